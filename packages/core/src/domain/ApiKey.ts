@@ -1,0 +1,54 @@
+import type { KeyMode } from "./Access.ts"
+
+/**
+ * The text of an API key: `kiln_test_` or `kiln_live_`, 256 random bits as 43 base62 characters, and the CRC-32 of all
+ * that as 6 more. The checksum is no protection, it is a filter: a mistyped or invented key is refused without a look
+ * into the store, and secret scanners can tell a key from a look-alike.
+ */
+
+const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+const RANDOM_BYTES = 32
+const RANDOM_DIGITS = 43 // 62^43 > 2^256 > 62^42
+const CHECKSUM_DIGITS = 6 // 62^6 > 2^32 > 62^5
+const KEY = /^kiln_(test|live)_[0-9A-Za-z]{49}$/
+
+const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte
+  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1
+  return crc
+})
+
+/** CRC-32 (ISO-HDLC, the one of zip and zlib) of an ASCII text. */
+const crc32 = (text: string, length: number): number => {
+  let crc = 0xffffffff
+  for (let at = 0; at < length; at++) crc = (crc >>> 8) ^ (CRC_TABLE[(crc ^ text.charCodeAt(at)) & 0xff] ?? 0)
+  return (crc ^ 0xffffffff) >>> 0
+}
+
+const toBase62 = (value: bigint, digits: number): string => {
+  let text = ""
+  for (let rest = value; text.length < digits; rest /= 62n) text = ALPHABET.charAt(Number(rest % 62n)) + text
+  return text
+}
+
+/**
+ * Writes a key from 32 random bytes, read as one big-endian number.
+ *
+ * @throws RangeError when there are not exactly 32 bytes: a key with less randomness must never be issued.
+ */
+export const formatApiKey = (mode: KeyMode, random: Uint8Array): string => {
+  if (random.length !== RANDOM_BYTES) throw new RangeError(`An API key is made from ${RANDOM_BYTES} random bytes`)
+  const value = random.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n)
+  const body = `kiln_${mode}_${toBase62(value, RANDOM_DIGITS)}`
+  return body + toBase62(BigInt(crc32(body, body.length)), CHECKSUM_DIGITS)
+}
+
+/** Checks pattern and checksum, nothing else; `undefined` for any text that kiln cannot have issued. */
+export const parseApiKey = (text: string): { readonly mode: KeyMode } | undefined => {
+  const mode = KEY.exec(text)?.[1]
+  if (mode === undefined) return undefined
+  const bodyLength = text.length - CHECKSUM_DIGITS
+  let checksum = 0
+  for (let at = bodyLength; at < text.length; at++) checksum = checksum * 62 + ALPHABET.indexOf(text.charAt(at))
+  return checksum === crc32(text, bodyLength) ? { mode: mode === "live" ? "live" : "test" } : undefined
+}

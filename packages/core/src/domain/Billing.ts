@@ -1,0 +1,80 @@
+import type { JobMode } from "./Access.ts"
+import * as Decimal from "./Decimal.ts"
+import type { JobStatus } from "./JobState.ts"
+
+/** What is counted. `quantity` is always a whole number. */
+export type Meter = "input_audio_seconds" | "input_characters" | "output_tokens" | "images"
+
+/** Prices per unit, as decimal strings, of one version of one price. */
+export interface PriceSnapshot {
+  /** `svc-audio` or `svc-image`. */
+  readonly name: string
+  readonly version: number
+  /** Lower-case ISO 4217. */
+  readonly currency: string
+  readonly unitAmounts: Readonly<Partial<Record<Meter, string>>>
+}
+
+export type Usage = Readonly<Partial<Record<Meter, number>>>
+
+export interface LineItem {
+  readonly meter: Meter
+  readonly quantity: number
+  readonly unitAmount: string
+  readonly amount: string
+}
+
+/** What one done live job costs. Written exactly once, in the transaction that completes the job. */
+export interface Charge {
+  readonly currency: string
+  readonly amount: string
+  readonly lineItems: ReadonlyArray<LineItem>
+}
+
+/** Meters in the order in which line items are listed. */
+export const meters: ReadonlyArray<Meter> = [
+  "input_audio_seconds",
+  "input_characters",
+  "output_tokens",
+  "images",
+]
+
+/** Σ price × usage, exactly. A meter the price does not name is free and not listed. */
+export const chargeFor = (price: PriceSnapshot, usage: Usage): Charge => {
+  const lineItems: Array<LineItem> = []
+  let total = Decimal.zero
+  for (const meter of meters) {
+    const quantity = usage[meter]
+    const unitAmount = price.unitAmounts[meter]
+    if (quantity === undefined || unitAmount === undefined) continue
+    const amount = Decimal.multiply(Decimal.parse(unitAmount), quantity)
+    total = Decimal.add(total, amount)
+    lineItems.push({ meter, quantity, unitAmount, amount: Decimal.format(amount) })
+  }
+  return { currency: price.currency, amount: Decimal.format(total), lineItems }
+}
+
+/** The bill as a caller sees it. */
+export interface Billing {
+  readonly status: "pending" | "charged" | "not_charged"
+  readonly currency: string
+  readonly amount: string | null
+  readonly lineItems: ReadonlyArray<LineItem>
+}
+
+/** `pending` while a live job is unfinished, `charged` when it is done, `not_charged` when it failed and for every sandbox job. */
+export const billingOf = (
+  job: {
+    readonly mode: JobMode
+    readonly status: JobStatus
+    readonly price: PriceSnapshot | null
+    readonly charge: Charge | null
+  },
+  defaultCurrency: string,
+): Billing => {
+  const currency = job.charge?.currency ?? job.price?.currency ?? defaultCurrency
+  if (job.charge !== null) return { status: "charged", ...job.charge }
+  if (job.mode === "live" && job.status !== "failed" && job.status !== "done")
+    return { status: "pending", currency, amount: null, lineItems: [] }
+  return { status: "not_charged", currency, amount: "0", lineItems: [] }
+}

@@ -1,0 +1,29 @@
+import { idBody, type JobId, type UploadId } from "./Ids.ts"
+
+// Only [0-9a-z] and the separator: some blob drivers take `?`, `:` or upper case for something else
+// and would let two keys name one blob.
+const KEY = /^[0-9a-z]+(?:\/[0-9a-z]+)*$/
+
+export const isBlobKey = (text: string): boolean => KEY.test(text)
+
+/** The fencing token is part of the key: what a stale attempt writes can never replace the winner's. */
+export const jobBlobKey = (jobId: JobId, token: number, name: string): string => `${jobBlobPrefix(jobId)}/${token}/${name}`
+export const jobBlobPrefix = (jobId: JobId): string => `jobs/${idBody(jobId)}`
+
+export const uploadBlobKey = (uploadId: UploadId, token: number): string => `${uploadBlobPrefix(uploadId)}/${token}`
+export const uploadBlobPrefix = (uploadId: UploadId): string => `uploads/${idBody(uploadId)}`
+
+/** Whose a blob is, read from its key; `undefined` for a key kiln did not make. */
+export const ownerOfBlob = (
+  key: string,
+):
+  | { readonly _tag: "Job"; readonly jobId: JobId; readonly token: number }
+  | { readonly _tag: "Upload"; readonly uploadId: UploadId; readonly token: number }
+  | undefined => {
+  const [root, body, token, name, ...rest] = key.split("/")
+  if (!isBlobKey(key) || body === undefined || token === undefined || !/^[1-9][0-9]*$/.test(token) || rest.length > 0)
+    return undefined
+  if (root === "jobs" && name !== undefined) return { _tag: "Job", jobId: `job_${body}`, token: Number(token) }
+  if (root === "uploads" && name === undefined) return { _tag: "Upload", uploadId: `upl_${body}`, token: Number(token) }
+  return undefined
+}

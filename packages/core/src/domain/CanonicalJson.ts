@@ -1,0 +1,33 @@
+/**
+ * One text for every spelling of a JSON value, made for fingerprints: two requests are the same exactly when their
+ * canonical texts are. Keys are sorted by UTF-16 code units, numbers are written by value (`1.0` is `1`, `-0` is `0`),
+ * strings are kept code unit by code unit (no Unicode normalization, lone surrogates escaped, so the UTF-8 bytes of the
+ * text tell values apart as well). The text is itself JSON, which is why distinct values cannot collide.
+ *
+ * Members that are `undefined` count as absent, as `JSON.stringify` has it.
+ *
+ * @throws TypeError for anything JSON cannot carry: a non-finite number, a bigint, a class instance, a hole in an array.
+ */
+export const canonicalJson = (value: unknown): string => {
+  if (value === null || typeof value === "boolean" || typeof value === "string") return JSON.stringify(value)
+  // Not JSON.stringify: it would write a non-finite number as null. `-0` becomes "0" here too.
+  if (typeof value === "number" && Number.isFinite(value)) return String(value)
+  // Array.from, because map would skip holes.
+  if (Array.isArray(value)) return `[${Array.from(value, canonicalJson).join(",")}]`
+  if (typeof value === "object" && isPlainObject(value)) return `{${members(value).join(",")}}`
+  throw new TypeError("Not a JSON value")
+}
+
+const isPlainObject = (value: object): value is Readonly<Record<string, unknown>> => {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
+}
+
+const members = (object: Readonly<Record<string, unknown>>): ReadonlyArray<string> => {
+  const texts: Array<string> = []
+  for (const key of Object.keys(object).toSorted()) {
+    const value = object[key]
+    if (value !== undefined) texts.push(`${JSON.stringify(key)}:${canonicalJson(value)}`)
+  }
+  return texts
+}

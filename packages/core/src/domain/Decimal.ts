@@ -1,0 +1,80 @@
+/**
+ * Exact non-negative decimals, for money: never a float between a price and a bill. Meant to be imported as a
+ * namespace: `Decimal.add(a, b)`.
+ */
+
+/**
+ * `coefficient × 10^-scale`, in lowest terms: no trailing zero in the coefficient while the scale is above 0, so equal
+ * amounts are structurally equal.
+ */
+export interface Decimal {
+  readonly coefficient: bigint
+  /** Digits behind the point, 0 or more. */
+  readonly scale: number
+}
+
+export const zero: Decimal = { coefficient: 0n, scale: 0 }
+
+/** The longest text read as a decimal, in characters. */
+export const MAX_LENGTH = 100
+
+// No sign, no exponent, no leading zeros, digits on both sides of the point.
+const DECIMAL = /^(0|[1-9][0-9]*)(?:\.([0-9]+))?$/
+
+const reduce = (coefficient: bigint, scale: number): Decimal => {
+  let digits = coefficient
+  let places = scale
+  for (; places > 0 && digits % 10n === 0n; places--) digits /= 10n
+  return { coefficient: digits, scale: places }
+}
+
+/** Reads a plain decimal (`0`, `12`, `0.0123`, `1.50`); `undefined` for anything else, and for more than `MAX_LENGTH` characters. */
+export const tryParse = (text: string): Decimal | undefined => {
+  const match = text.length > MAX_LENGTH ? null : DECIMAL.exec(text)
+  if (match === null) return undefined
+  const [, whole = "", fraction = ""] = match
+  return reduce(BigInt(whole + fraction), fraction.length)
+}
+
+/**
+ * Reads a decimal that was checked before it was stored.
+ *
+ * @throws RangeError when it is not a plain decimal.
+ */
+export const parse = (text: string): Decimal => {
+  const decimal = tryParse(text)
+  if (decimal === undefined) throw new RangeError("Not a plain non-negative decimal")
+  return decimal
+}
+
+/** The one canonical text of an amount: `0`, `12`, `0.0123`; no trailing zeros, no exponent. */
+export const format = ({ coefficient, scale }: Decimal): string => {
+  if (scale === 0) return coefficient.toString()
+  const digits = coefficient.toString().padStart(scale + 1, "0")
+  return `${digits.slice(0, -scale)}.${digits.slice(-scale)}`
+}
+
+const coefficientAt = (decimal: Decimal, scale: number): bigint =>
+  decimal.coefficient * 10n ** BigInt(scale - decimal.scale)
+
+export const add = (left: Decimal, right: Decimal): Decimal => {
+  const scale = Math.max(left.scale, right.scale)
+  return reduce(coefficientAt(left, scale) + coefficientAt(right, scale), scale)
+}
+
+/**
+ * An amount taken a whole number of times.
+ *
+ * @throws RangeError when `times` is negative, not whole, or too large for a number to be exact.
+ */
+export const multiply = (decimal: Decimal, times: number): Decimal => {
+  if (!Number.isSafeInteger(times) || times < 0) throw new RangeError("A quantity is a whole number, 0 or more")
+  return reduce(decimal.coefficient * BigInt(times), decimal.scale)
+}
+
+/** Negative, zero or positive, as for `Array.prototype.sort`. */
+export const compare = (left: Decimal, right: Decimal): -1 | 0 | 1 => {
+  const scale = Math.max(left.scale, right.scale)
+  const [a, b] = [coefficientAt(left, scale), coefficientAt(right, scale)]
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,25 @@
+import { Schema } from "effect"
+
+/** A store is out of reach. Nothing is known about the write that failed; every verb may be repeated safely. */
+export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
+  operation: Schema.String,
+  cause: Schema.Defect(),
+}) {}
+
+/** The blob store is out of reach, or did not do what it said. */
+export class BlobUnavailable extends Schema.TaggedError<BlobUnavailable>()("BlobUnavailable", {
+  operation: Schema.String,
+  cause: Schema.Defect(),
+}) {}
+
+/** No such blob. */
+export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFound", { key: Schema.String }) {}
+
+/** The stream was longer than allowed; nothing of it is readable. */
+export class BlobTooLarge extends Schema.TaggedError<BlobTooLarge>()("BlobTooLarge", {
+  /** Bytes, inclusive. */
+  maxBytes: Schema.Number,
+}) {}
+
+/** The stored bytes are not the ones that were written: wrong length or SHA-256. */
+export class BlobCorrupt extends Schema.TaggedError<BlobCorrupt>()("BlobCorrupt", { key: Schema.String }) {}

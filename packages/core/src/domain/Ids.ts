@@ -1,0 +1,50 @@
+/**
+ * Identifiers: a prefix that names what they identify, and the 128 bits of a UUIDv7 as 26
+ * lower-case Crockford base32 characters. They sort by creation time, but callers are told to
+ * treat them as opaque.
+ */
+export type JobId = `job_${string}`
+export type UploadId = `upl_${string}`
+export type FileId = `fil_${string}`
+export type KeyId = `key_${string}`
+export type ProjectId = `prj_${string}`
+export type RequestId = `req_${string}`
+
+/** Every identifier kiln makes, by its prefix. */
+export interface IdByPrefix {
+  readonly job: JobId
+  readonly upl: UploadId
+  readonly fil: FileId
+  readonly key: KeyId
+  readonly prj: ProjectId
+  readonly req: RequestId
+}
+export type IdPrefix = keyof IdByPrefix
+
+// Crockford's alphabet leaves out i, l, o and u, which people misread.
+const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+const BODY = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/
+
+/** Writes 16 bytes (a UUIDv7) as an identifier. 128 bits fill 26 characters with two bits to spare, so the first is 0 to 7. */
+export const formatId = <P extends IdPrefix>(prefix: P, uuid: Uint8Array): IdByPrefix[P] => {
+  let body = ""
+  let buffer = 0
+  let bits = 2 // two leading zero bits make 130 = 26 × 5
+  for (const byte of uuid) {
+    buffer = (buffer << 8) | byte
+    bits += 8
+    while (bits >= 5) {
+      bits -= 5
+      body += ALPHABET.charAt((buffer >> bits) & 31)
+    }
+    buffer &= (1 << bits) - 1
+  }
+  return `${prefix}_${body}` as IdByPrefix[P]
+}
+
+/** Whether a text is a well-formed identifier of this kind. A malformed one is answered exactly like an unknown one. */
+export const isId = <P extends IdPrefix>(prefix: P, text: unknown): text is IdByPrefix[P] =>
+  typeof text === "string" && text.startsWith(`${prefix}_`) && BODY.test(text.slice(prefix.length + 1))
+
+/** The part behind the prefix: only `[0-9a-z]`, safe in blob keys and file names. */
+export const idBody = (id: string): string => id.slice(id.indexOf("_") + 1)

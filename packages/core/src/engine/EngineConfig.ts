@@ -1,0 +1,87 @@
+import { Context } from "effect"
+import { type AttemptLimits, defaultAttemptLimits, type SwitchName } from "../domain/index.ts"
+
+const seconds = 1_000
+const minutes = 60 * seconds
+const hours = 60 * minutes
+const days = 24 * hours
+
+/** Every bound of the engine. Durations in milliseconds. */
+export interface EngineSettings {
+  readonly upload: {
+    /** Inclusive. */
+    readonly maxBytes: number
+    /** How long a transfer may begin. */
+    readonly transferWindowMs: number
+    /** How long a file waits for its job. */
+    readonly usableForMs: number
+    readonly maxTransfers: number
+    /** Lease of a running transfer, extended while it runs. */
+    readonly leaseDurationMs: number
+    /** Longest pause between two pieces of a transfer. */
+    readonly stallLimitMs: number
+    /** Longest transfer. */
+    readonly transferLimitMs: number
+  }
+  /** Lease of a claim, extended by heartbeats every third of it. */
+  readonly leaseDurationMs: number
+  /** Jobs one worker runs at once. */
+  readonly concurrency: number
+  /** Longest pause between two looks for work, when nothing wakes the worker. */
+  readonly pollIntervalMs: number
+  /** How long running jobs may finish when the worker stops, before they are released. */
+  readonly drainMs: number
+  /** All waiting of a job together, then `queue_timeout`. */
+  readonly queueLimitMs: number
+  /** All running of a job together, then `job_timeout`. */
+  readonly runLimitMs: number
+  readonly attempts: AttemptLimits
+  /** Unfinished jobs per project; 0 is no cap. */
+  readonly queueCap: number
+  /** How long finished jobs keep their data; 0 keeps it until it is erased. */
+  readonly dataRetentionMs: number
+  /** How long records of finished jobs are kept; 0 keeps them. */
+  readonly jobRetentionMs: number
+  /** How often overdue jobs are looked for. */
+  readonly sweepIntervalMs: number
+  /** How often data past its retention, and purges still due, are looked for. */
+  readonly pruneIntervalMs: number
+  /** How often all blobs are looked through for ones that belong to nothing. */
+  readonly orphanIntervalMs: number
+  /** Where no price says otherwise; lower-case ISO 4217. */
+  readonly defaultCurrency: string
+  /** Switches this process forces off, whatever the store says. */
+  readonly forcedOff: ReadonlyArray<SwitchName>
+}
+
+export const defaultEngineSettings: EngineSettings = {
+  upload: {
+    maxBytes: 26_214_400,
+    transferWindowMs: 15 * minutes,
+    usableForMs: 24 * hours,
+    maxTransfers: 5,
+    leaseDurationMs: 30 * seconds,
+    stallLimitMs: 30 * seconds,
+    transferLimitMs: 10 * minutes,
+  },
+  leaseDurationMs: 30 * seconds,
+  concurrency: 8,
+  pollIntervalMs: 1 * seconds,
+  drainMs: 25 * seconds,
+  queueLimitMs: 24 * hours,
+  runLimitMs: 30 * minutes,
+  attempts: defaultAttemptLimits,
+  queueCap: 1_000,
+  dataRetentionMs: 30 * days,
+  jobRetentionMs: 90 * days,
+  sweepIntervalMs: 1 * seconds,
+  pruneIntervalMs: 1 * minutes,
+  orphanIntervalMs: 1 * hours,
+  defaultCurrency: "usd",
+  forcedOff: [],
+}
+
+/** The engine's settings; the defaults unless something else is provided. */
+export const EngineConfig = Context.Reference<EngineSettings>("@kiln/core/engine/EngineConfig", {
+  defaultValue: () => defaultEngineSettings,
+})

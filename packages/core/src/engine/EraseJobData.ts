@@ -1,0 +1,24 @@
+import { Effect } from "effect"
+import { isId, type Principal } from "../domain/index.ts"
+import { JobStore } from "../ports/index.ts"
+import { JobNotFound, JobUnfinished } from "./errors.ts"
+import { purgeBlobs } from "./PurgeBlobs.ts"
+
+/**
+ * Deletes what a finished job retains. Unreachable when the store has committed, then the bytes
+ * go. If the blob store fails (`BlobUnavailable`) the deletion stands, and a sweep finishes it.
+ */
+export const eraseJobData = Effect.fnUntraced(function* (principal: Principal, jobId: string) {
+  if (!isId("job", jobId)) return yield* new JobNotFound()
+  const store = yield* JobStore
+  const [outcome] = yield* store.eraseJobs([{ jobId, principal }])
+  switch (outcome?._tag) {
+    case "Erased":
+    case "AlreadyErased":
+      return yield* purgeBlobs(outcome.purges)
+    case "Unfinished":
+      return yield* new JobUnfinished()
+    default:
+      return yield* new JobNotFound()
+  }
+})

@@ -1,0 +1,107 @@
+import { Deferred, Effect, Exit, Layer, Option, Cause, type Scope } from "effect"
+import { StoreUnavailable } from "../domain/index.ts"
+import { JobStore } from "../ports/index.ts"
+
+/** Items of one store call at most. */
+const maxBatchSize = 500
+
+type BatchVerb<In, Out> = (items: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>, StoreUnavailable>
+
+interface Waiting<In, Out> {
+  readonly items: ReadonlyArray<In>
+  readonly outcome: Deferred.Deferred<ReadonlyArray<Out>, StoreUnavailable>
+}
+
+/**
+ * Lets concurrent callers of a batch verb share one call, and so one commit: whoever calls while
+ * a call is under way, or in the same turn, is in the next one. Each caller still waits until its
+ * own items are durable. A caller that is interrupted leaves its items in the batch: what was
+ * asked for happens whole or not at all, never half.
+ */
+export const groupCommit = <In, Out>(
+  verb: BatchVerb<In, Out>,
+): Effect.Effect<BatchVerb<In, Out>, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    let waiting: Array<Waiting<In, Out>> = []
+    let draining = false
+
+    const takeBatch = (): ReadonlyArray<Waiting<In, Out>> => {
+      let size = 0
+      let count = 0
+      for (const entry of waiting) {
+        if (count > 0 && size + entry.items.length > maxBatchSize) break
+        size += entry.items.length
+        count += 1
+      }
+      const batch = waiting.slice(0, count)
+      waiting = waiting.slice(count)
+      return batch
+    }
+
+    const commit = (batch: ReadonlyArray<Waiting<In, Out>>): Effect.Effect<void> =>
+      Effect.flatMap(Effect.exit(verb(batch.flatMap((entry) => entry.items))), (exit) => {
+        if (Exit.isSuccess(exit)) {
+          let offset = 0
+          for (const { items, outcome } of batch) {
+            Deferred.doneUnsafe(outcome, Effect.succeed(exit.value.slice(offset, offset + items.length)))
+            offset += items.length
+          }
+          return Effect.void
+        }
+        // A defect may be one caller's alone: the others must not share it.
+        const outOfReach = Option.isSome(Cause.findErrorOption(exit.cause))
+        if (batch.length > 1 && !outOfReach) return Effect.forEach(batch, (entry) => commit([entry]), { discard: true })
+        for (const { outcome } of batch) Deferred.doneUnsafe(outcome, exit)
+        return Effect.void
+      })
+
+    const drain: Effect.Effect<void> = Effect.gen(function* () {
+      while (waiting.length > 0) {
+        // Whoever is about to call in this turn joins.
+        yield* Effect.yieldNow
+        yield* Effect.uninterruptible(Effect.suspend(() => commit(takeBatch())))
+      }
+      draining = false
+    })
+
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        const closed = Effect.fail(new StoreUnavailable({ operation: "groupCommit", cause: "the engine is closed" }))
+        for (const { outcome } of waiting) Deferred.doneUnsafe(outcome, closed)
+        waiting = []
+      }),
+    )
+
+    return (items) =>
+      items.length === 0
+        ? Effect.succeed([])
+        : Effect.gen(function* () {
+            const outcome = Deferred.makeUnsafe<ReadonlyArray<Out>, StoreUnavailable>()
+            waiting.push({ items, outcome })
+            if (!draining) {
+              draining = true
+              yield* Effect.forkIn(drain, scope)
+            }
+            return yield* Deferred.await(outcome)
+          })
+  })
+
+/** The job store whose single calls share commits. Stands between any adapter and the engine. */
+export const layerGroupCommit: Layer.Layer<JobStore, never, JobStore> = Layer.effect(
+  JobStore,
+  Effect.gen(function* () {
+    const store = yield* JobStore
+    return JobStore.of({
+      ...store,
+      createJobs: yield* groupCommit(store.createJobs),
+      extendLeases: yield* groupCommit(store.extendLeases),
+      checkpointJobs: yield* groupCommit(store.checkpointJobs),
+      completeJobs: yield* groupCommit(store.completeJobs),
+      failJobs: yield* groupCommit(store.failJobs),
+      deferJobs: yield* groupCommit(store.deferJobs),
+      releaseJobs: yield* groupCommit(store.releaseJobs),
+      eraseJobs: yield* groupCommit(store.eraseJobs),
+    })
+  }),
+)

@@ -1,0 +1,8 @@
+export { maxDeclaredSeconds, UploadRequest } from "./CreateUpload.ts"
+export * from "./Engine.ts"
+export * from "./EngineConfig.ts"
+export * from "./errors.ts"
+export { Fingerprint } from "./Fingerprint.ts"
+export { groupCommit, layerGroupCommit } from "./GroupCommit.ts"
+export { JobSignals } from "./JobSignals.ts"
+export { layerCrypto, layerEngine } from "./layerEngine.ts"

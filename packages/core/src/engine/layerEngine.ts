@@ -1,0 +1,22 @@
+import { Layer } from "effect"
+import { Mac, SecureRandom } from "effect/crypto"
+import { IdGenerator, WakeUp } from "../ports/index.ts"
+import { Engine } from "./Engine.ts"
+import { Fingerprint } from "./Fingerprint.ts"
+import { layerGroupCommit } from "./GroupCommit.ts"
+import { JobSignals } from "./JobSignals.ts"
+
+/**
+ * The engine over some adapter's stores and blobs, together with what it shares with a worker in
+ * the same process: the job store whose callers share commits, the wake-up, the signals.
+ * Needs `Mac` and `SecureRandom`; `layerCrypto` is one way to have them.
+ */
+export const layerEngine = Engine.layer.pipe(
+  Layer.provide(Fingerprint.layer),
+  Layer.provideMerge(Layer.mergeAll(IdGenerator.layer, WakeUp.layer, JobSignals.layer, layerGroupCommit)),
+)
+
+/** Hashing and randomness by Web Crypto, which every runtime has. */
+export const layerCrypto: Layer.Layer<Mac.Mac | SecureRandom.SecureRandom> = Mac.layerWebCrypto.pipe(
+  Layer.provideMerge(SecureRandom.layerWebCrypto),
+)

@@ -1,0 +1,119 @@
+import { type Effect, Schema } from "effect"
+import {
+  type BlobCorrupt, type BlobNotFound, type BlobUnavailable, errorCodes, type Gate, type JobMode, type Json,
+  type JsonObject, type KeyScope, type OutputFile, type StoreUnavailable, type SwitchName, type UploadId, type Usage,
+  type WarningCode,
+} from "../domain/index.ts"
+import type { AudioInput, GeneratedFile, ProviderCall, ProviderFailure, ProviderName, ProviderSet } from "../ports/index.ts"
+import type { FieldsSchema } from "./decodeFields.ts"
+
+/** An attempt found out for itself that it cannot succeed. */
+export class AttemptFailed extends Schema.TaggedError<AttemptFailed>()("AttemptFailed", {
+  errorCode: Schema.Literals(errorCodes),
+  /** Whether another attempt may succeed. */
+  retry: Schema.Boolean,
+  /** For the log. Never a prompt, a transcript or a secret. */
+  detail: Schema.String,
+}) {}
+
+/** The claim is lost: another worker has the job, or may have. Whatever this attempt still does must not be written. */
+export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", {}) {}
+
+/** A live prerequisite was switched off: the job goes back, unharmed, until it is on again. */
+export class GateShut extends Schema.TaggedError<GateShut>()("GateShut", {
+  missing: Schema.Array(Schema.String),
+}) {}
+
+/** Every way an attempt may end without a result. */
+export type AttemptError =
+  | AttemptFailed
+  | ProviderFailure
+  | LeaseLost
+  | GateShut
+  | BlobUnavailable
+  | BlobNotFound
+  | BlobCorrupt
+  | StoreUnavailable
+
+/** The uploaded file, measured. */
+export interface MeasuredAudio extends AudioInput {
+  /** What the caller declared, in seconds. */
+  readonly declaredSeconds: number
+}
+
+/** What an attempt has in hand. */
+export interface AttemptContext<Request> {
+  readonly request: Request
+  readonly mode: JobMode
+  readonly call: ProviderCall
+  /** The providers for this job's mode. Those the kind names under `providers` are present. */
+  readonly providers: ProviderSet
+  /** The upload this job consumes, measured and within limits. Fails the job where the kind has none. */
+  readonly audio: Effect.Effect<MeasuredAudio, AttemptError>
+  /**
+   * A named step: the gate is checked before it, it ends when the claim is lost, and its value is
+   * kept, so that a later attempt gets it without running the step again.
+   */
+  readonly step: <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) => Effect.Effect<A, AttemptError>
+  /** The same for a last step: its value is not kept, because the result that follows at once holds it. */
+  readonly lastStep: <A, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) => Effect.Effect<A, AttemptError>
+  /** The same for a step whose value is a file and therefore not kept between attempts: the blob is durable when it returns. */
+  readonly fileStep: <E extends AttemptError>(name: string, effect: Effect.Effect<GeneratedFile, E>) => Effect.Effect<OutputFile, AttemptError>
+}
+
+/** What a finished attempt hands over. */
+export interface AttemptResult {
+  readonly output: JsonObject
+  readonly files: ReadonlyArray<OutputFile>
+  /** What a live job is charged for. */
+  readonly usage: Usage
+  readonly warningCode?: WarningCode | undefined
+}
+
+/** Everything particular to one kind of job. Engine, worker and stores know only this. */
+export interface JobKind<Name extends string = string, Request extends JsonObject = JsonObject> {
+  /** What callers see as `type`. */
+  readonly name: Name
+  /** The scope a key must have to create, read and erase such jobs. */
+  readonly keyScope: KeyScope
+  /** The fields of a request, with their limits. */
+  readonly request: FieldsSchema<Request>
+  /** What live jobs of this kind need. */
+  readonly gate: Gate
+  /** The provider ports its steps use: who lacks one cannot run the kind. */
+  readonly providers: ReadonlyArray<ProviderName>
+  /** The upload a request consumes. */
+  uploadOf(request: Request): UploadId | null
+  /** One attempt. Interrupted when the claim is lost or the worker stops. */
+  run(attempt: AttemptContext<Request>): Effect.Effect<AttemptResult, AttemptError>
+}
+
+/** Defines a job kind. */
+export const JobKind = <const Name extends string, Request extends JsonObject>(definition: {
+  readonly name: Name
+  readonly keyScope: KeyScope
+  readonly request: FieldsSchema<Request>
+  readonly price: string
+  readonly switches: ReadonlyArray<SwitchName>
+  readonly providers: ReadonlyArray<ProviderName>
+  readonly uploadOf?: (request: Request) => UploadId
+  readonly run: (attempt: AttemptContext<Request>) => Effect.Effect<AttemptResult, AttemptError>
+}): JobKind<Name, Request> => ({
+  name: definition.name,
+  keyScope: definition.keyScope,
+  request: definition.request,
+  gate: { price: definition.price, switches: definition.switches, kind: definition.name },
+  providers: definition.providers,
+  uploadOf: (request) => definition.uploadOf?.(request) ?? null,
+  run: definition.run,
+})
+
+/** The providers a kind named; their presence was checked before the attempt began. */
+export const provider = <Name extends ProviderName>(
+  providers: ProviderSet,
+  name: Name,
+): NonNullable<ProviderSet[Name]> => {
+  const found = providers[name]
+  if (found === undefined) throw new Error(`the kind did not name the provider "${name}"`)
+  return found
+}

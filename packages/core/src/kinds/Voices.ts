@@ -1,0 +1,17 @@
+/** Public voice names and the provider's voice behind each. */
+export interface Voices {
+  readonly byName: Readonly<Record<string, string>>
+  /** The public name used where a request names none. */
+  readonly default: string
+}
+
+export const defaultVoices: Voices = {
+  byName: { alloy: "alloy", echo: "echo", fable: "fable", nova: "nova", onyx: "onyx", shimmer: "shimmer" },
+  default: "alloy",
+}
+
+/** The provider's voice for a request's; requests were checked to name a known one. */
+export const providerVoice = (voices: Voices, name: string | undefined): string => {
+  const voice = name ?? voices.default
+  return Object.hasOwn(voices.byName, voice) ? (voices.byName[voice] ?? voice) : voice
+}

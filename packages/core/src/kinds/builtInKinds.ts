@@ -1,0 +1,14 @@
+import type { JobKind } from "./JobKind.ts"
+import { ImageGeneration } from "./ImageGeneration.ts"
+import { SpeechSynthesis } from "./SpeechSynthesis.ts"
+import { Transcription } from "./Transcription.ts"
+import { defaultVoices, type Voices } from "./Voices.ts"
+import { VoiceTurn } from "./VoiceTurn.ts"
+
+/** The four kinds of the service. A fifth is one more file and one more line. */
+export const builtInKinds = (voices: Voices = defaultVoices): ReadonlyArray<JobKind> => [
+  Transcription,
+  SpeechSynthesis(voices),
+  VoiceTurn(voices),
+  ImageGeneration,
+]

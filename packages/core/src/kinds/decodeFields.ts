@@ -1,0 +1,48 @@
+import { Result, Schema, type SchemaIssue } from "effect"
+import "./fieldRuleAnnotation.ts"
+import type { FieldError, FieldRule } from "../domain/index.ts"
+
+/** A struct of fields: what requests are described with. */
+export type FieldsSchema<T> = Schema.Codec<T, unknown> & { readonly fields: Readonly<Record<string, unknown>> }
+
+const typeNames: Record<string, string> = { String: "a string", Number: "a number", Boolean: "true or false" }
+
+/**
+ * Decodes a request against its fields: the value, or every offending field with the first rule it
+ * breaks, in the order in which the fields are declared, unknown ones last.
+ */
+export const decodeFields = <T>(schema: FieldsSchema<T>, input: unknown): Result.Result<T, ReadonlyArray<FieldError>> => {
+  const decoded = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })(input)
+  if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)
+  const found = new Map<string, FieldError>()
+  collect(decoded.failure.issue, undefined, found)
+  const declared = Object.keys(schema.fields)
+  const rank = (error: FieldError) =>
+    error.reason === "unknown_field" ? declared.length : declared.indexOf(error.field)
+  return Result.fail([...found.values()].sort((a, b) => rank(a) - rank(b)))
+}
+
+const collect = (issue: SchemaIssue.Issue, field: string | undefined, found: Map<string, FieldError>): void => {
+  const note = (rule: FieldRule) => {
+    if (field !== undefined && !found.has(field)) found.set(field, { field, ...rule })
+  }
+  switch (issue._tag) {
+    case "Composite":
+      for (const inner of issue.issues) collect(inner, field, found)
+      return
+    case "Pointer":
+      return collect(issue.issue, field ?? String(issue.path[0]), found)
+    case "Filter":
+      return note(issue.filter.annotations?.fieldRule ?? { reason: "type", message: "is not valid" })
+    case "MissingKey":
+      return note({ reason: "required", message: "is required" })
+    case "UnexpectedKey":
+      return note({ reason: "unknown_field", message: "is not a field of this request" })
+    case "InvalidType":
+      return note({ reason: "type", message: `must be ${typeNames[issue.ast._tag] ?? "of another type"}` })
+    case "Encoding":
+      return collect(issue.issue, field, found)
+    default:
+      return note({ reason: "type", message: "is not valid" })
+  }
+}

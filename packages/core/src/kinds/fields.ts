@@ -1,0 +1,75 @@
+import { Schema } from "effect"
+import "./fieldRuleAnnotation.ts"
+
+const LONE_SURROGATE = /\p{Surrogate}/u
+
+/** Unicode code points; stops counting past the limit. */
+const isLongerThan = (text: string, limit: number): boolean => {
+  if (text.length <= limit) return false
+  let count = 0
+  for (const _ of text) if (++count > limit) return true
+  return false
+}
+
+/**
+ * Text of at most `maxLength` Unicode code points, counted untrimmed, with at least one character
+ * that is not white space. U+0000 and lone surrogates are refused, because databases disagree
+ * about them.
+ */
+export const Text = (maxLength: number) =>
+  Schema.String.check(
+    Schema.makeFilter((text: string) => !text.includes("\u0000") && !LONE_SURROGATE.test(text), {
+      fieldRule: { reason: "characters", message: "must not contain U+0000 or unpaired surrogates" },
+      toJsonSchema: () => [{}, true],
+    }),
+    Schema.makeFilter((text: string) => text.trim() !== "", {
+      fieldRule: { reason: "empty", message: "must contain at least one character that is not white space" },
+      toJsonSchema: () => [{ minLength: 1 }, true],
+    }),
+    Schema.makeFilter((text: string) => !isLongerThan(text, maxLength), {
+      fieldRule: { reason: "max_length", maxLength, message: `must be at most ${maxLength} characters long` },
+      toJsonSchema: () => ({ maxLength }),
+    }),
+  )
+
+/** One of a list of names. */
+export const OneOf = <const Names extends ReadonlyArray<string>>(names: Names) =>
+  Schema.String.check(
+    Schema.makeFilter((text: string) => names.includes(text), {
+      fieldRule: { reason: "enum", allowed: names, message: `must be one of: ${names.join(", ")}` },
+      toJsonSchema: () => ({ enum: [...names] }),
+    }),
+  )
+
+/** A whole number between two bounds, both inclusive. */
+export const IntegerBetween = (min: number, max: number) =>
+  Schema.Number.check(
+    Schema.makeFilter((value: number) => Number.isInteger(value), {
+      fieldRule: { reason: "type", message: "must be a whole number" },
+      toJsonSchema: () => ({ type: "integer" }),
+    }),
+    Schema.makeFilter((value: number) => value >= min, {
+      fieldRule: { reason: "min", min, message: `must be at least ${min}` },
+      toJsonSchema: () => ({ minimum: min }),
+    }),
+    Schema.makeFilter((value: number) => value <= max, {
+      fieldRule: { reason: "max", max, message: `must be at most ${max}` },
+      toJsonSchema: () => ({ maximum: max }),
+    }),
+  )
+
+/** A number greater than 0 and at most `max`; fractions allowed. */
+export const PositiveUpTo = (max: number) =>
+  Schema.Number.check(
+    Schema.makeFilter((value: number) => value > 0, {
+      fieldRule: { reason: "min", exclusiveMin: 0, message: "must be greater than 0" },
+      toJsonSchema: () => ({ exclusiveMinimum: 0 }),
+    }),
+    Schema.makeFilter((value: number) => value <= max, {
+      fieldRule: { reason: "max", max, message: `must be at most ${max}` },
+      toJsonSchema: () => ({ maximum: max }),
+    }),
+  )
+
+/** The name of a record. A malformed one is answered like an unknown one, so only the type is checked. */
+export const Reference = Schema.String

@@ -1,0 +1,7 @@
+export * from "./builtInKinds.ts"
+export * from "./decodeFields.ts"
+export * from "./JobKinds.ts"
+export * from "./fields.ts"
+export * from "./JobKind.ts"
+export * from "./Voices.ts"
+export { maxMeasuredSeconds } from "./uploadedAudio.ts"

@@ -1,0 +1,91 @@
+import { Effect, Schema, Stream } from "effect"
+import { jobBlobKey, type Json, type JsonObject, type OutputFile } from "../domain/index.ts"
+import {
+  type AttemptContext, type AttemptError, AttemptFailed, GateShut, type JobKind, LeaseLost,
+} from "../kinds/JobKind.ts"
+import { measureUpload } from "../kinds/uploadedAudio.ts"
+import { BlobStore, type Claim, IdGenerator, JobStore, MediaProbe, Providers } from "../ports/index.ts"
+import { GateWatch } from "./GateWatch.ts"
+
+/** Bytes of one generated file: more is no answer to any request these kinds make. */
+const maxGeneratedBytes = 64 * 1_024 * 1_024
+
+/** Builds what a kind's `run` works with, for one claim. Keys of blobs it writes are noted in `written`. */
+export const attemptContext = Effect.fnUntraced(function* (kind: JobKind, claim: Claim, written: Array<string>) {
+  const { job, token, upload } = claim
+  const store = yield* JobStore
+  const blobs = yield* BlobStore
+  const ids = yield* IdGenerator
+  const gates = yield* GateWatch
+  const probe = yield* MediaProbe
+  const { live, sandbox } = yield* Providers
+
+  const request = yield* Schema.decodeUnknownEffect(kind.request)(job.request).pipe(
+    Effect.mapError(
+      () => new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request does not decode" }),
+    ),
+  )
+
+  const passGate: Effect.Effect<void, AttemptError> =
+    job.mode === "sandbox"
+      ? Effect.void
+      : Effect.flatMap(gates.missing(kind.gate), (missing) =>
+          missing.length === 0 ? Effect.void : Effect.fail(new GateShut({ missing })),
+        )
+
+  const keep = (step: string, value: Json): Effect.Effect<void, AttemptError> =>
+    Effect.flatMap(store.checkpointJobs([{ jobId: job.id, token, step, value }]), ([outcome]) =>
+      outcome === "Written" ? Effect.void : Effect.fail(new LeaseLost()),
+    )
+
+  const audio = Effect.suspend(() => {
+    const file = upload?.file
+    if (upload === null || file === null || file === undefined)
+      return Effect.die(new Error(`a ${job.kind} job has no uploaded file`))
+    const content = Stream.unwrap(Effect.map(blobs.open(file.blobKey), (blob) => blob.content)).pipe(
+      Stream.catchTag("BlobNotFound", (error) => Stream.die(error)),
+    )
+    return measureUpload(upload, { bytes: file.bytes, content }).pipe(Effect.provideService(MediaProbe, probe))
+  })
+
+  const context: AttemptContext<JsonObject> = {
+    request,
+    mode: job.mode,
+    call: { jobId: job.id, attempt: job.attempts, failures: job.failures },
+    providers: job.mode === "sandbox" ? sandbox : live,
+    audio,
+    step: <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
+      Object.hasOwn(job.checkpoints, name)
+        ? Effect.succeed(job.checkpoints[name] as A)
+        : passGate.pipe(
+            Effect.andThen(effect),
+            Effect.tap((value) => keep(name, value)),
+          ),
+    lastStep: (_name, effect) => Effect.andThen(passGate, effect),
+    fileStep: (name, effect) =>
+      passGate.pipe(
+        Effect.andThen(effect),
+        Effect.flatMap((file) =>
+          Effect.gen(function* () {
+            const blobKey = jobBlobKey(job.id, token, name)
+            written.push(blobKey)
+            const info = yield* blobs.put(blobKey, Stream.succeed(file.data), { maxBytes: maxGeneratedBytes }).pipe(
+              Effect.catchTag("BlobTooLarge", () =>
+                Effect.fail(
+                  new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: "the result is too large" }),
+                ),
+              ),
+            )
+            return {
+              id: yield* ids.next("fil"),
+              name,
+              blobKey,
+              mediaType: file.mediaType,
+              ...info,
+            } satisfies OutputFile
+          }),
+        ),
+      ),
+  }
+  return context
+})

@@ -1,0 +1,31 @@
+import { Clock, Effect } from "effect"
+import { EngineConfig } from "../engine/EngineConfig.ts"
+import { JobStore } from "../ports/index.ts"
+import type { HeldLease } from "./HeldLease.ts"
+
+/**
+ * Extends all leases of a worker in one call, every third of a lease. A lease the store does not
+ * extend is lost and its attempt ends; a store that is out of reach extends nothing, and each
+ * attempt ends by its own clock before its lease does.
+ */
+export const heartbeat = Effect.fnUntraced(function* (leases: ReadonlySet<HeldLease>) {
+  const { leaseDurationMs } = yield* EngineConfig
+  while (true) {
+    yield* Effect.sleep(leaseDurationMs / 3)
+    yield* beat([...leases], leaseDurationMs).pipe(
+      Effect.catchTag("StoreUnavailable", (error) => Effect.logWarning("heartbeat: store out of reach", error.operation)),
+    )
+  }
+})
+
+const beat = Effect.fnUntraced(function* (leases: ReadonlyArray<HeldLease>, leaseDurationMs: number) {
+  if (leases.length === 0) return
+  const store = yield* JobStore
+  const askedAtNanos = yield* Clock.monotonicTimeNanos
+  const outcomes = yield* store.extendLeases(leases.map(({ jobId, token }) => ({ jobId, token, leaseDurationMs })))
+  for (const [index, lease] of leases.entries()) {
+    const outcome = outcomes[index]
+    if (outcome?._tag === "Extended") lease.renew(askedAtNanos, outcome.leaseRemainingMs)
+    else yield* lease.lose
+  }
+})
