@@ -82,6 +82,7 @@ const samples: ReadonlyArray<readonly [string, AudioContainer | undefined, Uint8
   ],
   ["EBML without DocType", undefined, ebml(ebmlVersions)],
   ["EBML whose DocType lies behind the header", undefined, join(ebml(ebmlVersions), docType("webm"))],
+  ["DocType longer than the header it lies in", undefined, join(bytes(EBML, [0x83]), docType("webm"))],
   ["EBML cut short", undefined, bytes(EBML)],
   ["EBML with broken lengths", undefined, bytes(EBML, [0x9f, 0, 0, 0, 0])],
   ["DocType cut short", undefined, bytes(EBML, [0x9f, 0x42, 0x82, 0x84], "web")],

@@ -5,6 +5,8 @@ import { JobStore } from "../ports/index.ts"
 /** Items of one store call at most. */
 const maxBatchSize = 500
 
+const engineClosed = Effect.fail(new StoreUnavailable({ operation: "groupCommit", cause: "the engine is closed" }))
+
 type BatchVerb<In, Out> = (items: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>, StoreUnavailable>
 
 interface Waiting<In, Out> {
@@ -25,6 +27,7 @@ export const groupCommit = <In, Out>(
     const scope = yield* Effect.scope
     let waiting: Array<Waiting<In, Out>> = []
     let draining = false
+    let closed = false
 
     const takeBatch = (): ReadonlyArray<Waiting<In, Out>> => {
       let size = 0
@@ -67,8 +70,8 @@ export const groupCommit = <In, Out>(
 
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
-        const closed = Effect.fail(new StoreUnavailable({ operation: "groupCommit", cause: "the engine is closed" }))
-        for (const { outcome } of waiting) Deferred.doneUnsafe(outcome, closed)
+        closed = true
+        for (const { outcome } of waiting) Deferred.doneUnsafe(outcome, engineClosed)
         waiting = []
       }),
     )
@@ -77,6 +80,7 @@ export const groupCommit = <In, Out>(
       items.length === 0
         ? Effect.succeed([])
         : Effect.gen(function* () {
+            if (closed) return yield* engineClosed
             const outcome = Deferred.makeUnsafe<ReadonlyArray<Out>, StoreUnavailable>()
             waiting.push({ items, outcome })
             if (!draining) {

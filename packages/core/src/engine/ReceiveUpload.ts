@@ -78,7 +78,7 @@ const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, 
   const blobs = yield* BlobStore
   const blobKey = uploadBlobKey(upload.id, token)
   const received = content.pipe(
-    Stream.timeoutOrElse({ duration: config.stallLimitMs, orElse: () => Stream.fail(new UploadTimeout()) }),
+    failStalled(config.stallLimitMs),
     checkContainer(upload),
     (checked) => blobs.put(blobKey, checked, { maxBytes: config.maxBytes }),
     Effect.timeoutOrElse({ duration: config.transferLimitMs, orElse: () => Effect.fail(new UploadTimeout()) }),
@@ -97,6 +97,14 @@ const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, 
 
 const isTooLarge = (error: unknown): error is BlobTooLarge =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "BlobTooLarge"
+
+/** Ends a stream that does not bring its next piece in time. (`Stream.timeoutOrElse` of effect 4.1.0 hangs when the stall comes after a first piece.) */
+const failStalled = (stallLimitMs: number) => <E>(content: Stream.Stream<Uint8Array, E>) =>
+  Stream.transformPull(content, (pull) =>
+    Effect.succeed(
+      Effect.timeoutOrElse(pull, { duration: stallLimitMs, orElse: () => Effect.fail(new UploadTimeout()) }),
+    ),
+  )
 
 /** Passes a file on while looking at its first bytes: it must not be empty and must be of the announced container. */
 const checkContainer = (upload: Upload) => <E>(content: Stream.Stream<Uint8Array, E>) =>

@@ -1,0 +1,3 @@
+export * from "./createEngine.ts"
+export * from "./EngineOptions.ts"
+export type { FileRef, JobResult, KindName, Outputs, Requests } from "./JobResult.ts"

@@ -1,0 +1,66 @@
+import { createEngine } from "@kiln/core"
+import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
+import { Effect } from "effect"
+import { describe, expect, it } from "vitest"
+import { plainProviders } from "./support/harness.ts"
+
+const open = (sandbox = plainProviders) =>
+  createEngine({ store: MemoryStores.layer, blobs: MemoryBlobStore.layer, providers: { sandbox } })
+
+describe("the engine without Effect", () => {
+  it("submits, waits, reads the file and erases it", async () => {
+    await using engine = await open()
+    const job = await engine.submit("speech_synthesis", { input: "hello" })
+    expect(job).toMatchObject({ kind: "speech_synthesis", mode: "sandbox", status: "queued" })
+    const done = await engine.wait<"speech_synthesis">(job.id)
+    if (done.status !== "done" || done.output === null) throw new Error(`unexpected ${done.status}`)
+    expect([...(await engine.readFile(done.output.audio))]).toEqual([1, 2, 3])
+    await engine.erase(job.id)
+    expect(await engine.get(job.id)).toMatchObject({ status: "done", output: null, warningCode: "data_deleted" })
+    await expect(engine.readFile(done.output.audio)).rejects.toMatchObject({ _tag: "FileGone" })
+  })
+
+  it("runs a transcription of uploaded bytes", async () => {
+    await using engine = await open()
+    const upload = await engine.createUpload({ format: "wav", declaredSeconds: 1 })
+    const wav = new TextEncoder().encode("RIFF0000WAVEfmt ")
+    await engine.receiveUpload(upload.id, "audio/wav", wav)
+    expect(await engine.run("transcription", { uploadId: upload.id })).toMatchObject({
+      status: "done",
+      output: { transcript: "hello" },
+    })
+  })
+
+  it("rejects with the engine's own errors", async () => {
+    await using engine = await open()
+    await expect(engine.submit("speech_synthesis", { input: "" })).rejects.toMatchObject({ _tag: "InvalidRequest" })
+    await expect(engine.get("job_nobody")).rejects.toMatchObject({ _tag: "JobNotFound" })
+  })
+
+  it("a repeated key is the same job, with another request it is refused", async () => {
+    await using engine = await open()
+    const one = await engine.submit("speech_synthesis", { input: "a" }, { idempotencyKey: "k" })
+    const again = await engine.submit("speech_synthesis", { input: "a" }, { idempotencyKey: "k" })
+    expect(again.id).toBe(one.id)
+    await expect(engine.submit("speech_synthesis", { input: "b" }, { idempotencyKey: "k" })).rejects.toMatchObject({
+      _tag: "IdempotencyKeyReused",
+    })
+  })
+
+  it("waiting can be given up, and a closed engine says so", async () => {
+    const hanging = { ...plainProviders, speech: { speak: () => Effect.never } }
+    const engine = await createEngine({
+      store: MemoryStores.layer,
+      blobs: MemoryBlobStore.layer,
+      providers: { sandbox: hanging },
+      settings: { drainMs: 0 },
+    })
+    const job = await engine.submit("speech_synthesis", { input: "a" })
+    const gaveUp = new AbortController()
+    const waiting = engine.wait(job.id, { signal: gaveUp.signal })
+    gaveUp.abort(new Error("enough"))
+    await expect(waiting).rejects.toThrow("enough")
+    await engine.stop()
+    await expect(engine.submit("speech_synthesis", { input: "b" })).rejects.toMatchObject({ _tag: "StoreUnavailable" })
+  })
+})

@@ -1,0 +1,63 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Fingerprint, layerCrypto } from "@kiln/core"
+import type { Json, JsonObject } from "@kiln/core/domain"
+import { MemoryStores } from "@kiln/testing"
+import { Effect, Layer, ManagedRuntime } from "effect"
+import * as fc from "fast-check"
+import { afterAll } from "vitest"
+
+const install = () => ManagedRuntime.make(Fingerprint.layer.pipe(Layer.provide([MemoryStores.layer, layerCrypto])))
+const runtime = install()
+afterAll(() => runtime.dispose())
+
+const of = (kind: string, request: JsonObject, at = runtime) =>
+  at.runPromise(Effect.flatMap(Fingerprint, (fingerprint) => fingerprint.of(kind, request)))
+
+const request = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<Json>)
+
+/** The same value with every object's keys in another order. */
+const reordered = (value: Json): Json => {
+  if (Array.isArray(value)) return value.map((item: Json) => reordered(item))
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(Object.entries(value).reverse().map(([key, inner]) => [key, reordered(inner)]))
+}
+
+describe("fingerprints", () => {
+  it("do not depend on the order of keys or the spelling of numbers", () =>
+    fc.assert(
+      fc.asyncProperty(request, async (value) => {
+        expect(await of("k", reordered(JSON.parse(JSON.stringify(value))) as JsonObject)).toBe(await of("k", value))
+      }),
+    ))
+
+  it("tell different requests and different kinds apart", () =>
+    fc.assert(
+      fc.asyncProperty(request, request, async (one, other) => {
+        const same = JSON.stringify(sorted(one)) === JSON.stringify(sorted(other))
+        expect((await of("k", one)) === (await of("k", other))).toBe(same)
+        expect(await of("k", one)).not.toBe(await of("l", one))
+      }),
+    ))
+
+  it("an omitted field and its default are different requests", async () => {
+    expect(await of("speech_synthesis", { input: "a" })).not.toBe(await of("speech_synthesis", { input: "a", voice: "alloy" }))
+  })
+
+  it("are keyed: another installation has others", async () => {
+    const other = install()
+    expect(await of("k", { input: "a" }, other)).not.toBe(await of("k", { input: "a" }))
+    await other.dispose()
+  })
+
+  it("are 64 lower-case hex characters and never hold the request", async () => {
+    expect(await of("k", { input: "a secret" })).toMatch(/^[0-9a-f]{64}$/)
+  })
+})
+
+/** Keys in one order, `-0` as `0`: what JSON calls the same value. */
+const sorted = (value: Json): Json => {
+  if (Array.isArray(value)) return value.map((item: Json) => sorted(item))
+  if (typeof value === "number") return value === 0 ? 0 : value
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, inner]) => [key, sorted(inner)]))
+}

@@ -1,0 +1,92 @@
+import { assert, describe, it } from "@effect/vitest"
+import { groupCommit } from "@kiln/core"
+import { StoreUnavailable } from "@kiln/core/domain"
+import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
+
+/** A verb that records its batches, doubles its items and does what `fail` says. */
+const recorder = (fail: (items: ReadonlyArray<number>) => Effect.Effect<void, StoreUnavailable> = () => Effect.void) => {
+  const batches: Array<ReadonlyArray<number>> = []
+  return {
+    batches,
+    verb: (items: ReadonlyArray<number>) =>
+      Effect.suspend(() => {
+        batches.push(items)
+        return Effect.as(fail(items), items.map((item) => item * 2))
+      }),
+  }
+}
+
+describe("groupCommit", () => {
+  it.effect("concurrent callers share one call, and each gets its own outcomes", () =>
+    Effect.gen(function* () {
+      const { batches, verb } = recorder()
+      const grouped = yield* groupCommit(verb)
+      const answers = yield* Effect.all(
+        Array.from({ length: 100 }, (_, index) => grouped([index, index + 1_000])),
+        { concurrency: "unbounded" },
+      )
+      assert.deepStrictEqual(answers, Array.from({ length: 100 }, (_, index) => [index * 2, (index + 1_000) * 2]))
+      assert.strictEqual(batches.length, 1)
+    }))
+
+  it.effect("callers that come during a call are in the next one, and no call exceeds the bound", () =>
+    Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      let first = true
+      const { batches, verb } = recorder(() => {
+        if (!first) return Effect.void
+        first = false
+        return Deferred.await(gate)
+      })
+      const grouped = yield* groupCommit(verb)
+      const early = yield* Effect.forkChild(grouped([0]))
+      yield* Effect.yieldNow
+      yield* Effect.yieldNow
+      const late = yield* Effect.forkChild(
+        Effect.all(Array.from({ length: 1_200 }, (_, index) => grouped([index + 1])), { concurrency: "unbounded" }),
+      )
+      yield* Effect.yieldNow
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(early)
+      yield* Fiber.join(late)
+      assert.deepStrictEqual(batches.map((batch) => batch.length), [1, 500, 500, 200])
+    }))
+
+  it.effect("an interrupted caller's items are written all the same", () =>
+    Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      const { batches, verb } = recorder(() => Deferred.await(gate))
+      const grouped = yield* groupCommit(verb)
+      const caller = yield* Effect.forkChild(grouped([1]), { startImmediately: true })
+      yield* Fiber.interrupt(caller)
+      yield* Deferred.succeed(gate, undefined)
+      yield* grouped([2])
+      assert.deepStrictEqual(batches.flat(), [1, 2])
+    }))
+
+  it.effect("one caller's defect is not the others'", () =>
+    Effect.gen(function* () {
+      const { verb } = recorder((items) => (items.includes(13) ? Effect.die(new Error("unlucky")) : Effect.void))
+      const grouped = yield* groupCommit(verb)
+      const exits = yield* Effect.all([1, 13, 2].map((item) => Effect.exit(grouped([item]))), { concurrency: "unbounded" })
+      assert.deepStrictEqual(exits.map(Exit.isSuccess), [true, false, true])
+    }))
+
+  it.effect("a store out of reach is told to every caller, and asked once", () =>
+    Effect.gen(function* () {
+      const { batches, verb } = recorder(() => Effect.fail(new StoreUnavailable({ operation: "test", cause: "down" })))
+      const grouped = yield* groupCommit(verb)
+      const errors = yield* Effect.all([1, 2, 3].map((item) => Effect.flip(grouped([item]))), { concurrency: "unbounded" })
+      assert.deepStrictEqual(errors.map((error) => error._tag), ["StoreUnavailable", "StoreUnavailable", "StoreUnavailable"])
+      assert.strictEqual(batches.length, 1)
+    }))
+
+  it.effect("closing while callers wait fails them instead of leaving them waiting for ever", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const { verb } = recorder()
+      const grouped = yield* Scope.provide(groupCommit(verb), scope)
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual((yield* Effect.flip(grouped([1])))._tag, "StoreUnavailable")
+    }))
+})

@@ -1,0 +1,129 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Engine } from "@kiln/core"
+import { BlobStore, UploadStore } from "@kiln/core/ports"
+import { Deferred, Effect, Fiber, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { harness, principal } from "./support/harness.ts"
+
+const wav = (bytes: number, fill = 0): Uint8Array => {
+  const data = new Uint8Array(bytes).fill(fill)
+  data.set(new TextEncoder().encode("RIFF"), 0)
+  data.set(new TextEncoder().encode("WAVEfmt "), 8)
+  return data
+}
+
+const announce = Effect.flatMap(Engine, (engine) =>
+  engine.createUpload(principal(), { format: "wav", declaredSeconds: 3 }))
+
+const send = <E>(uploadId: `upl_${string}`, content: Stream.Stream<Uint8Array, E>, contentType = "audio/wav", contentLength?: number) =>
+  Effect.flatMap(Engine, (engine) => engine.receiveUpload({ uploadId, content, contentType, contentLength }))
+
+const stored = Effect.flatMap(BlobStore, (blobs) => Stream.runCollect(blobs.list("uploads")))
+const fileOf = (uploadId: `upl_${string}`) =>
+  Effect.flatMap(UploadStore, (store) => Effect.map(store.findUpload(uploadId), (upload) => upload?.file ?? null))
+
+describe("receiveUpload", () => {
+  it.effect("of 50 transfers at once one wins, and the stored bytes are that one's", () =>
+    Effect.gen(function* () {
+      const upload = yield* announce
+      const results = yield* Effect.all(
+        Array.from({ length: 50 }, (_, index) =>
+          Effect.result(send(upload.id, Stream.fromIterable([wav(100, index), new Uint8Array([index])])))),
+        { concurrency: "unbounded" },
+      )
+      const winners = results.flatMap((result, index) => (result._tag === "Success" ? [index] : []))
+      assert.strictEqual(winners.length, 1)
+      for (const result of results)
+        if (result._tag === "Failure")
+          assert.include(["UploadInProgress", "UploadAlreadyCompleted"], result.failure._tag)
+      const file = yield* fileOf(upload.id)
+      const blobs = yield* BlobStore
+      const { content } = yield* blobs.open(file?.blobKey ?? "")
+      const bytes = [...(yield* Stream.runCollect(content))].flatMap((chunk) => [...chunk])
+      assert.strictEqual(bytes.at(-1), winners[0])
+      assert.strictEqual((yield* stored).length, 1)
+    }).pipe(Effect.provide(harness())))
+
+  it.effect("an interrupted transfer leaves nothing and frees the URL at once", () =>
+    Effect.gen(function* () {
+      const upload = yield* announce
+      const started = yield* Deferred.make<void>()
+      const endless = Stream.concat(
+        Stream.succeed(wav(100)),
+        Stream.fromEffect(Effect.andThen(Deferred.succeed(started, undefined), Effect.never)),
+      )
+      const transfer = yield* Effect.forkChild(send(upload.id, endless))
+      yield* Deferred.await(started)
+      assert.strictEqual((yield* Effect.flip(send(upload.id, Stream.succeed(wav(100)))))._tag, "UploadInProgress")
+      yield* Fiber.interrupt(transfer)
+      assert.deepStrictEqual(yield* stored, [])
+      yield* send(upload.id, Stream.succeed(wav(100)))
+      assert.strictEqual((yield* fileOf(upload.id))?.bytes, 100)
+    }).pipe(Effect.provide(harness())))
+
+  it.effect("a stalled transfer times out after 30 s, a slow one after 10 min", () =>
+    Effect.gen(function* () {
+      const upload = yield* announce
+      const stalled = yield* Effect.forkChild(Effect.flip(send(upload.id, Stream.concat(Stream.succeed(wav(100)), Stream.never))))
+      yield* TestClock.adjust("31 seconds")
+      assert.strictEqual((yield* Fiber.join(stalled))._tag, "UploadTimeout")
+      const drop = Stream.fromEffect(Effect.as(Effect.sleep("20 seconds"), wav(64)))
+      const slow = yield* Effect.forkChild(Effect.flip(send(upload.id, Stream.forever(drop))))
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual((yield* Fiber.join(slow))._tag, "UploadTimeout")
+      assert.deepStrictEqual(yield* stored, [])
+    }).pipe(Effect.provide(harness())))
+
+  it.effect("counts bytes whatever the sender says, and allows exactly the limit", () =>
+    Effect.gen(function* () {
+      const upload = yield* announce
+      const half = wav(13_107_200)
+      const over = Stream.fromIterable([half, half, new Uint8Array(1)])
+      assert.strictEqual((yield* Effect.flip(send(upload.id, over, "audio/wav", 10)))._tag, "FileTooLarge")
+      yield* send(upload.id, Stream.fromIterable([half, half]))
+      assert.strictEqual((yield* fileOf(upload.id))?.bytes, 26_214_400)
+    }).pipe(Effect.provide(harness())))
+
+  it.effect("refuses an empty file and another container, in pieces of one byte too", () =>
+    Effect.gen(function* () {
+      const upload = yield* announce
+      assert.strictEqual((yield* Effect.flip(send(upload.id, Stream.empty)))._tag, "EmptyFile")
+      const png = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10)
+      const bytewise = Stream.fromIterable([...png].map((byte) => Uint8Array.of(byte)))
+      const mismatch = yield* Effect.flip(send(upload.id, bytewise))
+      assert.deepInclude(mismatch, { _tag: "AudioFormatMismatch", declared: "wav", detected: null })
+      yield* send(upload.id, Stream.fromIterable([...wav(100)].map((byte) => Uint8Array.of(byte))))
+    }).pipe(Effect.provide(harness())))
+
+  it.effect("is refused after the fifth transfer, after completion and after its time", () =>
+    Effect.gen(function* () {
+      const upload = yield* announce
+      for (let transfer = 1; transfer <= 5; transfer++)
+        assert.strictEqual((yield* Effect.flip(send(upload.id, Stream.empty)))._tag, "EmptyFile")
+      assert.strictEqual((yield* Effect.flip(send(upload.id, Stream.succeed(wav(100)))))._tag, "UploadExpired")
+      const second = yield* announce
+      yield* send(second.id, Stream.succeed(wav(100)))
+      assert.strictEqual((yield* Effect.flip(send(second.id, Stream.succeed(wav(100)))))._tag, "UploadAlreadyCompleted")
+      const third = yield* announce
+      yield* TestClock.adjust("15 minutes")
+      assert.strictEqual((yield* Effect.flip(send(third.id, Stream.succeed(wav(100)))))._tag, "UploadExpired")
+    }).pipe(Effect.provide(harness())))
+
+  it.effect("a long transfer keeps its claim; one whose server is gone loses it after its lease", () =>
+    Effect.gen(function* () {
+      const upload = yield* announce
+      const uploads = yield* UploadStore
+      const drop = Stream.fromEffect(Effect.as(Effect.sleep("20 seconds"), wav(64)))
+      const slow = yield* Effect.forkChild(send(upload.id, Stream.take(Stream.forever(drop), 6)))
+      yield* TestClock.adjust("100 seconds")
+      assert.strictEqual((yield* Effect.flip(send(upload.id, Stream.succeed(wav(100)))))._tag, "UploadInProgress")
+      yield* TestClock.adjust("30 seconds")
+      yield* Fiber.join(slow)
+      const orphaned = yield* announce
+      yield* uploads.claimUpload({ uploadId: orphaned.id, leaseDurationMs: 30_000, maxTransfers: 5 })
+      yield* TestClock.adjust("29999 millis")
+      assert.strictEqual((yield* Effect.flip(send(orphaned.id, Stream.succeed(wav(100)))))._tag, "UploadInProgress")
+      yield* TestClock.adjust("1 millis")
+      yield* send(orphaned.id, Stream.succeed(wav(100)))
+    }).pipe(Effect.provide(harness())))
+})
