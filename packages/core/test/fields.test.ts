@@ -68,8 +68,9 @@ describe("fields of requests", () => {
       fc.property(fc.constantFrom(...builtInKinds()), fc.string({ minLength: 12 }), (one, secret) => {
         const names = Object.keys(one.request.fields)
         const decoded = decodeFields(one.request, Object.fromEntries(names.map((name) => [name, [secret]])))
-        expect(Result.isFailure(decoded)).toBe(true)
-        if (Result.isFailure(decoded)) expect(JSON.stringify(decoded.failure)).not.toContain(JSON.stringify(secret))
+        const errors = Result.isFailure(decoded) ? JSON.stringify(decoded.failure) : ""
+        expect(errors).toContain('"type"')
+        expect(errors).not.toContain(JSON.stringify(secret))
       }),
     ))
 })

@@ -67,7 +67,13 @@ describe("live jobs", () => {
     const providers: ProviderSet = {
       ...plainProviders,
       transcription: { transcribe: () => Effect.as(Effect.sleep("5 seconds"), { text: "hello" }) },
-      speech: { speak: () => Effect.sync(() => ((spoken += 1), { data: new Uint8Array([1]), mediaType: "audio/mpeg" })) },
+      speech: {
+        speak: () =>
+          Effect.sync(() => {
+            spoken += 1
+            return { data: new Uint8Array([1]), mediaType: "audio/mpeg" }
+          }),
+      },
     }
     return Effect.gen(function* () {
       yield* open

@@ -233,9 +233,14 @@ describe("steps", () => {
   it.effect("a voice turn that fails at its last step does not buy the first two again", () => {
     const calls: Array<string> = []
     let spoke = 0
+    const noting = <A>(call: string, answer: A) =>
+      Effect.sync(() => {
+        calls.push(call)
+        return answer
+      })
     const sandbox: ProviderSet = {
-      transcription: { transcribe: () => Effect.sync(() => (calls.push("transcribe"), { text: "hello" })) },
-      reply: { reply: () => Effect.sync(() => (calls.push("reply"), { text: "hi", outputTokens: 1, truncated: true })) },
+      transcription: { transcribe: () => noting("transcribe", { text: "hello" }) },
+      reply: { reply: () => noting("reply", { text: "hi", outputTokens: 1, truncated: true }) },
       speech: {
         speak: () =>
           Effect.suspend(() => {

@@ -1,4 +1,4 @@
-import { Context, Effect, Layer, type Stream } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type {
   BlobCorrupt, BlobUnavailable, Board, Grant, Job, JsonObject, Principal, StoreUnavailable, Upload,
 } from "../domain/index.ts"
@@ -6,16 +6,17 @@ import { withForcedOff } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import {
-  type BlobRange, BlobStore, IdGenerator, JobStore, type OpenBlob, type StoredFile, Switchboard, UploadStore, WakeUp,
+  type BlobRange, type BlobStore, type IdGenerator, type JobStore, type OpenBlob, type StoredFile, Switchboard,
+  type UploadStore, type WakeUp,
 } from "../ports/index.ts"
 import { type Accepted, createJob } from "./CreateJob.ts"
 import { createUpload } from "./CreateUpload.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { eraseJobData } from "./EraseJobData.ts"
 import type * as Errors from "./errors.ts"
-import { Fingerprint } from "./Fingerprint.ts"
+import type { Fingerprint } from "./Fingerprint.ts"
 import { getJob } from "./GetJob.ts"
-import { JobSignals } from "./JobSignals.ts"
+import type { JobSignals } from "./JobSignals.ts"
 import { findFile, openFile } from "./OpenFile.ts"
 import { type IncomingFile, receiveUpload } from "./ReceiveUpload.ts"
 import { waitForJob } from "./WaitForJob.ts"
@@ -107,4 +108,3 @@ export class Engine extends Context.Service<Engine, {
 }
 
 export type { Accepted, IncomingFile }
-export type FileContent = Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>

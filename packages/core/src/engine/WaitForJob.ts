@@ -17,9 +17,9 @@ export const waitForJob = Effect.fnUntraced(function* (principal: Principal, job
     const job = yield* Effect.scoped(
       Effect.gen(function* () {
         const signal = yield* Effect.forkScoped(signals.wait(jobId as Job["id"]), { startImmediately: true })
-        const job = yield* getJob(principal, jobId)
-        if (!isFinished(job)) yield* Effect.raceFirst(Fiber.await(signal), Effect.sleep(pauseMs))
-        return job
+        const seen = yield* getJob(principal, jobId)
+        if (!isFinished(seen)) yield* Effect.raceFirst(Fiber.await(signal), Effect.sleep(pauseMs))
+        return seen
       }),
     )
     if (isFinished(job)) return job

@@ -84,8 +84,7 @@ const layerOf = (options: EngineOptions): Layer.Layer<Engine | IdGenerator, unkn
 export const createEngine = async (options: EngineOptions): Promise<EmbeddedEngine> => {
   const runtime = ManagedRuntime.make(layerOf(options))
   const context = await runtime.context()
-
-  const run = async <A, E>(effect: Effect.Effect<A, E, Engine | IdGenerator>, signal?: AbortSignal): Promise<A> => {
+  const run: Run = async (effect, signal) => {
     signal?.throwIfAborted()
     const exit = await Effect.runPromiseExit(Effect.provide(effect, context), signal === undefined ? {} : { signal })
     if (Exit.isSuccess(exit)) return exit.value
@@ -93,13 +92,25 @@ export const createEngine = async (options: EngineOptions): Promise<EmbeddedEngi
     signal?.throwIfAborted()
     throw new DOMException("the engine is closed", "AbortError")
   }
+  const stop = () => runtime.dispose()
+  return { ...jobOperations(run, options), ...fileOperations(run), stop, [Symbol.asyncDispose]: stop }
+}
 
+/** Runs an operation as a promise; aborting it interrupts it. */
+type Run = <A, E>(effect: Effect.Effect<A, E, Engine | IdGenerator>, signal?: AbortSignal) => Promise<A>
+
+const jobOperations = (
+  run: Run,
+  { providers }: EngineOptions,
+): Pick<EmbeddedEngine, "submit" | "get" | "wait" | "run" | "erase"> => {
   /** A job is looked for under both modes: which one it has is part of the job, not of the question. */
-  const inItsMode = <A, E>(use: (principal: Principal) => Effect.Effect<A, E, Engine>) =>
-    Effect.catchIf(
-      use(callerOf("sandbox")),
-      (error) => isJobNotFound(error) && options.providers.live !== undefined,
-      () => use(callerOf("live")),
+  const inItsMode = <A, E>(use: (engine: Engine["Service"], principal: Principal) => Effect.Effect<A, E>) =>
+    Engine.use((engine) =>
+      Effect.catchIf(
+        use(engine, callerOf("sandbox")),
+        (error) => isJobNotFound(error) && providers.live !== undefined,
+        () => use(engine, callerOf("live")),
+      ),
     )
 
   const submit: EmbeddedEngine["submit"] = (kind, request, { idempotencyKey, mode = "sandbox" } = {}) =>
@@ -116,59 +127,48 @@ export const createEngine = async (options: EngineOptions): Promise<EmbeddedEngi
       }),
     )
 
-  const wait = <Name extends KindName = KindName>(jobId: string, options: WaitOptions = {}): Promise<JobResult<Name>> =>
+  const wait = <Name extends KindName = KindName>(jobId: string, { signal }: WaitOptions = {}) =>
     run(
-      Effect.map(
-        inItsMode((who) => Engine.use((engine) => engine.waitForJob(who, jobId))),
-        (job) => jobResult<Name>(job),
-      ),
-      options.signal,
-    )
-
-  const get = <Name extends KindName = KindName>(jobId: string): Promise<JobResult<Name>> =>
-    run(
-      Effect.map(
-        inItsMode((who) => Engine.use((engine) => engine.getJob(who, jobId))),
-        (job) => jobResult<Name>(job),
-      ),
+      Effect.map(inItsMode((engine, who) => engine.waitForJob(who, jobId)), (job) => jobResult<Name>(job)),
+      signal,
     )
 
   return {
     submit,
     wait,
-    get,
+    get: <Name extends KindName = KindName>(jobId: string) =>
+      run(Effect.map(inItsMode((engine, who) => engine.getJob(who, jobId)), (job) => jobResult<Name>(job))),
     run: async (kind, request, options) => wait((await submit(kind, request, options)).id, options),
-    erase: (jobId) => run(inItsMode((who) => Engine.use((engine) => engine.eraseJobData(who, jobId)))),
-    createUpload: (upload, { mode = "sandbox" } = {}) =>
-      run(Engine.use((engine) => engine.createUpload(callerOf(mode), upload))),
-    receiveUpload: (uploadId, contentType, body) =>
-      run(
-        Engine.use((engine) =>
-          engine.receiveUpload({
-            uploadId,
-            contentType,
-            contentLength: body instanceof Uint8Array ? body.length : undefined,
-            content:
-              body instanceof Uint8Array
-                ? Stream.succeed(body)
-                : Stream.fromAsyncIterable(body, (cause) => cause),
-          }),
-        ),
-      ),
-    readFile: (ref) =>
-      run(
-        Engine.use((engine) =>
-          Effect.gen(function* () {
-            const file = yield* engine.findFile(ref.id)
-            const { content } = yield* engine.openFile(file)
-            return concat(yield* Stream.runCollect(content), file.bytes)
-          }),
-        ),
-      ),
-    stop: () => runtime.dispose(),
-    [Symbol.asyncDispose]: () => runtime.dispose(),
+    erase: (jobId) => run(inItsMode((engine, who) => engine.eraseJobData(who, jobId))),
   }
 }
+
+const fileOperations = (run: Run): Pick<EmbeddedEngine, "createUpload" | "receiveUpload" | "readFile"> => ({
+  createUpload: (upload, { mode = "sandbox" } = {}) =>
+    run(Engine.use((engine) => engine.createUpload(callerOf(mode), upload))),
+  receiveUpload: (uploadId, contentType, body) =>
+    run(
+      Engine.use((engine) =>
+        engine.receiveUpload({
+          uploadId,
+          contentType,
+          contentLength: body instanceof Uint8Array ? body.length : undefined,
+          content:
+            body instanceof Uint8Array ? Stream.succeed(body) : Stream.fromAsyncIterable(body, (cause) => cause),
+        }),
+      ),
+    ),
+  readFile: (ref) =>
+    run(
+      Engine.use((engine) =>
+        Effect.gen(function* () {
+          const file = yield* engine.findFile(ref.id)
+          const { content } = yield* engine.openFile(file)
+          return concat(yield* Stream.runCollect(content), file.bytes)
+        }),
+      ),
+    ),
+})
 
 const isJobNotFound = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "JobNotFound"

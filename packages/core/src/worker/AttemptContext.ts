@@ -20,11 +20,7 @@ export const attemptContext = Effect.fnUntraced(function* (kind: JobKind, claim:
   const probe = yield* MediaProbe
   const { live, sandbox } = yield* Providers
 
-  const request = yield* Schema.decodeUnknownEffect(kind.request)(job.request).pipe(
-    Effect.mapError(
-      () => new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request does not decode" }),
-    ),
-  )
+  const request = yield* storedRequest(kind, job.request)
 
   const passGate: Effect.Effect<void, AttemptError> =
     job.mode === "sandbox"
@@ -65,27 +61,27 @@ export const attemptContext = Effect.fnUntraced(function* (kind: JobKind, claim:
     fileStep: (name, effect) =>
       passGate.pipe(
         Effect.andThen(effect),
-        Effect.flatMap((file) =>
+        Effect.flatMap(({ data, mediaType }) =>
           Effect.gen(function* () {
             const blobKey = jobBlobKey(job.id, token, name)
             written.push(blobKey)
-            const info = yield* blobs.put(blobKey, Stream.succeed(file.data), { maxBytes: maxGeneratedBytes }).pipe(
-              Effect.catchTag("BlobTooLarge", () =>
-                Effect.fail(
-                  new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: "the result is too large" }),
-                ),
-              ),
+            const info = yield* Effect.mapError(
+              blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }),
+              (error) => (error._tag === "BlobTooLarge" ? tooLarge : error),
             )
-            return {
-              id: yield* ids.next("fil"),
-              name,
-              blobKey,
-              mediaType: file.mediaType,
-              ...info,
-            } satisfies OutputFile
+            return { id: yield* ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
           }),
         ),
       ),
   }
   return context
 })
+
+const tooLarge = new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: "the result is too large" })
+
+/** It decoded when the job was accepted, by this version or another. */
+const storedRequest = (kind: JobKind, request: JsonObject | null): Effect.Effect<JsonObject, AttemptFailed> =>
+  Effect.mapError(
+    Schema.decodeUnknownEffect(kind.request)(request),
+    () => new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request does not decode" }),
+  )

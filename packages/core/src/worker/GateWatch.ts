@@ -26,9 +26,7 @@ export class GateWatch extends Context.Service<GateWatch, {
       return GateWatch.of({
         // This worker serves the kind itself, so no other one has to.
         missing: (gate) =>
-          Effect.map(board, (board) =>
-            missingPrerequisites(gate, { ...board, liveKinds: [...board.liveKinds, gate.kind] }),
-          ),
+          Effect.map(board, (now) => missingPrerequisites(gate, { ...now, liveKinds: [...now.liveKinds, gate.kind] })),
       })
     }),
   )

@@ -1,16 +1,14 @@
-import { Clock, Context, Deferred, Effect, FiberSet, Layer, Random } from "effect"
+import { Clock, Context, Effect, FiberSet, Layer, Random } from "effect"
 import type { StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
-import { JobSignals } from "../engine/JobSignals.ts"
-import { JobKinds } from "../kinds/JobKinds.ts"
+import type { JobSignals } from "../engine/JobSignals.ts"
 import {
-  BlobStore, type Claim, IdGenerator, JobStore, MediaProbe, Providers, Switchboard, UploadStore, WakeUp,
+  type BlobStore, type IdGenerator, JobStore, type MediaProbe, type Providers, type Switchboard, type UploadStore, WakeUp,
 } from "../ports/index.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { heartbeat } from "./Heartbeat.ts"
-import { type HeldLease, holdLease } from "./HeldLease.ts"
 import { publishCapabilities } from "./publishCapabilities.ts"
-import { runAttempt } from "./RunAttempt.ts"
+import { makeSlots } from "./Slots.ts"
 import { runnableKinds } from "./runnableKinds.ts"
 import { sweep } from "./Sweeper.ts"
 
@@ -53,28 +51,10 @@ export class Worker extends Context.Service<Worker, {
 
 const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatch> = Effect.gen(function* () {
   const config = yield* EngineConfig
-  const kinds = new Map((yield* JobKinds).map((kind) => [kind.name, kind]))
   const store = yield* JobStore
-  const wakeUp = yield* WakeUp
   const context = yield* Effect.context<WorkerNeeds | GateWatch>()
-  const leases = new Set<HeldLease>()
-  let slotFreed = Deferred.makeUnsafe<void>()
+  const slots = yield* makeSlots
   let lastClaimAt: number | undefined
-
-  const attempt = (claim: Claim, askedAtNanos: bigint) =>
-    Effect.suspend(() => {
-      const kind = kinds.get(claim.job.kind)
-      if (kind === undefined) return Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
-      const lease = holdLease({ jobId: claim.job.id, token: claim.token }, askedAtNanos, claim.leaseRemainingMs)
-      leases.add(lease)
-      return Effect.ensuring(
-        runAttempt(kind, claim, lease),
-        Effect.sync(() => {
-          leases.delete(lease)
-          Deferred.doneUnsafe(slotFreed, Effect.void)
-        }),
-      )
-    })
 
   const claim = Effect.fnUntraced(function* (limit: number) {
     const runnable = yield* runnableKinds
@@ -92,58 +72,59 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
 
   const tick = Effect.gen(function* () {
     const { askedAtNanos, claims } = yield* claim(config.concurrency)
-    const beating = yield* Effect.forkChild(heartbeat(leases))
-    yield* Effect.forEach(claims, (one) => attempt(one, askedAtNanos), { concurrency: "unbounded", discard: true })
-    beating.interruptUnsafe()
+    const attempts = Effect.forEach(claims, (one) => slots.attempt(one, askedAtNanos), {
+      concurrency: "unbounded",
+      discard: true,
+    })
+    yield* Effect.raceFirst(attempts, heartbeat(slots.leases))
     return claims.length
-  })
-
-  /** Claims once and starts what it got; answers how long the loop may sleep, 0 for not at all. */
-  const claimAndStart = Effect.fnUntraced(function* (running: FiberSet.FiberSet<void>) {
-    const free = config.concurrency - leases.size
-    if (free <= 0) {
-      slotFreed = Deferred.makeUnsafe<void>()
-      if (leases.size >= config.concurrency) yield* Deferred.await(slotFreed)
-      return 0
-    }
-    const result = yield* claim(free)
-    for (const one of result.claims)
-      yield* FiberSet.run(running, attempt(one, result.askedAtNanos), { startImmediately: true })
-    return result.claims.length > 0 ? 0 : Math.min(result.nextInMs ?? config.pollIntervalMs, config.pollIntervalMs)
-  })
-
-  const loop = Effect.fnUntraced(function* (running: FiberSet.FiberSet<void>) {
-    while (true) {
-      const pauseMs = yield* claimAndStart(running).pipe(
-        Effect.catchTag("StoreUnavailable", (error) =>
-          Effect.as(Effect.logWarning("claim: store out of reach", error.operation), config.pollIntervalMs),
-        ),
-      )
-      // A little jitter, so that processes started together do not ask together for ever.
-      if (pauseMs > 0)
-        yield* Effect.raceFirst(wakeUp.wait, Effect.sleep(pauseMs * (0.75 + 0.25 * (yield* Random.next))))
-    }
   })
 
   const run = Effect.scoped(
     Effect.gen(function* () {
-      yield* Effect.forkScoped(heartbeat(leases))
+      yield* Effect.forkScoped(heartbeat(slots.leases))
       const running = yield* FiberSet.make<void>()
-      yield* Effect.addFinalizer(() =>
-        Effect.gen(function* () {
-          yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(running)), config.drainMs)
-          // The rest is interrupted, and each attempt gives its job back as its last act.
-          yield* FiberSet.clear(running)
-        }),
-      )
-      return yield* loop(running)
+      yield* Effect.addFinalizer(() => drain(running, config.drainMs))
+      const claimAndStart = Effect.gen(function* () {
+        const free = config.concurrency - slots.leases.size
+        if (free <= 0) return yield* Effect.as(slots.freed, 0)
+        const result = yield* claim(free)
+        for (const one of result.claims)
+          yield* FiberSet.run(running, slots.attempt(one, result.askedAtNanos), { startImmediately: true })
+        if (result.claims.length > 0) return 0
+        // A little jitter, so that processes started together do not ask together for ever. What is known to come is waited
+        // for exactly: waking a little early again and again would be a loop that never gets there.
+        const pollMs = config.pollIntervalMs * (0.75 + 0.25 * (yield* Random.next))
+        return Math.max(1, Math.min(result.nextInMs ?? pollMs, pollMs))
+      })
+      return yield* forever(claimAndStart)
     }),
   )
 
   return Worker.of({
     tick: Effect.provide(tick, context),
     run: Effect.provide(run, context),
-    running: Effect.sync(() => leases.size),
+    running: Effect.sync(() => slots.leases.size),
     lastClaimAt: Effect.sync(() => lastClaimAt),
   })
 })
+
+/** Claims again and again. What a turn answers is how long to wait for the next, in milliseconds; a wake-up ends the wait. */
+const forever = Effect.fnUntraced(function* <E, R>(turn: Effect.Effect<number, StoreUnavailable | E, R>) {
+  const { pollIntervalMs } = yield* EngineConfig
+  const wakeUp = yield* WakeUp
+  while (true) {
+    // Whatever went wrong in one turn, the worker must not end: it would look alive and be idle.
+    const pauseMs = yield* Effect.catchCause(turn, (cause) =>
+      Effect.as(Effect.logWarning("claiming failed", cause), pollIntervalMs),
+    )
+    if (pauseMs > 0) yield* Effect.raceFirst(wakeUp.wait, Effect.sleep(pauseMs))
+  }
+})
+
+/** Lets running attempts finish for a while; the rest is interrupted, and each gives its job back as its last act. */
+const drain = (running: FiberSet.FiberSet<void>, drainMs: number) =>
+  Effect.andThen(
+    Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(running)), drainMs),
+    FiberSet.clear(running),
+  )

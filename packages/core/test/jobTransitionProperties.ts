@@ -1,0 +1,266 @@
+import { expect } from "vitest"
+import fc from "fast-check"
+import {
+  isFinished,
+  type JobEvent,
+  type JobEventName,
+  type JobLimits,
+  type JobState,
+  type JobStatus,
+} from "@kiln/core/domain"
+
+/** The functions under examination, so that copies with planted bugs can be examined too. */
+export interface Transitions {
+  readonly applyEvent: (job: JobState, event: JobEvent, now: number) => JobState | undefined
+  readonly created: (now: number, limits: JobLimits) => JobState
+  readonly jobTransitions: Readonly<
+    Record<
+      JobEventName,
+      {
+        readonly from: ReadonlyArray<string>
+        readonly to: string
+        readonly guard: string
+        readonly token: string
+      }
+    >
+  >
+}
+
+const BORN = 10_000
+
+/** Where time goes before an event: on by itself, or to the millisecond around an instant that matters. */
+type Wait = { readonly ms: number } | { readonly to: "claimableAt" | "deadlineAt"; readonly delta: number }
+const waits: fc.Arbitrary<Wait> = fc.oneof(
+  fc.constantFrom(0, 1, 50, 999, 1_000, 7_000).map((ms) => ({ ms })),
+  fc.record({ to: fc.constantFrom("claimableAt" as const, "deadlineAt" as const), delta: fc.constantFrom(-1, 0, 1) }),
+)
+
+const leaseDurationMs = fc.constantFrom(1, 400, 1_000, 5_000)
+/** Relative to the job's present token: mostly the holder's. */
+const staleness = fc.constantFrom(0, 0, 0, 0, -1, -2, 1)
+
+type EventAt = (job: JobState) => JobEvent
+const events: fc.Arbitrary<EventAt> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: leaseDurationMs.map((ms): EventAt => () => ({ event: "claimed", leaseDurationMs: ms })),
+  },
+  fc.constant<EventAt>(() => ({ event: "abandoned" })),
+  fc.tuple(staleness, leaseDurationMs).map(([stale, ms]): EventAt => (job) => ({
+    event: "extended",
+    token: job.token + stale,
+    leaseDurationMs: ms,
+  })),
+  staleness.map((stale): EventAt => (job) => ({ event: "checkpointed", token: job.token + stale })),
+  staleness.map((stale): EventAt => (job) => ({ event: "completed", token: job.token + stale })),
+  staleness.map((stale): EventAt => (job) => ({
+    event: "failed",
+    token: job.token + stale,
+    errorCode: "internal_error",
+  })),
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(staleness, fc.constantFrom(0, 1, 3_000), fc.boolean())
+      .map(([stale, delayMs, countsAsFailure]): EventAt => (job) => ({
+        event: "deferred",
+        token: job.token + stale,
+        delayMs,
+        countsAsFailure,
+      })),
+  },
+  {
+    weight: 2,
+    arbitrary: staleness.map((stale): EventAt => (job) => ({
+      event: "released",
+      token: job.token + stale,
+      createdAt: BORN,
+    })),
+  },
+  fc.constant<EventAt>(() => ({ event: "expired" })),
+  fc.constant<EventAt>(() => ({ event: "erased" })),
+)
+
+const limits = fc.record({
+  queueLimitMs: fc.constantFrom(1, 1_000, 5_000, 60_000),
+  runLimitMs: fc.constantFrom(1, 900, 3_000, 60_000),
+})
+
+/** An event that was tried, legal or not. `after` is `undefined` where it was refused. */
+interface Step {
+  readonly before: JobState
+  readonly event: JobEvent
+  readonly now: number
+  readonly after: JobState | undefined
+}
+
+const holdsForAllSteps = (transitions: Transitions, check: (step: Step, steps: ReadonlyArray<Step>) => void): void => {
+  const histories = fc.array(fc.tuple(waits, events), { maxLength: 30, size: "max" })
+  fc.assert(
+    fc.property(limits, histories, (jobLimits, history) => {
+      const steps: Array<Step> = []
+      let now = BORN
+      let job = transitions.created(now, jobLimits)
+      for (const [wait, eventAt] of history) {
+        now = Math.max(now, "ms" in wait ? now + wait.ms : (job[wait.to] ?? now) + wait.delta)
+        const event = eventAt(job)
+        const after = transitions.applyEvent(job, event, now)
+        const step = { before: job, event, now, after }
+        check(step, steps)
+        steps.push(step)
+        job = after ?? job
+      }
+    }),
+    { numRuns: 2_000, seed: 1 },
+  )
+}
+
+const progress: ReadonlyArray<JobStatus> = ["queued", "processing", "done"]
+/** `done` and `failed` are equally far. */
+const rank = (status: JobStatus): number => progress.indexOf(status === "failed" ? "done" : status)
+
+/** The guards, said once more in other words than the code's. */
+const guardHolds = (guard: string, { before: job, event, now }: Step): boolean => {
+  switch (guard) {
+    case "fence":
+      return "token" in event && job.status === "processing" && job.held && event.token === job.token
+    case "claimable":
+      return (
+        job.claimableAt !== null &&
+        job.deadlineAt !== null &&
+        job.claimableAt <= now &&
+        now < job.deadlineAt &&
+        (event.event === "claimed" || job.held)
+      )
+    case "overdue":
+      return job.deadlineAt !== null && now >= job.deadlineAt
+    default:
+      return true
+  }
+}
+
+export const transitionProperties: Readonly<Record<string, (transitions: Transitions) => void>> = {
+  "exactly the moves of the table are made, and lead where it says": (transitions) =>
+    holdsForAllSteps(transitions, (step) => {
+      const rule = transitions.jobTransitions[step.event.event]
+      const legal = rule.from.includes(step.before.status) && guardHolds(rule.guard, step)
+      expect(step.after !== undefined).toBe(legal)
+      if (step.after !== undefined) expect(step.after.status).toBe(rule.to === "same" ? step.before.status : rule.to)
+    }),
+
+  "a finished job never changes again": (transitions) =>
+    holdsForAllSteps(transitions, ({ before, event, after }) => {
+      if (isFinished(before)) expect(after).toEqual(event.event === "erased" ? before : undefined)
+    }),
+
+  "a status never goes backwards": (transitions) =>
+    holdsForAllSteps(transitions, ({ before, after }) => {
+      if (after !== undefined) expect(rank(after.status)).toBeGreaterThanOrEqual(rank(before.status))
+    }),
+
+  "the fencing token grows with every claim and every end of a claim, and with nothing else": (transitions) =>
+    holdsForAllSteps(transitions, ({ before, event, after }) => {
+      if (after === undefined) return
+      if (transitions.jobTransitions[event.event].token === "raised") expect(after.token).toBeGreaterThan(before.token)
+      else expect(after.token).toBe(before.token)
+    }),
+
+  "no claim's token is ever another's, and once a claim ended its token writes nothing": (transitions) =>
+    holdsForAllSteps(transitions, ({ event, after }, steps) => {
+      const claims = steps.flatMap((step) =>
+        step.event.event === "claimed" && step.after !== undefined ? [step.after.token] : [],
+      )
+      if (after === undefined) return
+      if (event.event === "claimed") expect(claims).not.toContain(after.token)
+      if (!("token" in event)) return
+      expect(event.token, "only the latest claim writes").toBe(claims.at(-1))
+      const since = steps.slice(
+        steps.findLastIndex((step) => step.event.event === "claimed" && step.after !== undefined) + 1,
+      )
+      const ended = since.some(
+        (step) => step.after !== undefined && transitions.jobTransitions[step.event.event].token === "raised",
+      )
+      expect(ended, "and only while it lasts").toBe(false)
+    }),
+
+  "waiting and running add up to the time that passed": (transitions) =>
+    holdsForAllSteps(transitions, ({ after }) => {
+      if (after === undefined) return
+      const until = after.finishedAt ?? after.phaseStartedAt ?? Number.NaN
+      expect(after.ranMs + after.waitedMs).toBe(until - BORN)
+      expect(after.ranMs).toBeGreaterThanOrEqual(0)
+      expect(after.waitedMs).toBeGreaterThanOrEqual(0)
+    }),
+
+  "no lease reaches past the run limit, or past what was asked": (transitions) =>
+    holdsForAllSteps(transitions, ({ event, now, after }) => {
+      if (after === undefined) return
+      expect(after.ranMs).toBeLessThanOrEqual(after.runLimitMs)
+      if (!after.held || after.claimableAt === null || after.phaseStartedAt === null) return
+      expect(after.ranMs + after.claimableAt - after.phaseStartedAt).toBeLessThanOrEqual(after.runLimitMs)
+      if ("leaseDurationMs" in event) expect(after.claimableAt).toBeLessThanOrEqual(now + event.leaseDurationMs)
+    }),
+
+  "a lease is as long as was asked, unless the run limit cuts it": (transitions) =>
+    holdsForAllSteps(transitions, ({ event, now, after }) => {
+      if (
+        after === undefined ||
+        !("leaseDurationMs" in event) ||
+        after.claimableAt === null ||
+        after.phaseStartedAt === null
+      )
+        return
+      const runDeadline = after.phaseStartedAt + after.runLimitMs - after.ranMs
+      expect(after.claimableAt).toBe(Math.min(now + event.leaseDurationMs, runDeadline))
+      if (after.claimableAt === runDeadline) expect(after.deadlineAt, "overdue where it ends").toBe(runDeadline)
+      else expect(after.deadlineAt ?? 0, "else it may wait for the next worker").toBeGreaterThan(after.claimableAt)
+    }),
+
+  "an unfinished job always has an end in sight": (transitions) =>
+    holdsForAllSteps(transitions, ({ now, after }) => {
+      if (after === undefined || isFinished(after)) return
+      expect(after.deadlineAt).toBeLessThanOrEqual(Math.max(now, BORN + after.queueLimitMs + after.runLimitMs))
+    }),
+
+  "an overdue job says which limit it met": (transitions) =>
+    holdsForAllSteps(transitions, ({ event, after }) => {
+      if (event.event !== "expired" || after === undefined) return
+      if (after.errorCode === "job_timeout") expect(after.ranMs).toBe(after.runLimitMs)
+      else {
+        expect(after.errorCode).toBe("queue_timeout")
+        expect(after.waitedMs).toBeGreaterThanOrEqual(after.queueLimitMs)
+      }
+    }),
+
+  "failures, lost workers and attempts are counted apart": (transitions) =>
+    holdsForAllSteps(transitions, ({ before, event, after }) => {
+      if (after === undefined) return
+      const claims = event.event === "claimed"
+      expect(after.attempts - before.attempts).toBe(claims ? 1 : 0)
+      expect(after.lostWorkers - before.lostWorkers).toBe(
+        before.held && (claims || event.event === "abandoned") ? 1 : 0,
+      )
+      expect(after.failures - before.failures).toBe(event.event === "deferred" && event.countsAsFailure ? 1 : 0)
+    }),
+
+  "a job that is not held is claimable when the event says": (transitions) =>
+    holdsForAllSteps(transitions, ({ event, now, after }) => {
+      if (after === undefined) return
+      if (event.event === "deferred") expect(after.claimableAt).toBe(now + event.delayMs)
+      if (event.event === "released") expect(after.claimableAt).toBe(BORN)
+    }),
+
+  "what belongs to a status is there exactly then": (transitions) =>
+    holdsForAllSteps(transitions, ({ event, now, after }) => {
+      if (after === undefined) return
+      const finished = isFinished(after)
+      for (const time of [after.claimableAt, after.deadlineAt, after.phaseStartedAt])
+        expect(time === null).toBe(finished)
+      expect(after.held && after.status !== "processing").toBe(false)
+      expect(after.errorCode !== null).toBe(after.status === "failed")
+      expect(after.finishedAt !== null).toBe(finished)
+      if (finished && event.event !== "erased") expect(after.finishedAt).toBe(now)
+      if (event.event === "failed") expect(after.errorCode).toBe(event.errorCode)
+      if (event.event === "abandoned") expect(after.errorCode).toBe("attempts_exhausted")
+    }),
+}
