@@ -1,5 +1,7 @@
 import { defineConfig } from "vitest/config"
 
+const report = process.env["KILN_TEST_REPORT"]
+
 export default defineConfig({
   // Packages import each other's sources, so tests run without a build step.
   resolve: { conditions: ["@kiln/source"] },
@@ -8,6 +10,8 @@ export default defineConfig({
     include: ["packages/*/test/**/*.test.ts", "tests/**/*.test.ts", "examples/**/*.test.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // `.ci/run` counts from a report; people read the default one.
+    reporters: report === undefined ? ["default"] : ["default", ["json", { outputFile: report }]],
     // Two cores are the smallest machine supported; more workers only add noise there.
     maxWorkers: 2,
   },

@@ -111,7 +111,7 @@ export interface Deferral extends ClaimRef {
   readonly countsAsFailure: boolean
 }
 
-/** Erases on behalf of `principal`; `reason` decides what a later poll says. */
+/** Erases on behalf of `principal`, who must own the job. */
 export interface Erasure {
   readonly jobId: JobId
   readonly principal: Principal

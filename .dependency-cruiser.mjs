@@ -1,0 +1,139 @@
+import { globSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+
+// Who may import whom. The direction is
+//
+//   effect <- domain <- kinds, ports <- engine, worker <- http handlers
+//
+// (kinds see ports and the worker sees the engine, never the other way round), and everything outside of core reaches it
+// through its doors. Run by scripts/boundaries.ts, which also fails when nothing was read; tests/boundaries.test.ts plants
+// a violation of every rule below.
+
+/** The doors of a package are what its manifest exports, and nothing else. */
+const doors = globSync("packages/*/package.json", { cwd: import.meta.dirname }).flatMap((path) => {
+  const { exports } = JSON.parse(readFileSync(join(import.meta.dirname, path), "utf8"))
+  return Object.values(exports).map((door) => `^${join(dirname(path), door["@kiln/source"]).replaceAll(".", "[.]")}$`)
+})
+const coreDomainAndPorts = "^packages/core/src/(domain|ports)/index[.]ts$"
+const effect = "(^|/)node_modules/effect/"
+const adapters = "^packages/(adapter-[^/]+|media-probe|provider-[^/]+)/src/"
+
+/** A layer of core may import itself, `effect`, and the layers named here; any other file of core is out of reach. */
+const coreLayer = (layer, below) => ({
+  name: `core-${layer}`,
+  comment: `core/${layer} may import ${["effect", layer, ...below].join(", ")}`,
+  severity: "error",
+  from: { path: `^packages/core/src/${layer}/` },
+  to: { path: "^packages/core/", pathNot: `^packages/core/src/(${[layer, ...below].join("|")})/` },
+})
+
+const forbidden = [
+  coreLayer("domain", []),
+  coreLayer("ports", ["domain"]),
+  coreLayer("kinds", ["domain", "ports"]),
+  coreLayer("engine", ["domain", "kinds", "ports"]),
+  coreLayer("worker", ["domain", "kinds", "ports", "engine"]),
+  {
+    name: "core-is-pure",
+    comment: "core depends on effect alone: no other package, and nothing of Node, so that it runs anywhere",
+    severity: "error",
+    from: { path: "^packages/core/src/" },
+    to: { pathNot: [effect, "^packages/core/src/"], dependencyTypesNot: ["unknown"] },
+  },
+  {
+    name: "adapters-see-domain-and-ports",
+    comment: "an adapter implements ports: of kiln it sees @kiln/core/domain and @kiln/core/ports",
+    severity: "error",
+    from: { path: adapters },
+    to: { path: "^packages/(?!$1/)", pathNot: coreDomainAndPorts },
+  },
+  {
+    name: "testing-sees-domain-and-ports",
+    comment: "suites and fakes work on ports; only TestEngine assembles the engine itself",
+    severity: "error",
+    from: { path: "^packages/testing/src/", pathNot: "^packages/testing/src/TestEngine(/|[.]ts$)" },
+    to: { path: "^packages/(?!testing/)", pathNot: coreDomainAndPorts },
+  },
+  {
+    name: "test-engine-sees-core",
+    comment: "TestEngine runs the engine over the memory adapters of testing, not over a real adapter",
+    severity: "error",
+    from: { path: "^packages/testing/src/TestEngine(/|[.]ts$)" },
+    to: { path: "^packages/(?!testing/|core/)" },
+  },
+  {
+    name: "http-api-sees-domain",
+    comment: "a client imports the declarations without the server: they see @kiln/core/domain and effect",
+    severity: "error",
+    from: { path: "^packages/http/src/api/" },
+    to: {
+      pathNot: [effect, "^packages/http/src/api/", "^packages/core/src/domain/index[.]ts$"],
+      dependencyTypesNot: ["unknown"],
+    },
+  },
+  {
+    name: "shipped-without-testing",
+    comment: "nothing shipped imports @kiln/testing",
+    severity: "error",
+    from: { path: "^packages/(?!testing/)[^/]+/src/" },
+    to: { path: "^packages/testing/" },
+  },
+  {
+    name: "shipped-imports-shipped",
+    comment: "sources that ship do not import tests, scripts, examples or launchers",
+    severity: "error",
+    from: { path: "^packages/[^/]+/src/" },
+    to: { path: "^(tests|scripts|examples|bench)/|^packages/[^/]+/(test|bin)/" },
+  },
+  {
+    name: "packages-by-name",
+    comment: "another package is imported by its name, never by a relative path",
+    severity: "error",
+    from: { path: "^(?:packages/([^/]+)|[^/]+)/" },
+    // A path that starts with a dot is `local`; a package found through node_modules is not.
+    to: { path: "^packages/(?!$1/)", dependencyTypes: ["local"] },
+  },
+  {
+    name: "packages-through-doors",
+    comment: "another package is entered through its exports",
+    severity: "error",
+    from: { path: "^(?:packages/([^/]+)|[^/]+)/" },
+    to: { path: "^packages/(?!$1/)", pathNot: doors },
+  },
+  {
+    name: "no-deep-imports",
+    comment: "an import may not name a file inside of another package",
+    severity: "error",
+    from: {},
+    to: { path: "^@kiln/[^/]+/(src|dist|test|bin)(/|$)" },
+  },
+  {
+    name: "no-unresolvable",
+    comment: "an import that leads nowhere hides what it leads to from every other rule",
+    severity: "error",
+    from: {},
+    to: { couldNotResolve: true },
+  },
+  {
+    name: "no-circular",
+    comment: "two files that need each other are one thing or hide a third; types count too",
+    severity: "error",
+    from: {},
+    to: { circular: true },
+  },
+]
+
+export default {
+  forbidden,
+  options: {
+    doNotFollow: { path: "node_modules" },
+    // Our own build output only: the files of an installed package are in its `dist` too.
+    exclude: { path: "^(packages|examples)/[^/]+/(dist|coverage)/" },
+    tsPreCompilationDeps: true,
+    combinedDependencies: false,
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["@kiln/source", "types", "import", "node", "default"],
+    },
+  },
+}

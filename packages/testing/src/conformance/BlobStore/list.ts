@@ -1,0 +1,40 @@
+import { BlobStore } from "@kiln/core/ports"
+import { expect } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { type BlobTest, listKeys, noise, putBytes } from "./support.ts"
+
+export const listsBlobs = (test: BlobTest): void => {
+  test(
+    "gives the keys under a prefix, not the prefix itself and no siblings",
+    Effect.gen(function* () {
+      const keys = ["jobs/a", "jobs/a/1/input", "jobs/a/2/output", "jobs/ab/1", "uploads/a/1"]
+      for (const key of keys) yield* putBytes(key, noise(10))
+      expect(yield* listKeys("jobs/a")).toEqual(["jobs/a/1/input", "jobs/a/2/output"])
+      expect(yield* listKeys("jobs")).toEqual(["jobs/a", "jobs/a/1/input", "jobs/a/2/output", "jobs/ab/1"])
+      expect(yield* listKeys("jobs/a/1/input")).toEqual([])
+      expect(yield* listKeys("job")).toEqual([])
+      expect(yield* listKeys("nothing")).toEqual([])
+    }),
+  )
+
+  test(
+    "gives each key once, however many there are, also when it is not read to its end",
+    Effect.gen(function* () {
+      const store = yield* BlobStore
+      const keys = Array.from({ length: 150 }, (_, n) => `many/${n % 7}/${n}`)
+      yield* Effect.forEach(keys, (key) => putBytes(key, noise(1)), { discard: true, concurrency: 10 })
+      expect(yield* listKeys("many")).toEqual([...keys].sort())
+      expect(yield* Stream.runCollect(Stream.take(store.list("many"), 3))).toHaveLength(3)
+    }),
+  )
+
+  test(
+    "goes on while what it lists is removed",
+    Effect.gen(function* () {
+      const store = yield* BlobStore
+      for (let n = 0; n < 40; n++) yield* putBytes(`sweep/${n}/1/a`, noise(1))
+      yield* Stream.runForEach(store.list("sweep"), store.remove)
+      expect(yield* listKeys("sweep")).toEqual([])
+    }),
+  )
+}

@@ -1,0 +1,226 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { created, type JsonObject } from "@kiln/core/domain"
+import { JobStore } from "@kiln/core/ports"
+import {
+  advance,
+  claim,
+  claimOne,
+  complete,
+  create,
+  createAndClaim,
+  createTags,
+  duePurges,
+  first,
+  now,
+  read,
+} from "../arrange.ts"
+import { check, type Section } from "../Check.ts"
+import { stateOf } from "../expectations.ts"
+import { digest, jobId, keyId, newJob, ownerOf, projectId, queueLimitMs, runLimitMs } from "../fixtures.ts"
+
+/** Acceptance, whatever is behind it. Idempotency, gate, upload and queue cap have files of their own. */
+export const createJobs: Section = {
+  name: "JobStore.createJobs",
+  checks: [
+    check(
+      "accepts a job as queued, at store time, with everything it was given",
+      Effect.gen(function* () {
+        yield* advance(1_234)
+        const item = newJob(1)
+        const job = first(yield* create(item))
+        expect(stateOf(job)).toEqual(created(1_234, { queueLimitMs, runLimitMs }))
+        expect(job).toMatchObject({
+          id: item.id,
+          projectId: item.projectId,
+          keyId: item.keyId,
+          mode: "sandbox",
+          kind: item.kind,
+          uploadId: null,
+          idempotencyKey: item.idempotencyKey,
+          fingerprint: item.fingerprint,
+          price: null,
+          createdAt: 1_234,
+          retained: "kept",
+          request: item.request,
+          checkpoints: {},
+          output: null,
+          files: [],
+          warningCode: null,
+          charge: null,
+        })
+        expect(yield* read(item)).toEqual(job)
+        expect(yield* duePurges).toEqual([])
+      }),
+    ),
+
+    check(
+      "answers in the order of the items",
+      Effect.gen(function* () {
+        const jobs = yield* create(newJob(3), newJob(1), newJob(2))
+        expect(jobs.map((job) => job.id)).toEqual([jobId(3), jobId(1), jobId(2)])
+        for (const job of jobs) expect(yield* read(job)).toEqual(job)
+      }),
+    ),
+
+    check(
+      "an empty batch is fine",
+      Effect.gen(function* () {
+        expect(yield* create()).toEqual([])
+      }),
+    ),
+
+    check(
+      "keeps each job's own limits",
+      Effect.gen(function* () {
+        const limits = { queueLimitMs: 5_000, runLimitMs: 700 }
+        yield* create(newJob(1, { limits }), newJob(2))
+        expect(yield* read(newJob(1))).toMatchObject({ ...limits, deadlineAt: 5_000 })
+        expect(yield* read(newJob(2))).toMatchObject({ queueLimitMs, runLimitMs, deadlineAt: queueLimitMs })
+      }),
+    ),
+
+    check(
+      "keeps a request exactly: nesting, all of Unicode, numbers, names of the prototype",
+      Effect.gen(function* () {
+        const text =
+          '{"__proto__":{"a":1},"constructor":"x","list":[[],{},null,true,false,0,-1.5,1e21,5e-324,9007199254740991],"text":"a\\u0001\\"\\\\\\n\\ud83d\\ude00é\\u2028","":""}'
+        const request = JSON.parse(text) as JsonObject
+        yield* create(newJob(1, { request }))
+        const found = (yield* read(newJob(1))).request ?? {}
+        expect(found).toEqual(request)
+        expect(Object.keys(found).sort()).toEqual(Object.keys(request).sort())
+        expect(Object.getOwnPropertyDescriptor(found, "__proto__")?.value).toEqual({ a: 1 })
+        expect((yield* claimOne()).job.request).toEqual(request)
+      }),
+    ),
+
+    check(
+      "keeps a copy: what its caller does to the request later changes nothing",
+      Effect.gen(function* () {
+        const request = { list: [1, 2] }
+        yield* create(newJob(1, { request }))
+        request.list.push(3)
+        expect((yield* read(newJob(1))).request).toEqual({ list: [1, 2] })
+      }),
+    ),
+
+    check(
+      "a new job can be claimed at once",
+      Effect.gen(function* () {
+        yield* create(newJob(1))
+        expect((yield* claim()).claims.map(({ job }) => job.id)).toEqual([jobId(1)])
+      }),
+    ),
+  ],
+}
+
+/** One job per API key record and idempotency key, for ever. */
+export const createJobsIdempotency: Section = {
+  name: "JobStore.createJobs: idempotency",
+  checks: [
+    check(
+      "a repeat gets the first job, and there is no second",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const job = first(yield* create(newJob(1)))
+        yield* advance(1)
+        const repeat = { ...newJob(2), idempotencyKey: newJob(1).idempotencyKey, fingerprint: newJob(1).fingerprint }
+        expect(yield* store.createJobs([repeat])).toEqual([{ _tag: "Replayed", job }])
+        expect(yield* store.findJobs([{ jobId: jobId(2), principal: ownerOf(repeat) }])).toEqual([undefined])
+        expect((yield* claim()).claims).toHaveLength(1)
+      }),
+    ),
+
+    check(
+      "a repeat gets the job as it is by then",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const replay = Effect.map(store.createJobs([newJob(1)]), first)
+        const claimed = yield* createAndClaim()
+        expect(yield* replay).toEqual({ _tag: "Replayed", job: claimed.job })
+        const done = yield* complete(claimed)
+        expect(yield* replay).toEqual({ _tag: "Replayed", job: done })
+        yield* store.eraseJobs([{ jobId: done.id, principal: ownerOf(done) }])
+        expect(yield* replay).toEqual({ _tag: "Replayed", job: yield* read(done) })
+      }),
+    ),
+
+    check(
+      "the same key with another request is refused and changes nothing",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const job = first(yield* create(newJob(1)))
+        const reuse = { ...newJob(2), idempotencyKey: newJob(1).idempotencyKey }
+        expect(yield* createTags(reuse)).toEqual(["KeyReused"])
+        expect(yield* read(job)).toEqual(job)
+        expect(yield* store.findJobs([{ jobId: jobId(2), principal: ownerOf(reuse) }])).toEqual([undefined])
+      }),
+    ),
+
+    check(
+      "belongs to the key record: another one may use the same text",
+      Effect.gen(function* () {
+        const { idempotencyKey, fingerprint } = newJob(1)
+        yield* create(
+          newJob(1),
+          newJob(2, { keyId: keyId(2), idempotencyKey, fingerprint }),
+          newJob(3, { projectId: projectId(2), keyId: keyId(3), idempotencyKey, fingerprint: digest(9) }),
+        )
+      }),
+    ),
+
+    check(
+      "tells keys apart exactly, and takes the longest",
+      Effect.gen(function* () {
+        const keys = ["a", "A", "a.", "%61", "x".repeat(255), `${"x".repeat(254)}y`]
+        yield* create(...keys.map((idempotencyKey, n) => newJob(n, { idempotencyKey })))
+      }),
+    ),
+
+    check(
+      "holds within one batch",
+      Effect.gen(function* () {
+        const { idempotencyKey, fingerprint } = newJob(1)
+        expect(
+          yield* createTags(
+            newJob(1),
+            newJob(2, { idempotencyKey, fingerprint }),
+            newJob(3, { idempotencyKey }),
+            newJob(4),
+          ),
+        ).toEqual(["Created", "Replayed", "KeyReused", "Created"])
+        expect((yield* claim()).claims.map(({ job }) => job.id)).toEqual([jobId(1), jobId(4)])
+      }),
+    ),
+
+    check(
+      "of many at once, one creates and all others replay it",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const { idempotencyKey, fingerprint } = newJob(1)
+        const outcomes = yield* Effect.forEach(
+          Array.from({ length: 20 }, (_, n) => newJob(n + 1, { idempotencyKey, fingerprint })),
+          (job) => Effect.map(store.createJobs([job]), first),
+          { concurrency: "unbounded" },
+        )
+        expect(outcomes.filter(({ _tag }) => _tag === "Created")).toHaveLength(1)
+        expect(outcomes.filter(({ _tag }) => _tag === "Replayed")).toHaveLength(19)
+        expect(new Set(outcomes.map((outcome) => ("job" in outcome ? outcome.job.id : "")))).toHaveLength(1)
+        expect((yield* claim()).claims).toHaveLength(1)
+      }),
+    ),
+
+    check(
+      "ends with the job's record",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* complete(yield* createAndClaim())
+        expect(yield* store.deleteJobs(0, 10)).toMatchObject({ count: 1 })
+        const again = newJob(2, { idempotencyKey: newJob(1).idempotencyKey })
+        expect(yield* createTags(again)).toEqual(["Created"])
+        expect((yield* read(again)).createdAt).toBe(yield* now)
+      }),
+    ),
+  ],
+}

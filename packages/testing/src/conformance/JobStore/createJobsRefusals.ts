@@ -1,0 +1,288 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { JobStore, Switchboard } from "@kiln/core/ports"
+import {
+  advance,
+  beginTransfer,
+  claim,
+  claimedNumbers,
+  complete,
+  create,
+  createAndClaim,
+  createTags,
+  createUpload,
+  createUploaded,
+  first,
+  openAudioGate,
+  read,
+} from "../arrange.ts"
+import { check, type Section } from "../Check.ts"
+import {
+  audioGate,
+  digest,
+  jobId,
+  newJob,
+  newLiveJob,
+  newUpload,
+  newUploadJob,
+  ownerOf,
+  projectId,
+} from "../fixtures.ts"
+
+const missingOf = Effect.fnUntraced(function* (job: ReturnType<typeof newLiveJob>) {
+  const store = yield* JobStore
+  const outcome = first(yield* store.createJobs([job]))
+  return outcome._tag === "GateClosed" ? outcome.missing : outcome._tag
+})
+
+/** What live jobs need. */
+export const createJobsGate: Section = {
+  name: "JobStore.createJobs: gate",
+  checks: [
+    check(
+      "a new installation lists everything as missing, in the contract's order",
+      Effect.gen(function* () {
+        expect(yield* missingOf(newLiveJob(1))).toEqual([
+          "price:svc-audio",
+          "switch:ai",
+          "switch:audio",
+          "provider:speech_synthesis",
+        ])
+        const images = { price: "svc-image", switches: ["images", "ai"] as const, kind: "image_generation" }
+        expect(yield* missingOf(newLiveJob(2, { gate: images }))).toEqual([
+          "price:svc-image",
+          "switch:ai",
+          "switch:images",
+          "provider:image_generation",
+        ])
+        expect((yield* claim()).nextInMs).toBe(undefined)
+      }),
+    ),
+
+    check(
+      "names each single thing that is missing",
+      Effect.gen(function* () {
+        const board = yield* Switchboard
+        yield* openAudioGate
+        yield* board.setSwitch("audio", false)
+        expect(yield* missingOf(newLiveJob(1))).toEqual(["switch:audio"])
+        yield* board.setSwitch("audio", true)
+        yield* board.activatePrice("svc-audio", false)
+        expect(yield* missingOf(newLiveJob(1))).toEqual(["price:svc-audio"])
+        yield* board.activatePrice("svc-audio", true)
+        yield* board.publishWorker({ workerId: "worker", liveKinds: ["transcription"], ttlMs: 1_000 })
+        expect(yield* missingOf(newLiveJob(1))).toEqual(["provider:speech_synthesis"])
+        yield* board.publishWorker({ workerId: "worker", liveKinds: ["speech_synthesis"], ttlMs: 1_000 })
+        expect(yield* missingOf(newLiveJob(1))).toBe("Created")
+      }),
+    ),
+
+    check(
+      "a switch forced off wins over the store's",
+      Effect.gen(function* () {
+        yield* openAudioGate
+        expect(yield* missingOf(newLiveJob(1, { forcedOff: ["audio", "images"] }))).toEqual(["switch:audio"])
+        expect(yield* missingOf(newLiveJob(1, { forcedOff: ["images"] }))).toBe("Created")
+      }),
+    ),
+
+    check(
+      "a worker's word counts until exactly its time",
+      Effect.gen(function* () {
+        const board = yield* Switchboard
+        yield* openAudioGate
+        yield* board.publishWorker({ workerId: "worker", liveKinds: [], ttlMs: 1 })
+        yield* board.publishWorker({ workerId: "other", liveKinds: ["speech_synthesis"], ttlMs: 5_000 })
+        yield* advance(4_999)
+        expect(yield* missingOf(newLiveJob(1))).toBe("Created")
+        yield* advance(1)
+        expect(yield* missingOf(newLiveJob(2))).toEqual(["provider:speech_synthesis"])
+      }),
+    ),
+
+    check(
+      "sandbox jobs need nothing and have no price",
+      Effect.gen(function* () {
+        expect(first(yield* create(newJob(1)))).toMatchObject({ mode: "sandbox", price: null })
+      }),
+    ),
+
+    check(
+      "the price is the one at acceptance, whatever is set later",
+      Effect.gen(function* () {
+        const board = yield* Switchboard
+        yield* openAudioGate
+        const price = { name: "svc-audio", version: 1, currency: "usd", unitAmounts: { input_characters: "0.000015" } }
+        expect(first(yield* create(newLiveJob(1))).price).toEqual(price)
+        yield* board.setPrice({ name: "svc-audio", currency: "eur", unitAmounts: { input_characters: "2" } })
+        expect((yield* read(newLiveJob(1))).price).toEqual(price)
+        expect(first(yield* create(newLiveJob(2))).price).toEqual({
+          name: "svc-audio",
+          version: 2,
+          currency: "eur",
+          unitAmounts: { input_characters: "2" },
+        })
+      }),
+    ),
+
+    check(
+      "a job accepted before a switch went off stays queued and claimable",
+      Effect.gen(function* () {
+        const board = yield* Switchboard
+        yield* openAudioGate
+        yield* create(newLiveJob(1))
+        yield* board.setSwitch("ai", false)
+        expect((yield* read(newLiveJob(1))).status).toBe("queued")
+        expect(claimedNumbers(yield* claim())).toEqual([1])
+      }),
+    ),
+  ],
+}
+
+/** How many unfinished jobs a project may have. */
+export const createJobsQueueCap: Section = {
+  name: "JobStore.createJobs: queue cap",
+  checks: [
+    check(
+      "counts unfinished jobs of the project, this one included",
+      Effect.gen(function* () {
+        const queueCap = 2
+        yield* create(newJob(1, { queueCap }), newJob(2, { queueCap }))
+        expect(yield* createTags(newJob(3, { queueCap }))).toEqual(["QueueFull"])
+        expect(yield* createTags(newJob(4, { queueCap: 3 }))).toEqual(["Created"])
+      }),
+    ),
+
+    check(
+      "counts within one batch",
+      Effect.gen(function* () {
+        const queueCap = 2
+        expect(yield* createTags(newJob(1, { queueCap }), newJob(2, { queueCap }), newJob(3, { queueCap }))).toEqual([
+          "Created",
+          "Created",
+          "QueueFull",
+        ])
+      }),
+    ),
+
+    check(
+      "0 is no cap",
+      Effect.gen(function* () {
+        yield* create(...Array.from({ length: 50 }, (_, n) => newJob(n, { queueCap: 0 })))
+      }),
+    ),
+
+    check(
+      "processing jobs count, finished ones do not",
+      Effect.gen(function* () {
+        const queueCap = 1
+        const claimed = yield* createAndClaim(newJob(1, { queueCap }))
+        expect(yield* createTags(newJob(2, { queueCap }))).toEqual(["QueueFull"])
+        yield* complete(claimed)
+        expect(yield* createTags(newJob(2, { queueCap }))).toEqual(["Created"])
+      }),
+    ),
+
+    check(
+      "every way to finish makes room",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const queueCap = 1
+        const limits = { queueLimitMs: 100_000, runLimitMs: 100_000 }
+        const { token } = yield* createAndClaim(newJob(1, { queueCap }))
+        yield* store.failJobs([{ jobId: jobId(1), token, errorCode: "internal_error" }])
+        yield* create(newJob(2, { queueCap, limits }))
+        yield* advance(100_000)
+        expect(yield* store.expireJobs(10)).toBe(1)
+        yield* createAndClaim(newJob(3, { queueCap }), { leaseDurationMs: 1 })
+        yield* advance(1)
+        expect((yield* claim({ maxLostWorkers: 1 })).abandoned).toEqual([jobId(3)])
+        yield* create(newJob(4, { queueCap }))
+      }),
+    ),
+
+    check(
+      "other projects do not count",
+      Effect.gen(function* () {
+        const queueCap = 1
+        yield* create(newJob(1, { queueCap }), newJob(2, { queueCap, projectId: projectId(2) }))
+        expect(yield* createTags(newJob(3, { queueCap }), newJob(4, { queueCap, projectId: projectId(2) }))).toEqual([
+          "QueueFull",
+          "QueueFull",
+        ])
+      }),
+    ),
+  ],
+}
+
+/** Which refusal comes first, and that a refusal leaves nothing behind. */
+export const createJobsPrecedence: Section = {
+  name: "JobStore.createJobs: precedence",
+  checks: [
+    check(
+      "a replay or reuse comes before a closed gate, a used upload and a full queue",
+      Effect.gen(function* () {
+        const board = yield* Switchboard
+        yield* openAudioGate
+        yield* createUploaded(1, { mode: "live" })
+        const item = newUploadJob(1, { mode: "live", gate: { ...audioGate, kind: "transcription" }, queueCap: 1 })
+        const job = first(yield* create(item))
+        yield* board.setSwitch("ai", false)
+        const store = yield* JobStore
+        expect(yield* store.createJobs([item])).toEqual([{ _tag: "Replayed", job }])
+        expect(yield* createTags({ ...item, fingerprint: digest(99) })).toEqual(["KeyReused"])
+      }),
+    ),
+
+    check(
+      "gate before upload, upload before queue cap",
+      Effect.gen(function* () {
+        yield* create(newJob(1))
+        const item = newUploadJob(2, { mode: "live", gate: audioGate, queueCap: 1 })
+        expect(yield* createTags(item)).toEqual(["GateClosed"])
+        yield* openAudioGate
+        expect(yield* createTags(item)).toEqual(["UploadRefused"])
+        yield* createUploaded(2, { mode: "live" })
+        expect(yield* createTags(item)).toEqual(["QueueFull"])
+        expect(yield* createTags({ ...item, queueCap: 2 })).toEqual(["Created"])
+      }),
+    ),
+
+    check(
+      "no refusal binds the idempotency key or uses the upload up",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* create(newJob(9))
+        yield* createUpload(newUpload(1))
+        const item = newUploadJob(1, { queueCap: 1 })
+        yield* beginTransfer(1)
+        expect(yield* createTags(item)).toEqual(["UploadRefused"])
+        yield* createUploaded(2)
+        const other = newUploadJob(2, { queueCap: 1 })
+        expect(yield* createTags(other)).toEqual(["QueueFull"])
+        expect(yield* store.findByIdempotencyKey(item.keyId, item.idempotencyKey)).toBe(undefined)
+        expect(yield* store.findByIdempotencyKey(other.keyId, other.idempotencyKey)).toBe(undefined)
+        expect(yield* createTags({ ...other, queueCap: 0, fingerprint: digest(77) })).toEqual(["Created"])
+      }),
+    ),
+
+    check(
+      "one refused item does not disturb the others",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* createUploaded(3)
+        const jobs = [newJob(1), newLiveJob(2), newUploadJob(3), newUploadJob(4), newJob(5, { queueCap: 2 }), newJob(6)]
+        expect(yield* createTags(...jobs)).toEqual([
+          "Created",
+          "GateClosed",
+          "Created",
+          "UploadRefused",
+          "QueueFull",
+          "Created",
+        ])
+        const found = yield* store.findJobs(jobs.map((job) => ({ jobId: job.id, principal: ownerOf(job) })))
+        expect(found.map((job) => job?.id)).toEqual([jobId(1), undefined, jobId(3), undefined, undefined, jobId(6)])
+      }),
+    ),
+  ],
+}

@@ -1,0 +1,219 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { type ClaimRef, type FencedOutcome, JobStore } from "@kiln/core/ports"
+import { advance, claim, claimOne, create, createAndClaim, findFile, openAudioGate, read } from "../arrange.ts"
+import { check, type Check, type Section } from "../Check.ts"
+import { charge, fileId, jobId, leaseDurationMs, newJob, newLiveJob, outputFile } from "../fixtures.ts"
+
+/** A verb that only the holder of a job may use, with arguments that would change much. `live` jobs need a charge. */
+interface FencedVerb {
+  readonly name: string
+  readonly endsClaim: boolean
+  readonly run: (
+    claims: ReadonlyArray<ClaimRef>,
+    live?: boolean,
+  ) => Effect.Effect<ReadonlyArray<FencedOutcome>, unknown, JobStore>
+}
+
+const using = (
+  f: (store: JobStore["Service"]) => Effect.Effect<ReadonlyArray<FencedOutcome>, unknown>,
+): Effect.Effect<ReadonlyArray<FencedOutcome>, unknown, JobStore> => Effect.flatMap(JobStore, f)
+
+const fencedVerbs: ReadonlyArray<FencedVerb> = [
+  {
+    name: "extendLeases",
+    endsClaim: false,
+    run: (claims) =>
+      using((store) =>
+        Effect.map(
+          store.extendLeases(claims.map(({ jobId: id, token }) => ({ jobId: id, token, leaseDurationMs: 77_000 }))),
+          (outcomes) => outcomes.map(({ _tag }) => (_tag === "Extended" ? "Written" : _tag)),
+        ),
+      ),
+  },
+  {
+    name: "checkpointJobs",
+    endsClaim: false,
+    run: (claims) =>
+      using((store) =>
+        store.checkpointJobs(
+          claims.map(({ jobId: id, token }) => ({ jobId: id, token, step: "reply", value: { text: "x" } })),
+        ),
+      ),
+  },
+  {
+    name: "completeJobs",
+    endsClaim: true,
+    run: (claims, live = false) =>
+      using((store) =>
+        store.completeJobs(
+          claims.map(({ jobId: id, token }, n) => ({
+            jobId: id,
+            token,
+            output: { text: "x" },
+            files: [outputFile({ job: { id }, token }, n + 1)],
+            warningCode: "output_truncated",
+            charge: live ? charge : null,
+          })),
+        ),
+      ),
+  },
+  {
+    name: "failJobs",
+    endsClaim: true,
+    run: (claims) =>
+      using((store) =>
+        store.failJobs(claims.map(({ jobId: id, token }) => ({ jobId: id, token, errorCode: "result_invalid" }))),
+      ),
+  },
+  {
+    name: "deferJobs",
+    endsClaim: true,
+    run: (claims) =>
+      using((store) =>
+        store.deferJobs(
+          claims.map(({ jobId: id, token }) => ({ jobId: id, token, delayMs: 5_000, countsAsFailure: true })),
+        ),
+      ),
+  },
+  {
+    name: "releaseJobs",
+    endsClaim: true,
+    run: (claims) => using((store) => store.releaseJobs(claims.map(({ jobId: id, token }) => ({ jobId: id, token })))),
+  },
+]
+
+/** That a verb with a claim that lost its job says so and writes nothing. */
+const expectLost = Effect.fnUntraced(function* (verb: FencedVerb, ref: ClaimRef, live = false) {
+  const owner = live ? newLiveJob(1) : newJob(1)
+  const before = yield* read(owner)
+  expect(yield* verb.run([ref], live)).toEqual(["LeaseLost"])
+  expect(yield* read(owner)).toEqual(before)
+  expect(yield* findFile(fileId(1))).toBe(undefined)
+})
+
+const checksOf = (verb: FencedVerb): ReadonlyArray<Check> => [
+  check(
+    `${verb.name}: needs a claim and its very token`,
+    Effect.gen(function* () {
+      expect(yield* verb.run([{ jobId: jobId(1), token: 1 }])).toEqual(["LeaseLost"])
+      yield* create(newJob(1))
+      for (const token of [0, 1]) yield* expectLost(verb, { jobId: jobId(1), token })
+      const { token } = yield* claimOne()
+      for (const wrong of [token - 1, token + 1, -token]) yield* expectLost(verb, { jobId: jobId(1), token: wrong })
+      expect(yield* verb.run([{ jobId: jobId(1), token }])).toEqual(["Written"])
+    }),
+  ),
+
+  check(
+    `${verb.name}: a lease that ended loses nothing until somebody takes over`,
+    Effect.gen(function* () {
+      const { token } = yield* createAndClaim()
+      yield* advance(leaseDurationMs + 5)
+      expect(yield* verb.run([{ jobId: jobId(1), token }])).toEqual(["Written"])
+    }),
+  ),
+
+  check(
+    `${verb.name}: a worker whose job was taken over writes nothing, its successor does`,
+    Effect.gen(function* () {
+      yield* openAudioGate
+      const zombie = yield* createAndClaim(newLiveJob(1))
+      yield* advance(leaseDurationMs)
+      const successor = yield* claimOne()
+      yield* expectLost(verb, { jobId: jobId(1), token: zombie.token }, true)
+      expect(yield* verb.run([{ jobId: jobId(1), token: successor.token }], true)).toEqual(["Written"])
+    }),
+  ),
+
+  ...fencedVerbs
+    .filter((ending) => ending.endsClaim)
+    .map((ending) =>
+      check(
+        `${verb.name}: not after ${ending.name} ended the claim`,
+        Effect.gen(function* () {
+          const claimed = yield* createAndClaim()
+          const ref = { jobId: jobId(1), token: claimed.token }
+          expect(yield* ending.run([ref])).toEqual(["Written"])
+          const before = yield* read(newJob(1))
+          // Neither with the token it had nor with the one that ending raised it to: nobody holds the job.
+          for (const token of [claimed.token, before.token]) {
+            expect(yield* verb.run([{ jobId: jobId(1), token }])).toEqual(["LeaseLost"])
+            expect(yield* read(newJob(1))).toEqual(before)
+          }
+        }),
+      ),
+    ),
+
+  check(
+    `${verb.name}: not after the job expired or was abandoned`,
+    Effect.gen(function* () {
+      const store = yield* JobStore
+      const one = yield* createAndClaim(newJob(1, { limits: { queueLimitMs: 1, runLimitMs: 1_000 } }))
+      yield* advance(1_000)
+      expect(yield* store.expireJobs(1)).toBe(1)
+      yield* expectLost(verb, { jobId: jobId(1), token: one.token })
+      yield* create(newJob(2))
+      const two = yield* claimOne({ leaseDurationMs: 1 })
+      yield* advance(1)
+      expect((yield* claim({ maxLostWorkers: 1 })).abandoned).toEqual([jobId(2)])
+      const abandoned = yield* read(newJob(2))
+      expect(yield* verb.run([{ jobId: jobId(2), token: two.token }])).toEqual(["LeaseLost"])
+      expect(yield* read(newJob(2))).toEqual(abandoned)
+    }),
+  ),
+
+  check(
+    `${verb.name}: in a batch each item has its own outcome, in order`,
+    Effect.gen(function* () {
+      yield* create(newJob(1), newJob(2), newJob(3))
+      const { claims } = yield* claim({ limit: 3 })
+      const refs = claims.map(({ job, token }) => ({ jobId: job.id, token }))
+      const [one, two, three] = refs
+      if (one === undefined || two === undefined || three === undefined) throw new Error("expected three claims")
+      const before = yield* read(newJob(2))
+      expect(yield* verb.run([three, { ...two, token: 9 }, { jobId: jobId(9), token: 1 }, one])).toEqual([
+        "Written",
+        "LeaseLost",
+        "LeaseLost",
+        "Written",
+      ])
+      expect(yield* read(newJob(2))).toEqual(before)
+      for (const n of [1, 3]) expect(yield* read(newJob(n))).not.toEqual({ ...before, id: jobId(n) })
+      expect(yield* verb.run([])).toEqual([])
+    }),
+  ),
+
+  check(
+    `${verb.name}: the same claim twice in one batch`,
+    Effect.gen(function* () {
+      const { token } = yield* createAndClaim()
+      const ref = { jobId: jobId(1), token }
+      expect(yield* verb.run([ref, ref])).toEqual(["Written", verb.endsClaim ? "LeaseLost" : "Written"])
+    }),
+  ),
+]
+
+/** Zombies: whatever a worker does with a claim it no longer has changes nothing. */
+export const fencing: Section = {
+  name: "JobStore: fencing",
+  checks: [
+    ...fencedVerbs.flatMap(checksOf),
+
+    check(
+      "of many completions of one claim at once, one is written",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const { token } = yield* createAndClaim()
+        const outcomes = yield* Effect.forEach(
+          Array.from({ length: 10 }, (_, n) => n),
+          (n) =>
+            store.completeJobs([{ jobId: jobId(1), token, output: { n }, files: [], warningCode: null, charge: null }]),
+          { concurrency: "unbounded" },
+        )
+        expect(outcomes.flat().filter((outcome) => outcome === "Written")).toHaveLength(1)
+        expect((yield* read(newJob(1))).output).toEqual({ n: outcomes.findIndex(([outcome]) => outcome === "Written") })
+      }),
+    ),
+  ],
+}

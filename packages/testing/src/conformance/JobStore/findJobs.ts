@@ -1,0 +1,128 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Principal } from "@kiln/core/domain"
+import { JobStore } from "@kiln/core/ports"
+import { advance, claimOne, complete, create, createAndClaim, createDone, findFile, first, read } from "../arrange.ts"
+import { check, type Section } from "../Check.ts"
+import { completionOf, fileId, jobId, keyId, newJob, outputFile, ownerOf, projectId } from "../fixtures.ts"
+
+/** Reading. There is no way to see another's job. */
+export const findJobs: Section = {
+  name: "JobStore.findJobs",
+  checks: [
+    check(
+      "shows a job to the project, key and mode that made it, and to nobody else",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const job = first(yield* create(newJob(1)))
+        const owner = ownerOf(job)
+        const others: ReadonlyArray<Principal> = [
+          { ...owner, keyId: keyId(2) },
+          { ...owner, projectId: projectId(2) },
+          { ...owner, mode: "live" },
+        ]
+        const found = yield* store.findJobs([owner, ...others].map((principal) => ({ jobId: job.id, principal })))
+        expect(found).toEqual([job, undefined, undefined, undefined])
+      }),
+    ),
+
+    check(
+      "answers each item in its place, unknown and repeated ones too",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const [one, two] = yield* create(newJob(1), newJob(2))
+        const principal = ownerOf(newJob(1))
+        const ids = [jobId(2), jobId(9), jobId(1), jobId(2)]
+        expect(yield* store.findJobs(ids.map((id) => ({ jobId: id, principal })))).toEqual([two, undefined, one, two])
+        expect(yield* store.findJobs([])).toEqual([])
+      }),
+    ),
+  ],
+}
+
+export const findByIdempotencyKey: Section = {
+  name: "JobStore.findByIdempotencyKey",
+  checks: [
+    check(
+      "finds what this key record bound, as it is now",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const { job } = yield* createAndClaim(newJob(1))
+        expect(yield* store.findByIdempotencyKey(job.keyId, job.idempotencyKey)).toEqual(job)
+        expect(yield* store.findByIdempotencyKey(keyId(2), job.idempotencyKey)).toBe(undefined)
+        expect(yield* store.findByIdempotencyKey(job.keyId, `${job.idempotencyKey}x`)).toBe(undefined)
+      }),
+    ),
+
+    check(
+      "finds nothing once the record is gone",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const job = yield* createDone(newJob(1))
+        yield* store.deleteJobs(0, 10)
+        expect(yield* store.findByIdempotencyKey(job.keyId, job.idempotencyKey)).toBe(undefined)
+      }),
+    ),
+  ],
+}
+
+/** Files are reachable exactly while their job is done and its data is kept. */
+export const findFileSection: Section = {
+  name: "JobStore.findFile",
+  checks: [
+    check(
+      "finds a done job's file with its job, and no other",
+      Effect.gen(function* () {
+        const claimed = yield* createAndClaim(newJob(1))
+        const files = [outputFile(claimed, 1), { ...outputFile(claimed, 2), name: "image", blobKey: "jobs/1/1/image" }]
+        expect(yield* findFile(fileId(1))).toBe(undefined)
+        yield* complete(claimed, { files })
+        for (const file of files) expect(yield* findFile(file.id)).toEqual({ ...file, jobId: jobId(1) })
+        expect(yield* findFile(fileId(3))).toBe(undefined)
+      }),
+    ),
+
+    check(
+      "a stale attempt's file is never reachable",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const zombie = yield* createAndClaim(newJob(1), { leaseDurationMs: 1 })
+        yield* advance(1)
+        const winner = yield* claimOne()
+        const file = outputFile(zombie, 1)
+        expect(yield* store.completeJobs([completionOf(zombie, { files: [file] })])).toEqual(["LeaseLost"])
+        expect(yield* findFile(file.id)).toBe(undefined)
+        yield* complete(winner, { files: [outputFile(winner, 2)] })
+        expect(yield* findFile(file.id)).toBe(undefined)
+        expect(yield* findFile(fileId(2))).toMatchObject({ jobId: jobId(1) })
+      }),
+    ),
+
+    check(
+      "is gone at once with the job's data, deleted or expired, and with its record",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const deleted = yield* createDone(newJob(1), 1)
+        yield* store.eraseJobs([{ jobId: deleted.id, principal: ownerOf(deleted) }])
+        expect(yield* findFile(fileId(1))).toBe(undefined)
+        yield* createDone(newJob(2), 2)
+        yield* store.expireData(0, 10)
+        expect(yield* findFile(fileId(2))).toBe(undefined)
+        yield* createDone(newJob(3), 3)
+        yield* store.deleteJobs(0, 10)
+        expect(yield* findFile(fileId(3))).toBe(undefined)
+      }),
+    ),
+
+    check(
+      "erasing one job leaves another's files alone",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const [one, two] = [yield* createDone(newJob(1), 1), yield* createDone(newJob(2), 2)]
+        yield* store.eraseJobs([{ jobId: one.id, principal: ownerOf(one) }])
+        expect(yield* findFile(fileId(2))).toMatchObject({ jobId: two.id })
+        expect((yield* read(two)).files).toHaveLength(1)
+      }),
+    ),
+  ],
+}

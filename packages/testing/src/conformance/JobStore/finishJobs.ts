@@ -1,0 +1,246 @@
+import { expect } from "@effect/vitest"
+import { Cause, Effect, Exit } from "effect"
+import { warningCodes } from "@kiln/core/domain"
+import { JobStore } from "@kiln/core/ports"
+import {
+  advance,
+  claim,
+  claimOne,
+  complete,
+  create,
+  createAndClaim,
+  createFailed,
+  findFile,
+  openAudioGate,
+  read,
+} from "../arrange.ts"
+import { check, type Section } from "../Check.ts"
+import { expectMoved } from "../expectations.ts"
+import {
+  charge,
+  completionOf,
+  fileId,
+  leaseDurationMs,
+  newJob,
+  newLiveJob,
+  outputFile,
+  queueLimitMs,
+} from "../fixtures.ts"
+
+/** The ends of a job. That only the holder may end it is `fencing`'s. */
+export const completeJobs: Section = {
+  name: "JobStore.completeJobs",
+  checks: [
+    check(
+      "commits output, files and warning with the end of the job",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const claimed = yield* createAndClaim()
+        yield* advance(1_500)
+        const files = [outputFile(claimed, 1), { ...outputFile(claimed, 2), name: "captions" }]
+        const output = { text: "é😀", list: [1, { a: null }] }
+        expect(
+          yield* store.completeJobs([completionOf(claimed, { output, files, warningCode: "output_truncated" })]),
+        ).toEqual(["Written"])
+        const done = yield* read(claimed.job)
+        expectMoved(claimed.job, { event: "completed", token: claimed.token }, 1_500, done)
+        expect(done).toMatchObject({
+          status: "done",
+          output,
+          files,
+          warningCode: "output_truncated",
+          charge: null,
+          retained: "kept",
+          request: newJob(1).request,
+          finishedAt: 1_500,
+          ranMs: 1_500,
+        })
+        expect((yield* claim()).nextInMs).toBe(undefined)
+      }),
+    ),
+
+    check(
+      "keeps each warning",
+      Effect.gen(function* () {
+        for (const [n, warningCode] of warningCodes.slice(0, 3).entries())
+          expect(yield* complete(yield* createAndClaim(newJob(n)), { warningCode })).toMatchObject({ warningCode })
+      }),
+    ),
+
+    check(
+      "charges a live job once, with it",
+      Effect.gen(function* () {
+        yield* openAudioGate
+        const claimed = yield* createAndClaim(newLiveJob(1))
+        expect(claimed.job.charge).toBe(null)
+        expect((yield* complete(claimed)).charge).toEqual(charge)
+      }),
+    ),
+
+    check(
+      "a live job without a charge is a defect, and so is a sandbox job with one; nothing is written",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* openAudioGate
+        const sandbox = yield* createAndClaim(newJob(1))
+        const live = yield* createAndClaim(newLiveJob(2))
+        for (const [claimed, wrong] of [
+          [sandbox, charge],
+          [live, null],
+        ] as const) {
+          const exit = yield* Effect.exit(
+            store.completeJobs([completionOf(claimed, { charge: wrong, files: [outputFile(claimed, 1)] })]),
+          )
+          expect(Exit.isFailure(exit) && Cause.hasDies(exit.cause)).toBe(true)
+          expect(yield* read(claimed.job)).toEqual(claimed.job)
+          expect(yield* findFile(fileId(1))).toBe(undefined)
+          expect((yield* complete(claimed)).status).toBe("done")
+        }
+      }),
+    ),
+
+    check(
+      "done is final: no lease, no sweep, no later time brings it back",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const done = yield* complete(yield* createAndClaim())
+        yield* advance(2 * queueLimitMs)
+        expect(yield* store.expireJobs(10)).toBe(0)
+        expect(yield* claim()).toEqual({ claims: [], abandoned: [], nextInMs: undefined })
+        expect(yield* read(done)).toEqual(done)
+      }),
+    ),
+  ],
+}
+
+export const failJobs: Section = {
+  name: "JobStore.failJobs",
+  checks: [
+    check(
+      "fails for good with its code; what it was asked stays until erased",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const { job, token } = yield* createAndClaim()
+        yield* advance(20)
+        expect(yield* store.failJobs([{ jobId: job.id, token, errorCode: "audio_too_long" }])).toEqual(["Written"])
+        const failed = yield* read(job)
+        expectMoved(job, { event: "failed", token, errorCode: "audio_too_long" }, 20, failed)
+        expect(failed).toMatchObject({
+          errorCode: "audio_too_long",
+          retained: "kept",
+          request: newJob(1).request,
+          output: null,
+          charge: null,
+          failures: 0,
+        })
+      }),
+    ),
+
+    check(
+      "a live job that failed costs nothing",
+      Effect.gen(function* () {
+        yield* openAudioGate
+        expect(yield* createFailed(newLiveJob(1))).toMatchObject({ mode: "live", charge: null })
+      }),
+    ),
+  ],
+}
+
+/** No job waits or runs for ever. */
+export const expireJobs: Section = {
+  name: "JobStore.expireJobs",
+  checks: [
+    check(
+      "fails a queued job at its queue limit, to the millisecond",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* create(newJob(1, { limits: { queueLimitMs: 5_000, runLimitMs: 1 } }))
+        yield* advance(4_999)
+        expect(yield* store.expireJobs(10)).toBe(0)
+        const before = yield* read(newJob(1))
+        yield* advance(1)
+        expect(yield* store.expireJobs(10)).toBe(1)
+        const after = yield* read(newJob(1))
+        expectMoved(before, { event: "expired" }, 5_000, after)
+        expect(after).toMatchObject({ errorCode: "queue_timeout", waitedMs: 5_000, ranMs: 0, retained: "kept" })
+        expect(yield* store.expireJobs(10)).toBe(0)
+      }),
+    ),
+
+    check(
+      "a job that runs is not overdue, one whose worker vanished is when its waiting is used up",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* create(newJob(1, { limits: { queueLimitMs: 1_000, runLimitMs: 100_000 } }))
+        yield* advance(400)
+        yield* claimOne()
+        yield* advance(leaseDurationMs)
+        expect(yield* store.expireJobs(10)).toBe(0)
+        yield* advance(599)
+        expect(yield* store.expireJobs(10)).toBe(0)
+        yield* advance(1)
+        expect((yield* claim()).claims).toEqual([])
+        expect(yield* store.expireJobs(10)).toBe(1)
+        expect(yield* read(newJob(1))).toMatchObject({
+          errorCode: "queue_timeout",
+          ranMs: leaseDurationMs,
+          waitedMs: 1_000,
+          lostWorkers: 0,
+        })
+      }),
+    ),
+
+    check(
+      "a job that ran its whole time fails as `job_timeout`",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const { job } = yield* createAndClaim(newJob(1, { limits: { queueLimitMs, runLimitMs: 1_000 } }))
+        yield* advance(999)
+        expect(yield* store.expireJobs(10)).toBe(0)
+        yield* advance(1)
+        expect(yield* store.expireJobs(10)).toBe(1)
+        const after = yield* read(job)
+        expectMoved(job, { event: "expired" }, 1_000, after)
+        expect(after).toMatchObject({ errorCode: "job_timeout", ranMs: 1_000 })
+      }),
+    ),
+
+    check(
+      "sweeps every kind and mode, the gated too, the longest overdue first, up to the limit",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* openAudioGate
+        const limits = (queueLimit: number) => ({ limits: { queueLimitMs: queueLimit, runLimitMs: 1_000 } })
+        yield* create(
+          newJob(1, limits(300)),
+          newLiveJob(2, limits(100)),
+          newJob(3, { ...limits(200), kind: "image_generation" }),
+          newJob(4, limits(9_000)),
+        )
+        yield* advance(300)
+        const statuses = Effect.forEach([newJob(1), newLiveJob(2), newJob(3), newJob(4)], (job) =>
+          Effect.map(read(job), ({ status }) => status),
+        )
+        expect(yield* store.expireJobs(0)).toBe(0)
+        expect(yield* store.expireJobs(2)).toBe(2)
+        expect(yield* statuses).toEqual(["queued", "failed", "failed", "queued"])
+        expect(yield* store.expireJobs(2)).toBe(1)
+        expect(yield* statuses).toEqual(["failed", "failed", "failed", "queued"])
+      }),
+    ),
+
+    check(
+      "two sweeps at once fail each job once",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* create(
+          ...Array.from({ length: 20 }, (_, n) => newJob(n, { limits: { queueLimitMs: 10, runLimitMs: 10 } })),
+        )
+        yield* advance(10)
+        const counts = yield* Effect.forEach([15, 15], (limit) => store.expireJobs(limit), { concurrency: "unbounded" })
+        expect(counts.reduce((a, b) => a + b)).toBe(20)
+        for (let n = 0; n < 20; n++) expect((yield* read(newJob(n))).token).toBe(1)
+      }),
+    ),
+  ],
+}

@@ -1,0 +1,276 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { jobBlobPrefix, uploadBlobPrefix } from "@kiln/core/domain"
+import { JobStore, UploadStore } from "@kiln/core/ports"
+import {
+  advance,
+  claimOne,
+  complete,
+  create,
+  createAndClaim,
+  createDone,
+  createDoneWithUpload,
+  createFailed,
+  duePurges,
+  exists,
+  findFile,
+  read,
+  readUpload,
+} from "../arrange.ts"
+import { check, type Section } from "../Check.ts"
+import { fileId, jobId, newJob, outputFile, ownerOf, uploadId } from "../fixtures.ts"
+
+const prefixes = (purges: ReadonlyArray<{ readonly blobPrefix: string }>) =>
+  purges.map((purge) => purge.blobPrefix).toSorted()
+
+/** Jobs 1 to 3, finished at 1,000, 2,000 and 3,000. */
+const finishThree = Effect.gen(function* () {
+  yield* advance(1_000)
+  const one = yield* createDone(newJob(1), 1)
+  yield* advance(1_000)
+  const two = yield* createFailed(newJob(2))
+  yield* advance(1_000)
+  return [one, two, yield* createDone(newJob(3), 3)] as const
+})
+
+/** Deletion by age. */
+export const expireData: Section = {
+  name: "JobStore.expireData",
+  checks: [
+    check(
+      "erases what finished long enough ago, to the millisecond, and leaves the record",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const done = yield* createDoneWithUpload(1)
+        yield* advance(9_999)
+        expect(yield* store.expireData(10_000, 10)).toEqual({ count: 0, purges: [] })
+        expect(yield* read(done)).toEqual(done)
+        yield* advance(1)
+        const { count, purges } = yield* store.expireData(10_000, 10)
+        expect([count, prefixes(purges)]).toEqual([1, [jobBlobPrefix(jobId(1)), uploadBlobPrefix(uploadId(1))]])
+        expect(yield* read(done)).toEqual({
+          ...done,
+          retained: "expired",
+          request: null,
+          output: null,
+          files: [],
+          warningCode: "data_expired",
+        })
+        expect(yield* findFile(fileId(1))).toBe(undefined)
+        expect(yield* readUpload(1)).toMatchObject({ file: null, erased: true, jobId: jobId(1) })
+        expect((yield* duePurges).toSorted()).toEqual([jobBlobPrefix(jobId(1)), uploadBlobPrefix(uploadId(1))])
+        expect(yield* store.expireData(10_000, 10)).toEqual({ count: 0, purges: [] })
+      }),
+    ),
+
+    check(
+      "the oldest first, up to the limit; failed jobs too",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const jobs = yield* finishThree
+        const retained = Effect.forEach(jobs, (job) => Effect.map(read(job), (found) => found.retained))
+        expect((yield* store.expireData(0, 0)).count).toBe(0)
+        expect((yield* store.expireData(0, 2)).count).toBe(2)
+        expect(yield* retained).toEqual(["expired", "expired", "kept"])
+        expect((yield* store.expireData(0, 2)).count).toBe(1)
+        expect(yield* retained).toEqual(["expired", "expired", "expired"])
+      }),
+    ),
+
+    check(
+      "never touches unfinished jobs or what was deleted on request",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const deleted = yield* createDone(newJob(1))
+        yield* store.eraseJobs([{ jobId: deleted.id, principal: ownerOf(deleted) }])
+        yield* create(newJob(2), newJob(3))
+        yield* claimOne()
+        yield* advance(1_000_000)
+        const before = [yield* read(newJob(2)), yield* read(newJob(3))]
+        expect(yield* store.expireData(0, 10)).toEqual({ count: 0, purges: [] })
+        expect([yield* read(newJob(2)), yield* read(newJob(3))]).toEqual(before)
+        expect((yield* read(deleted)).warningCode).toBe("data_deleted")
+      }),
+    ),
+
+    check(
+      "data_expired is stronger than what the job warned of",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const done = yield* complete(yield* createAndClaim(), { warningCode: "no_speech_detected" })
+        yield* store.expireData(0, 10)
+        expect((yield* read(done)).warningCode).toBe("data_expired")
+      }),
+    ),
+  ],
+}
+
+export const deleteJobs: Section = {
+  name: "JobStore.deleteJobs",
+  checks: [
+    check(
+      "removes records of jobs finished long enough ago, to the millisecond, with all they retain",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const uploads = yield* UploadStore
+        const done = yield* createDoneWithUpload(1)
+        yield* advance(9_999)
+        expect(yield* store.deleteJobs(10_000, 10)).toEqual({ count: 0, purges: [] })
+        expect(yield* read(done)).toEqual(done)
+        yield* advance(1)
+        const { count, purges } = yield* store.deleteJobs(10_000, 10)
+        expect([count, prefixes(purges)]).toEqual([1, [jobBlobPrefix(jobId(1)), uploadBlobPrefix(uploadId(1))]])
+        expect(yield* exists(done)).toBe(false)
+        expect(yield* findFile(fileId(1))).toBe(undefined)
+        expect(yield* uploads.findUpload(uploadId(1))).toBe(undefined)
+        expect(yield* store.eraseJobs([{ jobId: done.id, principal: ownerOf(done) }])).toEqual([{ _tag: "NotFound" }])
+        expect((yield* duePurges).toSorted()).toEqual([jobBlobPrefix(jobId(1)), uploadBlobPrefix(uploadId(1))])
+      }),
+    ),
+
+    check(
+      "the oldest first, up to the limit",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const jobs = yield* finishThree
+        expect((yield* store.deleteJobs(0, 0)).count).toBe(0)
+        expect((yield* store.deleteJobs(0, 2)).count).toBe(2)
+        expect(yield* Effect.forEach(jobs, exists)).toEqual([false, false, true])
+        expect((yield* store.deleteJobs(0, 2)).count).toBe(1)
+      }),
+    ),
+
+    check(
+      "what was erased before is not purged again, but stays due until confirmed",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const done = yield* createDone(newJob(1))
+        const other = yield* createDone(newJob(2), 2)
+        yield* store.eraseJobs([done, other].map((job) => ({ jobId: job.id, principal: ownerOf(job) })))
+        yield* store.confirmPurges([{ blobPrefix: jobBlobPrefix(done.id) }])
+        expect(yield* store.deleteJobs(0, 10)).toEqual({ count: 2, purges: [] })
+        expect(yield* duePurges).toEqual([jobBlobPrefix(other.id)])
+      }),
+    ),
+
+    check(
+      "never removes an unfinished job",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* create(newJob(1), newJob(2))
+        yield* claimOne()
+        yield* advance(1_000_000)
+        expect((yield* store.deleteJobs(0, 10)).count).toBe(0)
+        expect([yield* exists(newJob(1)), yield* exists(newJob(2))]).toEqual([true, true])
+      }),
+    ),
+
+    check(
+      "a worker that comes back to a deleted record has lost its lease",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const claimed = yield* createAndClaim()
+        yield* complete(claimed)
+        yield* store.deleteJobs(0, 10)
+        expect(yield* store.releaseJobs([{ jobId: jobId(1), token: claimed.token }])).toEqual(["LeaseLost"])
+        expect(yield* exists(newJob(1))).toBe(false)
+      }),
+    ),
+  ],
+}
+
+/** What remains to be removed is remembered until it is verified gone. */
+export const purges: Section = {
+  name: "JobStore.listPurges, confirmPurges",
+  checks: [
+    check(
+      "the oldest first, up to the limit, each once",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        for (const job of yield* finishThree) {
+          yield* advance(1)
+          yield* store.eraseJobs([{ jobId: job.id, principal: ownerOf(job) }])
+        }
+        const all = [1, 2, 3].map((n) => ({ blobPrefix: jobBlobPrefix(jobId(n)) }))
+        expect(yield* store.listPurges(0)).toEqual([])
+        expect(yield* store.listPurges(2)).toEqual(all.slice(0, 2))
+        expect(yield* store.listPurges(10)).toEqual(all)
+        yield* store.confirmPurges(all.slice(1, 2))
+        expect(yield* store.listPurges(10)).toEqual([all[0], all[2]])
+      }),
+    ),
+
+    check(
+      "confirming twice, or what is not due, or nothing, does no harm",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* createDone(newJob(1))
+        yield* store.expireData(0, 10)
+        yield* store.confirmPurges([])
+        yield* store.confirmPurges([{ blobPrefix: "jobs/unknown" }])
+        expect(yield* duePurges).toEqual([jobBlobPrefix(jobId(1))])
+        for (let n = 0; n < 2; n++) yield* store.confirmPurges([{ blobPrefix: jobBlobPrefix(jobId(1)) }])
+        expect(yield* duePurges).toEqual([])
+      }),
+    ),
+  ],
+}
+
+/** Collection never takes what a live attempt may still commit, and leaves nothing behind for ever. */
+export const findOrphans: Section = {
+  name: "JobStore.findOrphans",
+  checks: [
+    check(
+      "of an unfinished job, all but the present token's",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const blob = (token: number) => ({
+          blobKey: `${jobBlobPrefix(jobId(1))}/${token}/audio`,
+          jobId: jobId(1),
+          token,
+        })
+        const orphans = Effect.map(store.findOrphans([1, 2, 3].map(blob)), (keys) =>
+          keys.map((key) => key.split("/")[2]),
+        )
+        yield* createAndClaim(newJob(1), { leaseDurationMs: 10 })
+        expect(yield* orphans).toEqual(["2", "3"])
+        yield* advance(10)
+        expect(yield* orphans, "a lapsed lease may still commit").toEqual(["2", "3"])
+        const { token } = yield* claimOne()
+        expect(yield* orphans).toEqual(["1", "3"])
+        yield* store.releaseJobs([{ jobId: jobId(1), token }])
+        expect(yield* orphans, "whoever released can commit no more").toEqual(["1", "2"])
+      }),
+    ),
+
+    check(
+      "of a finished job, all that no file names",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const claimed = yield* createAndClaim()
+        const file = outputFile(claimed, 1)
+        const done = yield* complete(claimed, { files: [file] })
+        const blob = (blobKey: string, token: number) => ({ blobKey, jobId: done.id, token })
+        const leftover = `${jobBlobPrefix(done.id)}/1/leftover`
+        const blobs = [blob(file.blobKey, 1), blob(leftover, 1), blob(`${jobBlobPrefix(done.id)}/2/audio`, done.token)]
+        expect(yield* store.findOrphans(blobs)).toEqual([leftover, `${jobBlobPrefix(done.id)}/2/audio`])
+        yield* store.eraseJobs([{ jobId: done.id, principal: ownerOf(done) }])
+        expect(yield* store.findOrphans(blobs)).toEqual(blobs.map(({ blobKey }) => blobKey))
+      }),
+    ),
+
+    check(
+      "all of a failed or unknown job",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const failed = yield* createFailed(newJob(1))
+        const blobs = [
+          { blobKey: `${jobBlobPrefix(failed.id)}/1/audio`, jobId: failed.id, token: 1 },
+          { blobKey: `${jobBlobPrefix(jobId(9))}/1/audio`, jobId: jobId(9), token: 1 },
+        ]
+        expect(yield* store.findOrphans(blobs)).toEqual(blobs.map(({ blobKey }) => blobKey))
+        expect(yield* store.findOrphans([])).toEqual([])
+      }),
+    ),
+  ],
+}

@@ -1,0 +1,133 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { UploadStore } from "@kiln/core/ports"
+import { advance, beginTransfer, create, createUpload, createUploaded, readUpload } from "../arrange.ts"
+import { check, type Section } from "../Check.ts"
+import {
+  leaseDurationMs,
+  maxTransfers,
+  newUpload,
+  newUploadJob,
+  transferWindowMs,
+  uploadId,
+  usableForMs,
+} from "../fixtures.ts"
+
+const claimUpload = Effect.fnUntraced(function* (n: number, transfers = maxTransfers) {
+  const store = yield* UploadStore
+  return yield* store.claimUpload({ uploadId: uploadId(n), leaseDurationMs, maxTransfers: transfers })
+})
+
+export const createUploads: Section = {
+  name: "UploadStore.createUploads, findUpload",
+  checks: [
+    check(
+      "announces uploads at store time, in order",
+      Effect.gen(function* () {
+        const store = yield* UploadStore
+        yield* advance(1_000)
+        const created = yield* store.createUploads([
+          newUpload(2, { format: "m4a", declaredSeconds: 0.25, mode: "live" }),
+          newUpload(1),
+        ])
+        expect(created.map(({ id }) => id)).toEqual([uploadId(2), uploadId(1)])
+        const {
+          transferWindowMs: _,
+          usableForMs: __,
+          ...announced
+        } = newUpload(2, { format: "m4a", declaredSeconds: 0.25, mode: "live" })
+        expect(created[0]).toEqual({
+          ...announced,
+          createdAt: 1_000,
+          expiresAt: 1_000 + transferWindowMs,
+          usableUntil: 1_000 + usableForMs,
+          token: 0,
+          claimedUntil: null,
+          transfers: 0,
+          file: null,
+          jobId: null,
+          erased: false,
+        })
+        for (const upload of created) expect(yield* store.findUpload(upload.id)).toEqual(upload)
+        expect(yield* store.findUpload(uploadId(3))).toBe(undefined)
+        expect(yield* store.createUploads([])).toEqual([])
+      }),
+    ),
+  ],
+}
+
+export const claimUploadSection: Section = {
+  name: "UploadStore.claimUpload",
+  checks: [
+    check(
+      "begins a transfer under a lease and a token",
+      Effect.gen(function* () {
+        const before = yield* createUpload(newUpload(1))
+        yield* advance(100)
+        const upload = { ...before, token: 1, transfers: 1, claimedUntil: 100 + leaseDurationMs }
+        expect(yield* claimUpload(1)).toEqual({ _tag: "Claimed", token: 1, upload })
+        expect(yield* readUpload(1)).toEqual(upload)
+        expect(yield* claimUpload(2)).toEqual({ _tag: "NotFound" })
+      }),
+    ),
+
+    check(
+      "one runs at a time, until its lease ends, to the millisecond",
+      Effect.gen(function* () {
+        yield* createUpload(newUpload(1))
+        yield* beginTransfer(1)
+        const before = yield* readUpload(1)
+        yield* advance(leaseDurationMs - 1)
+        expect(yield* claimUpload(1)).toEqual({ _tag: "Refused", reason: "in_progress" })
+        expect(yield* readUpload(1)).toEqual(before)
+        yield* advance(1)
+        expect(yield* claimUpload(1)).toMatchObject({ _tag: "Claimed", token: 2, upload: { transfers: 2 } })
+      }),
+    ),
+
+    check(
+      "of many at once, one begins",
+      Effect.gen(function* () {
+        yield* createUpload(newUpload(1))
+        const outcomes = yield* Effect.forEach(Array.from({ length: 50 }), () => claimUpload(1), {
+          concurrency: "unbounded",
+        })
+        expect(outcomes.filter(({ _tag }) => _tag === "Claimed")).toHaveLength(1)
+        expect(yield* readUpload(1)).toMatchObject({ token: 1, transfers: 1 })
+      }),
+    ),
+
+    check(
+      "no transfer after one succeeded, used by a job or not, erased or not",
+      Effect.gen(function* () {
+        const store = yield* UploadStore
+        yield* createUploaded(1)
+        const refused = { _tag: "Refused", reason: "already_completed" }
+        expect(yield* claimUpload(1)).toEqual(refused)
+        yield* create(newUploadJob(1))
+        expect(yield* claimUpload(1)).toEqual(refused)
+        yield* createUploaded(2, { usableForMs: 10 })
+        yield* advance(10)
+        yield* store.expireUploads(10)
+        expect(yield* claimUpload(2)).toEqual({ _tag: "Refused", reason: "expired" })
+      }),
+    ),
+
+    check(
+      "no more transfers than allowed, begun ones counted",
+      Effect.gen(function* () {
+        const store = yield* UploadStore
+        yield* createUpload(newUpload(1))
+        for (let n = 1; n <= 3; n++) {
+          const outcome = yield* claimUpload(1, 3)
+          expect(outcome).toMatchObject({ _tag: "Claimed", token: n, upload: { transfers: n } })
+          if (n < 3) expect(yield* store.releaseUpload({ uploadId: uploadId(1), token: n })).toBe("Written")
+        }
+        expect(yield* claimUpload(1, 3)).toEqual({ _tag: "Refused", reason: "in_progress" })
+        yield* store.releaseUpload({ uploadId: uploadId(1), token: 3 })
+        expect(yield* claimUpload(1, 3)).toEqual({ _tag: "Refused", reason: "expired" })
+        expect(yield* claimUpload(1, 4)).toMatchObject({ _tag: "Claimed", token: 4 })
+      }),
+    ),
+  ],
+}

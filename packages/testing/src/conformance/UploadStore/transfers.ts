@@ -1,0 +1,181 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { type FencedOutcome, type TransferRef, UploadStore } from "@kiln/core/ports"
+import { advance, beginTransfer, create, createUpload, createUploaded, first, readUpload } from "../arrange.ts"
+import { check, type Check, type Section } from "../Check.ts"
+import { jobId, leaseDurationMs, maxTransfers, newUpload, newUploadJob, uploadedFile, uploadId } from "../fixtures.ts"
+
+/** A verb that only the running transfer may use. */
+const transferVerbs: ReadonlyArray<{
+  readonly name: string
+  readonly ends: boolean
+  readonly run: (transfer: TransferRef) => Effect.Effect<FencedOutcome, unknown, UploadStore>
+}> = [
+  {
+    name: "extendUpload",
+    ends: false,
+    run: (ref) => Effect.flatMap(UploadStore, (store) => store.extendUpload({ ...ref, leaseDurationMs: 99_000 })),
+  },
+  {
+    name: "completeUpload",
+    ends: true,
+    run: (ref) =>
+      Effect.flatMap(UploadStore, (store) =>
+        store.completeUpload({ ...ref, file: uploadedFile(ref.uploadId, ref.token) }),
+      ),
+  },
+  { name: "releaseUpload", ends: true, run: (ref) => Effect.flatMap(UploadStore, (store) => store.releaseUpload(ref)) },
+]
+
+const expectLost = Effect.fnUntraced(function* (run: (typeof transferVerbs)[number]["run"], token: number) {
+  const before = yield* readUpload(1)
+  expect(yield* run({ uploadId: uploadId(1), token })).toBe("LeaseLost")
+  expect(yield* readUpload(1)).toEqual(before)
+})
+
+const fencingOf = ({ name, run }: (typeof transferVerbs)[number]): ReadonlyArray<Check> => [
+  check(
+    `${name}: needs a running transfer and its very token`,
+    Effect.gen(function* () {
+      expect(yield* run({ uploadId: uploadId(1), token: 1 })).toBe("LeaseLost")
+      yield* createUpload(newUpload(1))
+      for (const token of [0, 1]) yield* expectLost(run, token)
+      const token = yield* beginTransfer(1)
+      for (const wrong of [token - 1, token + 1]) yield* expectLost(run, wrong)
+      expect(yield* run({ uploadId: uploadId(1), token })).toBe("Written")
+    }),
+  ),
+
+  check(
+    `${name}: a lease that ended loses nothing until another transfer begins`,
+    Effect.gen(function* () {
+      yield* createUpload(newUpload(1))
+      const token = yield* beginTransfer(1)
+      yield* advance(leaseDurationMs + 1)
+      expect(yield* run({ uploadId: uploadId(1), token })).toBe("Written")
+    }),
+  ),
+
+  check(
+    `${name}: a transfer that was taken over writes nothing, its successor does`,
+    Effect.gen(function* () {
+      yield* createUpload(newUpload(1))
+      const loser = yield* beginTransfer(1)
+      yield* advance(leaseDurationMs)
+      const winner = yield* beginTransfer(1)
+      yield* expectLost(run, loser)
+      expect(yield* run({ uploadId: uploadId(1), token: winner })).toBe("Written")
+    }),
+  ),
+
+  ...transferVerbs
+    .filter(({ ends }) => ends)
+    .map((ending) =>
+      check(
+        `${name}: not after ${ending.name}`,
+        Effect.gen(function* () {
+          yield* createUpload(newUpload(1))
+          const token = yield* beginTransfer(1)
+          expect(yield* ending.run({ uploadId: uploadId(1), token })).toBe("Written")
+          yield* expectLost(run, token)
+        }),
+      ),
+    ),
+
+  check(
+    `${name}: not after the upload was erased or its record removed`,
+    Effect.gen(function* () {
+      const store = yield* UploadStore
+      yield* createUpload(newUpload(1, { usableForMs: 10 }))
+      const token = yield* beginTransfer(1)
+      yield* advance(10)
+      yield* store.expireUploads(10)
+      yield* expectLost(run, token)
+      yield* store.deleteUploads(0, 10)
+      expect(yield* run({ uploadId: uploadId(1), token })).toBe("LeaseLost")
+      expect(yield* store.findUpload(uploadId(1))).toBe(undefined)
+    }),
+  ),
+]
+
+export const transfers: Section = {
+  name: "UploadStore.extendUpload, completeUpload, releaseUpload",
+  checks: [
+    ...transferVerbs.flatMap(fencingOf),
+
+    check(
+      "extending moves the lease's end, to the millisecond",
+      Effect.gen(function* () {
+        const store = yield* UploadStore
+        yield* createUpload(newUpload(1))
+        const token = yield* beginTransfer(1)
+        const before = yield* readUpload(1)
+        const begins = Effect.map(
+          store.claimUpload({ uploadId: uploadId(1), leaseDurationMs, maxTransfers }),
+          (outcome) => outcome._tag,
+        )
+        yield* advance(leaseDurationMs - 1)
+        yield* store.extendUpload({ uploadId: uploadId(1), token, leaseDurationMs: 5_000 })
+        expect(yield* readUpload(1)).toEqual({ ...before, claimedUntil: leaseDurationMs + 4_999 })
+        yield* advance(4_999)
+        expect(yield* begins).toBe("Refused")
+        yield* advance(1)
+        expect(yield* begins).toBe("Claimed")
+      }),
+    ),
+
+    check(
+      "completing makes the file the upload's, and ends the transfer",
+      Effect.gen(function* () {
+        const store = yield* UploadStore
+        yield* createUpload(newUpload(1))
+        const token = yield* beginTransfer(1)
+        const before = yield* readUpload(1)
+        const file = uploadedFile(uploadId(1), token)
+        yield* store.completeUpload({ uploadId: uploadId(1), token, file })
+        expect(yield* readUpload(1)).toEqual({ ...before, file, claimedUntil: null })
+      }),
+    ),
+
+    check(
+      "releasing lets another begin at once, with a higher token",
+      Effect.gen(function* () {
+        const store = yield* UploadStore
+        yield* createUpload(newUpload(1))
+        const token = yield* beginTransfer(1)
+        yield* store.releaseUpload({ uploadId: uploadId(1), token })
+        expect(yield* readUpload(1)).toMatchObject({ claimedUntil: null, transfers: 1, file: null })
+        expect(yield* beginTransfer(1)).toBeGreaterThan(token)
+      }),
+    ),
+
+    check(
+      "of two completions at once, one is written",
+      Effect.gen(function* () {
+        const store = yield* UploadStore
+        yield* createUpload(newUpload(1))
+        const token = yield* beginTransfer(1)
+        const outcomes = yield* Effect.forEach(
+          [1, 2, 3],
+          (n) =>
+            store.completeUpload({
+              uploadId: uploadId(1),
+              token,
+              file: { ...uploadedFile(uploadId(1), token), bytes: n },
+            }),
+          { concurrency: "unbounded" },
+        )
+        expect(outcomes.filter((outcome) => outcome === "Written")).toHaveLength(1)
+        expect((yield* readUpload(1)).file?.bytes).toBe(outcomes.indexOf("Written") + 1)
+      }),
+    ),
+
+    check(
+      "a finished transfer is a job's to use",
+      Effect.gen(function* () {
+        yield* createUploaded(1)
+        expect(first(yield* create(newUploadJob(1))).id).toBe(jobId(1))
+      }),
+    ),
+  ],
+}

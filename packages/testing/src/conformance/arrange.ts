@@ -1,0 +1,196 @@
+import { expect } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import type { Job, Upload } from "@kiln/core/domain"
+import {
+  type Claim,
+  type ClaimRequest,
+  type ClaimResult,
+  type Completion,
+  JobStore,
+  type NewJob,
+  type NewUpload,
+  type StoredFile,
+  Switchboard,
+  UploadStore,
+} from "@kiln/core/ports"
+import { expectWellFormed } from "./expectations.ts"
+import {
+  completionOf,
+  leaseDurationMs,
+  maxTransfers,
+  newJob,
+  newUpload,
+  newUploadJob,
+  outputFile,
+  ownerOf,
+  uploadedFile,
+  uploadId,
+} from "./fixtures.ts"
+
+/** Steps that bring a store into a state, each saying so when it does not get there. */
+
+export const advance = (ms: number): Effect.Effect<void> => TestClock.adjust(ms)
+export const now = Clock.currentTimeMillis
+
+const createOutcomes = Effect.fnUntraced(function* (jobs: ReadonlyArray<NewJob>) {
+  const store = yield* JobStore
+  return yield* store.createJobs(jobs)
+})
+
+/** Creates jobs that must all be accepted. */
+export const create = Effect.fnUntraced(function* (...jobs: ReadonlyArray<NewJob>) {
+  const outcomes = yield* createOutcomes(jobs)
+  return outcomes.map((outcome) => {
+    if (outcome._tag !== "Created") throw new Error(`expected Created, got ${outcome._tag}`)
+    return outcome.job
+  })
+})
+
+/** The tags of what became of these jobs. */
+export const createTags = Effect.fnUntraced(function* (...jobs: ReadonlyArray<NewJob>) {
+  const outcomes = yield* createOutcomes(jobs)
+  return outcomes.map((outcome) => outcome._tag)
+})
+
+export const runnable: ClaimRequest["runnable"] = [
+  { kind: "speech_synthesis", mode: "sandbox" },
+  { kind: "speech_synthesis", mode: "live" },
+  { kind: "transcription", mode: "sandbox" },
+  { kind: "transcription", mode: "live" },
+]
+
+export const claim = Effect.fnUntraced(function* (
+  request: Partial<ClaimRequest> = {},
+): Effect.fn.Return<ClaimResult, unknown, JobStore> {
+  const store = yield* JobStore
+  return yield* store.claimJobs({ runnable, limit: 100, leaseDurationMs, maxLostWorkers: 3, ...request })
+})
+
+/** The numbers at the end of the claimed jobs' ids, in order. */
+export const claimedNumbers = (result: ClaimResult): ReadonlyArray<number> =>
+  result.claims.map(({ job }) => Number(job.id.slice("job_".length)))
+
+/** Claims the one job that is next. */
+export const claimOne = Effect.fnUntraced(function* (request: Partial<ClaimRequest> = {}) {
+  const { claims } = yield* claim({ limit: 1, ...request })
+  return first(claims)
+})
+
+/** Creates one job and claims it. */
+export const createAndClaim = Effect.fnUntraced(function* (
+  job: NewJob = newJob(1),
+  request: Partial<ClaimRequest> = {},
+) {
+  yield* create(job)
+  const claimed = yield* claimOne(request)
+  expect(claimed.job.id).toBe(job.id)
+  return claimed
+})
+
+/** The job as it is now, by its owner's eyes; it must be there and well-formed. */
+export const read = Effect.fnUntraced(function* (job: Pick<Job, "id" | "projectId" | "keyId" | "mode">) {
+  const store = yield* JobStore
+  const [found] = yield* store.findJobs([{ jobId: job.id, principal: ownerOf(job) }])
+  if (found === undefined) throw new Error(`${job.id} is not there`)
+  expectWellFormed(found)
+  return found
+})
+
+/** Whether the job is still there. */
+export const exists = Effect.fnUntraced(function* (job: Pick<Job, "id" | "projectId" | "keyId" | "mode">) {
+  const store = yield* JobStore
+  const [found] = yield* store.findJobs([{ jobId: job.id, principal: ownerOf(job) }])
+  return found !== undefined
+})
+
+export const complete = Effect.fnUntraced(function* (claimed: Claim, overrides: Partial<Completion> = {}) {
+  const store = yield* JobStore
+  expect(yield* store.completeJobs([completionOf(claimed, overrides)])).toEqual(["Written"])
+  return yield* read(claimed.job)
+})
+
+/** Creates a job and brings it to `done`, with one output file `fil_n`. */
+export const createDone = Effect.fnUntraced(function* (job: NewJob, n = 1) {
+  const claimed = yield* createAndClaim(job)
+  return yield* complete(claimed, { files: [outputFile(claimed, n)] })
+})
+
+/** Creates a job and brings it to `failed`. */
+export const createFailed = Effect.fnUntraced(function* (job: NewJob) {
+  const store = yield* JobStore
+  const { token } = yield* createAndClaim(job)
+  expect(yield* store.failJobs([{ jobId: job.id, token, errorCode: "content_rejected" }])).toEqual(["Written"])
+  return yield* read(job)
+})
+
+export const createUpload = Effect.fnUntraced(function* (
+  upload: NewUpload,
+): Effect.fn.Return<Upload, unknown, UploadStore> {
+  const store = yield* UploadStore
+  return first(yield* store.createUploads([upload]))
+})
+
+/** Begins a transfer and returns its token. */
+export const beginTransfer = Effect.fnUntraced(function* (n: number) {
+  const store = yield* UploadStore
+  const outcome = yield* store.claimUpload({ uploadId: uploadId(n), leaseDurationMs, maxTransfers })
+  if (outcome._tag !== "Claimed") throw new Error(`expected Claimed, got ${outcome._tag}`)
+  return outcome.token
+})
+
+/** Creates upload `n` and transfers its file. */
+export const createUploaded = Effect.fnUntraced(function* (n: number, overrides: Partial<NewUpload> = {}) {
+  const store = yield* UploadStore
+  yield* createUpload(newUpload(n, overrides))
+  const token = yield* beginTransfer(n)
+  expect(yield* store.completeUpload({ uploadId: uploadId(n), token, file: uploadedFile(uploadId(n), token) })).toBe(
+    "Written",
+  )
+  return yield* readUpload(n)
+})
+
+export const readUpload = Effect.fnUntraced(function* (n: number) {
+  const store = yield* UploadStore
+  const upload = yield* store.findUpload(uploadId(n))
+  if (upload === undefined) throw new Error(`upload ${n} is not there`)
+  return upload
+})
+
+/** Upload `n`, and job `n` that consumed it and is done. */
+export const createDoneWithUpload = Effect.fnUntraced(function* (n: number) {
+  yield* createUploaded(n)
+  return yield* createDone(newUploadJob(n), n)
+})
+
+export const findFile = Effect.fnUntraced(function* (id: StoredFile["id"]) {
+  const store = yield* JobStore
+  return yield* store.findFile(id)
+})
+
+export const duePurges = Effect.gen(function* () {
+  const store = yield* JobStore
+  const purges = yield* store.listPurges(1_000)
+  return purges.map((purge) => purge.blobPrefix)
+})
+
+/** Switches, price and provider for `audioGate`. The provider is published for a day. */
+export const openAudioGate = Effect.gen(function* () {
+  const board = yield* Switchboard
+  yield* board.setSwitch("ai", true)
+  yield* board.setSwitch("audio", true)
+  yield* board.setPrice({ name: "svc-audio", currency: "usd", unitAmounts: { input_characters: "0.000015" } })
+  yield* board.activatePrice("svc-audio", true)
+  yield* board.publishWorker({
+    workerId: "worker",
+    liveKinds: ["speech_synthesis", "transcription"],
+    ttlMs: 86_400_000,
+  })
+})
+
+/** The first of a list that must not be empty. */
+export const first = <A>(list: ReadonlyArray<A>): A => {
+  const [head] = list
+  if (head === undefined) throw new Error("expected at least one")
+  return head
+}

@@ -1,0 +1,270 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import fc from "fast-check"
+import { errorCodes, type JobMode, jobBlobKey, type Json } from "@kiln/core/domain"
+import {
+  type ClaimResult,
+  type EraseOutcome,
+  JobStore,
+  type NewJob,
+  type PruneResult,
+  type Purge,
+} from "@kiln/core/ports"
+import { charge, digest, fileId, jobId, keyId, outputFile, ownerOf, projectId, uploadId } from "../fixtures.ts"
+import {
+  type Choice,
+  type History,
+  type KnownClaim,
+  latest,
+  type Operation,
+  operation,
+  pick,
+  pickFrom,
+  unordered,
+} from "./Operation.ts"
+
+// Few of everything, so that histories meet: the same key, the same upload, the same instant.
+const kinds = ["speech_synthesis", "transcription"]
+const owners = [1, 2, 3].map((n) => ({ keyId: keyId(n), projectId: projectId(n === 3 ? 2 : 1) }))
+const modes: ReadonlyArray<JobMode> = ["sandbox", "live"]
+const delays = fc.constantFrom(0, 1, 400, 1_000, 3_000)
+export const owner = fc.constantFrom(...owners)
+export const mode = fc.constantFrom("sandbox", "sandbox", ...modes)
+
+const byPrefix = (purges: ReadonlyArray<Purge>) => unordered(purges, (purge) => purge.blobPrefix)
+const sortedPrune = ({ count, purges }: PruneResult): PruneResult => ({ count, purges: byPrefix(purges) })
+const sortedErasure = (outcome: EraseOutcome): EraseOutcome =>
+  "purges" in outcome ? { ...outcome, purges: byPrefix(outcome.purges) } : outcome
+
+const itemArguments = fc.record({
+  owner,
+  mode,
+  kind: fc.constantFrom(...kinds),
+  idempotencyKey: fc.oneof({ weight: 2, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.nat(3) }),
+  fingerprint: fc.constantFrom(0, 0, 1),
+  upload: fc.oneof(
+    { weight: 3, arbitrary: fc.constant(undefined) },
+    { weight: 2, arbitrary: fc.record({ pick, foreign: fc.constantFrom(false, false, false, false, true) }) },
+  ),
+  maxTransfers: fc.constantFrom(2, 3),
+  forcedOff: fc.constantFrom([], [], ["audio"] as const),
+  queueLimitMs: fc.constantFrom(2_000, 10_000, 60_000, 60_000),
+  runLimitMs: fc.constantFrom(700, 2_000, 60_000),
+  queueCap: fc.constantFrom(0, 0, 0, 3),
+})
+
+const newJobFrom = (item: typeof itemArguments extends fc.Arbitrary<infer A> ? A : never, history: History): NewJob => {
+  const n = history.nextNumber++
+  const upload =
+    item.upload === undefined ? undefined : pickFrom(item.upload.pick, history.seen.unused, history.uploads)
+  const mine = upload !== undefined && item.upload?.foreign === false ? upload : { ...item.owner, mode: item.mode }
+  return {
+    projectId: mine.projectId,
+    keyId: mine.keyId,
+    id: jobId(n),
+    mode: mine.mode,
+    kind: item.kind,
+    request: { input: `text ${n}`, deep: [{ n }] },
+    uploadId: item.upload === undefined ? null : (upload?.uploadId ?? uploadId(9_999)),
+    maxTransfers: item.maxTransfers,
+    idempotencyKey: item.idempotencyKey === undefined ? `fresh-${n}` : `pooled-${item.idempotencyKey}`,
+    fingerprint: digest(item.fingerprint),
+    gate: mine.mode === "live" ? { price: "svc-audio", switches: ["ai", "audio"], kind: item.kind } : null,
+    forcedOff: item.forcedOff,
+    limits: { queueLimitMs: item.queueLimitMs, runLimitMs: item.runLimitMs },
+    queueCap: item.queueCap,
+  }
+}
+
+const createJobs = operation(
+  "createJobs",
+  fc.array(itemArguments, { minLength: 1, maxLength: 4 }),
+  (items, history) => {
+    const jobs = items.map((item) => newJobFrom(item, history))
+    // Refused ones as well: they must stay unknown.
+    for (const job of jobs) history.jobs.push({ jobId: job.id, principal: ownerOf(job) })
+    return Effect.flatMap(JobStore, (store) => store.createJobs(jobs))
+  },
+)
+
+/** The port promises a lower bound; and 0 exactly where more can be had at once, or workers would spin. */
+const expectNextInMs = (expected: number | undefined, actual: number | undefined): void => {
+  if (expected === 0 || actual === 0) expect(actual, "nextInMs").toBe(expected)
+  else if (expected !== undefined) expect(actual, "nextInMs is a lower bound").toBeLessThanOrEqual(expected)
+}
+
+const compareClaims = (expected: ClaimResult, actual: ClaimResult): void => {
+  expect(actual.claims, "claims").toEqual(expected.claims)
+  expect(actual.abandoned.toSorted(), "abandoned").toEqual(expected.abandoned.toSorted())
+  expectNextInMs(expected.nextInMs, actual.nextInMs)
+}
+
+const allLanes = kinds.flatMap((kind) => modes.map((one) => ({ kind, mode: one })))
+
+const claimJobs = operation(
+  "claimJobs",
+  fc.record({
+    runnable: fc.oneof(
+      { weight: 2, arbitrary: fc.constant(allLanes) },
+      { weight: 1, arbitrary: fc.subarray(allLanes) },
+    ),
+    limit: fc.constantFrom(0, 1, 2, 3, 5, 9),
+    leaseDurationMs: fc.constantFrom(300, 1_000),
+    maxLostWorkers: fc.constantFrom(1, 2, 3),
+  }),
+  (request) => Effect.flatMap(JobStore, (store) => store.claimJobs(request)),
+  {
+    compare: compareClaims,
+    record: ({ claims }, history) => {
+      for (const { job, token } of claims) history.claims.push({ jobId: job.id, token, live: job.mode === "live" })
+    },
+  },
+)
+
+/** A claim that holds its job, or one that was handed out some time ago; now and then with a token that never was. */
+const claimArguments = fc.record({ pick, wrong: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 1, -1) })
+const claimFrom = (args: { readonly pick: Choice; readonly wrong: number }, history: History): KnownClaim => {
+  const claim = pickFrom(args.pick, history.seen.held, history.claims) ?? { jobId: jobId(9_999), token: 1, live: false }
+  return { ...claim, token: claim.token + args.wrong }
+}
+const claimsArguments = fc.array(claimArguments, { minLength: 1, maxLength: 3 })
+
+const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
+  operation(
+    "extendLeases",
+    fc.tuple(claimsArguments, fc.constantFrom(200, 1_000, 5_000)),
+    ([claims, leaseDurationMs], history) => {
+      const items = claims.map((claim) => ({ ...claimFrom(claim, history), leaseDurationMs }))
+      return Effect.flatMap(JobStore, (store) => store.extendLeases(items))
+    },
+  ),
+  operation(
+    "checkpointJobs",
+    fc.tuple(claimsArguments, fc.constantFrom("reply", "speak"), fc.jsonValue({ maxDepth: 2 })),
+    ([claims, step, value], history) => {
+      // -0 does not survive JSON.
+      const items = claims.map((claim) => ({
+        ...claimFrom(claim, history),
+        step,
+        value: JSON.parse(JSON.stringify(value)) as Json,
+      }))
+      return Effect.flatMap(JobStore, (store) => store.checkpointJobs(items))
+    },
+  ),
+  operation(
+    "completeJobs",
+    fc.record({
+      claims: claimsArguments,
+      warningCode: fc.constantFrom(null, "output_truncated" as const),
+      wrongCharge: fc.constantFrom(false, false, false, false, true),
+    }),
+    ({ claims, warningCode, wrongCharge }, history) => {
+      const items = claims.map((args) => {
+        const claim = claimFrom(args, history)
+        return {
+          ...claim,
+          output: { text: `by ${claim.token}` },
+          files: [outputFile({ job: { id: claim.jobId }, token: claim.token }, history.nextNumber++)],
+          warningCode,
+          charge: claim.live !== wrongCharge ? charge : null,
+        }
+      })
+      return Effect.flatMap(JobStore, (store) => store.completeJobs(items))
+    },
+  ),
+  operation("failJobs", fc.tuple(claimsArguments, fc.constantFrom(...errorCodes)), ([claims, errorCode], history) => {
+    const items = claims.map((claim) => ({ ...claimFrom(claim, history), errorCode }))
+    return Effect.flatMap(JobStore, (store) => store.failJobs(items))
+  }),
+  operation(
+    "deferJobs",
+    fc.tuple(claimsArguments, delays, fc.boolean()),
+    ([claims, delayMs, countsAsFailure], history) => {
+      const items = claims.map((claim) => ({ ...claimFrom(claim, history), delayMs, countsAsFailure }))
+      return Effect.flatMap(JobStore, (store) => store.deferJobs(items))
+    },
+  ),
+  operation("releaseJobs", claimsArguments, (claims, history) => {
+    const items = claims.map((claim) => claimFrom(claim, history))
+    return Effect.flatMap(JobStore, (store) => store.releaseJobs(items))
+  }),
+]
+
+/** Limits are above anything a history makes: which of several equally old records goes first is no promise. */
+const LIMIT = 10_000
+
+const sweeps: ReadonlyArray<fc.Arbitrary<Operation>> = [
+  operation("expireJobs", fc.constant(LIMIT), (limit) => Effect.flatMap(JobStore, (store) => store.expireJobs(limit))),
+  operation("expireData", delays, (olderThanMs) =>
+    Effect.flatMap(JobStore, (store) => Effect.map(store.expireData(olderThanMs, LIMIT), sortedPrune)),
+  ),
+  operation("deleteJobs", fc.constantFrom(1_000, 3_000, 9_000), (olderThanMs) =>
+    Effect.flatMap(JobStore, (store) => Effect.map(store.deleteJobs(olderThanMs, LIMIT), sortedPrune)),
+  ),
+  operation("confirmPurges", fc.nat(3), (count) =>
+    Effect.flatMap(JobStore, (store) =>
+      Effect.flatMap(store.listPurges(LIMIT), (purges) => store.confirmPurges(byPrefix(purges).slice(0, count))),
+    ),
+  ),
+]
+
+const eraseJobs = operation(
+  "eraseJobs",
+  fc.array(fc.record({ pick, foreign: fc.constantFrom(false, false, false, false, true) }), {
+    minLength: 1,
+    maxLength: 3,
+  }),
+  (picks, history) => {
+    const items = picks.flatMap((args) => {
+      const known = pickFrom(args.pick, history.seen.finished, history.jobs)
+      return known === undefined
+        ? []
+        : [args.foreign ? { ...known, principal: { ...known.principal, keyId: keyId(8) } } : known]
+    })
+    return Effect.flatMap(JobStore, (store) =>
+      Effect.map(store.eraseJobs(items), (outcomes) => outcomes.map(sortedErasure)),
+    )
+  },
+)
+
+const reads: ReadonlyArray<fc.Arbitrary<Operation>> = [
+  // Every job is read as its owner after each step; here as somebody else.
+  operation("findJobs", fc.tuple(fc.nat(6), owner, mode), ([back, who, as], history) => {
+    const id = latest(history.jobs, back)?.jobId ?? jobId(9_999)
+    return Effect.flatMap(JobStore, (store) =>
+      store.findJobs([{ jobId: id, principal: ownerOf({ ...who, mode: as }) }]),
+    )
+  }),
+  operation("findByIdempotencyKey", fc.tuple(owner, fc.nat(3)), ([{ keyId: key }, n]) =>
+    Effect.flatMap(JobStore, (store) => store.findByIdempotencyKey(key, `pooled-${n}`)),
+  ),
+  operation("findFile", fc.nat(8), (back, history) =>
+    Effect.flatMap(JobStore, (store) =>
+      store.findFile(latest(history.seen.files, back)?.fileId ?? fileId(Math.max(0, history.nextNumber - 1 - back))),
+    ),
+  ),
+  operation(
+    "findOrphans",
+    fc.array(fc.record({ back: fc.nat(12), token: fc.integer({ min: 1, max: 4 }) }), { maxLength: 6 }),
+    (picks, history) => {
+      const blobs = picks.map(({ back, token }) => {
+        const id = latest(history.jobs, back)?.jobId ?? jobId(9_999)
+        return { blobKey: jobBlobKey(id, token, "audio"), jobId: id, token }
+      })
+      const file = latest(history.seen.files, 0)
+      if (file !== undefined)
+        blobs.push({ blobKey: file.blobKey, jobId: file.jobId, token: Number(file.blobKey.split("/")[2]) })
+      return Effect.flatMap(JobStore, (store) => Effect.map(store.findOrphans(blobs), (keys) => keys.toSorted()))
+    },
+  ),
+]
+
+/** With their weights. */
+export const jobOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>> = [
+  { weight: 14, arbitrary: createJobs },
+  { weight: 12, arbitrary: claimJobs },
+  ...fenced.map((arbitrary) => ({ weight: 3, arbitrary })),
+  ...sweeps.map((arbitrary) => ({ weight: 1, arbitrary })),
+  { weight: 3, arbitrary: eraseJobs },
+  ...reads.map((arbitrary) => ({ weight: 1, arbitrary })),
+]

@@ -1,0 +1,215 @@
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import fc from "fast-check"
+import { switchNames, uploadBlobKey } from "@kiln/core/domain"
+import { KeyDirectory, SecretStore, Switchboard, type TransferRef, UploadStore } from "@kiln/core/ports"
+import { digest, keyId, newApiKey, newUpload, projectId, uploadedFile, uploadId } from "../fixtures.ts"
+import { mode, owner } from "./jobOperations.ts"
+import { type Choice, type History, latest, type Operation, operation, pick, pickFrom, unordered } from "./Operation.ts"
+
+const recent = fc.nat(6)
+
+const transferArguments = fc.record({ pick, wrong: fc.constantFrom(0, 0, 0, 0, 0, 0, 1, -1) })
+const transferFrom = (args: { readonly pick: Choice; readonly wrong: number }, history: History): TransferRef => {
+  const transfer = pickFrom(args.pick, history.seen.transfers, history.transfers) ?? {
+    uploadId: uploadId(9_999),
+    token: 1,
+  }
+  return { ...transfer, token: transfer.token + args.wrong }
+}
+
+const uploadArguments = fc.record({
+  owner,
+  mode,
+  transferWindowMs: fc.constantFrom(500, 2_000),
+  usableForMs: fc.constantFrom(2_000, 9_000),
+})
+const newUploadFrom = (
+  { owner: who, ...rest }: typeof uploadArguments extends fc.Arbitrary<infer A> ? A : never,
+  history: History,
+) => {
+  const upload = newUpload(history.nextNumber++, { ...who, ...rest })
+  history.uploads.push({ uploadId: upload.id, ...who, mode: rest.mode })
+  return upload
+}
+
+const uploadOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
+  operation("createUploads", fc.array(uploadArguments, { minLength: 1, maxLength: 2 }), (items, history) => {
+    const uploads = items.map((item) => newUploadFrom(item, history))
+    return Effect.flatMap(UploadStore, (store) => store.createUploads(uploads))
+  }),
+  // All the way, since by chance it would be rare: most jobs with an upload need one that has its file.
+  operation("uploadFile", uploadArguments, (item, history) => {
+    const upload = newUploadFrom(item, history)
+    return Effect.gen(function* () {
+      const store = yield* UploadStore
+      yield* store.createUploads([upload])
+      yield* store.claimUpload({ uploadId: upload.id, leaseDurationMs: 1_000, maxTransfers: 2 })
+      return yield* store.completeUpload({ uploadId: upload.id, token: 1, file: uploadedFile(upload.id, 1) })
+    })
+  }),
+  operation(
+    "claimUpload",
+    fc.record({ pick, leaseDurationMs: fc.constantFrom(300, 1_000), maxTransfers: fc.constantFrom(2, 3) }),
+    ({ pick: at, ...request }, history) => {
+      const id = pickFrom(at, history.seen.unused, history.uploads)?.uploadId ?? uploadId(9_999)
+      return Effect.flatMap(UploadStore, (store) => store.claimUpload({ uploadId: id, ...request }))
+    },
+    {
+      record: (outcome, history) => {
+        if (outcome._tag === "Claimed") history.transfers.push({ uploadId: outcome.upload.id, token: outcome.token })
+      },
+    },
+  ),
+  operation("extendUpload", transferArguments, (args, history) => {
+    const transfer = transferFrom(args, history)
+    return Effect.flatMap(UploadStore, (store) => store.extendUpload({ ...transfer, leaseDurationMs: 700 }))
+  }),
+  operation("completeUpload", transferArguments, (args, history) => {
+    const transfer = transferFrom(args, history)
+    return Effect.flatMap(UploadStore, (store) =>
+      store.completeUpload({ ...transfer, file: uploadedFile(transfer.uploadId, transfer.token) }),
+    )
+  }),
+  operation("releaseUpload", transferArguments, (args, history) => {
+    const transfer = transferFrom(args, history)
+    return Effect.flatMap(UploadStore, (store) => store.releaseUpload(transfer))
+  }),
+  operation("expireUploads", fc.constant(10_000), (limit) =>
+    Effect.flatMap(UploadStore, (store) =>
+      Effect.map(store.expireUploads(limit), ({ count, purges }) => ({
+        count,
+        purges: unordered(purges, (purge) => purge.blobPrefix),
+      })),
+    ),
+  ),
+  operation("deleteUploads", fc.constantFrom(1_000, 5_000), (olderThanMs) =>
+    Effect.flatMap(UploadStore, (store) => store.deleteUploads(olderThanMs, 10_000)),
+  ),
+  operation(
+    "findUploadOrphans",
+    fc.array(fc.record({ back: fc.nat(9), token: fc.integer({ min: 1, max: 3 }) }), { maxLength: 6 }),
+    (picks, history) => {
+      const blobs = picks.map(({ back, token }) => {
+        const id = latest(history.uploads, back)?.uploadId ?? uploadId(9_999)
+        return { blobKey: uploadBlobKey(id, token), uploadId: id, token }
+      })
+      return Effect.flatMap(UploadStore, (store) =>
+        Effect.map(store.findUploadOrphans(blobs), (keys) => keys.toSorted()),
+      )
+    },
+  ),
+]
+
+const keyOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
+  operation("createProject", fc.nat(3), (name, history) => {
+    const id = projectId(history.nextNumber++)
+    return Effect.flatMap(KeyDirectory, (keys) => keys.createProject({ id, name: `project ${name}` }))
+  }),
+  operation(
+    "createKey",
+    fc.tuple(recent, fc.constantFrom("test" as const, "live" as const)),
+    ([back, keyMode], history) => {
+      const n = history.nextNumber++
+      history.keys.push(n)
+      const project = latest(history.seen.projects, back) ?? projectId(9_999)
+      return Effect.flatMap(KeyDirectory, (keys) => keys.createKey(newApiKey(n, { mode: keyMode, projectId: project })))
+    },
+  ),
+  operation("createFirstKey", fc.nat(3), (name, history) => {
+    const n = history.nextNumber++
+    history.keys.push(n)
+    return Effect.flatMap(KeyDirectory, (keys) =>
+      keys.createFirstKey({ id: projectId(n), name: `project ${name}` }, newApiKey(n, { projectId: projectId(n) })),
+    )
+  }),
+  operation("revokeKey", recent, (at, history) => {
+    const n = latest(history.keys, at) ?? 9_999
+    return Effect.flatMap(KeyDirectory, (keys) => keys.revokeKey(keyId(n)))
+  }),
+  operation(
+    "touchKeys",
+    fc.array(fc.record({ back: recent, usedAt: fc.nat(10_000) }), { maxLength: 3 }),
+    (uses, history) => {
+      const items = uses.map(({ back, usedAt }) => ({ keyId: keyId(latest(history.keys, back) ?? 9_999), usedAt }))
+      return Effect.flatMap(KeyDirectory, (keys) => keys.touchKeys(items))
+    },
+  ),
+  operation("findKey", recent, (at, history) => {
+    const n = latest(history.keys, at) ?? 9_999
+    return Effect.flatMap(KeyDirectory, (keys) => keys.findKey(digest(n)))
+  }),
+  operation(
+    "getOrCreate",
+    fc.tuple(fc.constantFrom("a", "b"), fc.uint8Array({ minLength: 1, maxLength: 8 })),
+    ([name, candidate]) =>
+      Effect.flatMap(SecretStore, (secrets) =>
+        Effect.map(secrets.getOrCreate(name, candidate), (secret) => [...secret]),
+      ),
+  ),
+]
+
+const boardOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
+  operation("setSwitch", fc.tuple(fc.constantFrom(...switchNames), fc.constantFrom(true, true, false)), ([name, on]) =>
+    Effect.flatMap(Switchboard, (board) => board.setSwitch(name, on)),
+  ),
+  operation(
+    "setPrice",
+    fc.tuple(fc.constantFrom("svc-audio", "svc-image"), fc.constantFrom("0.1", "0.02")),
+    ([name, amount]) =>
+      Effect.flatMap(Switchboard, (board) =>
+        board.setPrice({ name, currency: "usd", unitAmounts: { images: amount } }),
+      ),
+  ),
+  operation(
+    "activatePrice",
+    fc.tuple(fc.constantFrom("svc-audio", "svc-image"), fc.constantFrom(true, true, false)),
+    ([name, active]) => Effect.flatMap(Switchboard, (board) => board.activatePrice(name, active)),
+  ),
+  operation(
+    "publishWorker",
+    fc.record({
+      workerId: fc.constantFrom("a", "b"),
+      liveKinds: fc.subarray(["speech_synthesis", "transcription"]),
+      ttlMs: fc.constantFrom(1_000, 60_000),
+    }),
+    (worker) => Effect.flatMap(Switchboard, (board) => board.publishWorker(worker)),
+  ),
+]
+
+/** What a live job needs, at once: by chance it would be rare. */
+const openGate = operation("openGate", fc.constant(null), () =>
+  Effect.gen(function* () {
+    const board = yield* Switchboard
+    for (const name of switchNames) yield* board.setSwitch(name, true)
+    yield* board.setPrice({ name: "svc-audio", currency: "usd", unitAmounts: { input_characters: "0.1" } })
+    yield* board.activatePrice("svc-audio", true)
+    yield* board.publishWorker({ workerId: "c", liveKinds: ["speech_synthesis", "transcription"], ttlMs: 60_000 })
+  }),
+)
+
+/** Time passes once for both stores: by itself, or up to the millisecond around an instant where something ends. */
+const advance: fc.Arbitrary<Operation> = fc
+  .oneof(
+    fc.constantFrom(1, 100, 300, 300, 999, 1_000, 5_000).map((ms) => ({ ms })),
+    fc.record({ instant: fc.nat(3), delta: fc.constantFrom(-1, 0, 0, 1) }),
+  )
+  .map((step) => ({
+    perform: Effect.fnUntraced(function* (history) {
+      const now = yield* Effect.clockWith((clock) => Effect.succeed(clock.currentTimeMillisUnsafe()))
+      const coming = history.seen.instants.filter((instant) => instant > now).toSorted((a, b) => a - b)
+      const target =
+        "ms" in step ? now + step.ms : (coming[step.instant % Math.max(1, coming.length)] ?? now) + step.delta
+      yield* TestClock.adjust(Math.max(0, target - now))
+    }),
+    [fc.toStringMethod]: () => `advance ${fc.stringify(step)}`,
+  }))
+
+/** With their weights. */
+export const otherOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>> = [
+  { weight: 12, arbitrary: advance },
+  ...uploadOperations.map((arbitrary) => ({ weight: 2, arbitrary })),
+  ...keyOperations.map((arbitrary) => ({ weight: 1, arbitrary })),
+  ...boardOperations.map((arbitrary) => ({ weight: 1, arbitrary })),
+  { weight: 3, arbitrary: openGate },
+]

@@ -1,0 +1,7 @@
+export { blobStoreConformance } from "./BlobStore.ts"
+export { type Check, type Section, type Stores, type StoreUnderTest } from "./Check.ts"
+export { durabilityConformance, type DurableStore } from "./durabilityConformance.ts"
+export * as fixtures from "./fixtures.ts"
+export { compareWithMemory, type Comparison, findDifference } from "./referenceComparison.ts"
+export { storeSections } from "./sections.ts"
+export { storeConformance } from "./storeConformance.ts"

@@ -1,0 +1,62 @@
+import type { Section } from "./Check.ts"
+import { claimJobs } from "./JobStore/claimJobs.ts"
+import { claimJobsLostWorkers } from "./JobStore/claimJobsLostWorkers.ts"
+import { createJobs, createJobsIdempotency } from "./JobStore/createJobs.ts"
+import { createJobsGate, createJobsPrecedence, createJobsQueueCap } from "./JobStore/createJobsRefusals.ts"
+import { createJobsUpload } from "./JobStore/createJobsUpload.ts"
+import { eraseJobs } from "./JobStore/eraseJobs.ts"
+import { fairness } from "./JobStore/fairness.ts"
+import { fencing } from "./JobStore/fencing.ts"
+import { findByIdempotencyKey, findFileSection, findJobs } from "./JobStore/findJobs.ts"
+import { completeJobs, expireJobs, failJobs } from "./JobStore/finishJobs.ts"
+import { deleteJobs, expireData, findOrphans, purges } from "./JobStore/pruneJobs.ts"
+import { checkpointJobs, deferJobs, extendLeases, releaseJobs } from "./JobStore/runningJobs.ts"
+import { apiKeys, firstKey, keyLife, projects } from "./KeyDirectory/keyDirectory.ts"
+import { getOrCreate } from "./SecretStore/getOrCreate.ts"
+import { prices, switches, workers } from "./Switchboard/switchboard.ts"
+import { claimUploadSection, createUploads } from "./UploadStore/claimUpload.ts"
+import { deleteUploads, expireUploads, findUploadOrphans } from "./UploadStore/pruneUploads.ts"
+import { transfers } from "./UploadStore/transfers.ts"
+
+/** Everything asked of a record store. Data, so that the checks themselves can be checked with planted bugs. */
+export const storeSections: ReadonlyArray<Section> = [
+  createJobs,
+  createJobsIdempotency,
+  createJobsGate,
+  createJobsUpload,
+  createJobsQueueCap,
+  createJobsPrecedence,
+  findJobs,
+  findByIdempotencyKey,
+  findFileSection,
+  claimJobs,
+  claimJobsLostWorkers,
+  fairness,
+  fencing,
+  extendLeases,
+  checkpointJobs,
+  completeJobs,
+  failJobs,
+  deferJobs,
+  releaseJobs,
+  expireJobs,
+  eraseJobs,
+  expireData,
+  deleteJobs,
+  purges,
+  findOrphans,
+  createUploads,
+  claimUploadSection,
+  transfers,
+  expireUploads,
+  deleteUploads,
+  findUploadOrphans,
+  projects,
+  apiKeys,
+  firstKey,
+  keyLife,
+  switches,
+  prices,
+  workers,
+  getOrCreate,
+]

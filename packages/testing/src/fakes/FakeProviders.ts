@@ -1,0 +1,142 @@
+import type {
+  GeneratedFile,
+  ImageProvider,
+  ProviderCall,
+  ProviderFailure,
+  ProviderName,
+  ProviderSet,
+  ReplyProvider,
+  SpeechProvider,
+  TranscriptionProvider,
+} from "@kiln/core/ports"
+import { Effect, Exit, Stream, type Types } from "effect"
+import { answer, type Behavior, perform } from "./Behavior.ts"
+
+export interface ProviderRequests {
+  readonly transcription: Parameters<TranscriptionProvider["transcribe"]>[0]
+  readonly speech: Parameters<SpeechProvider["speak"]>[0]
+  readonly reply: Parameters<ReplyProvider["reply"]>[0]
+  readonly image: Parameters<ImageProvider["generate"]>[0]
+}
+
+export interface ProviderAnswers {
+  readonly transcription: { readonly text: string }
+  readonly speech: GeneratedFile
+  readonly reply: { readonly text: string; readonly outputTokens: number; readonly truncated: boolean }
+  readonly image: GeneratedFile
+}
+
+/** One call that reached a fake. `outcome` is how it stands now. */
+export interface RecordedCall<N extends ProviderName = ProviderName> {
+  readonly provider: N
+  readonly request: ProviderRequests[N]
+  readonly call: ProviderCall
+  readonly outcome: "running" | "answered" | "failed" | "interrupted"
+}
+
+/**
+ * Providers that do what a test tells them and remember who called. Give them to the engine as
+ * `Layer.succeed(Providers, { sandbox: fake.providers, live: other.providers })`.
+ */
+export interface FakeProviders {
+  readonly providers: { readonly [N in ProviderName]: NonNullable<ProviderSet[N]> }
+  /** The next calls of a provider behave like this, one each, in this order; those after them as usual. */
+  readonly script: <N extends ProviderName>(
+    provider: N,
+    ...behaviors: ReadonlyArray<Behavior<ProviderAnswers[N]>>
+  ) => void
+  /** How a provider behaves when nothing is scripted; at first it answers with `defaultAnswers`. */
+  readonly usually: <N extends ProviderName>(provider: N, behavior: Behavior<ProviderAnswers[N]>) => void
+  /** All calls so far, in the order in which they began. */
+  readonly calls: () => ReadonlyArray<RecordedCall>
+  /** The calls of one provider. */
+  readonly callsOf: <N extends ProviderName>(provider: N) => ReadonlyArray<RecordedCall<N>>
+  /** Waits until a provider has been called that often, 1 by default: the way to wait for a call that hangs. */
+  readonly untilCalled: (provider: ProviderName, times?: number) => Effect.Effect<void>
+}
+
+export const defaultAnswers: ProviderAnswers = {
+  transcription: { text: "fake transcript" },
+  speech: { data: new TextEncoder().encode("fake speech"), mediaType: "audio/mpeg" },
+  reply: { text: "fake reply", outputTokens: 2, truncated: false },
+  image: { data: new TextEncoder().encode("fake image"), mediaType: "image/png" },
+}
+
+interface Fake<N extends ProviderName> {
+  usual: Behavior<ProviderAnswers[N]>
+  readonly scripted: Array<Behavior<ProviderAnswers[N]>>
+  readonly calls: Array<RecordedCall<N>>
+}
+type Fakes = { readonly [N in ProviderName]: Fake<N> }
+
+const newFake = <N extends ProviderName>(provider: N): Fake<N> => ({
+  usual: answer(defaultAnswers[provider]),
+  scripted: [],
+  calls: [],
+})
+
+export const makeFakeProviders = (): FakeProviders => {
+  const fakes: Fakes = {
+    transcription: newFake("transcription"),
+    speech: newFake("speech"),
+    reply: newFake("reply"),
+    image: newFake("image"),
+  }
+  const all: Array<RecordedCall> = []
+  const waiting = new Set<() => void>()
+
+  const perCall = <N extends ProviderName, E = never>(
+    provider: N,
+    request: ProviderRequests[N],
+    call: ProviderCall,
+    first: Effect.Effect<void, E> = Effect.void,
+  ): Effect.Effect<ProviderAnswers[N], ProviderFailure | E> =>
+    Effect.suspend(() => {
+      const fake: Fake<N> = fakes[provider]
+      const behavior = fake.scripted.shift() ?? fake.usual
+      const entry: Types.Mutable<RecordedCall<N>> = { provider, request, call, outcome: "running" }
+      fake.calls.push(entry)
+      all.push(entry)
+      for (const notice of waiting) notice()
+      return first.pipe(
+        Effect.andThen(perform(behavior)),
+        Effect.onExit((exit) =>
+          Effect.sync(() => {
+            entry.outcome = Exit.isSuccess(exit) ? "answered" : Exit.hasInterrupts(exit) ? "interrupted" : "failed"
+          }),
+        ),
+      )
+    })
+
+  return {
+    providers: {
+      // The audio is read whole, as by a real provider, so that a missing or damaged blob shows.
+      transcription: {
+        transcribe: (request, call) => perCall("transcription", request, call, Stream.runDrain(request.audio.content)),
+      },
+      speech: { speak: (request, call) => perCall("speech", request, call) },
+      reply: { reply: (request, call) => perCall("reply", request, call) },
+      image: { generate: (request, call) => perCall("image", request, call) },
+    },
+    script: (provider, ...behaviors) => {
+      fakes[provider].scripted.push(...behaviors)
+    },
+    usually: (provider, behavior) => {
+      const fake: Fake<typeof provider> = fakes[provider]
+      fake.usual = behavior
+    },
+    calls: () => [...all],
+    callsOf: (provider) => [...fakes[provider].calls],
+    untilCalled: (provider, times = 1) =>
+      Effect.callback<void>((resume) => {
+        const notice = () => {
+          if (fakes[provider].calls.length < times) return
+          waiting.delete(notice)
+          resume(Effect.void)
+        }
+        waiting.add(notice)
+        notice()
+        return Effect.sync(() => waiting.delete(notice))
+      }),
+  }
+}

@@ -1,0 +1,3 @@
+export * from "./Behavior.ts"
+export * from "./FakeMediaProbe.ts"
+export * from "./FakeProviders.ts"

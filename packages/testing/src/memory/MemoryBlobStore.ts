@@ -1,0 +1,72 @@
+import { createHash } from "node:crypto"
+import { type BlobInfo, type BlobRange, BlobStore } from "@kiln/core/ports"
+import { BlobNotFound, BlobTooLarge, isBlobKey } from "@kiln/core/domain"
+import { Effect, Layer, Stream } from "effect"
+
+/** The reference behavior of `BlobStore`, in one process's memory. Nothing survives the process. */
+export const MemoryBlobStore = {
+  /** Each build is a fresh, empty store. */
+  layer: Layer.effect(
+    BlobStore,
+    Effect.sync(() => makeMemoryBlobStore(new Map())),
+  ),
+}
+
+/** A blob is there from one moment to the next, when all of it has arrived; it is replaced and removed as a whole. */
+const makeMemoryBlobStore = (blobs: Map<string, Uint8Array>): BlobStore["Service"] =>
+  BlobStore.of({
+    put: Effect.fnUntraced(function* (key, content, { maxBytes }) {
+      yield* requireBlobKey(key)
+      const bytes = yield* collect(content, maxBytes)
+      blobs.set(key, bytes)
+      return { bytes: bytes.length, sha256: createHash("sha256").update(bytes).digest("hex") } satisfies BlobInfo
+    }),
+
+    open: Effect.fnUntraced(function* (key: string, range?: BlobRange) {
+      yield* requireBlobKey(key)
+      const bytes = blobs.get(key)
+      if (bytes === undefined) return yield* new BlobNotFound({ key })
+      const from = Math.min(range?.offset ?? 0, bytes.length)
+      const to = Math.min(from + (range?.length ?? bytes.length), bytes.length)
+      return { bytes: bytes.length, content: copiesOf(bytes.subarray(from, to)) }
+    }),
+
+    remove: Effect.fnUntraced(function* (prefix) {
+      yield* requireBlobKey(prefix)
+      for (const key of blobs.keys()) if (key === prefix || key.startsWith(`${prefix}/`)) blobs.delete(key)
+    }),
+
+    list: (prefix) =>
+      Stream.fromIterableEffect(
+        Effect.map(requireBlobKey(prefix), () => [...blobs.keys()].filter((key) => key.startsWith(`${prefix}/`))),
+      ),
+  })
+
+const requireBlobKey = (key: string): Effect.Effect<void> =>
+  isBlobKey(key) ? Effect.void : Effect.die(new TypeError("a blob key is parts of [0-9a-z]+ joined by /"))
+
+/** Copies what arrives: a source may use one buffer for all its chunks. */
+const collect = Effect.fnUntraced(function* <E>(content: Stream.Stream<Uint8Array, E>, maxBytes: number) {
+  const chunks: Array<Uint8Array> = []
+  let bytes = 0
+  yield* Stream.runForEach(content, (chunk) =>
+    Effect.gen(function* () {
+      bytes += chunk.length
+      if (bytes > maxBytes) return yield* new BlobTooLarge({ maxBytes })
+      chunks.push(Uint8Array.from(chunk))
+    }),
+  )
+  return new Uint8Array(Buffer.concat(chunks, bytes))
+})
+
+const CHUNK_BYTES = 64 * 1024
+
+/** Copies what leaves: a reader may write into what it got. */
+const copiesOf = (bytes: Uint8Array): Stream.Stream<Uint8Array> =>
+  Stream.unfold(0, (position) =>
+    Effect.sync(() =>
+      position < bytes.length
+        ? ([bytes.slice(position, position + CHUNK_BYTES), position + CHUNK_BYTES] as const)
+        : undefined,
+    ),
+  )

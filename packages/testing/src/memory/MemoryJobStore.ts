@@ -1,0 +1,51 @@
+import { type FileId, isFinished, owns } from "@kiln/core/domain"
+import { JobStore, type StoredFile } from "@kiln/core/ports"
+import { claimJobs } from "./jobs/claimJobs.ts"
+import { createJobs, findByIdempotencyKey } from "./jobs/createJobs.ts"
+import { eraseJobs } from "./jobs/eraseJobs.ts"
+import { expireJobs } from "./jobs/expireJobs.ts"
+import { checkpointJobs, completeJobs, deferJobs, extendLeases, failJobs, releaseJobs } from "./jobs/fencedVerbs.ts"
+import { findOrphans } from "./jobs/findOrphans.ts"
+import { deleteJobs, expireData } from "./jobs/pruneJobs.ts"
+import { type MemoryState, step } from "./MemoryState.ts"
+
+/** The reference model of `JobStore`: the pure domain functions over maps. */
+export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
+  JobStore.of({
+    capabilities: { durable: false, multiProcess: false },
+    createJobs: (jobs) => step((now) => createJobs(state, jobs, now)),
+    findJobs: (items) =>
+      step(() =>
+        items.map(({ jobId, principal }) => {
+          const job = state.jobs.get(jobId)
+          return job !== undefined && owns(principal, job) ? job : undefined
+        }),
+      ),
+    findByIdempotencyKey: (keyId, idempotencyKey) => step(() => findByIdempotencyKey(state, keyId, idempotencyKey)),
+    findFile: (fileId) => step(() => findFile(state, fileId)),
+    claimJobs: (request) => step((now) => claimJobs(state, request, now)),
+    extendLeases: (items) => step((now) => extendLeases(state, items, now)),
+    checkpointJobs: (items) => step((now) => checkpointJobs(state, items, now)),
+    completeJobs: (items) => step((now) => completeJobs(state, items, now)),
+    failJobs: (items) => step((now) => failJobs(state, items, now)),
+    deferJobs: (items) => step((now) => deferJobs(state, items, now)),
+    releaseJobs: (items) => step((now) => releaseJobs(state, items, now)),
+    expireJobs: (limit) => step((now) => expireJobs(state, limit, now)),
+    eraseJobs: (items) => step(() => eraseJobs(state, items)),
+    expireData: (olderThanMs, limit) => step((now) => expireData(state, olderThanMs, limit, now)),
+    deleteJobs: (olderThanMs, limit) => step((now) => deleteJobs(state, olderThanMs, limit, now)),
+    listPurges: (limit) => step(() => [...state.purges.values()].slice(0, limit)),
+    confirmPurges: (purges) =>
+      step(() => {
+        for (const { blobPrefix } of purges) state.purges.delete(blobPrefix)
+      }),
+    findOrphans: (blobs) => step(() => findOrphans(state, blobs)),
+  })
+
+const findFile = (state: MemoryState, fileId: FileId): StoredFile | undefined => {
+  for (const job of state.jobs.values()) {
+    const file = isFinished(job) ? job.files.find((candidate) => candidate.id === fileId) : undefined
+    if (file !== undefined && job.retained === "kept") return { ...file, jobId: job.id }
+  }
+  return undefined
+}

@@ -1,0 +1,57 @@
+import { type ApiKeyRecord, KeyDirectory, type NewApiKey, type Project } from "@kiln/core/ports"
+import { keep, type MemoryState, step } from "./MemoryState.ts"
+
+/** The reference model of `KeyDirectory`. */
+export const makeMemoryKeyDirectory = (state: MemoryState): KeyDirectory["Service"] =>
+  KeyDirectory.of({
+    createProject: (project) => step((now) => createProject(state, project, now)),
+    listProjects: step(() => [...state.projects.values()]),
+    createKey: (key) => step((now) => createKey(state, key, now)),
+    createFirstKey: (project, key) =>
+      step((now) => {
+        if (state.keys.size > 0 || createProject(state, project, now) === undefined) return false
+        if (createKey(state, key, now) !== undefined) return true
+        throw new TypeError("the first key belongs to the project made with it")
+      }),
+    listKeys: step(() => [...state.keys.values()]),
+    revokeKey: (keyId) =>
+      step((now) => {
+        const key = state.keys.get(keyId)
+        return key === undefined || key.revokedAt !== null ? key : putKey(state, { ...key, revokedAt: now })
+      }),
+    findKey: (secretHash) => step((now) => findKey(state, secretHash, now)),
+    touchKeys: (uses) =>
+      step(() => {
+        for (const { keyId, usedAt } of uses) {
+          const key = state.keys.get(keyId)
+          // Notes arrive late and out of order; "last used" never goes back.
+          if (key !== undefined) putKey(state, { ...key, lastUsedAt: Math.max(key.lastUsedAt ?? usedAt, usedAt) })
+        }
+      }),
+  })
+
+const createProject = (state: MemoryState, project: Omit<Project, "createdAt">, now: number): Project | undefined => {
+  if ([...state.projects.values()].some((other) => other.name === project.name)) return undefined
+  const made = Object.freeze({ id: project.id, name: project.name, createdAt: now })
+  state.projects.set(made.id, made)
+  return made
+}
+
+const createKey = (state: MemoryState, key: NewApiKey, now: number): ApiKeyRecord | undefined => {
+  if (!state.projects.has(key.projectId)) return undefined
+  const { secretHash, ...record } = key
+  if (state.keys.has(key.id) || state.secrets.has(secretHash)) throw new TypeError(`key ${key.id} exists already`)
+  state.secrets.set(secretHash, { keyId: key.id, validUntil: null })
+  return putKey(state, keep({ ...record, createdAt: now, revokedAt: null, lastUsedAt: null }))
+}
+
+const putKey = (state: MemoryState, key: ApiKeyRecord): ApiKeyRecord => {
+  state.keys.set(key.id, Object.freeze(key))
+  return key
+}
+
+const findKey = (state: MemoryState, secretHash: string, now: number): ApiKeyRecord | undefined => {
+  const secret = state.secrets.get(secretHash)
+  if (secret === undefined || (secret.validUntil !== null && secret.validUntil <= now)) return undefined
+  return state.keys.get(secret.keyId)
+}

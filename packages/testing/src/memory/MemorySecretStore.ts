@@ -1,0 +1,14 @@
+import { SecretStore } from "@kiln/core/ports"
+import { type MemoryState, step } from "./MemoryState.ts"
+
+/** The reference model of `SecretStore`. */
+export const makeMemorySecretStore = (state: MemoryState): SecretStore["Service"] =>
+  SecretStore.of({
+    getOrCreate: (name, candidate) =>
+      step(() => {
+        const secret = state.namedSecrets.get(name) ?? candidate.slice()
+        state.namedSecrets.set(name, secret)
+        // Bytes cannot be frozen.
+        return secret.slice()
+      }),
+  })

@@ -1,0 +1,128 @@
+import { Clock, Effect } from "effect"
+import type { Charge, Job, JobId, Json, KeyId, ProjectId, SwitchName, Upload, UploadId } from "@kiln/core/domain"
+import { isFinished, jobBlobPrefix, uploadBlobPrefix } from "@kiln/core/domain"
+import type { ApiKeyRecord, PriceVersion, Project, Purge } from "@kiln/core/ports"
+
+/** One project's unfinished jobs of one kind and mode. Lanes keep their creation order for ever. */
+export interface Lane {
+  readonly kind: string
+  readonly mode: Job["mode"]
+  readonly unfinished: Set<JobId>
+  /** Where this lane stands in start-time fair queueing; see `claimJobs`. */
+  virtualTime: number
+}
+
+/** A secret of a key. */
+export interface KeySecret {
+  readonly keyId: KeyId
+  /** When its overlap ends; `null` for the present secret. */
+  readonly validUntil: number | null
+}
+
+/** Everything one memory store knows. Only the verbs touch it, each in one synchronous step. */
+export interface MemoryState {
+  readonly jobs: Map<JobId, Job>
+  readonly jobByIdempotencyKey: Map<string, JobId>
+  readonly unfinishedByProject: Map<ProjectId, number>
+  readonly lanes: Map<string, Lane>
+  /** The virtual time at which a lane was last served. */
+  virtualTime: number
+  /** The ledger. Outlives the jobs. */
+  readonly charges: Map<JobId, Charge>
+  readonly uploads: Map<UploadId, Upload>
+  /** By prefix, oldest first. */
+  readonly purges: Map<string, Purge>
+  readonly projects: Map<ProjectId, Project>
+  readonly keys: Map<KeyId, ApiKeyRecord>
+  readonly secrets: Map<string, KeySecret>
+  readonly switches: Record<SwitchName, boolean>
+  readonly prices: Map<string, ReadonlyArray<PriceVersion>>
+  readonly workers: Map<string, { readonly liveKinds: ReadonlyArray<string>; readonly until: number }>
+  readonly namedSecrets: Map<string, Uint8Array>
+}
+
+export const emptyState = (): MemoryState => ({
+  jobs: new Map(),
+  jobByIdempotencyKey: new Map(),
+  unfinishedByProject: new Map(),
+  lanes: new Map(),
+  virtualTime: 0,
+  charges: new Map(),
+  uploads: new Map(),
+  purges: new Map(),
+  projects: new Map(),
+  keys: new Map(),
+  secrets: new Map(),
+  switches: { ai: false, audio: false, images: false },
+  prices: new Map(),
+  workers: new Map(),
+  namedSecrets: new Map(),
+})
+
+/** One atomic step at one store time. Synchronous, so nothing else can run in between; what it throws is a defect. */
+export const step = <A>(run: (now: number) => A): Effect.Effect<A> =>
+  Clock.clockWith((clock) => Effect.sync(() => run(clock.currentTimeMillisUnsafe())))
+
+/** A frozen copy: neither the caller's later changes nor a reader's reach the store. */
+export const keep = <A extends Json | object>(value: A): A => freeze(structuredClone(value))
+
+const freeze = <A>(value: A): A => {
+  if (typeof value === "object" && value !== null && !ArrayBuffer.isView(value)) {
+    for (const part of Object.values(value)) freeze(part)
+    Object.freeze(value)
+  }
+  return value
+}
+
+export const idempotencyIndex = (keyId: KeyId, idempotencyKey: string): string => `${keyId} ${idempotencyKey}`
+
+const laneKey = (job: Pick<Job, "projectId" | "kind" | "mode">): string => `${job.projectId} ${job.mode} ${job.kind}`
+
+const laneOf = (state: MemoryState, job: Job): Lane => {
+  const key = laneKey(job)
+  let lane = state.lanes.get(key)
+  if (lane === undefined) {
+    lane = { kind: job.kind, mode: job.mode, unfinished: new Set(), virtualTime: 0 }
+    state.lanes.set(key, lane)
+  }
+  return lane
+}
+
+/** Adds a new job to everything that refers to it. */
+export const insertJob = (state: MemoryState, job: Job): void => {
+  if (state.jobs.has(job.id)) throw new TypeError(`job ${job.id} exists already`)
+  state.jobs.set(job.id, job)
+  state.jobByIdempotencyKey.set(idempotencyIndex(job.keyId, job.idempotencyKey), job.id)
+  state.unfinishedByProject.set(job.projectId, (state.unfinishedByProject.get(job.projectId) ?? 0) + 1)
+  laneOf(state, job).unfinished.add(job.id)
+}
+
+/** Replaces a job by its next version. Whatever finishes it, its checkpoints go. */
+export const putJob = (state: MemoryState, next: Job): Job => {
+  const before = state.jobs.get(next.id)
+  const finishes = isFinished(next) && before !== undefined && !isFinished(before)
+  const job = Object.freeze(finishes ? { ...next, checkpoints: Object.freeze({}) } : next)
+  if (finishes) {
+    laneOf(state, job).unfinished.delete(job.id)
+    state.unfinishedByProject.set(job.projectId, (state.unfinishedByProject.get(job.projectId) ?? 1) - 1)
+  }
+  state.jobs.set(job.id, job)
+  return job
+}
+
+export const putUpload = (state: MemoryState, upload: Upload): Upload => {
+  state.uploads.set(upload.id, Object.freeze(upload))
+  return upload
+}
+
+/** The prefixes under which a job has blobs: its own and its upload's. */
+export const blobPrefixesOf = (job: Job): ReadonlyArray<string> =>
+  job.uploadId === null ? [jobBlobPrefix(job.id)] : [jobBlobPrefix(job.id), uploadBlobPrefix(job.uploadId)]
+
+/** Records purges that must happen. One that is due already keeps its place. */
+export const addPurges = (state: MemoryState, prefixes: ReadonlyArray<string>): ReadonlyArray<Purge> =>
+  prefixes.map((blobPrefix) => {
+    const purge = state.purges.get(blobPrefix) ?? Object.freeze({ blobPrefix })
+    state.purges.set(blobPrefix, purge)
+    return purge
+  })

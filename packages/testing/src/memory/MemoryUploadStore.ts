@@ -1,0 +1,111 @@
+import { transferRefusal, type Upload, uploadBlobPrefix } from "@kiln/core/domain"
+import {
+  type ClaimUploadOutcome,
+  type FencedOutcome,
+  type NewUpload,
+  type PruneResult,
+  type TransferRef,
+  UploadStore,
+} from "@kiln/core/ports"
+import { addPurges, keep, type MemoryState, putUpload, step } from "./MemoryState.ts"
+
+/** The reference model of `UploadStore`. */
+export const makeMemoryUploadStore = (state: MemoryState): UploadStore["Service"] =>
+  UploadStore.of({
+    createUploads: (uploads) => step((now) => uploads.map((upload) => createUpload(state, upload, now))),
+    findUpload: (uploadId) => step(() => state.uploads.get(uploadId)),
+    claimUpload: (request) => step((now) => claimUpload(state, request, now)),
+    extendUpload: (transfer) =>
+      step((now) => write(state, transfer, () => ({ claimedUntil: now + transfer.leaseDurationMs }))),
+    completeUpload: (transfer) =>
+      step(() => write(state, transfer, () => ({ file: keep(transfer.file), claimedUntil: null }))),
+    releaseUpload: (transfer) => step(() => write(state, transfer, () => ({ claimedUntil: null }))),
+    expireUploads: (limit) => step((now) => expireUploads(state, limit, now)),
+    deleteUploads: (olderThanMs, limit) => step((now) => deleteUploads(state, olderThanMs, limit, now)),
+    findUploadOrphans: (blobs) =>
+      step(() =>
+        blobs
+          .filter(({ blobKey, uploadId, token }) => {
+            const upload = state.uploads.get(uploadId)
+            return upload === undefined || !(upload.file?.blobKey === blobKey || holdsTransfer(upload, token))
+          })
+          .map((blob) => blob.blobKey),
+      ),
+  })
+
+const createUpload = (state: MemoryState, upload: NewUpload, now: number): Upload => {
+  if (state.uploads.has(upload.id)) throw new TypeError(`upload ${upload.id} exists already`)
+  return putUpload(state, {
+    id: upload.id,
+    projectId: upload.projectId,
+    keyId: upload.keyId,
+    mode: upload.mode,
+    format: upload.format,
+    declaredSeconds: upload.declaredSeconds,
+    createdAt: now,
+    expiresAt: now + upload.transferWindowMs,
+    usableUntil: now + upload.usableForMs,
+    token: 0,
+    claimedUntil: null,
+    transfers: 0,
+    file: null,
+    jobId: null,
+    erased: false,
+  })
+}
+
+const claimUpload = (
+  state: MemoryState,
+  request: Parameters<UploadStore["Service"]["claimUpload"]>[0],
+  now: number,
+): ClaimUploadOutcome => {
+  const upload = state.uploads.get(request.uploadId)
+  if (upload === undefined) return { _tag: "NotFound" }
+  const reason = transferRefusal(upload, now, request.maxTransfers)
+  if (reason !== undefined) return { _tag: "Refused", reason }
+  const token = upload.token + 1
+  const claimedUntil = now + request.leaseDurationMs
+  return {
+    _tag: "Claimed",
+    token,
+    upload: putUpload(state, { ...upload, token, claimedUntil, transfers: upload.transfers + 1 }),
+  }
+}
+
+/**
+ * Whether a transfer begun with this token may still commit: nobody took over or ended it. As with
+ * jobs, a lapsed lease alone loses nothing; what decides is who came in between.
+ */
+const holdsTransfer = (upload: Upload, token: number): boolean =>
+  !upload.erased && upload.claimedUntil !== null && upload.token === token
+
+const write = (state: MemoryState, transfer: TransferRef, changes: () => Partial<Upload>): FencedOutcome => {
+  const upload = state.uploads.get(transfer.uploadId)
+  if (upload === undefined || !holdsTransfer(upload, transfer.token)) return "LeaseLost"
+  putUpload(state, { ...upload, ...changes() })
+  return "Written"
+}
+
+const expireUploads = (state: MemoryState, limit: number, now: number): PruneResult => {
+  const uploads = [...state.uploads.values()]
+    .filter((upload) => upload.jobId === null && !upload.erased && upload.usableUntil <= now)
+    .sort((a, b) => a.usableUntil - b.usableUntil)
+    .slice(0, limit)
+  for (const upload of uploads) putUpload(state, { ...upload, file: null, claimedUntil: null, erased: true })
+  return {
+    count: uploads.length,
+    purges: addPurges(
+      state,
+      uploads.map((upload) => uploadBlobPrefix(upload.id)),
+    ),
+  }
+}
+
+const deleteUploads = (state: MemoryState, olderThanMs: number, limit: number, now: number): number => {
+  const uploads = [...state.uploads.values()]
+    .filter((upload) => upload.jobId === null && upload.erased && upload.createdAt <= now - olderThanMs)
+    .sort((a, b) => a.createdAt - b.createdAt)
+    .slice(0, limit)
+  for (const upload of uploads) state.uploads.delete(upload.id)
+  return uploads.length
+}

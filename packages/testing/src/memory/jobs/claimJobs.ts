@@ -1,0 +1,78 @@
+import { applyEvent, isClaimable, isOverdue, type Job, type JobId } from "@kiln/core/domain"
+import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
+import { type Lane, type MemoryState, putJob } from "../MemoryState.ts"
+
+/** A lane with those of its jobs that may be claimed now, the last one first to go. */
+interface Line {
+  readonly lane: Lane
+  readonly claimable: Array<Job>
+}
+
+/**
+ * Start-time fair queueing. A lane is served at its own virtual time, or at that of the last lane
+ * served if that is later, and then stands one further. So a lane that had nothing claimable for a
+ * while (empty, deferred, gated) saves up no credit, and whoever has few jobs waits for at most one
+ * job of each other lane.
+ */
+export const claimJobs = (state: MemoryState, request: ClaimRequest, now: number): ClaimResult => {
+  const lanes = [...state.lanes.values()].filter((lane) =>
+    request.runnable.some((runnable) => runnable.kind === lane.kind && runnable.mode === lane.mode),
+  )
+  const lines = lanes.map((lane) => ({ lane, claimable: claimableOf(state, lane, now) }))
+  const claims: Array<Claim> = []
+  const abandoned: Array<JobId> = []
+  while (claims.length < request.limit) {
+    const line = nextLine(state, lines)
+    const job = line?.claimable.pop()
+    if (line === undefined || job === undefined) break
+    if (job.held && job.lostWorkers + 1 >= request.maxLostWorkers) {
+      const failed = applyEvent(job, { event: "abandoned" }, now)
+      if (failed !== undefined) abandoned.push(putJob(state, { ...job, ...failed }).id)
+    } else {
+      const served = applyEvent(job, { event: "claimed", leaseDurationMs: request.leaseDurationMs }, now)
+      if (served === undefined) continue
+      claims.push(claimOf(state, putJob(state, { ...job, ...served }), now))
+      state.virtualTime = startOf(state, line.lane)
+      line.lane.virtualTime = state.virtualTime + 1
+    }
+  }
+  const more = lines.some((line) => line.claimable.length > 0)
+  return { claims, abandoned, nextInMs: more ? 0 : nextInMs(state, lanes, now) }
+}
+
+const startOf = (state: MemoryState, lane: Lane): number => Math.max(lane.virtualTime, state.virtualTime)
+
+/** The first of the lanes that would be served earliest. `lines` are in the order of the lanes' creation. */
+const nextLine = (state: MemoryState, lines: ReadonlyArray<Line>): Line | undefined => {
+  let next: Line | undefined
+  for (const line of lines) {
+    if (line.claimable.length === 0) continue
+    if (next === undefined || startOf(state, line.lane) < startOf(state, next.lane)) next = line
+  }
+  return next
+}
+
+const unfinishedOf = (state: MemoryState, lane: Lane): ReadonlyArray<Job> =>
+  [...lane.unfinished].flatMap((id) => state.jobs.get(id) ?? [])
+
+const claimableOf = (state: MemoryState, lane: Lane, now: number): Array<Job> =>
+  unfinishedOf(state, lane)
+    .filter((job) => isClaimable(job, now))
+    .sort((a, b) => (b.claimableAt ?? 0) - (a.claimableAt ?? 0) || (a.id < b.id ? 1 : -1))
+
+const claimOf = (state: MemoryState, job: Job, now: number): Claim => ({
+  job,
+  token: job.token,
+  leaseRemainingMs: (job.claimableAt ?? now) - now,
+  upload: (job.uploadId === null ? undefined : state.uploads.get(job.uploadId)) ?? null,
+})
+
+/** Until the next lease ends or the next delay is over. A job whose deadline comes first will never be claimable. */
+const nextInMs = (state: MemoryState, lanes: ReadonlyArray<Lane>, now: number): number | undefined => {
+  const times = lanes
+    .flatMap((lane) => unfinishedOf(state, lane))
+    .flatMap((job) =>
+      job.claimableAt !== null && job.claimableAt > now && !isOverdue(job, job.claimableAt) ? [job.claimableAt] : [],
+    )
+  return times.length === 0 ? undefined : times.reduce((a, b) => Math.min(a, b)) - now
+}

@@ -1,0 +1,89 @@
+import {
+  type Board,
+  created,
+  type Job,
+  missingPrerequisites,
+  type PriceSnapshot,
+  type UploadRefusal,
+  uploadRefusal,
+  withForcedOff,
+} from "@kiln/core/domain"
+import type { CreateOutcome, NewJob } from "@kiln/core/ports"
+import { idempotencyIndex, insertJob, keep, type MemoryState, putUpload } from "../MemoryState.ts"
+import { readBoard } from "../MemorySwitchboard.ts"
+
+/** Items earlier in the batch count for later ones. */
+export const createJobs = (
+  state: MemoryState,
+  jobs: ReadonlyArray<NewJob>,
+  now: number,
+): ReadonlyArray<CreateOutcome> => {
+  const board = readBoard(state, now)
+  return jobs.map((job) => createJob(state, job, board, now))
+}
+
+const createJob = (state: MemoryState, item: NewJob, board: Board, now: number): CreateOutcome => {
+  const existing = findByIdempotencyKey(state, item.keyId, item.idempotencyKey)
+  if (existing !== undefined)
+    return existing.fingerprint === item.fingerprint ? { _tag: "Replayed", job: existing } : { _tag: "KeyReused" }
+
+  const missing = item.gate === null ? [] : missingPrerequisites(item.gate, withForcedOff(board, item.forcedOff))
+  if (missing.length > 0) return { _tag: "GateClosed", missing }
+
+  const refusal = refusalOf(state, item, now)
+  if (refusal !== undefined) return { _tag: "UploadRefused", reason: refusal }
+
+  if (item.queueCap > 0 && (state.unfinishedByProject.get(item.projectId) ?? 0) >= item.queueCap)
+    return { _tag: "QueueFull" }
+
+  const job = newJob(item, item.gate === null ? null : (board.prices[item.gate.price] ?? null), now)
+  insertJob(state, job)
+  const upload = item.uploadId === null ? undefined : state.uploads.get(item.uploadId)
+  if (upload !== undefined) putUpload(state, { ...upload, jobId: job.id })
+  return { _tag: "Created", job }
+}
+
+/** Ids of uploads of another project, key or mode are answered exactly like unknown ones. */
+const refusalOf = (state: MemoryState, item: NewJob, now: number): UploadRefusal | undefined => {
+  if (item.uploadId === null) return undefined
+  const upload = state.uploads.get(item.uploadId)
+  if (
+    upload === undefined ||
+    upload.projectId !== item.projectId ||
+    upload.keyId !== item.keyId ||
+    upload.mode !== item.mode
+  )
+    return "not_found"
+  return uploadRefusal(upload, now, item.maxTransfers)
+}
+
+const newJob = (item: NewJob, price: PriceSnapshot | null, now: number): Job =>
+  Object.freeze({
+    ...created(now, item.limits),
+    id: item.id,
+    projectId: item.projectId,
+    keyId: item.keyId,
+    mode: item.mode,
+    kind: item.kind,
+    uploadId: item.uploadId,
+    idempotencyKey: item.idempotencyKey,
+    fingerprint: item.fingerprint,
+    price: price === null ? null : keep(price),
+    createdAt: now,
+    retained: "kept",
+    request: keep(item.request),
+    checkpoints: Object.freeze({}),
+    output: null,
+    files: Object.freeze([]),
+    warningCode: null,
+    charge: null,
+  })
+
+export const findByIdempotencyKey = (
+  state: MemoryState,
+  keyId: NewJob["keyId"],
+  idempotencyKey: string,
+): Job | undefined => {
+  const id = state.jobByIdempotencyKey.get(idempotencyIndex(keyId, idempotencyKey))
+  return id === undefined ? undefined : state.jobs.get(id)
+}

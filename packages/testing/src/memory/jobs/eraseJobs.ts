@@ -1,0 +1,39 @@
+import { isFinished, type Job, owns, strongerWarning } from "@kiln/core/domain"
+import type { EraseOutcome, Erasure } from "@kiln/core/ports"
+import { addPurges, blobPrefixesOf, type MemoryState, putJob, putUpload } from "../MemoryState.ts"
+
+/**
+ * A job whose data had expired by age is `AlreadyErased` for its first explicit erasure: nothing
+ * was left to delete. It says `data_deleted` from then on, since that is what its owner asked for.
+ */
+export const eraseJobs = (state: MemoryState, items: ReadonlyArray<Erasure>): ReadonlyArray<EraseOutcome> =>
+  items.map(({ jobId, principal }) => {
+    const job = state.jobs.get(jobId)
+    if (job === undefined || !owns(principal, job)) return { _tag: "NotFound" }
+    if (!isFinished(job)) return { _tag: "Unfinished" }
+    if (job.retained === "kept") return { _tag: "Erased", purges: blank(state, job, "deleted") }
+    if (job.retained === "expired") blank(state, job, "deleted", false)
+    return { _tag: "AlreadyErased", purges: blobPrefixesOf(job).flatMap((prefix) => state.purges.get(prefix) ?? []) }
+  })
+
+/** Deletes what a finished job retains, and records what is to be purged. */
+export const blank = (
+  state: MemoryState,
+  job: Job,
+  retained: "deleted" | "expired",
+  purge = true,
+): ReturnType<typeof addPurges> => {
+  const warning = retained === "deleted" ? "data_deleted" : "data_expired"
+  putJob(state, {
+    ...job,
+    retained,
+    request: null,
+    checkpoints: Object.freeze({}),
+    output: null,
+    files: Object.freeze([]),
+    warningCode: strongerWarning(job.warningCode ?? undefined, warning) ?? null,
+  })
+  const upload = job.uploadId === null ? undefined : state.uploads.get(job.uploadId)
+  if (upload !== undefined) putUpload(state, { ...upload, file: null, claimedUntil: null, erased: true })
+  return purge ? addPurges(state, blobPrefixesOf(job)) : []
+}

@@ -1,0 +1,122 @@
+import { applyEvent, holdsClaim, type Job, type JobEvent } from "@kiln/core/domain"
+import type {
+  Checkpoint,
+  ClaimRef,
+  Completion,
+  Deferral,
+  ExtendOutcome,
+  Extension,
+  Failure,
+  FencedOutcome,
+} from "@kiln/core/ports"
+import { keep, type MemoryState, putJob } from "../MemoryState.ts"
+
+/** Applies an event to the job of a claim, with what else it changes. `undefined`: the claim does not hold the job, nothing was written. */
+const write = (
+  state: MemoryState,
+  claim: ClaimRef,
+  event: (job: Job) => JobEvent,
+  now: number,
+  changes: (job: Job) => Partial<Job> = () => ({}),
+): Job | undefined => {
+  const job = state.jobs.get(claim.jobId)
+  if (job === undefined) return undefined
+  const next = applyEvent(job, event(job), now)
+  return next === undefined ? undefined : putJob(state, { ...job, ...next, ...changes(job) })
+}
+
+const outcome = (written: Job | undefined): FencedOutcome => (written === undefined ? "LeaseLost" : "Written")
+
+export const extendLeases = (
+  state: MemoryState,
+  items: ReadonlyArray<Extension>,
+  now: number,
+): ReadonlyArray<ExtendOutcome> =>
+  items.map((item) => {
+    const job = write(
+      state,
+      item,
+      () => ({ event: "extended", token: item.token, leaseDurationMs: item.leaseDurationMs }),
+      now,
+    )
+    return job === undefined
+      ? { _tag: "LeaseLost" }
+      : // Past the run limit nothing can be granted any more.
+        { _tag: "Extended", leaseRemainingMs: Math.max(0, (job.claimableAt ?? now) - now) }
+  })
+
+export const checkpointJobs = (
+  state: MemoryState,
+  items: ReadonlyArray<Checkpoint>,
+  now: number,
+): ReadonlyArray<FencedOutcome> =>
+  items.map((item) =>
+    outcome(
+      write(
+        state,
+        item,
+        () => ({ event: "checkpointed", token: item.token }),
+        now,
+        (job) => ({
+          checkpoints: keep({ ...job.checkpoints, [item.step]: item.value }),
+        }),
+      ),
+    ),
+  )
+
+export const completeJobs = (
+  state: MemoryState,
+  items: ReadonlyArray<Completion>,
+  now: number,
+): ReadonlyArray<FencedOutcome> => {
+  // Before anything is written: a defect must not leave half a batch behind.
+  for (const item of items) {
+    const job = state.jobs.get(item.jobId)
+    if (job !== undefined && holdsClaim(job, item.token) && (job.mode === "live") !== (item.charge !== null))
+      throw new TypeError(`a ${job.mode} job completes ${job.mode === "live" ? "with" : "without"} a charge: ${job.id}`)
+  }
+  return items.map((item) => {
+    const job = write(
+      state,
+      item,
+      () => ({ event: "completed", token: item.token }),
+      now,
+      () => ({
+        output: keep(item.output),
+        files: keep(item.files),
+        warningCode: item.warningCode,
+        charge: item.charge === null ? null : keep(item.charge),
+      }),
+    )
+    if (job !== undefined && job.charge !== null) state.charges.set(job.id, job.charge)
+    return outcome(job)
+  })
+}
+
+export const failJobs = (
+  state: MemoryState,
+  items: ReadonlyArray<Failure>,
+  now: number,
+): ReadonlyArray<FencedOutcome> =>
+  items.map((item) =>
+    outcome(write(state, item, () => ({ event: "failed", token: item.token, errorCode: item.errorCode }), now)),
+  )
+
+export const deferJobs = (
+  state: MemoryState,
+  items: ReadonlyArray<Deferral>,
+  now: number,
+): ReadonlyArray<FencedOutcome> =>
+  items.map((item) => {
+    const { token, delayMs, countsAsFailure } = item
+    return outcome(write(state, item, () => ({ event: "deferred", token, delayMs, countsAsFailure }), now))
+  })
+
+export const releaseJobs = (
+  state: MemoryState,
+  items: ReadonlyArray<ClaimRef>,
+  now: number,
+): ReadonlyArray<FencedOutcome> =>
+  items.map((item) =>
+    outcome(write(state, item, (job) => ({ event: "released", token: item.token, createdAt: job.createdAt }), now)),
+  )

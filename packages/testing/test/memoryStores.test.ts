@@ -1,0 +1,9 @@
+import { MemoryStores } from "../src/index.ts"
+import { compareWithMemory, storeConformance } from "../src/conformance/index.ts"
+
+storeConformance({
+  name: "MemoryStores",
+  layer: MemoryStores.layer,
+  capabilities: { durable: false, multiProcess: false },
+})
+compareWithMemory({ name: "MemoryStores", layer: MemoryStores.layer, runs: 50 })

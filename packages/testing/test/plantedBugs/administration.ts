@@ -1,0 +1,37 @@
+import { plant } from "./PlantedBug.ts"
+
+/** In keys, switches, prices and secrets. */
+export const administration = [
+  plant("MemoryKeyDirectory.ts", "KeyDirectory.revokeKey, touchKeys", "revoking again moves the time", [
+    "key === undefined || key.revokedAt !== null ? key",
+    "key === undefined ? key",
+  ]),
+  plant("MemoryKeyDirectory.ts", "KeyDirectory.revokeKey, touchKeys", "a late note sets `last used` back", [
+    "Math.max(key.lastUsedAt ?? usedAt, usedAt)",
+    "usedAt",
+  ]),
+  plant("MemoryKeyDirectory.ts", "KeyDirectory.createFirstKey", "a first key is made where there is one", [
+    "state.keys.size > 0 ||",
+    "",
+  ]),
+  plant("MemoryKeyDirectory.ts", "KeyDirectory.createProject, listProjects", "a project's name is given twice", [
+    "if ([...state.projects.values()].some((other) => other.name === project.name)) return undefined",
+    "",
+  ]),
+  plant(
+    "MemorySwitchboard.ts",
+    "Switchboard.setPrice, activatePrice, listPrices",
+    "a new version of an active price is inactive",
+    ["versions.some((version) => version.active)", "false"],
+  ),
+  plant(
+    "MemorySwitchboard.ts",
+    "Switchboard.setPrice, activatePrice, listPrices",
+    "activation takes the first version",
+    ["const latest = versions.length", "const latest = 1"],
+  ),
+  plant("MemorySecretStore.ts", "SecretStore.getOrCreate", "the last candidate wins", [
+    "state.namedSecrets.get(name) ?? candidate.slice()",
+    "candidate.slice()",
+  ]),
+]

@@ -1,0 +1,61 @@
+import { hidden, plant } from "./PlantedBug.ts"
+
+/** In handing out jobs. */
+export const claiming = [
+  plant("MemoryJobStore.ts", "JobStore.claimJobs", "a lease is taken over a millisecond early", [
+    "claimJobs(state, request, now)",
+    "claimJobs(state, request, now + 1)",
+  ]),
+  plant("MemoryJobStore.ts", "JobStore.claimJobs", "a lease is taken over a millisecond late", [
+    "claimJobs(state, request, now)",
+    "claimJobs(state, request, now - 1)",
+  ]),
+  hidden(
+    plant(
+      "MemoryJobStore.ts",
+      "JobStore.claimJobs",
+      "two workers at once get the same job",
+      [
+        "claimJobs: (request) => step((now) => claimJobs(state, request, now)),",
+        `claimJobs: (request) => Effect.gen(function* () {
+        const jobs = new Map(state.jobs)
+        yield* Effect.yieldNow
+        return yield* step((now) => {
+          const result = claimJobs({ ...state, jobs }, request, now)
+          for (const { job } of result.claims) state.jobs.set(job.id, job)
+          return result
+        })
+      }),`,
+      ],
+      ["import { type FileId", 'import { Effect } from "effect"\nimport { type FileId'],
+    ),
+  ),
+  plant("jobs/claimJobs.ts", "JobStore.claimJobs", "a worker gets jobs of a mode it does not serve", [
+    "&& runnable.mode === lane.mode",
+    "",
+  ]),
+  plant("jobs/claimJobs.ts", "JobStore.claimJobs", "says to come later though there is more", [
+    "more ? 0 :",
+    "false ? 0 :",
+  ]),
+  plant("jobs/claimJobs.ts", "JobStore.claimJobs: lost workers", "a job may lose one worker too many", [
+    "job.lostWorkers + 1 >= request.maxLostWorkers",
+    "job.lostWorkers >= request.maxLostWorkers",
+  ]),
+  plant("jobs/claimJobs.ts", "JobStore.claimJobs: lost workers", "a job that kills its workers is claimed for ever", [
+    "if (job.held && ",
+    "if (false && ",
+  ]),
+  plant("jobs/claimJobs.ts", "JobStore.claimJobs: fairness", "the first project's flood is served first", [
+    "if (next === undefined || startOf(state, line.lane) < startOf(state, next.lane)) next = line",
+    "next ??= line",
+  ]),
+  plant("jobs/claimJobs.ts", "JobStore.claimJobs: fairness", "a lane saves up the turns it missed", [
+    "=> Math.max(lane.virtualTime, state.virtualTime)",
+    "=> lane.virtualTime",
+  ]),
+  plant("jobs/claimJobs.ts", "JobStore.claimJobs: fairness", "the last to come is served first", [
+    "(b.claimableAt ?? 0) - (a.claimableAt ?? 0)",
+    "(a.claimableAt ?? 0) - (b.claimableAt ?? 0)",
+  ]),
+]

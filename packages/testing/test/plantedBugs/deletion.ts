@@ -1,0 +1,51 @@
+import { plant } from "./PlantedBug.ts"
+
+/** In deletion, pruning and collection. */
+export const deletion = [
+  plant("MemoryJobStore.ts", "JobStore.findJobs", "a job is found by its id alone", [
+    "job !== undefined && owns(principal, job) ? job",
+    "job !== undefined ? job",
+  ]),
+  plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "anybody may erase a job", ["|| !owns(principal, job)", ""]),
+  plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "a running job's data can be deleted", [
+    'if (!isFinished(job)) return { _tag: "Unfinished" }',
+    "",
+  ]),
+  plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "the request is forgotten in the deletion", ["request: null,", ""]),
+  plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "the uploaded file is forgotten in the deletion", [
+    "file: null, claimedUntil: null, erased: true",
+    "erased: true",
+  ]),
+  plant("jobs/eraseJobs.ts", "JobStore.eraseJobs", "the purge is not recorded: a crash in between leaves the blobs", [
+    "return purge ? addPurges(state, blobPrefixesOf(job)) : []",
+    "return blobPrefixesOf(job).map((blobPrefix) => ({ blobPrefix }))",
+  ]),
+  plant("MemoryState.ts", "JobStore.eraseJobs", "the upload's blob is not purged", [
+    "[jobBlobPrefix(job.id), uploadBlobPrefix(job.uploadId)]",
+    "[jobBlobPrefix(job.id)]",
+  ]),
+  plant("jobs/pruneJobs.ts", "JobStore.expireData", "data goes a millisecond late", [
+    "job.finishedAt <= now - olderThanMs",
+    "job.finishedAt < now - olderThanMs",
+  ]),
+  plant("jobs/pruneJobs.ts", "JobStore.deleteJobs", "a deleted job's upload stays", [
+    "if (job.uploadId !== null) state.uploads.delete(job.uploadId)",
+    "",
+  ]),
+  plant("jobs/pruneJobs.ts", "JobStore.deleteJobs", "a deleted job's blobs are not purged", [
+    'job.retained === "kept" ? addPurges',
+    'job.retained === "expired" ? addPurges',
+  ]),
+  plant("jobs/findOrphans.ts", "JobStore.findOrphans", "collection takes what a live attempt may still commit", [
+    ": token !== job.token",
+    ": true",
+  ]),
+  plant("jobs/findOrphans.ts", "JobStore.findOrphans", "a stale attempt's blob is never collected", [
+    ": token !== job.token",
+    ": false",
+  ]),
+  plant("jobs/findOrphans.ts", "JobStore.findOrphans", "collection takes committed files", [
+    "!job.files.some((file) => file.blobKey === blobKey)",
+    "true",
+  ]),
+]

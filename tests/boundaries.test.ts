@@ -1,0 +1,130 @@
+import { spawnSync } from "node:child_process"
+import { join } from "node:path"
+import { beforeAll, describe, expect, it } from "vitest"
+import rules from "../.dependency-cruiser.mjs"
+import type { BoundariesReport } from "../scripts/boundaries.ts"
+import { plantTree, repository } from "./support/plantTree.ts"
+
+const run = (root: string): { readonly status: number | null; readonly report: BoundariesReport } => {
+  const script = join(repository, "scripts/boundaries.ts")
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script, "--json", root], {
+    encoding: "utf8",
+    timeout: 60_000,
+  })
+  if (stdout === "") throw new Error(`no report: ${stderr}`)
+  return { status, report: JSON.parse(stdout) }
+}
+
+/** Everything the rules allow: were one of them too strict, this tree would be red. */
+const lawful = {
+  "packages/core/src/domain/Job.ts": `import { Schema } from "effect"\nexport const Job = Schema.String\n`,
+  "packages/core/src/domain/index.ts": `export * from "./Job.ts"\n`,
+  "packages/core/src/ports/JobStore.ts": `import type { Job } from "../domain/Job.ts"\nexport type Store = typeof Job\n`,
+  "packages/core/src/ports/index.ts": `export * from "./JobStore.ts"\n`,
+  "packages/core/src/kinds/Image.ts": `import "../domain/Job.ts"\nimport "../ports/JobStore.ts"\n`,
+  "packages/core/src/engine/Engine.ts": `import "../domain/Job.ts"\nimport "../kinds/Image.ts"\nimport "../ports/JobStore.ts"\n`,
+  "packages/core/src/worker/index.ts": `import "../domain/Job.ts"\nimport "../kinds/Image.ts"\nimport "../ports/JobStore.ts"\nimport "../engine/Engine.ts"\n`,
+  "packages/core/src/index.ts": `import "./engine/Engine.ts"\n`,
+  "packages/core/test/core.test.ts": `import "../src/engine/Engine.ts"\nimport "@kiln/testing"\nimport "vitest"\n`,
+  "packages/adapter-sqlite/src/index.ts": `import "@kiln/core/domain"\nimport "@kiln/core/ports"\nimport "kysely"\nimport "node:fs"\n`,
+  "packages/testing/src/TestEngine.ts": `import "@kiln/core"\nimport "@kiln/core/worker"\n`,
+  "packages/testing/src/index.ts": `import "@kiln/core/ports"\nimport "./TestEngine.ts"\n`,
+  "packages/http/src/api/Api.ts": `import "effect"\nimport "@kiln/core/domain"\n`,
+  "packages/http/src/index.ts": `import "@kiln/core"\nimport "@kiln/core/worker"\nimport "@kiln/adapter-sqlite"\nimport "./api/Api.ts"\n`,
+  "examples/demo/main.ts": `import "@kiln/http"\nimport "@kiln/testing"\n`,
+}
+
+/** One file per way to break a rule: [rule, file, text]. */
+const planted: ReadonlyArray<readonly [rule: string, file: string, text: string]> = [
+  ["core-domain", "packages/core/src/domain/PortInDomain.ts", `import "../ports/JobStore.ts"`],
+  ["core-domain", "packages/core/src/domain/NewLayerInDomain.ts", `import "../helpers/Helper.ts"`],
+  ["core-ports", "packages/core/src/ports/KindInPort.ts", `import "../kinds/Image.ts"`],
+  ["core-kinds", "packages/core/src/kinds/EngineInKind.ts", `import type {} from "../engine/Engine.ts"`],
+  ["core-engine", "packages/core/src/engine/WorkerInEngine.ts", `import "../worker/index.ts"`],
+  ["core-worker", "packages/core/src/worker/RootInWorker.ts", `import "../index.ts"`],
+  ["core-is-pure", "packages/core/src/domain/NodeInCore.ts", `import "node:fs"`],
+  ["core-is-pure", "packages/core/src/engine/BareNodeInCore.ts", `import "crypto"`],
+  ["core-is-pure", "packages/core/src/engine/PackageInCore.ts", `import "vitest"`],
+  ["core-is-pure", "packages/core/src/engine/LazyInCore.ts", `export const load = () => import("fast-check")`],
+  ["core-is-pure", "packages/core/src/engine/AdapterInCore.ts", `import "@kiln/adapter-sqlite"`],
+  ["adapters-see-domain-and-ports", "packages/adapter-sqlite/src/EngineInAdapter.ts", `import "@kiln/core"`],
+  ["adapters-see-domain-and-ports", "packages/media-probe/src/WorkerInProbe.ts", `import "@kiln/core/worker"`],
+  ["adapters-see-domain-and-ports", "packages/provider-sandbox/src/Neighbor.ts", `import "@kiln/adapter-blobs"`],
+  ["testing-sees-domain-and-ports", "packages/testing/src/EngineInSuite.ts", `import "@kiln/core"`],
+  ["test-engine-sees-core", "packages/testing/src/TestEngine/Sqlite.ts", `import "@kiln/adapter-sqlite"`],
+  ["http-api-sees-domain", "packages/http/src/api/EngineInApi.ts", `import "@kiln/core"`],
+  ["http-api-sees-domain", "packages/http/src/api/HandlerInApi.ts", `import "../index.ts"`],
+  ["http-api-sees-domain", "packages/http/src/api/NodeInApi.ts", `import "node:http"`],
+  ["shipped-without-testing", "packages/http/src/TestingShipped.ts", `import "@kiln/testing"`],
+  ["shipped-imports-shipped", "packages/http/src/TestShipped.ts", `import "../test/server.ts"`],
+  ["packages-by-name", "packages/http/src/Relative.ts", `import "../../core/src/index.ts"`],
+  ["packages-by-name", "examples/demo/relative.ts", `import "../../packages/core/src/index.ts"`],
+  ["packages-through-doors", "packages/http/test/inside.ts", `import "../../core/src/engine/Engine.ts"`],
+  ["no-deep-imports", "packages/http/src/Deep.ts", `import "@kiln/core/src/engine/Engine.ts"`],
+  ["no-unresolvable", "packages/http/src/Nowhere.ts", `import "./DoesNotExist.ts"`],
+  ["no-circular", "packages/http/src/Ring.ts", `import "./RingBack.ts"`],
+  [
+    "no-circular",
+    "packages/media-probe/src/TypeRing.ts",
+    `import type { B } from "./TypeRingBack.ts"\nexport type A = B`,
+  ],
+  ["declared-dependencies", "packages/media-probe/src/Undeclared.ts", `import "kysely"`],
+  ["declared-dependencies", "packages/http/src/OnlyForDevelopment.ts", `import type {} from "vitest"`],
+]
+
+const supporting = {
+  "packages/core/src/helpers/Helper.ts": "export {}\n",
+  "packages/http/src/RingBack.ts": `import "./Ring.ts"\n`,
+  "packages/http/test/server.ts": "export {}\n",
+  "packages/media-probe/src/TypeRingBack.ts": `import type { A } from "./TypeRing.ts"\nexport type B = A\n`,
+}
+
+describe("boundaries", () => {
+  it("finds nothing in a tree that keeps every rule", () => {
+    using tree = plantTree(lawful)
+    const { status, report } = run(tree.root)
+    expect(report).toMatchObject({ violations: [], blind: [] })
+    expect(report.modules).toBeGreaterThan(Object.keys(lawful).length)
+    expect(status).toBe(0)
+  })
+
+  describe("finds what breaks a rule", () => {
+    let found: ReturnType<typeof run>
+    beforeAll(() => {
+      const files = Object.fromEntries(planted.map(([, file, text]) => [file, `${text}\n`]))
+      using tree = plantTree({ ...lawful, ...supporting, ...files })
+      found = run(tree.root)
+    })
+
+    it("and fails", () => expect(found.status).toBe(1))
+
+    it.each(planted)("%s in %s", (rule, file) => {
+      expect(found.report.violations).toContainEqual(expect.objectContaining({ rule, from: file }))
+    })
+
+    it("for every rule there is", () => {
+      const planned = new Set(planted.map(([rule]) => rule))
+      expect(planned).toEqual(new Set([...rules.forbidden.map(({ name }) => name), "declared-dependencies"]))
+    })
+
+    it("and blames no other file", () => {
+      const guilty = new Set([...planted.map(([, file]) => file), ...Object.keys(supporting)])
+      expect(found.report.violations.filter(({ from }) => !guilty.has(from))).toEqual([])
+    })
+  })
+
+  describe("distrusts a reading that saw nothing", () => {
+    it("when the tree is empty", () => {
+      using tree = plantTree({})
+      const { status, report } = run(join(tree.root, "node_modules"))
+      expect(report.blind).toContain("0 modules were read")
+      expect(status).toBe(1)
+    })
+  })
+
+  it("finds nothing in this repository", () => {
+    const { status, report } = run(repository)
+    expect(report).toMatchObject({ violations: [], blind: [] })
+    expect(status).toBe(0)
+  })
+})

@@ -1,0 +1,173 @@
+import { describe, expect, it } from "vitest"
+import { repository } from "./support/plantTree.ts"
+import { longFiles } from "./tidy/longFiles.ts"
+import { exactVersions, linksResolve, noMachinePaths, noRegistryHosts } from "./tidy/repositoryRules.ts"
+import { noAmbientEffects, noSilentSkips, noTypeHoles, shortFiles } from "./tidy/sourceRules.ts"
+import { repositoryFiles, type Finding, type TidyFile } from "./tidy/TidyFile.ts"
+
+type Rule = (files: ReadonlyArray<TidyFile>) => Array<Finding>
+
+const one =
+  (rule: Rule, path: string) =>
+  (text: string): Array<Finding> =>
+    rule([{ path, text }])
+
+describe("tidy: every rule finds what it forbids", () => {
+  const engine = "packages/core/src/engine/CreateJob.ts"
+
+  it("long files", () => {
+    const long = { path: engine, text: "x\n".repeat(301) }
+    expect(shortFiles([{ path: engine, text: "x\n".repeat(300) }], {})).toEqual([])
+    expect(shortFiles([long], {})).toHaveLength(1)
+    expect(shortFiles([long], { [engine]: "one table" })).toEqual([])
+    expect(shortFiles([], { [engine]: "one table" })).toHaveLength(1)
+    expect(shortFiles([{ ...long, path: "packages/core/test/CreateJob.test.ts" }], {})).toEqual([])
+  })
+
+  it.each([
+    "Date.now()",
+    "new Date()",
+    "new Date( )",
+    "Math.random()",
+    "console.log(1)",
+    "console.error",
+    "f(Date.now)",
+  ])("ambient effects: %s", (code) => {
+    const check = one(noAmbientEffects, engine)
+    expect(check(`\nconst x = ${code}\n`)).toEqual([expect.stringContaining(`${engine}:2: `)])
+    expect(check(`// instead of ${code}\n/**\n * instead of ${code}\n */`)).toEqual([])
+    expect(one(noAmbientEffects, "packages/http/src/cli/serve.ts")(code)).toEqual([])
+    expect(one(noAmbientEffects, "packages/core/test/CreateJob.test.ts")(code)).toEqual([])
+  })
+
+  it("ambient effects: dates of a known time are fine", () => {
+    expect(one(noAmbientEffects, engine)("new Date(now); new Date(0).toISOString()")).toEqual([])
+  })
+
+  it("type holes", () => {
+    const check = one(noTypeHoles, engine)
+    expect(check("const x = y as unknown as Job")).toHaveLength(1)
+    expect(check(`/** Is as unknown as one that never was. */\nit("is as unknown as ever")`)).toEqual([])
+    expect(check("// @ts-expect-error")).toHaveLength(1)
+    expect(check("// @ts-expect-error an id of another kind is refused")).toEqual([])
+  })
+
+  it.each([
+    ["it.only('x', f)", 1],
+    ["describe.only('x', f)", 1],
+    ["it.effect.only('x', f)", 1],
+    ["// the only one that matters\nit.only('x', f)", 1],
+    ["it.skip('x', f)", 1],
+    ["it.effect.skip('x', f)", 1],
+    ["it.skipIf(condition)('x', f)", 1],
+    ["it.todo('x')", 1],
+    ["if (missing) return skip()", 1],
+    ["if (missing) return skip('no')", 1],
+    ["// needs a real Postgres, which is not there on Windows\nit.skipIf(windows)('x', f)", 0],
+    ["it.runIf(linux)('x', f) // strace exists on Linux alone", 0],
+    ["if (missing) return skip('no older Node is on the PATH')", 0],
+    ["context.skip(missing, 'no older Node is on the PATH')", 0],
+    ["context.skip(!strace, NO_STRACE)", 0],
+    ["if (missing) return skip(noStrace)", 0],
+    ["if (missing) return skip(missing)", 1],
+    ["Stream.drop(1); it('skips erased jobs', f)", 0],
+  ])("silent skips: %s", (text, findings) => {
+    expect(one(noSilentSkips, "packages/core/test/CreateJob.test.ts")(text)).toHaveLength(findings)
+  })
+
+  it.each([
+    ["see /work/main/README.md", 1],
+    ['import "/home/someone/x.ts"', 1],
+    ["cd /root/kiln", 1],
+    ["`/tmp/x.log`", 1],
+    ["(/Users/someone/kiln)", 1],
+    ["https://example.com/home/page", 0],
+    ["GET /v1/work/tmp", 0],
+    ["packages/core/tmp/x", 0],
+    ["${directory}/tmp/x", 0],
+  ])("machine paths: %s", (text, findings) => {
+    expect(one(noMachinePaths, "docs/guide.md")(text)).toHaveLength(findings)
+  })
+
+  it.each([
+    ["pnpm-lock.yaml", "    resolution: {integrity: sha512-x, tarball: https://host.example/x.tgz}", 1],
+    ["packages/core/package-lock.json", `"resolved": "file:x"`, 1],
+    ["pnpm-lock.yaml", "    resolution: {integrity: sha512-x}\n  node-mock-http@1.0.5:", 0],
+    [".npmrc", "registry=https://host.example/", 1],
+    ["pnpm-workspace.yaml", "registry: https://host.example/", 1],
+    ["docs/guide.md", "from registry.example.com", 1],
+    ["docs/guide.md", "published to the npm registry: see https://example.com", 0],
+  ])("registry hosts: %s %s", (path, text, findings) => {
+    expect(one(noRegistryHosts, path)(text)).toHaveLength(findings)
+  })
+
+  it("inexact versions", () => {
+    const manifest = (dependencies: Readonly<Record<string, string>>): Array<Finding> =>
+      one(exactVersions, "packages/core/package.json")(JSON.stringify({ dependencies }))
+    expect(manifest({ a: "1.2.3", b: "catalog:", c: "workspace:^", d: "4.0.0-rc.1", node: "^24" })).toEqual([])
+    for (const version of ["^1.2.3", "~1.2.3", "1.x", "1", ">=1.2.3", "latest", "*", "github:a/b", "npm:x@1.2.3"]) {
+      expect(manifest({ a: version }), version).toHaveLength(1)
+    }
+    const workspace = one(exactVersions, "pnpm-workspace.yaml")
+    expect(
+      workspace("packages:\n  - x\n\ncatalog:\n  a: 1.2.3\n  # why\n  '@b/c': 4.0.0-rc.1\n\nextra:\n  d: ^1.0.0\n"),
+    ).toEqual([])
+    expect(workspace(`catalog:\n  a: ^1.2.3\n  "@b/c": latest\n`)).toHaveLength(2)
+    expect(workspace(`catalogs:\n  next:\n    a: ~1.2.3\n`)).toHaveLength(1)
+  })
+
+  it("links that lead nowhere", () => {
+    const other = { path: "docs/guides/embed.md", text: "# Embed it!\n## Steps\n## Steps\n```\n# not a heading\n```\n" }
+    const findings = (text: string): Array<Finding> => linksResolve([other, { path: "docs/README.md", text }])
+    for (const good of [
+      "[x](guides/embed.md)",
+      "[x](./guides/embed.md#embed-it)",
+      "[x](guides/embed.md#steps-1)",
+      "[x](/docs/guides/embed.md)",
+      "[x](guides)",
+      "[x](guides/)",
+      "[x](https://example.com/y.md)",
+      "[x](mailto:a@example.com)",
+      "# Here\n[x](#here)",
+      "`[x](nowhere.md)`",
+      "```md\n[x](nowhere.md)\n```",
+      "[ref]: guides/embed.md",
+    ]) {
+      expect(findings(good), good).toEqual([])
+    }
+    for (const bad of [
+      "[x](guides/embedded.md)",
+      "[x](../guides/embed.md)",
+      "![x](image.png)",
+      "[x](guides/embed.md#not-a-heading)",
+      "[x](guides/embed.md#steps-2)",
+      "[x](#there)",
+      "[ref]: nowhere.md",
+      '[x](nowhere.md "title")',
+    ]) {
+      expect(findings(bad), bad).toHaveLength(1)
+    }
+  })
+})
+
+describe("tidy: this repository", () => {
+  const files = repositoryFiles(repository)
+
+  it("is seen", () => {
+    const paths = files.map(({ path }) => path)
+    expect(paths).toEqual(
+      expect.arrayContaining(["package.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "README.md"]),
+    )
+    expect(paths.filter((path) => /^packages\/[^/]+\/src\/.*\.ts$/.test(path)).length).toBeGreaterThan(50)
+    expect(paths.filter((path) => path.endsWith(".test.ts")).length).toBeGreaterThan(10)
+  })
+
+  it("has no long file without a reason", () => expect(shortFiles(files, longFiles)).toEqual([]))
+  it("takes time, randomness and messages from Effect", () => expect(noAmbientEffects(files)).toEqual([]))
+  it("has no holes in its types", () => expect(noTypeHoles(files)).toEqual([]))
+  it("skips no test silently", () => expect(noSilentSkips(files)).toEqual([]))
+  it("names no path of one machine", () => expect(noMachinePaths(files)).toEqual([]))
+  it("names no registry", () => expect(noRegistryHosts(files)).toEqual([]))
+  it("has exact versions", () => expect(exactVersions(files)).toEqual([]))
+  it("has links that lead somewhere", () => expect(linksResolve(files)).toEqual([]))
+})
