@@ -1,0 +1,1 @@
+export * as MediaProbeLive from "./MediaProbeLive.ts"

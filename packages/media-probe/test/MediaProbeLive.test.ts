@@ -1,0 +1,209 @@
+import { spawnSync } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import { type AudioFormat, BlobCorrupt, BlobUnavailable, audioFormats } from "@kiln/core/domain"
+import { Deferred, Effect, Exit, Fiber, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { parseBuffer } from "music-metadata"
+import { fixture } from "./support/files.ts"
+import { probeBytes, probeStream, reasonOf, secondsOf } from "./support/probe.ts"
+
+/** Recordings, what they are declared as, and how long they play: encoders pad, so up to 0.1 s more than was recorded. */
+const recordings: ReadonlyArray<readonly [name: string, format: AudioFormat, seconds: number]> = [
+  ["pcm16.wav", "wav", 1.2],
+  ["float32.wav", "wav", 1],
+  ["cbr.mp3", "mp3", 2.568],
+  ["vbr-tagged.mp3", "mp3", 2.5339],
+  ["vbr-without-xing.mp3", "mp3", 2.5339],
+  ["moov-first.m4a", "m4a", 2.564],
+  ["moov-last.m4a", "m4a", 2.564],
+  ["fragmented.mp4", "mp4", 2.564],
+  ["audio-and-video.mp4", "mp4", 1.564],
+  ["opus.webm", "webm", 2.521],
+  ["opus-live.webm", "webm", 2.521],
+  ["vorbis.webm", "webm", 2.509],
+]
+
+describe.each(recordings)("%s", (name, format, seconds) => {
+  it.effect("is measured", () =>
+    Effect.gen(function* () {
+      const measured = yield* secondsOf(format, fixture(name))
+      assert.closeTo(measured ?? NaN, seconds, 0.001)
+    }),
+  )
+
+  it.effect("measures the same however it is cut into chunks", () =>
+    Effect.gen(function* () {
+      const whole = yield* secondsOf(format, fixture(name))
+      for (const chunkBytes of [1, 7, 4096, 16_385])
+        assert.strictEqual(yield* secondsOf(format, fixture(name), chunkBytes), whole)
+    }),
+  )
+
+  it.effect("is unreadable under another container's name", () =>
+    Effect.gen(function* () {
+      const mp4Family: ReadonlySet<AudioFormat> = new Set(["mp4", "m4a"])
+      for (const other of audioFormats) {
+        if (other === format || (mp4Family.has(other) && mp4Family.has(format))) yield* probeBytes(other, fixture(name))
+        else assert.match(yield* reasonOf(other, fixture(name)), new RegExp(`^declared as ${other}, but the file is `))
+      }
+    }),
+  )
+
+  it.effect("measures the same as other people's parser, where that one finds a length", () =>
+    Effect.gen(function* () {
+      const { format: other } = yield* Effect.promise(() => parseBuffer(fixture(name), undefined, { duration: true }))
+      // It has no length for recordings without a header that states one, and it believes the header of the others.
+      if (name === "opus-live.webm") return assert.isUndefined(other.duration)
+      assert.closeTo((yield* secondsOf(format, fixture(name))) ?? NaN, other.duration ?? NaN, 0.02)
+    }),
+  )
+
+  it.effect("measures the same as ffprobe", (context) =>
+    Effect.gen(function* () {
+      if (spawnSync("ffprobe", ["-version"]).status !== 0)
+        return context.skip("ffprobe is not installed; music-metadata has checked the same files")
+      const path = fileURLToPath(new URL(`fixtures/${name}`, import.meta.url))
+      const run = spawnSync("ffprobe", [
+        "-v",
+        "error",
+        "-select_streams",
+        "a",
+        "-show_entries",
+        "packet=pts_time,duration_time",
+        "-of",
+        "csv=p=0",
+        path,
+      ])
+      const packets = run.stdout
+        .toString()
+        .trim()
+        .split("\n")
+        .map((line) => line.split(",").map(Number))
+      const [first = [], last = []] = [packets[0], packets.at(-1)]
+      const playing = (last[0] ?? NaN) + (last[1] || 0) - (first[0] ?? NaN)
+      assert.closeTo((yield* secondsOf(format, fixture(name))) ?? NaN, playing, 0.06)
+    }),
+  )
+})
+
+describe("what is not audio", () => {
+  const png = Buffer.from("89504e470d0a1a0a0000000d4948445200000001000000010806", "hex")
+  const noise = Buffer.from(Array.from({ length: 50_000 }, (_, i) => (i * 2_654_435_761) >>> 24))
+  const files: ReadonlyArray<readonly [string, Buffer]> = [
+    ["nothing", Buffer.alloc(0)],
+    ["one byte", Buffer.from([0xff])],
+    ["a png", png],
+    ["text", Buffer.from("Hello, this is not a recording. ".repeat(3000))],
+    ["zeros", Buffer.alloc(70_000)],
+    ["ones", Buffer.alloc(70_000, 0xff)],
+    ["noise", noise],
+  ]
+
+  it.effect.each(files)("%s is unreadable in every format", ([, file]) =>
+    Effect.gen(function* () {
+      for (const format of audioFormats) assert.isString(yield* reasonOf(format, file))
+    }),
+  )
+
+  it.effect("a container's first bytes alone are not enough", () =>
+    Effect.gen(function* () {
+      for (const [name, format] of recordings) {
+        const reason = Effect.map(Effect.exit(reasonOf(format, fixture(name).subarray(0, 64))), Exit.isSuccess)
+        // Of a wav with 44 bytes of header, 20 bytes of audio are left.
+        assert.strictEqual(yield* reason, name !== "pcm16.wav", name)
+      }
+    }),
+  )
+
+  it.effect("pictures without sound are unreadable", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* reasonOf("mp4", fixture("video-only.mp4")), "mp4: no audio track is described")
+      assert.strictEqual(yield* reasonOf("webm", fixture("video-only.webm")), "webm: no audio track is described")
+    }),
+  )
+})
+
+describe("the content stream", () => {
+  const junk = new Uint8Array(200_000)
+  const faults = [
+    new BlobUnavailable({ operation: "read", cause: new Error("gone") }),
+    new BlobCorrupt({ key: "uploads/1/1" }),
+  ]
+
+  it.effect("passes its own errors through, wherever they come", () =>
+    Effect.gen(function* () {
+      for (const fault of faults)
+        for (const [name, format] of recordings)
+          for (const bytes of [0, 30, 5000, Infinity]) {
+            const content = Stream.concat(Stream.make(fixture(name).subarray(0, bytes)), Stream.fail(fault))
+            assert.strictEqual(yield* Effect.flip(probeStream(format, content)), fault, `${name} after ${bytes}`)
+          }
+    }),
+  )
+
+  it.effect(
+    "is read to its end also when the file is clearly not audio: a damaged blob is not the caller's fault",
+    () =>
+      Effect.gen(function* () {
+        for (const fault of faults) {
+          const content = Stream.make(junk).pipe(Stream.concat(Stream.make(junk)), Stream.concat(Stream.fail(fault)))
+          assert.strictEqual(yield* Effect.flip(probeStream("wav", content)), fault)
+        }
+      }),
+  )
+
+  it.effect("may be slow, but not stall: that is the store's fault after 30 seconds", () =>
+    Effect.gen(function* () {
+      const file = fixture("cbr.mp3")
+      const slow = Stream.make(file.subarray(0, 4000), file.subarray(4000)).pipe(
+        Stream.tap(() => Effect.sleep("29 seconds")),
+      )
+      const slowProbe = yield* Effect.forkChild(probeStream("mp3", slow), { startImmediately: true })
+      yield* TestClock.adjust("29 seconds")
+      yield* TestClock.adjust("29 seconds")
+      assert.closeTo((yield* Fiber.join(slowProbe)).seconds ?? NaN, 2.568, 0.001)
+
+      const stalled = Stream.concat(Stream.make(file.subarray(0, 4000)), Stream.never)
+      const stalledProbe = yield* Effect.forkChild(Effect.flip(probeStream("mp3", stalled)), { startImmediately: true })
+      yield* TestClock.adjust("31 seconds")
+      assert.strictEqual((yield* Fiber.join(stalledProbe))._tag, "BlobUnavailable")
+    }),
+  )
+
+  it.effect("is closed when the probe is interrupted", () =>
+    Effect.gen(function* () {
+      let closed = false
+      const opened = yield* Deferred.make<void>()
+      const content = Stream.make(junk).pipe(
+        Stream.concat(Stream.fromEffect(Deferred.succeed(opened, undefined)).pipe(Stream.drain)),
+        Stream.concat(Stream.never),
+        Stream.ensuring(Effect.sync(() => (closed = true))),
+      )
+      const fiber = yield* Effect.forkChild(probeStream("mp3", content))
+      yield* Deferred.await(opened)
+      yield* Fiber.interrupt(fiber)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
+      assert.isTrue(closed)
+    }),
+  )
+
+  it.effect("lets others run, also when all of a file comes as one chunk", () =>
+    Effect.gen(function* () {
+      const bytes = 4 * 1024 * 1024
+      let turns = 0
+      let probing = true
+      const count = () => {
+        turns++
+        if (probing) setImmediate(count)
+      }
+      setImmediate(count)
+      yield* probeBytes(
+        "wav",
+        Buffer.concat([fixture("pcm16.wav").subarray(0, 40), Buffer.alloc(4, 0xff), Buffer.alloc(bytes)]),
+      )
+      probing = false
+      assert.isAtLeast(turns, bytes / 65_536)
+    }),
+  )
+})

@@ -1,0 +1,20 @@
+import type { ReplyProvider } from "@kiln/core/ports"
+import { Effect } from "effect"
+import type { Steer } from "./Steering.ts"
+
+const words =
+  `Thank you for trying the voice turn. This reply comes from the sandbox: it is always the same, no model has read your words, and
+nothing was charged. With a live key a model answers here, in the voice you chose, within the number of tokens you allow.`.split(
+    /\s+/,
+  )
+
+/** A canned reply. A token is a word. Steered by the instructions: what the caller wrote, where the text is what it said. */
+export const makeReply = (steer: Steer): ReplyProvider => ({
+  reply: ({ instructions, maxOutputTokens }, call) =>
+    steer(instructions, call).pipe(
+      Effect.map(() => {
+        const kept = words.slice(0, maxOutputTokens)
+        return { text: kept.join(" "), outputTokens: kept.length, truncated: kept.length < words.length }
+      }),
+    ),
+})

@@ -1,0 +1,21 @@
+import type { ProviderName, ProviderSet } from "@kiln/core/ports"
+import { makeImage } from "./image.ts"
+import { makeReply } from "./reply.ts"
+import { makeSpeech } from "./speech.ts"
+import { followSteering, ignoreSteering } from "./Steering.ts"
+import { transcription } from "./transcription.ts"
+
+/** A set that lacks nobody. */
+export type SandboxProviders = { readonly [N in ProviderName]: NonNullable<ProviderSet[N]> }
+
+/**
+ * Providers that call nobody and cost nothing: the same request always gets the same bytes, all of them valid files.
+ *
+ * With `steering` (the default), a text that is exactly `sandbox:fail:<error_code>`, `sandbox:delay:<seconds>` or `sandbox:flaky:<n>`
+ * decides what happens to the request (speech: its text; image: its prompt; reply: its instructions). It is meant for
+ * test keys only: give live jobs a set without it.
+ */
+export const sandboxProviders = (options: { readonly steering: boolean } = { steering: true }): SandboxProviders => {
+  const steer = options.steering ? followSteering : ignoreSteering
+  return { transcription, speech: makeSpeech(steer), reply: makeReply(steer), image: makeImage(steer) }
+}

@@ -1,0 +1,156 @@
+import { assert, describe, it } from "@effect/vitest"
+import { errorCodes } from "@kiln/core/domain"
+import { type ProviderCall, ProviderFailure } from "@kiln/core/ports"
+import { parseSteering, sandboxProviders } from "@kiln/provider-sandbox"
+import { Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { callWith, firstCall } from "./support/calls.ts"
+
+const steered = sandboxProviders({ steering: true })
+const unsteered = sandboxProviders({ steering: false })
+
+/** The three ways in, each with the text in the field that steers it. */
+const waysIn = (set: typeof steered) => ({
+  speech: (text: string, call: ProviderCall) => Effect.asVoid(set.speech.speak({ text, voice: "alloy" }, call)),
+  image: (prompt: string, call: ProviderCall) => Effect.asVoid(set.image.generate({ prompt }, call)),
+  reply: (instructions: string, call: ProviderCall) =>
+    Effect.asVoid(set.reply.reply({ text: "Hello", instructions, maxOutputTokens: 10 }, call)),
+})
+const each = Object.entries(waysIn(steered))
+
+const ordinary = [
+  "",
+  "sandbox",
+  "sandbox:",
+  "sandbox:fail",
+  "sandbox:fail:",
+  "sandbox:fail:unknown_code",
+  "sandbox:fail:PROVIDER_REJECTED",
+  "sandbox:fail:provider_rejected ",
+  " sandbox:fail:provider_rejected",
+  "sandbox:fail:provider_rejected\n",
+  "\nsandbox:fail:provider_rejected",
+  "Sandbox:fail:provider_rejected",
+  "sandbox:fail: provider_rejected",
+  "sandbox:fail:provider_rejected.",
+  "sandbox:fail:toString",
+  "please sandbox:fail:provider_rejected",
+  "sandbox:fail:provider_rejected:1",
+  '"sandbox:fail:provider_rejected"',
+  "sandbox:delay:",
+  "sandbox:delay:-1",
+  "sandbox:delay:+1",
+  "sandbox:delay:1e3",
+  "sandbox:delay:.5",
+  "sandbox:delay:5.",
+  "sandbox:delay:0x10",
+  "sandbox:delay:1s",
+  "sandbox:delay:1,5",
+  "sandbox:delay:Infinity",
+  "sandbox:delay:NaN",
+  "sandbox:delay: 1",
+  "sandbox:delay:1 ",
+  "sandbox:delay:1\n",
+  "sandbox:delay:١",
+  "sandbox:flaky:",
+  "sandbox:flaky:-1",
+  "sandbox:flaky:1.0",
+  "sandbox:flaky:1.5",
+  "sandbox:flaky:two",
+  "sandbox:flaky:1 ",
+  "sandbox:wait:1",
+  "sandbox::1",
+  "sandbox:fail:provider_rejected\nsandbox:delay:1",
+]
+
+describe("parseSteering", () => {
+  it("knows every error code", () => {
+    for (const errorCode of errorCodes)
+      assert.deepStrictEqual(parseSteering(`sandbox:fail:${errorCode}`), { _tag: "Fail", errorCode })
+  })
+
+  it("reads decimal seconds, at most a day, and whole counts", () => {
+    const cases = {
+      "0": 0,
+      "0.5": 0.5,
+      "2": 2,
+      "007": 7,
+      "1.250": 1.25,
+      "86400": 86_400,
+      "86401": 86_400,
+      ["9".repeat(400)]: 86_400,
+    }
+    for (const [text, seconds] of Object.entries(cases))
+      assert.deepStrictEqual(parseSteering(`sandbox:delay:${text}`), { _tag: "Delay", seconds })
+    assert.deepStrictEqual(parseSteering("sandbox:flaky:0"), { _tag: "Flaky", failures: 0 })
+    assert.deepStrictEqual(parseSteering("sandbox:flaky:12"), { _tag: "Flaky", failures: 12 })
+  })
+
+  it.each(ordinary)("takes %j for ordinary text", (text) => {
+    assert.isUndefined(parseSteering(text))
+  })
+})
+
+describe.each(each)("%s", (_, request) => {
+  it.effect("fails for good with the code asked for", () =>
+    Effect.gen(function* () {
+      for (const errorCode of errorCodes) {
+        const failure = yield* Effect.flip(request(`sandbox:fail:${errorCode}`, callWith(2)))
+        assert.instanceOf(failure, ProviderFailure)
+        assert.deepInclude(failure, { errorCode, retry: false })
+      }
+    }),
+  )
+
+  it.effect("is flaky as often as asked for, counting failures and not attempts", () =>
+    Effect.gen(function* () {
+      for (const failures of [0, 1]) {
+        const failure = yield* Effect.flip(request("sandbox:flaky:2", callWith(failures)))
+        assert.deepInclude(failure, { errorCode: "provider_unavailable", retry: true })
+      }
+      yield* request("sandbox:flaky:2", callWith(2))
+      yield* request("sandbox:flaky:0", firstCall)
+      const retriedAfterLostWorkers = { ...callWith(0), attempt: 7 }
+      yield* Effect.flip(request("sandbox:flaky:1", retriedAfterLostWorkers))
+    }),
+  )
+
+  it.effect("is late by exactly the seconds asked for, then answers", () =>
+    Effect.gen(function* () {
+      const fiber = yield* Effect.forkChild(request("sandbox:delay:2.5", firstCall), { startImmediately: true })
+      yield* TestClock.adjust(2_499)
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust(1)
+      yield* Fiber.join(fiber)
+      for (const seconds of ["0", "0.0", "0.0000000001"]) {
+        const soon = yield* Effect.forkChild(request(`sandbox:delay:${seconds}`, firstCall), { startImmediately: true })
+        yield* TestClock.adjust(1)
+        yield* Fiber.join(soon)
+      }
+    }),
+  )
+
+  it.effect("can be interrupted while it waits", () =>
+    Effect.gen(function* () {
+      const fiber = yield* Effect.forkChild(request("sandbox:delay:86400", firstCall), { startImmediately: true })
+      yield* Fiber.interrupt(fiber)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
+    }),
+  )
+})
+
+it.effect("live jobs on the sandbox's models are not steered", () =>
+  Effect.gen(function* () {
+    for (const request of Object.values(waysIn(unsteered)))
+      for (const text of ["sandbox:fail:content_rejected", "sandbox:flaky:3", "sandbox:delay:5"])
+        yield* request(text, firstCall)
+  }),
+)
+
+it.effect("what was said does not steer a reply, nor its absence", () =>
+  Effect.gen(function* () {
+    const text = "sandbox:fail:provider_rejected"
+    for (const instructions of [undefined, "Be kind."])
+      yield* steered.reply.reply({ text, instructions, maxOutputTokens: 10 }, firstCall)
+  }),
+)
