@@ -1,5 +1,5 @@
 import { Effect, Result } from "effect"
-import type { Grant, Job, JsonObject, UploadRefusal } from "../domain/index.ts"
+import { authorize, type Grant, type Job, type JsonObject, type UploadRefusal } from "../domain/index.ts"
 import { decodeFields } from "../kinds/decodeFields.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { IdGenerator, JobStore, WakeUp } from "../ports/index.ts"
@@ -34,6 +34,8 @@ export const createJob = Effect.fnUntraced(function* <Request extends JsonObject
   input: unknown,
   idempotencyKey: string,
 ) {
+  if (authorize(grant, kind.keyScope) === undefined)
+    return yield* Effect.die(new Error(`the grant does not cover ${kind.keyScope}, which ${kind.name} needs`))
   const config = yield* EngineConfig
   const ids = yield* IdGenerator
   const store = yield* JobStore

@@ -43,7 +43,7 @@ export const groupCommit = <In, Out>(
     }
 
     const commit = (batch: ReadonlyArray<Waiting<In, Out>>): Effect.Effect<void> =>
-      Effect.flatMap(Effect.exit(verb(batch.flatMap((entry) => entry.items))), (exit) => {
+      Effect.flatMap(Effect.exit(Effect.suspend(() => verb(batch.flatMap((entry) => entry.items)))), (exit) => {
         if (Exit.isSuccess(exit)) {
           let offset = 0
           for (const { items, outcome } of batch) {
@@ -79,16 +79,19 @@ export const groupCommit = <In, Out>(
     return (items) =>
       items.length === 0
         ? Effect.succeed([])
-        : Effect.gen(function* () {
-            if (closed) return yield* engineClosed
-            const outcome = Deferred.makeUnsafe<ReadonlyArray<Out>, StoreUnavailable>()
-            waiting.push({ items, outcome })
-            if (!draining) {
-              draining = true
-              yield* Effect.forkIn(drain, scope)
-            }
-            return yield* Deferred.await(outcome)
-          })
+        : // Whoever says that it drains must come to do so: only the waiting may be interrupted.
+          Effect.uninterruptibleMask((restore) =>
+            Effect.gen(function* () {
+              if (closed) return yield* engineClosed
+              const outcome = Deferred.makeUnsafe<ReadonlyArray<Out>, StoreUnavailable>()
+              waiting.push({ items, outcome })
+              if (!draining) {
+                draining = true
+                yield* Effect.forkIn(Effect.interruptible(drain), scope)
+              }
+              return yield* restore(Deferred.await(outcome))
+            }),
+          )
   })
 
 /** The job store whose single calls share commits. Stands between any adapter and the engine. */

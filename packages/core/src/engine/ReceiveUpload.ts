@@ -1,4 +1,4 @@
-import { Clock, Effect, Exit, Stream } from "effect"
+import { Clock, Effect, Exit, Schedule, Stream } from "effect"
 import {
   acceptedMediaTypes, acceptsContentType, type BlobTooLarge, containerMatches, sniffContainer, SNIFF_BYTES,
   transferRefusal, type TransferRefusal, type Upload, uploadBlobKey, type UploadId,
@@ -86,13 +86,19 @@ const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, 
   )
   // The claim is kept only while bytes flow: once the row is written, losing it means having won.
   const info = yield* Effect.raceFirst(received, keepClaim({ uploadId: upload.id, token }))
-  const outcome = yield* uploads.completeUpload({
-    uploadId: upload.id,
-    token,
-    file: { blobKey, bytes: info.bytes, sha256: info.sha256 },
-  })
-  // Another transfer took over after this one's lease ended: that one is running now.
-  if (outcome === "LeaseLost") return yield* new UploadInProgress()
+  const outcome = yield* Effect.retry(
+    uploads.completeUpload({
+      uploadId: upload.id,
+      token,
+      file: { blobKey, bytes: info.bytes, sha256: info.sha256 },
+    }),
+    { schedule: Schedule.exponential("50 millis"), times: 8 },
+  )
+  if (outcome === "Written") return
+  // A first try whose answer was lost may have been the one that counted.
+  const now = yield* uploads.findUpload(upload.id)
+  // Otherwise another transfer took over after this one's lease ended: that one is running now.
+  if (now?.file?.blobKey !== blobKey) return yield* new UploadInProgress()
 })
 
 const isTooLarge = (error: unknown): error is BlobTooLarge =>

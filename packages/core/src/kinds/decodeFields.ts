@@ -9,13 +9,15 @@ const typeNames: Record<string, string> = { String: "a string", Number: "a numbe
 
 /**
  * Decodes a request against its fields: the value, or every offending field with the first rule it
- * breaks, in the order in which the fields are declared, unknown ones last.
+ * breaks, in the order in which the fields are declared, unknown ones last. What is no object at all is one error
+ * with an empty field name.
  */
 export const decodeFields = <T>(schema: FieldsSchema<T>, input: unknown): Result.Result<T, ReadonlyArray<FieldError>> => {
   const decoded = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })(input)
   if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)
   const found = new Map<string, FieldError>()
   collect(decoded.failure.issue, undefined, found)
+  if (found.size === 0) found.set("", { field: "", reason: "type", message: "must be an object" })
   const declared = Object.keys(schema.fields)
   const rank = (error: FieldError) =>
     error.reason === "unknown_field" ? declared.length : declared.indexOf(error.field)

@@ -19,7 +19,7 @@ export const measureUpload = Effect.fnUntraced(function* (
   const measured = yield* probe
     .probe({ format: upload.format, bytes: file.bytes, content: file.content })
     .pipe(Effect.catchTag("MediaUnreadable", (error) => Effect.fail(failed("audio_unreadable", error.reason))))
-  const seconds = measured.seconds ?? upload.declaredSeconds
+  const seconds = Number.isFinite(measured.seconds) ? (measured.seconds ?? 0) : upload.declaredSeconds
   if (seconds < minMeasuredSeconds) return yield* failed("audio_too_short", `${seconds} s`)
   if (seconds > maxMeasuredSeconds) return yield* failed("audio_too_long", `${seconds} s`)
   const audio: MeasuredAudio = {

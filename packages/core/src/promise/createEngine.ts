@@ -83,32 +83,37 @@ const layerOf = (options: EngineOptions): Layer.Layer<Engine | IdGenerator, unkn
 /** Puts an engine together and starts it. Rejects when a store cannot be opened. */
 export const createEngine = async (options: EngineOptions): Promise<EmbeddedEngine> => {
   const runtime = ManagedRuntime.make(layerOf(options))
-  const context = await runtime.context()
+  const context = await runtime.context().catch(async (error: unknown) => {
+    await runtime.dispose()
+    throw error
+  })
+  const closing = new AbortController()
   const run: Run = async (effect, signal) => {
     signal?.throwIfAborted()
-    const exit = await Effect.runPromiseExit(Effect.provide(effect, context), signal === undefined ? {} : { signal })
+    closing.signal.throwIfAborted()
+    const either = signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal])
+    const exit = await Effect.runPromiseExit(Effect.provide(effect, context), { signal: either })
     if (Exit.isSuccess(exit)) return exit.value
-    if (!Cause.hasInterruptsOnly(exit.cause)) throw Cause.squash(exit.cause)
-    signal?.throwIfAborted()
-    throw new DOMException("the engine is closed", "AbortError")
+    if (Cause.hasInterruptsOnly(exit.cause)) either.throwIfAborted()
+    throw Cause.squash(exit.cause)
   }
-  const stop = () => runtime.dispose()
-  return { ...jobOperations(run, options), ...fileOperations(run), stop, [Symbol.asyncDispose]: stop }
+  const stop = () => {
+    closing.abort(new DOMException("the engine is closed", "AbortError"))
+    return runtime.dispose()
+  }
+  return { ...jobOperations(run), ...fileOperations(run), stop, [Symbol.asyncDispose]: stop }
 }
 
 /** Runs an operation as a promise; aborting it interrupts it. */
 type Run = <A, E>(effect: Effect.Effect<A, E, Engine | IdGenerator>, signal?: AbortSignal) => Promise<A>
 
-const jobOperations = (
-  run: Run,
-  { providers }: EngineOptions,
-): Pick<EmbeddedEngine, "submit" | "get" | "wait" | "run" | "erase"> => {
+const jobOperations = (run: Run): Pick<EmbeddedEngine, "submit" | "get" | "wait" | "run" | "erase"> => {
   /** A job is looked for under both modes: which one it has is part of the job, not of the question. */
   const inItsMode = <A, E>(use: (engine: Engine["Service"], principal: Principal) => Effect.Effect<A, E>) =>
     Engine.use((engine) =>
       Effect.catchIf(
         use(engine, callerOf("sandbox")),
-        (error) => isJobNotFound(error) && providers.live !== undefined,
+        isJobNotFound,
         () => use(engine, callerOf("live")),
       ),
     )

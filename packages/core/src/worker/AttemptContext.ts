@@ -6,6 +6,7 @@ import {
 import { measureUpload } from "../kinds/uploadedAudio.ts"
 import { BlobStore, type Claim, IdGenerator, JobStore, MediaProbe, Providers } from "../ports/index.ts"
 import { GateWatch } from "./GateWatch.ts"
+import { retrying } from "./retrying.ts"
 
 /** Bytes of one generated file: more is no answer to any request these kinds make. */
 const maxGeneratedBytes = 64 * 1_024 * 1_024
@@ -29,8 +30,9 @@ export const attemptContext = Effect.fnUntraced(function* (kind: JobKind, claim:
           missing.length === 0 ? Effect.void : Effect.fail(new GateShut({ missing })),
         )
 
+  // What was bought is written again and again while the claim holds, never bought again because a store was away.
   const keep = (step: string, value: Json): Effect.Effect<void, AttemptError> =>
-    Effect.flatMap(store.checkpointJobs([{ jobId: job.id, token, step, value }]), ([outcome]) =>
+    Effect.flatMap(Effect.retry(store.checkpointJobs([{ jobId: job.id, token, step, value }]), retrying), ([outcome]) =>
       outcome === "Written" ? Effect.void : Effect.fail(new LeaseLost()),
     )
 
@@ -66,7 +68,10 @@ export const attemptContext = Effect.fnUntraced(function* (kind: JobKind, claim:
             const blobKey = jobBlobKey(job.id, token, name)
             written.push(blobKey)
             const info = yield* Effect.mapError(
-              blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }),
+              Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {
+                schedule: retrying,
+                while: (error) => error._tag === "BlobUnavailable",
+              }),
               (error) => (error._tag === "BlobTooLarge" ? tooLarge : error),
             )
             return { id: yield* ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile

@@ -11,18 +11,17 @@ export type AttemptEnd =
   /** Our own store or blobs were out of reach: later again, and not the job's fault. */
   | { readonly _tag: "Postponed" }
   /** The attempt itself failed. */
-  | { readonly _tag: "Failed"; readonly failure: AttemptFailure; readonly detail: string }
+  | { readonly _tag: "Failed"; readonly failure: AttemptFailure }
 
-const internal = (detail: string, retry: boolean): AttemptEnd => ({
-  _tag: "Failed",
-  failure: { errorCode: "internal_error", retry },
-  detail,
-})
+const internal = (retry: boolean): AttemptEnd => ({ _tag: "Failed", failure: { errorCode: "internal_error", retry } })
 
-/** Reads an attempt's cause. A defect is tried again within the failure budget; damaged input is not. */
+/**
+ * Reads why an attempt ended by itself. A defect is tried again within the failure budget, and so is a provider that
+ * interrupted itself; damaged input is not.
+ */
 export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  if (error === undefined) return Cause.hasInterruptsOnly(cause) ? { _tag: "Released" } : internal("defect", true)
+  if (error === undefined) return internal(true)
   switch (error._tag) {
     case "LeaseLost":
       return { _tag: "LeaseLost" }
@@ -33,14 +32,13 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
       return { _tag: "Postponed" }
     case "BlobNotFound":
     case "BlobCorrupt":
-      return internal(error._tag, false)
+      return internal(false)
     case "AttemptFailed":
-      return { _tag: "Failed", failure: { errorCode: error.errorCode, retry: error.retry }, detail: error.detail }
+      return { _tag: "Failed", failure: { errorCode: error.errorCode, retry: error.retry } }
     case "ProviderFailure":
       return {
         _tag: "Failed",
         failure: { errorCode: error.errorCode, retry: error.retry, retryAfterMs: error.retryAfterMs },
-        detail: error.detail,
       }
   }
 }

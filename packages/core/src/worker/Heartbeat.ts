@@ -12,9 +12,8 @@ export const heartbeat = Effect.fnUntraced(function* (leases: ReadonlySet<HeldLe
   const { leaseDurationMs } = yield* EngineConfig
   while (true) {
     yield* Effect.sleep(leaseDurationMs / 3)
-    yield* beat([...leases], leaseDurationMs).pipe(
-      Effect.catchTag("StoreUnavailable", (error) => Effect.logWarning("heartbeat: store out of reach", error.operation)),
-    )
+    // Whatever went wrong with one beat, the next must come: without it every job would be lost.
+    yield* Effect.catchCause(beat([...leases], leaseDurationMs), (cause) => Effect.logWarning("heartbeat failed", cause))
   }
 })
 

@@ -14,16 +14,25 @@ const safetyMarginMs = 100
 export interface HeldLease extends ClaimRef {
   /** Sets a new end, `leaseRemainingMs` after `askedAtNanos`. */
   readonly renew: (askedAtNanos: bigint, leaseRemainingMs: number) => void
+  /** The run limit ends this lease: the job has no time left, and giving it back would only have it started again. */
+  readonly isLast: () => boolean
   /** The store says that the claim is gone. */
   readonly lose: Effect.Effect<void>
   /** Fails once the claim is lost, or its time is up. Never succeeds. */
   readonly lost: Effect.Effect<never, LeaseLost>
 }
 
-export const holdLease = (claim: ClaimRef, askedAtNanos: bigint, leaseRemainingMs: number): HeldLease => {
+export const holdLease = (
+  claim: ClaimRef,
+  askedAtNanos: bigint,
+  leaseRemainingMs: number,
+  leaseDurationMs: number,
+): HeldLease => {
   const gone = Deferred.makeUnsafe<never, LeaseLost>()
   let endsAtNanos = 0n
+  let last = false
   const renew = (asked: bigint, remainingMs: number) => {
+    last = remainingMs < leaseDurationMs
     const usableMs = Math.max(remainingMs - safetyMarginMs, remainingMs / 2)
     endsAtNanos = asked + BigInt(Math.floor(usableMs)) * nanosPerMs
   }
@@ -39,6 +48,7 @@ export const holdLease = (claim: ClaimRef, askedAtNanos: bigint, leaseRemainingM
     jobId: claim.jobId,
     token: claim.token,
     renew,
+    isLast: () => last,
     lose: Effect.asVoid(Deferred.fail(gone, new LeaseLost())),
     lost: Effect.raceFirst(watch, Deferred.await(gone)),
   }

@@ -1,12 +1,16 @@
-import { Cause, Effect, Exit, Random, Schedule } from "effect"
-import { afterFailure, chargeFor, type Job, type StoreUnavailable } from "../domain/index.ts"
+import { Cause, Effect, Exit, Option, Random } from "effect"
+import { afterFailure, type AttemptLimits, chargeFor, type Job, type StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobSignals } from "../engine/JobSignals.ts"
-import type { AttemptResult, JobKind } from "../kinds/JobKind.ts"
-import { BlobStore, type Claim, type FencedOutcome, JobStore } from "../ports/index.ts"
+import type { AttemptError, AttemptResult, JobKind } from "../kinds/JobKind.ts"
+import { BlobStore, type Claim, type Completion, type FencedOutcome, JobStore } from "../ports/index.ts"
 import { attemptContext } from "./AttemptContext.ts"
 import { type AttemptEnd, attemptEnd } from "./AttemptEnd.ts"
 import type { HeldLease } from "./HeldLease.ts"
+import { retrying } from "./retrying.ts"
+
+/** What was written of an attempt's end: its result, something else, or nothing, because the claim was gone or the store away. */
+export type Settled = "committed" | "written" | "lapsed"
 
 /**
  * One attempt, in named steps: build the context, run the kind, settle. It ends early when the
@@ -14,83 +18,106 @@ import type { HeldLease } from "./HeldLease.ts"
  */
 export const runAttempt = Effect.fnUntraced(function* (kind: JobKind, claim: Claim, lease: HeldLease) {
   const written: Array<string> = []
-  const work = Effect.flatMap(attemptContext(kind, claim, written), (context) => kind.run(context))
-  yield* Effect.uninterruptibleMask((restore) =>
+  const work = attemptContext(kind, claim, written).pipe(
+    Effect.flatMap((context) => kind.run(context)),
+    Effect.map((result) => completionOf(claim, result)),
+  )
+  return yield* Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
-      const exit = yield* Effect.exit(restore(Effect.raceFirst(work, lease.lost)))
-      const committed = yield* Exit.isSuccess(exit)
-        ? insist(lease, complete(claim, exit.value))
-        : settle(claim, lease, attemptEnd(exit.cause), exit.cause)
-      if (!committed) yield* removeOrphans(claim, written)
+      // The inner exit is how the work ended by itself, interruption of its own making included. Only what comes from
+      // outside, a lost lease or a worker that stops, ends the race without it.
+      const exit = yield* Effect.exit(restore(Effect.raceFirst(Effect.exit(work), lease.lost)))
+      const settled = Exit.isSuccess(exit)
+        ? yield* settleWork(claim, lease, exit.value)
+        : yield* settle(claim, lease, Cause.hasInterruptsOnly(exit.cause) ? { _tag: "Released" } : { _tag: "LeaseLost" })
+      if (settled !== "committed") yield* removeOrphans(claim, written)
+      return settled
     }),
   )
 }, (effect, _kind, claim) => Effect.annotateLogs(effect, { jobId: claim.job.id, attempt: claim.job.attempts }))
 
+const completionOf = ({ job, token }: Claim, result: AttemptResult): Completion => ({
+  jobId: job.id,
+  token,
+  output: result.output,
+  files: result.files,
+  warningCode: result.warningCode ?? null,
+  charge: job.price === null ? null : chargeFor(job.price, result.usage),
+})
+
 type Write<R> = Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable, R>
 
-const retrying = Schedule.jittered(Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")]))
-
-/** Writes how the attempt ended, again and again while the store is out of reach and the lease still holds. Whether it was written. */
-const insist = <R>(lease: HeldLease, write: Write<R>): Effect.Effect<boolean, never, R> =>
+/** Writes how the attempt ended, again and again while the store is out of reach and the lease still holds. */
+const insist = <R>(lease: HeldLease, write: Write<R>): Effect.Effect<"written" | "lapsed", never, R> =>
   Effect.raceFirst(Effect.interruptible(write.pipe(Effect.retry(retrying))), Effect.interruptible(lease.lost)).pipe(
-    Effect.map(([outcome]) => outcome === "Written"),
-    Effect.catch(() => Effect.succeed(false)),
+    Effect.map(([outcome]) => (outcome === "Written" ? ("written" as const) : ("lapsed" as const))),
+    Effect.catch(() => Effect.succeed("lapsed" as const)),
   )
-
-const complete = ({ job, token }: Claim, result: AttemptResult): Write<JobStore | JobSignals> =>
-  Effect.gen(function* () {
-    const store = yield* JobStore
-    const outcomes = yield* store.completeJobs([
-      {
-        jobId: job.id,
-        token,
-        output: result.output,
-        files: result.files,
-        warningCode: result.warningCode ?? null,
-        charge: job.price === null ? null : chargeFor(job.price, result.usage),
-      },
-    ])
-    yield* signal(job)
-    return outcomes
-  })
 
 const signal = (job: Job) => Effect.flatMap(JobSignals, (signals) => signals.finished(job.id))
 
-/** Writes the end of an attempt without a result. Never commits a result, so it always answers `false`. */
-const settle = Effect.fnUntraced(function* (claim: Claim, lease: HeldLease, end: AttemptEnd, cause: Cause.Cause<unknown>) {
+/** Commits a result, or writes why there is none. */
+const settleWork = Effect.fnUntraced(function* (
+  claim: Claim,
+  lease: HeldLease,
+  work: Exit.Exit<Completion, AttemptError>,
+): Effect.fn.Return<Settled, never, JobStore | JobSignals> {
+  if (Exit.isFailure(work)) {
+    yield* Effect.logWarning("attempt ended without a result", describe(work.cause))
+    return yield* settle(claim, lease, attemptEnd(work.cause))
+  }
+  const store = yield* JobStore
+  const commit = yield* Effect.exit(insist(lease, store.completeJobs([work.value])))
+  if (Exit.isSuccess(commit)) {
+    if (commit.value === "lapsed") return "lapsed"
+    yield* signal(claim.job)
+    return "committed"
+  }
+  // A result the store will not have: asking the provider again would bring another of its kind.
+  yield* Effect.logError("the store refused a result", commit.cause)
+  return yield* settle(claim, lease, { _tag: "Failed", failure: { errorCode: "internal_error", retry: false } })
+})
+
+/** A defect's stack helps; a failure says what it has to say in its own words. Neither holds a prompt or a secret. */
+const describe = (cause: Cause.Cause<AttemptError>): string => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  if (error === undefined) return Cause.pretty(cause)
+  return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
+}
+
+/** Writes the end of an attempt without a result. */
+const settle = Effect.fnUntraced(function* (
+  claim: Claim,
+  lease: HeldLease,
+  end: AttemptEnd,
+): Effect.fn.Return<Settled, never, JobStore | JobSignals> {
   const store = yield* JobStore
   const { attempts } = yield* EngineConfig
   const { job, token } = claim
   const ref = { jobId: job.id, token }
+  const defer = (delayMs: number, countsAsFailure: boolean) =>
+    insist(lease, store.deferJobs([{ ...ref, delayMs, countsAsFailure }]))
   switch (end._tag) {
     case "LeaseLost":
       yield* Effect.logWarning("lease lost")
-      return false
+      return "lapsed"
     case "Released":
-      yield* insist(lease, store.releaseJobs([ref]))
-      return false
-    case "Postponed": {
-      yield* Effect.logWarning("a store was out of reach", Cause.pretty(cause))
-      const after = afterFailure(retryable, Math.min(job.attempts - 1, 16), { ...attempts, maxFailures: Infinity }, 1)
-      if (after.next === "defer")
-        yield* insist(lease, store.deferJobs([{ ...ref, delayMs: after.delayMs, countsAsFailure: false }]))
-      return false
-    }
+      return yield* insist(lease, store.releaseJobs([ref]))
+    case "Postponed":
+      return yield* defer(postponementMs(job.attempts, attempts), false)
     case "Failed": {
-      // A defect's stack helps; a provider's failure says what it has to say in its detail.
-      yield* Effect.logWarning("attempt failed", end.failure.errorCode, end.detail === "defect" ? Cause.pretty(cause) : end.detail)
       const after = afterFailure(end.failure, job.failures, attempts, yield* Random.next)
-      if (after.next === "defer") {
-        yield* insist(lease, store.deferJobs([{ ...ref, delayMs: after.delayMs, countsAsFailure: true }]))
-      } else if (yield* insist(lease, store.failJobs([{ ...ref, errorCode: after.errorCode }]))) {
-        yield* signal(job)
-      }
-      return false
+      if (after.next === "defer") return yield* defer(after.delayMs, true)
+      const failed = yield* insist(lease, store.failJobs([{ ...ref, errorCode: after.errorCode }]))
+      if (failed === "written") yield* signal(job)
+      return failed
     }
   }
 })
 
-const retryable = { errorCode: "internal_error", retry: true } as const
+/** Milliseconds: doubled with each attempt, like the pause after a failure, but without end: the queue limit ends it. */
+const postponementMs = (attempt: number, limits: AttemptLimits): number =>
+  Math.min(limits.backoffMaxMs, limits.backoffBaseMs * 2 ** Math.min(attempt - 1, 16))
 
 /**
  * Removes what this attempt wrote and nobody will ever commit. The store is asked, not the

@@ -1,18 +1,33 @@
 import { Deferred, Effect } from "effect"
+import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
-import type { Claim } from "../ports/index.ts"
+import type { Claim, ClaimRef } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
 import { runAttempt } from "./RunAttempt.ts"
 
 /** The jobs a worker has in hand. */
 export const makeSlots = Effect.gen(function* () {
+  const { leaseDurationMs } = yield* EngineConfig
   const kinds = new Map((yield* JobKinds).map((kind) => [kind.name, kind]))
   const leases = new Set<HeldLease>()
+  let lapsed: ReadonlyArray<ClaimRef> = []
   let nextFreed = Deferred.makeUnsafe<void>()
 
   return {
     /** One for each job in hand. */
     leases,
+    /**
+     * Claims whose end could not be written, most likely because the store was away for longer than their leases. They are
+     * to be given back before anything is claimed, or the store would count this worker, which is alive, as lost.
+     */
+    takeLapsed: () => {
+      const taken = lapsed
+      lapsed = []
+      return taken
+    },
+    keepLapsed: (refs: ReadonlyArray<ClaimRef>) => {
+      lapsed = [...lapsed, ...refs]
+    },
     /** Completes when the next job leaves its slot. */
     freed: Effect.suspend(() => Deferred.await(nextFreed)),
     /** Runs one claim in a slot. `askedAtNanos` is when the claim was asked for, monotonic. */
@@ -20,10 +35,13 @@ export const makeSlots = Effect.gen(function* () {
       Effect.suspend(() => {
         const kind = kinds.get(claim.job.kind)
         if (kind === undefined) return Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
-        const lease = holdLease({ jobId: claim.job.id, token: claim.token }, askedAtNanos, claim.leaseRemainingMs)
+        const ref = { jobId: claim.job.id, token: claim.token }
+        const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs)
         leases.add(lease)
         return Effect.ensuring(
-          runAttempt(kind, claim, lease),
+          Effect.map(runAttempt(kind, claim, lease), (settled) => {
+            if (settled === "lapsed" && !lease.isLast()) lapsed = [...lapsed, ref]
+          }),
           Effect.sync(() => {
             leases.delete(lease)
             const freed = nextFreed

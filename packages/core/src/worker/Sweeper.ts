@@ -1,5 +1,5 @@
 import { Effect, Stream } from "effect"
-import { ownerOfBlob } from "../domain/index.ts"
+import { type BlobUnavailable, ownerOfBlob } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { purgeBlobs } from "../engine/PurgeBlobs.ts"
 import { BlobStore, JobStore, type PruneResult, UploadStore } from "../ports/index.ts"
@@ -15,6 +15,8 @@ const untilDone = <E, R>(step: Effect.Effect<number, E, R>): Effect.Effect<void,
     while ((yield* step) >= stepSize) yield* Effect.yieldNow
   })
 
+const notRemoved = (error: BlobUnavailable) => Effect.logWarning("blobs could not be removed yet", error.cause)
+
 /** Fails jobs that waited or ran too long. */
 export const expireOverdue = Effect.flatMap(JobStore, (store) => untilDone(store.expireJobs(stepSize)))
 
@@ -23,8 +25,13 @@ export const pruneOnce = Effect.gen(function* () {
   const { dataRetentionMs, jobRetentionMs } = yield* EngineConfig
   const jobs = yield* JobStore
   const uploads = yield* UploadStore
+  // A blob that cannot be removed now stays due, and must not hold up what else is to be let go.
   const pruned = <E, R>(step: Effect.Effect<PruneResult, E, R>) =>
-    untilDone(Effect.flatMap(step, (result) => Effect.as(purgeBlobs(result.purges), result.count)))
+    untilDone(
+      Effect.flatMap(step, (result) =>
+        Effect.as(Effect.catchTag(purgeBlobs(result.purges), "BlobUnavailable", notRemoved), result.count),
+      ),
+    )
   if (dataRetentionMs > 0) yield* pruned(jobs.expireData(dataRetentionMs, stepSize))
   if (jobRetentionMs > 0) {
     yield* pruned(jobs.deleteJobs(jobRetentionMs, stepSize))
@@ -52,7 +59,11 @@ export const collectOrphans = Effect.gen(function* () {
       if (owner?._tag === "Upload") ofUploads.push({ blobKey, uploadId: owner.uploadId, token: owner.token })
     }
     const orphans = [...(yield* jobs.findOrphans(ofJobs)), ...(yield* uploads.findUploadOrphans(ofUploads))]
-    yield* Effect.forEach(orphans, (blobKey) => blobs.remove(blobKey), { discard: true })
+    yield* Effect.forEach(
+      orphans,
+      (blobKey) => Effect.catchTag(blobs.remove(blobKey), "BlobUnavailable", notRemoved),
+      { discard: true },
+    )
     return orphans.length
   })
   let removed = 0

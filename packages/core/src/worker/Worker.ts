@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, FiberSet, Layer, Random } from "effect"
+import { Clock, Context, Effect, Fiber, FiberSet, Layer, Random } from "effect"
 import type { StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { JobSignals } from "../engine/JobSignals.ts"
@@ -42,7 +42,7 @@ export class Worker extends Context.Service<Worker, {
     Effect.gen(function* () {
       const worker = yield* Worker
       yield* Effect.forkScoped(sweep)
-      yield* Effect.forkScoped(publishCapabilities)
+      yield* publishCapabilities
       yield* Effect.forkScoped(worker.run)
       return worker
     }),
@@ -56,7 +56,16 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
   const slots = yield* makeSlots
   let lastClaimAt: number | undefined
 
+  /** Fenced like every write: where another worker has the job by now, nothing happens. */
+  const giveBackLapsed = Effect.suspend(() => {
+    const refs = slots.takeLapsed()
+    return refs.length === 0
+      ? Effect.void
+      : Effect.onError(store.releaseJobs(refs), () => Effect.sync(() => slots.keepLapsed(refs)))
+  })
+
   const claim = Effect.fnUntraced(function* (limit: number) {
+    yield* giveBackLapsed
     const runnable = yield* runnableKinds
     const askedAtNanos = yield* Clock.monotonicTimeNanos
     const result = yield* store.claimJobs({
@@ -82,15 +91,22 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
 
   const run = Effect.scoped(
     Effect.gen(function* () {
-      yield* Effect.forkScoped(heartbeat(slots.leases))
+      const beating = yield* Effect.forkScoped(heartbeat(slots.leases))
       const running = yield* FiberSet.make<void>()
-      yield* Effect.addFinalizer(() => drain(running, config.drainMs))
+      yield* Effect.addFinalizer(() => drain(running, beating, config.drainMs))
       const claimAndStart = Effect.gen(function* () {
         const free = config.concurrency - slots.leases.size
         if (free <= 0) return yield* Effect.as(slots.freed, 0)
-        const result = yield* claim(free)
-        for (const one of result.claims)
-          yield* FiberSet.run(running, slots.attempt(one, result.askedAtNanos), { startImmediately: true })
+        // A job that was claimed is started, or its worker would count as lost when this one is stopped in between.
+        const result = yield* Effect.uninterruptible(
+          Effect.tap(claim(free), ({ askedAtNanos, claims }) =>
+            Effect.forEach(
+              claims,
+              (one) => FiberSet.run(running, Effect.interruptible(slots.attempt(one, askedAtNanos)), { startImmediately: true }),
+              { discard: true },
+            ),
+          ),
+        )
         if (result.claims.length > 0) return 0
         // A little jitter, so that processes started together do not ask together for ever. What is known to come is waited
         // for exactly: waking a little early again and again would be a loop that never gets there.
@@ -122,9 +138,12 @@ const forever = Effect.fnUntraced(function* <E, R>(turn: Effect.Effect<number, S
   }
 })
 
-/** Lets running attempts finish for a while; the rest is interrupted, and each gives its job back as its last act. */
-const drain = (running: FiberSet.FiberSet<void>, drainMs: number) =>
-  Effect.andThen(
-    Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(running)), drainMs),
-    FiberSet.clear(running),
+/**
+ * Lets running attempts finish for a while; the rest is interrupted, and each gives its job back as its last act. One
+ * whose last write does not get through ends with its lease, which nobody extends any more.
+ */
+const drain = (running: FiberSet.FiberSet<void>, beating: Fiber.Fiber<never>, drainMs: number) =>
+  Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(running)), drainMs).pipe(
+    Effect.andThen(Fiber.interrupt(beating)),
+    Effect.andThen(FiberSet.clear(running)),
   )

@@ -6,18 +6,17 @@ const intervalMs = 10_000
 /** Long enough to outlive two lost publications. */
 const ttlMs = 3 * intervalMs
 
-/** Says in the store, again and again, which kinds this worker can serve live; takes it back when it stops. */
+/** Says in the store, at once and again and again, which kinds this worker can serve live; takes it back when it stops. */
 export const publishCapabilities = Effect.gen(function* () {
   const switchboard = yield* Switchboard
   const kinds = yield* liveKinds
   const workerId = yield* (yield* IdGenerator).next("req")
   const publish = (ttl: number) =>
-    Effect.ignore(switchboard.publishWorker({ workerId, liveKinds: kinds, ttlMs: ttl }))
-  const forever = Effect.gen(function* () {
-    while (true) {
-      yield* publish(ttlMs)
-      yield* Effect.sleep(intervalMs)
-    }
-  })
-  yield* Effect.ensuring(forever, publish(0))
+    Effect.catchCause(switchboard.publishWorker({ workerId, liveKinds: kinds, ttlMs: ttl }), (cause) =>
+      Effect.logWarning("publishing failed", cause),
+    )
+  const again = Effect.forever(Effect.andThen(Effect.sleep(intervalMs), publish(ttlMs)))
+  // The first time before anything else, so that a live job can be accepted as soon as the worker is there.
+  yield* Effect.acquireRelease(publish(ttlMs), () => publish(0))
+  yield* Effect.forkScoped(again)
 })
