@@ -94,4 +94,18 @@ export const removesBlobs = (test: BlobTest): void => {
       }
     }),
   )
+
+  test(
+    "disturbs no put beside it, where it takes the last blob away",
+    Effect.gen(function* () {
+      const store = yield* BlobStore
+      yield* putAll(["jobs/a/1/0"])
+      for (let n = 1; n < 60; n++) {
+        const put = putBytes(`jobs/a/1/${n}`, noise(100, n))
+        yield* Effect.all([put, store.remove(`jobs/a/1/${n - 1}`)], { concurrency: "unbounded" })
+        expectSameBytes(yield* readBytes(`jobs/a/1/${n}`), noise(100, n))
+      }
+      expect(yield* listKeys("jobs")).toEqual(["jobs/a/1/59"])
+    }),
+  )
 }

@@ -1,0 +1,43 @@
+import type { BlobUnavailable } from "@kiln/core/domain"
+import { BlobStore } from "@kiln/core/ports"
+import { Effect, Layer } from "effect"
+import { prepare } from "./unstorage/Items.ts"
+import { list } from "./unstorage/list.ts"
+import { open } from "./unstorage/open.ts"
+import { put } from "./unstorage/put.ts"
+import { remove } from "./unstorage/remove.ts"
+import type { UnstorageLike } from "./unstorage/UnstorageLike.ts"
+
+const DEFAULT_CHUNK_BYTES = 1024 * 1024
+
+/**
+ * Blobs in any unstorage instance: chunks, and last a manifest with their digests. Each write is read back and each
+ * removal verified, at the price of about twice the traffic.
+ *
+ * How durable a blob is, is the driver's: its `fs` driver, for instance, does not sync (`FileBlobStore` does). Chunks of
+ * a put whose process was killed are not readable and not listed; they go when a prefix of their key is removed.
+ */
+export const UnstorageBlobStore = {
+  /**
+   * Fails with `BlobUnavailable` where the driver does not read back or list what it was given.
+   *
+   * `chunkBytes`: how long an item may be, 1 MiB unless told; each put holds one in memory. Blobs written with another
+   * length stay readable.
+   */
+  layer: (options: {
+    readonly storage: UnstorageLike
+    readonly chunkBytes?: number | undefined
+  }): Layer.Layer<BlobStore, BlobUnavailable> =>
+    Layer.effect(
+      BlobStore,
+      Effect.map(prepare(options.storage), () => {
+        const { storage, chunkBytes = DEFAULT_CHUNK_BYTES } = options
+        return BlobStore.of({
+          put: put(storage, chunkBytes),
+          open: open(storage),
+          remove: remove(storage),
+          list: list(storage),
+        })
+      }),
+    ),
+}

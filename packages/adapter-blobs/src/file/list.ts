@@ -1,0 +1,45 @@
+import type { Dir } from "node:fs"
+import { opendir } from "node:fs/promises"
+import { join } from "node:path"
+import { BlobUnavailable, isBlobKey } from "@kiln/core/domain"
+import type { BlobStore } from "@kiln/core/ports"
+import { Stream } from "effect"
+import { requireBlobKey } from "../arguments.ts"
+import { BLOB_SUFFIX, type BlobDirectory, directoryOf } from "./BlobDirectory.ts"
+import { hasCode } from "./system.ts"
+
+export const list =
+  (directory: BlobDirectory): BlobStore["Service"]["list"] =>
+  (prefix) =>
+    Stream.concat(
+      Stream.fromEffectDrain(requireBlobKey(prefix)),
+      Stream.suspend(() =>
+        Stream.fromAsyncIterable(
+          keysBelow(directoryOf(directory, prefix), prefix),
+          (cause) => new BlobUnavailable({ operation: "list", cause }),
+        ),
+      ),
+    )
+
+/** Reads directories as it goes: a store may hold more keys than fit into memory. */
+async function* keysBelow(path: string, prefix: string): AsyncGenerator<string, void, undefined> {
+  const entries = await openIfPresent(path)
+  if (entries === undefined) return
+  for await (const entry of entries) {
+    if (entry.isDirectory()) yield* keysBelow(join(path, entry.name), `${prefix}/${entry.name}`)
+    else if (entry.name.endsWith(BLOB_SUFFIX)) {
+      const key = `${prefix}/${entry.name.slice(0, -BLOB_SUFFIX.length)}`
+      // Not ours: somebody copied a file here.
+      if (isBlobKey(key)) yield key
+    }
+  }
+}
+
+const openIfPresent = async (path: string): Promise<Dir | undefined> => {
+  try {
+    return await opendir(path)
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,105 @@
+import { createHash } from "node:crypto"
+import { type FileHandle, mkdir, open, rm } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { BlobTooLarge } from "@kiln/core/domain"
+import type { BlobInfo, BlobStore } from "@kiln/core/ports"
+import { Effect, Exit, Stream } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { requireBlobKey, requireLimit } from "../arguments.ts"
+import { type BlobDirectory, fileOf, removeAbandoned, TEMPORARY_SUFFIX } from "./BlobDirectory.ts"
+import { encodeFooter } from "./Footer.ts"
+import { attempt, DIRECTORY_MODE, FILE_MODE, hasCode, moveDurably, removeEmptyDirectories, writeAll } from "./system.ts"
+
+export const put = (directory: BlobDirectory): BlobStore["Service"]["put"] =>
+  Effect.fnUntraced(function* (key, content, { maxBytes }) {
+    yield* requireBlobKey(key)
+    yield* requireLimit(maxBytes)
+    yield* Effect.ignore(removeAbandoned(directory))
+    return yield* Effect.acquireUseRelease(
+      openDraft(directory, key),
+      (draft) =>
+        Effect.gen(function* () {
+          const info = yield* write(draft.handle, content, maxBytes)
+          yield* attempt("put", () => finish(draft.handle, info))
+          yield* moveIntoPlace(directory, draft)
+          return info
+        }),
+      (draft, exit) =>
+        Exit.isSuccess(exit)
+          ? Effect.sync(() => directory.writing.delete(draft.name))
+          : Effect.ignore(attempt("put", () => discard(directory, draft))),
+    )
+  })
+
+/** A blob that is being written. */
+interface Draft {
+  readonly name: string
+  readonly path: string
+  readonly target: string
+  readonly handle: FileHandle
+  /** From here on it may be readable under its key. */
+  moving: boolean
+}
+
+const openDraft = (directory: BlobDirectory, key: string) =>
+  attempt("put", async (): Promise<Draft> => {
+    const name = SecureRandom.uuidV4Unsafe() + TEMPORARY_SUFFIX
+    const path = join(directory.temporary, name)
+    const create = () => open(path, "wx", FILE_MODE)
+    const handle = await create().catch(async (error: unknown) => {
+      // Somebody tidied up.
+      if (!hasCode(error, "ENOENT")) throw error
+      await mkdir(directory.temporary, { recursive: true, mode: DIRECTORY_MODE })
+      return create()
+    })
+    directory.writing.add(name)
+    return { name, path, target: fileOf(directory, key), handle, moving: false }
+  })
+
+/** Each chunk is on its way to the disk before the next one is asked for. */
+const write = Effect.fnUntraced(function* <E>(
+  handle: FileHandle,
+  content: Stream.Stream<Uint8Array, E>,
+  maxBytes: number,
+) {
+  const hash = createHash("sha256")
+  let bytes = 0
+  yield* Stream.runForEach(content, (chunk) =>
+    Effect.gen(function* () {
+      bytes += chunk.length
+      if (bytes > maxBytes) return yield* new BlobTooLarge({ maxBytes })
+      hash.update(chunk)
+      return yield* attempt("put", () => writeAll(handle, chunk))
+    }),
+  )
+  return { bytes, sha256: hash.digest("hex") } satisfies BlobInfo
+})
+
+const finish = async (handle: FileHandle, info: BlobInfo): Promise<void> => {
+  await writeAll(handle, encodeFooter(info))
+  await handle.sync()
+  await handle.close()
+}
+
+/** Not to be stopped half-way: interruption is looked at afterwards, and then takes the blob away again. */
+const moveIntoPlace = (directory: BlobDirectory, draft: Draft) =>
+  Effect.uninterruptible(
+    attempt("put", () => {
+      draft.moving = true
+      return moveDurably(draft.path, draft.target, directory.blobs)
+    }),
+  )
+
+const discard = async (directory: BlobDirectory, draft: Draft): Promise<void> => {
+  try {
+    // Waits for a write that was interrupted.
+    await draft.handle.close()
+  } finally {
+    await rm(draft.path, { force: true })
+    directory.writing.delete(draft.name)
+    if (draft.moving) {
+      await rm(draft.target, { force: true })
+      await removeEmptyDirectories(dirname(draft.target), directory.blobs)
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import { access, rm } from "node:fs/promises"
+import { dirname } from "node:path"
+import type { BlobStore } from "@kiln/core/ports"
+import { Effect } from "effect"
+import { requireBlobKey } from "../arguments.ts"
+import { type BlobDirectory, directoryOf, fileOf } from "./BlobDirectory.ts"
+import { attempt, hasCode, removeEmptyDirectories } from "./system.ts"
+
+export const remove = (directory: BlobDirectory): BlobStore["Service"]["remove"] =>
+  Effect.fnUntraced(function* (prefix) {
+    yield* requireBlobKey(prefix)
+    yield* attempt("remove", () => removeDurably(directory, prefix))
+  })
+
+// More than one is needed only while somebody writes below the prefix.
+const PASSES = 5
+
+/** Syncs also when there is nothing to remove: an earlier call may have been killed before it came to that. */
+const removeDurably = async (directory: BlobDirectory, prefix: string): Promise<void> => {
+  const file = fileOf(directory, prefix)
+  const below = directoryOf(directory, prefix)
+  for (let pass = 1; pass <= PASSES; pass++) {
+    await rm(file, { force: true })
+    await rm(below, { force: true, recursive: true }).catch((error: unknown) => {
+      if (!hasCode(error, "ENOTEMPTY")) throw error
+    })
+    if ((await isGone(file)) && (await isGone(below))) {
+      await removeEmptyDirectories(dirname(file), directory.blobs)
+      return
+    }
+  }
+  throw new Error("blobs were written under the prefix while it was being removed")
+}
+
+const isGone = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => false,
+    (error: unknown) => {
+      if (hasCode(error, "ENOENT")) return true
+      throw error
+    },
+  )

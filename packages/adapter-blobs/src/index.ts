@@ -1,0 +1,3 @@
+export { FileBlobStore } from "./FileBlobStore.ts"
+export { UnstorageBlobStore } from "./UnstorageBlobStore.ts"
+export type { UnstorageLike } from "./unstorage/UnstorageLike.ts"

@@ -1,0 +1,18 @@
+import type { BlobStore } from "@kiln/core/ports"
+import { Effect, Stream } from "effect"
+import { requireBlobKey } from "../arguments.ts"
+import { itemsOf } from "./Items.ts"
+import { baseOf, blobOfManifest } from "./itemKeys.ts"
+import type { UnstorageLike } from "./UnstorageLike.ts"
+
+/** Drivers list in one piece, so this holds all keys at once. */
+export const list = (storage: UnstorageLike): BlobStore["Service"]["list"] => {
+  const items = itemsOf(storage, "list")
+  return (prefix) =>
+    Stream.fromIterableEffect(
+      requireBlobKey(prefix).pipe(
+        Effect.andThen(items.keys(baseOf(prefix))),
+        Effect.map((keys) => keys.flatMap((key) => blobOfManifest(key) ?? []).filter((key) => key !== prefix)),
+      ),
+    )
+}

@@ -1,0 +1,37 @@
+import type { BlobStore } from "@kiln/core/ports"
+import { Effect } from "effect"
+import { requireBlobKey } from "../arguments.ts"
+import { type Items, itemsOf } from "./Items.ts"
+import { baseOf, blobOfManifest, chunkKey, manifestKey } from "./itemKeys.ts"
+import { readManifest } from "./Manifest.ts"
+import type { UnstorageLike } from "./UnstorageLike.ts"
+
+/**
+ * Manifests go first, so that no blob is left readable in part; then the chunks, also those that a killed put left
+ * without a manifest. Each item is looked at after its removal.
+ */
+export const remove = (storage: UnstorageLike): BlobStore["Service"]["remove"] => {
+  const items = itemsOf(storage, "remove")
+  const removeAll = (keys: Iterable<string>) =>
+    Effect.forEach(keys, items.remove, { discard: true, concurrency: CONCURRENCY })
+  return Effect.fnUntraced(function* (prefix) {
+    yield* requireBlobKey(prefix)
+    const listed = yield* items.keys(baseOf(prefix))
+    const blobs = new Set([prefix, ...listed.flatMap((key) => blobOfManifest(key) ?? [])])
+    const chunks = yield* Effect.forEach(blobs, (key) => chunksOf(items, key), { concurrency: CONCURRENCY })
+    const manifests = new Set([...blobs].map(manifestKey))
+    yield* removeAll(manifests)
+    yield* removeAll(new Set([...chunks.flat(), ...listed.filter((key) => !manifests.has(key))]))
+  })
+}
+
+const CONCURRENCY = 8
+
+/** As its manifest names them: a listing may be late. A manifest that cannot be read names none. */
+const chunksOf = (items: Items, key: string) =>
+  readManifest(items, key).pipe(
+    Effect.catchTag("BlobCorrupt", () => Effect.undefined),
+    Effect.map((manifest) =>
+      manifest === undefined ? [] : manifest.chunks.map((_, index) => chunkKey(key, manifest.writeId, index)),
+    ),
+  )

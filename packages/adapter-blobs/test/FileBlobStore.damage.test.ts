@@ -1,0 +1,92 @@
+import { readFile, truncate, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { bytes, content, drain, EMPTY, LIMIT, onFiles, tree } from "./support/files.ts"
+
+describe("damage on disk", () => {
+  const file = (directory: string) => join(directory, "blobs/a/b.blob")
+  const change = (directory: string, by: (old: Buffer<ArrayBuffer>) => Uint8Array) =>
+    Effect.promise(async () => writeFile(file(directory), by(await readFile(file(directory)))))
+  const flip = (at: number) => (old: Buffer<ArrayBuffer>) => {
+    old.writeUInt8(old.readUInt8(at) ^ 4, at)
+    return old
+  }
+
+  for (const at of [0, 65_535, 65_536, 131_072, bytes.length - 1])
+    it.effect(`a bit of byte ${at}: BlobCorrupt at the end of a whole read`, () =>
+      onFiles((store, directory) =>
+        Effect.gen(function* () {
+          yield* store.put("a/b", content, LIMIT)
+          yield* change(directory, flip(at))
+          let read = 0
+          const opened = yield* store.open("a/b")
+          const all = Stream.runForEach(opened.content, (chunk) =>
+            Effect.sync(() => {
+              read += chunk.length
+            }),
+          )
+          expect(yield* Effect.flip(all)).toMatchObject({ _tag: "BlobCorrupt", key: "a/b" })
+          expect(read).toBe(bytes.length)
+          // A range that happens to be all of it is a whole read; a part has no digest of its own.
+          expect((yield* Effect.flip(drain(store, "a/b", { offset: 0, length: 1e9 })))._tag).toBe("BlobCorrupt")
+          yield* drain(store, "a/b", { offset: 1, length: 10 })
+        }),
+      ),
+    )
+
+  for (const [name, damage] of Object.entries<(old: Buffer<ArrayBuffer>) => Uint8Array>({
+    "one byte short": (old) => old.subarray(0, -1),
+    "cut in the middle": (old) => old.subarray(0, 100_000),
+    "cut to its footer": (old) => old.subarray(-64),
+    "cut at the front": (old) => old.subarray(1),
+    emptied: () => new Uint8Array(),
+    "one byte longer": (old) => Buffer.concat([old, Buffer.of(0)]),
+    "without a footer": (old) => old.subarray(0, bytes.length),
+    "its length changed": flip(bytes.length + 15),
+    "its SHA-256 changed": flip(bytes.length + 20),
+    "the check of its footer changed": flip(bytes.length + 63),
+  }))
+    it.effect(`${name}: BlobCorrupt when it is opened, for ranges too`, () =>
+      onFiles((store, directory) =>
+        Effect.gen(function* () {
+          yield* store.put("a/b", content, LIMIT)
+          yield* change(directory, damage)
+          for (const range of [undefined, { offset: 5, length: 10 }])
+            expect(yield* Effect.flip(store.open("a/b", range))).toMatchObject({ _tag: "BlobCorrupt", key: "a/b" })
+          yield* store.remove("a/b")
+          expect(yield* tree(directory)).toEqual(EMPTY)
+        }),
+      ),
+    )
+
+  it.effect("cut while it is read: BlobCorrupt", () =>
+    onFiles((store, directory) =>
+      Effect.gen(function* () {
+        yield* store.put("a/b", content, LIMIT)
+        const opened = yield* store.open("a/b", { offset: 1 })
+        const read = Stream.runForEach(opened.content, () => Effect.promise(() => truncate(file(directory), 70_000)))
+        expect((yield* Effect.flip(read))._tag).toBe("BlobCorrupt")
+      }),
+    ),
+  )
+
+  it.effect("removed between opening and reading: BlobUnavailable; while it is read: read to its end", () =>
+    onFiles((store) =>
+      Effect.gen(function* () {
+        yield* store.put("a/b", content, LIMIT)
+        const opened = yield* store.open("a/b")
+        let read = 0
+        yield* Stream.runForEach(opened.content, (chunk) =>
+          Effect.tap(store.remove("a"), () =>
+            Effect.sync(() => {
+              read += chunk.length
+            }),
+          ),
+        )
+        expect(read).toBe(bytes.length)
+        expect((yield* Effect.flip(Stream.runDrain(opened.content)))._tag).toBe("BlobUnavailable")
+      }),
+    ),
+  )
+})

@@ -1,0 +1,28 @@
+import { UnstorageBlobStore } from "@kiln/adapter-blobs"
+import { blobStoreConformance } from "@kiln/testing/conformance"
+import { Effect, Layer } from "effect"
+import { createStorage, prefixStorage } from "unstorage"
+import fsDriver from "unstorage/drivers/fs"
+import { carelessStorage, textDriver } from "./support/drivers.ts"
+import { temporaryDirectory } from "./support/temporaryDirectory.ts"
+
+const onStorage = (name: string, options: () => Parameters<typeof UnstorageBlobStore.layer>[0]) =>
+  blobStoreConformance({
+    name: `unstorage, ${name}`,
+    layer: Layer.unwrap(Effect.sync(() => UnstorageBlobStore.layer(options()))),
+  })
+
+onStorage("memory driver", () => ({ storage: createStorage() }))
+onStorage("memory driver, small chunks", () => ({ storage: createStorage(), chunkBytes: 9999 }))
+onStorage("a part of a storage", () => ({ storage: prefixStorage(createStorage(), "deep:below") }))
+onStorage("a driver for text only", () => ({ storage: createStorage({ driver: textDriver() }) }))
+onStorage("a driver that lists all and types nothing", () => ({ storage: carelessStorage() }))
+
+blobStoreConformance({
+  name: "unstorage, fs driver",
+  layer: Layer.unwrap(
+    Effect.map(temporaryDirectory, (base) =>
+      UnstorageBlobStore.layer({ storage: createStorage({ driver: fsDriver({ base }) }) }),
+    ),
+  ),
+})

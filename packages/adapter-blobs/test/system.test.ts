@@ -1,0 +1,29 @@
+import type { FileHandle } from "node:fs/promises"
+import { expect, it } from "vitest"
+import { readAt, writeAll } from "../src/file/system.ts"
+
+// What a real file system does only when a disk fills up or a signal arrives: a part at a time.
+const AT_ONCE = 3
+
+it("goes on after a write that took a part", async () => {
+  const written: Array<number> = []
+  const write = async (bytes: Uint8Array, from = 0) => {
+    const part = bytes.subarray(from, from + AT_ONCE)
+    written.push(...part)
+    return { bytesWritten: part.length, buffer: bytes }
+  }
+  await writeAll({ write } as Pick<FileHandle, "write">, Uint8Array.of(1, 2, 3, 4, 5, 6, 7))
+  expect(written).toEqual([1, 2, 3, 4, 5, 6, 7])
+})
+
+it("goes on after a read that gave a part, and stops where the file ends", async () => {
+  const file = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8)
+  const read = async (bytes: Uint8Array, at: number, length: number, position: number) => {
+    const part = file.subarray(position, position + Math.min(AT_ONCE, length))
+    bytes.set(part, at)
+    return { bytesRead: part.length, buffer: bytes }
+  }
+  const handle = { read } as Pick<FileHandle, "read">
+  expect([...(await readAt(handle, 1, 5))]).toEqual([2, 3, 4, 5, 6])
+  expect([...(await readAt(handle, 6, 5))]).toEqual([7, 8])
+})
