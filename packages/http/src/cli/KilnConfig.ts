@@ -1,0 +1,115 @@
+import { defaultEngineSettings, defaultVoices, type EngineSettings, type Voices } from "@kiln/core"
+import type { ProviderName, ProviderSet } from "@kiln/core/ports"
+
+/**
+ * What the file named by `KILN_CONFIG` exports as its default: all that does not fit a variable.
+ * Where a variable and this file name the same thing, the variable wins.
+ */
+export interface KilnConfig {
+  /** Who serves live jobs. Sandbox jobs never reach them. */
+  readonly providers?: ProviderSet
+  /** Public voice names, and the provider's voice behind each. */
+  readonly voices?: Voices
+  /** Bounds of the engine, durations in milliseconds. */
+  readonly engine?: EngineOverrides
+}
+
+/** Any part of the engine's settings. */
+export type EngineOverrides = {
+  readonly [Name in keyof EngineSettings]?: Name extends "upload" | "attempts"
+    ? Partial<EngineSettings[Name]>
+    : EngineSettings[Name]
+}
+
+type Fields = Readonly<Record<string, unknown>>
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const methods: Readonly<Record<ProviderName, string>> = {
+  transcription: "transcribe",
+  speech: "speak",
+  reply: "reply",
+  image: "generate",
+}
+
+const unknownFields = (fields: Fields, known: ReadonlyArray<string>, prefix: string): ReadonlyArray<string> =>
+  Object.keys(fields)
+    .filter((name) => !known.includes(name))
+    .map((name) => `${prefix}${name} is not known; there is ${known.join(", ")}`)
+
+const providerProblems = (providers: unknown): ReadonlyArray<string> => {
+  if (!isFields(providers)) return ["providers must be an object"]
+  return [
+    ...unknownFields(providers, Object.keys(methods), "providers."),
+    ...Object.entries(methods).flatMap(([name, method]) => {
+      const provider = providers[name]
+      if (provider === undefined) return []
+      return isFields(provider) && typeof provider[method] === "function"
+        ? []
+        : [`providers.${name} must be an object with the method ${method}`]
+    }),
+  ]
+}
+
+const voiceProblems = (voices: unknown): ReadonlyArray<string> => {
+  const byName = isFields(voices) ? voices["byName"] : undefined
+  if (!isFields(voices) || !isFields(byName)) return ["voices must be {byName, default}"]
+  return [
+    ...unknownFields(voices, Object.keys(defaultVoices), "voices."),
+    ...(Object.values(byName).every((voice) => typeof voice === "string" && voice !== "")
+      ? []
+      : ["voices.byName must map names to the provider's voices"]),
+    ...(typeof voices["default"] === "string" && Object.hasOwn(byName, voices["default"])
+      ? []
+      : ["voices.default must be one of the names of voices.byName"]),
+  ]
+}
+
+/** Every bound has the type its default has, and numbers are 0 or more. */
+const boundProblems = (given: unknown, defaults: Fields, prefix: string): ReadonlyArray<string> => {
+  if (!isFields(given)) return [`${prefix} must be an object`]
+  return [
+    ...unknownFields(given, Object.keys(defaults), `${prefix}.`),
+    ...Object.entries(defaults).flatMap(([name, usual]) => {
+      const value = given[name]
+      const at = `${prefix}.${name}`
+      if (value === undefined) return []
+      if (isFields(usual)) return boundProblems(value, usual, at)
+      if (typeof usual === "number")
+        return Number.isFinite(value) && Number(value) >= 0 ? [] : [`${at} must be a number, 0 or more`]
+      return typeof value === typeof usual && Array.isArray(value) === Array.isArray(usual)
+        ? []
+        : [`${at} must be ${Array.isArray(usual) ? "a list" : `a ${typeof usual}`}`]
+    }),
+  ]
+}
+
+/** The bounds that a worker cannot do without. */
+const least = { concurrency: 1, leaseDurationMs: 2_000 } as const
+
+const tooLittle = (engine: unknown): ReadonlyArray<string> =>
+  Object.entries(least)
+    .filter(([name, minimum]) => isFields(engine) && Number(engine[name] ?? minimum) < minimum)
+    .map(([name, minimum]) => `engine.${name} must be ${minimum} or more`)
+
+/** What is wrong with a config file's default export; nothing when it is a `KilnConfig`. */
+export const configProblems = (exported: unknown): ReadonlyArray<string> => {
+  if (!isFields(exported)) return ["its default export must be an object"]
+  const { engine, providers, voices } = exported
+  return [
+    ...unknownFields(exported, ["providers", "voices", "engine"], ""),
+    ...(providers === undefined ? [] : providerProblems(providers)),
+    ...(voices === undefined ? [] : voiceProblems(voices)),
+    ...(engine === undefined ? [] : boundProblems(engine, { ...defaultEngineSettings }, "engine")),
+    ...tooLittle(engine),
+  ]
+}
+
+/** The defaults, then the config file, then what the environment names. */
+export const engineSettings = (config: KilnConfig, environment: Partial<EngineSettings>): EngineSettings => ({
+  ...defaultEngineSettings,
+  ...config.engine,
+  ...environment,
+  upload: { ...defaultEngineSettings.upload, ...config.engine?.upload },
+  attempts: { ...defaultEngineSettings.attempts, ...config.engine?.attempts },
+})

@@ -1,0 +1,42 @@
+import { Effect } from "effect"
+import { GlobalFlag, Flag } from "effect/cli"
+
+/** `--json`, taken by every command. */
+export const Json = GlobalFlag.Setting("json")({
+  flag: Flag.Boolean("json").pipe(
+    Flag.withDescription("Print one JSON document and nothing else"),
+    Flag.withDefault(false),
+  ),
+})
+
+/** Writes to standard output at once: results are no log. */
+export const print = (text: string): Effect.Effect<void> => Effect.sync(() => void process.stdout.write(`${text}\n`))
+
+/** Writes a result: one JSON document where `--json` was given, else what a person reads. */
+export const answer = (result: { readonly json: object; readonly text: string }) =>
+  Effect.flatMap(Json, (asJson) => print(asJson ? JSON.stringify(result.json) : result.text))
+
+/** A moment as RFC 3339 in UTC, whole seconds; `null` stays. */
+export const formatTime = <Time extends number | null>(time: Time): Time extends null ? null : string =>
+  (time === null ? null : new Date(time).toISOString().replace(/\.[0-9]{3}Z$/, "Z")) as Time extends null
+    ? null
+    : string
+
+/** Aligned columns under their headings; `empty` where there is no row. */
+export const formatTable = (
+  headings: ReadonlyArray<string>,
+  rows: ReadonlyArray<ReadonlyArray<string | null>>,
+  empty: string,
+): string => {
+  if (rows.length === 0) return empty
+  const cells = [headings, ...rows.map((row) => row.map((cell) => cell ?? "-"))]
+  const widths = headings.map((_, column) => Math.max(...cells.map((row) => [...(row[column] ?? "")].length)))
+  return cells
+    .map((row) =>
+      row
+        .map((cell, column) => cell + " ".repeat((widths[column] ?? 0) - [...cell].length))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n")
+}

@@ -1,0 +1,171 @@
+import { join, resolve } from "node:path"
+import type { EngineSettings } from "@kiln/core"
+import { type SwitchName, switchNames } from "@kiln/core/domain"
+import { defaultHttpSettings, type HttpSettings } from "../HttpConfig.ts"
+import { type BlobPlace, blobPlace } from "./settings/blobPlace.ts"
+import { retention } from "./settings/duration.ts"
+import { fixedPort, integer, port } from "./settings/integer.ts"
+import { nearestName } from "./settings/nearestName.ts"
+import { forcedOff, oneOf, onOff } from "./settings/oneOf.ts"
+import { host, publicUrl } from "./settings/publicUrl.ts"
+import { type ParsedSetting, parsed, type SettingType } from "./settings/SettingType.ts"
+import { databaseUrl, rateLimits, signingKeys, trustedProxies } from "./settings/wireSettings.ts"
+
+/** What the environment says, checked, with the defaults filled in. */
+export interface Settings {
+  /** Absolute. */
+  readonly dataDirectory: string
+  /** The SQLite file. */
+  readonly databasePath: string
+  readonly blobs: BlobPlace
+  /** Which part of the service this process is. */
+  readonly role: "all" | "api" | "worker"
+  readonly http: HttpSettings
+  /** Only what the environment names: a config file may name the rest. */
+  readonly engine: Partial<EngineSettings>
+  /** Whether a store without keys gets a first one. */
+  readonly firstKey: boolean
+  /** Who serves live jobs, when it is not the config file that says so. */
+  readonly provider: "sandbox" | undefined
+  /** Of the config file, absolute. */
+  readonly configPath: string | undefined
+  /** Where `/metrics` is served, on loopback. */
+  readonly managementPort: number | undefined
+}
+
+/** A setting that breaks its rule. */
+export interface SettingProblem {
+  readonly setting: string
+  readonly rule: string
+}
+
+export type ReadSettings =
+  | {
+      readonly ok: true
+      readonly settings: Settings
+      /** Lines about variables that look like settings and are none. */
+      readonly warnings: ReadonlyArray<string>
+    }
+  | { readonly ok: false; readonly problems: ReadonlyArray<SettingProblem> }
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+const path: SettingType<string> = (text) => parsed(resolve(text))
+const seconds =
+  (min: number): SettingType<number> =>
+  (text) => {
+    const count = integer(min, 86_400)(text)
+    return count.ok ? parsed(count.value * 1_000) : count
+  }
+const sandboxAlone: SettingType<"sandbox"> = (text) => {
+  const word = oneOf("sandbox")(text)
+  return word.ok ? word : { ok: false, rule: "must be sandbox, or unset: real providers are named in KILN_CONFIG" }
+}
+
+/** Every setting there is, by its name. */
+const types = {
+  PORT: port,
+  HOST: host,
+  PUBLIC_URL: publicUrl,
+  KILN_DATA_DIR: path,
+  DATABASE_URL: databaseUrl,
+  KILN_BLOBS: blobPlace,
+  KILN_SIGNING_KEYS: signingKeys,
+  KILN_ROLE: oneOf("all", "api", "worker"),
+  KILN_CONCURRENCY: integer(1, 1_000),
+  KILN_LEASE_SECONDS: seconds(2),
+  KILN_DRAIN_SECONDS: seconds(0),
+  KILN_TRUSTED_PROXIES: trustedProxies,
+  KILN_RATE_LIMITS: rateLimits,
+  KILN_QUEUE_CAP: integer(0, 1_000_000_000),
+  KILN_DATA_RETENTION: retention,
+  KILN_JOB_RETENTION: retention,
+  KILN_MANAGEMENT_PORT: fixedPort,
+  KILN_SWITCH_AI: forcedOff,
+  KILN_SWITCH_AUDIO: forcedOff,
+  KILN_SWITCH_IMAGES: forcedOff,
+  KILN_PROVIDER: sandboxAlone,
+  KILN_CONFIG: path,
+  KILN_FIRST_KEY: onOff,
+  KILN_PAGES: onOff,
+} as const
+
+type SettingName = keyof typeof types
+type ValueOf<Name extends SettingName> =
+  ReturnType<(typeof types)[Name]> extends ParsedSetting<infer Value> ? Value : never
+type Values = { readonly [Name in SettingName]: ValueOf<Name> | undefined }
+
+/** The names of all settings. */
+export const settingNames: ReadonlyArray<string> = Object.keys(types)
+
+const valuesOf = (environment: Environment) => {
+  const values: Record<string, unknown> = {}
+  const problems: Array<SettingProblem> = []
+  for (const [setting, type] of Object.entries(types)) {
+    // What compose files and shells leave behind of an unset variable is an empty one.
+    const text = environment[setting]?.trim() ?? ""
+    if (text === "") continue
+    const value = type(text)
+    if (value.ok) values[setting] = value.value
+    else problems.push({ setting, rule: value.rule })
+  }
+  // Each entry was made by the type of its name.
+  return { values: values as Values, problems }
+}
+
+const switchedOff = (values: Values): ReadonlyArray<SwitchName> => {
+  const off = { ai: values.KILN_SWITCH_AI, audio: values.KILN_SWITCH_AUDIO, images: values.KILN_SWITCH_IMAGES }
+  return switchNames.filter((name) => off[name] === true)
+}
+
+const engineOf = (values: Values): Partial<EngineSettings> => {
+  const off = switchedOff(values)
+  const named: Readonly<Record<string, unknown>> = {
+    concurrency: values.KILN_CONCURRENCY,
+    leaseDurationMs: values.KILN_LEASE_SECONDS,
+    drainMs: values.KILN_DRAIN_SECONDS,
+    queueCap: values.KILN_QUEUE_CAP,
+    dataRetentionMs: values.KILN_DATA_RETENTION,
+    jobRetentionMs: values.KILN_JOB_RETENTION,
+    forcedOff: off.length === 0 ? undefined : off,
+  }
+  return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))
+}
+
+const settingsOf = (values: Values): Settings => {
+  const dataDirectory = values.KILN_DATA_DIR ?? resolve("data")
+  const http = defaultHttpSettings
+  return {
+    dataDirectory,
+    databasePath: join(dataDirectory, "kiln.db"),
+    blobs: values.KILN_BLOBS ?? { _tag: "Directory", path: undefined },
+    role: values.KILN_ROLE ?? "all",
+    http: {
+      host: values.HOST ?? http.host,
+      port: values.PORT ?? http.port,
+      publicUrl: values.PUBLIC_URL,
+      signingKeys: values.KILN_SIGNING_KEYS,
+      trustedProxies: values.KILN_TRUSTED_PROXIES ?? http.trustedProxies,
+      rateLimits: values.KILN_RATE_LIMITS ?? http.rateLimits,
+      pages: values.KILN_PAGES ?? http.pages,
+    },
+    engine: engineOf(values),
+    firstKey: values.KILN_FIRST_KEY ?? true,
+    provider: values.KILN_PROVIDER,
+    configPath: values.KILN_CONFIG,
+    managementPort: values.KILN_MANAGEMENT_PORT,
+  }
+}
+
+const unknownNames = (environment: Environment): ReadonlyArray<string> =>
+  Object.keys(environment)
+    .filter((name) => name.startsWith("KILN_") && !settingNames.includes(name))
+    .map((name) => `${name} is no setting of kiln and has no effect; did you mean ${nearestName(name, settingNames)}?`)
+
+/** Reads every setting out of the environment; where some break their rules, all of those are named at once. */
+export const readSettings = (environment: Environment): ReadSettings => {
+  const { problems, values } = valuesOf(environment)
+  return problems.length > 0
+    ? { ok: false, problems }
+    : { ok: true, settings: settingsOf(values), warnings: unknownNames(environment) }
+}

@@ -1,0 +1,18 @@
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { failed } from "../CommandFailed.ts"
+import { Json } from "../Output.ts"
+import { readEnvironment } from "../readEnvironment.ts"
+
+export const serveCommand = Command.make("serve", {}, () =>
+  Effect.gen(function* () {
+    const settings = yield* readEnvironment
+    const asJson = yield* Json
+    // The other commands start without loading the server.
+    const { serve } = yield* Effect.tryPromise({
+      try: () => import("../serve/serve.ts"),
+      catch: (cause) => failed(`cannot load the server: ${String(cause)}`),
+    })
+    yield* serve(settings, asJson)
+  }),
+).pipe(Command.withDescription("Run the service; settings come from the environment"))

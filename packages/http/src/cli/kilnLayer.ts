@@ -1,0 +1,96 @@
+import { Effect, Layer } from "effect"
+import { FileBlobStore, UnstorageBlobStore } from "@kiln/adapter-blobs"
+import {
+  builtInKinds,
+  defaultVoices,
+  type Engine,
+  EngineConfig,
+  type EngineSettings,
+  JobKinds,
+  type JobSignals,
+  layerCrypto,
+  layerEngine,
+} from "@kiln/core"
+import {
+  type BlobStore,
+  type IdGenerator,
+  type MediaProbe,
+  Providers,
+  type ProviderSet,
+  type WakeUp,
+} from "@kiln/core/ports"
+import { Worker } from "@kiln/core/worker"
+import { MediaProbeLive } from "@kiln/media-probe"
+import { sandboxProviders } from "@kiln/provider-sandbox"
+import { layerWorkerReadiness, Readiness } from "../Health.ts"
+import { HttpConfig } from "../HttpConfig.ts"
+import { HttpService } from "../HttpService.ts"
+import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
+import { engineSettings, type KilnConfig } from "./KilnConfig.ts"
+import { databaseSilent, listenProblem } from "./startProblems.ts"
+import { loadConfig, loadUnstorage } from "./loadModule.ts"
+import { openStores, type Stores } from "./openStores.ts"
+import type { Settings } from "./Settings.ts"
+
+/** What every part of the service in this process works with. */
+export type Base = Stores | Engine | BlobStore | Providers | MediaProbe | IdGenerator | WakeUp | JobSignals | Readiness
+
+const layerBlobs = (settings: Settings): Layer.Layer<BlobStore, CommandFailed> => {
+  const { blobs } = settings
+  const store =
+    blobs._tag === "Directory"
+      ? FileBlobStore.layer({ directory: blobs.path ?? settings.dataDirectory })
+      : Layer.unwrap(Effect.map(loadUnstorage(blobs.path), (storage) => UnstorageBlobStore.layer({ storage })))
+  return store.pipe(
+    Layer.catchTag("BlobUnavailable", (error) =>
+      Layer.effectContext(Effect.fail(failed(`KILN_BLOBS: cannot use the blob store: ${causeMessage(error.cause)}`))),
+    ),
+  )
+}
+
+const liveProviders = (settings: Settings, config: KilnConfig): Effect.Effect<ProviderSet, CommandFailed> => {
+  if (settings.provider === undefined) return Effect.succeed(config.providers ?? {})
+  return config.providers === undefined
+    ? Effect.succeed(sandboxProviders({ steering: false }))
+    : Effect.fail(misused("KILN_PROVIDER and the providers of KILN_CONFIG both say who serves live jobs: unset one"))
+}
+
+const layerReferences = (engine: EngineSettings, config: KilnConfig, settings: Settings): Layer.Layer<never> =>
+  Layer.mergeAll(
+    Layer.succeed(EngineConfig, engine),
+    Layer.succeed(JobKinds, builtInKinds(config.voices ?? defaultVoices)),
+    Layer.succeed(HttpConfig, settings.http),
+  )
+
+/** Stores, blobs, providers and the engine over them. */
+export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const config = yield* loadConfig(settings.configPath)
+      const live = yield* liveProviders(settings, config)
+      const engine = engineSettings(config, settings.engine)
+      const adapters: Layer.Layer<Stores | BlobStore | Providers | MediaProbe, CommandFailed> = Layer.mergeAll(
+        openStores(settings),
+        layerBlobs(settings),
+        Layer.succeed(Providers, { sandbox: sandboxProviders({ steering: true }), live }),
+        MediaProbeLive.layer,
+      )
+      const base: Layer.Layer<Base, CommandFailed> = Layer.merge(layerEngine, Readiness.layer).pipe(
+        Layer.provideMerge(adapters),
+        Layer.provide(layerCrypto),
+        Layer.provideMerge(layerReferences(engine, config, settings)),
+        Layer.catchTag("StoreUnavailable", (error) => Layer.effectContext(Effect.fail(databaseSilent(error)))),
+      )
+      return base
+    }),
+  )
+
+/** Runs jobs in this process. */
+export const layerWorker: Layer.Layer<Worker, never, Base> = layerWorkerReadiness.pipe(
+  Layer.provideMerge(Worker.layerRunning),
+)
+
+/** Answers requests in this process. */
+export const layerHttp: Layer.Layer<HttpService, CommandFailed, Base> = HttpService.layer.pipe(
+  Layer.catch((error) => Layer.effectContext(Effect.fail(listenProblem(error)))),
+)

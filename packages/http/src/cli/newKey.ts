@@ -1,0 +1,39 @@
+import { createHash } from "node:crypto"
+import { Effect } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { formatApiKey, type KeyMode, type KeyScope, type ProjectId } from "@kiln/core/domain"
+import { IdGenerator, type NewApiKey } from "@kiln/core/ports"
+
+/** A key as it is asked for. */
+export interface KeyWish {
+  readonly projectId: ProjectId
+  readonly mode: KeyMode
+  readonly scopes: ReadonlyArray<KeyScope>
+  readonly name: string | null
+  /** Unix milliseconds. */
+  readonly expiresAt: number | null
+}
+
+/** Makes a key: its text, which is shown once and then known to nobody here, and the record to store. */
+export const newKey: (
+  wish: KeyWish,
+) => Effect.Effect<
+  { readonly key: string; readonly record: NewApiKey },
+  never,
+  IdGenerator | SecureRandom.SecureRandom
+> = Effect.fnUntraced(function* (wish) {
+  const ids = yield* IdGenerator
+  const random = yield* SecureRandom.SecureRandom
+  const key = formatApiKey(wish.mode, yield* random.randomBytes(32))
+  const secretHash = createHash("sha256").update(key).digest("hex")
+  return { key, record: { ...wish, id: yield* ids.next("key"), secretHash } }
+})
+
+/** A key as `--json` prints it when it is made. */
+export const keyDocument = (key: string, record: NewApiKey) => ({
+  key,
+  key_id: record.id,
+  project_id: record.projectId,
+  mode: record.mode,
+  scopes: record.scopes,
+})

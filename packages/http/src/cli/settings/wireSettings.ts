@@ -1,0 +1,29 @@
+import { parseTrustedProxies } from "../../wire/ClientAddress.ts"
+import { parseRateLimits, type RateLimits } from "../../wire/RateLimiter.ts"
+import { parseKeyring } from "../../wire/SignedUrls.ts"
+import { broken, parsed, type SettingType } from "./SettingType.ts"
+
+export const rateLimits: SettingType<RateLimits> = (text) => {
+  const limits = parseRateLimits(text)
+  return limits.ok ? parsed(limits.limits) : broken(limits.problem)
+}
+
+/** Checked here, so that all that is wrong is said at once; read where the service starts. */
+export const trustedProxies: SettingType<ReadonlyArray<string>> = (text) => {
+  const proxies = parseTrustedProxies(text)
+  return proxies.ok ? parsed(text.split(",").map((entry) => entry.trim())) : broken(proxies.problem)
+}
+
+/** As `trustedProxies`. A broken rule says nothing of the key itself. */
+export const signingKeys: SettingType<string> = (text) => {
+  const keyring = parseKeyring(text)
+  return keyring.ok ? parsed(text) : broken(keyring.problem)
+}
+
+/** Which database: none named is SQLite in the data directory, and nothing else is built in. */
+export const databaseUrl: SettingType<never> = (text) =>
+  /^postgres(ql)?:/.test(text)
+    ? broken(
+        "names a Postgres database, but this build has no Postgres adapter: unset it to use SQLite in KILN_DATA_DIR",
+      )
+    : broken("must be unset: this build keeps its database in KILN_DATA_DIR (SQLite) and has no other adapter")

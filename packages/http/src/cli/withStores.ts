@@ -1,0 +1,22 @@
+import { Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { IdGenerator } from "@kiln/core/ports"
+import type { CommandFailed } from "./CommandFailed.ts"
+import { openStores, type Stores } from "./openStores.ts"
+import { readEnvironment } from "./readEnvironment.ts"
+import { databaseSilent } from "./startProblems.ts"
+
+/** What commands work with: the records, and what makes new ones. */
+export type CommandNeeds = Stores | IdGenerator | SecureRandom.SecureRandom
+
+/** Runs a command on the stores themselves, whether or not a server is running on them. */
+export const withStores = <A, R>(
+  command: Effect.Effect<A, CommandFailed | StoreUnavailable, R>,
+): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds>> =>
+  Effect.flatMap(readEnvironment, (settings) =>
+    command.pipe(
+      Effect.catchTag("StoreUnavailable", (error) => Effect.fail(databaseSilent(error))),
+      Effect.provide(Layer.mergeAll(openStores(settings), IdGenerator.layer, SecureRandom.layerWebCrypto)),
+    ),
+  )

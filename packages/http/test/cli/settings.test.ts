@@ -1,0 +1,156 @@
+import { resolve } from "node:path"
+import { describe, expect, it } from "vitest"
+import { readSettings, settingNames, type Settings } from "../../src/cli/Settings.ts"
+import { defaultHttpSettings } from "../../src/HttpConfig.ts"
+import { run } from "./support/Kiln.ts"
+
+const settings = (environment: Readonly<Record<string, string>>): Settings => {
+  const read = readSettings(environment)
+  if (!read.ok) throw new Error(JSON.stringify(read.problems))
+  return read.settings
+}
+
+const key = (byte: number): string => Buffer.alloc(32, byte).toString("base64")
+
+describe("settings", () => {
+  it("have defaults", () => {
+    expect(settings({})).toEqual({
+      dataDirectory: resolve("data"),
+      databasePath: resolve("data/kiln.db"),
+      blobs: { _tag: "Directory", path: undefined },
+      role: "all",
+      http: defaultHttpSettings,
+      engine: {},
+      firstKey: true,
+      provider: undefined,
+      configPath: undefined,
+      managementPort: undefined,
+    })
+    expect(defaultHttpSettings).toMatchObject({ host: "127.0.0.1", port: 8787, publicUrl: undefined, pages: true })
+  })
+
+  it("are unset where they are empty", () => {
+    expect(settings(Object.fromEntries(settingNames.map((name) => [name, " "])))).toEqual(settings({}))
+  })
+
+  it.each<[name: string, text: string, expected: object]>([
+    ["PORT", "0", { http: { ...defaultHttpSettings, port: 0 } }],
+    ["PORT", "65535", { http: { ...defaultHttpSettings, port: 65_535 } }],
+    ["HOST", "0.0.0.0", { http: { ...defaultHttpSettings, host: "0.0.0.0" } }],
+    ["HOST", "::1", { http: { ...defaultHttpSettings, host: "::1" } }],
+    ["HOST", "kiln.internal", { http: { ...defaultHttpSettings, host: "kiln.internal" } }],
+    ["PUBLIC_URL", "https://kiln.example/", { http: { ...defaultHttpSettings, publicUrl: "https://kiln.example" } }],
+    ["PUBLIC_URL", "https://a.example/kiln", { http: { ...defaultHttpSettings, publicUrl: "https://a.example/kiln" } }],
+    ["KILN_DATA_DIR", "elsewhere", { dataDirectory: resolve("elsewhere"), databasePath: resolve("elsewhere/kiln.db") }],
+    ["KILN_BLOBS", "file:", { blobs: { _tag: "Directory", path: undefined } }],
+    ["KILN_BLOBS", "file:/mnt/blobs", { blobs: { _tag: "Directory", path: "/mnt/blobs" } }],
+    ["KILN_BLOBS", "file:///mnt/blobs", { blobs: { _tag: "Directory", path: "/mnt/blobs" } }],
+    ["KILN_BLOBS", "file:blobs", { blobs: { _tag: "Directory", path: resolve("blobs") } }],
+    ["KILN_BLOBS", "./storage.ts", { blobs: { _tag: "Module", path: resolve("storage.ts") } }],
+    [
+      "KILN_SIGNING_KEYS",
+      `a:${key(1)},b:${key(2)}`,
+      { http: { ...defaultHttpSettings, signingKeys: `a:${key(1)},b:${key(2)}` } },
+    ],
+    ["KILN_ROLE", "api", { role: "api" }],
+    ["KILN_ROLE", "worker", { role: "worker" }],
+    ["KILN_CONCURRENCY", "64", { engine: { concurrency: 64 } }],
+    ["KILN_LEASE_SECONDS", "2", { engine: { leaseDurationMs: 2_000 } }],
+    ["KILN_DRAIN_SECONDS", "0", { engine: { drainMs: 0 } }],
+    [
+      "KILN_TRUSTED_PROXIES",
+      "10.0.0.0/8, ::1",
+      { http: { ...defaultHttpSettings, trustedProxies: ["10.0.0.0/8", "::1"] } },
+    ],
+    ["KILN_QUEUE_CAP", "0", { engine: { queueCap: 0 } }],
+    ["KILN_DATA_RETENTION", "0", { engine: { dataRetentionMs: 0 } }],
+    ["KILN_DATA_RETENTION", "10s", { engine: { dataRetentionMs: 10_000 } }],
+    ["KILN_DATA_RETENTION", "30m", { engine: { dataRetentionMs: 1_800_000 } }],
+    ["KILN_JOB_RETENTION", "24h", { engine: { jobRetentionMs: 86_400_000 } }],
+    ["KILN_JOB_RETENTION", "90d", { engine: { jobRetentionMs: 7_776_000_000 } }],
+    ["KILN_MANAGEMENT_PORT", "9090", { managementPort: 9_090 }],
+    ["KILN_SWITCH_AI", "off", { engine: { forcedOff: ["ai"] } }],
+    ["KILN_SWITCH_IMAGES", "off", { engine: { forcedOff: ["images"] } }],
+    ["KILN_PROVIDER", "sandbox", { provider: "sandbox" }],
+    ["KILN_CONFIG", "kiln.config.ts", { configPath: resolve("kiln.config.ts") }],
+    ["KILN_FIRST_KEY", "off", { firstKey: false }],
+    ["KILN_PAGES", "off", { http: { ...defaultHttpSettings, pages: false } }],
+  ])("%s=%s", (name, text, expected) => {
+    expect(settings({ [name]: text })).toEqual({ ...settings({}), ...expected })
+  })
+
+  it("KILN_RATE_LIMITS", () => {
+    expect(settings({ KILN_RATE_LIMITS: "default" })).toEqual(settings({}))
+    expect(
+      Object.values(settings({ KILN_RATE_LIMITS: "off" }).http.rateLimits).map((limit) => limit.perMinute),
+    ).toEqual(Array(5).fill(0))
+    const limits = settings({ KILN_RATE_LIMITS: `{"create":{"per_minute":6,"burst":3}}` }).http.rateLimits
+    expect(limits).toEqual({ ...defaultHttpSettings.rateLimits, create: { perMinute: 6, burst: 3 } })
+  })
+
+  it.each([
+    ["PORT", ["-1", "65536", "1.5", "http", "0x10"], "a port"],
+    ["HOST", ["a b", "127.0.0.1:80", "-x", "http://x"], "host name"],
+    ["PUBLIC_URL", ["kiln.example", "ftp://x", "http://u:p@x", "http://x/?a=1", "http://x/#a", "http://x/?"], "http"],
+    ["DATABASE_URL", ["postgres://localhost/kiln", "postgresql://localhost/kiln"], "no Postgres adapter"],
+    ["DATABASE_URL", ["mysql://localhost/kiln", "kiln.db"], "SQLite"],
+    ["KILN_BLOBS", ["s3://bucket", "blobs", "file://host/x"], "file:"],
+    ["KILN_SIGNING_KEYS", ["a", "a:short", `a:${key(1)},a:${key(2)}`], "entry"],
+    ["KILN_ROLE", ["both", "ALL"], "must be all, api or worker"],
+    ["KILN_CONCURRENCY", ["0", "1001", "eight"], "from 1 to 1000"],
+    ["KILN_LEASE_SECONDS", ["1", "1.9", "0", "30s"], "from 2 to"],
+    ["KILN_DRAIN_SECONDS", ["-1", "1m"], "from 0 to"],
+    ["KILN_TRUSTED_PROXIES", ["10.0.0.0/33", "proxy"], "entry 1"],
+    ["KILN_RATE_LIMITS", ["on", "{}{}", `{"creat":{"per_minute":1}}`], ""],
+    ["KILN_QUEUE_CAP", ["-1", "none"], "from 0 to"],
+    ["KILN_DATA_RETENTION", ["30", "1w", "0d", "1.5d", "99999999d", "30 d"], "duration like 90d"],
+    ["KILN_JOB_RETENTION", ["never"], "or 0 to keep"],
+    ["KILN_MANAGEMENT_PORT", ["0", "on"], "from 1 to 65535"],
+    ["KILN_SWITCH_AI", ["on", "true"], "must be off"],
+    ["KILN_PROVIDER", ["openai"], "must be sandbox"],
+    ["KILN_FIRST_KEY", ["no"], "must be on or off"],
+    ["KILN_PAGES", ["0"], "must be on or off"],
+  ])("%s refuses %s", (setting, texts, rule) => {
+    for (const text of texts)
+      expect(readSettings({ [setting]: text }), text).toEqual({
+        ok: false,
+        problems: [{ setting, rule: expect.stringContaining(rule) }],
+      })
+  })
+
+  it("say nothing of a signing key that is refused", () => {
+    expect(JSON.stringify(readSettings({ KILN_SIGNING_KEYS: "a:c2VjcmV0" }))).not.toContain("c2VjcmV0")
+  })
+
+  it("that are none are named with the one that was meant", () => {
+    const read = readSettings({ KILN_DATADIR: "x", KILN_CONCURENCY: "1", OTHER_TOOL: "x" })
+    expect(read).toMatchObject({
+      ok: true,
+      warnings: [
+        expect.stringMatching(/^KILN_DATADIR .*did you mean KILN_DATA_DIR\?$/),
+        expect.stringMatching(/^KILN_CONCURENCY .*did you mean KILN_CONCURRENCY\?$/),
+      ],
+    })
+  })
+})
+
+describe("kiln", { timeout: 120_000 }, () => {
+  it("names all invalid settings at once, on standard error, and exits with 2", async () => {
+    for (const command of [["serve"], ["project", "list", "--json"]]) {
+      const ended = await run(command, {
+        PORT: "x",
+        KILN_LEASE_SECONDS: "1",
+        DATABASE_URL: "postgres://localhost/kiln",
+      })
+      expect({ exit: ended.exit, stdout: ended.stdout }).toEqual({ exit: 2, stdout: "" })
+      expect(ended.stderr).toMatch(/^ +PORT must be a port/m)
+      expect(ended.stderr).toMatch(/^ +KILN_LEASE_SECONDS must be a whole number from 2/m)
+      expect(ended.stderr).toMatch(/^ +DATABASE_URL .*no Postgres adapter/m)
+    }
+  })
+
+  it("names a single one in one line", async () => {
+    const ended = await run(["serve"], { KILN_ROLE: "both" })
+    expect(ended).toEqual({ exit: 2, stdout: "", stderr: "kiln: KILN_ROLE must be all, api or worker\n" })
+  })
+})
