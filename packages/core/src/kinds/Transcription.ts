@@ -2,6 +2,7 @@ import { Effect, Schema } from "effect"
 import type { UploadId } from "../domain/index.ts"
 import { Reference } from "./fields.ts"
 import { JobKind, provider } from "./JobKind.ts"
+import { checkText } from "./results.ts"
 import { billedSeconds, transcriptWarning } from "./uploadedAudio.ts"
 
 /** An uploaded audio file in, its transcript out. */
@@ -17,7 +18,7 @@ export const Transcription = JobKind({
     const measured = yield* audio
     const transcript = yield* lastStep(
       "transcribe",
-      Effect.map(provider(providers, "transcription").transcribe({ audio: measured }, call), ({ text }) => text),
+      Effect.flatMap(provider(providers, "transcription").transcribe({ audio: measured }, call), ({ text }) => checkText(text)),
     )
     return {
       output: { transcript },

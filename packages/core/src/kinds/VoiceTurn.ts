@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { strongerWarning, type UploadId } from "../domain/index.ts"
 import { IntegerBetween, OneOf, Reference, Text } from "./fields.ts"
 import { JobKind, provider } from "./JobKind.ts"
-import { checkAudio } from "./results.ts"
+import { checkAudio, checkText } from "./results.ts"
 import { billedSeconds, transcriptWarning } from "./uploadedAudio.ts"
 import { providerVoice, type Voices } from "./Voices.ts"
 
@@ -32,13 +32,16 @@ export const VoiceTurn = (voices: Voices) =>
       const measured = yield* audio
       const transcript = yield* step(
         "transcribe",
-        Effect.map(provider(providers, "transcription").transcribe({ audio: measured }, call), ({ text }) => text),
+        Effect.flatMap(provider(providers, "transcription").transcribe({ audio: measured }, call), ({ text }) => checkText(text)),
       )
       const reply = yield* step(
         "reply",
-        provider(providers, "reply").reply(
-          { text: transcript, instructions: request.instructions, maxOutputTokens: request.maxOutputTokens },
-          call,
+        Effect.tap(
+          provider(providers, "reply").reply(
+            { text: transcript, instructions: request.instructions, maxOutputTokens: request.maxOutputTokens },
+            call,
+          ),
+          ({ text }) => checkText(text),
         ),
       )
       const speech = yield* fileStep(

@@ -4,6 +4,15 @@ import { AttemptFailed } from "./JobKind.ts"
 
 const invalid = (detail: string) => new AttemptFailed({ errorCode: "result_invalid", retry: true, detail })
 
+/** UTF-16 units. Fifteen minutes of speech are some 20,000. */
+const maxTextLength = 1_000_000
+
+/** A provider's text must be one that every store can keep, and of a bounded length. */
+export const checkText = (text: string): Effect.Effect<string, AttemptFailed> =>
+  text.length <= maxTextLength && !text.includes("\u0000") && text.isWellFormed()
+    ? Effect.succeed(text)
+    : Effect.fail(invalid("expected a text without U+0000 and unpaired surrogates, of at most 1,000,000 characters"))
+
 /** A provider's audio must be non-empty and say that it is audio. */
 export const checkAudio = (file: GeneratedFile): Effect.Effect<GeneratedFile, AttemptFailed> =>
   file.data.length > 0 && file.mediaType.startsWith("audio/")

@@ -3,7 +3,7 @@ import { authorize, type Principal, type Upload, type UploadId } from "../domain
 import { defaultEngineSettings, Engine, EngineConfig, layerCrypto, layerEngine } from "../engine/index.ts"
 import { builtInKinds, JobKinds } from "../kinds/index.ts"
 import { IdGenerator, MediaProbe, Providers } from "../ports/index.ts"
-import { Worker } from "../worker/index.ts"
+import { layerSweeps, Worker } from "../worker/index.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
 import { type FileRef, type JobResult, jobResult, type KindName, type Requests } from "./JobResult.ts"
 
@@ -77,7 +77,7 @@ const layerOf = (options: EngineOptions): Layer.Layer<Engine | IdGenerator, unkn
     layerCrypto,
   )
   const engine = options.worker === false ? layerEngine : Worker.layerRunning.pipe(Layer.provideMerge(layerEngine))
-  return engine.pipe(Layer.provide(adapters), Layer.provide(references))
+  return Layer.provideMerge(layerSweeps, engine).pipe(Layer.provide(adapters), Layer.provide(references))
 }
 
 /** Puts an engine together and starts it. Rejects when a store cannot be opened. */

@@ -11,6 +11,9 @@ import { retrying } from "./retrying.ts"
 /** Bytes of one generated file: more is no answer to any request these kinds make. */
 const maxGeneratedBytes = 64 * 1_024 * 1_024
 
+/** About a quarter of a minute: a blob store that is away for longer is not waited for with the job in hand. */
+const putRetries = 20
+
 /** Builds what a kind's `run` works with, for one claim. Keys of blobs it writes are noted in `written`. */
 export const attemptContext = Effect.fnUntraced(function* (kind: JobKind, claim: Claim, written: Array<string>) {
   const { job, token, upload } = claim
@@ -71,6 +74,7 @@ export const attemptContext = Effect.fnUntraced(function* (kind: JobKind, claim:
               Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {
                 schedule: retrying,
                 while: (error) => error._tag === "BlobUnavailable",
+                times: putRetries,
               }),
               (error) => (error._tag === "BlobTooLarge" ? tooLarge : error),
             )

@@ -9,7 +9,7 @@ export type AttemptEnd =
   /** The worker stops, or the gate shut: given back unharmed. */
   | { readonly _tag: "Released" }
   /** Our own store or blobs were out of reach: later again, and not the job's fault. */
-  | { readonly _tag: "Postponed" }
+  | { readonly _tag: "Postponed"; readonly outOfReach: "StoreUnavailable" | "BlobUnavailable" }
   /** The attempt itself failed. */
   | { readonly _tag: "Failed"; readonly failure: AttemptFailure }
 
@@ -29,7 +29,7 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
       return { _tag: "Released" }
     case "StoreUnavailable":
     case "BlobUnavailable":
-      return { _tag: "Postponed" }
+      return { _tag: "Postponed", outOfReach: error._tag }
     case "BlobNotFound":
     case "BlobCorrupt":
       return internal(false)

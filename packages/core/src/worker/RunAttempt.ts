@@ -9,8 +9,11 @@ import { type AttemptEnd, attemptEnd } from "./AttemptEnd.ts"
 import type { HeldLease } from "./HeldLease.ts"
 import { retrying } from "./retrying.ts"
 
-/** What was written of an attempt's end: its result, something else, or nothing, because the claim was gone or the store away. */
-export type Settled = "committed" | "written" | "lapsed"
+/**
+ * What was written of an attempt's end: its result; something else; that blobs were out of reach; or nothing, because the
+ * claim was gone or the store away.
+ */
+export type Settled = "committed" | "written" | "blobs_away" | "lapsed"
 
 /**
  * One attempt, in named steps: build the context, run the kind, settle. It ends early when the
@@ -27,9 +30,12 @@ export const runAttempt = Effect.fnUntraced(function* (kind: JobKind, claim: Cla
       // The inner exit is how the work ended by itself, interruption of its own making included. Only what comes from
       // outside, a lost lease or a worker that stops, ends the race without it.
       const exit = yield* Effect.exit(restore(Effect.raceFirst(Effect.exit(work), lease.lost)))
-      const settled = Exit.isSuccess(exit)
-        ? yield* settleWork(claim, lease, exit.value)
-        : yield* settle(claim, lease, Cause.hasInterruptsOnly(exit.cause) ? { _tag: "Released" } : { _tag: "LeaseLost" })
+      const settling = Exit.isSuccess(exit)
+        ? settleWork(claim, lease, exit.value)
+        : settle(claim, lease, Cause.hasInterruptsOnly(exit.cause) ? { _tag: "Released" } : { _tag: "LeaseLost" })
+      const settled = yield* Effect.catchCause(settling, (cause) =>
+        Effect.as(Effect.logError("the end of an attempt could not be written", describe(cause)), "lapsed" as const),
+      )
       if (settled !== "committed") yield* removeOrphans(claim, written)
       return settled
     }),
@@ -74,15 +80,20 @@ const settleWork = Effect.fnUntraced(function* (
     return "committed"
   }
   // A result the store will not have: asking the provider again would bring another of its kind.
-  yield* Effect.logError("the store refused a result", commit.cause)
+  yield* Effect.logError("the store refused a result", describe(commit.cause))
   return yield* settle(claim, lease, { _tag: "Failed", failure: { errorCode: "internal_error", retry: false } })
 })
 
-/** A defect's stack helps; a failure says what it has to say in its own words. Neither holds a prompt or a secret. */
-const describe = (cause: Cause.Cause<AttemptError>): string => {
+/**
+ * For the log. A failure says what it has to say in its own words; of a defect only its kind and where it happened, since
+ * its message is somebody else's and may quote a prompt.
+ */
+const describe = (cause: Cause.Cause<AttemptError | never>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  if (error === undefined) return Cause.pretty(cause)
-  return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
+  if (error !== undefined) return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
+  const defect = Cause.squash(cause)
+  if (!(defect instanceof Error)) return "defect"
+  return [defect.name, ...(defect.stack ?? "").split("\n").filter((line) => line.startsWith("    at "))].join("\n")
 }
 
 /** Writes the end of an attempt without a result. */
@@ -103,8 +114,10 @@ const settle = Effect.fnUntraced(function* (
       return "lapsed"
     case "Released":
       return yield* insist(lease, store.releaseJobs([ref]))
-    case "Postponed":
-      return yield* defer(postponementMs(job.attempts, attempts), false)
+    case "Postponed": {
+      const deferred = yield* defer(postponementMs(job.attempts, attempts), false)
+      return deferred === "written" && end.outOfReach === "BlobUnavailable" ? "blobs_away" : deferred
+    }
     case "Failed": {
       const after = afterFailure(end.failure, job.failures, attempts, yield* Random.next)
       if (after.next === "defer") return yield* defer(after.delayMs, true)

@@ -1,6 +1,7 @@
 import { Deferred, Effect } from "effect"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
+import { jobBlobKey } from "../domain/index.ts"
 import type { Claim, ClaimRef } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
 import { runAttempt } from "./RunAttempt.ts"
@@ -11,6 +12,7 @@ export const makeSlots = Effect.gen(function* () {
   const kinds = new Map((yield* JobKinds).map((kind) => [kind.name, kind]))
   const leases = new Set<HeldLease>()
   let lapsed: ReadonlyArray<ClaimRef> = []
+  const withheld = new Map<string, string>()
   let nextFreed = Deferred.makeUnsafe<void>()
 
   return {
@@ -28,6 +30,11 @@ export const makeSlots = Effect.gen(function* () {
     keepLapsed: (refs: ReadonlyArray<ClaimRef>) => {
       lapsed = [...lapsed, ...refs]
     },
+    /**
+     * Kinds whose last attempt found the blob store away, each with a key to try it with. They are not claimed until it is
+     * back: every claim would buy a result that cannot be kept. Kinds that write no file go on.
+     */
+    withheld,
     /** Completes when the next job leaves its slot. */
     freed: Effect.suspend(() => Deferred.await(nextFreed)),
     /** Runs one claim in a slot. `askedAtNanos` is when the claim was asked for, monotonic. */
@@ -41,6 +48,8 @@ export const makeSlots = Effect.gen(function* () {
         return Effect.ensuring(
           Effect.map(runAttempt(kind, claim, lease), (settled) => {
             if (settled === "lapsed" && !lease.isLast()) lapsed = [...lapsed, ref]
+            // The token of this claim is spent, so nothing else is or will be under its keys.
+            if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))
           }),
           Effect.sync(() => {
             leases.delete(lease)
@@ -52,3 +61,5 @@ export const makeSlots = Effect.gen(function* () {
       }),
   }
 })
+
+export type Slots = Effect.Success<typeof makeSlots>

@@ -1,4 +1,4 @@
-import { Effect, Stream } from "effect"
+import { Effect, Layer, Stream } from "effect"
 import { type BlobUnavailable, ownerOfBlob } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { purgeBlobs } from "../engine/PurgeBlobs.ts"
@@ -77,7 +77,7 @@ export const collectOrphans = Effect.gen(function* () {
 })
 
 /** Runs the sweeps for ever, each at its own pace. One that fails is tried again at its next turn. */
-export const sweep = Effect.gen(function* () {
+const sweep = Effect.gen(function* () {
   const config = yield* EngineConfig
   const every = <A, E, R>(name: string, intervalMs: number, work: Effect.Effect<A, E, R>) =>
     Effect.gen(function* () {
@@ -95,3 +95,8 @@ export const sweep = Effect.gen(function* () {
     { concurrency: "unbounded", discard: true },
   )
 })
+
+/** The sweeps, until the layer's scope closes. Every process runs them, whether or not it runs jobs. */
+export const layerSweeps: Layer.Layer<never, never, JobStore | UploadStore | BlobStore> = Layer.effectDiscard(
+  Effect.forkScoped(sweep),
+)

@@ -1,5 +1,5 @@
 import { Clock, Context, Effect, Fiber, FiberSet, Layer, Random } from "effect"
-import type { StoreUnavailable } from "../domain/index.ts"
+import { StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { JobSignals } from "../engine/JobSignals.ts"
 import {
@@ -8,9 +8,9 @@ import {
 import { GateWatch } from "./GateWatch.ts"
 import { heartbeat } from "./Heartbeat.ts"
 import { publishCapabilities } from "./publishCapabilities.ts"
+import { giveBackLapsed, tryWithheld } from "./recovery.ts"
 import { makeSlots } from "./Slots.ts"
 import { runnableKinds } from "./runnableKinds.ts"
-import { sweep } from "./Sweeper.ts"
 
 /** Everything a worker works with. */
 export type WorkerNeeds =
@@ -36,12 +36,11 @@ export class Worker extends Context.Service<Worker, {
     }),
   ).pipe(Layer.provide(GateWatch.layer))
 
-  /** A worker that runs, with its heartbeat and its sweeps, until the layer's scope closes. */
+  /** A worker that runs, with its heartbeat, until the layer's scope closes. The sweeps are a layer of their own. */
   static readonly layerRunning: Layer.Layer<Worker, never, WorkerNeeds> = Layer.effect(
     Worker,
     Effect.gen(function* () {
       const worker = yield* Worker
-      yield* Effect.forkScoped(sweep)
       yield* publishCapabilities
       yield* Effect.forkScoped(worker.run)
       return worker
@@ -56,24 +55,20 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
   const slots = yield* makeSlots
   let lastClaimAt: number | undefined
 
-  /** Fenced like every write: where another worker has the job by now, nothing happens. */
-  const giveBackLapsed = Effect.suspend(() => {
-    const refs = slots.takeLapsed()
-    return refs.length === 0
-      ? Effect.void
-      : Effect.onError(store.releaseJobs(refs), () => Effect.sync(() => slots.keepLapsed(refs)))
-  })
-
   const claim = Effect.fnUntraced(function* (limit: number) {
-    yield* giveBackLapsed
-    const runnable = yield* runnableKinds
+    yield* giveBackLapsed(slots)
+    yield* tryWithheld(slots)
+    const runnable = (yield* runnableKinds).filter(({ kind }) => !slots.withheld.has(kind))
     const askedAtNanos = yield* Clock.monotonicTimeNanos
-    const result = yield* store.claimJobs({
-      runnable,
-      limit,
-      leaseDurationMs: config.leaseDurationMs,
-      maxLostWorkers: config.attempts.maxLostWorkers,
-    })
+    const result = yield* inTime(
+      config.leaseDurationMs,
+      store.claimJobs({
+        runnable,
+        limit,
+        leaseDurationMs: config.leaseDurationMs,
+        maxLostWorkers: config.attempts.maxLostWorkers,
+      }),
+    )
     lastClaimAt = yield* Clock.currentTimeMillis
     if (result.abandoned.length > 0) yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
     return { ...result, askedAtNanos }
@@ -124,6 +119,16 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
     lastClaimAt: Effect.sync(() => lastClaimAt),
   })
 })
+
+/** An answer that comes after a lease's time grants only leases that are over; who stops must not wait for it for ever. */
+const inTime = <A, R>(leaseDurationMs: number, claim: Effect.Effect<A, StoreUnavailable, R>) =>
+  Effect.raceFirst(
+    Effect.interruptible(claim),
+    Effect.andThen(
+      Effect.interruptible(Effect.sleep(leaseDurationMs)),
+      Effect.fail(new StoreUnavailable({ operation: "claimJobs", cause: "no answer within a lease's time" })),
+    ),
+  )
 
 /** Claims again and again. What a turn answers is how long to wait for the next, in milliseconds; a wake-up ends the wait. */
 const forever = Effect.fnUntraced(function* <E, R>(turn: Effect.Effect<number, StoreUnavailable | E, R>) {

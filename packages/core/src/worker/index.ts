@@ -1,2 +1,2 @@
 export { Worker, type WorkerNeeds } from "./Worker.ts"
-export { collectOrphans, expireOverdue, pruneOnce } from "./Sweeper.ts"
+export { collectOrphans, expireOverdue, layerSweeps, pruneOnce } from "./Sweeper.ts"

@@ -19,7 +19,7 @@ import {
   type ProviderSet,
   type WakeUp,
 } from "@kiln/core/ports"
-import { Worker } from "@kiln/core/worker"
+import { layerSweeps, Worker } from "@kiln/core/worker"
 import { MediaProbeLive } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { layerWorkerReadiness, Readiness } from "../Health.ts"
@@ -76,7 +76,8 @@ export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> 
         MediaProbeLive.layer,
       )
       const base: Layer.Layer<Base, CommandFailed> = Layer.merge(layerEngine, Readiness.layer).pipe(
-        Layer.provideMerge(adapters),
+        // A sweep every process runs, whichever its role.
+        Layer.provideMerge(Layer.provideMerge(layerSweeps, adapters)),
         Layer.provide(layerCrypto),
         Layer.provideMerge(layerReferences(engine, config, settings)),
         Layer.catchTag("StoreUnavailable", (error) => Layer.effectContext(Effect.fail(databaseSilent(error)))),
