@@ -48,6 +48,8 @@ export const afterFailure = (
   const ceiling = Math.min(limits.backoffMaxMs, limits.backoffBaseMs * 2 ** failuresBefore)
   const backoff = Math.floor(ceiling * jitter)
   // What a provider asks for is its own text: anything but a positive number of milliseconds is no request to wait.
-  const asked = Number.isNaN(failure.retryAfterMs ?? 0) ? 0 : Math.min(failure.retryAfterMs ?? 0, limits.retryAfterMaxMs)
+  const asked = Number.isNaN(failure.retryAfterMs ?? 0)
+    ? 0
+    : Math.min(failure.retryAfterMs ?? 0, limits.retryAfterMaxMs)
   return { next: "defer", delayMs: Math.max(backoff, asked) }
 }

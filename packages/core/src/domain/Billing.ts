@@ -32,12 +32,7 @@ export interface Charge {
 }
 
 /** Meters in the order in which line items are listed. */
-export const meters: ReadonlyArray<Meter> = [
-  "input_audio_seconds",
-  "input_characters",
-  "output_tokens",
-  "images",
-]
+export const meters: ReadonlyArray<Meter> = ["input_audio_seconds", "input_characters", "output_tokens", "images"]
 
 /** Σ price × usage, exactly. A meter the price does not name is free and not listed. */
 export const chargeFor = (price: PriceSnapshot, usage: Usage): Charge => {

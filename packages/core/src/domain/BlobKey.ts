@@ -7,7 +7,8 @@ const KEY = /^[0-9a-z]+(?:\/[0-9a-z]+)*$/
 export const isBlobKey = (text: string): boolean => KEY.test(text)
 
 /** The fencing token is part of the key: what a stale attempt writes can never replace the winner's. */
-export const jobBlobKey = (jobId: JobId, token: number, name: string): string => `${jobBlobPrefix(jobId)}/${token}/${name}`
+export const jobBlobKey = (jobId: JobId, token: number, name: string): string =>
+  `${jobBlobPrefix(jobId)}/${token}/${name}`
 export const jobBlobPrefix = (jobId: JobId): string => `jobs/${idBody(jobId)}`
 
 export const uploadBlobKey = (uploadId: UploadId, token: number): string => `${uploadBlobPrefix(uploadId)}/${token}`

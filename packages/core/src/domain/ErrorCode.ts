@@ -38,8 +38,5 @@ export const warningCodes = [
 export type WarningCode = (typeof warningCodes)[number]
 
 /** The warning that counts of two; `undefined` when there is none. */
-export const strongerWarning = (
-  a: WarningCode | undefined,
-  b: WarningCode | undefined,
-): WarningCode | undefined =>
+export const strongerWarning = (a: WarningCode | undefined, b: WarningCode | undefined): WarningCode | undefined =>
   a === undefined ? b : b === undefined ? a : warningCodes.indexOf(a) >= warningCodes.indexOf(b) ? a : b

@@ -25,7 +25,9 @@ export interface Board {
 /** `price:svc-audio`, `switch:ai`, `provider:transcription`, … in the order of the contract: prices, switches, provider. */
 export const missingPrerequisites = (gate: Gate, board: Board): ReadonlyArray<string> => [
   ...(!Object.hasOwn(board.prices, gate.price) ? [`price:${gate.price}`] : []),
-  ...switchNames.filter((name) => gate.switches.includes(name) && !board.switches[name]).map((name) => `switch:${name}`),
+  ...switchNames
+    .filter((name) => gate.switches.includes(name) && !board.switches[name])
+    .map((name) => `switch:${name}`),
   ...(board.liveKinds.includes(gate.kind) ? [] : [`provider:${gate.kind}`]),
 ]
 

@@ -41,5 +41,6 @@ export const isClaimable = (job: Pick<JobState, "claimableAt" | "deadlineAt">, n
   job.claimableAt !== null && job.claimableAt <= now && !isOverdue(job, now)
 
 /** An overdue job ran out of running time exactly if its lease was cut short by the run limit. */
-export const overdueCode = (job: Pick<JobState, "held" | "claimableAt" | "deadlineAt">): "job_timeout" | "queue_timeout" =>
-  job.held && job.claimableAt === job.deadlineAt ? "job_timeout" : "queue_timeout"
+export const overdueCode = (
+  job: Pick<JobState, "held" | "claimableAt" | "deadlineAt">,
+): "job_timeout" | "queue_timeout" => (job.held && job.claimableAt === job.deadlineAt ? "job_timeout" : "queue_timeout")

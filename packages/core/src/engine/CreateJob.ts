@@ -5,7 +5,13 @@ import type { JobKind } from "../kinds/JobKind.ts"
 import { IdGenerator, JobStore, WakeUp } from "../ports/index.ts"
 import { EngineConfig } from "./EngineConfig.ts"
 import {
-  IdempotencyKeyReused, InvalidRequest, LiveNotActive, QueueFull, UploadAlreadyUsed, UploadExpired, UploadNotFound,
+  IdempotencyKeyReused,
+  InvalidRequest,
+  LiveNotActive,
+  QueueFull,
+  UploadAlreadyUsed,
+  UploadExpired,
+  UploadNotFound,
   UploadNotReady,
 } from "./errors.ts"
 import { Fingerprint } from "./Fingerprint.ts"
@@ -16,12 +22,13 @@ export interface Accepted {
   readonly replayed: boolean
 }
 
-const uploadRefused: Record<UploadRefusal, () => UploadNotFound | UploadNotReady | UploadAlreadyUsed | UploadExpired> = {
-  not_found: () => new UploadNotFound(),
-  not_ready: () => new UploadNotReady(),
-  already_used: () => new UploadAlreadyUsed(),
-  expired: () => new UploadExpired(),
-}
+const uploadRefused: Record<UploadRefusal, () => UploadNotFound | UploadNotReady | UploadAlreadyUsed | UploadExpired> =
+  {
+    not_found: () => new UploadNotFound(),
+    not_ready: () => new UploadNotReady(),
+    already_used: () => new UploadAlreadyUsed(),
+    expired: () => new UploadExpired(),
+  }
 
 /**
  * Accepts a job, exactly once per key record and idempotency key. When it returns, the job

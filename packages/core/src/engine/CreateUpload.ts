@@ -1,18 +1,15 @@
 import { Effect, Result, Schema } from "effect"
-import { type AudioFormat, audioFormats, type Principal, type Upload } from "../domain/index.ts"
+import { type AudioFormat, audioFormats, limits, type Principal, type Upload } from "../domain/index.ts"
 import { decodeFields } from "../kinds/decodeFields.ts"
 import { OneOf, PositiveUpTo } from "../kinds/fields.ts"
 import { IdGenerator, UploadStore } from "../ports/index.ts"
 import { EngineConfig } from "./EngineConfig.ts"
 import { InvalidRequest } from "./errors.ts"
 
-/** Seconds. */
-export const maxDeclaredSeconds = 900
-
 /** The fields of an announced upload. */
 export const UploadRequest = Schema.Struct({
   format: OneOf(audioFormats),
-  declaredSeconds: PositiveUpTo(maxDeclaredSeconds),
+  declaredSeconds: PositiveUpTo(limits.declaredSeconds),
 })
 
 /** Announces a file. Nothing is received yet. */

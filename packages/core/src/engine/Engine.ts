@@ -1,13 +1,28 @@
 import { Context, Effect, Layer } from "effect"
 import type {
-  BlobCorrupt, BlobUnavailable, Board, Grant, Job, JsonObject, Principal, StoreUnavailable, Upload,
+  BlobCorrupt,
+  BlobUnavailable,
+  Board,
+  Grant,
+  Job,
+  JsonObject,
+  Principal,
+  StoreUnavailable,
+  Upload,
 } from "../domain/index.ts"
 import { withForcedOff } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import {
-  type BlobRange, type BlobStore, type IdGenerator, type JobStore, type OpenBlob, type StoredFile, Switchboard,
-  type UploadStore, type WakeUp,
+  type BlobRange,
+  type BlobStore,
+  type IdGenerator,
+  type JobStore,
+  type OpenBlob,
+  type StoredFile,
+  Switchboard,
+  type UploadStore,
+  type WakeUp,
 } from "../ports/index.ts"
 import { type Accepted, createJob } from "./CreateJob.ts"
 import { createUpload } from "./CreateUpload.ts"
@@ -48,34 +63,40 @@ export type CreateJobError =
   | StoreUnavailable
 
 /** Everything a caller can ask of kiln; each operation lives in a file of its own. */
-export class Engine extends Context.Service<Engine, {
-  readonly settings: EngineSettings
-  readonly kinds: ReadonlyArray<JobKind>
-  readonly createUpload: (
-    principal: Principal,
-    request: unknown,
-  ) => Effect.Effect<Upload, Errors.InvalidRequest | StoreUnavailable>
-  readonly receiveUpload: <E>(incoming: IncomingFile<E>) => Effect.Effect<void, ReceiveError | E>
-  readonly createJob: <Request extends JsonObject>(
-    grant: Grant,
-    kind: JobKind<string, Request>,
-    request: unknown,
-    idempotencyKey: string,
-  ) => Effect.Effect<Accepted, CreateJobError>
-  readonly getJob: (principal: Principal, jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
-  readonly waitForJob: (principal: Principal, jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
-  readonly eraseJobData: (
-    principal: Principal,
-    jobId: string,
-  ) => Effect.Effect<void, Errors.JobNotFound | Errors.JobUnfinished | StoreUnavailable | BlobUnavailable>
-  readonly findFile: (fileId: string) => Effect.Effect<StoredFile, Errors.FileGone | StoreUnavailable>
-  readonly openFile: (
-    file: StoredFile,
-    range?: BlobRange,
-  ) => Effect.Effect<OpenBlob, Errors.FileGone | StoreUnavailable | BlobUnavailable | BlobCorrupt>
-  /** Prices, switches and live providers as they count for this process. */
-  readonly readBoard: Effect.Effect<Board, StoreUnavailable>
-}>()("@kiln/core/engine/Engine") {
+export class Engine extends Context.Service<
+  Engine,
+  {
+    readonly settings: EngineSettings
+    readonly kinds: ReadonlyArray<JobKind>
+    readonly createUpload: (
+      principal: Principal,
+      request: unknown,
+    ) => Effect.Effect<Upload, Errors.InvalidRequest | StoreUnavailable>
+    readonly receiveUpload: <E>(incoming: IncomingFile<E>) => Effect.Effect<void, ReceiveError | E>
+    readonly createJob: <Request extends JsonObject>(
+      grant: Grant,
+      kind: JobKind<string, Request>,
+      request: unknown,
+      idempotencyKey: string,
+    ) => Effect.Effect<Accepted, CreateJobError>
+    readonly getJob: (principal: Principal, jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
+    readonly waitForJob: (
+      principal: Principal,
+      jobId: string,
+    ) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
+    readonly eraseJobData: (
+      principal: Principal,
+      jobId: string,
+    ) => Effect.Effect<void, Errors.JobNotFound | Errors.JobUnfinished | StoreUnavailable | BlobUnavailable>
+    readonly findFile: (fileId: string) => Effect.Effect<StoredFile, Errors.FileGone | StoreUnavailable>
+    readonly openFile: (
+      file: StoredFile,
+      range?: BlobRange,
+    ) => Effect.Effect<OpenBlob, Errors.FileGone | StoreUnavailable | BlobUnavailable | BlobCorrupt>
+    /** Prices, switches and live providers as they count for this process. */
+    readonly readBoard: Effect.Effect<Board, StoreUnavailable>
+  }
+>()("@kiln/core/engine/Engine") {
   static readonly layer: Layer.Layer<
     Engine,
     never,

@@ -1,5 +1,5 @@
 import { Context } from "effect"
-import { type AttemptLimits, defaultAttemptLimits, type SwitchName } from "../domain/index.ts"
+import { type AttemptLimits, defaultAttemptLimits, limits, type SwitchName } from "../domain/index.ts"
 
 const seconds = 1_000
 const minutes = 60 * seconds
@@ -56,7 +56,7 @@ export interface EngineSettings {
 
 export const defaultEngineSettings: EngineSettings = {
   upload: {
-    maxBytes: 26_214_400,
+    maxBytes: limits.uploadBytes,
     transferWindowMs: 15 * minutes,
     usableForMs: 24 * hours,
     maxTransfers: 5,

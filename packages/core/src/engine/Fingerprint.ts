@@ -5,10 +5,13 @@ import { canonicalJson, type JsonObject, type StoreUnavailable } from "../domain
 import { SecretStore } from "../ports/index.ts"
 
 /** Tells a repeated request from another one without keeping the request: a keyed digest. */
-export class Fingerprint extends Context.Service<Fingerprint, {
-  /** Lower-case hex. Requests that differ only in key order, white space or the spelling of numbers have the same one. */
-  readonly of: (kind: string, request: JsonObject) => Effect.Effect<string>
-}>()("@kiln/core/engine/Fingerprint") {
+export class Fingerprint extends Context.Service<
+  Fingerprint,
+  {
+    /** Lower-case hex. Requests that differ only in key order, white space or the spelling of numbers have the same one. */
+    readonly of: (kind: string, request: JsonObject) => Effect.Effect<string>
+  }
+>()("@kiln/core/engine/Fingerprint") {
   /** The key is made once and lives in the store, apart from signing keys and never rotated. */
   static readonly layer: Layer.Layer<Fingerprint, StoreUnavailable, SecretStore | Mac.Mac | SecureRandom.SecureRandom> =
     Layer.effect(

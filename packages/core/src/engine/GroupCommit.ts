@@ -20,9 +20,7 @@ interface Waiting<In, Out> {
  * own items are durable. A caller that is interrupted leaves its items in the batch: what was
  * asked for happens whole or not at all, never half.
  */
-export const groupCommit = <In, Out>(
-  verb: BatchVerb<In, Out>,
-): Effect.Effect<BatchVerb<In, Out>, never, Scope.Scope> =>
+export const groupCommit = <In, Out>(verb: BatchVerb<In, Out>): Effect.Effect<BatchVerb<In, Out>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     let waiting: Array<Waiting<In, Out>> = []

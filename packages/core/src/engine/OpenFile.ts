@@ -17,9 +17,5 @@ export const openFile = Effect.fnUntraced(function* (file: StoredFile, range?: B
   const blobs = yield* BlobStore
   return yield* blobs
     .open(file.blobKey, range)
-    .pipe(
-      Effect.catchTag("BlobNotFound", (error) =>
-        Effect.flatMap(findFile(file.id), () => Effect.die(error)),
-      ),
-    )
+    .pipe(Effect.catchTag("BlobNotFound", (error) => Effect.flatMap(findFile(file.id), () => Effect.die(error))))
 })

@@ -1,13 +1,29 @@
 import { Clock, Effect, Exit, Schedule, Stream } from "effect"
 import {
-  acceptedMediaTypes, acceptsContentType, type BlobTooLarge, containerMatches, sniffContainer, SNIFF_BYTES,
-  transferRefusal, type TransferRefusal, type Upload, uploadBlobKey, type UploadId,
+  acceptedMediaTypes,
+  acceptsContentType,
+  type BlobTooLarge,
+  containerMatches,
+  sniffContainer,
+  SNIFF_BYTES,
+  transferRefusal,
+  type TransferRefusal,
+  type Upload,
+  uploadBlobKey,
+  type UploadId,
 } from "../domain/index.ts"
 import { BlobStore, type TransferRef, UploadStore } from "../ports/index.ts"
 import { EngineConfig } from "./EngineConfig.ts"
 import {
-  AudioFormatMismatch, EmptyFile, FileTooLarge, UnsupportedContentType, UploadAlreadyCompleted, UploadExpired,
-  UploadInProgress, UploadNotFound, UploadTimeout,
+  AudioFormatMismatch,
+  EmptyFile,
+  FileTooLarge,
+  UnsupportedContentType,
+  UploadAlreadyCompleted,
+  UploadExpired,
+  UploadInProgress,
+  UploadNotFound,
+  UploadTimeout,
 } from "./errors.ts"
 
 /** A transfer as it arrives. */
@@ -105,38 +121,42 @@ const isTooLarge = (error: unknown): error is BlobTooLarge =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "BlobTooLarge"
 
 /** Ends a stream that does not bring its next piece in time. (`Stream.timeoutOrElse` of effect 4.1.0 hangs when the stall comes after a first piece.) */
-const failStalled = (stallLimitMs: number) => <E>(content: Stream.Stream<Uint8Array, E>) =>
-  Stream.transformPull(content, (pull) =>
-    Effect.succeed(
-      Effect.timeoutOrElse(pull, { duration: stallLimitMs, orElse: () => Effect.fail(new UploadTimeout()) }),
-    ),
-  )
+const failStalled =
+  (stallLimitMs: number) =>
+  <E>(content: Stream.Stream<Uint8Array, E>) =>
+    Stream.transformPull(content, (pull) =>
+      Effect.succeed(
+        Effect.timeoutOrElse(pull, { duration: stallLimitMs, orElse: () => Effect.fail(new UploadTimeout()) }),
+      ),
+    )
 
 /** Passes a file on while looking at its first bytes: it must not be empty and must be of the announced container. */
-const checkContainer = (upload: Upload) => <E>(content: Stream.Stream<Uint8Array, E>) =>
-  Stream.suspend(() => {
-    const head = new Uint8Array(SNIFF_BYTES)
-    let seen = 0
-    let checked = false
-    const check = (): Effect.Effect<void, EmptyFile | AudioFormatMismatch> => {
-      checked = true
-      if (seen === 0) return Effect.fail(new EmptyFile())
-      const detected = sniffContainer(head.subarray(0, seen))
-      return containerMatches(upload.format, detected)
-        ? Effect.void
-        : Effect.fail(new AudioFormatMismatch({ declared: upload.format, detected: detected ?? null }))
-    }
-    const look = (chunk: Uint8Array) =>
-      Effect.suspend(() => {
-        if (checked) return Effect.succeed(chunk)
-        const part = chunk.subarray(0, SNIFF_BYTES - seen)
-        head.set(part, seen)
-        seen += part.length
-        return seen < SNIFF_BYTES ? Effect.succeed(chunk) : Effect.as(check(), chunk)
-      })
-    const shortFile = Stream.suspend(() => (checked ? Stream.empty : Stream.drain(Stream.fromEffect(check()))))
-    return Stream.concat(Stream.mapEffect(content, look), shortFile)
-  })
+const checkContainer =
+  (upload: Upload) =>
+  <E>(content: Stream.Stream<Uint8Array, E>) =>
+    Stream.suspend(() => {
+      const head = new Uint8Array(SNIFF_BYTES)
+      let seen = 0
+      let checked = false
+      const check = (): Effect.Effect<void, EmptyFile | AudioFormatMismatch> => {
+        checked = true
+        if (seen === 0) return Effect.fail(new EmptyFile())
+        const detected = sniffContainer(head.subarray(0, seen))
+        return containerMatches(upload.format, detected)
+          ? Effect.void
+          : Effect.fail(new AudioFormatMismatch({ declared: upload.format, detected: detected ?? null }))
+      }
+      const look = (chunk: Uint8Array) =>
+        Effect.suspend(() => {
+          if (checked) return Effect.succeed(chunk)
+          const part = chunk.subarray(0, SNIFF_BYTES - seen)
+          head.set(part, seen)
+          seen += part.length
+          return seen < SNIFF_BYTES ? Effect.succeed(chunk) : Effect.as(check(), chunk)
+        })
+      const shortFile = Stream.suspend(() => (checked ? Stream.empty : Stream.drain(Stream.fromEffect(check()))))
+      return Stream.concat(Stream.mapEffect(content, look), shortFile)
+    })
 
 /** Extends the claim until the transfer ends. Losing it ends the transfer. */
 const keepClaim = Effect.fnUntraced(function* (claim: TransferRef) {

@@ -3,7 +3,9 @@ import type { FieldError } from "../domain/index.ts"
 
 /** The request breaks rules of its fields; every one of them is listed. */
 export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("InvalidRequest", {
-  errors: Schema.Array(Schema.declare((u: unknown): u is FieldError => typeof u === "object" && u !== null && "reason" in u)),
+  errors: Schema.Array(
+    Schema.declare((u: unknown): u is FieldError => typeof u === "object" && u !== null && "reason" in u),
+  ),
 }) {}
 
 /** No job of this id is the caller's. An unknown one, another key's and a malformed id are one and the same. */
@@ -30,7 +32,10 @@ export class UploadAlreadyUsed extends Schema.TaggedError<UploadAlreadyUsed>()("
 export class UploadExpired extends Schema.TaggedError<UploadExpired>()("UploadExpired", {}) {}
 
 /** A transfer has already succeeded. */
-export class UploadAlreadyCompleted extends Schema.TaggedError<UploadAlreadyCompleted>()("UploadAlreadyCompleted", {}) {}
+export class UploadAlreadyCompleted extends Schema.TaggedError<UploadAlreadyCompleted>()(
+  "UploadAlreadyCompleted",
+  {},
+) {}
 /** Another transfer is running. */
 export class UploadInProgress extends Schema.TaggedError<UploadInProgress>()("UploadInProgress", {}) {}
 /** The content type is none of the announced format's. */

@@ -1,4 +1,4 @@
-export { maxDeclaredSeconds, UploadRequest } from "./CreateUpload.ts"
+export { UploadRequest } from "./CreateUpload.ts"
 export * from "./Engine.ts"
 export * from "./EngineConfig.ts"
 export * from "./errors.ts"

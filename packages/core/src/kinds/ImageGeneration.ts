@@ -1,19 +1,15 @@
 import { Effect, Schema } from "effect"
+import { limits } from "../domain/index.ts"
 import { OneOf, Text } from "./fields.ts"
 import { JobKind, provider } from "./JobKind.ts"
 import { checkPng } from "./results.ts"
-
-/** Characters (Unicode code points) of prompt. */
-export const maxPromptLength = 4_000
-/** Pixels, width and height. */
-export const imageSize = 1_024
 
 /** A prompt in, a square PNG out. */
 export const ImageGeneration = JobKind({
   name: "image_generation",
   keyScope: "images.create",
   request: Schema.Struct({
-    prompt: Text(maxPromptLength),
+    prompt: Text(limits.promptCharacters),
     model: Schema.optionalKey(OneOf(["svc-image"])),
   }),
   price: "svc-image",
@@ -23,11 +19,11 @@ export const ImageGeneration = JobKind({
     const image = yield* fileStep(
       "image",
       Effect.flatMap(provider(providers, "image").generate({ prompt: request.prompt }, call), (file) =>
-        checkPng(file, imageSize),
+        checkPng(file, limits.imageSize),
       ),
     )
     return {
-      output: { format: "png", size: `${imageSize}x${imageSize}` },
+      output: { format: "png", size: `${limits.imageSize}x${limits.imageSize}` },
       files: [image],
       usage: { images: 1 },
     }

@@ -1,10 +1,29 @@
 import { type Effect, Schema } from "effect"
 import {
-  type BlobCorrupt, type BlobNotFound, type BlobUnavailable, errorCodes, type Gate, type JobMode, type Json,
-  type JsonObject, type KeyScope, type OutputFile, type StoreUnavailable, type SwitchName, type UploadId, type Usage,
+  type BlobCorrupt,
+  type BlobNotFound,
+  type BlobUnavailable,
+  errorCodes,
+  type Gate,
+  type JobMode,
+  type Json,
+  type JsonObject,
+  type KeyScope,
+  type OutputFile,
+  type StoreUnavailable,
+  type SwitchName,
+  type UploadId,
+  type Usage,
   type WarningCode,
 } from "../domain/index.ts"
-import type { AudioInput, GeneratedFile, ProviderCall, ProviderFailure, ProviderName, ProviderSet } from "../ports/index.ts"
+import type {
+  AudioInput,
+  GeneratedFile,
+  ProviderCall,
+  ProviderFailure,
+  ProviderName,
+  ProviderSet,
+} from "../ports/index.ts"
 import type { FieldsSchema } from "./decodeFields.ts"
 
 /** An attempt found out for itself that it cannot succeed. */
@@ -54,11 +73,20 @@ export interface AttemptContext<Request> {
    * A named step: the gate is checked before it, it ends when the claim is lost, and its value is
    * kept, so that a later attempt gets it without running the step again.
    */
-  readonly step: <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) => Effect.Effect<A, AttemptError>
+  readonly step: <A extends Json, E extends AttemptError>(
+    name: string,
+    effect: Effect.Effect<A, E>,
+  ) => Effect.Effect<A, AttemptError>
   /** The same for a last step: its value is not kept, because the result that follows at once holds it. */
-  readonly lastStep: <A, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) => Effect.Effect<A, AttemptError>
+  readonly lastStep: <A, E extends AttemptError>(
+    name: string,
+    effect: Effect.Effect<A, E>,
+  ) => Effect.Effect<A, AttemptError>
   /** The same for a step whose value is a file and therefore not kept between attempts: the blob is durable when it returns. */
-  readonly fileStep: <E extends AttemptError>(name: string, effect: Effect.Effect<GeneratedFile, E>) => Effect.Effect<OutputFile, AttemptError>
+  readonly fileStep: <E extends AttemptError>(
+    name: string,
+    effect: Effect.Effect<GeneratedFile, E>,
+  ) => Effect.Effect<OutputFile, AttemptError>
 }
 
 /** What a finished attempt hands over. */

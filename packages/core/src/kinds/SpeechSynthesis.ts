@@ -1,11 +1,9 @@
 import { Effect, Schema } from "effect"
+import { limits } from "../domain/index.ts"
 import { OneOf, Text } from "./fields.ts"
 import { JobKind, provider } from "./JobKind.ts"
 import { checkAudio } from "./results.ts"
 import { providerVoice, type Voices } from "./Voices.ts"
-
-/** Characters (Unicode code points) of input. */
-export const maxInputLength = 4_096
 
 /** Text in, speech out. */
 export const SpeechSynthesis = (voices: Voices) =>
@@ -13,7 +11,7 @@ export const SpeechSynthesis = (voices: Voices) =>
     name: "speech_synthesis",
     keyScope: "audio.create",
     request: Schema.Struct({
-      input: Text(maxInputLength),
+      input: Text(limits.inputCharacters),
       voice: Schema.optionalKey(OneOf(Object.keys(voices.byName))),
     }),
     price: "svc-audio",

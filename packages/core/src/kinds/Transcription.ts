@@ -18,7 +18,9 @@ export const Transcription = JobKind({
     const measured = yield* audio
     const transcript = yield* lastStep(
       "transcribe",
-      Effect.flatMap(provider(providers, "transcription").transcribe({ audio: measured }, call), ({ text }) => checkText(text)),
+      Effect.flatMap(provider(providers, "transcription").transcribe({ audio: measured }, call), ({ text }) =>
+        checkText(text),
+      ),
     )
     return {
       output: { transcript },

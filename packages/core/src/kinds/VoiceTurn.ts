@@ -1,14 +1,10 @@
 import { Effect, Schema } from "effect"
-import { strongerWarning, type UploadId } from "../domain/index.ts"
+import { limits, strongerWarning, type UploadId } from "../domain/index.ts"
 import { IntegerBetween, OneOf, Reference, Text } from "./fields.ts"
 import { JobKind, provider } from "./JobKind.ts"
 import { checkAudio, checkText } from "./results.ts"
 import { billedSeconds, transcriptWarning } from "./uploadedAudio.ts"
 import { providerVoice, type Voices } from "./Voices.ts"
-
-/** Characters (Unicode code points). */
-export const maxInstructionsLength = 4_096
-export const maxOutputTokensLimit = 1_024
 
 /**
  * Audio in; text and voice out, in three steps: transcribe, reply, speak. What a finished step
@@ -20,8 +16,8 @@ export const VoiceTurn = (voices: Voices) =>
     keyScope: "audio.create",
     request: Schema.Struct({
       uploadId: Reference,
-      maxOutputTokens: IntegerBetween(1, maxOutputTokensLimit),
-      instructions: Schema.optionalKey(Text(maxInstructionsLength)),
+      maxOutputTokens: IntegerBetween(1, limits.outputTokens),
+      instructions: Schema.optionalKey(Text(limits.instructionsCharacters)),
       voice: Schema.optionalKey(OneOf(Object.keys(voices.byName))),
     }),
     price: "svc-audio",
@@ -32,7 +28,9 @@ export const VoiceTurn = (voices: Voices) =>
       const measured = yield* audio
       const transcript = yield* step(
         "transcribe",
-        Effect.flatMap(provider(providers, "transcription").transcribe({ audio: measured }, call), ({ text }) => checkText(text)),
+        Effect.flatMap(provider(providers, "transcription").transcribe({ audio: measured }, call), ({ text }) =>
+          checkText(text),
+        ),
       )
       const reply = yield* step(
         "reply",

@@ -1,3 +1,5 @@
+import { defaultVoiceNames } from "../domain/index.ts"
+
 /** Public voice names and the provider's voice behind each. */
 export interface Voices {
   readonly byName: Readonly<Record<string, string>>
@@ -6,8 +8,8 @@ export interface Voices {
 }
 
 export const defaultVoices: Voices = {
-  byName: { alloy: "alloy", echo: "echo", fable: "fable", nova: "nova", onyx: "onyx", shimmer: "shimmer" },
-  default: "alloy",
+  byName: Object.fromEntries(defaultVoiceNames.map((name) => [name, name])),
+  default: defaultVoiceNames[0],
 }
 
 /** The provider's voice for a request's; requests were checked to name a known one. */

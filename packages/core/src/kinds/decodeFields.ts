@@ -12,7 +12,10 @@ const typeNames: Record<string, string> = { String: "a string", Number: "a numbe
  * breaks, in the order in which the fields are declared, unknown ones last. What is no object at all is one error
  * with an empty field name.
  */
-export const decodeFields = <T>(schema: FieldsSchema<T>, input: unknown): Result.Result<T, ReadonlyArray<FieldError>> => {
+export const decodeFields = <T>(
+  schema: FieldsSchema<T>,
+  input: unknown,
+): Result.Result<T, ReadonlyArray<FieldError>> => {
   const decoded = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })(input)
   if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)
   const found = new Map<string, FieldError>()

@@ -1,27 +1,20 @@
 import { Effect } from "effect"
-import { strongerWarning, type Upload, type WarningCode } from "../domain/index.ts"
+import { limits, strongerWarning, type Upload, type WarningCode } from "../domain/index.ts"
 import { type AudioInput, MediaProbe } from "../ports/index.ts"
 import { AttemptFailed, type MeasuredAudio } from "./JobKind.ts"
-
-/** Seconds. A declared duration of exactly 900 may measure a little more. */
-export const maxMeasuredSeconds = 901
-export const minMeasuredSeconds = 0.1
 
 const failed = (errorCode: AttemptFailed["errorCode"], detail: string) =>
   new AttemptFailed({ errorCode, retry: false, detail })
 
 /** Measures an uploaded file and refuses what does not decode, is too short or too long. Where the file carries no length, the declared one counts. */
-export const measureUpload = Effect.fnUntraced(function* (
-  upload: Upload,
-  file: Pick<AudioInput, "bytes" | "content">,
-) {
+export const measureUpload = Effect.fnUntraced(function* (upload: Upload, file: Pick<AudioInput, "bytes" | "content">) {
   const probe = yield* MediaProbe
   const measured = yield* probe
     .probe({ format: upload.format, bytes: file.bytes, content: file.content })
     .pipe(Effect.catchTag("MediaUnreadable", (error) => Effect.fail(failed("audio_unreadable", error.reason))))
   const seconds = Number.isFinite(measured.seconds) ? (measured.seconds ?? 0) : upload.declaredSeconds
-  if (seconds < minMeasuredSeconds) return yield* failed("audio_too_short", `${seconds} s`)
-  if (seconds > maxMeasuredSeconds) return yield* failed("audio_too_long", `${seconds} s`)
+  if (seconds < limits.minMeasuredSeconds) return yield* failed("audio_too_short", `${seconds} s`)
+  if (seconds > limits.maxMeasuredSeconds) return yield* failed("audio_too_long", `${seconds} s`)
   const audio: MeasuredAudio = {
     format: upload.format,
     bytes: file.bytes,

@@ -26,17 +26,23 @@ export interface OpenBlob {
  * any other key is a defect. What `put` returned for is durable and whole; what it failed for, or
  * was interrupted in, is not readable.
  */
-export class BlobStore extends Context.Service<BlobStore, {
-  /** Stores a stream under a new key, counting and hashing while it flows. Replaces nothing: keys are never reused for other bytes. */
-  readonly put: <E>(
-    key: string,
-    content: Stream.Stream<Uint8Array, E>,
-    options: { readonly maxBytes: number },
-  ) => Effect.Effect<BlobInfo, E | BlobTooLarge | BlobUnavailable>
-  /** A range that begins at or past the end is empty. */
-  readonly open: (key: string, range?: BlobRange) => Effect.Effect<OpenBlob, BlobNotFound | BlobUnavailable | BlobCorrupt>
-  /** Removes every blob whose key is `prefix` or lies under `prefix/`, and verifies that they are gone. Removing what is not there succeeds. */
-  readonly remove: (prefix: string) => Effect.Effect<void, BlobUnavailable>
-  /** Keys under `prefix/`, in no particular order, blobs that are being written not included. */
-  readonly list: (prefix: string) => Stream.Stream<string, BlobUnavailable>
-}>()("@kiln/core/ports/BlobStore") {}
+export class BlobStore extends Context.Service<
+  BlobStore,
+  {
+    /** Stores a stream under a new key, counting and hashing while it flows. Replaces nothing: keys are never reused for other bytes. */
+    readonly put: <E>(
+      key: string,
+      content: Stream.Stream<Uint8Array, E>,
+      options: { readonly maxBytes: number },
+    ) => Effect.Effect<BlobInfo, E | BlobTooLarge | BlobUnavailable>
+    /** A range that begins at or past the end is empty. */
+    readonly open: (
+      key: string,
+      range?: BlobRange,
+    ) => Effect.Effect<OpenBlob, BlobNotFound | BlobUnavailable | BlobCorrupt>
+    /** Removes every blob whose key is `prefix` or lies under `prefix/`, and verifies that they are gone. Removing what is not there succeeds. */
+    readonly remove: (prefix: string) => Effect.Effect<void, BlobUnavailable>
+    /** Keys under `prefix/`, in no particular order, blobs that are being written not included. */
+    readonly list: (prefix: string) => Stream.Stream<string, BlobUnavailable>
+  }
+>()("@kiln/core/ports/BlobStore") {}

@@ -3,9 +3,12 @@ import { SecureRandom } from "effect/crypto"
 import { formatId, type IdByPrefix, type IdPrefix } from "../domain/index.ts"
 
 /** Makes identifiers. A port, so that simulations can replay them. */
-export class IdGenerator extends Context.Service<IdGenerator, {
-  readonly next: <P extends IdPrefix>(prefix: P) => Effect.Effect<IdByPrefix[P]>
-}>()("@kiln/core/ports/IdGenerator") {
+export class IdGenerator extends Context.Service<
+  IdGenerator,
+  {
+    readonly next: <P extends IdPrefix>(prefix: P) => Effect.Effect<IdByPrefix[P]>
+  }
+>()("@kiln/core/ports/IdGenerator") {
   /** UUIDv7 from the `Clock` and secure random bytes. */
   static readonly layer = Layer.effect(
     IdGenerator,

@@ -1,7 +1,24 @@
 import { Context, type Effect } from "effect"
 import type {
-  Charge, ErrorCode, FileId, Gate, Job, JobId, JobLimits, JobMode, Json, JsonObject, KeyId, OutputFile, Principal,
-  ProjectId, StoreUnavailable, SwitchName, UploadId, UploadRefusal, WarningCode,
+  Charge,
+  ErrorCode,
+  FileId,
+  Gate,
+  Job,
+  JobId,
+  JobLimits,
+  JobMode,
+  Json,
+  JsonObject,
+  KeyId,
+  OutputFile,
+  Principal,
+  ProjectId,
+  StoreUnavailable,
+  SwitchName,
+  UploadId,
+  UploadRefusal,
+  WarningCode,
 } from "../domain/index.ts"
 import type { Upload } from "../domain/index.ts"
 
@@ -85,7 +102,9 @@ export type FencedOutcome = "Written" | "LeaseLost"
 export interface Extension extends ClaimRef {
   readonly leaseDurationMs: number
 }
-export type ExtendOutcome = { readonly _tag: "Extended"; readonly leaseRemainingMs: number } | { readonly _tag: "LeaseLost" }
+export type ExtendOutcome =
+  | { readonly _tag: "Extended"; readonly leaseRemainingMs: number }
+  | { readonly _tag: "LeaseLost" }
 
 export interface Checkpoint extends ClaimRef {
   readonly step: string
@@ -156,55 +175,71 @@ export interface StoreCapabilities {
  * disturb the others. Time is the store's own. `StoreUnavailable` says nothing about whether the
  * step happened: every verb may be repeated, since claims are fenced and creations keyed.
  */
-export class JobStore extends Context.Service<JobStore, {
-  readonly capabilities: StoreCapabilities
+export class JobStore extends Context.Service<
+  JobStore,
+  {
+    readonly capabilities: StoreCapabilities
 
-  /** Accepts jobs: idempotency, gate, upload, queue cap, insertion, in that order and in one transaction. */
-  readonly createJobs: (jobs: ReadonlyArray<NewJob>) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable>
+    /** Accepts jobs: idempotency, gate, upload, queue cap, insertion, in that order and in one transaction. */
+    readonly createJobs: (jobs: ReadonlyArray<NewJob>) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable>
 
-  /** The job, if this principal owns it. There is no way to read another's. */
-  readonly findJobs: (
-    items: ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>,
-  ) => Effect.Effect<ReadonlyArray<Job | undefined>, StoreUnavailable>
+    /** The job, if this principal owns it. There is no way to read another's. */
+    readonly findJobs: (
+      items: ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>,
+    ) => Effect.Effect<ReadonlyArray<Job | undefined>, StoreUnavailable>
 
-  /** The job this key bound to an idempotency key. */
-  readonly findByIdempotencyKey: (keyId: KeyId, idempotencyKey: string) => Effect.Effect<Job | undefined, StoreUnavailable>
+    /** The job this key bound to an idempotency key. */
+    readonly findByIdempotencyKey: (
+      keyId: KeyId,
+      idempotencyKey: string,
+    ) => Effect.Effect<Job | undefined, StoreUnavailable>
 
-  /** A file that is still reachable: its job is done and its data is kept. */
-  readonly findFile: (fileId: FileId) => Effect.Effect<StoredFile | undefined, StoreUnavailable>
+    /** A file that is still reachable: its job is done and its data is kept. */
+    readonly findFile: (fileId: FileId) => Effect.Effect<StoredFile | undefined, StoreUnavailable>
 
-  /** Hands out claimable jobs, projects in turn, each project's in order of arrival. */
-  readonly claimJobs: (request: ClaimRequest) => Effect.Effect<ClaimResult, StoreUnavailable>
+    /** Hands out claimable jobs, projects in turn, each project's in order of arrival. */
+    readonly claimJobs: (request: ClaimRequest) => Effect.Effect<ClaimResult, StoreUnavailable>
 
-  readonly extendLeases: (items: ReadonlyArray<Extension>) => Effect.Effect<ReadonlyArray<ExtendOutcome>, StoreUnavailable>
-  readonly checkpointJobs: (items: ReadonlyArray<Checkpoint>) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
-  readonly completeJobs: (items: ReadonlyArray<Completion>) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
-  readonly failJobs: (items: ReadonlyArray<Failure>) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
-  readonly deferJobs: (items: ReadonlyArray<Deferral>) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
-  readonly releaseJobs: (items: ReadonlyArray<ClaimRef>) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    readonly extendLeases: (
+      items: ReadonlyArray<Extension>,
+    ) => Effect.Effect<ReadonlyArray<ExtendOutcome>, StoreUnavailable>
+    readonly checkpointJobs: (
+      items: ReadonlyArray<Checkpoint>,
+    ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    readonly completeJobs: (
+      items: ReadonlyArray<Completion>,
+    ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    readonly failJobs: (items: ReadonlyArray<Failure>) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    readonly deferJobs: (
+      items: ReadonlyArray<Deferral>,
+    ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    readonly releaseJobs: (
+      items: ReadonlyArray<ClaimRef>,
+    ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
 
-  /** Fails up to `limit` jobs whose deadline has come; their number is returned. */
-  readonly expireJobs: (limit: number) => Effect.Effect<number, StoreUnavailable>
+    /** Fails up to `limit` jobs whose deadline has come; their number is returned. */
+    readonly expireJobs: (limit: number) => Effect.Effect<number, StoreUnavailable>
 
-  /** Deletes what finished jobs retain: request, checkpoints, output, files, upload. */
-  readonly eraseJobs: (items: ReadonlyArray<Erasure>) => Effect.Effect<ReadonlyArray<EraseOutcome>, StoreUnavailable>
+    /** Deletes what finished jobs retain: request, checkpoints, output, files, upload. */
+    readonly eraseJobs: (items: ReadonlyArray<Erasure>) => Effect.Effect<ReadonlyArray<EraseOutcome>, StoreUnavailable>
 
-  /** The same by age: jobs finished at least `olderThanMs` ago, up to `limit`. */
-  readonly expireData: (olderThanMs: number, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
+    /** The same by age: jobs finished at least `olderThanMs` ago, up to `limit`. */
+    readonly expireData: (olderThanMs: number, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
 
-  /** Removes the records of jobs finished at least `olderThanMs` ago, with whatever they retain, up to `limit`. */
-  readonly deleteJobs: (olderThanMs: number, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
+    /** Removes the records of jobs finished at least `olderThanMs` ago, with whatever they retain, up to `limit`. */
+    readonly deleteJobs: (olderThanMs: number, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
 
-  /** Purges not confirmed yet, oldest first, up to `limit`. */
-  readonly listPurges: (limit: number) => Effect.Effect<ReadonlyArray<Purge>, StoreUnavailable>
-  /** Says that the blobs under these prefixes are verified gone. */
-  readonly confirmPurges: (purges: ReadonlyArray<Purge>) => Effect.Effect<void, StoreUnavailable>
+    /** Purges not confirmed yet, oldest first, up to `limit`. */
+    readonly listPurges: (limit: number) => Effect.Effect<ReadonlyArray<Purge>, StoreUnavailable>
+    /** Says that the blobs under these prefixes are verified gone. */
+    readonly confirmPurges: (purges: ReadonlyArray<Purge>) => Effect.Effect<void, StoreUnavailable>
 
-  /**
-   * Of these blobs of jobs, those no claim can still commit and no row names: their job is finished
-   * or gone, or their token is not the job's present one.
-   */
-  readonly findOrphans: (
-    blobs: ReadonlyArray<{ readonly blobKey: string; readonly jobId: JobId; readonly token: number }>,
-  ) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
-}>()("@kiln/core/ports/JobStore") {}
+    /**
+     * Of these blobs of jobs, those no claim can still commit and no row names: their job is finished
+     * or gone, or their token is not the job's present one.
+     */
+    readonly findOrphans: (
+      blobs: ReadonlyArray<{ readonly blobKey: string; readonly jobId: JobId; readonly token: number }>,
+    ) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+  }
+>()("@kiln/core/ports/JobStore") {}

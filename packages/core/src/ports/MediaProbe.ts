@@ -2,7 +2,9 @@ import { Context, type Effect, Schema, type Stream } from "effect"
 import type { AudioFormat, BlobCorrupt, BlobUnavailable } from "../domain/index.ts"
 
 /** The file is not decodable audio of a known container. */
-export class MediaUnreadable extends Schema.TaggedError<MediaUnreadable>()("MediaUnreadable", { reason: Schema.String }) {}
+export class MediaUnreadable extends Schema.TaggedError<MediaUnreadable>()("MediaUnreadable", {
+  reason: Schema.String,
+}) {}
 
 export interface MediaInfo {
   /** `undefined` where the file carries no length and it could not be measured. */
@@ -10,10 +12,13 @@ export interface MediaInfo {
 }
 
 /** Measures what really arrived. */
-export class MediaProbe extends Context.Service<MediaProbe, {
-  readonly probe: (file: {
-    readonly format: AudioFormat
-    readonly bytes: number
-    readonly content: Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>
-  }) => Effect.Effect<MediaInfo, MediaUnreadable | BlobUnavailable | BlobCorrupt>
-}>()("@kiln/core/ports/MediaProbe") {}
+export class MediaProbe extends Context.Service<
+  MediaProbe,
+  {
+    readonly probe: (file: {
+      readonly format: AudioFormat
+      readonly bytes: number
+      readonly content: Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>
+    }) => Effect.Effect<MediaInfo, MediaUnreadable | BlobUnavailable | BlobCorrupt>
+  }
+>()("@kiln/core/ports/MediaProbe") {}

@@ -64,7 +64,10 @@ export interface ReplyProvider {
 }
 
 export interface ImageProvider {
-  readonly generate: (request: { readonly prompt: string }, call: ProviderCall) => Effect.Effect<GeneratedFile, ProviderFailure>
+  readonly generate: (
+    request: { readonly prompt: string },
+    call: ProviderCall,
+  ) => Effect.Effect<GeneratedFile, ProviderFailure>
 }
 
 /** Everything job kinds may ask of the outside. A missing one means that kinds which need it are not served. */
@@ -77,7 +80,10 @@ export interface ProviderSet {
 export type ProviderName = keyof ProviderSet
 
 /** Who serves sandbox jobs and who serves live ones. A sandbox job never reaches `live`. */
-export class Providers extends Context.Service<Providers, {
-  readonly sandbox: ProviderSet
-  readonly live: ProviderSet
-}>()("@kiln/core/ports/Providers") {}
+export class Providers extends Context.Service<
+  Providers,
+  {
+    readonly sandbox: ProviderSet
+    readonly live: ProviderSet
+  }
+>()("@kiln/core/ports/Providers") {}

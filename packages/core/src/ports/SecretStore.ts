@@ -2,7 +2,10 @@ import { Context, type Effect } from "effect"
 import type { StoreUnavailable } from "../domain/index.ts"
 
 /** Secrets of the installation (signing keys, the fingerprint key), kept in the store so that all its processes share them. */
-export class SecretStore extends Context.Service<SecretStore, {
-  /** The secret of this name; `candidate` becomes it if there is none yet. All callers get the same one, also when they race. */
-  readonly getOrCreate: (name: string, candidate: Uint8Array) => Effect.Effect<Uint8Array, StoreUnavailable>
-}>()("@kiln/core/ports/SecretStore") {}
+export class SecretStore extends Context.Service<
+  SecretStore,
+  {
+    /** The secret of this name; `candidate` becomes it if there is none yet. All callers get the same one, also when they race. */
+    readonly getOrCreate: (name: string, candidate: Uint8Array) => Effect.Effect<Uint8Array, StoreUnavailable>
+  }
+>()("@kiln/core/ports/SecretStore") {}

@@ -1,6 +1,14 @@
 import { Context, type Effect } from "effect"
 import type {
-  AudioFormat, JobMode, KeyId, ProjectId, StoreUnavailable, TransferRefusal, Upload, UploadedFile, UploadId,
+  AudioFormat,
+  JobMode,
+  KeyId,
+  ProjectId,
+  StoreUnavailable,
+  TransferRefusal,
+  Upload,
+  UploadedFile,
+  UploadId,
 } from "../domain/index.ts"
 import type { FencedOutcome, PruneResult } from "./JobStore.ts"
 
@@ -29,27 +37,36 @@ export interface TransferRef {
 }
 
 /** The records of uploads. Verbs are atomic steps, as those of `JobStore`. */
-export class UploadStore extends Context.Service<UploadStore, {
-  readonly createUploads: (uploads: ReadonlyArray<NewUpload>) => Effect.Effect<ReadonlyArray<Upload>, StoreUnavailable>
-  /** By id alone: the signed URL is the authorization. */
-  readonly findUpload: (uploadId: UploadId) => Effect.Effect<Upload | undefined, StoreUnavailable>
-  /** Begins a transfer: at most one runs at a time, at most `maxTransfers` ever. */
-  readonly claimUpload: (request: {
-    readonly uploadId: UploadId
-    readonly leaseDurationMs: number
-    readonly maxTransfers: number
-  }) => Effect.Effect<ClaimUploadOutcome, StoreUnavailable>
-  readonly extendUpload: (transfer: TransferRef & { readonly leaseDurationMs: number }) => Effect.Effect<FencedOutcome, StoreUnavailable>
-  /** Makes the file the upload's. Its blob is durable already. */
-  readonly completeUpload: (transfer: TransferRef & { readonly file: UploadedFile }) => Effect.Effect<FencedOutcome, StoreUnavailable>
-  /** Ends a transfer that came to nothing, so that another may begin. */
-  readonly releaseUpload: (transfer: TransferRef) => Effect.Effect<FencedOutcome, StoreUnavailable>
-  /** Erases uploads no job came for in time, up to `limit`. */
-  readonly expireUploads: (limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
-  /** Removes records of erased uploads made at least `olderThanMs` ago that no job refers to. */
-  readonly deleteUploads: (olderThanMs: number, limit: number) => Effect.Effect<number, StoreUnavailable>
-  /** Of these blobs of uploads, those no transfer can still commit and no row names. */
-  readonly findUploadOrphans: (
-    blobs: ReadonlyArray<{ readonly blobKey: string; readonly uploadId: UploadId; readonly token: number }>,
-  ) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
-}>()("@kiln/core/ports/UploadStore") {}
+export class UploadStore extends Context.Service<
+  UploadStore,
+  {
+    readonly createUploads: (
+      uploads: ReadonlyArray<NewUpload>,
+    ) => Effect.Effect<ReadonlyArray<Upload>, StoreUnavailable>
+    /** By id alone: the signed URL is the authorization. */
+    readonly findUpload: (uploadId: UploadId) => Effect.Effect<Upload | undefined, StoreUnavailable>
+    /** Begins a transfer: at most one runs at a time, at most `maxTransfers` ever. */
+    readonly claimUpload: (request: {
+      readonly uploadId: UploadId
+      readonly leaseDurationMs: number
+      readonly maxTransfers: number
+    }) => Effect.Effect<ClaimUploadOutcome, StoreUnavailable>
+    readonly extendUpload: (
+      transfer: TransferRef & { readonly leaseDurationMs: number },
+    ) => Effect.Effect<FencedOutcome, StoreUnavailable>
+    /** Makes the file the upload's. Its blob is durable already. */
+    readonly completeUpload: (
+      transfer: TransferRef & { readonly file: UploadedFile },
+    ) => Effect.Effect<FencedOutcome, StoreUnavailable>
+    /** Ends a transfer that came to nothing, so that another may begin. */
+    readonly releaseUpload: (transfer: TransferRef) => Effect.Effect<FencedOutcome, StoreUnavailable>
+    /** Erases uploads no job came for in time, up to `limit`. */
+    readonly expireUploads: (limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
+    /** Removes records of erased uploads made at least `olderThanMs` ago that no job refers to. */
+    readonly deleteUploads: (olderThanMs: number, limit: number) => Effect.Effect<number, StoreUnavailable>
+    /** Of these blobs of uploads, those no transfer can still commit and no row names. */
+    readonly findUploadOrphans: (
+      blobs: ReadonlyArray<{ readonly blobKey: string; readonly uploadId: UploadId; readonly token: number }>,
+    ) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+  }
+>()("@kiln/core/ports/UploadStore") {}

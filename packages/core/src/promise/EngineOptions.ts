@@ -2,7 +2,14 @@ import type { Layer } from "effect"
 import type { EngineSettings } from "../engine/index.ts"
 import type { JobKind } from "../kinds/index.ts"
 import type {
-  BlobStore, JobStore, KeyDirectory, MediaProbe, ProviderSet, SecretStore, Switchboard, UploadStore,
+  BlobStore,
+  JobStore,
+  KeyDirectory,
+  MediaProbe,
+  ProviderSet,
+  SecretStore,
+  Switchboard,
+  UploadStore,
 } from "../ports/index.ts"
 
 /** All record stores of one adapter. */

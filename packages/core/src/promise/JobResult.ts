@@ -56,7 +56,12 @@ export const jobResult = <Name extends KindName>(job: Job): JobResult<Name> => {
       output:
         job.output === null
           ? null
-          : { ...job.output, ...Object.fromEntries(job.files.map(({ bytes, id, mediaType, name, sha256 }) => [name, { id, mediaType, bytes, sha256 }])) },
+          : {
+              ...job.output,
+              ...Object.fromEntries(
+                job.files.map(({ bytes, id, mediaType, name, sha256 }) => [name, { id, mediaType, bytes, sha256 }]),
+              ),
+            },
     },
     failed: { errorCode: job.errorCode },
   }

@@ -111,11 +111,7 @@ const jobOperations = (run: Run): Pick<EmbeddedEngine, "submit" | "get" | "wait"
   /** A job is looked for under both modes: which one it has is part of the job, not of the question. */
   const inItsMode = <A, E>(use: (engine: Engine["Service"], principal: Principal) => Effect.Effect<A, E>) =>
     Engine.use((engine) =>
-      Effect.catchIf(
-        use(engine, callerOf("sandbox")),
-        isJobNotFound,
-        () => use(engine, callerOf("live")),
-      ),
+      Effect.catchIf(use(engine, callerOf("sandbox")), isJobNotFound, () => use(engine, callerOf("live"))),
     )
 
   const submit: EmbeddedEngine["submit"] = (kind, request, { idempotencyKey, mode = "sandbox" } = {}) =>
@@ -134,7 +130,10 @@ const jobOperations = (run: Run): Pick<EmbeddedEngine, "submit" | "get" | "wait"
 
   const wait = <Name extends KindName = KindName>(jobId: string, { signal }: WaitOptions = {}) =>
     run(
-      Effect.map(inItsMode((engine, who) => engine.waitForJob(who, jobId)), (job) => jobResult<Name>(job)),
+      Effect.map(
+        inItsMode((engine, who) => engine.waitForJob(who, jobId)),
+        (job) => jobResult<Name>(job),
+      ),
       signal,
     )
 
@@ -142,7 +141,12 @@ const jobOperations = (run: Run): Pick<EmbeddedEngine, "submit" | "get" | "wait"
     submit,
     wait,
     get: <Name extends KindName = KindName>(jobId: string) =>
-      run(Effect.map(inItsMode((engine, who) => engine.getJob(who, jobId)), (job) => jobResult<Name>(job))),
+      run(
+        Effect.map(
+          inItsMode((engine, who) => engine.getJob(who, jobId)),
+          (job) => jobResult<Name>(job),
+        ),
+      ),
     run: async (kind, request, options) => wait((await submit(kind, request, options)).id, options),
     erase: (jobId) => run(inItsMode((engine, who) => engine.eraseJobData(who, jobId))),
   }
@@ -158,8 +162,7 @@ const fileOperations = (run: Run): Pick<EmbeddedEngine, "createUpload" | "receiv
           uploadId,
           contentType,
           contentLength: body instanceof Uint8Array ? body.length : undefined,
-          content:
-            body instanceof Uint8Array ? Stream.succeed(body) : Stream.fromAsyncIterable(body, (cause) => cause),
+          content: body instanceof Uint8Array ? Stream.succeed(body) : Stream.fromAsyncIterable(body, (cause) => cause),
         }),
       ),
     ),

@@ -1,7 +1,12 @@
 import { Effect, Schema, Stream } from "effect"
 import { jobBlobKey, type Json, type JsonObject, type OutputFile } from "../domain/index.ts"
 import {
-  type AttemptContext, type AttemptError, AttemptFailed, GateShut, type JobKind, LeaseLost,
+  type AttemptContext,
+  type AttemptError,
+  AttemptFailed,
+  GateShut,
+  type JobKind,
+  LeaseLost,
 } from "../kinds/JobKind.ts"
 import { measureUpload } from "../kinds/uploadedAudio.ts"
 import { BlobStore, type Claim, IdGenerator, JobStore, MediaProbe, Providers } from "../ports/index.ts"
@@ -92,5 +97,6 @@ const tooLarge = new AttemptFailed({ errorCode: "result_invalid", retry: true, d
 const storedRequest = (kind: JobKind, request: JsonObject | null): Effect.Effect<JsonObject, AttemptFailed> =>
   Effect.mapError(
     Schema.decodeUnknownEffect(kind.request)(request),
-    () => new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request does not decode" }),
+    () =>
+      new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request does not decode" }),
   )

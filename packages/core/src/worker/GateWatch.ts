@@ -7,10 +7,13 @@ import { Switchboard } from "../ports/index.ts"
 const maxAgeMs = 500
 
 /** What live jobs are missing right now, without asking the store before every step. */
-export class GateWatch extends Context.Service<GateWatch, {
-  /** Empty when the gate is open. */
-  readonly missing: (gate: Gate) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
-}>()("@kiln/core/worker/GateWatch") {
+export class GateWatch extends Context.Service<
+  GateWatch,
+  {
+    /** Empty when the gate is open. */
+    readonly missing: (gate: Gate) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+  }
+>()("@kiln/core/worker/GateWatch") {
   static readonly layer = Layer.effect(
     GateWatch,
     Effect.gen(function* () {

@@ -13,7 +13,9 @@ export const heartbeat = Effect.fnUntraced(function* (leases: ReadonlySet<HeldLe
   while (true) {
     yield* Effect.sleep(leaseDurationMs / 3)
     // Whatever went wrong with one beat, the next must come: without it every job would be lost.
-    yield* Effect.catchCause(beat([...leases], leaseDurationMs), (cause) => Effect.logWarning("heartbeat failed", cause))
+    yield* Effect.catchCause(beat([...leases], leaseDurationMs), (cause) =>
+      Effect.logWarning("heartbeat failed", cause),
+    )
   }
 })
 

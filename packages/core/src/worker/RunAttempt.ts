@@ -19,28 +19,31 @@ export type Settled = "committed" | "written" | "blobs_away" | "lapsed"
  * One attempt, in named steps: build the context, run the kind, settle. It ends early when the
  * claim is lost or the worker stops; how it ended is always written, unless the claim is gone.
  */
-export const runAttempt = Effect.fnUntraced(function* (kind: JobKind, claim: Claim, lease: HeldLease) {
-  const written: Array<string> = []
-  const work = attemptContext(kind, claim, written).pipe(
-    Effect.flatMap((context) => kind.run(context)),
-    Effect.map((result) => completionOf(claim, result)),
-  )
-  return yield* Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function* () {
-      // The inner exit is how the work ended by itself, interruption of its own making included. Only what comes from
-      // outside, a lost lease or a worker that stops, ends the race without it.
-      const exit = yield* Effect.exit(restore(Effect.raceFirst(Effect.exit(work), lease.lost)))
-      const settling = Exit.isSuccess(exit)
-        ? settleWork(claim, lease, exit.value)
-        : settle(claim, lease, Cause.hasInterruptsOnly(exit.cause) ? { _tag: "Released" } : { _tag: "LeaseLost" })
-      const settled = yield* Effect.catchCause(settling, (cause) =>
-        Effect.as(Effect.logError("the end of an attempt could not be written", describe(cause)), "lapsed" as const),
-      )
-      if (settled !== "committed") yield* removeOrphans(claim, written)
-      return settled
-    }),
-  )
-}, (effect, _kind, claim) => Effect.annotateLogs(effect, { jobId: claim.job.id, attempt: claim.job.attempts }))
+export const runAttempt = Effect.fnUntraced(
+  function* (kind: JobKind, claim: Claim, lease: HeldLease) {
+    const written: Array<string> = []
+    const work = attemptContext(kind, claim, written).pipe(
+      Effect.flatMap((context) => kind.run(context)),
+      Effect.map((result) => completionOf(claim, result)),
+    )
+    return yield* Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        // The inner exit is how the work ended by itself, interruption of its own making included. Only what comes from
+        // outside, a lost lease or a worker that stops, ends the race without it.
+        const exit = yield* Effect.exit(restore(Effect.raceFirst(Effect.exit(work), lease.lost)))
+        const settling = Exit.isSuccess(exit)
+          ? settleWork(claim, lease, exit.value)
+          : settle(claim, lease, Cause.hasInterruptsOnly(exit.cause) ? { _tag: "Released" } : { _tag: "LeaseLost" })
+        const settled = yield* Effect.catchCause(settling, (cause) =>
+          Effect.as(Effect.logError("the end of an attempt could not be written", describe(cause)), "lapsed" as const),
+        )
+        if (settled !== "committed") yield* removeOrphans(claim, written)
+        return settled
+      }),
+    )
+  },
+  (effect, _kind, claim) => Effect.annotateLogs(effect, { jobId: claim.job.id, attempt: claim.job.attempts }),
+)
 
 const completionOf = ({ job, token }: Claim, result: AttemptResult): Completion => ({
   jobId: job.id,
@@ -88,7 +91,7 @@ const settleWork = Effect.fnUntraced(function* (
  * For the log. A failure says what it has to say in its own words; of a defect only its kind and where it happened, since
  * its message is somebody else's and may quote a prompt.
  */
-const describe = (cause: Cause.Cause<AttemptError | never>): string => {
+const describe = (cause: Cause.Cause<AttemptError>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error !== undefined) return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
   const defect = Cause.squash(cause)

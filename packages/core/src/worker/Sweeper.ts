@@ -59,11 +59,9 @@ export const collectOrphans = Effect.gen(function* () {
       if (owner?._tag === "Upload") ofUploads.push({ blobKey, uploadId: owner.uploadId, token: owner.token })
     }
     const orphans = [...(yield* jobs.findOrphans(ofJobs)), ...(yield* uploads.findUploadOrphans(ofUploads))]
-    yield* Effect.forEach(
-      orphans,
-      (blobKey) => Effect.catchTag(blobs.remove(blobKey), "BlobUnavailable", notRemoved),
-      { discard: true },
-    )
+    yield* Effect.forEach(orphans, (blobKey) => Effect.catchTag(blobs.remove(blobKey), "BlobUnavailable", notRemoved), {
+      discard: true,
+    })
     return orphans.length
   })
   let removed = 0

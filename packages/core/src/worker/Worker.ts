@@ -3,7 +3,14 @@ import { StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { JobSignals } from "../engine/JobSignals.ts"
 import {
-  type BlobStore, type IdGenerator, JobStore, type MediaProbe, type Providers, type Switchboard, type UploadStore, WakeUp,
+  type BlobStore,
+  type IdGenerator,
+  JobStore,
+  type MediaProbe,
+  type Providers,
+  type Switchboard,
+  type UploadStore,
+  WakeUp,
 } from "../ports/index.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { heartbeat } from "./Heartbeat.ts"
@@ -14,19 +21,30 @@ import { runnableKinds } from "./runnableKinds.ts"
 
 /** Everything a worker works with. */
 export type WorkerNeeds =
-  | JobStore | UploadStore | BlobStore | Providers | MediaProbe | Switchboard | IdGenerator | WakeUp | JobSignals
+  | JobStore
+  | UploadStore
+  | BlobStore
+  | Providers
+  | MediaProbe
+  | Switchboard
+  | IdGenerator
+  | WakeUp
+  | JobSignals
 
 /** Runs jobs. */
-export class Worker extends Context.Service<Worker, {
-  /** Claims what is claimable now, up to the concurrency, runs it to its end and says how many that was. For tests. */
-  readonly tick: Effect.Effect<number, StoreUnavailable>
-  /** Claims and runs until interrupted. Interruption stops claiming, lets running jobs finish for `drainMs`, and releases the rest. */
-  readonly run: Effect.Effect<never>
-  /** Jobs in hand. */
-  readonly running: Effect.Effect<number>
-  /** When the store last answered a claim, unix milliseconds; `undefined` before the first. What `alive` means for a worker. */
-  readonly lastClaimAt: Effect.Effect<number | undefined>
-}>()("@kiln/core/worker/Worker") {
+export class Worker extends Context.Service<
+  Worker,
+  {
+    /** Claims what is claimable now, up to the concurrency, runs it to its end and says how many that was. For tests. */
+    readonly tick: Effect.Effect<number, StoreUnavailable>
+    /** Claims and runs until interrupted. Interruption stops claiming, lets running jobs finish for `drainMs`, and releases the rest. */
+    readonly run: Effect.Effect<never>
+    /** Jobs in hand. */
+    readonly running: Effect.Effect<number>
+    /** When the store last answered a claim, unix milliseconds; `undefined` before the first. What `alive` means for a worker. */
+    readonly lastClaimAt: Effect.Effect<number | undefined>
+  }
+>()("@kiln/core/worker/Worker") {
   /** A worker that does nothing until it is told to. */
   static readonly layer: Layer.Layer<Worker, never, WorkerNeeds> = Layer.effect(
     Worker,
@@ -97,7 +115,10 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
           Effect.tap(claim(free), ({ askedAtNanos, claims }) =>
             Effect.forEach(
               claims,
-              (one) => FiberSet.run(running, Effect.interruptible(slots.attempt(one, askedAtNanos)), { startImmediately: true }),
+              (one) =>
+                FiberSet.run(running, Effect.interruptible(slots.attempt(one, askedAtNanos)), {
+                  startImmediately: true,
+                }),
               { discard: true },
             ),
           ),

@@ -15,16 +15,18 @@ export const liveKinds = Effect.gen(function* () {
 })
 
 /** What this process can run at this moment: the providers are there and, for live jobs, the gate is open. */
-export const runnableKinds: Effect.Effect<ReadonlyArray<Runnable>, StoreUnavailable, Providers | GateWatch> = Effect.gen(
-  function* () {
-    const { live, sandbox } = yield* Providers
-    const gates = yield* GateWatch
-    const runnable: Array<Runnable> = []
-    for (const kind of yield* JobKinds) {
-      if (serves(sandbox, kind)) runnable.push({ kind: kind.name, mode: "sandbox" })
-      if (serves(live, kind) && (yield* gates.missing(kind.gate)).length === 0)
-        runnable.push({ kind: kind.name, mode: "live" })
-    }
-    return runnable
-  },
-)
+export const runnableKinds: Effect.Effect<
+  ReadonlyArray<Runnable>,
+  StoreUnavailable,
+  Providers | GateWatch
+> = Effect.gen(function* () {
+  const { live, sandbox } = yield* Providers
+  const gates = yield* GateWatch
+  const runnable: Array<Runnable> = []
+  for (const kind of yield* JobKinds) {
+    if (serves(sandbox, kind)) runnable.push({ kind: kind.name, mode: "sandbox" })
+    if (serves(live, kind) && (yield* gates.missing(kind.gate)).length === 0)
+      runnable.push({ kind: kind.name, mode: "live" })
+  }
+  return runnable
+})
