@@ -109,7 +109,12 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
       yield* Effect.addFinalizer(() => drain(running, beating, config.drainMs))
       const claimAndStart = Effect.gen(function* () {
         const free = config.concurrency - slots.leases.size
-        if (free <= 0) return yield* Effect.as(slots.freed, 0)
+        if (free <= 0) {
+          yield* slots.freed
+          // Jobs that were committed together leave together: their slots are filled by one claim, not by one each.
+          yield* Effect.yieldNow
+          return 0
+        }
         // A job that was claimed is started, or its worker would count as lost when this one is stopped in between.
         const result = yield* Effect.uninterruptible(
           Effect.tap(claim(free), ({ askedAtNanos, claims }) =>

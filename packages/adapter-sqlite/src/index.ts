@@ -1,0 +1,2 @@
+export type { SqliteOptions } from "./openDatabase.ts"
+export { SqliteStores } from "./SqliteStores.ts"

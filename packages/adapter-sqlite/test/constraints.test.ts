@@ -1,0 +1,324 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { fixtures } from "@kiln/testing/conformance"
+import { everyState } from "./support/arrangeJobs.ts"
+
+type Attempt = readonly [what: string, sql: string, message: RegExp]
+
+/** Columns of a copy of job `n`, those named replaced. */
+const copyOfJob = (n: number, changes: Record<string, string>): string => {
+  const columns = [
+    "id",
+    "lane_id",
+    "project_id",
+    "key_id",
+    "mode",
+    "kind",
+    "upload_id",
+    "idempotency_key",
+    "fingerprint",
+    "price_id",
+    "created_at",
+    "queue_limit_ms",
+    "run_limit_ms",
+    "status",
+    "token",
+    "held",
+    "claimable_at",
+    "deadline_at",
+    "phase_started_at",
+    "ran_ms",
+    "waited_ms",
+    "attempts",
+    "failures",
+    "lost_workers",
+    "finished_at",
+    "error_code",
+    "warning_code",
+    "retained",
+    "charge",
+    "output",
+  ]
+  const values = { id: "'job_copy'", idempotency_key: "'copy'", ...changes } as Record<string, string>
+  return `INSERT INTO jobs (${columns.join(", ")}) SELECT ${columns.map((column) => values[column] ?? column).join(", ")} FROM jobs WHERE id = '${fixtures.jobId(n)}'`
+}
+const job = (n: number, set: string): string => `UPDATE jobs SET ${set} WHERE id = '${fixtures.jobId(n)}'`
+const upload = (n: number, set: string): string => `UPDATE uploads SET ${set} WHERE id = '${fixtures.uploadId(n)}'`
+const seqOf = (n: number): string => `(SELECT seq FROM jobs WHERE id = '${fixtures.jobId(n)}')`
+
+const finishing =
+  "claimable_at = NULL, deadline_at = NULL, phase_started_at = NULL, finished_at = 9, held = 0, token = token + 1"
+
+/** Everything a mistake above the store might try. Each is refused by the database itself. */
+const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<Attempt>]> = [
+  [
+    "acceptance",
+    [
+      [
+        "a second job for a key and idempotency key",
+        copyOfJob(1, { idempotency_key: "idempotency_key" }),
+        /UNIQUE.*jobs\.key_id, jobs\.idempotency_key/,
+      ],
+      ["a second job for an upload", copyOfJob(10, {}), /UNIQUE.*jobs\.upload_id/],
+      [
+        "a job for an upload that has not arrived",
+        copyOfJob(1, { upload_id: `'${fixtures.uploadId(2)}'` }),
+        /has arrived/,
+      ],
+      ["a job for an erased upload", copyOfJob(1, { upload_id: `'${fixtures.uploadId(6)}'` }), /has arrived/],
+      [
+        "a job for another key's upload",
+        copyOfJob(1, { upload_id: `'${fixtures.uploadId(3)}'`, key_id: "'key_other'" }),
+        /of its own key/,
+      ],
+      ["a job that begins processing", copyOfJob(2, {}), /begins queued/],
+      ["a job that begins done", copyOfJob(4, {}), /begins queued/],
+      ["a sandbox job with a price", copyOfJob(1, { price_id: "1" }), /CHECK.*mode = 'live' OR price_id IS NULL/],
+      [
+        "a job of an unknown price",
+        copyOfJob(7, { price_id: "99", status: "'queued'", token: "0", held: "0" }),
+        /FOREIGN KEY/,
+      ],
+      ["a job of an unknown lane", copyOfJob(1, { lane_id: "99" }), /FOREIGN KEY/],
+      ["a text where a number belongs", copyOfJob(1, { created_at: "'now'" }), /cannot store TEXT/],
+    ],
+  ],
+  [
+    "the state machine",
+    [
+      ["processing → queued", job(3, "status = 'queued', token = token + 1"), /illegal transition/],
+      ["queued → done", job(1, `status = 'done', output = '{}', ${finishing}`), /illegal transition/],
+      ["an unknown status", job(1, "status = 'paused', token = token + 1"), /illegal transition/],
+      ["held while queued", job(1, "held = 1, token = token + 1"), /CHECK.*held = 0 OR status/],
+      ["unfinished and never claimable", job(3, "claimable_at = NULL"), /CHECK.*claimable_at/],
+      ["unfinished without a deadline", job(3, "deadline_at = NULL"), /CHECK.*deadline_at/],
+      [
+        "finished and claimable",
+        job(2, `status = 'failed', error_code = 'x', ${finishing.replace("claimable_at = NULL", "claimable_at = 1")}`),
+        /CHECK.*claimable_at/,
+      ],
+      [
+        "finished without a time",
+        job(2, `status = 'failed', error_code = 'x', ${finishing.replace("finished_at = 9", "finished_at = NULL")}`),
+        /CHECK.*finished_at/,
+      ],
+      ["done without output", job(2, `status = 'done', ${finishing}`), /CHECK.*output/],
+      [
+        "done with an error code",
+        job(2, `status = 'done', output = '{}', error_code = 'x', ${finishing}`),
+        /CHECK.*error_code/,
+      ],
+      ["failed without an error code", job(2, `status = 'failed', ${finishing}`), /CHECK.*error_code/],
+      [
+        "failed with output",
+        job(2, `status = 'failed', error_code = 'x', output = '{}', ${finishing}`),
+        /CHECK.*output/,
+      ],
+      ["output while processing", job(2, "output = '{}'"), /CHECK.*output/],
+      ["erased while unfinished", job(2, "retained = 'deleted'"), /CHECK.*retained|everything retained is gone/],
+      [
+        "an unfinished job deleted",
+        `DELETE FROM jobs WHERE id = '${fixtures.jobId(2)}'`,
+        /unfinished job is not deleted/,
+      ],
+      ["another owner", job(1, "key_id = 'key_other'"), /never changes/],
+      ["another price", job(7, "price_id = 1"), /never changes/],
+      ["another request", `UPDATE job_data SET request = '{}' WHERE job_seq = ${seqOf(1)}`, /never changes/],
+    ],
+  ],
+  [
+    "fencing",
+    [
+      ["a token that shrinks", job(3, "token = token - 1"), /token grows/],
+      ["a claim without a new token", job(3, "held = 1"), /token grows/],
+      ["the end of a claim without a new token", job(2, "held = 0"), /token grows/],
+      [
+        "a finish without a new token",
+        job(2, `status = 'failed', error_code = 'x', ${finishing.replace("token + 1", "token")}`),
+        /token grows/,
+      ],
+      [
+        "a step of a job that nobody holds",
+        `INSERT INTO checkpoints VALUES (${seqOf(3)}, 'a', '1')`,
+        /while a worker holds/,
+      ],
+      ["a step of a finished job", `INSERT INTO checkpoints VALUES (${seqOf(4)}, 'a', '1')`, /while a worker holds/],
+    ],
+  ],
+  [
+    "a finished job",
+    [
+      [
+        "its status",
+        job(4, "status = 'failed', error_code = 'x', output = NULL, token = token + 1"),
+        /never changes|illegal transition/,
+      ],
+      ["its error code", job(5, "error_code = 'other'"), /never changes/],
+      ["its time", job(4, "finished_at = finished_at + 1"), /never changes/],
+      ["its token", job(4, "token = token + 1"), /never changes/],
+      ["its attempts", job(4, "attempts = attempts + 1"), /never changes/],
+      ["its output", job(4, "output = '{}'"), /never changes/],
+      ["its warning", job(4, "warning_code = 'output_truncated'"), /never changes/],
+      ["its bill", job(6, "charge = '{}'"), /never changes/],
+      ["its files", "UPDATE files SET blob_key = 'other'", /never changes/],
+      ["its output given back after erasing", job(9, "output = '{}'"), /never changes/],
+      ["its erasure undone", job(9, "retained = 'kept', output = '{}'"), /everything retained is gone/],
+      ["deleted made expired", job(9, "retained = 'expired'"), /everything retained is gone/],
+      ["erased while its data is there", job(4, "retained = 'deleted', output = NULL"), /everything retained is gone/],
+      ["data for an erased one", `INSERT INTO job_data VALUES (${seqOf(9)}, '{}')`, /retains nothing/],
+      [
+        "a file for an erased one",
+        `INSERT INTO files (id, job_seq, name, blob_key, media_type, bytes, sha256) VALUES ('f', ${seqOf(9)}, 'a', 'b', 'c', 1, 'd')`,
+        /belong to done jobs/,
+      ],
+      [
+        "a file for a running one",
+        `INSERT INTO files (id, job_seq, name, blob_key, media_type, bytes, sha256) VALUES ('f', ${seqOf(2)}, 'a', 'b', 'c', 1, 'd')`,
+        /belong to done jobs/,
+      ],
+      [
+        "two files of one name",
+        `INSERT INTO files (id, job_seq, name, blob_key, media_type, bytes, sha256) SELECT 'f', job_seq, name, 'b', 'c', 1, 'd' FROM files`,
+        /UNIQUE.*files\.job_seq, files\.name/,
+      ],
+    ],
+  ],
+  [
+    "money",
+    [
+      ["a live job done without a charge", job(7, `status = 'done', output = '{}', ${finishing}`), /CHECK.*charge/],
+      [
+        "a sandbox job done with a charge",
+        job(2, `status = 'done', output = '{}', charge = '{}', ${finishing}`),
+        /CHECK.*charge/,
+      ],
+      [
+        "a failed job with a charge",
+        job(7, `status = 'failed', error_code = 'x', charge = '{}', ${finishing}`),
+        /CHECK.*charge/,
+      ],
+      [
+        "a charge without an amount",
+        job(7, `status = 'done', output = '{}', charge = '{"currency":"usd"}', ${finishing}`),
+        /NOT NULL.*charges\.amount/,
+      ],
+      ["a second charge", `INSERT INTO charges SELECT * FROM charges`, /UNIQUE.*charges\.job_id/],
+      [
+        "a charge for a sandbox job",
+        `INSERT INTO charges VALUES ('${fixtures.jobId(4)}', 'p', 'k', 'x', 'usd', '1', '[]', 1)`,
+        /live job that is done/,
+      ],
+      [
+        "a charge for a job that is not done",
+        `INSERT INTO charges VALUES ('${fixtures.jobId(7)}', 'p', 'k', 'x', 'usd', '1', '[]', 1)`,
+        /live job that is done/,
+      ],
+      [
+        "a charge for no job",
+        `INSERT INTO charges VALUES ('job_none', 'p', 'k', 'x', 'usd', '1', '[]', 1)`,
+        /live job that is done/,
+      ],
+      ["a charge changed", "UPDATE charges SET amount = '0'", /never changes/],
+      ["a charge deleted", "DELETE FROM charges", /never deleted/],
+      ["a price changed", "UPDATE prices SET unit_amounts = '{}'", /never changes/],
+      ["a price in use deleted", "DELETE FROM prices WHERE active = 1", /FOREIGN KEY/],
+      ["two active versions of a price", "UPDATE prices SET active = 1", /UNIQUE.*prices\.name/],
+    ],
+  ],
+  [
+    "uploads",
+    [
+      ["a token that shrinks", upload(5, "token = 0"), /token of an upload grows/],
+      ["transfers forgotten", upload(5, "transfers = 0"), /token of an upload grows/],
+      ["a second file", upload(3, "blob_key = 'other', sha256 = 'other'"), /receives one file/],
+      ["a transfer after the file", upload(3, "claimed_until = 9"), /receives one file/],
+      ["half a file", upload(2, "blob_key = 'a'"), /CHECK.*blob_key/],
+      ["a file while it is in transfer", upload(5, "blob_key = 'a', bytes = 1, sha256 = 'b'"), /CHECK.*claimed_until/],
+      ["erased with its file", upload(3, "erased = 1"), /CHECK.*erased/],
+      [
+        "erased while its job is unfinished",
+        upload(4, "erased = 1, blob_key = NULL, bytes = NULL, sha256 = NULL"),
+        /not while its job is unfinished/,
+      ],
+      ["its erasure undone", upload(6, "erased = 0"), /erased for good/],
+      ["another length", upload(2, "declared_seconds = 1"), /never changes/],
+      ["deleted under its job", `DELETE FROM uploads WHERE id = '${fixtures.uploadId(4)}'`, /FOREIGN KEY/],
+    ],
+  ],
+  [
+    "access",
+    [
+      [
+        "a key of no project",
+        "INSERT INTO api_keys (id, project_id, mode, scopes, created_at) VALUES ('k', 'none', 'test', '[]', 1)",
+        /FOREIGN KEY/,
+      ],
+      [
+        "two projects of one name",
+        "INSERT INTO projects (id, name, created_at) VALUES ('p', 'one', 1)",
+        /UNIQUE.*projects\.name/,
+      ],
+      [
+        "two keys for one secret",
+        `INSERT INTO key_secrets SELECT secret_hash, key_id, 1, NULL FROM key_secrets LIMIT 1`,
+        /UNIQUE.*key_secrets\.secret_hash/,
+      ],
+      ["a key of another mode", "UPDATE api_keys SET mode = 'sandbox'", /CHECK.*mode/],
+      [
+        "a revoked key made valid",
+        "UPDATE api_keys SET revoked_at = NULL WHERE revoked_at IS NOT NULL",
+        /stays revoked/,
+      ],
+    ],
+  ],
+]
+
+describe("the database itself refuses", () => {
+  for (const [promise, attempts] of refused)
+    describe(promise, () => {
+      it.effect.each(attempts.map(([what, sql, message]) => ({ what, sql, message })))("$what", ({ message, sql }) =>
+        Effect.gen(function* () {
+          const { connection } = yield* everyState
+          const dump = () =>
+            ["jobs", "job_data", "checkpoints", "files", "charges", "prices", "uploads", "api_keys"].map((table) =>
+              connection.prepare(`SELECT * FROM ${table}`).all([]),
+            )
+          const before = dump()
+          expect(() => connection.prepare(sql).run([])).toThrow(message)
+          expect(dump()).toEqual(before)
+        }),
+      )
+    })
+})
+
+it.effect("what ends a job clears its steps and writes its bill, whoever says so", () =>
+  Effect.gen(function* () {
+    const { connection } = yield* everyState
+    connection.exec(job(2, `status = 'failed', error_code = 'x', ${finishing}`))
+    expect(connection.prepare("SELECT * FROM checkpoints").all([])).toEqual([])
+    connection.exec(
+      job(
+        7,
+        `status = 'done', output = '{}', charge = '{"currency":"usd","amount":"1.5","lineItems":[{"meter":"images"}]}', ${finishing}`,
+      ),
+    )
+    const bills = connection
+      .prepare("SELECT job_id, currency, amount, line_items, charged_at FROM charges ORDER BY job_id")
+      .all([])
+    expect(bills).toMatchObject([
+      { job_id: fixtures.jobId(6), amount: "0.00015" },
+      { job_id: fixtures.jobId(7), currency: "usd", amount: "1.5", line_items: '[{"meter":"images"}]', charged_at: 9 },
+    ])
+  }),
+)
+
+it.effect("charges outlive their jobs, and no job can be charged a second time under an old id", () =>
+  Effect.gen(function* () {
+    const { connection } = yield* everyState
+    connection.exec(`DELETE FROM jobs WHERE id = '${fixtures.jobId(6)}'`)
+    expect(connection.prepare("SELECT job_id FROM charges").all([])).toEqual([{ job_id: fixtures.jobId(6) }])
+    expect(
+      connection.prepare("SELECT COUNT(*) AS left FROM job_data WHERE job_seq NOT IN (SELECT seq FROM jobs)").all([]),
+    ).toEqual([{ left: 0 }])
+  }),
+)

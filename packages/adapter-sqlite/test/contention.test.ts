@@ -1,0 +1,122 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Exit, Fiber } from "effect"
+import { JobStore } from "@kiln/core/ports"
+import { fixtures } from "@kiln/testing/conformance"
+import { SqliteStores } from "../src/index.ts"
+import { child } from "./support/childProcess.ts"
+import { temporaryFile } from "./support/temporaryDirectory.ts"
+
+const holdLock = new URL("./support/holdLock.ts", import.meta.url)
+
+/** The longest time the event loop did not come round, in milliseconds, while `effect` ran. */
+const withLoopGap = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    let longest = 0
+    let last = performance.now()
+    const timer = setInterval(() => {
+      const now = performance.now()
+      longest = Math.max(longest, now - last)
+      last = now
+    }, 1)
+    const value = yield* Effect.ensuring(
+      effect,
+      Effect.sync(() => clearInterval(timer)),
+    )
+    return { value, longest }
+  })
+
+const create = (n: number) => Effect.flatMap(JobStore, ({ createJobs }) => createJobs([fixtures.newJob(n)]))
+
+it.live("while another process holds the lock, writers wait without blocking the event loop, and all get through", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFile
+    yield* Effect.gen(function* () {
+      yield* create(1)
+      const other = yield* child(holdLock, path, "1000")
+      expect(yield* Effect.promise(other.line)).toBe("held")
+      const waiting = withLoopGap(
+        Effect.forEach(
+          Array.from({ length: 20 }, (_, n) => n + 2),
+          create,
+          { concurrency: "unbounded" },
+        ),
+      )
+      const { longest, value } = yield* waiting
+      expect(value.flat().map(({ _tag }) => _tag)).toEqual(Array.from({ length: 20 }, () => "Created"))
+      expect(yield* Effect.promise(other.line)).toBe("released")
+      expect(longest).toBeLessThan(100)
+    }).pipe(Effect.provide(SqliteStores.layer({ path })))
+  }),
+)
+
+it.live("readers do not wait for a writer, nor for writers that wait", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFile
+    yield* Effect.gen(function* () {
+      yield* create(1)
+      const other = yield* child(holdLock, path, "60000")
+      yield* Effect.promise(other.line)
+      const writer = yield* Effect.forkChild(create(2))
+      yield* Effect.yieldNow
+      const store = yield* JobStore
+      const [job] = yield* store.findJobs([
+        { jobId: fixtures.jobId(1), principal: fixtures.ownerOf(fixtures.newJob(1)) },
+      ])
+      expect(job?.id).toBe(fixtures.jobId(1))
+      expect(writer.pollUnsafe()).toBe(undefined)
+      expect(other.process.exitCode).toBe(null)
+    }).pipe(Effect.provide(SqliteStores.layer({ path })))
+  }),
+)
+
+it.live("a lock that stays is StoreUnavailable, also for callers that cannot be interrupted; nothing was written", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFile
+    yield* Effect.gen(function* () {
+      yield* create(1)
+      const other = yield* child(holdLock, path, "60000")
+      yield* Effect.promise(other.line)
+      const exits = yield* Effect.forEach([2, 3, 4], (n) => Effect.exit(Effect.uninterruptible(create(n))), {
+        concurrency: "unbounded",
+      })
+      for (const exit of exits) {
+        const error = Exit.isFailure(exit) ? yield* Effect.flip(exit) : undefined
+        expect(error).toMatchObject({
+          _tag: "StoreUnavailable",
+          operation: "JobStore.createJobs",
+          cause: { code: "SQLITE_BUSY" },
+        })
+      }
+      other.process.kill("SIGKILL")
+      yield* Effect.promise(() => other.ended)
+      expect((yield* Effect.forEach([2, 3, 4], create)).flat().map(({ _tag }) => _tag)).toEqual([
+        "Created",
+        "Created",
+        "Created",
+      ])
+    }).pipe(Effect.provide(SqliteStores.layer({ path, retryForMs: 200 })))
+  }),
+)
+
+it.live("a caller that is interrupted while it waits writes nothing, and lets the others on", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFile
+    yield* Effect.gen(function* () {
+      yield* create(1)
+      const other = yield* child(holdLock, path, "500")
+      yield* Effect.promise(other.line)
+      const first = yield* Effect.forkChild(create(2))
+      const second = yield* Effect.forkChild(create(3))
+      const third = yield* Effect.forkChild(create(4))
+      yield* Effect.sleep(50)
+      yield* Fiber.interrupt(first)
+      yield* Fiber.interrupt(third)
+      expect(yield* Fiber.join(second)).toMatchObject([{ _tag: "Created" }])
+      expect((yield* create(5)).map(({ _tag }) => _tag)).toEqual(["Created"])
+      const store = yield* JobStore
+      const principal = fixtures.ownerOf(fixtures.newJob(1))
+      const found = yield* store.findJobs([1, 2, 3, 4, 5].map((n) => ({ jobId: fixtures.jobId(n), principal })))
+      expect(found.map((job) => job !== undefined)).toEqual([true, false, true, false, true])
+    }).pipe(Effect.provide(SqliteStores.layer({ path })))
+  }),
+)

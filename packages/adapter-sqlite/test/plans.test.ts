@@ -1,0 +1,273 @@
+import { describe, expect, it, vi } from "@effect/vitest"
+import Sqlite from "better-sqlite3"
+import { Effect } from "effect"
+import { fixtures } from "@kiln/testing/conformance"
+import type { Database } from "../src/Database.ts"
+import { jobByIdempotencyKey, jobByOwner } from "../src/JobRow.ts"
+import { claimableJobs } from "../src/sql/claimJobs.ts"
+import { unfinishedJobs } from "../src/sql/createJobs.ts"
+import { finishedJobs } from "../src/sql/deleteJobs.ts"
+import { erasedUploads } from "../src/sql/deleteUploads.ts"
+import { keptJobs } from "../src/sql/expireData.ts"
+import { overdueJobs } from "../src/sql/expireJobs.ts"
+import { unusedUploads } from "../src/sql/expireUploads.ts"
+import { lanesAhead, lanesBehind } from "../src/sql/laneOrder.ts"
+import { earliestLane, nextClaimable } from "../src/sql/nextClaimable.ts"
+import { updateState } from "../src/sql/writeState.ts"
+import { ownUpload } from "../src/UploadRow.ts"
+import { everyState, storesOf } from "./support/arrangeJobs.ts"
+
+const { jobId, newJob, newUpload, ownerOf, uploadId } = fixtures
+
+const planOf = ({ connection }: Database, sql: string): ReadonlyArray<string> => {
+  const values = Array.from(sql.matchAll(/\?/g), () => 1)
+  const rows = connection.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(values) as ReadonlyArray<{ readonly detail: string }>
+  return rows.map((row) => row.detail)
+}
+
+/** How each question about many rows is answered: from which index, and by how much of it. */
+const answers: ReadonlyArray<readonly [question: string, sql: string, plan: ReadonlyArray<string>]> = [
+  [
+    "a lane's claimable jobs, in order",
+    claimableJobs.sql,
+    ["SEARCH jobs USING INDEX jobs_ready (lane_id=? AND claimable_at<?)"],
+  ],
+  ["a lane's next time", nextClaimable.sql, ["SEARCH jobs USING INDEX jobs_ready (lane_id=? AND claimable_at>?)"]],
+  [
+    "lanes behind the clock, by age",
+    lanesBehind.sql,
+    ["SEARCH lanes USING INDEX lanes_by_age (kind=? AND mode=? AND rowid>?)"],
+  ],
+  [
+    "lanes ahead of it, by turn",
+    lanesAhead.sql,
+    ["SEARCH lanes USING INDEX lanes_by_turn (kind=? AND mode=? AND virtual_time>?)"],
+  ],
+  [
+    "the lane that is next to have something",
+    earliestLane.sql,
+    ["SEARCH lanes USING COVERING INDEX lanes_by_next (kind=? AND mode=? AND next_at>?)"],
+  ],
+  ["overdue jobs", overdueJobs.sql, ["SEARCH jobs USING INDEX jobs_deadline (deadline_at<?)"]],
+  [
+    "a caller's job",
+    jobByOwner.sql,
+    [
+      "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)",
+      "SEARCH job_data USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+      "SEARCH prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+    ],
+  ],
+  [
+    "an idempotency key's job",
+    jobByIdempotencyKey.sql,
+    [
+      "SEARCH jobs USING INDEX sqlite_autoindex_jobs_2 (key_id=? AND idempotency_key=?)",
+      "SEARCH job_data USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+      "SEARCH prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+    ],
+  ],
+  [
+    "a project's unfinished jobs",
+    unfinishedJobs.sql,
+    [
+      "CO-ROUTINE unfinished",
+      "SEARCH lanes USING COVERING INDEX sqlite_autoindex_lanes_1 (project_id=?)",
+      "SEARCH jobs USING COVERING INDEX jobs_ready (lane_id=? AND claimable_at>?)",
+      "SCAN unfinished",
+    ],
+  ],
+  [
+    "an upload and its job",
+    ownUpload.sql,
+    [
+      "SEARCH uploads USING INDEX sqlite_autoindex_uploads_1 (id=?)",
+      "SEARCH jobs USING INDEX jobs_upload (upload_id=?) LEFT-JOIN",
+    ],
+  ],
+  ["a move of a job", updateState.sql, ["SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
+  [
+    "jobs whose data is to expire",
+    keptJobs.sql,
+    ["SEARCH jobs USING INDEX jobs_finished (retained=? AND finished_at<?)"],
+  ],
+  [
+    "jobs to be deleted",
+    finishedJobs.sql,
+    [
+      "MERGE (UNION ALL)",
+      "LEFT",
+      "MERGE (UNION ALL)",
+      "LEFT",
+      "SEARCH jobs USING INDEX jobs_finished (retained=? AND finished_at<?)",
+      "RIGHT",
+      "SEARCH jobs USING INDEX jobs_finished (retained=? AND finished_at<?)",
+      "RIGHT",
+      "SEARCH jobs USING INDEX jobs_finished (retained=? AND finished_at<?)",
+    ],
+  ],
+  [
+    "uploads to expire",
+    unusedUploads.sql,
+    [
+      "SEARCH uploads USING INDEX uploads_sweep (erased=? AND sweep_at<?)",
+      "CORRELATED SCALAR SUBQUERY 1",
+      "SEARCH jobs USING COVERING INDEX jobs_upload (upload_id=?)",
+    ],
+  ],
+  [
+    "uploads to be deleted",
+    erasedUploads.sql,
+    [
+      "SEARCH uploads USING INDEX uploads_sweep (erased=? AND sweep_at<?)",
+      "CORRELATED SCALAR SUBQUERY 1",
+      "SEARCH jobs USING COVERING INDEX jobs_upload (upload_id=?)",
+    ],
+  ],
+]
+
+/** A store after some days: many finished jobs, few unfinished ones. */
+const grown = Effect.gen(function* () {
+  const database = yield* everyState
+  const { jobs } = storesOf(database)
+  const numbers = Array.from({ length: 2_000 }, (_, n) => 1_000 + n)
+  yield* jobs.createJobs(
+    numbers.map((n) => newJob(n, { projectId: fixtures.projectId(n % 200), kind: "transcription" })),
+  )
+  const runnable = [{ kind: "transcription", mode: "sandbox" }] as const
+  const { claims } = yield* jobs.claimJobs({ runnable, limit: 1_950, leaseDurationMs: 60_000, maxLostWorkers: 3 })
+  yield* jobs.completeJobs(claims.map((claim) => fixtures.completionOf(claim)))
+  return database
+})
+
+describe("answered from an index, in its order", () => {
+  it.effect.each(answers.map(([question, sql, plan]) => ({ question, sql, plan })))("$question", ({ plan, sql }) =>
+    Effect.gen(function* () {
+      expect(planOf(yield* everyState, sql)).toEqual(plan)
+    }),
+  )
+
+  it.effect("also with statistics, should an operator gather them", () =>
+    Effect.gen(function* () {
+      const database = yield* grown
+      database.connection.exec("ANALYZE")
+      for (const [question, sql, plan] of answers) expect(planOf(database, sql), question).toEqual(plan)
+    }),
+  )
+})
+
+/** Calls every verb once. */
+const everyVerb = (database: Database) =>
+  Effect.gen(function* () {
+    const { board, jobs, keys, secrets, uploads } = storesOf(database)
+    const principal = ownerOf(newJob(1))
+    yield* jobs.createJobs([newJob(100, { queueCap: 1_000 }), newJob(101, { mode: "live", gate: fixtures.audioGate })])
+    yield* jobs.findJobs([{ jobId: jobId(4), principal }])
+    yield* jobs.findByIdempotencyKey(newJob(1).keyId, "idempotency-1")
+    yield* jobs.findFile(fixtures.fileId(4))
+    const {
+      claims: [one, two, three, four],
+    } = yield* jobs.claimJobs({
+      runnable: [
+        { kind: "speech_synthesis", mode: "sandbox" },
+        { kind: "speech_synthesis", mode: "live" },
+      ],
+      limit: 5,
+      leaseDurationMs: 1,
+      maxLostWorkers: 1,
+    })
+    const ref = (claim: typeof one) => ({ jobId: claim?.job.id ?? jobId(1), token: claim?.token ?? 0 })
+    yield* jobs.extendLeases([{ ...ref(one), leaseDurationMs: 5 }])
+    yield* jobs.checkpointJobs([{ ...ref(one), step: "a", value: 1 }])
+    yield* jobs.failJobs([ref(one)].map((item) => ({ ...item, errorCode: "internal_error" })))
+    yield* jobs.deferJobs([{ ...ref(two), delayMs: 1, countsAsFailure: false }])
+    yield* jobs.releaseJobs([ref(three)])
+    yield* jobs.completeJobs(four === undefined ? [] : [fixtures.completionOf(four)])
+    yield* jobs.expireJobs(5)
+    yield* jobs.eraseJobs([{ jobId: jobId(4), principal }])
+    yield* jobs.findOrphans([{ blobKey: "a", jobId: jobId(4), token: 1 }])
+    yield* jobs.confirmPurges(yield* jobs.listPurges(1))
+    yield* uploads.createUploads([newUpload(100)])
+    yield* uploads.findUpload(uploadId(1))
+    yield* uploads.extendUpload({ uploadId: uploadId(5), token: 1, leaseDurationMs: 1_000 })
+    yield* uploads.releaseUpload({ uploadId: uploadId(5), token: 1 })
+    yield* uploads.claimUpload({ uploadId: uploadId(5), leaseDurationMs: 1_000, maxTransfers: 5 })
+    yield* uploads.completeUpload({ uploadId: uploadId(5), token: 2, file: fixtures.uploadedFile(uploadId(5), 2) })
+    yield* uploads.findUploadOrphans([{ blobKey: "a", uploadId: uploadId(5), token: 1 }])
+    yield* uploads.expireUploads(5)
+    yield* uploads.deleteUploads(0, 5)
+    yield* jobs.expireData(0, 5)
+    yield* jobs.deleteJobs(0, 5)
+    yield* keys.findKey(fixtures.digest(1))
+    yield* keys.touchKeys([{ keyId: fixtures.keyId(1), usedAt: 1 }])
+    yield* keys.revokeKey(fixtures.keyId(1))
+    yield* keys.createFirstKey({ id: fixtures.projectId(2), name: "two" }, fixtures.newApiKey(3))
+    yield* Effect.all([keys.listKeys, keys.listProjects, board.readBoard, board.listPrices])
+    yield* board.setSwitch("ai", true)
+    yield* board.setPrice({ name: "svc-image", currency: "usd", unitAmounts: {} })
+    yield* board.activatePrice("svc-image", true)
+    yield* board.publishWorker({ workerId: "w", liveKinds: [], ttlMs: 1 })
+    yield* secrets.getOrCreate("a", Uint8Array.of(1))
+  })
+
+it.effect("no verb scans or sorts a table that grows", () =>
+  Effect.gen(function* () {
+    const prepare = vi.spyOn(Sqlite.prototype, "prepare")
+    const database = yield* everyState
+    yield* everyVerb(database)
+    const statements = new Set(
+      prepare.mock.calls.map(([sql]) => sql).filter((sql) => /^(select|insert|update|delete)/.test(sql)),
+    )
+    prepare.mockRestore()
+    expect(statements.size).toBeGreaterThan(60)
+    const growing = /^SCAN (jobs|job_data|files|checkpoints|uploads|charges|lanes)\b|TEMP B-TREE/
+    // One job's files, a few, are put in order after they were found.
+    const sorting = [...statements].filter((sql) => !sql.endsWith('from "files" where "job_seq" = +? order by "seq"'))
+    for (const sql of sorting)
+      expect(
+        planOf(database, sql).filter((step) => growing.test(step)),
+        sql,
+      ).toEqual([])
+  }),
+)
+
+/** The hot verbs, on ever other jobs. */
+const hotVerbs = (database: Database, round: number) =>
+  Effect.gen(function* () {
+    const { jobs, keys, uploads } = storesOf(database)
+    const created = [
+      newJob(200 + round),
+      newJob(300 + round, { projectId: fixtures.projectId(round), queueCap: 100 + round }),
+    ]
+    yield* jobs.createJobs(created)
+    const { claims } = yield* jobs.claimJobs({
+      runnable: [{ kind: "speech_synthesis", mode: "sandbox" }],
+      limit: 10 + round,
+      leaseDurationMs: 1_000 + round,
+      maxLostWorkers: 3,
+    })
+    expect(claims.length).toBeGreaterThan(1)
+    yield* jobs.extendLeases(claims.map(({ job, token }) => ({ jobId: job.id, token, leaseDurationMs: 2_000 + round })))
+    yield* jobs.completeJobs(
+      claims.map((claim, n) => fixtures.completionOf(claim, { files: [fixtures.outputFile(claim, 100 * round + n)] })),
+    )
+    yield* jobs.findJobs(created.map((job) => ({ jobId: job.id, principal: ownerOf(job) })))
+    yield* jobs.findByIdempotencyKey(newJob(1).keyId, `idempotency-${200 + round}`)
+    yield* jobs.findFile(fixtures.fileId(100 * round))
+    yield* jobs.expireJobs(10 + round)
+    yield* uploads.findUpload(uploadId(round))
+    yield* keys.findKey(fixtures.digest(round))
+  })
+
+it.effect("no statement is prepared anew when its parameters change", () =>
+  Effect.gen(function* () {
+    const database = yield* everyState
+    yield* hotVerbs(database, 1)
+    // The driver compiles a function for the rows of each statement whenever SQLite prepared it.
+    const compile = vi.spyOn(globalThis, "Function")
+    for (const round of [2, 3, 4]) yield* hotVerbs(database, round)
+    const compiled = compile.mock.calls.length
+    compile.mockRestore()
+    expect(compiled).toBe(0)
+  }),
+)

@@ -1,0 +1,51 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+import { Effect, type Scope } from "effect"
+
+/** A real process that runs a script. It is killed with its scope. */
+export interface Child {
+  readonly process: ChildProcess
+  /** The next line it prints; rejects when it ends before. */
+  readonly line: () => Promise<string>
+  /** The lines it printed that nobody read, once it has ended. */
+  readonly rest: () => Promise<ReadonlyArray<string>>
+  /** Its exit code, or the signal that ended it. */
+  readonly ended: Promise<number | string>
+}
+
+export const child = (script: URL, ...args: ReadonlyArray<string>): Effect.Effect<Child, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => start(script, args)),
+    ({ ended, process: running }) =>
+      Effect.promise(() => {
+        running.kill("SIGKILL")
+        return ended
+      }),
+  )
+
+const start = (script: URL, args: ReadonlyArray<string>): Child => {
+  const running = spawn(process.execPath, ["--conditions=@kiln/source", fileURLToPath(script), ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  const lines = createInterface({ input: running.stdout })
+  const iterator = lines[Symbol.asyncIterator]()
+  const ended = new Promise<number | string>((resolve) =>
+    running.once("close", (code, signal) => resolve(code ?? signal ?? "unknown")),
+  )
+  return {
+    process: running,
+    line: async () => {
+      const { done, value } = await iterator.next()
+      if (done === true) throw new Error(`${script.href} ended: ${await ended}`)
+      return value
+    },
+    rest: async () => {
+      await ended
+      const rest: Array<string> = []
+      for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) rest.push(next.value)
+      return rest
+    },
+    ended,
+  }
+}

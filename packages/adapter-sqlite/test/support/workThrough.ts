@@ -1,0 +1,25 @@
+// Claims and completes until nothing is left, and prints each id it was told is `Written`: `workThrough.ts PATH`.
+import { writeSync } from "node:fs"
+import { Effect } from "effect"
+import { JobStore } from "@kiln/core/ports"
+import { fixtures } from "@kiln/testing/conformance"
+import { SqliteStores } from "../../src/index.ts"
+
+const [path = ""] = process.argv.slice(2)
+const runnable = [{ kind: "speech_synthesis", mode: "sandbox" }] as const
+
+const main = Effect.gen(function* () {
+  const store = yield* JobStore
+  while (true) {
+    const { claims } = yield* store.claimJobs({ runnable, limit: 7, leaseDurationMs: 60_000, maxLostWorkers: 3 })
+    if (claims.length === 0) return
+    const outcomes = yield* store.completeJobs(claims.map((claim) => fixtures.completionOf(claim)))
+    outcomes.forEach((outcome, index) => {
+      if (outcome === "Written") writeSync(1, `${claims[index]?.job.id ?? ""}\n`)
+    })
+    // Lets the others have a turn.
+    yield* Effect.sleep(1)
+  }
+})
+
+await Effect.runPromise(Effect.provide(main, SqliteStores.layer({ path })))
