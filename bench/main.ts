@@ -1,0 +1,109 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import {
+  authorize,
+  defaultEngineSettings,
+  Engine,
+  EngineConfig,
+  JobKind,
+  JobKinds,
+  layerCrypto,
+  layerEngine,
+  MediaProbe,
+  type Principal,
+  Providers,
+} from "@kiln/core"
+import type { JobStore } from "@kiln/core/ports"
+import { Worker } from "@kiln/core/worker"
+import { SqliteStores } from "@kiln/adapter-sqlite"
+import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
+import { Clock, Effect, Fiber, Layer, Schema } from "effect"
+
+/** A kind that does nothing: what is measured is the engine. */
+const noop = JobKind({
+  name: "noop",
+  keyScope: "bench",
+  request: Schema.Struct({}),
+  price: "none",
+  switches: [],
+  providers: [],
+  run: () => Effect.succeed({ output: {}, files: [], usage: {} }),
+})
+const principal: Principal = { keyId: "key_bench", projectId: "prj_bench", mode: "sandbox", scopes: ["bench"] }
+
+const create = (count: number, callers: number, name: string) =>
+  Effect.gen(function* () {
+    const engine = yield* Engine
+    const grant = authorize(principal, "bench")
+    if (grant === undefined) return yield* Effect.die("no grant")
+    yield* Effect.forEach(
+      Array.from({ length: count }, (_, index) => index),
+      (index) => engine.createJob(grant, noop, {}, `${name}-${index}`),
+      { concurrency: callers, discard: true },
+    )
+  })
+
+/** Runs what is queued by the worker's own loop; done when nothing is left. */
+const drain = (last: string) =>
+  Effect.gen(function* () {
+    const worker = yield* Worker
+    const engine = yield* Engine
+    const running = yield* Effect.forkChild(worker.run)
+    const grant = authorize(principal, "bench")
+    if (grant === undefined) return yield* Effect.die("no grant")
+    const { job } = yield* engine.createJob(grant, noop, {}, last)
+    while ((yield* engine.getJob(principal, job.id)).status !== "done") yield* Effect.sleep(1)
+    yield* Fiber.interrupt(running)
+  })
+
+const timed = Effect.fnUntraced(function* <E, R>(what: string, count: number, work: Effect.Effect<void, E, R>) {
+  const started = yield* Clock.monotonicTimeNanos
+  yield* work
+  const seconds = Number((yield* Clock.monotonicTimeNanos) - started) / 1e9
+  console.log(
+    `${what.padEnd(34)} ${Math.round(count / seconds)
+      .toLocaleString("en")
+      .padStart(10)} /s`,
+  )
+})
+
+const suite = (store: Layer.Layer<JobStore, unknown>): Effect.Effect<void, unknown> =>
+  Effect.gen(function* () {
+    yield* create(500, 32, "warm")
+    yield* timed("create, 1 caller", 2_000, create(2_000, 1, "one"))
+    yield* timed("create, 32 callers", 20_000, create(20_000, 32, "many"))
+    yield* timed("drain", 22_500, drain("last"))
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(
+      Worker.layer.pipe(
+        Layer.provideMerge(layerEngine),
+        Layer.provide(
+          Layer.mergeAll(
+            store as typeof MemoryStores.layer,
+            MemoryBlobStore.layer,
+            Layer.succeed(Providers, { sandbox: {}, live: {} }),
+            Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: 1 }) }),
+            layerCrypto,
+          ),
+        ),
+        Layer.provide(
+          Layer.mergeAll(
+            Layer.succeed(JobKinds, [noop]),
+            Layer.succeed(EngineConfig, { ...defaultEngineSettings, queueCap: 0, concurrency: 500 }),
+          ),
+        ),
+      ),
+    ),
+  )
+
+const directory = mkdtempSync(join(tmpdir(), "kiln-bench-"))
+try {
+  console.log("SQLite, synchronous=FULL")
+  await Effect.runPromise(suite(SqliteStores.layer({ path: join(directory, "kiln.db") })))
+  if (process.argv[2] === "memory") console.log("memory")
+  if (process.argv[2] === "memory") await Effect.runPromise(suite(MemoryStores.layer))
+} finally {
+  rmSync(directory, { recursive: true, force: true })
+}
