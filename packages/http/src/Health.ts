@@ -1,0 +1,71 @@
+import { Cause, Clock, Context, Effect, Layer, type Scope } from "effect"
+import { EngineConfig } from "@kiln/core"
+import { Worker } from "@kiln/core/worker"
+
+/** What `/readyz` says: ready when every check is. */
+export interface ReadinessReport {
+  readonly status: "ready" | "unavailable"
+  readonly checks: Readonly<Record<string, "ok" | "failing">>
+}
+
+/** A check that hangs is a check that fails. */
+const checkLimitMs = 2_000
+
+/**
+ * Whether this process can do its work now. Each part of it adds a check under a name; what a check
+ * fails with goes to the log, not to the caller.
+ */
+export class Readiness extends Context.Service<
+  Readiness,
+  {
+    /** Adds a check until the scope closes: it succeeds with whether all is well. A failure or more than 2 s is a no. */
+    readonly add: (name: string, check: Effect.Effect<boolean, unknown>) => Effect.Effect<void, never, Scope.Scope>
+    readonly report: Effect.Effect<ReadinessReport>
+  }
+>()("@kiln/http/Readiness") {
+  static readonly layer: Layer.Layer<Readiness> = Layer.sync(Readiness, () => {
+    const checks = new Map<string, Effect.Effect<boolean, unknown>>()
+    const run = (name: string, check: Effect.Effect<boolean, unknown>): Effect.Effect<boolean> =>
+      check.pipe(
+        Effect.timeoutOrElse({ duration: checkLimitMs, orElse: () => Effect.succeed(false) }),
+        Effect.catchCause((cause) => Effect.as(Effect.logWarning(`not ready: ${name}`, Cause.pretty(cause)), false)),
+      )
+    return Readiness.of({
+      add: (name, check) =>
+        Effect.acquireRelease(
+          Effect.sync(() => void checks.set(name, check)),
+          () => Effect.sync(() => (checks.get(name) === check ? void checks.delete(name) : undefined)),
+        ),
+      report: Effect.gen(function* () {
+        const results = yield* Effect.forEach(
+          [...checks],
+          ([name, check]) => Effect.map(run(name, check), (ok) => [name, ok] as const),
+          { concurrency: "unbounded" },
+        )
+        return {
+          status: results.every(([, ok]) => ok) ? "ready" : "unavailable",
+          checks: Object.fromEntries(results.map(([name, ok]) => [name, ok ? "ok" : "failing"] as const)),
+        } satisfies ReadinessReport
+      }),
+    })
+  })
+}
+
+/** Longest silence of a worker that has room for more, beyond its own polling pause. */
+const claimSilenceMs = 10_000
+
+/** Adds the check `worker`: the store answered its last claim recently. A worker with all hands full does not claim, and is well. */
+export const layerWorkerReadiness: Layer.Layer<never, never, Readiness | Worker> = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const readiness = yield* Readiness
+    const worker = yield* Worker
+    const { concurrency, pollIntervalMs } = yield* EngineConfig
+    const check = Effect.gen(function* () {
+      if ((yield* worker.running) >= concurrency) return true
+      const lastClaimAt = yield* worker.lastClaimAt
+      const now = yield* Clock.currentTimeMillis
+      return lastClaimAt !== undefined && now - lastClaimAt <= pollIntervalMs + claimSilenceMs
+    })
+    yield* readiness.add("worker", check)
+  }),
+)

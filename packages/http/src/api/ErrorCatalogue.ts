@@ -1,0 +1,235 @@
+/**
+ * Every refusal the HTTP service knows: its status, its type, what it says. Handlers name a code and nothing else, so
+ * this file is the whole list. `code` is for programs, `type` groups codes, `message` is for people and says what to do.
+ */
+
+export const errorTypes = [
+  "invalid_request_error",
+  "idempotency_error",
+  "authentication_error",
+  "permission_error",
+  "not_found_error",
+  "conflict_error",
+  "rate_limit_error",
+  "api_error",
+] as const
+export type ErrorType = (typeof errorTypes)[number]
+
+export interface ErrorEntry {
+  readonly status: number
+  readonly type: ErrorType
+  readonly message: string
+  /** Headers that always come with it, by lower-case name. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+const retryAfter = (seconds: number) => ({ "retry-after": String(seconds) })
+
+const entries = {
+  malformed_request: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "This is not a well-formed HTTP/1.1 request.",
+  },
+  invalid_json: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "The body must be one JSON object in UTF-8, at most 16 levels deep, with no key twice.",
+  },
+  invalid_request: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "Some fields break their rules; details.errors lists every one of them.",
+  },
+  idempotency_key_missing: {
+    status: 400,
+    type: "idempotency_error",
+    message: "Send an Idempotency-Key header with a value of your own, a fresh one for every new job.",
+  },
+  idempotency_key_invalid: {
+    status: 400,
+    type: "idempotency_error",
+    message: "Idempotency-Key must be sent once, with 1 to 255 visible ASCII characters and no spaces.",
+  },
+  upload_not_found: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "No upload with this id was made by this key. Create one with POST /v1/audio/uploads.",
+  },
+  missing_api_key: {
+    status: 401,
+    type: "authentication_error",
+    message: "Send your API key in the header Authorization: Bearer <API_KEY>.",
+    headers: { "www-authenticate": 'Bearer realm="api"' },
+  },
+  invalid_api_key: {
+    status: 401,
+    type: "authentication_error",
+    message: "This API key is not valid. Check that it was copied whole and is neither revoked nor expired.",
+    headers: { "www-authenticate": 'Bearer realm="api", error="invalid_token"' },
+  },
+  insufficient_scope: {
+    status: 403,
+    type: "permission_error",
+    message: "This API key lacks the scope this endpoint needs; details.required_scope names it.",
+  },
+  live_not_active: {
+    status: 403,
+    type: "permission_error",
+    message: "Live jobs of this type are not active; details.missing lists what the operator has to switch on.",
+  },
+  upload_url_invalid: {
+    status: 403,
+    type: "permission_error",
+    message: "This upload URL is not valid. Use the upload_url of POST /v1/audio/uploads exactly as it was returned.",
+  },
+  file_url_invalid: {
+    status: 403,
+    type: "permission_error",
+    message: "This file URL is not valid. Use the URL from polling the job exactly as it was returned.",
+  },
+  not_found: {
+    status: 404,
+    type: "not_found_error",
+    message: "There is nothing at this path. Paths are case-sensitive and have no slash at the end.",
+  },
+  job_not_found: {
+    status: 404,
+    type: "not_found_error",
+    message:
+      "No such job here for this key. Audio jobs are at /v1/jobs/{id}, image jobs at /v1/images/jobs/{id}, each for the key that created it.",
+  },
+  method_not_allowed: {
+    status: 405,
+    type: "invalid_request_error",
+    message: "This path does not take this method; the Allow header lists those it takes.",
+  },
+  request_timeout: {
+    status: 408,
+    type: "invalid_request_error",
+    message: "The request did not arrive completely in time.",
+  },
+  upload_timeout: {
+    status: 408,
+    type: "conflict_error",
+    message: "The transfer stalled or took too long. Send the whole file again to the same URL.",
+  },
+  job_processing: {
+    status: 409,
+    type: "conflict_error",
+    message: "The job is not finished. Poll it until its status is done or failed, then delete its data.",
+    headers: retryAfter(2),
+  },
+  upload_not_ready: {
+    status: 409,
+    type: "conflict_error",
+    message: "The file of this upload has not arrived yet. Send it to the upload_url first.",
+    headers: retryAfter(2),
+  },
+  upload_already_used: {
+    status: 409,
+    type: "conflict_error",
+    message: "Another job has used this upload; one upload serves one job. Create a new upload.",
+    headers: { "x-should-retry": "false" },
+  },
+  upload_in_progress: {
+    status: 409,
+    type: "conflict_error",
+    message: "Another transfer to this URL is running.",
+    headers: retryAfter(5),
+  },
+  upload_already_completed: {
+    status: 409,
+    type: "conflict_error",
+    message: "The file of this upload has already arrived; the URL is used up.",
+  },
+  upload_expired: {
+    status: 410,
+    type: "invalid_request_error",
+    message: "This upload has expired. Create a new one with POST /v1/audio/uploads.",
+  },
+  file_gone: {
+    status: 410,
+    type: "not_found_error",
+    message:
+      "The file is not available at this URL any more. If its job still has its data, poll the job for a fresh URL.",
+  },
+  body_too_large: {
+    status: 413,
+    type: "invalid_request_error",
+    message: "The JSON body is larger than 65536 bytes.",
+  },
+  file_too_large: {
+    status: 413,
+    type: "invalid_request_error",
+    message: "The file is larger than the upload's max_bytes.",
+  },
+  unsupported_content_type: {
+    status: 415,
+    type: "invalid_request_error",
+    message: "This Content-Type or Content-Encoding is not accepted here; details.expected lists the types that are.",
+  },
+  range_not_satisfiable: {
+    status: 416,
+    type: "invalid_request_error",
+    message: "The range lies outside of the file; Content-Range tells its size.",
+  },
+  idempotency_key_reused: {
+    status: 422,
+    type: "idempotency_error",
+    message: "This Idempotency-Key belongs to a job with another request. Use a fresh key for a new job.",
+  },
+  empty_file: {
+    status: 422,
+    type: "invalid_request_error",
+    message: "The file is empty. Send its bytes as the body of the PUT.",
+  },
+  audio_format_mismatch: {
+    status: 422,
+    type: "invalid_request_error",
+    message: "The first bytes of the file are not those of the declared format.",
+  },
+  rate_limited: {
+    status: 429,
+    type: "rate_limit_error",
+    message: "Too many requests. Wait as long as Retry-After says.",
+  },
+  queue_full: {
+    status: 429,
+    type: "rate_limit_error",
+    message: "The project has as many unfinished jobs as it may have. Wait until some have finished.",
+    headers: retryAfter(10),
+  },
+  headers_too_large: {
+    status: 431,
+    type: "invalid_request_error",
+    message: "The request line and headers are larger than 16384 bytes.",
+  },
+  internal_error: {
+    status: 500,
+    type: "api_error",
+    message: "Something went wrong on our side. Quote error.request_id when you report it.",
+  },
+  service_unavailable: {
+    status: 503,
+    type: "api_error",
+    message: "The service cannot answer right now. Repeat the request, with the same Idempotency-Key if it has one.",
+    headers: retryAfter(5),
+  },
+} as const satisfies Readonly<Record<string, ErrorEntry>>
+
+export type RefusalCode = keyof typeof entries
+export const errorCatalogue: Readonly<Record<RefusalCode, ErrorEntry>> = entries
+export const refusalCodes = Object.keys(entries) as ReadonlyArray<RefusalCode>
+
+/** The body of every refusal. `param` and `details` are `null` where there is nothing to say. */
+export interface ErrorEnvelope {
+  readonly error: {
+    readonly type: ErrorType
+    readonly code: RefusalCode
+    readonly message: string
+    readonly param: string | null
+    readonly details: Readonly<Record<string, unknown>> | null
+    readonly request_id: string
+  }
+}

@@ -1,0 +1,64 @@
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { acceptedMediaTypes } from "@kiln/core/domain"
+import { errorsOf } from "./ErrorBodies.ts"
+import { signedQuery } from "./endpoints.ts"
+import { Id } from "./fieldSchemas.ts"
+import { limits } from "./limits.ts"
+
+const audioMediaTypes = [...new Set(Object.values(acceptedMediaTypes).flat())].sort()
+const fileErrors = errorsOf(
+  "file_url_invalid",
+  "file_gone",
+  "range_not_satisfiable",
+  "internal_error",
+  "service_unavailable",
+)
+const file = {
+  params: { id: Id("fil", "The file's identifier.") },
+  query: signedQuery,
+  success: HttpApiSchema.StreamUint8Array({ contentType: ["audio/mpeg", "image/png", "application/octet-stream"] }),
+  error: fileErrors,
+}
+
+/** The two URLs that are their own authorization. Open to all origins; `Authorization` is ignored. */
+export class SignedUrlsApi extends HttpApiGroup.make("signedUrls")
+  .add(
+    HttpApiEndpoint.put("putFile", "/v1/audio/uploads/:id/file", {
+      params: { id: Id("upl", "The upload's identifier.") },
+      query: signedQuery,
+      payload: HttpApiSchema.StreamUint8Array({ contentType: audioMediaTypes, maxBytes: limits.uploadBytes }),
+      success: HttpApiSchema.NoContent,
+      error: errorsOf(
+        "upload_url_invalid",
+        "upload_timeout",
+        "upload_in_progress",
+        "upload_already_completed",
+        "upload_expired",
+        "file_too_large",
+        "unsupported_content_type",
+        "empty_file",
+        "audio_format_mismatch",
+        "rate_limited",
+        "internal_error",
+        "service_unavailable",
+      ),
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Send the bytes of an upload",
+        description:
+          "The `upload_url` of an upload, exactly as it was returned. One PUT wins; an interrupted or refused one may be repeated, up to 5 transfers in all.",
+      }),
+    ),
+    HttpApiEndpoint.get("getFile", "/v1/files/:id", file).annotateMerge(
+      OpenApi.annotations({
+        summary: "Fetch a generated file",
+        description: "`audio_url` or `image_url` of a finished job, exactly as it was returned. Takes `Range`.",
+      }),
+    ),
+    HttpApiEndpoint.head("headFile", "/v1/files/:id", { ...file, success: HttpApiSchema.Empty(200) }).annotateMerge(
+      OpenApi.annotations({ summary: "Ask for size and type of a generated file" }),
+    ),
+  )
+  .annotateMerge(
+    OpenApi.annotations({ title: "Signed URLs", description: "Where bytes go in and out. No API key is sent." }),
+  ) {}

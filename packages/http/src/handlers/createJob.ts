@@ -1,0 +1,60 @@
+import { Effect } from "effect"
+import type { CreateJobError } from "@kiln/core"
+import type { Job } from "@kiln/core/domain"
+import type { BodyBroken } from "../server/body.ts"
+import type { Exchange } from "../server/Exchange.ts"
+import { readJsonObject } from "../server/jsonBody.ts"
+import { Refusal } from "../server/Refusal.ts"
+import { jsonReply, type Reply } from "../server/Reply.ts"
+import type { Handler } from "../server/Router.ts"
+import { storeUnavailable } from "../server/unavailable.ts"
+import { parseIdempotencyKey } from "../wire/IdempotencyKey.ts"
+import { refuseFields, toRequest } from "./fields.ts"
+import { type HandlerContext, kindNamed } from "./HandlerContext.ts"
+import { pollingPath } from "./jobBody.ts"
+import { refusing } from "./refusing.ts"
+
+const aboutUpload = { param: "upload_id" }
+
+const refuse = refusing<CreateJobError>({
+  InvalidRequest: ({ errors }) => refuseFields(errors),
+  IdempotencyKeyReused: () => new Refusal({ code: "idempotency_key_reused" }),
+  LiveNotActive: ({ missing }) => new Refusal({ code: "live_not_active", details: { missing } }),
+  UploadNotFound: () => new Refusal({ code: "upload_not_found", ...aboutUpload }),
+  UploadNotReady: () => new Refusal({ code: "upload_not_ready", ...aboutUpload }),
+  UploadAlreadyUsed: () => new Refusal({ code: "upload_already_used", ...aboutUpload }),
+  UploadExpired: () => new Refusal({ code: "upload_expired", ...aboutUpload }),
+  QueueFull: () => new Refusal({ code: "queue_full" }),
+  StoreUnavailable: storeUnavailable,
+})
+
+/** Creates a job of one kind; a repeated request gets the job it made first. */
+export const createJob = (context: HandlerContext, kindName: string): Handler => {
+  const kind = kindNamed(context.engine, kindName)
+  return Effect.fnUntraced(function* (exchange): Effect.fn.Return<Reply, Refusal | BodyBroken> {
+    const grant = yield* context.admit(exchange, kind.keyScope, "create")
+    const body = yield* readJsonObject(exchange)
+    const key = yield* idempotencyKey(exchange)
+    const accepted = context.engine.createJob(grant, kind, toRequest(kind.request.fields, body), key)
+    const { job, replayed } = yield* Effect.mapError(accepted, refuse)
+    return jsonReply(202, createdBody(job), {
+      location: context.publicUrl() + pollingPath(kind, job.id),
+      "retry-after": "2",
+      ...(replayed && { "idempotency-replayed": "true" }),
+    })
+  })
+}
+
+/** What a job is at its creation; a replay says the same, whatever has become of it. */
+const createdBody = (job: Job) => ({
+  id: job.id,
+  object: "job",
+  type: job.kind,
+  mode: job.mode,
+  status: "queued",
+})
+
+const idempotencyKey = (exchange: Exchange): Effect.Effect<string, Refusal> => {
+  const parsed = parseIdempotencyKey(exchange.header("idempotency-key"))
+  return parsed.ok ? Effect.succeed(parsed.key) : Effect.fail(new Refusal({ code: `idempotency_key_${parsed.reason}` }))
+}

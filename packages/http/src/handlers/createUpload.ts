@@ -1,0 +1,40 @@
+import { Effect } from "effect"
+import { type InvalidRequest, UploadRequest } from "@kiln/core"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import type { BodyBroken } from "../server/body.ts"
+import { readJsonObject } from "../server/jsonBody.ts"
+import type { Refusal } from "../server/Refusal.ts"
+import { jsonReply, type Reply } from "../server/Reply.ts"
+import type { Handler } from "../server/Router.ts"
+import { storeUnavailable } from "../server/unavailable.ts"
+import { signUpload } from "../wire/SignedUrls.ts"
+import { refuseFields, toRequest } from "./fields.ts"
+import type { HandlerContext } from "./HandlerContext.ts"
+import { refusing } from "./refusing.ts"
+
+const refuse = refusing<InvalidRequest | StoreUnavailable>({
+  InvalidRequest: ({ errors }) => refuseFields(errors),
+  StoreUnavailable: storeUnavailable,
+})
+
+/** Announces a file and says where to send it. */
+export const createUpload = (context: HandlerContext): Handler =>
+  Effect.fnUntraced(function* (exchange): Effect.fn.Return<Reply, Refusal | BodyBroken> {
+    const grant = yield* context.admit(exchange, "audio.create", "upload")
+    const body = yield* readJsonObject(exchange)
+    const announced = context.engine.createUpload(grant, toRequest(UploadRequest.fields, body))
+    const upload = yield* Effect.mapError(announced, refuse)
+    // Whole seconds, rounded down: the URL never promises more than the record behind it.
+    const expiresAtSeconds = Math.floor(upload.expiresAt / 1000)
+    return jsonReply(201, {
+      id: upload.id,
+      upload_url: signUpload(context.keyring, {
+        publicUrl: context.publicUrl(),
+        uploadId: upload.id,
+        expiresAtSeconds,
+      }),
+      method: "PUT",
+      expires_at: new Date(expiresAtSeconds * 1000).toISOString().replace(".000Z", "Z"),
+      max_bytes: context.engine.settings.upload.maxBytes,
+    })
+  })

@@ -1,0 +1,27 @@
+import { Effect } from "effect"
+import type { JobNotFound, JobUnfinished } from "@kiln/core"
+import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
+import { Refusal } from "../server/Refusal.ts"
+import { noContent, type Reply } from "../server/Reply.ts"
+import type { Handler } from "../server/Router.ts"
+import { storeUnavailable } from "../server/unavailable.ts"
+import type { HandlerContext } from "./HandlerContext.ts"
+import { familyScope, type JobFamily } from "./jobBody.ts"
+import { findJob } from "./pollJob.ts"
+import { refusing } from "./refusing.ts"
+
+const refuse = refusing<JobNotFound | JobUnfinished | StoreUnavailable | BlobUnavailable>({
+  JobNotFound: () => new Refusal({ code: "job_not_found" }),
+  JobUnfinished: () => new Refusal({ code: "job_processing" }),
+  StoreUnavailable: storeUnavailable,
+  BlobUnavailable: storeUnavailable,
+})
+
+/** Deletes what a finished job retains; again and again with the same answer. */
+export const eraseJobData = (context: HandlerContext, family: JobFamily): Handler =>
+  Effect.fnUntraced(function* (exchange, id): Effect.fn.Return<Reply, Refusal> {
+    const grant = yield* context.admit(exchange, familyScope[family], "delete")
+    yield* findJob(context, grant, family, id)
+    yield* Effect.mapError(context.engine.eraseJobData(grant, id), refuse)
+    return noContent
+  })

@@ -1,0 +1,16 @@
+import { Effect } from "effect"
+import type { Readiness } from "../Health.ts"
+import { jsonReply } from "../server/Reply.ts"
+import type { Handler } from "../server/Router.ts"
+
+/** The process lives. Says nothing about what it depends on: restarting it would not mend that. */
+export const healthz: Handler = () => Effect.succeed(jsonReply(200, { status: "ok" }))
+
+/** Whether requests should be sent here now. */
+export const readyz =
+  (readiness: Readiness["Service"], isStopping: () => boolean): Handler =>
+  () =>
+    Effect.map(readiness.report, (report) => {
+      if (isStopping()) return jsonReply(503, { ...report, status: "stopping" }, { "retry-after": "5" })
+      return report.status === "ready" ? jsonReply(200, report) : jsonReply(503, report, { "retry-after": "5" })
+    })

@@ -1,0 +1,46 @@
+import { Clock, Effect } from "effect"
+import type { JobNotFound } from "@kiln/core"
+import { isFinished, type Job, type Principal, type StoreUnavailable } from "@kiln/core/domain"
+import { Refusal } from "../server/Refusal.ts"
+import { jsonReply, type Reply } from "../server/Reply.ts"
+import type { Handler } from "../server/Router.ts"
+import { storeUnavailable } from "../server/unavailable.ts"
+import { signDownload } from "../wire/SignedUrls.ts"
+import { type HandlerContext, kindNamed } from "./HandlerContext.ts"
+import { audioJobBody, familyOf, familyScope, imageJobBody, type JobFamily } from "./jobBody.ts"
+import { refusing } from "./refusing.ts"
+
+/** Seconds a file's URL is valid, from the poll that made it. */
+const fileUrlSeconds = 600
+
+const refuse = refusing<JobNotFound | StoreUnavailable>({
+  JobNotFound: () => new Refusal({ code: "job_not_found" }),
+  StoreUnavailable: storeUnavailable,
+})
+
+/** The caller's job of a family; one of the other family is not found here. */
+export const findJob = Effect.fnUntraced(function* (
+  context: HandlerContext,
+  principal: Principal,
+  family: JobFamily,
+  id: string,
+): Effect.fn.Return<Job, Refusal> {
+  const job = yield* Effect.mapError(context.engine.getJob(principal, id), refuse)
+  if (familyOf(kindNamed(context.engine, job.kind)) !== family) return yield* new Refusal({ code: "job_not_found" })
+  return job
+})
+
+/** Tells how a job stands. */
+export const pollJob = (context: HandlerContext, family: JobFamily): Handler =>
+  Effect.fnUntraced(function* (exchange, id): Effect.fn.Return<Reply, Refusal> {
+    const grant = yield* context.admit(exchange, familyScope[family], "read")
+    const job = yield* findJob(context, grant, family, id)
+    const expiresAtSeconds = Math.floor((yield* Clock.currentTimeMillis) / 1000) + fileUrlSeconds
+    const fileUrl = (fileId: string) =>
+      signDownload(context.keyring, { publicUrl: context.publicUrl(), fileId, expiresAtSeconds })
+    const body =
+      family === "audio"
+        ? audioJobBody(job, fileUrl, context.engine.settings.defaultCurrency)
+        : imageJobBody(job, fileUrl)
+    return jsonReply(200, body, isFinished(job) ? undefined : { "retry-after": "2" })
+  })

@@ -1,0 +1,97 @@
+import { Clock, Effect, Stream } from "effect"
+import type { FileGone } from "@kiln/core"
+import type { BlobCorrupt, BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
+import type { StoredFile } from "@kiln/core/ports"
+import type { Exchange } from "../server/Exchange.ts"
+import { Refusal } from "../server/Refusal.ts"
+import type { Reply } from "../server/Reply.ts"
+import type { Handler } from "../server/Router.ts"
+import { storeUnavailable } from "../server/unavailable.ts"
+import { type ByteRange, formatContentRange, parseByteRange } from "../wire/ByteRange.ts"
+import { verifySignedUrl } from "../wire/SignedUrls.ts"
+import type { HandlerContext } from "./HandlerContext.ts"
+import { refusing } from "./refusing.ts"
+
+const refuse = refusing<FileGone | StoreUnavailable | BlobUnavailable | BlobCorrupt>({
+  FileGone: () => new Refusal({ code: "file_gone" }),
+  StoreUnavailable: storeUnavailable,
+  BlobUnavailable: storeUnavailable,
+  BlobCorrupt: (cause) => new Refusal({ code: "internal_error", cause }),
+})
+
+/** Sends a generated file, or a range of it. GET and HEAD. */
+export const sendFile = (context: HandlerContext): Handler =>
+  Effect.fnUntraced(function* (exchange, id): Effect.fn.Return<Reply, Refusal> {
+    yield* checkSignature(context, exchange)
+    const file = yield* Effect.mapError(context.engine.findFile(id), refuse)
+    const range = rangeOf(exchange, file)
+    const contentRange = formatContentRange(range, file.bytes)
+    if (range.kind === "unsatisfiable")
+      return yield* new Refusal({
+        code: "range_not_satisfiable",
+        headers: { "accept-ranges": "bytes", ...(contentRange !== undefined && { "content-range": contentRange }) },
+      })
+    const length = range.kind === "partial" ? range.endInclusive - range.start + 1 : file.bytes
+    const headers = {
+      ...fileHeaders(file),
+      "content-length": String(length),
+      ...(contentRange !== undefined && { "content-range": contentRange }),
+    }
+    const status = range.kind === "partial" ? 206 : 200
+    if (exchange.method === "HEAD") return { status, headers, body: undefined }
+    const wanted = range.kind === "partial" ? { offset: range.start, length } : undefined
+    const blob = yield* Effect.mapError(context.engine.openFile(file, wanted), refuse)
+    const about = { requestId: exchange.requestId, fileId: file.id }
+    // The status is sent by then: all that can be done is to cut the connection, so that nobody takes a part for the whole.
+    const body = Stream.tapError(blob.content, (error) =>
+      Effect.logError("a file broke off while it was sent", about, error),
+    )
+    return { status, headers, body }
+  })
+
+const checkSignature = Effect.fnUntraced(function* (
+  { keyring }: HandlerContext,
+  { method, path, rawQuery }: Exchange,
+): Effect.fn.Return<void, Refusal> {
+  const nowSeconds = (yield* Clock.currentTimeMillis) / 1000
+  const verified = verifySignedUrl(keyring, { method, path, rawQuery, purpose: "download", nowSeconds })
+  if (!verified.ok)
+    return yield* new Refusal({ code: verified.reason === "expired" ? "file_gone" : "file_url_invalid" })
+})
+
+/**
+ * RFC 9110: ranges are for GET only. Files carry no validator, so an `If-Range` can match none, and then the whole file
+ * is the answer.
+ */
+const rangeOf = (exchange: Exchange, file: StoredFile): ByteRange => {
+  const isRanged = exchange.method === "GET" && exchange.header("if-range") === undefined
+  return parseByteRange(isRanged ? exchange.singleHeader("range") : undefined, file.bytes)
+}
+
+const extensions: Readonly<Record<string, string>> = {
+  "audio/aac": "aac",
+  "audio/flac": "flac",
+  "audio/mp4": "m4a",
+  "audio/mpeg": "mp3",
+  "audio/ogg": "ogg",
+  "audio/opus": "opus",
+  "audio/wav": "wav",
+  "audio/webm": "webm",
+  "audio/x-wav": "wav",
+  "image/jpeg": "jpg",
+  "image/png": "png",
+  "image/webp": "webp",
+}
+
+/** What a provider called its file goes into a header only if it can. */
+const VISIBLE = /^[\x20-\x7e]+$/
+
+const fileHeaders = (file: StoredFile): Readonly<Record<string, string>> => ({
+  "accept-ranges": "bytes",
+  "cache-control": "private, no-store",
+  "content-disposition": `inline; filename="${file.jobId}.${extensions[file.mediaType] ?? "bin"}"`,
+  // Whatever a provider sent, it must not run as a page of this origin.
+  "content-security-policy": "default-src 'none'; sandbox",
+  "content-type": VISIBLE.test(file.mediaType) ? file.mediaType : "application/octet-stream",
+  "referrer-policy": "no-referrer",
+})

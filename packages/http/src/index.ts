@@ -1,0 +1,8 @@
+export { type ErrorEntry, type ErrorEnvelope, errorCatalogue, type RefusalCode } from "./api/ErrorCatalogue.ts"
+export { KilnApi } from "./api/KilnApi.ts"
+export { type DocumentOptions, openApiDocument } from "./api/openApiDocument.ts"
+export * from "./Health.ts"
+export * from "./HttpConfig.ts"
+export * from "./HttpService.ts"
+export { defaultRateLimits, parseRateLimits, type RateLimits } from "./wire/RateLimiter.ts"
+export type { KilnConfig } from "./cli/KilnConfig.ts"

@@ -1,0 +1,40 @@
+import { Effect } from "effect"
+import { HttpRouter } from "effect/http"
+import { HttpApiScalar } from "effect/http-api"
+import { apiOf, type DocumentOptions } from "../api/openApiDocument.ts"
+
+/** No fonts, no reports, no tools that live elsewhere. Some of these the renderer knows, but not the type of its settings. */
+const scalar = {
+  theme: "default",
+  withDefaultFonts: false,
+  showDeveloperTools: "never",
+  hideClientButton: true,
+  telemetry: false,
+  authentication: { preferredSecurityScheme: "apiKey" },
+} as const
+
+/** The reference as one page with everything in it. Its renderer has three megabytes, so it is loaded when first asked for. */
+export const renderDocs = (options: DocumentOptions): Effect.Effect<string> =>
+  Effect.promise(async () => {
+    const page = HttpApiScalar.layer(apiOf(options), { path: "/docs", scalar })
+    const { dispose, handler } = HttpRouter.toWebHandler(page, { disableLogger: true })
+    const response = await handler(new Request("http://localhost/docs"))
+    const html = await response.text()
+    await dispose()
+    return html
+  })
+
+/** The renderer styles as it goes. It may ask the service, and nobody else: neither fonts nor proxies are loaded. */
+export const docsPolicy = (publicOrigin: string): string =>
+  [
+    "default-src 'none'",
+    "script-src 'unsafe-inline'",
+    "style-src 'unsafe-inline'",
+    "img-src data: blob:",
+    "media-src blob:",
+    "font-src data:",
+    `connect-src 'self' ${publicOrigin}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ")

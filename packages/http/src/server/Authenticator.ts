@@ -1,0 +1,97 @@
+import { createHash } from "node:crypto"
+import { Clock, Effect, type Scope } from "effect"
+import { jobModeOf, type KeyId, parseApiKey, type Principal } from "@kiln/core/domain"
+import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
+import { parseBearerToken } from "../wire/BearerToken.ts"
+import { addressRateLimitKey, clientAddress, type TrustedProxies } from "../wire/ClientAddress.ts"
+import { RateLimiter, type RateLimitPolicy, rateLimitHeaders } from "../wire/RateLimiter.ts"
+import type { Exchange } from "./Exchange.ts"
+import { trackKeyUses } from "./KeyUses.ts"
+import { Refusal } from "./Refusal.ts"
+import { storeUnavailable } from "./unavailable.ts"
+
+/** Milliseconds a key is believed without another look: revocation must work everywhere within 5 s. */
+const believedForMs = 3_000
+/** Keys remembered at once. */
+const maxRemembered = 10_000
+
+interface Remembered {
+  readonly principal: Principal
+  readonly record: ApiKeyRecord
+  readonly lookedUpAt: number
+}
+
+/** Finds out who sends a request. Only keys that were found good are remembered, and not for long. */
+export type Authenticate = (exchange: Exchange) => Effect.Effect<Principal, Refusal>
+
+export const makeAuthenticate = Effect.fnUntraced(function* (options: {
+  readonly trustedProxies: TrustedProxies
+  /** Failed authentications per client address. */
+  readonly failures: RateLimitPolicy
+}): Effect.fn.Return<Authenticate, never, KeyDirectory | Scope.Scope> {
+  const directory = yield* KeyDirectory
+  const noteUse = yield* trackKeyUses
+  const failures = new RateLimiter(options.failures)
+  const remembered = new Map<string, Remembered>()
+
+  const remember = (hash: string, entry: Remembered): void => {
+    remembered.delete(hash)
+    remembered.set(hash, entry)
+    const oldest = remembered.size > maxRemembered ? remembered.keys().next() : undefined
+    if (oldest?.done === false) remembered.delete(oldest.value)
+  }
+
+  const failed = (exchange: Exchange, now: number): Refusal => {
+    const { source } = exchange
+    const address = clientAddress(
+      source.socket.remoteAddress,
+      exchange.header("x-forwarded-for"),
+      options.trustedProxies,
+    )
+    const decision = failures.take(addressRateLimitKey(address), now)
+    if (decision.allowed) return new Refusal({ code: "invalid_api_key" })
+    return new Refusal({
+      code: "rate_limited",
+      message: "Too many requests with an invalid API key from this address. Wait as long as Retry-After says.",
+      headers: { ...rateLimitHeaders("authentication", decision), "retry-after": String(decision.retryAfterSeconds) },
+    })
+  }
+
+  const accept = (entry: Remembered, now: number): Principal => {
+    noteUse(entry.record.id, now)
+    return entry.principal
+  }
+
+  return Effect.fnUntraced(function* (exchange) {
+    const bearer = parseBearerToken(exchange.header("authorization"))
+    if (bearer.kind === "missing") return yield* new Refusal({ code: "missing_api_key" })
+    const now = yield* Clock.currentTimeMillis
+    // Most invented keys are refused here, without a look into the store.
+    if (bearer.kind === "malformed" || parseApiKey(bearer.token) === undefined) return yield* failed(exchange, now)
+    const hash = createHash("sha256").update(bearer.token).digest("hex")
+    const known = remembered.get(hash)
+    if (known !== undefined && isFresh(known, now) && isUsable(known.record, now)) return accept(known, now)
+    const record = yield* Effect.mapError(directory.findKey(hash), storeUnavailable)
+    if (record === undefined || !isUsable(record, now)) {
+      remembered.delete(hash)
+      return yield* failed(exchange, now)
+    }
+    const entry: Remembered = { principal: principalOf(record), record, lookedUpAt: now }
+    remember(hash, entry)
+    return accept(entry, now)
+  })
+})
+
+// A clock that was set back must not prolong belief.
+const isFresh = (entry: Remembered, now: number): boolean =>
+  now >= entry.lookedUpAt && now - entry.lookedUpAt < believedForMs
+
+const isUsable = (record: ApiKeyRecord, now: number): boolean =>
+  record.revokedAt === null && (record.expiresAt === null || now < record.expiresAt)
+
+const principalOf = (record: ApiKeyRecord): Principal => ({
+  keyId: record.id satisfies KeyId,
+  projectId: record.projectId,
+  mode: jobModeOf(record.mode),
+  scopes: record.scopes,
+})

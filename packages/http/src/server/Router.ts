@@ -1,0 +1,76 @@
+import type { Effect } from "effect"
+import type { BodyBroken } from "./body.ts"
+import type { Exchange } from "./Exchange.ts"
+import type { Refusal } from "./Refusal.ts"
+import type { Reply } from "./Reply.ts"
+
+/** `id` is the one placeholder of the path; empty where it has none. */
+export type Handler = (exchange: Exchange, id: string) => Effect.Effect<Reply, Refusal | BodyBroken>
+
+export interface Route {
+  readonly method: string
+  /** Segments that begin with a colon are placeholders: `/v1/jobs/:id/data`. */
+  readonly path: string
+  readonly handle: Handler
+  /** Open to other origins. */
+  readonly cors?: boolean
+  /** Answered even while the service stops. */
+  readonly whileStopping?: boolean
+}
+
+export type Match =
+  | { readonly _tag: "Found"; readonly route: Route; readonly id: string; readonly cors: boolean }
+  | { readonly _tag: "WrongMethod"; readonly allowed: ReadonlyArray<string>; readonly cors: boolean }
+  | { readonly _tag: "NotFound" }
+
+interface Node {
+  readonly literals: Map<string, Node>
+  placeholder: Node | undefined
+  readonly routes: Map<string, Route>
+}
+
+const node = (): Node => ({ literals: new Map(), placeholder: undefined, routes: new Map() })
+
+/**
+ * Finds routes by exact comparison of path segments as they were sent: case-sensitive, nothing decoded, no slash too
+ * many. A placeholder is any one segment that is not empty.
+ */
+export class Router {
+  readonly routes: ReadonlyArray<Route>
+  readonly #root = node()
+
+  constructor(routes: ReadonlyArray<Route>) {
+    this.routes = routes
+    for (const route of routes) {
+      const end = route.path.split("/").reduce((at, segment) => {
+        if (segment.startsWith(":")) return (at.placeholder ??= node())
+        const next = at.literals.get(segment) ?? node()
+        at.literals.set(segment, next)
+        return next
+      }, this.#root)
+      if (end.routes.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`)
+      end.routes.set(route.method, route)
+    }
+  }
+
+  match(method: string, path: string): Match {
+    let at: Node | undefined = this.#root
+    let id = ""
+    for (const segment of path.split("/")) {
+      const literal: Node | undefined = at.literals.get(segment)
+      if (literal === undefined && segment !== "") id = segment
+      at = literal ?? (segment === "" ? undefined : at.placeholder)
+      if (at === undefined) return { _tag: "NotFound" }
+    }
+    const route = at.routes.get(method)
+    if (route !== undefined) return { _tag: "Found", route, id, cors: route.cors === true }
+    if (at.routes.size === 0) return { _tag: "NotFound" }
+    const routes = [...at.routes.values()]
+    return {
+      _tag: "WrongMethod",
+      // OPTIONS is there for preflights, not as something to be done with the resource.
+      allowed: routes.map((known) => known.method).filter((known) => known !== "OPTIONS"),
+      cors: routes.some((known) => known.cors === true),
+    }
+  }
+}

@@ -1,0 +1,29 @@
+import { Effect } from "effect"
+import { isIdentityEncoding, isJsonContentType } from "../wire/JsonContentType.ts"
+import { parseJsonObject } from "../wire/StrictJson.ts"
+import { type BodyBroken, readWholeBody } from "./body.ts"
+import { type Exchange, maxJsonBytes } from "./Exchange.ts"
+import { Refusal } from "./Refusal.ts"
+
+const maxDepth = 16
+
+const messages: Partial<Record<string, string>> = {
+  empty: "The body is empty; send one JSON object.",
+  encoding: "The body is not valid UTF-8.",
+  not_an_object: "The body must be one JSON object, not another JSON value.",
+  duplicate_key: "The body has a key twice in one object.",
+  too_deep: `The body is nested more than ${maxDepth} levels deep.`,
+}
+
+/** The body as one JSON object. Refuses by content type (415), then by size (413), then by content (400). */
+export const readJsonObject = Effect.fnUntraced(function* (
+  exchange: Exchange,
+): Effect.fn.Return<Record<string, unknown>, Refusal | BodyBroken> {
+  if (!isJsonContentType(exchange.header("content-type")) || !isIdentityEncoding(exchange.header("content-encoding")))
+    return yield* new Refusal({ code: "unsupported_content_type", details: { expected: ["application/json"] } })
+  if ((exchange.contentLength ?? 0) > maxJsonBytes) return yield* new Refusal({ code: "body_too_large" })
+  const parsed = parseJsonObject(yield* readWholeBody(exchange, maxJsonBytes), { maxDepth })
+  if (parsed.ok) return parsed.value
+  const message = messages[parsed.problem]
+  return yield* new Refusal({ code: "invalid_json", ...(message !== undefined && { message }) })
+})

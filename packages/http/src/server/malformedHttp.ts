@@ -1,0 +1,91 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import type { RefusalCode } from "../api/ErrorCatalogue.ts"
+import { errorCatalogue } from "../api/ErrorCatalogue.ts"
+import { envelopeOf, Refusal } from "./Refusal.ts"
+
+/** Milliseconds a client gets to read its answer before the connection is cut. */
+const lingerMs = 500
+
+const codeOf = (error: NodeJS.ErrnoException): RefusalCode | undefined => {
+  switch (error.code) {
+    case "HPE_HEADER_OVERFLOW":
+      return "headers_too_large"
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return "request_timeout"
+    default:
+      return error.code?.startsWith("HPE_") === true ? "malformed_request" : undefined
+  }
+}
+
+/** An answer to what never became a request, written to the socket as it is. */
+const rawResponse = (code: RefusalCode, requestId: string): string => {
+  const { status } = errorCatalogue[code]
+  const body = JSON.stringify(envelopeOf(new Refusal({ code }), requestId))
+  return [
+    `HTTP/1.1 ${status} ${reasonPhrase[status] ?? "Error"}`,
+    "content-type: application/json; charset=utf-8",
+    `content-length: ${Buffer.byteLength(body)}`,
+    "cache-control: no-store",
+    "x-content-type-options: nosniff",
+    `x-request-id: ${requestId}`,
+    "connection: close",
+    "",
+    body,
+  ].join("\r\n")
+}
+
+const reasonPhrase: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  404: "Not Found",
+  408: "Request Timeout",
+  431: "Request Header Fields Too Large",
+}
+
+interface Latest {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
+/** The latest request of each connection, with its response. */
+const noteRequests = (server: Server): ((socket: Socket) => Latest | undefined) => {
+  const latest = new WeakMap<Socket, Latest>()
+  const note = (request: IncomingMessage, response: ServerResponse) =>
+    void latest.set(request.socket, { request, response })
+  server.on("request", note).on("checkContinue", note).on("checkExpectation", note)
+  return (socket) => latest.get(socket)
+}
+
+/**
+ * Gives the error body to what Node refuses before there is a request: bytes that are no HTTP, headers that are too
+ * large or do not come, tunnels.
+ */
+export const answerMalformedHttp = (server: Server, newRequestId: () => string): void => {
+  const latestOf = noteRequests(server)
+  const answered = new WeakSet<Socket>()
+  const answer = (socket: Socket, code: RefusalCode) => {
+    answered.add(socket)
+    if (!socket.writable) return void socket.destroy()
+    socket.end(rawResponse(code, newRequestId()))
+    // Cutting at once would discard what the client has not read yet.
+    const cut = setTimeout(() => socket.destroy(), lingerMs)
+    socket.once("close", () => clearTimeout(cut)).resume()
+  }
+  server.on("clientError", (error: NodeJS.ErrnoException, stream) => {
+    const socket = stream as Socket
+    if (answered.has(socket)) return
+    const code = codeOf(error)
+    const latest = latestOf(socket)
+    if (code === undefined || !socket.writable) socket.destroy()
+    else if (latest === undefined || (latest.request.complete && latest.response.writableFinished)) answer(socket, code)
+    // Whole requests are answered first, in the order in which they came.
+    else if (latest.request.complete) latest.response.once("finish", () => answer(socket, code))
+    // The body of a request is malformed: its one answer is this, unless it has begun already.
+    else if (latest.response.headersSent) socket.destroy()
+    else answer(socket, code)
+  })
+  server.on("connect", (_request, stream) => {
+    stream.on("error", () => {})
+    answer(stream as Socket, "not_found")
+  })
+}

@@ -1,0 +1,15 @@
+import { expect, it } from "vitest"
+import { seenCodes } from "./support/Api.ts"
+import { catalogue } from "./support/catalogue.ts"
+import { runTables } from "./support/tables.ts"
+import { brokenPorts, brokenPortSettings } from "./tables/brokenPorts.ts"
+import { everyCode, everyCodeSettings, provoked } from "./tables/everyCode.ts"
+
+runTables("catalogue", everyCodeSettings, everyCode)
+runTables("broken ports", brokenPortSettings, brokenPorts)
+
+// Last, so that everything above has been seen: a code nobody can provoke is a code nobody needs.
+it("every code of the catalogue was provoked, and no other", () => {
+  expect([...seenCodes].toSorted()).toEqual(Object.keys(catalogue).toSorted())
+  expect([...provoked, "internal_error", "service_unavailable"].toSorted()).toEqual(Object.keys(catalogue).toSorted())
+})

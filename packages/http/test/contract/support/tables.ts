@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Api } from "./Api.ts"
+import { type Service, type ServiceSettings, startService, storeNames } from "./startService.ts"
+
+/** One thing the contract says. */
+export interface Row {
+  readonly name: string
+  readonly run: (api: Api) => Promise<void>
+}
+
+/** What the contract says of one subject. */
+export interface Table {
+  readonly name: string
+  readonly rows: ReadonlyArray<Row>
+  /** Rows share something (switches, one key's bucket), so that each waits for the one before. */
+  readonly inTurn: boolean
+}
+
+type Rows = ReadonlyArray<Row | ReadonlyArray<Row>>
+
+export const table = (name: string, ...rows: Rows): Table => ({ name, rows: rows.flat(), inTurn: false })
+
+export const tableInTurn = (name: string, ...rows: Rows): Table => ({ name, rows: rows.flat(), inTurn: true })
+
+export const row = (name: string, run: (api: Api) => Promise<void>): Row => ({ name, run })
+
+/** One row for each case of a list. */
+export const rows = <Case>(
+  cases: ReadonlyArray<Case>,
+  name: (one: Case) => string,
+  run: (api: Api, one: Case) => Promise<void>,
+): ReadonlyArray<Row> => cases.map((one) => row(name(one), (api) => run(api, one)))
+
+/** Runs a row against one service; what fails says which store it was. */
+export const runRow = async ({ run }: Row, service: Service): Promise<ReadonlyArray<unknown>> => {
+  const api = new Api(service)
+  try {
+    await run(api)
+  } catch (error) {
+    if (error instanceof Error) error.message = `[${service.store}] ${error.message}`
+    throw error
+  }
+  return api.transcript
+}
+
+const secrets: ReadonlyArray<readonly [name: string, pattern: RegExp]> = [
+  ["API key", /kiln_(test|live)_[0-9A-Za-z]{40}/],
+  ["authorization header", /\bBearer +\S/i],
+  ["signature", /\bs=[\w-]{43}/],
+  // Texts of requests that begin so are meant to be found again.
+  ["prompt or file", /canary-text/],
+]
+
+/** Runs tables against a service on every store; all of them must have given the same answers, row by row. */
+export const runTables = (title: string, settings: ServiceSettings, ...tables: ReadonlyArray<Table>): void => {
+  describe(title, () => {
+    const services: Array<Service> = []
+    beforeAll(async () => {
+      services.push(...(await Promise.all(storeNames.map((store) => startService(store, settings)))))
+    })
+    afterAll(async () => {
+      await Promise.all(services.map((service) => service.stop()))
+    })
+    // Most rows have keys of their own and do not disturb each other: while one waits, another runs.
+    for (const { inTurn, name, rows } of tables) {
+      describe(name, { concurrent: !inTurn }, () => {
+        it.each(rows)("$name", async (row) => {
+          const [first, ...others] = await Promise.all(services.map((service) => runRow(row, service)))
+          for (const other of others) expect(other, "the stores disagree").toEqual(first)
+        })
+      })
+    }
+    // After all rows: what they sent, got and provoked must not be in the log.
+    it.each(secrets)("the log holds no %s", (_, secret) => {
+      for (const { logs } of services) expect(logs.filter((line) => secret.test(line))).toEqual([])
+    })
+  })
+}

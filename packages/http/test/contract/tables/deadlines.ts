@@ -1,0 +1,71 @@
+import { expect } from "vitest"
+import type { Api } from "../support/Api.ts"
+import { row, tableInTurn } from "../support/tables.ts"
+import { sandboxBilling } from "./success.ts"
+
+/** What waits, what waits too long, what runs too long, what is kept too long. One worker with one hand. */
+
+export const deadlineSettings = {
+  engine: {
+    concurrency: 1,
+    queueLimitMs: 1_000,
+    runLimitMs: 2_000,
+    sweepIntervalMs: 50,
+    dataRetentionMs: 600,
+    pruneIntervalMs: 50,
+  },
+} as const
+
+/** Takes the worker's one hand for a while. */
+const occupy = async (api: Api, seconds: number) => {
+  const job = await api.job("/v1/audio/speech", { input: `sandbox:delay:${seconds}` })
+  await api.polled(job.path, "processing")
+  return job
+}
+
+export const deadlines = tableInTurn(
+  "deadlines",
+  row("a queued job has no output, says Retry-After: 2, and cannot be deleted; then it is done", async (api) => {
+    await occupy(api, 0.5)
+    const speech = await api.job("/v1/audio/speech", { input: "x" })
+    const image = await api.job("/v1/images/generations", { prompt: "x" })
+    const polls = [await api.get(speech.path), await api.get(image.path)]
+    expect(polls.map(({ json }) => json)).toEqual([
+      { id: speech.id, status: "queued", billing: sandboxBilling, warning_code: null, error_code: null },
+      { id: image.id, status: "queued" },
+    ])
+    expect(polls.map((poll) => poll.header("retry-after"))).toEqual(["2", "2"])
+    for (const { path } of [speech, image]) expect((await api.delete(`${path}/data`)).code).toBe("job_processing")
+    for (const { path } of [speech, image]) expect((await api.finished(path)).status).toBe("done")
+  }),
+  row("one that runs too long fails with job_timeout, one that waits too long with queue_timeout", async (api) => {
+    const running = await occupy(api, 20)
+    const waiting = await api.job("/v1/audio/speech", { input: "x" })
+    const waitingImage = await api.job("/v1/images/generations", { prompt: "x" })
+    const failed = { status: "failed", error_code: "queue_timeout" }
+    expect(await api.polled(waiting.path, "finished")).toMatchObject({
+      answer: { json: { id: waiting.id, ...failed, billing: sandboxBilling, warning_code: null } },
+      statuses: ["queued", "failed"],
+    })
+    expect(await api.finished(waitingImage.path)).toEqual({ id: waitingImage.id, ...failed })
+    expect(await api.finished(running.path)).toMatchObject({ status: "failed", error_code: "job_timeout" })
+  }),
+  row("data kept long enough expires: no output, data_expired, and every URL is gone", async (api) => {
+    const speech = await api.job("/v1/audio/speech", { input: "x" })
+    const url: string = (await api.finished(speech.path)).output.audio_url
+    const image = await api.job("/v1/images/generations", { prompt: "x" })
+    await api.finished(image.path)
+    for (const { path } of [speech, image])
+      await api.until({ path }, (answer) => answer.json.warning_code === "data_expired")
+    expect((await api.get(speech.path)).json).toEqual({
+      id: speech.id,
+      status: "done",
+      billing: sandboxBilling,
+      warning_code: "data_expired",
+      error_code: null,
+    })
+    expect((await api.get(image.path)).json).toEqual({ id: image.id, status: "done", warning_code: "data_expired" })
+    expect((await api.get(url, { key: null })).code).toBe("file_gone")
+    expect((await api.delete(`${speech.path}/data`)).status).toBe(204)
+  }),
+)

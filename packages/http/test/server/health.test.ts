@@ -1,0 +1,89 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Worker } from "@kiln/core/worker"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { expect, it as plain } from "vitest"
+import { layerWorkerReadiness, Readiness } from "../../src/index.ts"
+import { startServer } from "./startServer.ts"
+
+describe("Readiness", () => {
+  it.effect("is ready when every check is, and says which is not", () =>
+    Effect.gen(function* () {
+      const readiness = yield* Readiness
+      yield* readiness.add("store", Effect.succeed(true))
+      assert.deepStrictEqual(yield* readiness.report, { status: "ready", checks: { store: "ok" } })
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* readiness.add("blobs", Effect.fail("disk full"))
+          yield* readiness.add("worker", Effect.die("broken"))
+          assert.deepStrictEqual(yield* readiness.report, {
+            status: "unavailable",
+            checks: { store: "ok", blobs: "failing", worker: "failing" },
+          })
+        }),
+      )
+      assert.deepStrictEqual((yield* readiness.report).checks, { store: "ok" })
+    }).pipe(Effect.scoped, Effect.provide(Readiness.layer)),
+  )
+
+  it.effect("does not wait for a check that hangs", () =>
+    Effect.gen(function* () {
+      const readiness = yield* Readiness
+      yield* readiness.add("store", Effect.never)
+      const report = yield* Effect.forkChild(readiness.report)
+      yield* TestClock.adjust(2_000)
+      assert.strictEqual(report.pollUnsafe()?._tag, "Success")
+    }).pipe(Effect.scoped, Effect.provide(Readiness.layer)),
+  )
+
+  it.effect("calls a worker well while the store answers its claims, or while it has its hands full", () => {
+    let lastClaimAt: number | undefined
+    let running = 0
+    const worker = Layer.succeed(Worker, {
+      tick: Effect.succeed(0),
+      run: Effect.never,
+      running: Effect.sync(() => running),
+      lastClaimAt: Effect.sync(() => lastClaimAt),
+    })
+    const layer = layerWorkerReadiness.pipe(Layer.provideMerge(Readiness.layer), Layer.provide(worker))
+    return Effect.gen(function* () {
+      const readiness = yield* Readiness
+      const status = Effect.map(readiness.report, (report) => report.checks["worker"])
+      assert.strictEqual(yield* status, "failing")
+      lastClaimAt = 0
+      assert.strictEqual(yield* status, "ok")
+      yield* TestClock.adjust(11_000)
+      assert.strictEqual(yield* status, "ok")
+      yield* TestClock.adjust(1)
+      assert.strictEqual(yield* status, "failing")
+      running = 8
+      assert.strictEqual(yield* status, "ok")
+    }).pipe(Effect.provide(layer))
+  })
+})
+
+plain("/readyz tells the truth while /healthz only lives", async () => {
+  await using server = await startServer()
+  let well = true
+  await server.run(
+    Effect.scoped(
+      Effect.gen(function* () {
+        const readiness = yield* Readiness
+        yield* readiness.add(
+          "disk",
+          Effect.sync(() => well),
+        )
+        const ask = (path: string) => Effect.promise(() => fetch(server.url + path))
+        expect((yield* ask("/readyz")).status).toBe(200)
+        well = false
+        const response = yield* ask("/readyz")
+        expect(response.status).toBe(503)
+        expect(yield* Effect.promise(() => response.json())).toEqual({
+          status: "unavailable",
+          checks: { store: "ok", disk: "failing" },
+        })
+        expect((yield* ask("/healthz")).status).toBe(200)
+      }),
+    ),
+  )
+})

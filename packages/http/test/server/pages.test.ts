@@ -1,0 +1,89 @@
+import { createHash } from "node:crypto"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { startServer, type TestServer } from "./startServer.ts"
+
+let server: TestServer
+beforeAll(async () => {
+  server = await startServer({ http: { publicUrl: "https://api.example/base/" } })
+})
+afterAll(() => server.stop())
+
+const local = () => `http://127.0.0.1:${server.port}`
+const page = async (path: string) => {
+  const response = await fetch(local() + path)
+  return { response, text: await response.text(), policy: response.headers.get("content-security-policy") ?? "" }
+}
+/** Everything a page would load by itself. */
+const loaded = (html: string) =>
+  [
+    ...html.matchAll(
+      /<(?:script|img|link|iframe|source|video|audio|object|embed)\b[^>]*?\s(?:src|href|data)="([^"]*)"/g,
+    ),
+  ].map(([, url = ""]) => url)
+
+describe("/", () => {
+  it("runs exactly the script and the style it contains, and talks to the service only", async () => {
+    const { policy, response, text } = await page("/")
+    expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8")
+    for (const [element, directive] of [
+      ["script", "script-src"],
+      ["style", "style-src"],
+    ] as const) {
+      const content = [...text.matchAll(new RegExp(`<${element}>([\\s\\S]*?)</${element}>`, "g"))].map(
+        ([, code = ""]) => code,
+      )
+      expect(content).toHaveLength(1)
+      const hash = createHash("sha256")
+        .update(content[0] ?? "")
+        .digest("base64")
+      expect(policy).toContain(`${directive} 'sha256-${hash}'`)
+    }
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).toContain("connect-src 'self' https://api.example;")
+    expect(loaded(text).filter((url) => !url.startsWith("data:"))).toEqual([])
+    expect(text).not.toMatch(/\son[a-z]+=|\sstyle="/)
+  })
+
+  it("names every field for people who do not see it", async () => {
+    const { text } = await page("/")
+    const fields = [...text.matchAll(/<(?:input|textarea|select) id="([a-z]+)"/g)].map(([, id = ""]) => id)
+    expect(fields.length).toBeGreaterThan(5)
+    for (const id of fields) expect(text, id).toContain(`<label for="${id}">`)
+    expect(text).toContain('lang="en"')
+    expect(text).toContain('aria-live="polite"')
+  })
+})
+
+describe("/docs", () => {
+  it("contains all of itself and may load nothing from elsewhere", async () => {
+    const { policy, response, text } = await page("/docs")
+    expect(response.status).toBe(200)
+    expect(
+      loaded(text.replaceAll(/<script>[\s\S]*?<\/script>/g, "")).filter((url) => !url.startsWith("data:")),
+    ).toEqual([])
+    expect(text).not.toMatch(/<script[^>]*\ssrc=/)
+    expect(policy).toContain("default-src 'none'")
+    expect(policy.match(/https?:\/\/[^\s;]+/g)).toEqual(["https://api.example"])
+    expect(text).toContain("/v1/voice/turns")
+  })
+})
+
+describe("/openapi.json", () => {
+  it("describes this installation", async () => {
+    const { response, text } = await page("/openapi.json")
+    expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8")
+    expect(JSON.parse(text)).toMatchObject({ openapi: "3.1.0", servers: [{ url: "https://api.example/base" }] })
+  })
+})
+
+it("HEAD of a page has its headers and no body; other methods are 405", async () => {
+  const response = await fetch(`${local()}/`, { method: "HEAD" })
+  expect([response.status, await response.text()]).toEqual([200, ""])
+  expect((await fetch(`${local()}/docs`, { method: "POST" })).headers.get("allow")).toBe("GET, HEAD")
+})
+
+it("without pages there are none, and the rest is as before", async () => {
+  await using bare = await startServer({ http: { pages: false } })
+  for (const path of ["/", "/docs", "/openapi.json"]) expect((await fetch(bare.url + path)).status).toBe(404)
+  expect((await fetch(`${bare.url}/healthz`)).status).toBe(200)
+})

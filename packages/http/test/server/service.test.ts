@@ -1,0 +1,68 @@
+import { randomBytes } from "node:crypto"
+import { Cause, Effect, Exit, Layer } from "effect"
+import { layerCrypto, layerEngine } from "@kiln/core"
+import { SecretStore } from "@kiln/core/ports"
+import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
+import { describe, expect, it } from "vitest"
+import { defaultHttpSettings, HttpConfig, HttpService, type HttpSettings, Readiness } from "../../src/index.ts"
+import { signingKeyring } from "../../src/server/signingKeyring.ts"
+import { signUpload } from "../../src/wire/SignedUrls.ts"
+import { startServer } from "./startServer.ts"
+
+const failureOf = async (http: Partial<HttpSettings>): Promise<unknown> => {
+  const service = HttpService.layer.pipe(
+    Layer.provide(Readiness.layer),
+    Layer.provide(layerEngine),
+    Layer.provide([MemoryStores.layer, MemoryBlobStore.layer, layerCrypto]),
+    Layer.provide(Layer.succeed(HttpConfig, { ...defaultHttpSettings, port: 0, ...http })),
+  )
+  const exit = await Effect.runPromiseExit(Effect.scoped(Layer.build(service)))
+  return Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+}
+
+describe("HttpService", () => {
+  it("says which port it cannot have", async () => {
+    await using server = await startServer()
+    expect(await failureOf({ port: server.port })).toMatchObject({
+      _tag: "ListenFailed",
+      host: "127.0.0.1",
+      port: server.port,
+    })
+  })
+
+  it("says which setting it cannot use and why, without repeating a key", async () => {
+    const key = randomBytes(16).toString("base64")
+    const failure = await failureOf({ signingKeys: `k1:${key}` })
+    expect(failure).toMatchObject({ _tag: "HttpSettingInvalid", setting: "signingKeys" })
+    expect(JSON.stringify(failure)).not.toContain(key)
+    expect(await failureOf({ trustedProxies: ["10.0.0.0/99"] })).toMatchObject({ setting: "trustedProxies" })
+    for (const publicUrl of [
+      "api.example",
+      "ftp://api.example",
+      "https://a:b@api.example",
+      "https://api.example/?x",
+      "",
+    ])
+      expect(await failureOf({ publicUrl }), publicUrl).toMatchObject({ setting: "publicUrl" })
+  })
+
+  it("makes URLs that begin with the configured address, or with the port it really has", async () => {
+    await using plain = await startServer()
+    expect(plain.url).toBe(`http://127.0.0.1:${plain.port}`)
+    await using configured = await startServer({ http: { publicUrl: "https://api.example/base/" } })
+    expect(configured.url).toBe("https://api.example/base")
+  })
+})
+
+it("processes that share a store sign alike, and keep doing so", async () => {
+  const url = { publicUrl: "", uploadId: "upl_x", expiresAtSeconds: 1 }
+  const sign = Effect.map(signingKeyring(undefined), (keyring) => signUpload(keyring, url))
+  const [first, second, elsewhere] = await Effect.runPromise(
+    Effect.gen(function* () {
+      const shared = yield* Effect.provideService(Effect.all([sign, sign]), SecretStore, yield* SecretStore)
+      return [...shared, yield* Effect.provide(sign, Layer.fresh(MemoryStores.layer))]
+    }).pipe(Effect.provide(MemoryStores.layer)),
+  )
+  expect(second).toBe(first)
+  expect(elsewhere).not.toBe(first)
+})

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest"
+import { codeOf, head, RawConnection } from "./RawConnection.ts"
+import { startServer, type TestServer } from "./startServer.ts"
+
+const refuses = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const probe = new RawConnection(port).socket
+    probe
+      .once("error", () => resolve(true))
+      .once("connect", () => {
+        probe.destroy()
+        resolve(false)
+      })
+  })
+
+/** A connection that has been accepted: the server has answered on it. */
+const accepted = async (server: TestServer) => {
+  const connection = new RawConnection(server.port)
+  expect((await connection.send(head("GET /healthz")).read()).status).toBe(200)
+  return connection
+}
+
+const patience = { timeout: 15_000 }
+
+describe("stopping", () => {
+  it("finishes what is under way, refuses what comes later, and closes idle connections", async () => {
+    const server = await startServer()
+    using idle = await accepted(server)
+    using half = await accepted(server)
+    using late = await accepted(server)
+    using health = await accepted(server)
+    using ready = await accepted(server)
+    half.send(head("POST /v1/audio/speech", "Content-Length: 10")).send("12345")
+    // Requests that begin only when their headers end.
+    late.send("GET /v1/jobs/x HTTP/1.1\r\nHost: x\r\n")
+    health.send("GET /healthz HTTP/1.1\r\nHost: x\r\n")
+    ready.send("GET /readyz HTTP/1.1\r\nHost: x\r\n")
+    // What was sent before this request has reached the server before it.
+    using _ = await accepted(server)
+
+    let stopped = false
+    const stopping = server.stop().then(() => (stopped = true))
+    await idle.untilClosed()
+    await expect.poll(() => refuses(server.port), patience).toBe(true)
+    expect(stopped).toBe(false)
+
+    const begunBefore = await half.send("67890").read()
+    expect([codeOf(begunBefore), begunBefore.headers.get("connection")]).toEqual(["missing_api_key", "close"])
+    const begunAfter = await late.send("\r\n").read()
+    expect([begunAfter.status, codeOf(begunAfter), begunAfter.headers.get("retry-after")]).toEqual([
+      503,
+      "service_unavailable",
+      "5",
+    ])
+    expect((await health.send("\r\n").read()).status).toBe(200)
+    const readiness = await ready.send("\r\n").read()
+    expect([readiness.status, JSON.parse(readiness.body)]).toMatchObject([503, { status: "stopping" }])
+    await stopping
+  })
+
+  it("interrupts nothing that holds a store: a transfer under way is finished", async () => {
+    const server = await startServer()
+    const { secret } = await server.createKey()
+    const announced = await fetch(`${server.url}/v1/audio/uploads`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+      body: JSON.stringify({ format: "wav", declared_seconds: 1 }),
+    })
+    const { upload_url } = (await announced.json()) as { upload_url: string }
+    using connection = await accepted(server)
+    connection.send(head(`PUT ${upload_url.slice(server.url.length)}`, "Content-Type: audio/wav", "Content-Length: 20"))
+    connection.send("RIFF\0\0\0\0WAVE")
+    using _ = await accepted(server)
+    const stopping = server.stop()
+    await expect.poll(() => refuses(server.port), patience).toBe(true)
+    expect((await connection.send("fmt data").read()).status).toBe(204)
+    await stopping
+  })
+})
