@@ -1,4 +1,4 @@
-import type { AudioFormat, JobMode, KeyId, ProjectId, Upload, UploadId } from "@kiln/core/domain"
+import { type AudioFormat, type JobMode, type KeyId, type ProjectId, transferEnd, type Upload, type UploadId } from "@kiln/core/domain"
 import type { NewUpload } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -46,7 +46,7 @@ export const createUploads = (tx: Transaction, uploads: ReadonlyArray<NewUpload>
       format,
       declaredSeconds,
       now,
-      expiresAt: now + transferWindowMs,
+      expiresAt: transferEnd(now, transferWindowMs),
       usableUntil: now + usableForMs,
     })
     const row = tx.get(uploadById, { id })

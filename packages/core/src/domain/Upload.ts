@@ -37,6 +37,13 @@ export interface Upload {
   readonly erased: boolean
 }
 
+/**
+ * Until when a transfer may begin: a whole second, rounded down, because that is what the signed URL and `expires_at` can
+ * say, and all three must say the same.
+ */
+export const transferEnd = (now: number, transferWindowMs: number): number =>
+  Math.floor((now + transferWindowMs) / 1_000) * 1_000
+
 /** Why a transfer may not begin. */
 export type TransferRefusal = "already_completed" | "in_progress" | "expired"
 

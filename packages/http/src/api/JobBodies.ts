@@ -1,7 +1,6 @@
 import { Schema } from "effect"
-import { errorCodes, warningCodes } from "@kiln/core/domain"
+import { errorCodes, limits, warningCodes } from "@kiln/core/domain"
 import { Id, IntegerBetween, TextUpTo } from "./fieldSchemas.ts"
-import { limits } from "./limits.ts"
 
 const UploadId = Schema.String.annotate({
   description: "`id` of an upload whose file has arrived. One upload serves one job.",

@@ -1,9 +1,8 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { acceptedMediaTypes } from "@kiln/core/domain"
+import { acceptedMediaTypes, limits } from "@kiln/core/domain"
 import { errorsOf } from "./ErrorBodies.ts"
 import { signedQuery } from "./endpoints.ts"
 import { Id } from "./fieldSchemas.ts"
-import { limits } from "./limits.ts"
 
 const audioMediaTypes = [...new Set(Object.values(acceptedMediaTypes).flat())].sort()
 const fileErrors = errorsOf(

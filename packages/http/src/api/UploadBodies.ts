@@ -1,7 +1,6 @@
 import { Schema } from "effect"
-import { audioFormats } from "@kiln/core/domain"
+import { audioFormats, limits } from "@kiln/core/domain"
 import { Id, PositiveUpTo } from "./fieldSchemas.ts"
-import { limits } from "./limits.ts"
 
 export const CreateUpload = Schema.Struct({
   format: Schema.Literals(audioFormats).annotate({ description: "The container of the file." }),

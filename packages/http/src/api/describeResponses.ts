@@ -1,4 +1,4 @@
-import { defaultVoiceNames } from "./limits.ts"
+import { defaultVoiceNames } from "@kiln/core/domain"
 
 /**
  * What a generated description lacks: what holds of many responses at once. Headers are described once, in the

@@ -1,4 +1,6 @@
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
 import { FileBlobStore, UnstorageBlobStore } from "@kiln/adapter-blobs"
 import {
   builtInKinds,
@@ -8,7 +10,6 @@ import {
   type EngineSettings,
   JobKinds,
   type JobSignals,
-  layerCrypto,
   layerEngine,
 } from "@kiln/core"
 import {
@@ -62,6 +63,9 @@ const layerReferences = (engine: EngineSettings, config: KilnConfig, settings: S
     Layer.succeed(HttpConfig, settings.http),
   )
 
+/** Fingerprints are computed on the way of every creation: Node does that at once, Web Crypto in a thread of its own. */
+const layerNodeCrypto = Layer.merge(NodeCrypto.layerMac, SecureRandom.layerWebCrypto)
+
 /** Stores, blobs, providers and the engine over them. */
 export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> =>
   Layer.unwrap(
@@ -78,7 +82,7 @@ export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> 
       const base: Layer.Layer<Base, CommandFailed> = Layer.merge(layerEngine, Readiness.layer).pipe(
         // A sweep every process runs, whichever its role.
         Layer.provideMerge(Layer.provideMerge(layerSweeps, adapters)),
-        Layer.provide(layerCrypto),
+        Layer.provide(layerNodeCrypto),
         Layer.provideMerge(layerReferences(engine, config, settings)),
         Layer.catchTag("StoreUnavailable", (error) => Layer.effectContext(Effect.fail(databaseSilent(error)))),
       )

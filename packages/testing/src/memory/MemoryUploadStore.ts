@@ -1,4 +1,4 @@
-import { transferRefusal, type Upload, uploadBlobPrefix } from "@kiln/core/domain"
+import { transferEnd, transferRefusal, type Upload, uploadBlobPrefix } from "@kiln/core/domain"
 import {
   type ClaimUploadOutcome,
   type FencedOutcome,
@@ -43,7 +43,7 @@ const createUpload = (state: MemoryState, upload: NewUpload, now: number): Uploa
     format: upload.format,
     declaredSeconds: upload.declaredSeconds,
     createdAt: now,
-    expiresAt: now + upload.transferWindowMs,
+    expiresAt: transferEnd(now, upload.transferWindowMs),
     usableUntil: now + upload.usableForMs,
     token: 0,
     claimedUntil: null,

@@ -35,7 +35,7 @@ export const uploads = [
         })
       }),`,
       ],
-      ["import { transferRefusal", 'import { Effect } from "effect"\nimport { transferRefusal'],
+      ["import { transferEnd", 'import { Effect } from "effect"\nimport { transferEnd'],
     ),
   ),
   plant("MemoryUploadStore.ts", "UploadStore.expireUploads", "an upload of an unfinished job is erased by age", [
