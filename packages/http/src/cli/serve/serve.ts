@@ -9,6 +9,7 @@ import { print } from "../Output.ts"
 import type { Settings } from "../Settings.ts"
 import { databaseSilent } from "../startProblems.ts"
 import { banner } from "./banner.ts"
+import { collectStartUp } from "./collectStartUp.ts"
 import { firstKey } from "./firstKey.ts"
 import { serveMetrics } from "./metrics.ts"
 import { limitStop, stopSignal } from "./stopSignal.ts"
@@ -68,5 +69,6 @@ export const serve = (settings: Settings, asJson: boolean): Effect.Effect<void, 
     const parts = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
     yield* Effect.addFinalizer(() => limitStop(drainMs))
     yield* Effect.provide(start(settings, asJson, parts), base)
+    yield* collectStartUp
     return yield* Effect.never
   }).pipe(Effect.scoped, Effect.raceFirst(stopSignal))

@@ -47,6 +47,10 @@ export class KilnProcess implements AsyncDisposable {
     })
   }
 
+  get pid(): number {
+    return this.#child.pid ?? 0
+  }
+
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal)
   }
