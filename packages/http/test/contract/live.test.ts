@@ -1,9 +1,9 @@
 import { runTables } from "./support/tables.ts"
 import { charges } from "./tables/charges.ts"
-import { deadlines, deadlineSettings } from "./tables/deadlines.ts"
+import { deadlines, deadlineSettings, queued } from "./tables/deadlines.ts"
 import { forcedOffSettings, live, liveForcedOff, liveNothing, liveSettings } from "./tables/live.ts"
 
 runTables("fresh installation", {}, liveNothing)
 runTables("forced off", forcedOffSettings, liveForcedOff)
-runTables("live", liveSettings, live, charges)
+runTables("live", liveSettings, queued, live, charges)
 runTables("deadlines", deadlineSettings, deadlines)

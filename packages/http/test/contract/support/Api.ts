@@ -29,7 +29,7 @@ export interface PolledJob {
   readonly statuses: ReadonlyArray<string>
 }
 
-export const audioPaths = ["/v1/audio/transcriptions", "/v1/audio/speech", "/v1/voice/turns"] as const
+const audioPaths = ["/v1/audio/transcriptions", "/v1/audio/speech", "/v1/voice/turns"] as const
 export const imagePath = "/v1/images/generations"
 const creatingPaths: ReadonlySet<string> = new Set([...audioPaths, imagePath])
 

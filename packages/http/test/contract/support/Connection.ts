@@ -5,7 +5,7 @@ import { ResponseReader, type WireResponse } from "./ResponseReader.ts"
 export const ANSWER_LIMIT_MS = 15_000
 
 /** The connection ended without a whole answer. */
-export class NoAnswer extends Error {}
+class NoAnswer extends Error {}
 
 /** A request exactly as it is sent. */
 export interface WireRequest {

@@ -136,7 +136,7 @@ export const charges = tableInTurn(
   row("the price is the one of its creation; until it is done it is pending", async (api) => {
     await everythingOn(api)
     const key = await api.newKey({ mode: "live" })
-    await occupied(api, 0.7)
+    await occupied(api, 1.5)
     const job = await api.job("/v1/audio/speech", { input: "abcd" }, { key })
     await setPrice(api, "svc-audio", { ...audioPrice, input_characters: "5" })
     expect((await api.get(job.path, { key })).json).toMatchObject({ status: "queued", billing: pending })

@@ -84,6 +84,7 @@ const names = [
   "😀",
   "a.b",
   "a[0]",
+  "a\u0000b",
 ]
 
 const unknownFields = (Object.keys(endpoints) as ReadonlyArray<EndpointName>).flatMap((endpoint) =>
@@ -138,6 +139,17 @@ const echoes = rows<readonly [EndpointName, Record<string, unknown>]>(
 const extremes = [
   row("a field twice as far nested as allowed elsewhere is still one unknown field", async (api) => {
     expectProblems(await api.post("/v1/audio/speech", { input: "x", deep: { a: [{ b: [] }] } }), [unknown("deep")])
+  }),
+  row("a field whose name is no Unicode is one more unknown field", async (api) => {
+    const answer = await api.send({
+      method: "POST",
+      path: "/v1/audio/speech",
+      body: String.raw`{"input":"x","a\ud800":1}`,
+    })
+    expect(answer.code).toBe("invalid_request")
+    // However its name is written down, the answer is Unicode.
+    expect(Buffer.from(answer.text).equals(answer.wire.body)).toBe(true)
+    expect(answer.error.details?.errors).toMatchObject([{ reason: "unknown_field" }])
   }),
   row("five thousand unknown fields are refused like one", async (api) => {
     const body = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`f${n}`, 0]))

@@ -161,6 +161,23 @@ const differences = rows<readonly [string, object, object]>(
   },
 )
 
+const otherDefaults = row(
+  "an optional field that is sent is another request than one that is not, for every kind",
+  async (api) => {
+    const upload_id = await api.uploaded(wav(1))
+    const turn = { upload_id, max_output_tokens: 5 }
+    for (const [path, body, more] of [
+      ["/v1/images/generations", { prompt: "x" }, { model: "svc-image" }],
+      ["/v1/voice/turns", turn, { voice: "alloy" }],
+      ["/v1/voice/turns", turn, { instructions: "x" }],
+    ] as const) {
+      const first = await api.post(path, body, named(path))
+      expect((await api.post(path, { ...body, ...more }, named(path))).code).toBe("idempotency_key_reused")
+      expect((await api.post(path, body, named(path))).json).toEqual(first.json)
+    }
+  },
+)
+
 const otherPath = row("the same body on another path is another request", async (api) => {
   expect((await say(api, "x", "path")).status).toBe(202)
   const answer = await api.post("/v1/images/generations", { prompt: "x" }, named("path"))
@@ -229,6 +246,7 @@ export const idempotency = table(
   spellings,
   contentType,
   differences,
+  otherDefaults,
   otherPath,
   usedUpload,
   binding,

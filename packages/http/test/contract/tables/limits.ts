@@ -11,10 +11,10 @@ import { noRateLimits } from "../support/startService.ts"
 export const limitSettings = {
   http: {
     rateLimits: {
-      // Slow enough that nothing flows back while a row runs; `read` flows back at once.
+      // Slow enough that nothing flows back while a row runs; `read` flows back in three seconds.
       create: { perMinute: 6, burst: 3 },
       upload: { perMinute: 6, burst: 3 },
-      read: { perMinute: 60, burst: 3 },
+      read: { perMinute: 20, burst: 3 },
       delete: { perMinute: 6, burst: 3 },
       authentication: { perMinute: 6, burst: 3 },
     },
@@ -50,7 +50,7 @@ const groups: ReadonlyArray<{
   },
   {
     name: "read",
-    perMinute: 60,
+    perMinute: 20,
     calls: [{ path: `/v1/jobs/${unknownJob}` }, { path: `/v1/images/jobs/${unknownJob}` }],
   },
   {
@@ -207,7 +207,7 @@ export const queue = table(
   row("the cap is the project's: another key of it is refused, another project is not", async (api) => {
     const key = await api.key()
     await api.job(speech, { input: "sandbox:delay:20" })
-    const ending = await api.job("/v1/images/generations", { prompt: "sandbox:delay:1" })
+    const ending = await api.job("/v1/images/generations", { prompt: "sandbox:delay:2" })
     const refused = await api.post(speech, { input: "x" }, { headers: { "idempotency-key": "later" } })
     expect(refused.error).toMatchObject({ code: "queue_full", param: null })
     expect(
@@ -221,7 +221,7 @@ export const queue = table(
   row("a job refused for the queue leaves its upload unused", async (api) => {
     const upload_id = await api.uploaded(wav(1))
     await api.job(speech, { input: "sandbox:delay:20" })
-    const ending = await api.job(speech, { input: "sandbox:delay:1" })
+    const ending = await api.job(speech, { input: "sandbox:delay:2" })
     expect((await api.post("/v1/audio/transcriptions", { upload_id })).code).toBe("queue_full")
     await api.finished(ending.path)
     expect((await api.post("/v1/audio/transcriptions", { upload_id })).status).toBe(202)

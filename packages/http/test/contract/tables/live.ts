@@ -129,7 +129,7 @@ const switchedOff = row(
     await everythingOn(api)
     const key = await api.newKey({ mode: "live" })
     // A switch takes effect within a second: no worker is free before that.
-    const blocker = await occupied(api, 1.2)
+    const blocker = await occupied(api, 2)
     const headers = { "idempotency-key": "gated" }
     const job = await api.job("/v1/audio/speech", { input: "abcd" }, { key, headers })
     await turnSwitch(api, "audio", false)

@@ -70,7 +70,7 @@ const unfinished = rows(
   ["/v1/audio/speech", "/v1/images/generations"],
   (path) => `DELETE of a job in processing made by ${path} is job_processing, and it goes on`,
   async (api, path) => {
-    const job = await api.job(path, { [path.includes("images") ? "prompt" : "input"]: "sandbox:delay:1" })
+    const job = await api.job(path, { [path.includes("images") ? "prompt" : "input"]: "sandbox:delay:2" })
     await api.polled(job.path, "processing")
     expect((await api.delete(`${job.path}/data`)).code).toBe("job_processing")
     const done = await api.finished(job.path)

@@ -150,5 +150,3 @@ const foreignUploads: ReadonlyArray<Row> = consuming.flatMap(({ path, type }) =>
 )
 
 export const ownership = table("ownership", foreignJobs, unfinished, wrongFamily, scopeFirst, noKey, foreignUploads)
-
-export { strangers, expectUnknown }

@@ -37,7 +37,7 @@ const left = row("a client that leaves before its answer has one job or none, ne
 
 export const leaving = table("leaving early", left)
 
-export const pruneSettings = { engine: { jobRetentionMs: 400, pruneIntervalMs: 50 } } as const
+export const pruneSettings = { engine: { jobRetentionMs: 1_500, pruneIntervalMs: 50 } } as const
 
 /** Where records of jobs are kept for less than half a second. */
 export const pruned = table(

@@ -25,7 +25,16 @@ const forged = forEachCapability(
         "the other purpose",
         withPath(signedTarget({ purpose: other, path, expires, method: one.name === "upload" ? "PUT" : "GET" })),
       ],
-      ["another object", withPath(signedTarget({ purpose, path: path.replace(/.(?=(\/file)?$)/, "0"), expires }))],
+      [
+        "another object",
+        withPath(
+          signedTarget({
+            purpose,
+            path: path.replace(/.(?=(\/file)?$)/, (last) => (last === "0" ? "1" : "0")),
+            expires,
+          }),
+        ),
+      ],
       [
         "the public URL signed with it",
         withPath(signedTarget({ purpose, path: `https://api.kiln.example${path}`, expires })),
