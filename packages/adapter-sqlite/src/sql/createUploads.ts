@@ -1,4 +1,12 @@
-import { type AudioFormat, type JobMode, type KeyId, type ProjectId, transferEnd, type Upload, type UploadId } from "@kiln/core/domain"
+import {
+  type AudioFormat,
+  type JobMode,
+  type KeyId,
+  type ProjectId,
+  transferEnd,
+  type Upload,
+  type UploadId,
+} from "@kiln/core/domain"
 import type { NewUpload } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"

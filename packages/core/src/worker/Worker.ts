@@ -1,23 +1,22 @@
 import { Clock, Context, Effect, Fiber, FiberSet, Layer, Random } from "effect"
-import { StoreUnavailable } from "../domain/index.ts"
+import type { StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { JobSignals } from "../engine/JobSignals.ts"
 import {
   type BlobStore,
   type IdGenerator,
-  JobStore,
+  type JobStore,
   type MediaProbe,
   type Providers,
   type Switchboard,
   type UploadStore,
   WakeUp,
 } from "../ports/index.ts"
+import { claimInto } from "./claimInto.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { heartbeat } from "./Heartbeat.ts"
 import { publishCapabilities } from "./publishCapabilities.ts"
-import { giveBackLapsed, tryWithheld } from "./recovery.ts"
 import { makeSlots } from "./Slots.ts"
-import { runnableKinds } from "./runnableKinds.ts"
 
 /** Everything a worker works with. */
 export type WorkerNeeds =
@@ -68,28 +67,14 @@ export class Worker extends Context.Service<
 
 const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatch> = Effect.gen(function* () {
   const config = yield* EngineConfig
-  const store = yield* JobStore
   const context = yield* Effect.context<WorkerNeeds | GateWatch>()
   const slots = yield* makeSlots
   let lastClaimAt: number | undefined
 
   const claim = Effect.fnUntraced(function* (limit: number) {
-    yield* giveBackLapsed(slots)
-    yield* tryWithheld(slots)
-    const runnable = (yield* runnableKinds).filter(({ kind }) => !slots.withheld.has(kind))
-    const askedAtNanos = yield* Clock.monotonicTimeNanos
-    const result = yield* inTime(
-      config.leaseDurationMs,
-      store.claimJobs({
-        runnable,
-        limit,
-        leaseDurationMs: config.leaseDurationMs,
-        maxLostWorkers: config.attempts.maxLostWorkers,
-      }),
-    )
+    const claimed = yield* claimInto(slots, limit)
     lastClaimAt = yield* Clock.currentTimeMillis
-    if (result.abandoned.length > 0) yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
-    return { ...result, askedAtNanos }
+    return claimed
   })
 
   const tick = Effect.gen(function* () {
@@ -145,16 +130,6 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
     lastClaimAt: Effect.sync(() => lastClaimAt),
   })
 })
-
-/** An answer that comes after a lease's time grants only leases that are over; who stops must not wait for it for ever. */
-const inTime = <A, R>(leaseDurationMs: number, claim: Effect.Effect<A, StoreUnavailable, R>) =>
-  Effect.raceFirst(
-    Effect.interruptible(claim),
-    Effect.andThen(
-      Effect.interruptible(Effect.sleep(leaseDurationMs)),
-      Effect.fail(new StoreUnavailable({ operation: "claimJobs", cause: "no answer within a lease's time" })),
-    ),
-  )
 
 /** Claims again and again. What a turn answers is how long to wait for the next, in milliseconds; a wake-up ends the wait. */
 const forever = Effect.fnUntraced(function* <E, R>(turn: Effect.Effect<number, StoreUnavailable | E, R>) {

@@ -120,7 +120,7 @@ export const element = (id: number, payload: Buffer | ReadonlyArray<Buffer>, siz
   return Buffer.concat([idBytes, size ?? Buffer.concat([Buffer.from([1, 0, 0, 0]), u32(body.length)]), body])
 }
 
-export const unknownSize = Buffer.from([1, 255, 255, 255, 255, 255, 255, 255])
+const unknownSize = Buffer.from([1, 255, 255, 255, 255, 255, 255, 255])
 
 export interface WebmTrack {
   readonly number: number

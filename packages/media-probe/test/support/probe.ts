@@ -25,6 +25,6 @@ export const reasonOf = (format: AudioFormat, file: Uint8Array) =>
     Effect.orDie,
   )
 
-export function* chunksOf(file: Uint8Array, chunkBytes: number): Generator<Uint8Array> {
+function* chunksOf(file: Uint8Array, chunkBytes: number): Generator<Uint8Array> {
   for (let at = 0; at < file.length; at += chunkBytes) yield file.slice(at, at + chunkBytes)
 }

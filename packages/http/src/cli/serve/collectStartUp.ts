@@ -9,6 +9,6 @@ import { Effect } from "effect"
  */
 export const collectStartUp: Effect.Effect<void> = Effect.sync(() => {
   setFlagsFromString("--expose-gc")
-  const collect: unknown = runInNewContext("gc")
-  if (typeof collect === "function") collect({ type: "major", flavor: "last-resort" })
+  const collect = runInNewContext("gc") as ((options: { type: string; flavor: string }) => void) | undefined
+  collect?.({ type: "major", flavor: "last-resort" })
 })
