@@ -1,11 +1,23 @@
 import { createEngine } from "@kiln/core"
+import { Switchboard } from "@kiln/core/ports"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
-import { plainProviders } from "./support/harness.ts"
+import { storesWith } from "./support/faults.ts"
+import { plainProviders, speaks } from "./support/harness.ts"
+import { openBoard } from "./support/jobs.ts"
 
 const open = (sandbox = plainProviders) =>
   createEngine({ store: MemoryStores.layer, blobs: MemoryBlobStore.layer, providers: { sandbox } })
+
+/** An engine whose jobs never end by themselves, and that does not wait for them. */
+const openHanging = () =>
+  createEngine({
+    store: MemoryStores.layer,
+    blobs: MemoryBlobStore.layer,
+    providers: { sandbox: speaks(() => Effect.never) },
+    settings: { drainMs: 0 },
+  })
 
 describe("the engine without Effect", () => {
   it("submits, waits, reads the file and erases it", async () => {
@@ -48,13 +60,7 @@ describe("the engine without Effect", () => {
   })
 
   it("waiting can be given up, and a closed engine says so", async () => {
-    const hanging = { ...plainProviders, speech: { speak: () => Effect.never } }
-    const engine = await createEngine({
-      store: MemoryStores.layer,
-      blobs: MemoryBlobStore.layer,
-      providers: { sandbox: hanging },
-      settings: { drainMs: 0 },
-    })
+    const engine = await openHanging()
     const job = await engine.submit("speech_synthesis", { input: "a" })
     const gaveUp = new AbortController()
     const waiting = engine.wait(job.id, { signal: gaveUp.signal })
@@ -62,5 +68,42 @@ describe("the engine without Effect", () => {
     await expect(waiting).rejects.toThrow("enough")
     await engine.stop()
     await expect(engine.submit("speech_synthesis", { input: "b" })).rejects.toThrow("the engine is closed")
+  })
+
+  it("stopping ends a wait that is under way", async () => {
+    const engine = await openHanging()
+    const job = await engine.submit("speech_synthesis", { input: "a" })
+    const waiting = engine.wait(job.id)
+    const stopping = engine.stop()
+    await expect(waiting).rejects.toThrow("the engine is closed")
+    await stopping
+  })
+
+  it("live jobs are accepted as soon as the engine is there, however slow the store", async () => {
+    const slow = storesWith(Switchboard, (board) => ({
+      publishWorker: (worker) => Effect.andThen(Effect.sleep(20), board.publishWorker(worker)),
+    }))
+    const store = Layer.provideMerge(Layer.effectDiscard(openBoard({ input_characters: "0.1" }, [])), slow)
+    await using engine = await createEngine({
+      store,
+      blobs: MemoryBlobStore.layer,
+      providers: { live: plainProviders },
+    })
+    expect(await engine.submit("speech_synthesis", { input: "a" }, { mode: "live" })).toMatchObject({
+      mode: "live",
+      status: "queued",
+    })
+  })
+
+  it("a process that serves no live jobs finds the ones it submitted", async () => {
+    const elsewhere = Layer.effectDiscard(openBoard({ input_characters: "0.1" }))
+    await using engine = await createEngine({
+      store: Layer.provideMerge(elsewhere, MemoryStores.layer),
+      blobs: MemoryBlobStore.layer,
+      providers: {},
+      worker: false,
+    })
+    const job = await engine.submit("speech_synthesis", { input: "a" }, { mode: "live" })
+    expect(await engine.get(job.id)).toMatchObject({ id: job.id, mode: "live" })
   })
 })

@@ -29,6 +29,10 @@ describe("fields of requests", () => {
     expect(speech(value)).toEqual(errors)
   })
 
+  it.each([[null], [undefined], [5], ["x"], [[]]])("what is no object is one error, of no field: %j", (input) => {
+    expect(errorsOf("speech_synthesis", input)).toEqual([":type"])
+  })
+
   it("a missing required field is told apart from one of a wrong type", () => {
     expect(errorsOf("speech_synthesis", {})).toEqual(["input:required"])
   })
@@ -45,23 +49,35 @@ describe("fields of requests", () => {
 
   it("names on Object's prototype are neither fields nor voices", () => {
     const input = JSON.parse('{"input":"a","voice":"constructor","__proto__":1,"constructor":2}') as unknown
-    expect(errorsOf("speech_synthesis", input)).toEqual(["voice:enum", "__proto__:unknown_field", "constructor:unknown_field"])
+    expect(errorsOf("speech_synthesis", input)).toEqual([
+      "voice:enum",
+      "__proto__:unknown_field",
+      "constructor:unknown_field",
+    ])
   })
 
-  it.each([[0, ["maxOutputTokens:min"]], [1, []], [1_024, []], [1_025, ["maxOutputTokens:max"]], ["5", ["maxOutputTokens:type"]]])(
-    "max output tokens %s",
-    (value, errors) => {
-      expect(errorsOf("voice_turn", { uploadId: "x", maxOutputTokens: value })).toEqual(errors)
-    },
-  )
+  it.each([
+    [0, ["maxOutputTokens:min"]],
+    [1, []],
+    [1_024, []],
+    [1_025, ["maxOutputTokens:max"]],
+    ["5", ["maxOutputTokens:type"]],
+  ])("max output tokens %s", (value, errors) => {
+    expect(errorsOf("voice_turn", { uploadId: "x", maxOutputTokens: value })).toEqual(errors)
+  })
 
-  it.each([[0, "min"], [-1, "min"], [0.001, undefined], [900, undefined], [900.001, "max"], [true, "type"], [null, "type"]])(
-    "declared seconds %s",
-    (value, reason) => {
-      const decoded = decodeFields(UploadRequest, { format: "wav", declaredSeconds: value })
-      expect(Result.isFailure(decoded) ? decoded.failure[0]?.reason : undefined).toBe(reason)
-    },
-  )
+  it.each([
+    [0, "min"],
+    [-1, "min"],
+    [0.001, undefined],
+    [900, undefined],
+    [900.001, "max"],
+    [true, "type"],
+    [null, "type"],
+  ])("declared seconds %s", (value, reason) => {
+    const decoded = decodeFields(UploadRequest, { format: "wav", declaredSeconds: value })
+    expect(Result.isFailure(decoded) ? decoded.failure[0]?.reason : undefined).toBe(reason)
+  })
 
   it("never repeats a value in an error", () =>
     fc.assert(

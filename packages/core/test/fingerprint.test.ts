@@ -19,7 +19,11 @@ const request = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }) as fc.A
 const reordered = (value: Json): Json => {
   if (Array.isArray(value)) return value.map((item: Json) => reordered(item))
   if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).reverse().map(([key, inner]) => [key, reordered(inner)]))
+  return Object.fromEntries(
+    Object.entries(value)
+      .reverse()
+      .map(([key, inner]) => [key, reordered(inner)]),
+  )
 }
 
 describe("fingerprints", () => {
@@ -40,7 +44,9 @@ describe("fingerprints", () => {
     ))
 
   it("an omitted field and its default are different requests", async () => {
-    expect(await of("speech_synthesis", { input: "a" })).not.toBe(await of("speech_synthesis", { input: "a", voice: "alloy" }))
+    expect(await of("speech_synthesis", { input: "a" })).not.toBe(
+      await of("speech_synthesis", { input: "a", voice: "alloy" }),
+    )
   })
 
   it("are keyed: another installation has others", async () => {
@@ -59,5 +65,9 @@ const sorted = (value: Json): Json => {
   if (Array.isArray(value)) return value.map((item: Json) => sorted(item))
   if (typeof value === "number") return value === 0 ? 0 : value
   if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, inner]) => [key, sorted(inner)]))
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, inner]) => [key, sorted(inner)]),
+  )
 }

@@ -1,20 +1,31 @@
 import { assert, describe, it } from "@effect/vitest"
 import { groupCommit } from "@kiln/core"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Scheduler, Scope } from "effect"
 
 /** A verb that records its batches, doubles its items and does what `fail` says. */
-const recorder = (fail: (items: ReadonlyArray<number>) => Effect.Effect<void, StoreUnavailable> = () => Effect.void) => {
+const recorder = (
+  fail: (items: ReadonlyArray<number>) => Effect.Effect<void, StoreUnavailable> = () => Effect.void,
+) => {
   const batches: Array<ReadonlyArray<number>> = []
   return {
     batches,
     verb: (items: ReadonlyArray<number>) =>
       Effect.suspend(() => {
         batches.push(items)
-        return Effect.as(fail(items), items.map((item) => item * 2))
+        return Effect.as(
+          fail(items),
+          items.map((item) => item * 2),
+        )
       }),
   }
 }
+
+/** Whether a fiber ends within a few turns of the scheduler. */
+const endsSoon = Effect.fnUntraced(function* <A, E>(fiber: Fiber.Fiber<A, E>) {
+  for (let turns = 0; turns < 50 && fiber.pollUnsafe() === undefined; turns++) yield* Effect.yieldNow
+  return fiber.pollUnsafe() !== undefined
+})
 
 describe("groupCommit", () => {
   it.effect("concurrent callers share one call, and each gets its own outcomes", () =>
@@ -25,9 +36,13 @@ describe("groupCommit", () => {
         Array.from({ length: 100 }, (_, index) => grouped([index, index + 1_000])),
         { concurrency: "unbounded" },
       )
-      assert.deepStrictEqual(answers, Array.from({ length: 100 }, (_, index) => [index * 2, (index + 1_000) * 2]))
+      assert.deepStrictEqual(
+        answers,
+        Array.from({ length: 100 }, (_, index) => [index * 2, (index + 1_000) * 2]),
+      )
       assert.strictEqual(batches.length, 1)
-    }))
+    }),
+  )
 
   it.effect("callers that come during a call are in the next one, and no call exceeds the bound", () =>
     Effect.gen(function* () {
@@ -43,14 +58,21 @@ describe("groupCommit", () => {
       yield* Effect.yieldNow
       yield* Effect.yieldNow
       const late = yield* Effect.forkChild(
-        Effect.all(Array.from({ length: 1_200 }, (_, index) => grouped([index + 1])), { concurrency: "unbounded" }),
+        Effect.all(
+          Array.from({ length: 1_200 }, (_, index) => grouped([index + 1])),
+          { concurrency: "unbounded" },
+        ),
       )
       yield* Effect.yieldNow
       yield* Deferred.succeed(gate, undefined)
       yield* Fiber.join(early)
       yield* Fiber.join(late)
-      assert.deepStrictEqual(batches.map((batch) => batch.length), [1, 500, 500, 200])
-    }))
+      assert.deepStrictEqual(
+        batches.map((batch) => batch.length),
+        [1, 500, 500, 200],
+      )
+    }),
+  )
 
   it.effect("an interrupted caller's items are written all the same", () =>
     Effect.gen(function* () {
@@ -62,24 +84,36 @@ describe("groupCommit", () => {
       yield* Deferred.succeed(gate, undefined)
       yield* grouped([2])
       assert.deepStrictEqual(batches.flat(), [1, 2])
-    }))
+    }),
+  )
 
   it.effect("one caller's defect is not the others'", () =>
     Effect.gen(function* () {
       const { verb } = recorder((items) => (items.includes(13) ? Effect.die(new Error("unlucky")) : Effect.void))
       const grouped = yield* groupCommit(verb)
-      const exits = yield* Effect.all([1, 13, 2].map((item) => Effect.exit(grouped([item]))), { concurrency: "unbounded" })
+      const exits = yield* Effect.all(
+        [1, 13, 2].map((item) => Effect.exit(grouped([item]))),
+        { concurrency: "unbounded" },
+      )
       assert.deepStrictEqual(exits.map(Exit.isSuccess), [true, false, true])
-    }))
+    }),
+  )
 
   it.effect("a store out of reach is told to every caller, and asked once", () =>
     Effect.gen(function* () {
       const { batches, verb } = recorder(() => Effect.fail(new StoreUnavailable({ operation: "test", cause: "down" })))
       const grouped = yield* groupCommit(verb)
-      const errors = yield* Effect.all([1, 2, 3].map((item) => Effect.flip(grouped([item]))), { concurrency: "unbounded" })
-      assert.deepStrictEqual(errors.map((error) => error._tag), ["StoreUnavailable", "StoreUnavailable", "StoreUnavailable"])
+      const errors = yield* Effect.all(
+        [1, 2, 3].map((item) => Effect.flip(grouped([item]))),
+        { concurrency: "unbounded" },
+      )
+      assert.deepStrictEqual(
+        errors.map((error) => error._tag),
+        ["StoreUnavailable", "StoreUnavailable", "StoreUnavailable"],
+      )
       assert.strictEqual(batches.length, 1)
-    }))
+    }),
+  )
 
   it.effect("closing while callers wait fails them instead of leaving them waiting for ever", () =>
     Effect.gen(function* () {
@@ -88,5 +122,38 @@ describe("groupCommit", () => {
       const grouped = yield* Scope.provide(groupCommit(verb), scope)
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual((yield* Effect.flip(grouped([1])))._tag, "StoreUnavailable")
-    }))
+    }),
+  )
+
+  it.effect("a caller that is interrupted, wherever it was, leaves the verb usable", () =>
+    Effect.gen(function* () {
+      const stuckAfter: Array<number> = []
+      // A fiber waits its turn after so many operations, and can be interrupted there: once at every one of the call's.
+      const operations = 40
+      for (let before = 0; before < operations; before++) {
+        const grouped = yield* groupCommit(recorder().verb)
+        const call = Effect.gen(function* () {
+          for (let done = 0; done < before; done++) yield* Effect.sync(() => done)
+          return yield* grouped([1])
+        }).pipe(Effect.provideService(Scheduler.MaxOpsBeforeYield, operations))
+        const caller = yield* Effect.forkChild(call, { startImmediately: true })
+        yield* Fiber.interrupt(caller)
+        if (!(yield* endsSoon(yield* Effect.forkChild(grouped([2]))))) stuckAfter.push(before)
+      }
+      assert.deepStrictEqual(stuckAfter, [])
+    }),
+  )
+
+  it.effect("a verb that throws before it returns an effect answers its caller, and everyone after it", () =>
+    Effect.gen(function* () {
+      let first = true
+      const grouped = yield* groupCommit((items: ReadonlyArray<number>) => {
+        if (!first) return Effect.succeed(items)
+        first = false
+        throw new TypeError("bad item")
+      })
+      assert.isTrue(yield* endsSoon(yield* Effect.forkChild(grouped([1]))), "the caller")
+      assert.isTrue(yield* endsSoon(yield* Effect.forkChild(grouped([2]))), "the next")
+    }),
+  )
 })

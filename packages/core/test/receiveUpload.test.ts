@@ -2,8 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Engine } from "@kiln/core"
 import { BlobStore, UploadStore } from "@kiln/core/ports"
 import { Deferred, Effect, Fiber, Stream } from "effect"
-import { TestClock } from "effect/testing"
-import { harness, principal } from "./support/harness.ts"
+import { insteadOfFirst, storeDown, storesWith } from "./support/faults.ts"
+import { principal, within } from "./support/harness.ts"
+import { ended, inTime, passTime } from "./support/virtualTime.ts"
 
 const wav = (bytes: number, fill = 0): Uint8Array => {
   const data = new Uint8Array(bytes).fill(fill)
@@ -13,10 +14,15 @@ const wav = (bytes: number, fill = 0): Uint8Array => {
 }
 
 const announce = Effect.flatMap(Engine, (engine) =>
-  engine.createUpload(principal(), { format: "wav", declaredSeconds: 3 }))
+  engine.createUpload(principal(), { format: "wav", declaredSeconds: 3 }),
+)
 
-const send = <E>(uploadId: `upl_${string}`, content: Stream.Stream<Uint8Array, E>, contentType = "audio/wav", contentLength?: number) =>
-  Effect.flatMap(Engine, (engine) => engine.receiveUpload({ uploadId, content, contentType, contentLength }))
+const send = <E>(
+  uploadId: `upl_${string}`,
+  content: Stream.Stream<Uint8Array, E>,
+  contentType = "audio/wav",
+  contentLength?: number,
+) => Effect.flatMap(Engine, (engine) => engine.receiveUpload({ uploadId, content, contentType, contentLength }))
 
 const stored = Effect.flatMap(BlobStore, (blobs) => Stream.runCollect(blobs.list("uploads")))
 const fileOf = (uploadId: `upl_${string}`) =>
@@ -28,7 +34,8 @@ describe("receiveUpload", () => {
       const upload = yield* announce
       const results = yield* Effect.all(
         Array.from({ length: 50 }, (_, index) =>
-          Effect.result(send(upload.id, Stream.fromIterable([wav(100, index), new Uint8Array([index])])))),
+          Effect.result(send(upload.id, Stream.fromIterable([wav(100, index), new Uint8Array([index])]))),
+        ),
         { concurrency: "unbounded" },
       )
       const winners = results.flatMap((result, index) => (result._tag === "Success" ? [index] : []))
@@ -42,7 +49,8 @@ describe("receiveUpload", () => {
       const bytes = [...(yield* Stream.runCollect(content))].flatMap((chunk) => [...chunk])
       assert.strictEqual(bytes.at(-1), winners[0])
       assert.strictEqual((yield* stored).length, 1)
-    }).pipe(Effect.provide(harness())))
+    }).pipe(within()),
+  )
 
   it.effect("an interrupted transfer leaves nothing and frees the URL at once", () =>
     Effect.gen(function* () {
@@ -59,20 +67,22 @@ describe("receiveUpload", () => {
       assert.deepStrictEqual(yield* stored, [])
       yield* send(upload.id, Stream.succeed(wav(100)))
       assert.strictEqual((yield* fileOf(upload.id))?.bytes, 100)
-    }).pipe(Effect.provide(harness())))
+    }).pipe(within()),
+  )
 
   it.effect("a stalled transfer times out after 30 s, a slow one after 10 min", () =>
     Effect.gen(function* () {
       const upload = yield* announce
-      const stalled = yield* Effect.forkChild(Effect.flip(send(upload.id, Stream.concat(Stream.succeed(wav(100)), Stream.never))))
-      yield* TestClock.adjust("31 seconds")
-      assert.strictEqual((yield* Fiber.join(stalled))._tag, "UploadTimeout")
+      const stalled = yield* Effect.forkChild(
+        Effect.flip(send(upload.id, Stream.concat(Stream.succeed(wav(100)), Stream.never))),
+      )
+      assert.strictEqual((yield* ended(stalled, "31 seconds"))._tag, "UploadTimeout")
       const drop = Stream.fromEffect(Effect.as(Effect.sleep("20 seconds"), wav(64)))
       const slow = yield* Effect.forkChild(Effect.flip(send(upload.id, Stream.forever(drop))))
-      yield* TestClock.adjust("10 minutes")
-      assert.strictEqual((yield* Fiber.join(slow))._tag, "UploadTimeout")
+      assert.strictEqual((yield* ended(slow, "601 seconds"))._tag, "UploadTimeout")
       assert.deepStrictEqual(yield* stored, [])
-    }).pipe(Effect.provide(harness())))
+    }).pipe(within()),
+  )
 
   it.effect("counts bytes whatever the sender says, and allows exactly the limit", () =>
     Effect.gen(function* () {
@@ -82,7 +92,8 @@ describe("receiveUpload", () => {
       assert.strictEqual((yield* Effect.flip(send(upload.id, over, "audio/wav", 10)))._tag, "FileTooLarge")
       yield* send(upload.id, Stream.fromIterable([half, half]))
       assert.strictEqual((yield* fileOf(upload.id))?.bytes, 26_214_400)
-    }).pipe(Effect.provide(harness())))
+    }).pipe(within()),
+  )
 
   it.effect("refuses an empty file and another container, in pieces of one byte too", () =>
     Effect.gen(function* () {
@@ -93,7 +104,8 @@ describe("receiveUpload", () => {
       const mismatch = yield* Effect.flip(send(upload.id, bytewise))
       assert.deepInclude(mismatch, { _tag: "AudioFormatMismatch", declared: "wav", detected: null })
       yield* send(upload.id, Stream.fromIterable([...wav(100)].map((byte) => Uint8Array.of(byte))))
-    }).pipe(Effect.provide(harness())))
+    }).pipe(within()),
+  )
 
   it.effect("is refused after the fifth transfer, after completion and after its time", () =>
     Effect.gen(function* () {
@@ -105,9 +117,10 @@ describe("receiveUpload", () => {
       yield* send(second.id, Stream.succeed(wav(100)))
       assert.strictEqual((yield* Effect.flip(send(second.id, Stream.succeed(wav(100)))))._tag, "UploadAlreadyCompleted")
       const third = yield* announce
-      yield* TestClock.adjust("15 minutes")
+      yield* passTime("15 minutes")
       assert.strictEqual((yield* Effect.flip(send(third.id, Stream.succeed(wav(100)))))._tag, "UploadExpired")
-    }).pipe(Effect.provide(harness())))
+    }).pipe(within()),
+  )
 
   it.effect("a long transfer keeps its claim; one whose server is gone loses it after its lease", () =>
     Effect.gen(function* () {
@@ -115,15 +128,38 @@ describe("receiveUpload", () => {
       const uploads = yield* UploadStore
       const drop = Stream.fromEffect(Effect.as(Effect.sleep("20 seconds"), wav(64)))
       const slow = yield* Effect.forkChild(send(upload.id, Stream.take(Stream.forever(drop), 6)))
-      yield* TestClock.adjust("100 seconds")
+      yield* passTime("100 seconds")
       assert.strictEqual((yield* Effect.flip(send(upload.id, Stream.succeed(wav(100)))))._tag, "UploadInProgress")
-      yield* TestClock.adjust("30 seconds")
-      yield* Fiber.join(slow)
+      yield* ended(slow, "30 seconds")
       const orphaned = yield* announce
       yield* uploads.claimUpload({ uploadId: orphaned.id, leaseDurationMs: 30_000, maxTransfers: 5 })
-      yield* TestClock.adjust("29999 millis")
+      yield* passTime("29999 millis")
       assert.strictEqual((yield* Effect.flip(send(orphaned.id, Stream.succeed(wav(100)))))._tag, "UploadInProgress")
-      yield* TestClock.adjust("1 millis")
+      yield* passTime("1 millis")
       yield* send(orphaned.id, Stream.succeed(wav(100)))
-    }).pipe(Effect.provide(harness())))
+    }).pipe(within()),
+  )
+
+  it.effect("a store out of reach for a moment at the end does not cost the sender the transfer", () => {
+    const fail = insteadOfFirst(Effect.fail(storeDown))
+    const stores = storesWith(UploadStore, (store) => ({ completeUpload: (file) => fail(store.completeUpload(file)) }))
+    return Effect.gen(function* () {
+      const upload = yield* announce
+      yield* inTime(send(upload.id, Stream.succeed(wav(100))), "10 seconds")
+      assert.strictEqual((yield* fileOf(upload.id))?.bytes, 100)
+    }).pipe(within({ stores }))
+  })
+
+  it.effect("a transfer whose commit went through is a success though the answer was lost", () => {
+    const lose = insteadOfFirst(Effect.fail(storeDown))
+    const stores = storesWith(UploadStore, (store) => ({
+      completeUpload: (file) => Effect.flatMap(store.completeUpload(file), (outcome) => lose(Effect.succeed(outcome))),
+    }))
+    return Effect.gen(function* () {
+      const upload = yield* announce
+      yield* inTime(send(upload.id, Stream.succeed(wav(100))), "10 seconds")
+      assert.strictEqual((yield* fileOf(upload.id))?.bytes, 100)
+      assert.strictEqual((yield* stored).length, 1)
+    }).pipe(within({ stores }))
+  })
 })

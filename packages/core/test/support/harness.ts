@@ -1,13 +1,33 @@
 import {
-  authorize, builtInKinds, defaultEngineSettings, Engine, EngineConfig, type EngineSettings, type Grant,
-  type JobKind, type JobMode, layerCrypto, layerEngine, MediaProbe, type Principal, Providers, type ProviderSet,
+  authorize,
+  builtInKinds,
+  defaultEngineSettings,
+  type Engine,
+  EngineConfig,
+  type EngineSettings,
+  type Grant,
+  type JobKind,
+  type JobMode,
+  layerCrypto,
+  layerEngine,
+  MediaProbe,
+  type Principal,
+  Providers,
+  type ProviderSet,
 } from "@kiln/core"
 import type {
-  BlobStore, IdGenerator, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore,
+  BlobStore,
+  IdGenerator,
+  JobStore,
+  KeyDirectory,
+  SecretStore,
+  Switchboard,
+  UploadStore,
 } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
 
 export const principal = (mode: JobMode = "sandbox", key = "a"): Principal => ({
   keyId: `key_${key}`,
@@ -28,28 +48,48 @@ export const kind = (name: string): JobKind => {
   return found
 }
 
+/** A small valid answer of a speech provider. */
+export const mp3 = { data: new Uint8Array([1, 2, 3]), mediaType: "audio/mpeg" }
+
 /** Providers that answer at once with small valid results. */
 export const plainProviders: ProviderSet = {
   transcription: { transcribe: () => Effect.succeed({ text: "hello" }) },
   reply: { reply: () => Effect.succeed({ text: "hi there", outputTokens: 2, truncated: false }) },
-  speech: { speak: () => Effect.succeed({ data: new Uint8Array([1, 2, 3]), mediaType: "audio/mpeg" }) },
+  speech: { speak: () => Effect.succeed(mp3) },
 }
+
+/** The plain providers with another voice. */
+export const speaks = (speak: NonNullable<ProviderSet["speech"]>["speak"]): ProviderSet => ({
+  ...plainProviders,
+  speech: { speak },
+})
+
+/** What the memory stores provide. */
+export type Stores = JobStore | UploadStore | Switchboard | SecretStore | KeyDirectory
 
 export interface HarnessOptions {
   readonly sandbox?: ProviderSet
   readonly live?: ProviderSet
   readonly settings?: Partial<EngineSettings>
+  /** What every file measures. */
   readonly seconds?: number
-  /** Wraps the memory stores, for faults. */
-  readonly stores?: typeof MemoryStores.layer
+  /** Instead of the memory stores, for faults. */
+  readonly stores?: Layer.Layer<Stores>
   readonly blobs?: Layer.Layer<BlobStore>
+  /** A worker that runs from the beginning, and publishes what it serves, instead of one that waits to be told. */
+  readonly worker?: "running"
 }
 
-type Provided =
-  | Engine | Worker | JobStore | UploadStore | BlobStore | Switchboard | IdGenerator | SecretStore | KeyDirectory
+type Provided = Engine | Worker | Stores | BlobStore | IdGenerator
 
-/** The real engine and a worker that waits for `tick` or `run`, over the memory stores. */
-export const harness = (options: HarnessOptions = {}): Layer.Layer<Provided, unknown> => {
+/**
+ * A virtual clock with patience: the usual one stops waiting for what it woke after a second, which passes on a busy
+ * machine while this process stands still, and then goes on without it.
+ */
+const layerClock = TestClock.layer({ warningDelay: "10 seconds" })
+
+/** The real engine and a worker that waits for `tick` or `run`, over the memory stores and a virtual clock. */
+const harness = (options: HarnessOptions = {}): Layer.Layer<Provided, unknown> => {
   const adapters = Layer.mergeAll(
     options.stores ?? MemoryStores.layer,
     options.blobs ?? MemoryBlobStore.layer,
@@ -57,15 +97,16 @@ export const harness = (options: HarnessOptions = {}): Layer.Layer<Provided, unk
     Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: options.seconds ?? 3 }) }),
     layerCrypto,
   )
-  return Worker.layer.pipe(
+  return (options.worker === "running" ? Worker.layerRunning : Worker.layer).pipe(
     Layer.provideMerge(layerEngine),
     Layer.provideMerge(adapters),
     Layer.provide(Layer.succeed(EngineConfig, { ...defaultEngineSettings, ...options.settings })),
+    Layer.provideMerge(layerClock),
   )
 }
 
-/** Accepts a speech job and returns it. */
-export const submitSpeech = (key: string, who: Principal = principal()) =>
-  Effect.flatMap(Engine, (engine) =>
-    Effect.map(engine.createJob(grantOf(who), kind("speech_synthesis"), { input: "hello" }, key), ({ job }) => job),
-  )
+/** Runs a test in a harness of its own. What the test started ends before the harness does. */
+export const within =
+  (options: HarnessOptions = {}) =>
+  <A, E, R>(test: Effect.Effect<A, E, R>) =>
+    Effect.provide(Effect.scoped(test), harness(options))

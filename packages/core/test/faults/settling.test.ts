@@ -1,0 +1,104 @@
+import { assert, describe, it } from "@effect/vitest"
+import { ProviderFailure, type ProviderSet } from "@kiln/core"
+import { billingOf } from "@kiln/core/domain"
+import { JobStore } from "@kiln/core/ports"
+import { Effect } from "effect"
+import { insteadOfFirst, storeDown, storesWith } from "../support/faults.ts"
+import { mp3, plainProviders, principal, speaks, within } from "../support/harness.ts"
+import { finished, openBoard, running, submitSpeech, submitTranscription, submitVoiceTurn } from "../support/jobs.ts"
+
+const live = principal("live")
+
+describe("whatever an attempt ends with, the job is settled", () => {
+  it.effect("usage that cannot be billed fails the job and counts as no lost worker", () => {
+    const reply = { text: "hi", outputTokens: 2.5, truncated: false }
+    const providers: ProviderSet = { ...plainProviders, reply: { reply: () => Effect.succeed(reply) } }
+    return Effect.gen(function* () {
+      yield* openBoard({ output_tokens: "0.1" })
+      const { id } = yield* submitVoiceTurn("k", live)
+      yield* running
+      const job = yield* finished(id, "5 minutes", live)
+      assert.deepStrictEqual([job.status, job.errorCode, job.lostWorkers], ["failed", "internal_error", 0])
+    }).pipe(within({ live: providers }))
+  })
+
+  it.effect("a result the store refuses fails the job, and is not bought a second time", () => {
+    let bought = 0
+    const sandbox = speaks(() =>
+      Effect.sync(() => {
+        bought += 1
+        return mp3
+      }),
+    )
+    const stores = storesWith(JobStore, () => ({ completeJobs: () => Effect.die(new TypeError("constraint")) }))
+    return Effect.gen(function* () {
+      yield* running
+      const { id } = yield* submitSpeech("k")
+      const job = yield* finished(id, "5 minutes")
+      assert.deepStrictEqual([job.status, job.errorCode, job.lostWorkers], ["failed", "internal_error", 0])
+      assert.strictEqual(bought, 1)
+    }).pipe(within({ stores, sandbox }))
+  })
+
+  it.effect("a provider that interrupts itself has failed, and is asked three times like any other", () => {
+    let calls = 0
+    const sandbox = speaks(() =>
+      Effect.suspend(() => {
+        calls += 1
+        // Asked for ever, the test would never end either.
+        return calls > 200 ? Effect.succeed(mp3) : Effect.interrupt
+      }),
+    )
+    return Effect.gen(function* () {
+      yield* running
+      const { id } = yield* submitSpeech("k")
+      const job = yield* finished(id, "1 minutes")
+      assert.deepStrictEqual([job.status, job.errorCode, calls], ["failed", "internal_error", 3])
+    }).pipe(within({ sandbox }))
+  })
+
+  it.effect("a measurement that is no number is as good as none: the declared length is billed", () =>
+    Effect.gen(function* () {
+      yield* openBoard({ input_audio_seconds: "1" })
+      const { id } = yield* submitTranscription("k", live)
+      yield* running
+      const job = yield* finished(id, "5 minutes", live)
+      assert.deepStrictEqual([job.status, job.attempts, job.lostWorkers], ["done", 1, 0])
+      assert.strictEqual(billingOf(job, "usd").amount, "3")
+    }).pipe(within({ live: plainProviders, seconds: Number.NaN })),
+  )
+
+  it.effect("a Retry-After that is no number is ignored", () => {
+    let calls = 0
+    const busy = { errorCode: "provider_unavailable", retry: true, detail: "429" } as const
+    const sandbox = speaks(() =>
+      Effect.suspend(() => {
+        calls += 1
+        return calls === 1
+          ? Effect.fail(new ProviderFailure({ ...busy, retryAfterMs: Number.NaN }))
+          : Effect.succeed(mp3)
+      }),
+    )
+    return Effect.gen(function* () {
+      yield* running
+      const { id } = yield* submitSpeech("k")
+      assert.deepStrictEqual([(yield* finished(id, "10 minutes")).status, calls], ["done", 2])
+    }).pipe(within({ sandbox }))
+  })
+
+  it.effect("a step whose result could not be kept at once is kept later, not bought again", () => {
+    let bought = 0
+    const transcribe = () =>
+      Effect.sync(() => {
+        bought += 1
+        return { text: "hello" }
+      })
+    const fail = insteadOfFirst(Effect.fail(storeDown))
+    const stores = storesWith(JobStore, (store) => ({ checkpointJobs: (items) => fail(store.checkpointJobs(items)) }))
+    return Effect.gen(function* () {
+      const { id } = yield* submitVoiceTurn("k")
+      yield* running
+      assert.deepStrictEqual([(yield* finished(id, "1 minutes")).status, bought], ["done", 1])
+    }).pipe(within({ stores, sandbox: { ...plainProviders, transcription: { transcribe } } }))
+  })
+})
