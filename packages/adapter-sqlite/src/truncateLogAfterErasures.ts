@@ -2,16 +2,17 @@ import { Effect, type Scope } from "effect"
 import type { Database } from "./Database.ts"
 
 /** Milliseconds between two truncations. */
-const intervalMs = 10_000
+const intervalMs = 2_000
 
 /**
  * `secure_delete` overwrites erased content in the database file, but the write-ahead log still
- * holds the pages as they were before. After erasures, at most every ten seconds, the log is copied
- * into the database and cut to nothing. Where a reader in another process prevents it, it is tried
- * again. What a crash interrupts, the next truncation or the last close of the file does.
+ * holds the pages as they were before. At the start, for what a crash interrupted, and after erasures,
+ * at most every two seconds, the log is copied into the database and cut to nothing. Where a reader
+ * in another process prevents it, it is tried again.
  */
 export const truncateLogAfterErasures = (database: Database): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
+    if (!truncateLog(database)) database.erasures.openUnsafe()
     while (true) {
       yield* database.erasures.await
       database.erasures.closeUnsafe()

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from "node:fs"
+import { copyFileSync, existsSync, readFileSync, statSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -58,7 +58,7 @@ for (const [name, erase] of erasures)
     }),
   )
 
-it.effect("erasures that follow each other share one truncation, ten seconds later", () =>
+it.effect("erasures that follow each other share one truncation, two seconds later", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     yield* Effect.gen(function* () {
@@ -67,11 +67,31 @@ it.effect("erasures that follow each other share one truncation, ten seconds lat
       yield* store.expireData(0, 10)
       yield* TestClock.adjust(0)
       yield* store.eraseJobs([{ jobId: fixtures.jobId(1), principal }])
-      yield* TestClock.adjust(9_999)
+      yield* TestClock.adjust(1_999)
       expect(statSync(`${path}-wal`).size).toBeGreaterThan(0)
       yield* TestClock.adjust(1)
       expect(statSync(`${path}-wal`).size).toBe(0)
     }).pipe(Effect.provide(SqliteStores.layer({ path })))
+  }),
+)
+
+it.effect("what a crash left in the log after an erasure is gone with the next start", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFile
+    const crashed = yield* temporaryFile
+    yield* Effect.gen(function* () {
+      const store = yield* JobStore
+      yield* arrange(store)
+      yield* store.expireData(0, 10)
+      // As a power failure would leave them: before the fiber that truncates has had its turn.
+      for (const suffix of ["", "-wal"]) copyFileSync(path + suffix, crashed + suffix)
+    }).pipe(Effect.provide(SqliteStores.layer({ path })))
+    expect(holdsCanary(crashed)).toBe(true)
+    yield* Effect.gen(function* () {
+      yield* JobStore
+      yield* TestClock.adjust(0)
+      expect(holdsCanary(crashed)).toBe(false)
+    }).pipe(Effect.provide(SqliteStores.layer({ path: crashed })))
   }),
 )
 
@@ -88,7 +108,7 @@ it.effect("a truncation that a reader prevents is tried again", () =>
       yield* TestClock.adjust(0)
       expect(statSync(`${path}-wal`).size).toBeGreaterThan(0)
       reader.close()
-      yield* TestClock.adjust(10_000)
+      yield* TestClock.adjust(2_000)
       expect(statSync(`${path}-wal`).size).toBe(0)
       expect(holdsCanary(path)).toBe(false)
     }).pipe(Effect.provide(SqliteStores.layer({ path })))

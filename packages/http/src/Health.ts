@@ -1,5 +1,7 @@
-import { Cause, Clock, Context, Effect, Layer, type Scope } from "effect"
+import { Cause, Clock, Context, Effect, Layer, type Scope, Stream } from "effect"
 import { EngineConfig } from "@kiln/core"
+import { idBody } from "@kiln/core/domain"
+import { BlobStore, IdGenerator, Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 
 /** What `/readyz` says: ready when every check is. */
@@ -50,6 +52,32 @@ export class Readiness extends Context.Service<
     })
   })
 }
+
+/** Milliseconds an answer about writing is good for: whoever asks more often shall not wear out the disk. */
+const writeCheckMs = 5_000
+
+/**
+ * Adds the checks `writes` and `blobs`: whether something can be stored right now. A full or read-only disk still answers
+ * every read, and a service that only reads is not ready.
+ */
+export const layerWriteReadiness: Layer.Layer<never, never, Readiness | Switchboard | BlobStore | IdGenerator> =
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const readiness = yield* Readiness
+      const switchboard = yield* Switchboard
+      const blobs = yield* BlobStore
+      const ids = yield* IdGenerator
+      // It serves nothing; that the store has taken it is all there is to know.
+      const writes = switchboard.publishWorker({ workerId: "readiness", liveKinds: [], ttlMs: 0 })
+      const putAndRemove = Effect.gen(function* () {
+        const key = `probe/${idBody(yield* ids.next("req"))}`
+        yield* blobs.put(key, Stream.succeed(new Uint8Array(1)), { maxBytes: 1 })
+        yield* blobs.remove(key)
+      })
+      yield* readiness.add("writes", yield* Effect.cachedWithTTL(Effect.as(writes, true), writeCheckMs))
+      yield* readiness.add("blobs", yield* Effect.cachedWithTTL(Effect.as(putAndRemove, true), writeCheckMs))
+    }),
+  )
 
 /** Longest silence of a worker that has room for more, beyond its own polling pause. */
 const claimSilenceMs = 10_000

@@ -32,7 +32,8 @@ export const holdLease = (
   let endsAtNanos = 0n
   let last = false
   const renew = (asked: bigint, remainingMs: number) => {
-    last = remainingMs < leaseDurationMs
+    // A store may round to its own ticks: a lease that was cut short is short by more than one.
+    last = remainingMs < leaseDurationMs - 1
     const usableMs = Math.max(remainingMs - safetyMarginMs, remainingMs / 2)
     endsAtNanos = asked + BigInt(Math.floor(usableMs)) * nanosPerMs
   }

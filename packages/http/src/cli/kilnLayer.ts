@@ -23,7 +23,7 @@ import {
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import { MediaProbeLive } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"
-import { layerWorkerReadiness, Readiness } from "../Health.ts"
+import { layerWorkerReadiness, layerWriteReadiness, Readiness } from "../Health.ts"
 import { HttpConfig } from "../HttpConfig.ts"
 import { HttpService } from "../HttpService.ts"
 import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
@@ -79,7 +79,8 @@ export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> 
         Layer.succeed(Providers, { sandbox: sandboxProviders({ steering: true }), live }),
         MediaProbeLive.layer,
       )
-      const base: Layer.Layer<Base, CommandFailed> = Layer.merge(layerEngine, Readiness.layer).pipe(
+      const base: Layer.Layer<Base, CommandFailed> = layerWriteReadiness.pipe(
+        Layer.provideMerge(Layer.merge(layerEngine, Readiness.layer)),
         // A sweep every process runs, whichever its role.
         Layer.provideMerge(Layer.provideMerge(layerSweeps, adapters)),
         Layer.provide(layerNodeCrypto),

@@ -18,6 +18,8 @@ export interface HandlerContext {
     scope: S,
     limit: Exclude<RateLimitName, "authentication">,
   ) => Effect.Effect<Grant<S>, Refusal>
+  /** Whether the key is still good, asked once the body has arrived. */
+  readonly confirm: (exchange: Exchange) => Effect.Effect<void, Refusal>
 }
 
 /** A kind of the engine by its name. The service cannot offer what the engine does not know. */

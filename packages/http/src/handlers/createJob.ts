@@ -34,6 +34,7 @@ export const createJob = (context: HandlerContext, kindName: string): Handler =>
   return Effect.fnUntraced(function* (exchange): Effect.fn.Return<Reply, Refusal | BodyBroken> {
     const grant = yield* context.admit(exchange, kind.keyScope, "create")
     const body = yield* readJsonObject(exchange)
+    yield* context.confirm(exchange)
     const key = yield* idempotencyKey(exchange)
     const accepted = context.engine.createJob(grant, kind, toRequest(kind.request.fields, body), key)
     const { job, replayed } = yield* Effect.mapError(accepted, refuse)

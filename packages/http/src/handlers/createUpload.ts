@@ -22,6 +22,7 @@ export const createUpload = (context: HandlerContext): Handler =>
   Effect.fnUntraced(function* (exchange): Effect.fn.Return<Reply, Refusal | BodyBroken> {
     const grant = yield* context.admit(exchange, "audio.create", "upload")
     const body = yield* readJsonObject(exchange)
+    yield* context.confirm(exchange)
     const announced = context.engine.createUpload(grant, toRequest(UploadRequest.fields, body))
     const upload = yield* Effect.mapError(announced, refuse)
     // Whole seconds, rounded down: the URL never promises more than the record behind it.

@@ -11,7 +11,7 @@ import { Refusal } from "./Refusal.ts"
 import { storeUnavailable } from "./unavailable.ts"
 
 /** Milliseconds a key is believed without another look: revocation must work everywhere within 5 s. */
-const believedForMs = 3_000
+export const believedForMs = 3_000
 /** Keys remembered at once. */
 const maxRemembered = 10_000
 

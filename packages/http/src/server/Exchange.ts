@@ -23,6 +23,8 @@ export class Exchange {
   readonly responseHeaders: Record<string, string> = {}
   /** The route that took the request, for the log: a path with placeholders. */
   route: string | undefined = undefined
+  /** When its key was found good, unix milliseconds. */
+  admittedAt = 0
   /** Of the body, so far. */
   bytesRead = 0
   /** How much of a body is read and thrown away before it is refused. */

@@ -1,11 +1,22 @@
 import { Clock, Effect } from "effect"
 import { authorize, type Grant, type KeyScope } from "@kiln/core/domain"
 import { RateLimiter, rateLimitHeaders, type RateLimits } from "../wire/RateLimiter.ts"
-import type { Authenticate } from "./Authenticator.ts"
+import { type Authenticate, believedForMs } from "./Authenticator.ts"
 import type { Exchange } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
 
 type KeyLimit = Exclude<keyof RateLimits, "authentication">
+
+/**
+ * Of a body that took its time to arrive, the key is looked at once more before anything is accepted: it may have been
+ * revoked meanwhile, and a slow sender must not outlive that.
+ */
+export const makeConfirm =
+  (authenticate: Authenticate) =>
+  (exchange: Exchange): Effect.Effect<void, Refusal> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      now - exchange.admittedAt < believedForMs / 2 ? Effect.void : Effect.asVoid(authenticate(exchange)),
+    )
 
 /** Key, scope, rate limit: what every request of the authenticated API passes first, in this order. */
 export const makeAdmit = (authenticate: Authenticate, limits: RateLimits) => {
@@ -23,7 +34,8 @@ export const makeAdmit = (authenticate: Authenticate, limits: RateLimits) => {
     const principal = yield* authenticate(exchange)
     const grant = authorize(principal, scope)
     if (grant === undefined) return yield* insufficientScope(scope)
-    const decision = limiters[limit].take(grant.keyId, yield* Clock.currentTimeMillis)
+    exchange.admittedAt = yield* Clock.currentTimeMillis
+    const decision = limiters[limit].take(grant.keyId, exchange.admittedAt)
     Object.assign(exchange.responseHeaders, rateLimitHeaders(limit, decision))
     if (!decision.allowed)
       return yield* new Refusal({

@@ -9,7 +9,7 @@ import { HttpConfig } from "../HttpConfig.ts"
 import { pageRoutes } from "../pages/pageRoutes.ts"
 import { makeRoutes } from "../Routes.ts"
 import { parseTrustedProxies } from "../wire/ClientAddress.ts"
-import { makeAdmit } from "./admission.ts"
+import { makeAdmit, makeConfirm } from "./admission.ts"
 import { type App, makeApp } from "./app.ts"
 import { makeAuthenticate } from "./Authenticator.ts"
 import { expectContinue } from "./expectContinue.ts"
@@ -47,6 +47,7 @@ export const serve: Effect.Effect<
     keyring: yield* signingKeyring(config.signingKeys),
     publicUrl,
     admit: makeAdmit(authenticate, config.rateLimits),
+    confirm: makeConfirm(authenticate),
     readiness,
     isStopping,
   })

@@ -103,6 +103,19 @@ describe("kiln key", { timeout: 120_000 }, () => {
     expect(stdout).toContain("shown once")
   })
 
+  it.each([
+    ["escape sequences", "evil\n\u001b[31mred"],
+    ["turned writing", "a\u202eb"],
+    ["length", "x".repeat(101)],
+  ])("takes no name with %s, for it will stand in a table", async (_what, name) => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path }
+    await runJson(["project", "create", "acme"], env)
+    const key = await run(["key", "create", "--project", "acme", "--mode", "test", ...allScopes, "--name", name], env)
+    const project = await run(["project", "create", name], env)
+    expect([key.exit, key.stdout, project.exit, project.stdout]).toEqual([2, "", 2, ""])
+  })
+
   it("says what cannot be found, and exits with 1", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
@@ -110,7 +123,7 @@ describe("kiln key", { timeout: 120_000 }, () => {
     expect({ ...create, stderr: create.stderr.split(":")[1] }).toEqual({
       exit: 1,
       stdout: "",
-      stderr: " there is no project nobody",
+      stderr: ' there is no project "nobody"',
     })
     for (const id of ["key_00000000000000000000000000", "nonsense"]) {
       const revoke = await run(["key", "revoke", id, "--json"], env)

@@ -3,7 +3,10 @@ import { Worker } from "@kiln/core/worker"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { expect, it as plain } from "vitest"
-import { layerWorkerReadiness, Readiness } from "../../src/index.ts"
+import { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
+import { BlobStore, IdGenerator, Switchboard } from "@kiln/core/ports"
+import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
+import { layerWorkerReadiness, layerWriteReadiness, Readiness } from "../../src/index.ts"
 import { startServer } from "./startServer.ts"
 
 describe("Readiness", () => {
@@ -35,6 +38,49 @@ describe("Readiness", () => {
       assert.strictEqual(report.pollUnsafe()?._tag, "Success")
     }).pipe(Effect.scoped, Effect.provide(Readiness.layer)),
   )
+
+  it.effect("is not ready while nothing can be stored, and asks again after 5 s", () => {
+    let full = false
+    const failingWhenFull = <A, E, F>(effect: Effect.Effect<A, E>, failure: F) =>
+      Effect.suspend((): Effect.Effect<A, E | F> => (full ? Effect.fail(failure) : effect))
+    const stores = Layer.effect(
+      Switchboard,
+      Effect.map(Switchboard, (board) =>
+        Switchboard.of({
+          ...board,
+          publishWorker: (worker) =>
+            failingWhenFull(board.publishWorker(worker), new StoreUnavailable({ operation: "test", cause: "full" })),
+        }),
+      ),
+    ).pipe(Layer.provide(MemoryStores.layer))
+    const blobs = Layer.effect(
+      BlobStore,
+      Effect.map(BlobStore, (store) =>
+        BlobStore.of({
+          ...store,
+          put: (key, content, options) =>
+            failingWhenFull(
+              store.put(key, content, options),
+              new BlobUnavailable({ operation: "test", cause: "full" }),
+            ),
+        }),
+      ),
+    ).pipe(Layer.provide(MemoryBlobStore.layer))
+    const layer = layerWriteReadiness.pipe(
+      Layer.provideMerge(Readiness.layer),
+      Layer.provide(Layer.mergeAll(stores, blobs, IdGenerator.layer)),
+    )
+    return Effect.gen(function* () {
+      const readiness = yield* Readiness
+      assert.deepStrictEqual((yield* readiness.report).checks, { writes: "ok", blobs: "ok" })
+      full = true
+      yield* TestClock.adjust(5_000)
+      assert.deepStrictEqual((yield* readiness.report).checks, { writes: "failing", blobs: "failing" })
+      full = false
+      yield* TestClock.adjust(5_000)
+      assert.strictEqual((yield* readiness.report).status, "ready")
+    }).pipe(Effect.provide(layer))
+  })
 
   it.effect("calls a worker well while the store answers its claims, or while it has its hands full", () => {
     let lastClaimAt: number | undefined

@@ -3,6 +3,7 @@ import { Command, Flag } from "effect/cli"
 import { keyScopes } from "@kiln/core/domain"
 import { KeyDirectory, type Project } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
+import { nameProblem } from "../nameProblem.ts"
 import { keyDocument, newKey } from "../newKey.ts"
 import { answer, formatTime } from "../Output.ts"
 import { duration } from "../settings/duration.ts"
@@ -28,7 +29,7 @@ const flags = {
 const findProject = Effect.fnUntraced(function* (nameOrId: string) {
   const projects = yield* (yield* KeyDirectory).listProjects
   const project = projects.find(({ id }) => id === nameOrId) ?? projects.find(({ name }) => name === nameOrId)
-  return project ?? (yield* failed(`there is no project ${nameOrId}: see \`kiln project list\``))
+  return project ?? (yield* failed(`there is no project ${JSON.stringify(nameOrId)}: see \`kiln project list\``))
 })
 
 const expiryOf = Effect.fnUntraced(function* (expires: Option.Option<string>) {
@@ -49,6 +50,8 @@ const describe = (key: string, id: string, project: Project, expiresAt: number |
 export const keyCreate = Command.make("create", flags, ({ expires, mode, name, project: nameOrId, scopes }) =>
   withStores(
     Effect.gen(function* () {
+      const problem = Option.isSome(name) ? nameProblem(name.value) : undefined
+      if (problem !== undefined) return yield* misused(`--name ${problem}`)
       const expiresAt = yield* expiryOf(expires)
       const project = yield* findProject(nameOrId)
       const { key, record } = yield* newKey({
@@ -59,7 +62,7 @@ export const keyCreate = Command.make("create", flags, ({ expires, mode, name, p
         expiresAt,
       })
       const created = yield* (yield* KeyDirectory).createKey(record)
-      if (created === undefined) return yield* failed(`there is no project ${nameOrId} any more`)
+      if (created === undefined) return yield* failed(`there is no project ${JSON.stringify(nameOrId)} any more`)
       yield* answer({
         json: { ...keyDocument(key, record), name: record.name, expires_at: formatTime(expiresAt) },
         text: describe(key, record.id, project, expiresAt),

@@ -4,14 +4,12 @@ import { isId } from "@kiln/core/domain"
 import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
+import { nameProblem } from "../nameProblem.ts"
 import { withStores } from "../withStores.ts"
 
-/** Names are for people and for `--project`, which takes ids as well. */
-const nameProblem = (name: string): string | undefined => {
-  if (name.trim() !== name || name === "" || [...name].length > 100 || /\p{Cc}/u.test(name))
-    return "NAME must have 1 to 100 characters, without space at its ends or control characters"
-  return isId("prj", name) ? "NAME must not look like a project's id" : undefined
-}
+/** `--project` takes ids as well, so a name must not look like one. */
+const projectNameProblem = (name: string): string | undefined =>
+  isId("prj", name) ? "must not look like a project's id" : nameProblem(name)
 
 const create = Command.make(
   "create",
@@ -19,8 +17,8 @@ const create = Command.make(
   ({ name }) =>
     withStores(
       Effect.gen(function* () {
-        const problem = nameProblem(name)
-        if (problem !== undefined) return yield* misused(problem)
+        const problem = projectNameProblem(name)
+        if (problem !== undefined) return yield* misused(`NAME ${problem}`)
         const directory = yield* KeyDirectory
         const id = yield* (yield* IdGenerator).next("prj")
         const project = yield* directory.createProject({ id, name })

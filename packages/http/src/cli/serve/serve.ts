@@ -52,6 +52,9 @@ const warnings = (settings: Settings): ReadonlyArray<string> => [
   ...(settings.provider === "sandbox"
     ? ["KILN_PROVIDER=sandbox: live jobs run on the sandbox's models and are charged; for rehearsals only"]
     : []),
+  ...(settings.http.publicUrl === undefined && !["127.0.0.1", "localhost", "0.0.0.0", "::"].includes(settings.http.host)
+    ? [`PUBLIC_URL is not set, so URLs begin with http://127.0.0.1, where HOST=${settings.http.host} does not answer`]
+    : []),
   ...(settings.engine.forcedOff ?? []).map(
     (name) => `KILN_SWITCH_${name.toUpperCase()}=off: the switch ${name} is off here`,
   ),
