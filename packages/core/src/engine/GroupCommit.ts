@@ -1,6 +1,6 @@
 import { Deferred, Effect, Exit, Layer, Option, Cause, type Scope } from "effect"
 import { StoreUnavailable } from "../domain/index.ts"
-import { JobStore } from "../ports/index.ts"
+import { JobStore, UploadStore } from "../ports/index.ts"
 
 /** Items of one store call at most. */
 const maxBatchSize = 500
@@ -92,21 +92,30 @@ export const groupCommit = <In, Out>(verb: BatchVerb<In, Out>): Effect.Effect<Ba
           )
   })
 
-/** The job store whose single calls share commits. Stands between any adapter and the engine. */
-export const layerGroupCommit: Layer.Layer<JobStore, never, JobStore> = Layer.effect(
-  JobStore,
-  Effect.gen(function* () {
-    const store = yield* JobStore
-    return JobStore.of({
-      ...store,
-      createJobs: yield* groupCommit(store.createJobs),
-      extendLeases: yield* groupCommit(store.extendLeases),
-      checkpointJobs: yield* groupCommit(store.checkpointJobs),
-      completeJobs: yield* groupCommit(store.completeJobs),
-      failJobs: yield* groupCommit(store.failJobs),
-      deferJobs: yield* groupCommit(store.deferJobs),
-      releaseJobs: yield* groupCommit(store.releaseJobs),
-      eraseJobs: yield* groupCommit(store.eraseJobs),
-    })
-  }),
+/** The stores whose single calls share commits. They stand between any adapter and the engine. */
+export const layerGroupCommit: Layer.Layer<JobStore | UploadStore, never, JobStore | UploadStore> = Layer.merge(
+  Layer.effect(
+    JobStore,
+    Effect.gen(function* () {
+      const store = yield* JobStore
+      return JobStore.of({
+        ...store,
+        createJobs: yield* groupCommit(store.createJobs),
+        extendLeases: yield* groupCommit(store.extendLeases),
+        checkpointJobs: yield* groupCommit(store.checkpointJobs),
+        completeJobs: yield* groupCommit(store.completeJobs),
+        failJobs: yield* groupCommit(store.failJobs),
+        deferJobs: yield* groupCommit(store.deferJobs),
+        releaseJobs: yield* groupCommit(store.releaseJobs),
+        eraseJobs: yield* groupCommit(store.eraseJobs),
+      })
+    }),
+  ),
+  Layer.effect(
+    UploadStore,
+    Effect.gen(function* () {
+      const store = yield* UploadStore
+      return UploadStore.of({ ...store, createUploads: yield* groupCommit(store.createUploads) })
+    }),
+  ),
 )
