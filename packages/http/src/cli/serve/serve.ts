@@ -46,14 +46,20 @@ const start = Effect.fnUntraced(function* (
   if (settings.role === "worker") return yield* Effect.logInfo("the worker is running")
   const http = yield* Layer.buildWithScope(layerHttp, yield* Scope.fork(parts))
   yield* Effect.provide(announce(settings, asJson), http)
+  yield* warnOfUnreachableUrls(settings)
 })
+
+/** The default is the contract's; only an address that does not answer for 127.0.0.1 makes it wrong. */
+const warnOfUnreachableUrls = ({ http: { host, publicUrl } }: Settings): Effect.Effect<void> =>
+  publicUrl !== undefined || ["127.0.0.1", "localhost", "0.0.0.0", "::"].includes(host)
+    ? Effect.void
+    : Effect.logWarning(
+        `PUBLIC_URL is not set, so URLs begin with http://127.0.0.1, where HOST=${host} does not answer`,
+      )
 
 const warnings = (settings: Settings): ReadonlyArray<string> => [
   ...(settings.provider === "sandbox"
     ? ["KILN_PROVIDER=sandbox: live jobs run on the sandbox's models and are charged; for rehearsals only"]
-    : []),
-  ...(settings.http.publicUrl === undefined && !["127.0.0.1", "localhost", "0.0.0.0", "::"].includes(settings.http.host)
-    ? [`PUBLIC_URL is not set, so URLs begin with http://127.0.0.1, where HOST=${settings.http.host} does not answer`]
     : []),
   ...(settings.engine.forcedOff ?? []).map(
     (name) => `KILN_SWITCH_${name.toUpperCase()}=off: the switch ${name} is off here`,
