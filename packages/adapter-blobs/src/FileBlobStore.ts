@@ -15,11 +15,17 @@ import { remove } from "./file/remove.ts"
  * whole. Files are the bytes followed by a 64-byte footer with their length and SHA-256, so the two
  * cannot come apart; they are readable by their owner only.
  *
+ * Temporary files go with the prefix their key is under; a put that is still writing one then fails. Their names
+ * contain the key: keys longer than 200 characters, which kiln never makes, may be refused.
+ *
  * Disk full, no permission, input/output errors and the like are `BlobUnavailable`, with the system's
  * error as its cause.
  */
 export const FileBlobStore = {
-  /** Creates `directory` where it is missing. Temporary files that a killed process left are removed after an hour. */
+  /**
+   * Creates `directory` where it is missing. Temporary files that a killed process left go when nobody wrote to them for
+   * an hour: at the start, or by the next `put` or `list`.
+   */
   layer: (options: { readonly directory: string }): Layer.Layer<BlobStore, BlobUnavailable> =>
     Layer.effect(
       BlobStore,

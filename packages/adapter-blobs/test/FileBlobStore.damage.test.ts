@@ -14,7 +14,7 @@ describe("damage on disk", () => {
   }
 
   for (const at of [0, 65_535, 65_536, 131_072, bytes.length - 1])
-    it.effect(`a bit of byte ${at}: BlobCorrupt at the end of a whole read`, () =>
+    it.effect(`a bit of byte ${at}: BlobCorrupt before the last chunk of a whole read`, () =>
       onFiles((store, directory) =>
         Effect.gen(function* () {
           yield* store.put("a/b", content, LIMIT)
@@ -27,13 +27,28 @@ describe("damage on disk", () => {
             }),
           )
           expect(yield* Effect.flip(all)).toMatchObject({ _tag: "BlobCorrupt", key: "a/b" })
-          expect(read).toBe(bytes.length)
+          // Who was told the length and waits for so many bytes must not get them.
+          expect(read).toBe(3 * 65_536)
           // A range that happens to be all of it is a whole read; a part has no digest of its own.
           expect((yield* Effect.flip(drain(store, "a/b", { offset: 0, length: 1e9 })))._tag).toBe("BlobCorrupt")
           yield* drain(store, "a/b", { offset: 1, length: 10 })
         }),
       ),
     )
+
+  it.effect("a bit of a blob of one chunk, which then is not handed out at all", () =>
+    onFiles((store, directory) =>
+      Effect.gen(function* () {
+        yield* store.put("a/b", Stream.succeed(bytes.slice(0, 65_536)), LIMIT)
+        yield* change(directory, flip(0))
+        const opened = yield* store.open("a/b")
+        const received: Array<Uint8Array> = []
+        const all = Stream.runForEach(opened.content, (chunk) => Effect.sync(() => received.push(chunk)))
+        expect((yield* Effect.flip(all))._tag).toBe("BlobCorrupt")
+        expect(received).toEqual([])
+      }),
+    ),
+  )
 
   for (const [name, damage] of Object.entries<(old: Buffer<ArrayBuffer>) => Uint8Array>({
     "one byte short": (old) => old.subarray(0, -1),

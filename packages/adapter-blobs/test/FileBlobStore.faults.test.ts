@@ -65,6 +65,26 @@ describe("kill -9", () => {
     expect(temporaryFiles()).toEqual([])
   })
 
+  it("in the middle of a put: what it left goes with its prefix, whatever its age", async () => {
+    for (const key of ["jobs/a/1/output", "jobs/ab/1/output", "uploads/a/1"])
+      expect(await killAtFirstLine("putForever", [directory, key])).toBe("written")
+    const remove = (prefix: string) =>
+      Effect.flatMap(BlobStore, (store) => store.remove(prefix)).pipe(
+        Effect.provide(FileBlobStore.layer({ directory })),
+        Effect.runPromise,
+      )
+    const keysLeft = () =>
+      temporaryFiles()
+        .map((name) => name.replace(/\.[0-9a-f-]{36}\.part$/, ""))
+        .sort()
+    await remove("jobs/a/2")
+    expect(keysLeft()).toEqual(["jobs.a.1.output", "jobs.ab.1.output", "uploads.a.1"])
+    await remove("jobs/a")
+    expect(keysLeft()).toEqual(["jobs.ab.1.output", "uploads.a.1"])
+    await remove("uploads/a/1")
+    expect(keysLeft()).toEqual(["jobs.ab.1.output"])
+  })
+
   it("at any sync, or at the rename: all of it or nothing", async ({ skip }) => {
     skip(!strace, NO_STRACE)
     const outcomes: Array<unknown> = []
@@ -104,6 +124,18 @@ describe("errors of the system", () => {
     }
     const failed = (operation: string) => ({ tag: "BlobUnavailable", operation, code: "EIO" })
     expect(outcomes).toEqual([failed("start"), ...Array(5).fill(failed("put")), "Stored"])
+  }, 60_000)
+
+  it("EIO on a sync of a removal, of the temporary files or the blobs: BlobUnavailable", async ({ skip }) => {
+    skip(!strace, NO_STRACE)
+    expect(await killAtFirstLine("putForever", [directory, "jobs/a/1/output"])).toBe("written")
+    const outcomes: Array<unknown> = []
+    // After the three at the start.
+    for (let nth = 4; nth <= 6; nth++)
+      outcomes.push(await runChild("removeOnce", [directory, "jobs/a"], inject("fsync", nth, "error=EIO")))
+    const failed = { tag: "BlobUnavailable", operation: "remove", code: "EIO" }
+    expect(outcomes).toEqual([failed, failed, { tag: "Removed" }])
+    expect(temporaryFiles()).toEqual([])
   }, 60_000)
 
   it("file size limit: BlobUnavailable, nothing readable, nothing left", async () => {

@@ -34,6 +34,20 @@ describe("damage", () => {
   damaged("a SHA-256 changed", (storage) => replaceText(storage, /"sha256":"../, '"sha256":"zz'))
   damaged("another SHA-256", (storage) => replaceText(storage, /"sha256":"[^"]*/, `"sha256":"${"0".repeat(64)}`))
 
+  it.effect("found by the SHA-256 of the whole only: the last chunk is not handed out", () =>
+    onTricky((store, storage) =>
+      Effect.gen(function* () {
+        yield* store.put("a/b", content, LIMIT)
+        replaceText(storage, /"sha256":"[^"]*/, `"sha256":"${"0".repeat(64)}`)
+        const { content: reading } = yield* store.open("a/b")
+        let read = 0
+        const all = Stream.runForEach(reading, (chunk) => Effect.sync(() => void (read += chunk.length)))
+        expect((yield* Effect.flip(all))._tag).toBe("BlobCorrupt")
+        expect(read).toBe(2000)
+      }),
+    ),
+  )
+
   it.effect("a range tells damage where it touches it", () =>
     onTricky((store, storage) =>
       Effect.gen(function* () {

@@ -1,8 +1,9 @@
-import { mkdir, readdir, rm, stat } from "node:fs/promises"
+import { mkdir } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import type { BlobUnavailable } from "@kiln/core/domain"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { attempt, DIRECTORY_MODE, hasCode, syncDirectory } from "./system.ts"
+import { removeAbandoned } from "./Temporary.ts"
 
 /** Where the blobs of one store are. */
 export interface BlobDirectory {
@@ -17,7 +18,6 @@ export interface BlobDirectory {
 }
 
 export const BLOB_SUFFIX = ".blob"
-export const TEMPORARY_SUFFIX = ".part"
 
 /** The file of one blob. */
 export const fileOf = (directory: BlobDirectory, key: string): string => join(directory.blobs, key + BLOB_SUFFIX)
@@ -56,29 +56,3 @@ const syncUpwards = async (from: string, top: string): Promise<void> => {
     if (path === top) return
   }
 }
-
-const ABANDONED_AFTER_MS = 60 * 60 * 1000
-
-/**
- * Removes temporary files that a killed process left behind, at most once an hour. Another process may
- * be writing here, so only what was not written to for an hour is taken for abandoned.
- */
-export const removeAbandoned = Effect.fnUntraced(function* (directory: BlobDirectory) {
-  const now = yield* Clock.currentTimeMillis
-  if (now - directory.lookedThroughAt < ABANDONED_AFTER_MS) return
-  directory.lookedThroughAt = now
-  yield* attempt("start", async () => {
-    for (const name of await readdir(directory.temporary)) {
-      if (!name.endsWith(TEMPORARY_SUFFIX) || directory.writing.has(name)) continue
-      const path = join(directory.temporary, name)
-      const writtenAt = await stat(path).then(
-        ({ mtimeMs }) => mtimeMs,
-        (error: unknown) => {
-          if (hasCode(error, "ENOENT")) return Infinity
-          throw error
-        },
-      )
-      if (now - writtenAt >= ABANDONED_AFTER_MS) await rm(path, { force: true })
-    }
-  })
-})

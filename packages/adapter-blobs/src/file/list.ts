@@ -3,16 +3,18 @@ import { opendir } from "node:fs/promises"
 import { join } from "node:path"
 import { BlobUnavailable, isBlobKey } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
-import { Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { requireBlobKey } from "../arguments.ts"
 import { BLOB_SUFFIX, type BlobDirectory, directoryOf } from "./BlobDirectory.ts"
 import { hasCode } from "./system.ts"
+import { removeAbandoned } from "./Temporary.ts"
 
+/** Whoever sweeps orphans lists: that is when a store nobody writes to gets rid of its abandoned temporary files. */
 export const list =
   (directory: BlobDirectory): BlobStore["Service"]["list"] =>
   (prefix) =>
     Stream.concat(
-      Stream.fromEffectDrain(requireBlobKey(prefix)),
+      Stream.fromEffectDrain(Effect.andThen(requireBlobKey(prefix), Effect.ignore(removeAbandoned(directory)))),
       Stream.suspend(() =>
         Stream.fromAsyncIterable(
           keysBelow(directoryOf(directory, prefix), prefix),

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { type FileHandle, open as openHandle } from "node:fs/promises"
 import { BlobCorrupt, BlobNotFound, BlobUnavailable } from "@kiln/core/domain"
 import type { BlobInfo, BlobRange, BlobStore } from "@kiln/core/ports"
-import { Effect, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { requireBlobKey, requireRange } from "../arguments.ts"
 import { READ_CHUNK_BYTES, type Span, spanOf } from "../Span.ts"
 import { type BlobDirectory, fileOf } from "./BlobDirectory.ts"
@@ -49,19 +49,18 @@ const readContent = Effect.fnUntraced(function* (directory: BlobDirectory, key: 
   return readSpan(opened.handle, key, info, span)
 })
 
-const readSpan = (handle: FileHandle, key: string, info: BlobInfo, span: Span) => {
-  const hash = span.whole ? createHash("sha256") : undefined
-  return Stream.unfold(span.from, (position) =>
+const readSpan = (handle: FileHandle, key: string, info: BlobInfo, { from, to, whole }: Span) => {
+  const hash = whole ? createHash("sha256") : undefined
+  return Stream.paginate(from, (position) =>
     Effect.gen(function* () {
-      if (position === span.to) {
-        if (hash !== undefined && hash.digest("hex") !== info.sha256) return yield* new BlobCorrupt({ key })
-        return undefined
-      }
-      const wanted = Math.min(READ_CHUNK_BYTES, span.to - position)
-      const chunk = yield* attempt("open", () => readAt(handle, position, wanted))
-      if (chunk.length < wanted) return yield* new BlobCorrupt({ key })
+      const next = Math.min(position + READ_CHUNK_BYTES, to)
+      const last = next === to
+      const chunk = yield* attempt("open", () => readAt(handle, position, next - position))
+      if (chunk.length < next - position) return yield* new BlobCorrupt({ key })
       hash?.update(chunk)
-      return [chunk, position + wanted] as const
+      // Before the last chunk is handed out: who waits for a number of bytes takes that for the end.
+      if (last && hash !== undefined && hash.digest("hex") !== info.sha256) return yield* new BlobCorrupt({ key })
+      return [chunk.length > 0 ? [chunk] : [], last ? Option.none() : Option.some(next)] as const
     }),
   )
 }

@@ -6,9 +6,10 @@ import type { BlobInfo, BlobStore } from "@kiln/core/ports"
 import { Effect, Exit, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { requireBlobKey, requireLimit } from "../arguments.ts"
-import { type BlobDirectory, fileOf, removeAbandoned, TEMPORARY_SUFFIX } from "./BlobDirectory.ts"
+import { type BlobDirectory, fileOf } from "./BlobDirectory.ts"
 import { encodeFooter } from "./Footer.ts"
 import { attempt, DIRECTORY_MODE, FILE_MODE, hasCode, moveDurably, removeEmptyDirectories, writeAll } from "./system.ts"
+import { removeAbandoned, temporaryName } from "./Temporary.ts"
 
 export const put = (directory: BlobDirectory): BlobStore["Service"]["put"] =>
   Effect.fnUntraced(function* (key, content, { maxBytes }) {
@@ -43,7 +44,7 @@ interface Draft {
 
 const openDraft = (directory: BlobDirectory, key: string) =>
   attempt("put", async (): Promise<Draft> => {
-    const name = SecureRandom.uuidV4Unsafe() + TEMPORARY_SUFFIX
+    const name = temporaryName(key, SecureRandom.uuidV4Unsafe())
     const path = join(directory.temporary, name)
     const create = () => open(path, "wx", FILE_MODE)
     const handle = await create().catch(async (error: unknown) => {

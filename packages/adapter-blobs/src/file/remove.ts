@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import { requireBlobKey } from "../arguments.ts"
 import { type BlobDirectory, directoryOf, fileOf } from "./BlobDirectory.ts"
 import { attempt, hasCode, removeEmptyDirectories } from "./system.ts"
+import { removeTemporaries } from "./Temporary.ts"
 
 export const remove = (directory: BlobDirectory): BlobStore["Service"]["remove"] =>
   Effect.fnUntraced(function* (prefix) {
@@ -20,6 +21,8 @@ const removeDurably = async (directory: BlobDirectory, prefix: string): Promise<
   const file = fileOf(directory, prefix)
   const below = directoryOf(directory, prefix)
   for (let pass = 1; pass <= PASSES; pass++) {
+    // Before the blobs: what is renamed into place by then is found there, and nothing can be afterwards.
+    await removeTemporaries(directory, prefix)
     await rm(file, { force: true })
     await rm(below, { force: true, recursive: true }).catch((error: unknown) => {
       if (!hasCode(error, "ENOTEMPTY")) throw error

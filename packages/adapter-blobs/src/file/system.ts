@@ -1,4 +1,4 @@
-import { type FileHandle, mkdir, open, rename, rmdir } from "node:fs/promises"
+import { access, type FileHandle, mkdir, open, rename, rmdir } from "node:fs/promises"
 import { dirname } from "node:path"
 import { BlobUnavailable } from "@kiln/core/domain"
 import { Effect } from "effect"
@@ -54,7 +54,7 @@ const MOVE_TRIES = 10
 
 /**
  * Renames `from` to `to`, which is below `top`, making the directories between, and returns once all their
- * names are durable. They are all synced, also those that were there: whoever made them may not have got so far.
+ * names are durable. Fails where `from` was removed. They are all synced, also those that were there: whoever made them may not have got so far.
  */
 export const moveDurably = async (from: string, to: string, top: string): Promise<void> => {
   for (let tried = 1; ; tried++) {
@@ -64,6 +64,7 @@ export const moveDurably = async (from: string, to: string, top: string): Promis
       break
     } catch (error) {
       if (tried === MOVE_TRIES || !hasCode(error, "ENOENT")) throw error
+      await access(from)
     }
   }
   for (let path = dirname(to); ; path = dirname(path)) {

@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { createInterface } from "node:readline"
 
-type Program = "putOnce" | "putForever" | "putMany"
+type Program = "putOnce" | "putForever" | "putMany" | "removeOnce"
 
 const commandOf = (program: Program, args: ReadonlyArray<string>): Array<string> => [
   process.execPath,

@@ -17,7 +17,7 @@ export interface BlobRange {
 /** An opened blob: its whole size, and the bytes asked for. */
 export interface OpenBlob {
   readonly bytes: number
-  /** Fails with `BlobCorrupt` at its end where a whole read does not have the length and SHA-256 that were written. */
+  /** Fails with `BlobCorrupt`, before its last chunk, where a whole read does not have the length and SHA-256 that were written. */
   readonly content: Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>
 }
 

@@ -1,0 +1,87 @@
+import { utimes, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { content, drain, EMPTY, LIMIT, onFiles, tree } from "./support/files.ts"
+
+describe("temporary files", () => {
+  const left = Effect.fnUntraced(function* (directory: string, name: string, writtenAtMs: number) {
+    const path = join(directory, "tmp", name)
+    yield* Effect.promise(() => writeFile(path, "left"))
+    yield* Effect.promise(() => utimes(path, writtenAtMs / 1000, writtenAtMs / 1000))
+  })
+  const minutes = 60_000
+
+  for (const prefix of ["jobs", "uploads"])
+    it.effect(`that were abandoned go when ${prefix} are listed, in a store nobody writes to`, () =>
+      onFiles((store, directory) =>
+        Effect.gen(function* () {
+          const name = "uploads.a.1.00000000-0000-4000-8000-000000000000.part"
+          yield* left(directory, name, 30 * minutes)
+          yield* TestClock.adjust(89 * minutes)
+          yield* Stream.runDrain(store.list(prefix))
+          expect(yield* tree(directory)).toEqual([...EMPTY, `tmp/${name}`])
+          // Not a whole hour after it was last looked at: a sweep each hour is to take it at its second turn.
+          yield* TestClock.adjust(30 * minutes)
+          yield* Stream.runDrain(store.list(prefix))
+          expect(yield* tree(directory)).toEqual(EMPTY)
+        }),
+      ),
+    )
+
+  it.effect("that are being written are not taken for abandoned by their own process", () =>
+    onFiles((store, directory) =>
+      Effect.gen(function* () {
+        const [reached, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const slow = Stream.fromEffectDrain(Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(go)))
+        const fiber = yield* Effect.forkChild(store.put("a/b", Stream.concat(content, slow), LIMIT))
+        yield* Deferred.await(reached)
+        yield* TestClock.setTime(Date.now() + 120 * minutes)
+        yield* Stream.runDrain(store.list("jobs"))
+        expect((yield* tree(directory)).filter((path) => path.endsWith(".part"))).toHaveLength(1)
+        yield* Deferred.succeed(go, undefined)
+        yield* Fiber.join(fiber)
+        yield* drain(store, "a/b")
+      }),
+    ),
+  )
+
+  for (const prefix of ["jobs/a/1/output", "jobs/a"])
+    it.effect(`of a put that is at it go with ${prefix}: BlobUnavailable, nothing left; others go on`, () =>
+      onFiles((store, directory) =>
+        Effect.gen(function* () {
+          const go = yield* Deferred.make<void>()
+          const start = Effect.fnUntraced(function* (key: string) {
+            const reached = yield* Deferred.make<void>()
+            const slow = Stream.fromEffectDrain(
+              Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(go)),
+            )
+            const fiber = yield* Effect.forkChild(
+              Effect.result(store.put(key, content.pipe(Stream.concat(slow), Stream.concat(content)), LIMIT)),
+            )
+            yield* Deferred.await(reached)
+            return fiber
+          })
+          const gone = yield* start("jobs/a/1/output")
+          const others = ["jobs/ab/1/output", "jobs/a/1/output0", "jobs", "uploads/a"].filter(
+            (key) => key !== "jobs/a/1/output0" || prefix === "jobs/a/1/output",
+          )
+          const fibers = yield* Effect.forEach(others, start)
+          yield* store.remove(prefix)
+          expect((yield* tree(directory)).filter((path) => path.includes("jobs.a.1.output."))).toEqual([])
+          yield* Deferred.succeed(go, undefined)
+          expect(yield* Fiber.join(gone)).toMatchObject({
+            _tag: "Failure",
+            failure: { _tag: "BlobUnavailable", operation: "put" },
+          })
+          for (const fiber of fibers) expect((yield* Fiber.join(fiber))._tag).toBe("Success")
+          expect((yield* Effect.flip(store.open("jobs/a/1/output")))._tag).toBe("BlobNotFound")
+          for (const key of others) yield* drain(store, key)
+          yield* store.remove("jobs")
+          yield* store.remove("uploads")
+          expect(yield* tree(directory)).toEqual(EMPTY)
+        }),
+      ),
+    )
+})
