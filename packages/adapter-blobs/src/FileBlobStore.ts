@@ -6,6 +6,7 @@ import { list } from "./file/list.ts"
 import { open } from "./file/open.ts"
 import { put } from "./file/put.ts"
 import { remove } from "./file/remove.ts"
+import { removeAbandoned } from "./file/Temporary.ts"
 
 /**
  * Blobs as files below one directory, which several processes of one machine may share.
@@ -29,7 +30,7 @@ export const FileBlobStore = {
   layer: (options: { readonly directory: string }): Layer.Layer<BlobStore, BlobUnavailable> =>
     Layer.effect(
       BlobStore,
-      Effect.map(openBlobDirectory(options.directory), (directory) =>
+      Effect.map(Effect.tap(openBlobDirectory(options.directory), removeAbandoned), (directory) =>
         BlobStore.of({
           put: put(directory),
           open: open(directory),

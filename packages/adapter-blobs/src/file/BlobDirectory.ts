@@ -3,7 +3,6 @@ import { dirname, join, resolve } from "node:path"
 import type { BlobUnavailable } from "@kiln/core/domain"
 import { Effect } from "effect"
 import { attempt, DIRECTORY_MODE, hasCode, syncDirectory } from "./system.ts"
-import { removeAbandoned } from "./Temporary.ts"
 
 /** Where the blobs of one store are. */
 export interface BlobDirectory {
@@ -40,7 +39,6 @@ export const openBlobDirectory = Effect.fnUntraced(function* (
     await mkdir(directory.temporary, { recursive: true, mode: DIRECTORY_MODE })
     await syncUpwards(directory.blobs, dirname(created ?? base))
   })
-  yield* removeAbandoned(directory)
   return directory
 })
 
