@@ -1,7 +1,6 @@
 import { type Effect, Schema } from "effect"
 import {
   type BlobCorrupt,
-  type BlobNotFound,
   type BlobUnavailable,
   errorCodes,
   type Gate,
@@ -50,7 +49,6 @@ export type AttemptError =
   | LeaseLost
   | GateShut
   | BlobUnavailable
-  | BlobNotFound
   | BlobCorrupt
   | StoreUnavailable
 

@@ -1,5 +1,5 @@
 import { Effect, Schema, Stream } from "effect"
-import { jobBlobKey, type Json, type JsonObject, type OutputFile } from "../domain/index.ts"
+import { BlobCorrupt, jobBlobKey, type Json, type JsonObject, type OutputFile } from "../domain/index.ts"
 import {
   type AttemptContext,
   type AttemptError,
@@ -49,7 +49,8 @@ export const attemptContext = Effect.fnUntraced(function* (kind: JobKind, claim:
     if (upload === null || file === null || file === undefined)
       return Effect.die(new Error(`a ${job.kind} job has no uploaded file`))
     const content = Stream.unwrap(Effect.map(blobs.open(file.blobKey), (blob) => blob.content)).pipe(
-      Stream.catchTag("BlobNotFound", (error) => Stream.die(error)),
+      // The row names it and it is gone: as damaged as a blob can be.
+      Stream.catchTag("BlobNotFound", ({ key }) => Stream.fail(new BlobCorrupt({ key }))),
     )
     return measureUpload(upload, { bytes: file.bytes, content }).pipe(Effect.provideService(MediaProbe, probe))
   })

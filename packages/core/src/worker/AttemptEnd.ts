@@ -30,7 +30,6 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
     case "StoreUnavailable":
     case "BlobUnavailable":
       return { _tag: "Postponed", outOfReach: error._tag }
-    case "BlobNotFound":
     case "BlobCorrupt":
       return internal(false)
     case "AttemptFailed":

@@ -1,7 +1,7 @@
 import { Deferred, Effect } from "effect"
+import { jobBlobKey } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
-import { jobBlobKey } from "../domain/index.ts"
 import type { Claim, ClaimRef } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
 import { runAttempt } from "./RunAttempt.ts"
@@ -11,7 +11,7 @@ export const makeSlots = Effect.gen(function* () {
   const { leaseDurationMs } = yield* EngineConfig
   const kinds = new Map((yield* JobKinds).map((kind) => [kind.name, kind]))
   const leases = new Set<HeldLease>()
-  let lapsed: ReadonlyArray<ClaimRef> = []
+  const lapsed = new Set<ClaimRef>()
   const withheld = new Map<string, string>()
   let nextFreed = Deferred.makeUnsafe<void>()
 
@@ -22,14 +22,7 @@ export const makeSlots = Effect.gen(function* () {
      * Claims whose end could not be written, most likely because the store was away for longer than their leases. They are
      * to be given back before anything is claimed, or the store would count this worker, which is alive, as lost.
      */
-    takeLapsed: () => {
-      const taken = lapsed
-      lapsed = []
-      return taken
-    },
-    keepLapsed: (refs: ReadonlyArray<ClaimRef>) => {
-      lapsed = [...lapsed, ...refs]
-    },
+    lapsed,
     /**
      * Kinds whose last attempt found the blob store away, each with a key to try it with. They are not claimed until it is
      * back: every claim would buy a result that cannot be kept. Kinds that write no file go on.
@@ -47,7 +40,7 @@ export const makeSlots = Effect.gen(function* () {
         leases.add(lease)
         return Effect.ensuring(
           Effect.map(runAttempt(kind, claim, lease), (settled) => {
-            if (settled === "lapsed" && !lease.isLast()) lapsed = [...lapsed, ref]
+            if (settled === "lapsed" && !lease.isLast()) lapsed.add(ref)
             // The token of this claim is spent, so nothing else is or will be under its keys.
             if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))
           }),

@@ -16,6 +16,7 @@ import { claimInto } from "./claimInto.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { heartbeat } from "./Heartbeat.ts"
 import { publishCapabilities } from "./publishCapabilities.ts"
+import { watchWithheld } from "./recovery.ts"
 import { makeSlots } from "./Slots.ts"
 
 /** Everything a worker works with. */
@@ -90,6 +91,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
   const run = Effect.scoped(
     Effect.gen(function* () {
       const beating = yield* Effect.forkScoped(heartbeat(slots.leases))
+      yield* Effect.forkScoped(watchWithheld(slots))
       const running = yield* FiberSet.make<void>()
       yield* Effect.addFinalizer(() => drain(running, beating, config.drainMs))
       const claimAndStart = Effect.gen(function* () {
@@ -132,7 +134,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
 })
 
 /** Claims again and again. What a turn answers is how long to wait for the next, in milliseconds; a wake-up ends the wait. */
-const forever = Effect.fnUntraced(function* <E, R>(turn: Effect.Effect<number, StoreUnavailable | E, R>) {
+const forever = Effect.fnUntraced(function* <E, R>(turn: Effect.Effect<number, E, R>) {
   const { pollIntervalMs } = yield* EngineConfig
   const wakeUp = yield* WakeUp
   while (true) {

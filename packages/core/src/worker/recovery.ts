@@ -1,5 +1,6 @@
 import { Effect, Stream } from "effect"
-import { BlobStore, JobStore } from "../ports/index.ts"
+import { EngineConfig } from "../engine/EngineConfig.ts"
+import { BlobStore, JobStore, WakeUp } from "../ports/index.ts"
 import type { Slots } from "./Slots.ts"
 
 /**
@@ -9,24 +10,33 @@ import type { Slots } from "./Slots.ts"
  */
 export const giveBackLapsed = Effect.fnUntraced(function* (slots: Slots) {
   const store = yield* JobStore
-  for (const ref of slots.takeLapsed()) {
-    yield* store.releaseJobs([ref]).pipe(
-      Effect.tapError(() => Effect.sync(() => slots.keepLapsed([ref]))),
-      Effect.catchDefect(() => Effect.logWarning("a lapsed claim could not be given back", ref.jobId)),
-      Effect.ignore,
+  for (const ref of slots.lapsed) {
+    yield* Effect.catchDefect(store.releaseJobs([ref]), () =>
+      Effect.logWarning("a lapsed claim could not be given back", ref.jobId),
     )
+    slots.lapsed.delete(ref)
   }
 })
 
-/** Whether the blob store is back is found out with a byte of our own, not with a result that was paid for. */
-export const tryWithheld = Effect.fnUntraced(function* (slots: Slots) {
+/**
+ * Looks again and again whether the blob store is back for the kinds that wait for it. Found out with a byte of our own,
+ * not with a result that was paid for, and beside the claims: a blob store that hangs must not hold up other kinds.
+ */
+export const watchWithheld = Effect.fnUntraced(function* (slots: Slots) {
+  const { pollIntervalMs } = yield* EngineConfig
   const blobs = yield* BlobStore
-  for (const [kind, key] of slots.withheld) {
-    const back = blobs.put(key, Stream.succeed(new Uint8Array(1)), { maxBytes: 1 }).pipe(
-      Effect.andThen(blobs.remove(key)),
-      Effect.as(true),
-      Effect.catchCause(() => Effect.succeed(false)),
-    )
-    if (yield* back) slots.withheld.delete(kind)
+  const wakeUp = yield* WakeUp
+  while (true) {
+    yield* Effect.sleep(pollIntervalMs)
+    for (const [kind, key] of slots.withheld) {
+      const back = blobs.put(key, Stream.succeed(new Uint8Array(1)), { maxBytes: 1 }).pipe(
+        Effect.andThen(blobs.remove(key)),
+        Effect.as(true),
+        Effect.catchCause(() => Effect.succeed(false)),
+      )
+      if (!(yield* back)) continue
+      slots.withheld.delete(kind)
+      yield* wakeUp.notify
+    }
   }
 })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { JobStore } from "@kiln/core/ports"
+import { BlobStore, JobStore, type ProviderSet } from "@kiln/core/ports"
 import { expireOverdue } from "@kiln/core/worker"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { blobsDown, blobsWith, makeOutage, storeDown, storesWith } from "../support/faults.ts"
 import { mp3, speaks, within } from "../support/harness.ts"
 import { finished, running, submitSpeech, submitTranscription } from "../support/jobs.ts"
@@ -79,4 +79,37 @@ describe("an outage costs time, and nothing else", () => {
       assert.strictEqual((yield* finished(id, "5 minutes")).status, "done")
     }).pipe(within({ blobs: fullForResults })),
   )
+
+  it.effect("a blob store that does not even answer holds up only the jobs that write files", () => {
+    let puts = 0
+    // It refuses at first, until the worker only asks whether it is back; that question is never answered.
+    const blobs = blobsWith((store) => ({
+      put: (key, content, options) => {
+        if (!key.startsWith("jobs/")) return store.put(key, content, options)
+        puts += 1
+        return puts <= 21 ? Effect.fail(blobsDown) : Effect.never
+      },
+    }))
+    return Effect.gen(function* () {
+      yield* running
+      yield* submitSpeech("k")
+      yield* passTime("1 minutes")
+      assert.strictEqual(puts, 22)
+      const { id } = yield* submitTranscription("t")
+      assert.strictEqual((yield* finished(id, "10 seconds")).status, "done")
+    }).pipe(within({ blobs }))
+  })
+
+  it.effect("an upload whose bytes are gone fails its job at once: they will not come back", () => {
+    const transcription: ProviderSet["transcription"] = {
+      transcribe: ({ audio }) => Effect.as(Stream.runDrain(audio.content), { text: "read" }),
+    }
+    return Effect.gen(function* () {
+      const { id, uploadId } = yield* submitTranscription("t")
+      yield* Effect.flatMap(BlobStore, (blobs) => blobs.remove(`uploads/${uploadId?.slice(4)}`))
+      yield* running
+      const job = yield* finished(id, "1 minutes")
+      assert.deepStrictEqual([job.status, job.errorCode, job.attempts], ["failed", "internal_error", 1])
+    }).pipe(within({ sandbox: { transcription } }))
+  })
 })
