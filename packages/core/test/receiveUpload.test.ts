@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Engine } from "@kiln/core"
 import { BlobStore, UploadStore } from "@kiln/core/ports"
-import { Deferred, Effect, Fiber, Stream } from "effect"
+import { Clock, Deferred, Effect, Fiber, type Layer, Stream } from "effect"
 import { insteadOfFirst, storeDown, storesWith } from "./support/faults.ts"
-import { principal, within } from "./support/harness.ts"
+import { principal, type Stores, within } from "./support/harness.ts"
 import { ended, inTime, passTime } from "./support/virtualTime.ts"
 
 const wav = (bytes: number, fill = 0): Uint8Array => {
@@ -23,6 +23,26 @@ const send = <E>(
   contentType = "audio/wav",
   contentLength?: number,
 ) => Effect.flatMap(Engine, (engine) => engine.receiveUpload({ uploadId, content, contentType, contentLength }))
+
+/** The memory stores, whose clock differs from everybody else's. */
+const withClock = (skewMs: number): Layer.Layer<Stores> => {
+  const skewed = <A, E>(verb: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Clock.clockWith((clock) =>
+      Effect.provideService(
+        verb,
+        Clock.Clock,
+        Object.assign(Object.create(clock) as Clock.Clock, {
+          currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + skewMs,
+          currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + skewMs),
+        }),
+      ),
+    )
+  return storesWith(UploadStore, (store) => ({
+    createUploads: (items) => skewed(store.createUploads(items)),
+    claimUpload: (request) => skewed(store.claimUpload(request)),
+    extendUpload: (transfer) => skewed(store.extendUpload(transfer)),
+  }))
+}
 
 const stored = Effect.flatMap(BlobStore, (blobs) => Stream.runCollect(blobs.list("uploads")))
 const fileOf = (uploadId: `upl_${string}`) =>
@@ -140,6 +160,68 @@ describe("receiveUpload", () => {
     }).pipe(within()),
   )
 
+  it.effect("of a refused transfer the first reason counts: completed, running, used up, then type, then length", () =>
+    Effect.gen(function* () {
+      const uploads = yield* UploadStore
+      const [free, running, used, completed, late] = yield* Effect.all([
+        announce,
+        announce,
+        announce,
+        announce,
+        announce,
+      ])
+      yield* uploads.claimUpload({ uploadId: running.id, leaseDurationMs: 30_000, maxTransfers: 5 })
+      for (let transfer = 1; transfer <= 5; transfer++) yield* Effect.flip(send(used.id, Stream.empty))
+      yield* send(completed.id, Stream.succeed(wav(100)))
+      const reasons = (uploadId: `upl_${string}`) =>
+        Effect.forEach(
+          [
+            ["image/png", 99_000_000],
+            ["image/png", 100],
+            ["audio/wav", 99_000_000],
+          ] as const,
+          ([type, length]) =>
+            Effect.map(
+              Effect.flip(send(uploadId, Stream.die("must not be read"), type, length)),
+              (error) => error._tag,
+            ),
+        )
+      const always = (tag: string) => [tag, tag, tag]
+      const byHeaders = ["UnsupportedContentType", "UnsupportedContentType", "FileTooLarge"]
+      assert.deepStrictEqual(yield* reasons(free.id), byHeaders)
+      assert.deepStrictEqual(yield* reasons(running.id), always("UploadInProgress"))
+      assert.deepStrictEqual(yield* reasons(used.id), always("UploadExpired"))
+      assert.deepStrictEqual(yield* reasons(completed.id), always("UploadAlreadyCompleted"))
+      assert.strictEqual((yield* uploads.findUpload(free.id))?.transfers, 0)
+      yield* passTime("30 seconds")
+      assert.deepStrictEqual(yield* reasons(running.id), byHeaders)
+      yield* passTime("870 seconds")
+      assert.deepStrictEqual(yield* reasons(late.id), always("UploadExpired"))
+      assert.deepStrictEqual(yield* reasons(completed.id), always("UploadExpired"))
+    }).pipe(within()),
+  )
+
+  for (const [where, skewMs] of [
+    ["ahead of", 300_000],
+    ["behind", -300_000],
+  ] as const)
+    it.effect(`a store whose clock is ${where} this process's decides whether a transfer is running`, () =>
+      Effect.gen(function* () {
+        const upload = yield* announce
+        const uploads = yield* UploadStore
+        yield* uploads.claimUpload({ uploadId: upload.id, leaseDurationMs: 30_000, maxTransfers: 5 })
+        yield* passTime("29999 millis")
+        for (const type of ["audio/wav", "image/png"])
+          assert.strictEqual(
+            (yield* Effect.flip(send(upload.id, Stream.succeed(wav(100)), type)))._tag,
+            "UploadInProgress",
+          )
+        yield* passTime("1 millis")
+        yield* send(upload.id, Stream.succeed(wav(100)))
+        assert.strictEqual((yield* fileOf(upload.id))?.bytes, 100)
+      }).pipe(within({ stores: withClock(skewMs) })),
+    )
+
   it.effect("a store out of reach for a moment at the end does not cost the sender the transfer", () => {
     const fail = insteadOfFirst(Effect.fail(storeDown))
     const stores = storesWith(UploadStore, (store) => ({ completeUpload: (file) => fail(store.completeUpload(file)) }))
@@ -160,6 +242,18 @@ describe("receiveUpload", () => {
       yield* inTime(send(upload.id, Stream.succeed(wav(100))), "10 seconds")
       assert.strictEqual((yield* fileOf(upload.id))?.bytes, 100)
       assert.strictEqual((yield* stored).length, 1)
+    }).pipe(within({ stores }))
+  })
+
+  it.effect("a transfer whose commit went through keeps its blob though no answer ever comes", () => {
+    const stores = storesWith(UploadStore, (store) => ({
+      completeUpload: (file) => Effect.andThen(store.completeUpload(file), Effect.fail(storeDown)),
+    }))
+    return Effect.gen(function* () {
+      const upload = yield* announce
+      const failed = yield* inTime(Effect.flip(send(upload.id, Stream.succeed(wav(100)))), "1 minutes")
+      assert.strictEqual(failed._tag, "StoreUnavailable")
+      assert.deepStrictEqual([...(yield* stored)], [(yield* fileOf(upload.id))?.blobKey])
     }).pipe(within({ stores }))
   })
 })

@@ -1,4 +1,4 @@
-import { applyEvent, type FileId, type WarningCode } from "@kiln/core/domain"
+import { applyEvent, type FileId, isRepeatedEnd, type WarningCode } from "@kiln/core/domain"
 import type { Completion, FencedOutcome } from "@kiln/core/ports"
 import { stateOf, type StateRow } from "../JobRow.ts"
 import { type Given, query, statement } from "../Statement.ts"
@@ -72,16 +72,19 @@ const insertFile = statement(
 export const completeJobs = (tx: Transaction, items: ReadonlyArray<Completion>): ReadonlyArray<FencedOutcome> =>
   items.map((item) => {
     const job = tx.get(stateById, { id: item.jobId })
-    return job !== undefined && complete(tx, job, item) ? "Written" : "LeaseLost"
+    return job === undefined ? "LeaseLost" : complete(tx, job, item)
   })
 
 const complete = (
   tx: Transaction,
   job: StateRow,
   { charge, files, output, token, warningCode }: Completion,
-): boolean => {
-  const done = applyEvent(stateOf(job), { event: "completed", token }, tx.now)
-  if (done === undefined) return false
+): FencedOutcome => {
+  const state = stateOf(job)
+  const end = { event: "completed", token } as const
+  const done = applyEvent(state, end, tx.now)
+  // The first try of a repeat has written all there is to write; its data may be erased by now.
+  if (done === undefined) return isRepeatedEnd(state, end) ? "Written" : "LeaseLost"
   if ((job.mode === "live") !== (charge !== null))
     throw new TypeError(`a ${job.mode} job completes ${charge === null ? "with" : "without"} a charge: ${job.id}`)
   const { ranMs, token: nextToken, waitedMs } = done
@@ -96,8 +99,8 @@ const complete = (
     warningCode,
     charge: charge === null ? null : JSON.stringify(charge),
   })
-  if (written === 0) return false
+  if (written === 0) return "LeaseLost"
   for (const { blobKey, bytes, id, mediaType, name, sha256 } of files)
     tx.run(insertFile, { id, seq: job.seq, name, blobKey, mediaType, bytes, sha256 })
-  return true
+  return "Written"
 }

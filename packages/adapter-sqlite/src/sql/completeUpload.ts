@@ -1,7 +1,8 @@
-import type { UploadedFile, UploadId } from "@kiln/core/domain"
+import { isRepeatedReceipt, type UploadedFile, type UploadId } from "@kiln/core/domain"
 import type { FencedOutcome, TransferRef } from "@kiln/core/ports"
 import { type Given, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
+import { findUpload } from "./findUpload.ts"
 import { transferOf } from "./transfer.ts"
 
 /** The file and the end of the transfer are one update. */
@@ -13,4 +14,8 @@ const receive = statement(
 export const completeUpload = (
   tx: Transaction,
   { file: { blobKey, bytes, sha256 }, token, uploadId: id }: TransferRef & { readonly file: UploadedFile },
-): FencedOutcome => (tx.run(receive, { id, token, blobKey, bytes, sha256 }) === 1 ? "Written" : "LeaseLost")
+): FencedOutcome => {
+  if (tx.run(receive, { id, token, blobKey, bytes, sha256 }) === 1) return "Written"
+  const upload = findUpload(tx, id)
+  return upload !== undefined && isRepeatedReceipt(upload, blobKey) ? "Written" : "LeaseLost"
+}

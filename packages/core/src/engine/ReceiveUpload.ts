@@ -6,14 +6,13 @@ import {
   containerMatches,
   sniffContainer,
   SNIFF_BYTES,
-  transferRefusal,
   type TransferRefusal,
   type Upload,
   uploadBlobKey,
   type UploadId,
 } from "../domain/index.ts"
 import { BlobStore, type TransferRef, UploadStore } from "../ports/index.ts"
-import { EngineConfig } from "./EngineConfig.ts"
+import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import {
   AudioFormatMismatch,
   EmptyFile,
@@ -48,36 +47,50 @@ const refused: Record<TransferRefusal, () => UploadAlreadyCompleted | UploadInPr
  * it. Whatever does not end well leaves nothing readable and gives the claim back.
  *
  * Checked in this order: expiry, completed, running, used up, content type, length; then the
- * transfer begins, and is counted, whatever comes of it.
+ * transfer begins, and is counted, whatever comes of it. What depends on a lease is the store's to
+ * say, in its own time; the end of the URL is told by this process's clock, as its signature's is.
  */
 export const receiveUpload = Effect.fnUntraced(function* <E>(incoming: IncomingFile<E>) {
   const config = (yield* EngineConfig).upload
   const uploads = yield* UploadStore
   const upload = yield* uploads.findUpload(incoming.uploadId)
   if (upload === undefined) return yield* new UploadNotFound()
-  const now = yield* Clock.currentTimeMillis
-  if (now >= upload.expiresAt) return yield* new UploadExpired()
-  const refusal = transferRefusal(upload, now, config.maxTransfers)
-  if (refusal !== undefined) return yield* refused[refusal]()
-  if (!acceptsContentType(upload.format, incoming.contentType))
-    return yield* new UnsupportedContentType({ expected: acceptedMediaTypes[upload.format] })
-  if ((incoming.contentLength ?? 0) > config.maxBytes) return yield* new FileTooLarge({ maxBytes: config.maxBytes })
-
+  if ((yield* Clock.currentTimeMillis) >= upload.expiresAt) return yield* new UploadExpired()
+  const unacceptable = headersRefused(upload, incoming, config)
+  if (unacceptable !== undefined) {
+    yield* nothingElseInTheWay(upload)
+    return yield* unacceptable
+  }
   return yield* Effect.acquireUseRelease(
-    beginTransfer(incoming.uploadId),
+    beginTransfer(upload.id, config.maxTransfers),
     ({ token }) => transfer(upload, token, incoming.content),
     ({ token }, exit) => (Exit.isSuccess(exit) ? Effect.void : abandonTransfer({ uploadId: upload.id, token })),
   )
 })
 
-const beginTransfer = Effect.fnUntraced(function* (uploadId: UploadId) {
-  const config = (yield* EngineConfig).upload
+const headersRefused = (
+  upload: Upload,
+  { contentLength, contentType }: Pick<IncomingFile<never>, "contentType" | "contentLength">,
+  { maxBytes }: EngineSettings["upload"],
+): UnsupportedContentType | FileTooLarge | undefined =>
+  !acceptsContentType(upload.format, contentType)
+    ? new UnsupportedContentType({ expected: acceptedMediaTypes[upload.format] })
+    : (contentLength ?? 0) > maxBytes
+      ? new FileTooLarge({ maxBytes })
+      : undefined
+
+/** A transfer that its headers rule out is not begun: the store is asked for one where none is allowed, and so only says what else stands in the way. */
+const nothingElseInTheWay = Effect.fnUntraced(function* (upload: Upload) {
+  const { maxTransfers } = (yield* EngineConfig).upload
+  yield* Effect.catchTag(beginTransfer(upload.id, 0), "UploadExpired", (error) =>
+    upload.erased || upload.transfers >= maxTransfers ? Effect.fail(error) : Effect.void,
+  )
+})
+
+const beginTransfer = Effect.fnUntraced(function* (uploadId: UploadId, maxTransfers: number) {
+  const { leaseDurationMs } = (yield* EngineConfig).upload
   const uploads = yield* UploadStore
-  const outcome = yield* uploads.claimUpload({
-    uploadId,
-    leaseDurationMs: config.leaseDurationMs,
-    maxTransfers: config.maxTransfers,
-  })
+  const outcome = yield* uploads.claimUpload({ uploadId, leaseDurationMs, maxTransfers })
   switch (outcome._tag) {
     case "Claimed":
       return outcome
@@ -100,7 +113,7 @@ const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, 
     Effect.timeoutOrElse({ duration: config.transferLimitMs, orElse: () => Effect.fail(new UploadTimeout()) }),
     Effect.catchIf(isTooLarge, (error) => Effect.fail(new FileTooLarge({ maxBytes: error.maxBytes }))),
   )
-  // The claim is kept only while bytes flow: once the row is written, losing it means having won.
+  // The claim is kept only while bytes flow: once the row is written there is none to keep.
   const info = yield* Effect.raceFirst(received, keepClaim({ uploadId: upload.id, token }))
   const outcome = yield* Effect.retry(
     uploads.completeUpload({
@@ -110,11 +123,8 @@ const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, 
     }),
     { schedule: Schedule.exponential("50 millis"), times: 8 },
   )
-  if (outcome === "Written") return
-  // A first try whose answer was lost may have been the one that counted.
-  const now = yield* uploads.findUpload(upload.id)
-  // Otherwise another transfer took over after this one's lease ended: that one is running now.
-  if (now?.file?.blobKey !== blobKey) return yield* new UploadInProgress()
+  // Another transfer took over after this one's lease ended: that one is running now.
+  if (outcome === "LeaseLost") return yield* new UploadInProgress()
 })
 
 const isTooLarge = (error: unknown): error is BlobTooLarge =>
@@ -173,9 +183,9 @@ const keepClaim = Effect.fnUntraced(function* (claim: TransferRef) {
 })
 
 /**
- * Gives the claim back and removes what was written. The release is fenced, and says whether the
- * claim was still ours: if it was not, or the store cannot say, the file may have been committed
- * (a lost answer), and the blob is left to the sweep, which asks the row.
+ * Gives the claim back and removes what was written. The release is fenced: it is refused where the
+ * file was committed after all (by a completion no answer came to), and then, or if the store cannot
+ * say, the blob is left to the sweep, which asks the row.
  */
 const abandonTransfer = (claim: TransferRef) =>
   Effect.gen(function* () {

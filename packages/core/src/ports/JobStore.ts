@@ -96,7 +96,13 @@ export interface ClaimRef {
   readonly token: number
 }
 
-/** `LeaseLost`: the claim no longer holds the job, and nothing was written. */
+/**
+ * `Written`: it is so, and survives whatever the store survives; written now, or by an earlier try of the same claim
+ * whose answer was lost. What that first try said stands, and a repeat writes nothing, whatever it says.
+ *
+ * `LeaseLost`: the claim no longer holds the job, and nothing was written now. Of a repeat that comes after somebody else's
+ * claim, or after the record is gone, this is all that can be said; either way the claim may write no more.
+ */
 export type FencedOutcome = "Written" | "LeaseLost"
 
 export interface Extension extends ClaimRef {
@@ -173,7 +179,10 @@ export interface StoreCapabilities {
  * returned, what it wrote survives whatever the store's capabilities say it survives. Verbs take
  * batches; each item has its own outcome, in the order of the items, and one refused item does not
  * disturb the others. Time is the store's own. `StoreUnavailable` says nothing about whether the
- * step happened: every verb may be repeated, since claims are fenced and creations keyed.
+ * step happened, and every verb may be repeated: creations are keyed, claims are fenced, and an end
+ * of a claim that came about already is recognized (`isRepeatedEnd`) and answered as it was the
+ * first time. So one claim given twice to a verb, in one batch or in two, is written once and gets
+ * the same answer twice.
  */
 export class JobStore extends Context.Service<
   JobStore,
@@ -206,13 +215,17 @@ export class JobStore extends Context.Service<
     readonly checkpointJobs: (
       items: ReadonlyArray<Checkpoint>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    /** A repeat says `Written` for as long as the record is there, its data erased or not. */
     readonly completeJobs: (
       items: ReadonlyArray<Completion>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    /** A repeat is one with the same error code. */
     readonly failJobs: (items: ReadonlyArray<Failure>) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    /** Gives a job back for later. A repeat is recognized until the next claim. */
     readonly deferJobs: (
       items: ReadonlyArray<Deferral>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+    /** Gives a job back at once. After a deferral by the same claim it changes nothing: the job is given back already. */
     readonly releaseJobs: (
       items: ReadonlyArray<ClaimRef>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>

@@ -36,7 +36,7 @@ export interface TransferRef {
   readonly token: number
 }
 
-/** The records of uploads. Verbs are atomic steps, as those of `JobStore`. */
+/** The records of uploads. Verbs are atomic steps, as those of `JobStore`; the end of a transfer may be repeated like that of a claim. */
 export class UploadStore extends Context.Service<
   UploadStore,
   {
@@ -45,7 +45,10 @@ export class UploadStore extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<Upload>, StoreUnavailable>
     /** By id alone: the signed URL is the authorization. */
     readonly findUpload: (uploadId: UploadId) => Effect.Effect<Upload | undefined, StoreUnavailable>
-    /** Begins a transfer: at most one runs at a time, at most `maxTransfers` ever. */
+    /**
+     * Begins a transfer: at most one runs at a time, at most `maxTransfers` ever. Refused, it says why, in the order of
+     * completed, running, used up; with 0 transfers allowed it begins none and says only that.
+     */
     readonly claimUpload: (request: {
       readonly uploadId: UploadId
       readonly leaseDurationMs: number
@@ -54,11 +57,14 @@ export class UploadStore extends Context.Service<
     readonly extendUpload: (
       transfer: TransferRef & { readonly leaseDurationMs: number },
     ) => Effect.Effect<FencedOutcome, StoreUnavailable>
-    /** Makes the file the upload's. Its blob is durable already. */
+    /** Makes the file the upload's. Its blob is durable already. A repeat is one that brings the same blob. */
     readonly completeUpload: (
       transfer: TransferRef & { readonly file: UploadedFile },
     ) => Effect.Effect<FencedOutcome, StoreUnavailable>
-    /** Ends a transfer that came to nothing, so that another may begin. */
+    /**
+     * Ends a transfer that came to nothing, so that another may begin. Of one that was completed it says `LeaseLost`:
+     * `Written` means that its blob is nobody's. A repeat is recognized until the next transfer.
+     */
     readonly releaseUpload: (transfer: TransferRef) => Effect.Effect<FencedOutcome, StoreUnavailable>
     /** Erases uploads no job came for in time, up to `limit`. */
     readonly expireUploads: (limit: number) => Effect.Effect<PruneResult, StoreUnavailable>

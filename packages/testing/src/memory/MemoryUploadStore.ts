@@ -1,4 +1,11 @@
-import { transferEnd, transferRefusal, type Upload, uploadBlobPrefix } from "@kiln/core/domain"
+import {
+  isRepeatedGivingUp,
+  isRepeatedReceipt,
+  transferEnd,
+  transferRefusal,
+  type Upload,
+  uploadBlobPrefix,
+} from "@kiln/core/domain"
 import {
   type ClaimUploadOutcome,
   type FencedOutcome,
@@ -15,11 +22,15 @@ export const makeMemoryUploadStore = (state: MemoryState): UploadStore["Service"
     createUploads: (uploads) => step((now) => uploads.map((upload) => createUpload(state, upload, now))),
     findUpload: (uploadId) => step(() => state.uploads.get(uploadId)),
     claimUpload: (request) => step((now) => claimUpload(state, request, now)),
-    extendUpload: (transfer) =>
-      step((now) => write(state, transfer, () => ({ claimedUntil: now + transfer.leaseDurationMs }))),
+    extendUpload: (transfer) => step((now) => write(state, transfer, { claimedUntil: now + transfer.leaseDurationMs })),
     completeUpload: (transfer) =>
-      step(() => write(state, transfer, () => ({ file: keep(transfer.file), claimedUntil: null }))),
-    releaseUpload: (transfer) => step(() => write(state, transfer, () => ({ claimedUntil: null }))),
+      step(() =>
+        end(state, transfer, { file: keep(transfer.file) }, (upload) =>
+          isRepeatedReceipt(upload, transfer.file.blobKey),
+        ),
+      ),
+    releaseUpload: (transfer) =>
+      step(() => end(state, transfer, {}, (upload) => isRepeatedGivingUp(upload, transfer.token))),
     expireUploads: (limit) => step((now) => expireUploads(state, limit, now)),
     deleteUploads: (olderThanMs, limit) => step((now) => deleteUploads(state, olderThanMs, limit, now)),
     findUploadOrphans: (blobs) =>
@@ -79,11 +90,23 @@ const claimUpload = (
 const holdsTransfer = (upload: Upload, token: number): boolean =>
   !upload.erased && upload.claimedUntil !== null && upload.token === token
 
-const write = (state: MemoryState, transfer: TransferRef, changes: () => Partial<Upload>): FencedOutcome => {
+const write = (state: MemoryState, transfer: TransferRef, changes: Partial<Upload>): FencedOutcome => {
   const upload = state.uploads.get(transfer.uploadId)
   if (upload === undefined || !holdsTransfer(upload, transfer.token)) return "LeaseLost"
-  putUpload(state, { ...upload, ...changes() })
+  putUpload(state, { ...upload, ...changes })
   return "Written"
+}
+
+/** Ends a transfer. What its first try has written already is not written again, and is written all the same. */
+const end = (
+  state: MemoryState,
+  transfer: TransferRef,
+  changes: Partial<Upload>,
+  isRepeat: (upload: Upload) => boolean,
+): FencedOutcome => {
+  const upload = state.uploads.get(transfer.uploadId)
+  if (upload !== undefined && isRepeat(upload)) return "Written"
+  return write(state, transfer, { ...changes, claimedUntil: null })
 }
 
 const expireUploads = (state: MemoryState, limit: number, now: number): PruneResult => {

@@ -33,6 +33,7 @@ import {
   newLiveJob,
   newUpload,
   newUploadJob,
+  outputFile,
   ownerOf,
   projectId,
   uploadId,
@@ -200,14 +201,16 @@ export const eraseJobs: Section = {
     ),
 
     check(
-      "a late attempt finds nothing to write to",
+      "a late attempt brings nothing back: its completion counted, and there is nothing to write to",
       Effect.gen(function* () {
         const store = yield* JobStore
         const claimed = yield* createAndClaim()
-        const done = yield* complete(claimed)
+        const completion = completionOf(claimed, { files: [outputFile(claimed, 1)] })
+        const done = yield* complete(claimed, completion)
         yield* erase(done)
         const before = yield* read(done)
-        expect(yield* store.completeJobs([completionOf(claimed)])).toEqual(["LeaseLost"])
+        expect(yield* store.completeJobs([completion])).toEqual(["Written"])
+        expect(yield* findFile(fileId(1))).toBe(undefined)
         expect(yield* store.checkpointJobs([{ jobId: done.id, token: done.token, step: "a", value: 1 }])).toEqual([
           "LeaseLost",
         ])

@@ -4,11 +4,13 @@ import { type ClaimRef, type FencedOutcome, JobStore } from "@kiln/core/ports"
 import { advance, claim, claimOne, create, createAndClaim, findFile, openAudioGate, read } from "../arrange.ts"
 import { check, type Check, type Section } from "../Check.ts"
 import { charge, fileId, jobId, leaseDurationMs, newJob, newLiveJob, outputFile } from "../fixtures.ts"
+import { repeatedEnds } from "./repeatedEnds.ts"
 
 /** A verb that only the holder of a job may use, with arguments that would change much. `live` jobs need a charge. */
 interface FencedVerb {
   readonly name: string
-  readonly endsClaim: boolean
+  /** How it ends the claim. A second end of the same sort is a repeat of the first. */
+  readonly end?: "completion" | "failure" | "return"
   readonly run: (
     claims: ReadonlyArray<ClaimRef>,
     live?: boolean,
@@ -22,7 +24,6 @@ const using = (
 const fencedVerbs: ReadonlyArray<FencedVerb> = [
   {
     name: "extendLeases",
-    endsClaim: false,
     run: (claims) =>
       using((store) =>
         Effect.map(
@@ -33,7 +34,6 @@ const fencedVerbs: ReadonlyArray<FencedVerb> = [
   },
   {
     name: "checkpointJobs",
-    endsClaim: false,
     run: (claims) =>
       using((store) =>
         store.checkpointJobs(
@@ -43,7 +43,7 @@ const fencedVerbs: ReadonlyArray<FencedVerb> = [
   },
   {
     name: "completeJobs",
-    endsClaim: true,
+    end: "completion",
     run: (claims, live = false) =>
       using((store) =>
         store.completeJobs(
@@ -60,7 +60,7 @@ const fencedVerbs: ReadonlyArray<FencedVerb> = [
   },
   {
     name: "failJobs",
-    endsClaim: true,
+    end: "failure",
     run: (claims) =>
       using((store) =>
         store.failJobs(claims.map(({ jobId: id, token }) => ({ jobId: id, token, errorCode: "result_invalid" }))),
@@ -68,7 +68,7 @@ const fencedVerbs: ReadonlyArray<FencedVerb> = [
   },
   {
     name: "deferJobs",
-    endsClaim: true,
+    end: "return",
     run: (claims) =>
       using((store) =>
         store.deferJobs(
@@ -78,10 +78,12 @@ const fencedVerbs: ReadonlyArray<FencedVerb> = [
   },
   {
     name: "releaseJobs",
-    endsClaim: true,
+    end: "return",
     run: (claims) => using((store) => store.releaseJobs(claims.map(({ jobId: id, token }) => ({ jobId: id, token })))),
   },
 ]
+
+const endings = fencedVerbs.filter(({ end }) => end !== undefined)
 
 /** That a verb with a claim that lost its job says so and writes nothing. */
 const expectLost = Effect.fnUntraced(function* (verb: FencedVerb, ref: ClaimRef, live = false) {
@@ -126,24 +128,39 @@ const checksOf = (verb: FencedVerb): ReadonlyArray<Check> => [
     }),
   ),
 
-  ...fencedVerbs
-    .filter((ending) => ending.endsClaim)
-    .map((ending) =>
-      check(
-        `${verb.name}: not after ${ending.name} ended the claim`,
-        Effect.gen(function* () {
-          const claimed = yield* createAndClaim()
-          const ref = { jobId: jobId(1), token: claimed.token }
-          expect(yield* ending.run([ref])).toEqual(["Written"])
-          const before = yield* read(newJob(1))
-          // Neither with the token it had nor with the one that ending raised it to: nobody holds the job.
-          for (const token of [claimed.token, before.token]) {
-            expect(yield* verb.run([{ jobId: jobId(1), token }])).toEqual(["LeaseLost"])
-            expect(yield* read(newJob(1))).toEqual(before)
-          }
-        }),
-      ),
+  ...endings.map((ending) => {
+    const repeats = verb.end === ending.end
+    return check(
+      `${verb.name}: ${repeats ? "written already" : "not"} after ${ending.name} ended the claim`,
+      Effect.gen(function* () {
+        const { token } = yield* createAndClaim()
+        expect(yield* ending.run([{ jobId: jobId(1), token }])).toEqual(["Written"])
+        const before = yield* read(newJob(1))
+        expect(before.token).toBe(token + 1)
+        // Nobody holds the job: neither with the claim's token, nor with the one that ending raised it to.
+        for (const given of [token - 1, token, token + 1, token + 2]) {
+          const expected = repeats && given === token ? "Written" : "LeaseLost"
+          expect(yield* verb.run([{ jobId: jobId(1), token: given }]), `token ${given}`).toEqual([expected])
+          expect(yield* read(newJob(1))).toEqual(before)
+        }
+      }),
+    )
+  }),
+
+  ...endings.map((ending) =>
+    check(
+      `${verb.name}: a worker whose job was taken over writes nothing after ${ending.name} of its successor either`,
+      Effect.gen(function* () {
+        const zombie = yield* createAndClaim()
+        yield* advance(leaseDurationMs)
+        const successor = yield* claimOne()
+        expect(yield* ending.run([{ jobId: jobId(1), token: successor.token }])).toEqual(["Written"])
+        const before = [yield* read(newJob(1)), yield* findFile(fileId(1))]
+        expect(yield* verb.run([{ jobId: jobId(1), token: zombie.token }])).toEqual(["LeaseLost"])
+        expect([yield* read(newJob(1)), yield* findFile(fileId(1))]).toEqual(before)
+      }),
     ),
+  ),
 
   check(
     `${verb.name}: not after the job expired or was abandoned`,
@@ -189,31 +206,18 @@ const checksOf = (verb: FencedVerb): ReadonlyArray<Check> => [
     Effect.gen(function* () {
       const { token } = yield* createAndClaim()
       const ref = { jobId: jobId(1), token }
-      expect(yield* verb.run([ref, ref])).toEqual(["Written", verb.endsClaim ? "LeaseLost" : "Written"])
+      expect(yield* verb.run([ref, ref])).toEqual(["Written", "Written"])
+      expect((yield* read(newJob(1))).token).toBe(verb.end === undefined ? token : token + 1)
     }),
   ),
 ]
 
-/** Zombies: whatever a worker does with a claim it no longer has changes nothing. */
+/** Zombies: whatever a worker does with a claim it no longer has changes nothing. And who only asks again is no zombie. */
 export const fencing: Section = {
   name: "JobStore: fencing",
   checks: [
     ...fencedVerbs.flatMap(checksOf),
 
-    check(
-      "of many completions of one claim at once, one is written",
-      Effect.gen(function* () {
-        const store = yield* JobStore
-        const { token } = yield* createAndClaim()
-        const outcomes = yield* Effect.forEach(
-          Array.from({ length: 10 }, (_, n) => n),
-          (n) =>
-            store.completeJobs([{ jobId: jobId(1), token, output: { n }, files: [], warningCode: null, charge: null }]),
-          { concurrency: "unbounded" },
-        )
-        expect(outcomes.flat().filter((outcome) => outcome === "Written")).toHaveLength(1)
-        expect((yield* read(newJob(1))).output).toEqual({ n: outcomes.findIndex(([outcome]) => outcome === "Written") })
-      }),
-    ),
+    ...repeatedEnds,
   ],
 }

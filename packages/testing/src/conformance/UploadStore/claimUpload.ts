@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import type { TransferRefusal } from "@kiln/core/domain"
 import { UploadStore } from "@kiln/core/ports"
 import { advance, beginTransfer, create, createUpload, createUploaded, readUpload } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
@@ -9,6 +10,7 @@ import {
   newUpload,
   newUploadJob,
   transferWindowMs,
+  uploadedFile,
   uploadId,
   usableForMs,
 } from "../fixtures.ts"
@@ -127,6 +129,28 @@ export const claimUploadSection: Section = {
         yield* store.releaseUpload({ uploadId: uploadId(1), token: 3 })
         expect(yield* claimUpload(1, 3)).toEqual({ _tag: "Refused", reason: "expired" })
         expect(yield* claimUpload(1, 4)).toMatchObject({ _tag: "Claimed", token: 4 })
+      }),
+    ),
+
+    check(
+      "where none is allowed none begins, and what stands in the way is said: running, to the millisecond, or completed",
+      Effect.gen(function* () {
+        const store = yield* UploadStore
+        const expectRefused = Effect.fnUntraced(function* (reason: TransferRefusal) {
+          const before = yield* readUpload(1)
+          expect(yield* claimUpload(1, 0)).toEqual({ _tag: "Refused", reason })
+          expect(yield* readUpload(1)).toEqual(before)
+        })
+        yield* createUpload(newUpload(1))
+        yield* expectRefused("expired")
+        const token = yield* beginTransfer(1)
+        yield* advance(leaseDurationMs - 1)
+        yield* expectRefused("in_progress")
+        yield* advance(1)
+        yield* expectRefused("expired")
+        yield* store.completeUpload({ uploadId: uploadId(1), token, file: uploadedFile(uploadId(1), token) })
+        yield* expectRefused("already_completed")
+        expect(yield* claimUpload(2, 0)).toEqual({ _tag: "NotFound" })
       }),
     ),
   ],

@@ -1,9 +1,27 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { type FencedOutcome, type TransferRef, UploadStore } from "@kiln/core/ports"
-import { advance, beginTransfer, create, createUpload, createUploaded, first, readUpload } from "../arrange.ts"
+import { type FencedOutcome, JobStore, type TransferRef, UploadStore } from "@kiln/core/ports"
+import {
+  advance,
+  beginTransfer,
+  create,
+  createDone,
+  createUpload,
+  createUploaded,
+  first,
+  readUpload,
+} from "../arrange.ts"
 import { check, type Check, type Section } from "../Check.ts"
-import { jobId, leaseDurationMs, maxTransfers, newUpload, newUploadJob, uploadedFile, uploadId } from "../fixtures.ts"
+import {
+  jobId,
+  leaseDurationMs,
+  maxTransfers,
+  newUpload,
+  newUploadJob,
+  ownerOf,
+  uploadedFile,
+  uploadId,
+} from "../fixtures.ts"
 
 /** A verb that only the running transfer may use. */
 const transferVerbs: ReadonlyArray<{
@@ -72,12 +90,44 @@ const fencingOf = ({ name, run }: (typeof transferVerbs)[number]): ReadonlyArray
     .filter(({ ends }) => ends)
     .map((ending) =>
       check(
-        `${name}: not after ${ending.name}`,
+        `${name}: a transfer that was taken over writes nothing after ${ending.name} of its successor either`,
+        Effect.gen(function* () {
+          yield* createUpload(newUpload(1))
+          const loser = yield* beginTransfer(1)
+          yield* advance(leaseDurationMs)
+          expect(yield* ending.run({ uploadId: uploadId(1), token: yield* beginTransfer(1) })).toBe("Written")
+          yield* expectLost(run, loser)
+        }),
+      ),
+    ),
+
+  check(
+    `${name}: a transfer that was given up writes nothing once another has begun`,
+    Effect.gen(function* () {
+      const store = yield* UploadStore
+      yield* createUpload(newUpload(1))
+      const token = yield* beginTransfer(1)
+      yield* store.releaseUpload({ uploadId: uploadId(1), token })
+      yield* beginTransfer(1)
+      yield* expectLost(run, token)
+    }),
+  ),
+
+  ...transferVerbs
+    .filter(({ ends }) => ends)
+    .map((ending) =>
+      check(
+        `${name}: ${name === ending.name ? "written already" : "not"} after ${ending.name}`,
         Effect.gen(function* () {
           yield* createUpload(newUpload(1))
           const token = yield* beginTransfer(1)
           expect(yield* ending.run({ uploadId: uploadId(1), token })).toBe("Written")
-          yield* expectLost(run, token)
+          for (const wrong of [token - 1, token + 1]) yield* expectLost(run, wrong)
+          if (name !== ending.name) return yield* expectLost(run, token)
+          const before = yield* readUpload(1)
+          yield* advance(leaseDurationMs)
+          expect(yield* run({ uploadId: uploadId(1), token })).toBe("Written")
+          expect(yield* readUpload(1)).toEqual(before)
         }),
       ),
     ),
@@ -150,7 +200,7 @@ export const transfers: Section = {
     ),
 
     check(
-      "of two completions at once, one is written",
+      "of several completions at once one is written, and all that bring the same blob are told so",
       Effect.gen(function* () {
         const store = yield* UploadStore
         yield* createUpload(newUpload(1))
@@ -165,8 +215,42 @@ export const transfers: Section = {
             }),
           { concurrency: "unbounded" },
         )
-        expect(outcomes.filter((outcome) => outcome === "Written")).toHaveLength(1)
-        expect((yield* readUpload(1)).file?.bytes).toBe(outcomes.indexOf("Written") + 1)
+        expect(outcomes).toEqual(["Written", "Written", "Written"])
+        expect([1, 2, 3]).toContain((yield* readUpload(1)).file?.bytes)
+      }),
+    ),
+
+    check(
+      "another blob is no repeat of the one that was received",
+      Effect.gen(function* () {
+        const store = yield* UploadStore
+        const { file, token } = yield* createUploaded(1)
+        const other = uploadedFile(uploadId(1), token + 1)
+        expect(yield* store.completeUpload({ uploadId: uploadId(1), token, file: other })).toBe("LeaseLost")
+        expect((yield* readUpload(1)).file).toEqual(file)
+      }),
+    ),
+
+    check(
+      "completing again is known as a repeat while a job uses the file, and brings nothing back once it is erased",
+      Effect.gen(function* () {
+        const store = yield* UploadStore
+        const { token } = yield* createUploaded(1)
+        const again = store.completeUpload({
+          uploadId: uploadId(1),
+          token,
+          file: uploadedFile(uploadId(1), token),
+        })
+        const done = yield* createDone(newUploadJob(1))
+        const used = yield* readUpload(1)
+        expect(yield* again).toBe("Written")
+        expect(yield* readUpload(1)).toEqual(used)
+        yield* (yield* JobStore).eraseJobs([{ jobId: done.id, principal: ownerOf(done) }])
+        const erased = yield* readUpload(1)
+        expect(erased).toMatchObject({ file: null, erased: true })
+        expect(yield* again).toBe("LeaseLost")
+        expect(yield* store.releaseUpload({ uploadId: uploadId(1), token })).toBe("LeaseLost")
+        expect(yield* readUpload(1)).toEqual(erased)
       }),
     ),
 

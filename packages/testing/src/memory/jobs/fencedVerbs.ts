@@ -1,4 +1,4 @@
-import { applyEvent, holdsClaim, type Job, type JobEvent } from "@kiln/core/domain"
+import { applyEvent, type ClaimEnd, holdsClaim, isRepeatedEnd, type Job, type JobEvent } from "@kiln/core/domain"
 import type {
   Checkpoint,
   ClaimRef,
@@ -22,10 +22,26 @@ const write = (
   const job = state.jobs.get(claim.jobId)
   if (job === undefined) return undefined
   const next = applyEvent(job, event(job), now)
-  return next === undefined ? undefined : putJob(state, { ...job, ...next, ...changes(job) })
+  if (next === undefined) return undefined
+  const written = putJob(state, { ...job, ...next, ...changes(job) })
+  if (written.charge !== null) state.charges.set(written.id, written.charge)
+  return written
 }
 
 const outcome = (written: Job | undefined): FencedOutcome => (written === undefined ? "LeaseLost" : "Written")
+
+/** Ends a claim. What its first try has written already is not written again, and is written all the same. */
+const end = (
+  state: MemoryState,
+  claim: ClaimRef,
+  event: (job: Job) => ClaimEnd,
+  now: number,
+  changes?: (job: Job) => Partial<Job>,
+): FencedOutcome => {
+  const job = state.jobs.get(claim.jobId)
+  if (job !== undefined && isRepeatedEnd(job, event(job))) return "Written"
+  return outcome(write(state, claim, event, now, changes))
+}
 
 export const extendLeases = (
   state: MemoryState,
@@ -75,8 +91,8 @@ export const completeJobs = (
     if (job !== undefined && holdsClaim(job, item.token) && (job.mode === "live") !== (item.charge !== null))
       throw new TypeError(`a ${job.mode} job completes ${job.mode === "live" ? "with" : "without"} a charge: ${job.id}`)
   }
-  return items.map((item) => {
-    const job = write(
+  return items.map((item) =>
+    end(
       state,
       item,
       () => ({ event: "completed", token: item.token }),
@@ -87,10 +103,8 @@ export const completeJobs = (
         warningCode: item.warningCode,
         charge: item.charge === null ? null : keep(item.charge),
       }),
-    )
-    if (job !== undefined && job.charge !== null) state.charges.set(job.id, job.charge)
-    return outcome(job)
-  })
+    ),
+  )
 }
 
 export const failJobs = (
@@ -98,9 +112,7 @@ export const failJobs = (
   items: ReadonlyArray<Failure>,
   now: number,
 ): ReadonlyArray<FencedOutcome> =>
-  items.map((item) =>
-    outcome(write(state, item, () => ({ event: "failed", token: item.token, errorCode: item.errorCode }), now)),
-  )
+  items.map((item) => end(state, item, () => ({ event: "failed", token: item.token, errorCode: item.errorCode }), now))
 
 export const deferJobs = (
   state: MemoryState,
@@ -109,7 +121,7 @@ export const deferJobs = (
 ): ReadonlyArray<FencedOutcome> =>
   items.map((item) => {
     const { token, delayMs, countsAsFailure } = item
-    return outcome(write(state, item, () => ({ event: "deferred", token, delayMs, countsAsFailure }), now))
+    return end(state, item, () => ({ event: "deferred", token, delayMs, countsAsFailure }), now)
   })
 
 export const releaseJobs = (
@@ -118,5 +130,5 @@ export const releaseJobs = (
   now: number,
 ): ReadonlyArray<FencedOutcome> =>
   items.map((item) =>
-    outcome(write(state, item, (job) => ({ event: "released", token: item.token, createdAt: job.createdAt }), now)),
+    end(state, item, (job) => ({ event: "released", token: item.token, createdAt: job.createdAt }), now),
   )
