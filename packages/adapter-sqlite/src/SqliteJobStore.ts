@@ -29,10 +29,15 @@ const pastUnreadable = (
 ): Effect.Effect<ClaimResult, StoreUnavailable> =>
   Effect.catchDefect(claim, (defect) =>
     defect instanceof UnreadableJob
-      ? Effect.andThen(
-          db.write("JobStore.claimJobs", (tx) => failUnreadable(tx, defect.jobId)),
-          pastUnreadable(db, claim),
-        )
+      ? db
+          .write("JobStore.claimJobs", (tx) => failUnreadable(tx, defect.jobId))
+          .pipe(
+            // The job fails like any other, so this is the only place where an operator learns of the damage.
+            Effect.andThen(
+              Effect.logError("a job could not be read and has failed: its record is damaged", defect.jobId),
+            ),
+            Effect.andThen(pastUnreadable(db, claim)),
+          )
       : Effect.die(defect),
   )
 

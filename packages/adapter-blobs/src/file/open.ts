@@ -16,7 +16,7 @@ export const open = (directory: BlobDirectory): BlobStore["Service"]["open"] =>
     yield* requireRange(range)
     const { info } = yield* Effect.scoped(openFile(directory, key))
     const span = spanOf(info.bytes, range)
-    return { bytes: info.bytes, content: Stream.unwrap(readContent(directory, key, info, span)) }
+    return { ...info, content: Stream.unwrap(readContent(directory, key, info, span)) }
   })
 
 /** Closed with the scope; opening cannot be interrupted, or the descriptor would be lost. */

@@ -16,8 +16,8 @@ export const open = (storage: UnstorageLike): BlobStore["Service"]["open"] => {
     yield* requireRange(range)
     const manifest = yield* readManifest(items, key)
     if (manifest === undefined) return yield* new BlobNotFound({ key })
-    const { bytes } = manifest
-    return { bytes, content: readSpan(items, key, manifest, spanOf(bytes, range)) }
+    const { bytes, sha256 } = manifest
+    return { bytes, sha256, content: readSpan(items, key, manifest, spanOf(bytes, range)) }
   })
 }
 

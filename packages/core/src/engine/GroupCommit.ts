@@ -92,7 +92,10 @@ export const groupCommit = <In, Out>(verb: BatchVerb<In, Out>): Effect.Effect<Ba
           )
   })
 
-/** The stores whose single calls share commits. They stand between any adapter and the engine. */
+/**
+ * The stores whose single calls share commits. They stand between any adapter and the engine.
+ * Heartbeats are one call for all leases of a process already, and must not wait for each other.
+ */
 export const layerGroupCommit: Layer.Layer<JobStore | UploadStore, never, JobStore | UploadStore> = Layer.merge(
   Layer.effect(
     JobStore,
@@ -101,7 +104,6 @@ export const layerGroupCommit: Layer.Layer<JobStore | UploadStore, never, JobSto
       return JobStore.of({
         ...store,
         createJobs: yield* groupCommit(store.createJobs),
-        extendLeases: yield* groupCommit(store.extendLeases),
         checkpointJobs: yield* groupCommit(store.checkpointJobs),
         completeJobs: yield* groupCommit(store.completeJobs),
         failJobs: yield* groupCommit(store.failJobs),

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { isId } from "../domain/index.ts"
 import { type BlobRange, BlobStore, JobStore, type StoredFile } from "../ports/index.ts"
+import { openNamed } from "./openNamed.ts"
 import { FileGone } from "./errors.ts"
 
 /** A generated file by its id: the signed URL is the authorization, the row decides each time whether it is still there. */
@@ -12,10 +13,10 @@ export const findFile = Effect.fnUntraced(function* (fileId: string) {
   return file satisfies StoredFile
 })
 
-/** Its bytes, or a range of them. A blob that vanished between row and read was deleted in between. */
+/** Its bytes, or a range of them: those its row promises, or none. A blob that vanished between row and read was deleted in between. */
 export const openFile = Effect.fnUntraced(function* (file: StoredFile, range?: BlobRange) {
   const blobs = yield* BlobStore
-  return yield* blobs
-    .open(file.blobKey, range)
-    .pipe(Effect.catchTag("BlobNotFound", (error) => Effect.flatMap(findFile(file.id), () => Effect.die(error))))
+  return yield* openNamed(blobs, file, range).pipe(
+    Effect.catchTag("BlobNotFound", (error) => Effect.flatMap(findFile(file.id), () => Effect.die(error))),
+  )
 })

@@ -14,9 +14,8 @@ export interface BlobRange {
   readonly length?: number | undefined
 }
 
-/** An opened blob: its whole size, and the bytes asked for. */
-export interface OpenBlob {
-  readonly bytes: number
+/** An opened blob: what was written, whole, and the bytes asked for. */
+export interface OpenBlob extends BlobInfo {
   /** Fails with `BlobCorrupt`, before its last chunk, where a whole read does not have the length and SHA-256 that were written. */
   readonly content: Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>
 }

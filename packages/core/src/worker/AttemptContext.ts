@@ -8,9 +8,11 @@ import {
   type JobKind,
   LeaseLost,
 } from "../kinds/JobKind.ts"
+import { openNamed } from "../engine/openNamed.ts"
 import { measureUpload } from "../kinds/uploadedAudio.ts"
 import { BlobStore, type Claim, IdGenerator, JobStore, MediaProbe, Providers } from "../ports/index.ts"
 import { GateWatch } from "./GateWatch.ts"
+import type { HeldLease } from "./HeldLease.ts"
 import { retrying } from "./retrying.ts"
 
 /** Bytes of one generated file: more is no answer to any request these kinds make. */
@@ -20,7 +22,12 @@ const maxGeneratedBytes = 64 * 1_024 * 1_024
 const putRetries = 20
 
 /** Builds what a kind's `run` works with, for one claim. Keys of blobs it writes are noted in `written`. */
-export const attemptContext = Effect.fnUntraced(function* (kind: JobKind, claim: Claim, written: Array<string>) {
+export const attemptContext = Effect.fnUntraced(function* (
+  kind: JobKind,
+  claim: Claim,
+  lease: Pick<HeldLease, "check">,
+  written: Array<string>,
+) {
   const { job, token, upload } = claim
   const store = yield* JobStore
   const blobs = yield* BlobStore
@@ -31,12 +38,14 @@ export const attemptContext = Effect.fnUntraced(function* (kind: JobKind, claim:
 
   const request = yield* storedRequest(kind, job.request)
 
-  const passGate: Effect.Effect<void, AttemptError> =
+  const gateIsOpen: Effect.Effect<void, AttemptError> =
     job.mode === "sandbox"
       ? Effect.void
       : Effect.flatMap(gates.missing(kind.gate), (missing) =>
           missing.length === 0 ? Effect.void : Effect.fail(new GateShut({ missing })),
         )
+  // Last, and with nothing to wait for between it and the step.
+  const mayBuy = Effect.andThen(gateIsOpen, lease.check)
 
   // What was bought is written again and again while the claim holds, never bought again because a store was away.
   const keep = (step: string, value: Json): Effect.Effect<void, AttemptError> =>
@@ -48,7 +57,7 @@ export const attemptContext = Effect.fnUntraced(function* (kind: JobKind, claim:
     const file = upload?.file
     if (upload === null || file === null || file === undefined)
       return Effect.die(new Error(`a ${job.kind} job has no uploaded file`))
-    const content = Stream.unwrap(Effect.map(blobs.open(file.blobKey), (blob) => blob.content)).pipe(
+    const content = Stream.unwrap(Effect.map(openNamed(blobs, file), (blob) => blob.content)).pipe(
       // The row names it and it is gone: as damaged as a blob can be.
       Stream.catchTag("BlobNotFound", ({ key }) => Stream.fail(new BlobCorrupt({ key }))),
     )
@@ -64,13 +73,13 @@ export const attemptContext = Effect.fnUntraced(function* (kind: JobKind, claim:
     step: <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
       Object.hasOwn(job.checkpoints, name)
         ? Effect.succeed(job.checkpoints[name] as A)
-        : passGate.pipe(
+        : mayBuy.pipe(
             Effect.andThen(effect),
             Effect.tap((value) => keep(name, value)),
           ),
-    lastStep: (_name, effect) => Effect.andThen(passGate, effect),
+    lastStep: (_name, effect) => Effect.andThen(mayBuy, effect),
     fileStep: (name, effect) =>
-      passGate.pipe(
+      mayBuy.pipe(
         Effect.andThen(effect),
         Effect.flatMap(({ data, mediaType }) =>
           Effect.gen(function* () {

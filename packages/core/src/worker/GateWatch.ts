@@ -1,10 +1,12 @@
 import { Clock, Context, Effect, Layer } from "effect"
-import { type Board, type Gate, missingPrerequisites, type StoreUnavailable, withForcedOff } from "../domain/index.ts"
+import { type Board, type Gate, missingPrerequisites, StoreUnavailable, withForcedOff } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { Switchboard } from "../ports/index.ts"
 
 /** A switch thrown must stop provider calls within a second, so nothing older than this counts. */
-const maxAgeMs = 500
+const maxAgeNanos = 500_000_000n
+/** How often a board is asked for whose answers are too old when they come. */
+const maxQuestions = 3
 
 /** What live jobs are missing right now, without asking the store before every step. */
 export class GateWatch extends Context.Service<
@@ -19,12 +21,18 @@ export class GateWatch extends Context.Service<
     Effect.gen(function* () {
       const switchboard = yield* Switchboard
       const { forcedOff } = yield* EngineConfig
-      let latest: { readonly board: Board; readonly readAt: number } | undefined
+      let latest: { readonly board: Board; readonly askedAtNanos: bigint } | undefined
       const board = Effect.gen(function* () {
-        const now = yield* Clock.currentTimeMillis
-        if (latest === undefined || now - latest.readAt >= maxAgeMs || now < latest.readAt)
-          latest = { board: withForcedOff(yield* switchboard.readBoard, forcedOff), readAt: now }
-        return latest.board
+        for (let asked = 0; asked < maxQuestions; asked++) {
+          const askedAtNanos = yield* Clock.monotonicTimeNanos
+          if (latest !== undefined && askedAtNanos - latest.askedAtNanos < maxAgeNanos) return latest.board
+          const read = withForcedOff(yield* switchboard.readBoard, forcedOff)
+          latest = { board: read, askedAtNanos }
+          // It says how things stood at some time since it was asked for. What was long on its way, or waited for a
+          // process that stood still, says nothing about now.
+          if ((yield* Clock.monotonicTimeNanos) - askedAtNanos < maxAgeNanos) return read
+        }
+        return yield* new StoreUnavailable({ operation: "readBoard", cause: "every answer was too old to go by" })
       })
       return GateWatch.of({
         // This worker serves the kind itself, so no other one has to.

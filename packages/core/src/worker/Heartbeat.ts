@@ -7,17 +7,24 @@ import type { HeldLease } from "./HeldLease.ts"
  * Extends all leases of a worker in one call, every third of a lease. A lease the store does not
  * extend is lost and its attempt ends; a store that is out of reach extends nothing, and each
  * attempt ends by its own clock before its lease does.
+ *
+ * A beat does not wait for the one before it: an answer that is long in coming would hold up the
+ * leases of jobs that were claimed since.
  */
-export const heartbeat = Effect.fnUntraced(function* (leases: ReadonlySet<HeldLease>) {
-  const { leaseDurationMs } = yield* EngineConfig
-  while (true) {
-    yield* Effect.sleep(leaseDurationMs / 3)
-    // Whatever went wrong with one beat, the next must come: without it every job would be lost.
-    yield* Effect.catchCause(beat([...leases], leaseDurationMs), (cause) =>
-      Effect.logWarning("heartbeat failed", cause),
-    )
-  }
-})
+export const heartbeat: (leases: ReadonlySet<HeldLease>) => Effect.Effect<never, never, JobStore> = Effect.fnUntraced(
+  function* (leases) {
+    const { leaseDurationMs } = yield* EngineConfig
+    while (true) {
+      yield* Effect.sleep(leaseDurationMs / 3)
+      // Whatever went wrong with one beat, the next must come: without it every job would be lost.
+      const beating = Effect.catchCause(beat([...leases], leaseDurationMs), (cause) =>
+        Effect.logWarning("heartbeat failed", cause),
+      )
+      // What is answered after a lease's time extends only what is over.
+      yield* Effect.forkChild(Effect.timeoutOption(beating, leaseDurationMs))
+    }
+  },
+)
 
 const beat = Effect.fnUntraced(function* (leases: ReadonlyArray<HeldLease>, leaseDurationMs: number) {
   if (leases.length === 0) return

@@ -12,8 +12,10 @@ const safetyMarginMs = 100
  * before the store was asked, so it always ends before the store's.
  */
 export interface HeldLease extends ClaimRef {
-  /** Sets a new end, `leaseRemainingMs` after `askedAtNanos`. */
+  /** Sets the end to `leaseRemainingMs` after `askedAtNanos`, unless an answer that overtook this one set a later one. */
   readonly renew: (askedAtNanos: bigint, leaseRemainingMs: number) => void
+  /** Fails if the time is up already. Asked before anything is bought: a worker that stood still learns of it here first. */
+  readonly check: Effect.Effect<void, LeaseLost>
   /** The run limit ends this lease: the job has no time left, and giving it back would only have it started again. */
   readonly isLast: () => boolean
   /** The store says that the claim is gone. */
@@ -32,23 +34,27 @@ export const holdLease = (
   let endsAtNanos = 0n
   let last = false
   const renew = (asked: bigint, remainingMs: number) => {
+    const usableMs = Math.max(remainingMs - safetyMarginMs, remainingMs / 2)
+    const endNanos = asked + BigInt(Math.floor(usableMs)) * nanosPerMs
+    if (endNanos < endsAtNanos) return
+    endsAtNanos = endNanos
     // A store may round to its own ticks: a lease that was cut short is short by more than one.
     last = remainingMs < leaseDurationMs - 1
-    const usableMs = Math.max(remainingMs - safetyMarginMs, remainingMs / 2)
-    endsAtNanos = asked + BigInt(Math.floor(usableMs)) * nanosPerMs
   }
   renew(askedAtNanos, leaseRemainingMs)
-  const watch: Effect.Effect<never, LeaseLost> = Effect.gen(function* () {
-    while (true) {
-      const leftMs = Number((endsAtNanos - (yield* Clock.monotonicTimeNanos)) / nanosPerMs)
-      if (leftMs <= 0) return yield* new LeaseLost()
-      yield* Effect.sleep(leftMs)
-    }
+  /** Milliseconds, above 0. */
+  const timeLeft = Effect.flatMap(Clock.monotonicTimeNanos, (now) => {
+    const leftMs = Number((endsAtNanos - now) / nanosPerMs)
+    return leftMs > 0 ? Effect.succeed(leftMs) : Effect.fail(new LeaseLost())
   })
+  const watch: Effect.Effect<never, LeaseLost> = Effect.forever(
+    Effect.flatMap(timeLeft, (leftMs) => Effect.sleep(leftMs)),
+  )
   return {
     jobId: claim.jobId,
     token: claim.token,
     renew,
+    check: Effect.asVoid(timeLeft),
     isLast: () => last,
     lose: Effect.asVoid(Deferred.fail(gone, new LeaseLost())),
     lost: Effect.raceFirst(watch, Deferred.await(gone)),

@@ -22,7 +22,7 @@ export type Settled = "committed" | "written" | "blobs_away" | "lapsed"
 export const runAttempt = Effect.fnUntraced(
   function* (kind: JobKind, claim: Claim, lease: HeldLease) {
     const written: Array<string> = []
-    const work = attemptContext(kind, claim, written).pipe(
+    const work = attemptContext(kind, claim, lease, written).pipe(
       Effect.flatMap((context) => kind.run(context)),
       Effect.map((result) => completionOf(claim, result)),
     )
@@ -56,7 +56,10 @@ const completionOf = ({ job, token }: Claim, result: AttemptResult): Completion 
 
 type Write<R> = Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable, R>
 
-/** Writes how the attempt ended, again and again while the store is out of reach and the lease still holds. */
+/**
+ * Writes how the attempt ended, again and again while the store is out of reach and the lease still holds. A try that
+ * counted though its answer was lost is the same end to the store, so no answer but the last one matters.
+ */
 const insist = <R>(lease: HeldLease, write: Write<R>): Effect.Effect<"written" | "lapsed", never, R> =>
   Effect.raceFirst(Effect.interruptible(write.pipe(Effect.retry(retrying))), Effect.interruptible(lease.lost)).pipe(
     Effect.map(([outcome]) => (outcome === "Written" ? ("written" as const) : ("lapsed" as const))),
@@ -137,7 +140,7 @@ const postponementMs = (attempt: number, limits: AttemptLimits): number =>
 
 /**
  * Removes what this attempt wrote and nobody will ever commit. The store is asked, not the
- * attempt: a completion whose answer was lost may well be committed. What is left behind, the
+ * attempt: a completion that never got an answer may well be committed. What is left behind, the
  * sweep takes.
  */
 const removeOrphans = (claim: Claim, written: ReadonlyArray<string>) =>

@@ -13,22 +13,26 @@ export const MemoryBlobStore = {
 }
 
 /** A blob is there from one moment to the next, when all of it has arrived; it is replaced and removed as a whole. */
-const makeMemoryBlobStore = (blobs: Map<string, Uint8Array>): BlobStore["Service"] =>
+const makeMemoryBlobStore = (
+  blobs: Map<string, { readonly bytes: Uint8Array; readonly info: BlobInfo }>,
+): BlobStore["Service"] =>
   BlobStore.of({
     put: Effect.fnUntraced(function* (key, content, { maxBytes }) {
       yield* requireBlobKey(key)
       const bytes = yield* collect(content, maxBytes)
-      blobs.set(key, bytes)
-      return { bytes: bytes.length, sha256: createHash("sha256").update(bytes).digest("hex") } satisfies BlobInfo
+      const info = { bytes: bytes.length, sha256: createHash("sha256").update(bytes).digest("hex") }
+      blobs.set(key, { bytes, info })
+      return info
     }),
 
     open: Effect.fnUntraced(function* (key: string, range?: BlobRange) {
       yield* requireBlobKey(key)
-      const bytes = blobs.get(key)
-      if (bytes === undefined) return yield* new BlobNotFound({ key })
+      const stored = blobs.get(key)
+      if (stored === undefined) return yield* new BlobNotFound({ key })
+      const { bytes, info } = stored
       const from = Math.min(range?.offset ?? 0, bytes.length)
       const to = Math.min(from + (range?.length ?? bytes.length), bytes.length)
-      return { bytes: bytes.length, content: copiesOf(bytes.subarray(from, to)) }
+      return { ...info, content: copiesOf(bytes.subarray(from, to)) }
     }),
 
     remove: Effect.fnUntraced(function* (prefix) {

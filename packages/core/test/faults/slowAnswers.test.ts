@@ -1,0 +1,88 @@
+import { assert, describe, it } from "@effect/vitest"
+import { JobStore, Switchboard } from "@kiln/core/ports"
+import { Effect } from "effect"
+import { storesWith } from "../support/faults.ts"
+import { mp3, plainProviders, principal, speaks, within } from "../support/harness.ts"
+import { finished, openBoard, readJob, running, submitSpeech } from "../support/jobs.ts"
+import { passTime } from "../support/virtualTime.ts"
+
+const slowly = <A, E>(call: Effect.Effect<A, E>, ms: number) => Effect.tap(call, () => Effect.sleep(ms))
+const speaksFor = (ms: number) => speaks(() => Effect.as(Effect.sleep(ms), mp3))
+
+describe("an answer that is long in coming", () => {
+  it.effect("to one heartbeat holds up none after it: what was claimed since keeps its lease", () => {
+    let beats = 0
+    const stores = storesWith(JobStore, (store) => ({
+      // The second beat is written, and nobody hears of it for two leases.
+      extendLeases: (leases) => slowly(store.extendLeases(leases), (beats += 1) === 2 ? 60_000 : 0),
+    }))
+    return Effect.gen(function* () {
+      yield* running
+      const early = yield* submitSpeech("early")
+      yield* passTime("21 seconds")
+      assert.strictEqual(beats, 2)
+      const late = yield* submitSpeech("late")
+      for (const { id } of [early, late]) {
+        const job = yield* finished(id, "5 minutes")
+        assert.deepStrictEqual([job.status, job.attempts, job.lostWorkers], ["done", 1, 0])
+      }
+    }).pipe(within({ stores, sandbox: speaksFor(100_000) }))
+  })
+
+  it.effect("that was overtaken by another does not shorten a lease", () => {
+    let beats = 0
+    const stores = storesWith(JobStore, (store) => ({
+      // The answers to the second and third beat come in the wrong order.
+      extendLeases: (leases) => slowly(store.extendLeases(leases), (beats += 1) === 2 ? 12_000 : 0),
+    }))
+    return Effect.gen(function* () {
+      yield* running
+      const { id } = yield* submitSpeech("k")
+      const job = yield* finished(id, "5 minutes")
+      assert.deepStrictEqual([job.status, job.attempts, job.lostWorkers], ["done", 1, 0])
+    }).pipe(within({ stores, sandbox: speaksFor(100_000) }))
+  })
+
+  it.effect("about the switches is not gone by: they may have been thrown meanwhile", () => {
+    let slow = false
+    const stores = storesWith(Switchboard, (board) => ({
+      readBoard: Effect.suspend(() => slowly(board.readBoard, slow ? 2_000 : 0)),
+    }))
+    let calls = 0
+    const live = speaks(() => Effect.sync(() => ((calls += 1), mp3)))
+    return Effect.gen(function* () {
+      const board = yield* Switchboard
+      yield* openBoard({ input_characters: "0.001" })
+      slow = true
+      const { id } = yield* submitSpeech("k", principal("live"))
+      yield* running
+      yield* passTime("1 seconds")
+      // Seen as on by the question that is on its way.
+      yield* board.setSwitch("ai", false)
+      yield* passTime("10 seconds")
+      assert.deepStrictEqual([(yield* readJob(id, principal("live"))).status, calls], ["queued", 0])
+      yield* board.setSwitch("ai", true)
+      slow = false
+      assert.strictEqual((yield* finished(id, "1 minutes", principal("live"))).status, "done")
+    }).pipe(within({ stores, sandbox: plainProviders, live }))
+  })
+})
+
+describe("a lease that is over when its claim arrives", () => {
+  it.effect("buys nothing: the provider is not asked", () => {
+    let calls = 0
+    const stores = storesWith(JobStore, (store) => ({
+      claimJobs: (request) =>
+        Effect.map(store.claimJobs(request), (result) => ({
+          ...result,
+          claims: result.claims.map((claim) => ({ ...claim, leaseRemainingMs: 0 })),
+        })),
+    }))
+    return Effect.gen(function* () {
+      yield* running
+      yield* submitSpeech("k")
+      yield* passTime("20 seconds")
+      assert.strictEqual(calls, 0)
+    }).pipe(within({ stores, sandbox: speaks(() => Effect.sync(() => ((calls += 1), mp3))) }))
+  })
+})

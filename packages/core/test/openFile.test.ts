@@ -1,0 +1,50 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Engine, type ProviderSet } from "@kiln/core"
+import { BlobStore } from "@kiln/core/ports"
+import { Effect, Stream } from "effect"
+import { plainProviders, principal, within } from "./support/harness.ts"
+import { finished, running, submitSpeech, submitTranscription } from "./support/jobs.ts"
+
+/** Puts whole, sound bytes under a key, as a restored or mixed-up blob store would hold them. */
+const exchange = (key: string, bytes: Uint8Array) =>
+  Effect.flatMap(BlobStore, (blobs) => blobs.put(key, Stream.succeed(bytes), { maxBytes: 100 }))
+
+/** Listens to what it transcribes, as a real one does. */
+const sandbox: ProviderSet = {
+  ...plainProviders,
+  transcription: {
+    transcribe: ({ audio }) => Effect.as(Stream.runDrain(audio.content), { text: "hello" }),
+  },
+}
+
+describe("a blob that is not what its row says", () => {
+  it.effect("is not handed out, whole or in part, of the same length or another", () =>
+    Effect.gen(function* () {
+      const engine = yield* Engine
+      yield* running
+      const { id } = yield* submitSpeech("k")
+      const file = (yield* finished(id, "10 seconds")).files[0]
+      if (file === undefined) throw new Error("no file")
+      const found = yield* engine.findFile(file.id)
+      for (const other of [Uint8Array.of(9, 9, 9), Uint8Array.of(1, 2, 3, 4)]) {
+        yield* exchange(file.blobKey, other)
+        for (const range of [undefined, { offset: 0, length: 1 }])
+          expect((yield* Effect.flip(engine.openFile(found, range)))._tag).toBe("BlobCorrupt")
+      }
+      yield* exchange(file.blobKey, Uint8Array.of(1, 2, 3))
+      expect(yield* Stream.runCollect((yield* engine.openFile(found)).content)).toEqual([Uint8Array.of(1, 2, 3)])
+    }).pipe(within()),
+  )
+
+  it.effect("is not transcribed: the job fails", () =>
+    Effect.gen(function* () {
+      const { id, uploadId } = yield* submitTranscription("k")
+      const blobs = yield* BlobStore
+      const [key] = yield* Stream.runCollect(blobs.list(`uploads/${uploadId?.slice(4) ?? ""}`))
+      yield* exchange(key ?? "", new TextEncoder().encode("RIFF0000WAVEfmX "))
+      yield* running
+      const job = yield* finished(id, "10 seconds", principal())
+      expect([job.status, job.errorCode, job.attempts]).toEqual(["failed", "internal_error", 1])
+    }).pipe(within({ sandbox })),
+  )
+})
