@@ -10,6 +10,8 @@ const onStorage = (name: string, options: () => Parameters<typeof UnstorageBlobS
   blobStoreConformance({
     name: `unstorage, ${name}`,
     layer: Layer.unwrap(Effect.sync(() => UnstorageBlobStore.layer(options()))),
+    capabilities: { durable: false, multiProcess: false },
+    reasons: { durable: "its driver keeps everything in memory", multiProcess: "it is one process's memory" },
   })
 
 onStorage("memory driver", () => ({ storage: createStorage() }))
@@ -20,9 +22,10 @@ onStorage("a driver that lists all and types nothing", () => ({ storage: careles
 
 blobStoreConformance({
   name: "unstorage, fs driver",
-  layer: Layer.unwrap(
-    Effect.map(temporaryDirectory, (base) =>
-      UnstorageBlobStore.layer({ storage: createStorage({ driver: fsDriver({ base }) }) }),
+  place: Effect.map(temporaryDirectory, (base) =>
+    Layer.unwrap(
+      Effect.sync(() => UnstorageBlobStore.layer({ storage: createStorage({ driver: fsDriver({ base }) }) })),
     ),
   ),
+  capabilities: { durable: true, multiProcess: true },
 })

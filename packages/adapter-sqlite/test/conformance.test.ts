@@ -1,9 +1,14 @@
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { compareWithMemory, storeConformance } from "@kiln/testing/conformance"
 import { SqliteStores } from "../src/index.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
-const layer = Layer.unwrap(Effect.map(temporaryFile, (path) => SqliteStores.layer({ path })))
+const sqlite = {
+  name: "SQLite",
+  place: Effect.map(temporaryFile, (path) => SqliteStores.layer({ path })),
+  capabilities: { durable: true, multiProcess: true },
+} as const
 
-storeConformance({ name: "SQLite", layer, capabilities: { durable: true, multiProcess: true } })
-compareWithMemory({ name: "SQLite", layer, runs: 60 })
+// With a place, that includes `durabilityConformance`.
+storeConformance(sqlite)
+compareWithMemory({ ...sqlite, runs: 60 })

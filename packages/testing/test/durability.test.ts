@@ -1,23 +1,74 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Exit, Layer } from "effect"
-import { durabilityConformance } from "../src/conformance/index.ts"
-import { placeChecks, runPlaceCheck } from "../src/conformance/durabilityConformance.ts"
-import { MemoryStores } from "../src/index.ts"
+import { Context, Effect, Exit, Layer, Stream } from "effect"
+import { BlobStore } from "@kiln/core/ports"
+import { blobPlaceChecks } from "../src/conformance/BlobStore/placeChecks.ts"
+import type { PlaceCheck } from "../src/conformance/capabilities.ts"
+import {
+  boardPlaceChecks,
+  keyPlaceChecks,
+  secretPlaceChecks,
+  uploadPlaceChecks,
+} from "../src/conformance/durability/portPlaceChecks.ts"
+import { storePlaceChecks } from "../src/conformance/durability/storePlaceChecks.ts"
+import { runPlaceCheck } from "../src/conformance/durabilityConformance.ts"
+import {
+  blobStoreConformance,
+  durabilityConformance,
+  keyDirectoryConformance,
+  secretStoreConformance,
+  switchboardConformance,
+  uploadStoreConformance,
+} from "../src/conformance/index.ts"
+import { MemoryBlobStore, MemoryStores } from "../src/index.ts"
 
 // One memory store per place, opened again and again: as if it were durable and shared.
-const shared = Effect.map(Layer.build(Layer.fresh(MemoryStores.layer)), Layer.succeedContext)
-durabilityConformance({
+const shared = {
   name: "A shared memory store",
-  place: shared,
+  place: Effect.map(Layer.build(Layer.fresh(MemoryStores.layer)), Layer.succeedContext),
   capabilities: { durable: true, multiProcess: true },
+} as const
+durabilityConformance(shared)
+uploadStoreConformance(shared)
+keyDirectoryConformance(shared)
+switchboardConformance(shared)
+secretStoreConformance(shared)
+blobStoreConformance({
+  ...shared,
+  place: Effect.map(Layer.build(Layer.fresh(MemoryBlobStore.layer)), Layer.succeedContext),
 })
 
 describe("a store that begins anew with each opening fails", () => {
-  for (const check of placeChecks)
+  const fails = <R>(checks: ReadonlyArray<PlaceCheck<R>>, layer: Layer.Layer<R>): void => {
+    for (const check of checks)
+      it.effect(check.name, () =>
+        Effect.gen(function* () {
+          const exit = yield* Effect.exit(runPlaceCheck(check, Effect.succeed(layer)))
+          expect(Exit.isFailure(exit)).toBe(true)
+        }),
+      )
+  }
+  fails(storePlaceChecks, MemoryStores.layer)
+  fails(uploadPlaceChecks, MemoryStores.layer)
+  fails(keyPlaceChecks, MemoryStores.layer)
+  fails(boardPlaceChecks, MemoryStores.layer)
+  fails(secretPlaceChecks, MemoryStores.layer)
+  fails(blobPlaceChecks, MemoryBlobStore.layer)
+})
+
+describe("a blob store that writes in place fails", () => {
+  // An empty blob is there from the first byte on.
+  const inPlace = Effect.map(Layer.build(Layer.fresh(MemoryBlobStore.layer)), (context) => {
+    const blobs = Context.get(context, BlobStore)
+    return Layer.succeed(BlobStore, {
+      ...blobs,
+      put: (key, content, options) =>
+        Effect.andThen(Effect.ignore(blobs.put(key, Stream.empty, options)), blobs.put(key, content, options)),
+    })
+  })
+  for (const check of blobPlaceChecks.filter(({ name }) => /never whole|still being written/.test(name)))
     it.effect(check.name, () =>
       Effect.gen(function* () {
-        const exit = yield* Effect.exit(runPlaceCheck(check, Effect.succeed(MemoryStores.layer)))
-        expect(Exit.isFailure(exit)).toBe(true)
+        expect(Exit.isFailure(yield* Effect.exit(runPlaceCheck(check, inPlace)))).toBe(true)
       }),
     )
 })

@@ -5,5 +5,6 @@ storeConformance({
   name: "MemoryStores",
   layer: MemoryStores.layer,
   capabilities: { durable: false, multiProcess: false },
+  reasons: { durable: "nothing survives the process", multiProcess: "it is one process's memory" },
 })
 compareWithMemory({ name: "MemoryStores", layer: MemoryStores.layer, runs: 50 })

@@ -1,32 +1,16 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
-import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { findDifference, storeSections, type Stores } from "../src/conformance/index.ts"
-import type { MemoryStores } from "../src/index.ts"
-import { type PlantedBug, plantedBugs } from "./plantedBugs/index.ts"
+import { type BuggyStores, makeBuggyStores } from "./plantedBugs/BuggyStores.ts"
+import { caughtBy } from "./plantedBugs/caughtBy.ts"
+import { plantedBugs } from "./plantedBugs/index.ts"
 
-// Beside the sources, so that their imports resolve as they do there.
-let directory = ""
+let stores: BuggyStores
 beforeAll(async () => {
-  directory = await mkdtemp(join(import.meta.dirname, ".planted-"))
+  stores = await makeBuggyStores()
 })
-afterAll(() => rm(directory, { recursive: true, force: true }))
-
-/** A copy of the memory stores with the bug in it. */
-const withBug = async ({ file, edits }: PlantedBug, name: string): Promise<Layer.Layer<Stores>> => {
-  const copy = join(directory, name)
-  await cp(join(import.meta.dirname, "../src/memory"), copy, { recursive: true })
-  let text = await readFile(join(copy, file), "utf8")
-  for (const [from, to] of edits) {
-    expect(text.split(from).length - 1, `occurrences of ${from} in ${file}`).toBe(1)
-    text = text.replace(from, () => to)
-  }
-  await writeFile(join(copy, file), text)
-  const module = (await import(join(copy, "MemoryStores.ts"))) as { readonly MemoryStores: typeof MemoryStores }
-  return module.MemoryStores.layer
-}
+afterAll(() => stores.remove())
 
 /** The names of the checks of a section that this store fails. */
 const failing = (layer: Layer.Layer<Stores>, name: string): Promise<ReadonlyArray<string>> =>
@@ -45,18 +29,33 @@ const failing = (layer: Layer.Layer<Stores>, name: string): Promise<ReadonlyArra
     }),
   )
 
+it("every planted bug states what catches it, and nothing else is stated", () => {
+  expect(Object.keys(caughtBy).toSorted()).toEqual(plantedBugs.map(({ bug }) => bug).toSorted())
+})
+
 describe("the conformance suite catches", () => {
-  for (const [n, planted] of plantedBugs.entries())
+  for (const planted of plantedBugs)
     it(planted.bug, async () => {
-      const layer = await withBug(planted, `suite-${n}`)
-      expect((await failing(layer, planted.section)).length).toBeGreaterThan(0)
+      const failed = await failing(await stores.withBug(planted), planted.section)
+      const stated = planted.caughtBy.checks
+      expect(stated.length).toBeGreaterThan(0)
+      expect(failed).toEqual(expect.arrayContaining([...stated]))
     })
 })
 
 describe("the comparison with the memory stores catches", () => {
-  for (const [n, planted] of plantedBugs.filter((bug) => bug.unseenInHistories !== true).entries())
+  for (const planted of plantedBugs.filter((one) => one.unseenInHistories !== true))
     it(planted.bug, async () => {
-      const layer = await withBug(planted, `comparison-${n}`)
+      const layer = await stores.withBug(planted)
       expect(await findDifference({ layer, runs: 2_000, seed: 1, shrink: false })).toBeTypeOf("string")
+    })
+})
+
+describe("the promises alone, checked on random histories of a store that is compared with itself, catch", () => {
+  for (const planted of plantedBugs.filter((one) => one.caughtBy.promises))
+    it(planted.bug, async () => {
+      const layer = await stores.withBug(planted)
+      const difference = await findDifference({ layer, reference: layer, runs: 100, seed: 1, shrink: false })
+      expect(difference).toContain("a promise is broken")
     })
 })

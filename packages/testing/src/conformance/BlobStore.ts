@@ -1,25 +1,26 @@
 import type { BlobStore } from "@kiln/core/ports"
 import { describe } from "@effect/vitest"
-import type { Layer } from "effect"
+import { Layer } from "effect"
 import { putIsAllOrNothing } from "./BlobStore/allOrNothing.ts"
 import { keysAreChecked } from "./BlobStore/keys.ts"
 import { listsBlobs } from "./BlobStore/list.ts"
 import { opensBlobs } from "./BlobStore/open.ts"
+import { blobPlaceChecks } from "./BlobStore/placeChecks.ts"
 import { keepsBytes } from "./BlobStore/properties.ts"
 import { putsBlobs } from "./BlobStore/put.ts"
 import { removesBlobs } from "./BlobStore/remove.ts"
 import { blobTester } from "./BlobStore/support.ts"
+import type { StoreUnderTest } from "./Check.ts"
+import { planPlaceChecks, registerPlanned } from "./durabilityConformance.ts"
 
 /**
- * What every `BlobStore` promises, as vitest tests: call it at the top of a test file. Durability and the detection of
- * damage need a hand in the storage itself and are for the adapter's own tests.
+ * What every `BlobStore` promises, as vitest tests: call it at the top of a test file. `durable`: blobs are there when
+ * the store is opened again. `multiProcess`: several openings may use them at once. What a power failure leaves and the
+ * detection of damage need a hand in the storage itself, and are for the adapter's own tests.
  */
-export const blobStoreConformance = (subject: {
-  readonly name: string
-  /** Each build of it is a store that holds nothing. */
-  readonly layer: Layer.Layer<BlobStore, unknown>
-}): void => {
-  const test = blobTester(subject.layer)
+export const blobStoreConformance = (subject: StoreUnderTest<BlobStore>): void => {
+  const planned = planPlaceChecks(subject, blobPlaceChecks)
+  const test = blobTester(subject.place === undefined ? subject.layer : Layer.unwrap(subject.place))
   describe(`BlobStore: ${subject.name}`, () => {
     describe("put", () => {
       putsBlobs(test)
@@ -30,5 +31,6 @@ export const blobStoreConformance = (subject: {
     describe("list", () => listsBlobs(test))
     describe("keys", () => keysAreChecked(test))
     describe("properties", () => keepsBytes(test))
+    describe("outlives its layer", () => registerPlanned(planned))
   })
 }

@@ -1,33 +1,44 @@
 import type { Effect, Layer } from "effect"
-import type { JobStore, KeyDirectory, SecretStore, StoreCapabilities, Switchboard, UploadStore } from "@kiln/core/ports"
+import type { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import type { Declared, Place } from "./capabilities.ts"
 
 /** The ports whose records live in one store, because one transaction spans them. */
 export type Stores = JobStore | UploadStore | KeyDirectory | Switchboard | SecretStore
 
-/** A store to be examined. */
-export interface StoreUnderTest {
-  /** Appears in the names of the tests. */
-  readonly name: string
-  /**
-   * Each build must open an empty store of its own (a new file, a new schema) and remove it with its
-   * scope. Store time must be the Effect `Clock`, so that leases end in virtual time, to the millisecond.
-   */
-  readonly layer: Layer.Layer<Stores, unknown>
-  /** What the store must declare of itself. */
-  readonly capabilities: StoreCapabilities
-}
+/**
+ * How the tests get at stores. Store time must be the Effect `Clock`, so that leases end in virtual
+ * time, to the millisecond.
+ */
+export type Opening<R> =
+  | {
+      /** Each build must open an empty store of its own (a new file, a new schema) and remove it with its scope. */
+      readonly layer: Layer.Layer<R, unknown>
+      readonly place?: never
+    }
+  | {
+      /** A store that outlives its layer: then its durability is tested as well. */
+      readonly place: Place<R>
+      readonly layer?: never
+    }
+
+/** A store to be examined, through the ports `R`. */
+export type StoreUnderTest<R = Stores> = Opening<R> &
+  Declared & {
+    /** Appears in the names of the tests. */
+    readonly name: string
+  }
 
 /** One thing a store must do. It runs on an empty store at virtual time 0, and fails or dies where the store does not. */
-export interface Check {
+export interface Check<R = Stores> {
   readonly name: string
-  readonly run: Effect.Effect<void, unknown, Stores>
+  readonly run: Effect.Effect<void, unknown, R>
 }
 
 /** What is asked of one verb, or of several for one promise. */
-export interface Section {
+export interface Section<R = Stores> {
   /** For example `JobStore.claimJobs`. */
   readonly name: string
-  readonly checks: ReadonlyArray<Check>
+  readonly checks: ReadonlyArray<Check<R>>
 }
 
-export const check = (name: string, run: Effect.Effect<void, unknown, Stores>): Check => ({ name, run })
+export const check = <R>(name: string, run: Effect.Effect<void, unknown, R>): Check<R> => ({ name, run })

@@ -1,210 +1,49 @@
-import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer, type Scope } from "effect"
-import { JobStore, KeyDirectory, SecretStore, type StoreCapabilities, Switchboard, UploadStore } from "@kiln/core/ports"
-import {
-  advance,
-  beginTransfer,
-  claim,
-  claimedNumbers,
-  complete,
-  create,
-  createAndClaim,
-  createDone,
-  createDoneWithUpload,
-  createFailed,
-  createUpload,
-  first,
-  openAudioGate,
-  read,
-} from "./arrange.ts"
+import { describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { type Declared, type Place, type PlaceCheck, type Planned, reasonsOf } from "./capabilities.ts"
 import type { Stores } from "./Check.ts"
-import {
-  digest,
-  jobId,
-  leaseDurationMs,
-  maxTransfers,
-  newApiKey,
-  newJob,
-  newLiveJob,
-  newUpload,
-  ownerOf,
-  projectId,
-  uploadedFile,
-  uploadId,
-} from "./fixtures.ts"
+import { storePlaceChecks } from "./durability/storePlaceChecks.ts"
 
-/** A store that outlives its layer. */
-export interface DurableStore {
+/** A store that outlives its layer, in at least one of the two ways. */
+export type DurableStore = Declared & {
   /** Appears in the names of the tests. */
   readonly name: string
-  /**
-   * Makes an empty place of its own (a file, a schema), removed with the scope, and says how to open
-   * the store in it. The layer is built several times, one after the other and at once.
-   */
-  readonly place: Effect.Effect<Layer.Layer<Stores, unknown>, unknown, Scope.Scope>
-  readonly capabilities: StoreCapabilities
+  readonly place: Place<Stores>
 }
-
-/** Something asked of a place: `session` opens the store there anew, and closes it afterwards. */
-export interface PlaceCheck {
-  readonly name: string
-  readonly needs: keyof StoreCapabilities
-  readonly run: (session: Session) => Effect.Effect<void, unknown>
-}
-export type Session = <A>(use: Effect.Effect<A, unknown, Stores>) => Effect.Effect<A, unknown>
-
-const secret = (n: number): Uint8Array => Uint8Array.from({ length: 32 }, () => n)
-
-/** Something in every table and every state. */
-const fill = Effect.gen(function* () {
-  const [jobs, keys, secrets] = [yield* JobStore, yield* KeyDirectory, yield* SecretStore]
-  yield* openAudioGate
-  yield* keys.createFirstKey({ id: projectId(1), name: "default" }, newApiKey(1))
-  yield* keys.touchKeys([{ keyId: newApiKey(1).id, usedAt: 7 }])
-  yield* secrets.getOrCreate("signing", secret(1))
-  yield* createDoneWithUpload(1)
-  yield* createDone(newLiveJob(2), 2)
-  yield* createFailed(newJob(3))
-  const erased = yield* createDone(newJob(4), 4)
-  yield* jobs.eraseJobs([{ jobId: erased.id, principal: ownerOf(erased) }])
-  const held = yield* createAndClaim(newJob(5))
-  yield* jobs.checkpointJobs([{ jobId: held.job.id, token: held.token, step: "reply", value: { text: "é😀" } }])
-  const deferred = yield* createAndClaim(newJob(6))
-  yield* jobs.deferJobs([{ jobId: deferred.job.id, token: deferred.token, delayMs: 1_000, countsAsFailure: true }])
-  yield* create(newJob(7))
-  yield* createUpload(newUpload(8))
-  yield* beginTransfer(8)
-  return held
-})
-
-const everything = Effect.gen(function* () {
-  const [jobs, uploads, keys, board] = [yield* JobStore, yield* UploadStore, yield* KeyDirectory, yield* Switchboard]
-  const items = [1, 2, 3, 4, 5, 6, 7].map((n) => (n === 2 ? newLiveJob(n) : newJob(n)))
-  return {
-    jobs: yield* Effect.forEach(items, read),
-    uploads: yield* Effect.forEach([1, 8], (n) => uploads.findUpload(uploadId(n))),
-    purges: yield* jobs.listPurges(10),
-    board: yield* board.readBoard,
-    prices: yield* board.listPrices,
-    projects: yield* keys.listProjects,
-    keys: yield* keys.listKeys,
-    key: yield* keys.findKey(digest(1)),
-    secret: yield* Effect.flatMap(SecretStore, (secrets) => secrets.getOrCreate("signing", secret(2))),
-  }
-})
-
-export const placeChecks: ReadonlyArray<PlaceCheck> = [
-  {
-    name: "after closing and reopening, everything reads as before",
-    needs: "durable",
-    run: Effect.fnUntraced(function* (session) {
-      const before = yield* session(Effect.andThen(fill, everything))
-      expect(before.jobs.map((job) => job.status)).toContain("processing")
-      expect(yield* session(everything)).toEqual(before)
-    }),
-  },
-  {
-    name: "a claim goes on over a restart, and the line moves on from where it stood",
-    needs: "durable",
-    run: Effect.fnUntraced(function* (session) {
-      const held = yield* session(fill)
-      yield* session(complete(held))
-      expect(claimedNumbers(yield* session(claim()))).toEqual([7])
-      yield* advance(leaseDurationMs)
-      expect(new Set(claimedNumbers(yield* session(claim())))).toEqual(new Set([6, 7]))
-    }),
-  },
-  {
-    name: "turns are remembered over a restart",
-    needs: "durable",
-    run: Effect.fnUntraced(function* (session) {
-      const jobs = [1, 2, 3, 4].flatMap((n) => [newJob(n), newJob(10 + n, { projectId: projectId(2) })])
-      yield* session(create(...jobs))
-      const turns: Array<number> = []
-      for (let n = 0; n < 6; n++) turns.push(...claimedNumbers(yield* session(claim({ limit: 1 }))))
-      expect(turns.filter((n) => n > 10)).toHaveLength(3)
-    }),
-  },
-  {
-    name: "what one opening wrote, another sees at once",
-    needs: "multiProcess",
-    run: (session) =>
-      session(
-        Effect.gen(function* () {
-          const held = yield* fill
-          expect(yield* session(everything)).toEqual(yield* everything)
-          const done = yield* session(complete(held))
-          expect(yield* read(done)).toEqual(done)
-        }),
-      ),
-  },
-  {
-    name: "two openings that race make one job, one transfer, one secret",
-    needs: "multiProcess",
-    run: Effect.fnUntraced(function* (session) {
-      const race = <A>(use: (n: number) => Effect.Effect<A, unknown, Stores>) =>
-        Effect.forEach([1, 2, 3, 4], (n) => session(use(n)), { concurrency: "unbounded" })
-      const { fingerprint, idempotencyKey } = newJob(1)
-      const created = yield* race((n) =>
-        Effect.flatMap(JobStore, (jobs) => jobs.createJobs([newJob(n, { fingerprint, idempotencyKey })])),
-      )
-      expect(
-        created
-          .flat()
-          .map(({ _tag }) => _tag)
-          .toSorted(),
-      ).toEqual(["Created", "Replayed", "Replayed", "Replayed"])
-      yield* session(createUpload(newUpload(1)))
-      const transfers = yield* race(() =>
-        Effect.flatMap(UploadStore, (uploads) =>
-          uploads.claimUpload({ uploadId: uploadId(1), leaseDurationMs, maxTransfers }),
-        ),
-      )
-      expect(transfers.filter(({ _tag }) => _tag === "Claimed")).toHaveLength(1)
-      const file = uploadedFile(uploadId(1), 1)
-      const completed = yield* race(() =>
-        Effect.flatMap(UploadStore, (uploads) => uploads.completeUpload({ uploadId: uploadId(1), token: 1, file })),
-      )
-      expect(completed.filter((outcome) => outcome === "Written")).toHaveLength(1)
-      const secrets = yield* race((n) =>
-        Effect.flatMap(SecretStore, (store) => store.getOrCreate("signing", secret(n))),
-      )
-      for (const got of secrets) expect(got).toEqual(first(secrets))
-    }),
-  },
-  {
-    name: "two openings that race for work get each job once",
-    needs: "multiProcess",
-    run: Effect.fnUntraced(function* (session) {
-      yield* session(create(...Array.from({ length: 30 }, (_, n) => newJob(n))))
-      const results = yield* Effect.forEach([1, 2, 3, 4], () => session(claim({ limit: 9 })), {
-        concurrency: "unbounded",
-      })
-      const numbers = results.flatMap(claimedNumbers)
-      expect([numbers.length, new Set(numbers).size]).toEqual([30, 30])
-      const finished = yield* Effect.forEach(
-        [1, 2, 3],
-        () =>
-          session(
-            Effect.flatMap(JobStore, (jobs) =>
-              jobs.failJobs([{ jobId: jobId(1), token: 1, errorCode: "internal_error" }]),
-            ),
-          ),
-        { concurrency: "unbounded" },
-      )
-      expect(finished.flat().filter((outcome) => outcome === "Written")).toHaveLength(1)
-    }),
-  },
-]
 
 /** Runs one check at a place of its own. */
-export const runPlaceCheck = (check: PlaceCheck, place: DurableStore["place"]): Effect.Effect<void, unknown> =>
+export const runPlaceCheck = <R>(check: PlaceCheck<R>, place: Place<R>): Effect.Effect<void, unknown> =>
   Effect.scoped(Effect.flatMap(place, (layer) => check.run((use) => Effect.provide(use, Layer.fresh(layer)))))
 
-/** Registers with vitest what a store must keep over a restart and among several openings, as its capabilities say. */
-export const durabilityConformance = ({ name, place, capabilities }: DurableStore): void => {
-  describe(`${name} outlives its layer`, () => {
-    for (const check of placeChecks)
-      if (capabilities[check.needs]) it.effect(check.name, () => runPlaceCheck(check, place))
+/** Which of the checks run, and why the others do not: none is left out in silence. */
+export const planPlaceChecks = <R>(
+  store: Declared & { readonly name: string; readonly place?: Place<R> | undefined },
+  checks: ReadonlyArray<PlaceCheck<R>>,
+): ReadonlyArray<Planned> => {
+  const reasons = reasonsOf(store.name, store)
+  return checks.map((check) => {
+    const reason =
+      reasons[check.needs] ??
+      (store.place === undefined ? "no `place` was given, see durabilityConformance" : undefined)
+    return reason === undefined && store.place !== undefined
+      ? { name: check.name, run: runPlaceCheck(check, store.place) }
+      : { name: check.name, skipped: reason ?? "" }
   })
+}
+
+/** Registers planned tests with vitest; a skipped one carries its reason in its name. */
+export const registerPlanned = (planned: ReadonlyArray<Planned>): void => {
+  for (const { name, run } of planned.filter((test) => "run" in test)) it.effect(name, () => run)
+  for (const { name, skipped } of planned.filter((test) => "skipped" in test))
+    // Skipped because the store declares that it cannot, with its reason in the name.
+    it.effect.skip(`${name} (skipped: ${skipped})`, () => Effect.void)
+}
+
+/**
+ * Registers with vitest what a store must keep over a restart and among several openings, as its
+ * capabilities say. `storeConformance` does it as well where it is given a `place`.
+ */
+export const durabilityConformance = (store: DurableStore): void => {
+  const planned = planPlaceChecks(store, storePlaceChecks)
+  describe(`${store.name} outlives its layer`, () => registerPlanned(planned))
 }

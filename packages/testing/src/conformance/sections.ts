@@ -1,3 +1,4 @@
+import type { KeyDirectory, SecretStore, Switchboard } from "@kiln/core/ports"
 import type { Section } from "./Check.ts"
 import { claimJobs } from "./JobStore/claimJobs.ts"
 import { claimJobsLostWorkers } from "./JobStore/claimJobsLostWorkers.ts"
@@ -18,8 +19,10 @@ import { claimUploadSection, createUploads } from "./UploadStore/claimUpload.ts"
 import { deleteUploads, expireUploads, findUploadOrphans } from "./UploadStore/pruneUploads.ts"
 import { transfers } from "./UploadStore/transfers.ts"
 
-/** Everything asked of a record store. Data, so that the checks themselves can be checked with planted bugs. */
-export const storeSections: ReadonlyArray<Section> = [
+// Data, so that the checks themselves can be checked with planted bugs.
+
+/** Asked of `JobStore`. Its transactions span uploads and switches, so the other ports take part. */
+export const jobStoreSections: ReadonlyArray<Section> = [
   createJobs,
   createJobsIdempotency,
   createJobsGate,
@@ -45,18 +48,27 @@ export const storeSections: ReadonlyArray<Section> = [
   deleteJobs,
   purges,
   findOrphans,
+]
+
+/** Asked of `UploadStore`. Jobs consume uploads, so the other ports take part. */
+export const uploadStoreSections: ReadonlyArray<Section> = [
   createUploads,
   claimUploadSection,
   transfers,
   expireUploads,
   deleteUploads,
   findUploadOrphans,
-  projects,
-  apiKeys,
-  firstKey,
-  keyLife,
-  switches,
-  prices,
-  workers,
-  getOrCreate,
+]
+
+export const keyDirectorySections: ReadonlyArray<Section<KeyDirectory>> = [projects, apiKeys, firstKey, keyLife]
+export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [switches, prices, workers]
+export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate]
+
+/** Everything asked of a record store. */
+export const storeSections: ReadonlyArray<Section> = [
+  ...jobStoreSections,
+  ...uploadStoreSections,
+  ...keyDirectorySections,
+  ...switchboardSections,
+  ...secretStoreSections,
 ]

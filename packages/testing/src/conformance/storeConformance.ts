@@ -1,30 +1,78 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { JobStore } from "@kiln/core/ports"
-import type { StoreUnderTest } from "./Check.ts"
-import { storeSections } from "./sections.ts"
+import { JobStore, type KeyDirectory, type SecretStore, type Switchboard } from "@kiln/core/ports"
+import type { PlaceCheck } from "./capabilities.ts"
+import { type Check, check, type Section, type Stores, type StoreUnderTest } from "./Check.ts"
+import { boardPlaceChecks, keyPlaceChecks, secretPlaceChecks, uploadPlaceChecks } from "./durability/portPlaceChecks.ts"
+import { storePlaceChecks } from "./durability/storePlaceChecks.ts"
+import { planPlaceChecks, registerPlanned } from "./durabilityConformance.ts"
+import {
+  jobStoreSections,
+  keyDirectorySections,
+  secretStoreSections,
+  storeSections,
+  switchboardSections,
+  uploadStoreSections,
+} from "./sections.ts"
 
-/**
- * Registers the whole conformance suite of the record stores with vitest: one test a check, each on
- * a store of its own and in virtual time. Call it at the top of a test file:
- *
- * ```ts
- * storeConformance({ name: "SQLite", layer: emptyDatabase, capabilities: { durable: true, multiProcess: true } })
- * ```
- */
-export const storeConformance = (store: StoreUnderTest): void => {
+/** One test a check, each on a store of its own and in virtual time. */
+const register = <R>(
+  store: StoreUnderTest<R>,
+  sections: ReadonlyArray<Section<R>>,
+  placeChecks: ReadonlyArray<PlaceCheck<R>>,
+): void => {
+  const planned = planPlaceChecks(store, placeChecks)
   // `fresh`: a layer that was built for one test must not be reused for the next.
-  const layer = Layer.fresh(store.layer)
+  const layer = Layer.fresh(store.place === undefined ? store.layer : Layer.unwrap(store.place))
   describe(`${store.name} conforms`, () => {
-    it.effect("JobStore.capabilities says what survives it", () =>
-      Effect.gen(function* () {
-        const { capabilities } = yield* JobStore
-        expect(capabilities).toEqual(store.capabilities)
-      }).pipe(Effect.provide(layer)),
-    )
-    for (const section of storeSections)
+    for (const section of sections)
       describe(section.name, () => {
-        for (const check of section.checks) it.effect(check.name, () => Effect.provide(check.run, layer))
+        for (const { name, run } of section.checks) it.effect(name, () => Effect.provide(run, layer))
       })
   })
+  describe(`${store.name} outlives its layer`, () => registerPlanned(planned))
 }
+
+const declares = ({ capabilities }: StoreUnderTest): Check<JobStore> =>
+  check(
+    "says what survives it",
+    Effect.gen(function* () {
+      const store = yield* JobStore
+      expect(store.capabilities).toEqual(capabilities)
+    }),
+  )
+
+/**
+ * Registers the whole conformance suite of the record stores with vitest. Call it at the top of a
+ * test file. Every capability that is declared false wants a reason; the tests it rules out are
+ * registered as skipped, with the reason in their names.
+ *
+ * ```ts
+ * storeConformance({ name: "SQLite", place: newDatabase, capabilities: { durable: true, multiProcess: true } })
+ * storeConformance({
+ *   name: "memory",
+ *   layer: MemoryStores.layer,
+ *   capabilities: { durable: false, multiProcess: false },
+ *   reasons: { durable: "it is memory", multiProcess: "it is one process's memory" },
+ * })
+ * ```
+ */
+export const storeConformance = (store: StoreUnderTest): void =>
+  register(store, [{ name: "JobStore.capabilities", checks: [declares(store)] }, ...storeSections], storePlaceChecks)
+
+/** The part about `JobStore`. Its transactions span the other ports, so all five take part. */
+export const jobStoreConformance = (store: StoreUnderTest): void =>
+  register(store, [{ name: "JobStore.capabilities", checks: [declares(store)] }, ...jobStoreSections], storePlaceChecks)
+
+/** The part about `UploadStore`. Jobs consume uploads in one transaction, so all five ports take part. */
+export const uploadStoreConformance = (store: StoreUnderTest): void =>
+  register(store, uploadStoreSections, uploadPlaceChecks satisfies ReadonlyArray<PlaceCheck<Stores>>)
+
+export const keyDirectoryConformance = (store: StoreUnderTest<KeyDirectory>): void =>
+  register(store, keyDirectorySections, keyPlaceChecks)
+
+export const switchboardConformance = (store: StoreUnderTest<Switchboard>): void =>
+  register(store, switchboardSections, boardPlaceChecks)
+
+export const secretStoreConformance = (store: StoreUnderTest<SecretStore>): void =>
+  register(store, secretStoreSections, secretPlaceChecks)

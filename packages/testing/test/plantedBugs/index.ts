@@ -1,19 +1,24 @@
 import { acceptance } from "./acceptance.ts"
 import { administration } from "./administration.ts"
+import { type CaughtBy, caughtBy } from "./caughtBy.ts"
 import { claiming } from "./claiming.ts"
 import { deletion } from "./deletion.ts"
 import type { PlantedBug } from "./PlantedBug.ts"
 import { running } from "./running.ts"
 import { uploads } from "./uploads.ts"
 
-export type { PlantedBug } from "./PlantedBug.ts"
+export interface CaughtBug extends PlantedBug {
+  readonly caughtBy: CaughtBy
+}
 
-/** Bugs that conformance suite and comparison must catch. */
-export const plantedBugs: ReadonlyArray<PlantedBug> = [
+const unstated: CaughtBy = { checks: [], promises: false }
+
+/** Bugs that conformance suite and comparison must catch, with the tests that do. */
+export const plantedBugs: ReadonlyArray<CaughtBug> = [
   ...acceptance,
   ...claiming,
   ...running,
   ...deletion,
   ...uploads,
   ...administration,
-]
+].map((planted) => ({ ...planted, caughtBy: caughtBy[planted.bug] ?? unstated }))

@@ -11,8 +11,52 @@ export const running = [
     "applyEvent(job, claim.token > job.token ? { ...event(job), token: job.token } : event(job), now)",
   ]),
   plant("jobs/fencedVerbs.ts", "JobStore: fencing", "a lost lease still writes the output's files", [
-    "return next === undefined ? undefined : putJob",
-    "if (next === undefined && 'files' in changes(job)) putJob(state, { ...job, ...changes(job), output: job.output }); return next === undefined ? undefined : putJob",
+    "if (next === undefined) return undefined",
+    "if (next === undefined && 'files' in changes(job)) putJob(state, { ...job, ...changes(job), output: job.output }); if (next === undefined) return undefined",
+  ]),
+  plant("jobs/fencedVerbs.ts", "JobStore: fencing", "who repeats an end is told that the lease is lost", [
+    "isRepeatedEnd(job, event(job))) return",
+    "false) return",
+  ]),
+  plant("jobs/fencedVerbs.ts", "JobStore: fencing", "a zombie's completion is taken for a repeat", [
+    "isRepeatedEnd(job, event(job)))",
+    "isRepeatedEnd(job, { ...event(job), token: job.token - 1 }))",
+  ]),
+  plant(
+    "jobs/fencedVerbs.ts",
+    "JobStore: fencing",
+    "a zombie's release is taken for a repeat: its successor looks given back",
+    ["isRepeatedEnd(job, event(job)))", "isRepeatedEnd({ ...job, held: false }, event(job)))"],
+  ),
+  plant("jobs/fencedVerbs.ts", "JobStore: fencing", "a repeated failure with another code is taken for a repeat", [
+    "isRepeatedEnd(job, event(job)))",
+    "isRepeatedEnd(job, { ...event(job), errorCode: job.errorCode }))",
+  ]),
+  // In a history every charge is the same.
+  hidden(
+    plant("jobs/fencedVerbs.ts", "JobStore: fencing", "a repeated completion writes a second charge", [
+      'isRepeatedEnd(job, event(job))) return "Written"',
+      `isRepeatedEnd(job, event(job))) {
+    const charge = changes?.(job).charge ?? job.charge
+    if (charge !== null) state.charges.set(job.id, charge)
+    putJob(state, { ...job, charge })
+    return "Written"
+  }`,
+    ]),
+  ),
+  plant("jobs/fencedVerbs.ts", "JobStore: fencing", "a repeated completion brings erased data back", [
+    'isRepeatedEnd(job, event(job))) return "Written"',
+    `isRepeatedEnd(job, event(job))) {
+    if (job.retained !== "kept") putJob(state, { ...job, ...changes?.(job) })
+    return "Written"
+  }`,
+  ]),
+  plant("jobs/fencedVerbs.ts", "JobStore: fencing", "a repeated deferral counts as another failure", [
+    'isRepeatedEnd(job, event(job))) return "Written"',
+    `isRepeatedEnd(job, event(job))) {
+    if (event(job).event === "deferred") putJob(state, { ...job, failures: job.failures + 1 })
+    return "Written"
+  }`,
   ]),
   plant("jobs/fencedVerbs.ts", "JobStore.completeJobs", "a live job completes without a charge", [
     'if (job !== undefined && holdsClaim(job, item.token) && (job.mode === "live") !== (item.charge !== null))',

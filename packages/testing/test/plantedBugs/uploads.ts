@@ -14,6 +14,40 @@ export const uploads = [
     "a transfer commits into an erased upload",
     ["!upload.erased && upload.claimedUntil !== null", "(upload.erased || upload.claimedUntil !== null)"],
   ),
+  plant(
+    "MemoryUploadStore.ts",
+    "UploadStore.extendUpload, completeUpload, releaseUpload",
+    "who repeats the end of a transfer is told that it lost",
+    ["upload !== undefined && isRepeat(upload)", "false"],
+  ),
+  // In a history a transfer brings its own blob only.
+  hidden(
+    plant(
+      "MemoryUploadStore.ts",
+      "UploadStore.extendUpload, completeUpload, releaseUpload",
+      "another blob is taken for a repeat of the one received",
+      ["isRepeatedReceipt(upload, transfer.file.blobKey)", "upload.file !== null"],
+    ),
+  ),
+  plant(
+    "MemoryUploadStore.ts",
+    "UploadStore.extendUpload, completeUpload, releaseUpload",
+    "giving up a completed transfer is taken for a repeat: its blob would be removed",
+    ["isRepeatedGivingUp(upload,", "isRepeatedGivingUp({ ...upload, file: null },"],
+  ),
+  plant(
+    "MemoryUploadStore.ts",
+    "UploadStore.extendUpload, completeUpload, releaseUpload",
+    "a transfer that was taken over is taken for one given up",
+    ["isRepeatedGivingUp(upload,", "isRepeatedGivingUp({ ...upload, token: transfer.token },"],
+  ),
+  // A history allows some.
+  hidden(
+    plant("MemoryUploadStore.ts", "UploadStore.claimUpload", "where no transfer is allowed one begins", [
+      "transferRefusal(upload, now, request.maxTransfers)",
+      "transferRefusal(upload, now, request.maxTransfers || 5)",
+    ]),
+  ),
   plant("MemoryUploadStore.ts", "UploadStore.claimUpload", "transfers are not counted", [
     "transfers: upload.transfers + 1",
     "transfers: upload.transfers",
@@ -35,7 +69,7 @@ export const uploads = [
         })
       }),`,
       ],
-      ["import { transferEnd", 'import { Effect } from "effect"\nimport { transferEnd'],
+      ["import {\n  isRepeated", 'import { Effect } from "effect"\nimport {\n  isRepeated'],
     ),
   ),
   plant("MemoryUploadStore.ts", "UploadStore.expireUploads", "an upload of an unfinished job is erased by age", [

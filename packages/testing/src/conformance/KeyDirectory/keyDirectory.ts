@@ -7,7 +7,7 @@ import { digest, keyId, newApiKey, projectId } from "../fixtures.ts"
 
 const project = (n: number) => ({ id: projectId(n), name: `project ${n}` })
 
-export const projects: Section = {
+export const projects: Section<KeyDirectory> = {
   name: "KeyDirectory.createProject, listProjects",
   checks: [
     check(
@@ -42,7 +42,7 @@ export const projects: Section = {
   ],
 }
 
-export const apiKeys: Section = {
+export const apiKeys: Section<KeyDirectory> = {
   name: "KeyDirectory.createKey, findKey, listKeys",
   checks: [
     check(
@@ -86,7 +86,7 @@ export const apiKeys: Section = {
   ],
 }
 
-export const firstKey: Section = {
+export const firstKey: Section<KeyDirectory> = {
   name: "KeyDirectory.createFirstKey",
   checks: [
     check(
@@ -144,7 +144,7 @@ export const firstKey: Section = {
   ],
 }
 
-export const keyLife: Section = {
+export const keyLife: Section<KeyDirectory> = {
   name: "KeyDirectory.revokeKey, touchKeys",
   checks: [
     check(

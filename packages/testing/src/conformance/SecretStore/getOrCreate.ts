@@ -5,7 +5,7 @@ import { check, type Section } from "../Check.ts"
 
 const bytes = (n: number): Uint8Array => Uint8Array.from({ length: 32 }, (_, at) => (n * 31 + at) % 256)
 
-export const getOrCreate: Section = {
+export const getOrCreate: Section<SecretStore> = {
   name: "SecretStore.getOrCreate",
   checks: [
     check(

@@ -11,7 +11,7 @@ const audio = {
 }
 const image = { name: "svc-image", currency: "eur", unitAmounts: { images: "0.011" } }
 
-export const switches: Section = {
+export const switches: Section<Switchboard> = {
   name: "Switchboard.readBoard, setSwitch",
   checks: [
     check(
@@ -43,7 +43,7 @@ export const switches: Section = {
   ],
 }
 
-export const prices: Section = {
+export const prices: Section<Switchboard> = {
   name: "Switchboard.setPrice, activatePrice, listPrices",
   checks: [
     check(
@@ -148,7 +148,7 @@ export const prices: Section = {
   ],
 }
 
-export const workers: Section = {
+export const workers: Section<Switchboard> = {
   name: "Switchboard.publishWorker",
   checks: [
     check(

@@ -1,74 +1,32 @@
 import { expect } from "@effect/vitest"
-import { Cause, type Context, Effect, Exit } from "effect"
+import { Cause, type Context, Effect, Exit, Fiber } from "effect"
 import fc from "fast-check"
-import type { FileId, JobId, Principal, ProjectId, Upload, UploadId } from "@kiln/core/domain"
-import type { TransferRef } from "@kiln/core/ports"
+import { sameValue } from "../../model/jobFields.ts"
 import type { Stores } from "../Check.ts"
-
-/** A claim that was handed out, and what it takes to complete it. */
-export interface KnownClaim {
-  readonly jobId: JobId
-  readonly token: number
-  readonly live: boolean
-}
-
-export interface KnownUpload extends Pick<Upload, "projectId" | "keyId" | "mode"> {
-  readonly uploadId: UploadId
-}
-
-export interface KnownJob {
-  readonly jobId: JobId
-  readonly principal: Principal
-}
-
-export interface KnownFile {
-  readonly fileId: FileId
-  readonly blobKey: string
-  readonly jobId: JobId
-}
-
-/** What the reference shows at present. Without it, most operations would meet nothing to act on. */
-export interface Seen {
-  readonly held: ReadonlyArray<KnownClaim>
-  readonly finished: ReadonlyArray<KnownJob>
-  readonly transfers: ReadonlyArray<TransferRef>
-  readonly unused: ReadonlyArray<KnownUpload>
-  readonly files: ReadonlyArray<KnownFile>
-  readonly projects: ReadonlyArray<ProjectId>
-  /** Instants at which something ends or begins. */
-  readonly instants: ReadonlyArray<number>
-}
-
-/** What a history has brought about so far, as the reference answered. Later operations pick from it. */
-export interface History {
-  nextNumber: number
-  readonly jobs: Array<KnownJob>
-  readonly uploads: Array<KnownUpload>
-  readonly claims: Array<KnownClaim>
-  readonly transfers: Array<TransferRef>
-  readonly keys: Array<number>
-  seen: Seen
-}
-
-export const emptyHistory = (): History => ({
-  nextNumber: 1,
-  jobs: [],
-  uploads: [],
-  claims: [],
-  transfers: [],
-  keys: [],
-  seen: { held: [], finished: [], transfers: [], unused: [], files: [], projects: [], instants: [] },
-})
+import type { History } from "./History.ts"
+import { observe } from "./observe.ts"
+import type { World } from "./World.ts"
 
 /** One step of a history: performed on both stores, whose answers must agree. */
 export interface Operation {
-  readonly perform: (
-    history: History,
-    reference: Context.Context<Stores>,
-    other: Context.Context<Stores>,
-  ) => Effect.Effect<void>
+  /** The store's verb, or what happens besides; no job may move but by its verb. */
+  readonly name: string
+  readonly perform: (history: History, world: World) => Effect.Effect<void, unknown>
   readonly [fc.toStringMethod]: () => string
 }
+
+interface Options<B> {
+  readonly record?: (answer: B, history: History) => void
+  readonly compare?: (expected: B, actual: B) => void
+  /** `false`: several verbs, or an effect that cannot be read back; it is never interrupted. */
+  readonly atomic?: boolean
+}
+
+/** Never, or after so many turns of the scheduler; 0 is before it began. */
+const interruption = fc.oneof(
+  { weight: 19, arbitrary: fc.constant(undefined) },
+  { weight: 1, arbitrary: fc.integer({ min: 0, max: 3 }) },
+)
 
 /**
  * Makes an operation from its arguments. `call` turns them into one effect for both stores;
@@ -78,45 +36,55 @@ export const operation = <A, B>(
   name: string,
   args: fc.Arbitrary<A>,
   call: (args: A, history: History) => Effect.Effect<B, unknown, Stores>,
-  options: {
-    readonly record?: (answer: B, history: History) => void
-    readonly compare?: (expected: B, actual: B) => void
-  } = {},
+  options: Options<B> = {},
 ): fc.Arbitrary<Operation> =>
-  args.map((value) => ({
-    perform: Effect.fnUntraced(function* (history, reference, other) {
+  fc.tuple(args, options.atomic === false ? fc.constant(undefined) : interruption).map(([value, turns]) => ({
+    name,
+    perform: Effect.fnUntraced(function* (history, world) {
       const effect = call(value, history)
-      const expected = yield* Effect.exit(Effect.provideContext(effect, reference))
-      const actual = yield* Effect.exit(Effect.provideContext(effect, other))
-      if (Exit.isFailure(expected))
-        expect(Exit.isFailure(actual) && Cause.hasDies(actual.cause), `${name} is a defect`).toBe(true)
-      else if (Exit.isFailure(actual)) throw new Error(`${name} failed: ${Cause.pretty(actual.cause)}`)
-      else {
-        if (options.compare === undefined) expect(actual.value, name).toEqual(expected.value)
-        else options.compare(expected.value, actual.value)
-        options.record?.(expected.value, history)
-      }
+      const actual = yield* turns === undefined
+        ? Effect.exit(Effect.provideContext(effect, world.actor()))
+        : interrupted(effect, turns, history, world)
+      if (actual === "did not happen") return history.sighted("interrupted: did not happen")
+      if (actual === "happened") history.sighted("interrupted: happened")
+      const expected = yield* Effect.exit(Effect.provideContext(effect, world.reference))
+      if (actual !== "happened") compareExits(name, expected, actual, options.compare)
+      if (Exit.isSuccess(expected)) options.record?.(expected.value, history)
     }),
-    [fc.toStringMethod]: () => `${name} ${fc.stringify(value)}`,
+    [fc.toStringMethod]: () =>
+      `${name} ${fc.stringify(value)}${turns === undefined ? "" : `, interrupted after ${turns} turns`}`,
   }))
 
-/** How to pick: mostly what is present, now and then anything that ever was. */
-export interface Choice {
-  readonly back: number
-  readonly present: boolean
+const compareExits = <B>(
+  name: string,
+  expected: Exit.Exit<B, unknown>,
+  actual: Exit.Exit<B, unknown>,
+  compare: Options<B>["compare"],
+): void => {
+  if (Exit.isFailure(expected))
+    expect(Exit.isFailure(actual) && Cause.hasDies(actual.cause), `${name} is a defect`).toBe(true)
+  else if (Exit.isFailure(actual)) throw new Error(`${name} failed: ${Cause.pretty(actual.cause)}`)
+  else if (compare === undefined) expect(actual.value, name).toEqual(expected.value)
+  else compare(expected.value, actual.value)
 }
-export const pick: fc.Arbitrary<Choice> = fc.record({
-  back: fc.nat(5),
-  present: fc.constantFrom(true, true, true, false),
+
+/**
+ * The verb's end if it came before the interruption; else whether the store shows that it happened.
+ * It must have happened as a whole, which the comparison with the reference shows, or not at all.
+ */
+const interrupted = Effect.fnUntraced(function* <B>(
+  effect: Effect.Effect<B, unknown, Stores>,
+  turns: number,
+  history: History,
+  world: World,
+) {
+  const actor: Context.Context<Stores> = world.actor()
+  const look = Effect.provideContext(observe(history), world.watcher())
+  const before = yield* look
+  const fiber = yield* Effect.forkChild(Effect.provideContext(effect, actor), { startImmediately: turns > 0 })
+  for (let turn = 1; turn < turns; turn++) yield* Effect.yieldNow
+  yield* Fiber.interrupt(fiber)
+  const exit = yield* Fiber.await(fiber)
+  if (Exit.isSuccess(exit) || !Cause.hasInterruptsOnly(exit.cause)) return exit
+  return sameValue(before, yield* look) ? "did not happen" : "happened"
 })
-
-export const pickFrom = <A>({ back, present }: Choice, now: ReadonlyArray<A>, ever: ReadonlyArray<A>): A | undefined =>
-  latest(present && now.length > 0 ? now : ever, back)
-
-/** Picks from a list, 0 the latest; `undefined` from an empty one. */
-export const latest = <A>(list: ReadonlyArray<A>, pick: number): A | undefined =>
-  list[list.length - 1 - (pick % Math.max(1, list.length))]
-
-/** A list whose order says nothing. */
-export const unordered = <A>(list: ReadonlyArray<A>, key: (item: A) => string): ReadonlyArray<A> =>
-  list.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))

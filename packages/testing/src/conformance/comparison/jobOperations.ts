@@ -11,17 +11,10 @@ import {
   type Purge,
 } from "@kiln/core/ports"
 import { charge, digest, fileId, jobId, keyId, outputFile, ownerOf, projectId, uploadId } from "../fixtures.ts"
-import {
-  type Choice,
-  type History,
-  type KnownClaim,
-  latest,
-  type Operation,
-  operation,
-  pick,
-  pickFrom,
-  unordered,
-} from "./Operation.ts"
+import type { History, KnownClaim } from "./History.ts"
+import { expectFreshToken } from "./invariants.ts"
+import { type Operation, operation } from "./Operation.ts"
+import { type Choice, latest, pick, pickFrom, record, unordered } from "./pick.ts"
 
 // Few of everything, so that histories meet: the same key, the same upload, the same instant.
 const kinds = ["speech_synthesis", "transcription"]
@@ -36,7 +29,7 @@ const sortedPrune = ({ count, purges }: PruneResult): PruneResult => ({ count, p
 const sortedErasure = (outcome: EraseOutcome): EraseOutcome =>
   "purges" in outcome ? { ...outcome, purges: byPrefix(outcome.purges) } : outcome
 
-const itemArguments = fc.record({
+const itemArguments = record({
   owner,
   mode,
   kind: fc.constantFrom(...kinds),
@@ -44,7 +37,7 @@ const itemArguments = fc.record({
   fingerprint: fc.constantFrom(0, 0, 1),
   upload: fc.oneof(
     { weight: 3, arbitrary: fc.constant(undefined) },
-    { weight: 2, arbitrary: fc.record({ pick, foreign: fc.constantFrom(false, false, false, false, true) }) },
+    { weight: 2, arbitrary: record({ pick, foreign: fc.constantFrom(false, false, false, false, true) }) },
   ),
   maxTransfers: fc.constantFrom(2, 3),
   forcedOff: fc.constantFrom([], [], ["audio"] as const),
@@ -56,7 +49,9 @@ const itemArguments = fc.record({
 const newJobFrom = (item: typeof itemArguments extends fc.Arbitrary<infer A> ? A : never, history: History): NewJob => {
   const n = history.nextNumber++
   const upload =
-    item.upload === undefined ? undefined : pickFrom(item.upload.pick, history.seen.unused, history.uploads)
+    item.upload === undefined
+      ? undefined
+      : pickFrom(item.upload.pick, { present: history.seen.unused, ever: history.uploads })
   const mine = upload !== undefined && item.upload?.foreign === false ? upload : { ...item.owner, mode: item.mode }
   return {
     projectId: mine.projectId,
@@ -103,7 +98,7 @@ const allLanes = kinds.flatMap((kind) => modes.map((one) => ({ kind, mode: one }
 
 const claimJobs = operation(
   "claimJobs",
-  fc.record({
+  record({
     runnable: fc.oneof(
       { weight: 2, arbitrary: fc.constant(allLanes) },
       { weight: 1, arbitrary: fc.subarray(allLanes) },
@@ -116,15 +111,30 @@ const claimJobs = operation(
   {
     compare: compareClaims,
     record: ({ claims }, history) => {
+      for (const { job, token } of claims) expectFreshToken(history, job, token)
       for (const { job, token } of claims) history.claims.push({ jobId: job.id, token, live: job.mode === "live" })
     },
   },
 )
 
+/** What became of the job of a claim, in the eyes of the worker that still acts on it. */
+const fateOf = ({ jobId: id, token }: KnownClaim, { present }: History): string | undefined => {
+  const job = present.get(id)
+  if (job === undefined) return "removed"
+  if (job.retained !== "kept") return "erased"
+  if (job.finishedAt !== null) return job.status
+  if (job.token === token) return undefined
+  return `${job.held ? "held" : "waiting"} ${job.token > token + 2 ? "since long" : "by another"}`
+}
+
 /** A claim that holds its job, or one that was handed out some time ago; now and then with a token that never was. */
-const claimArguments = fc.record({ pick, wrong: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 1, -1) })
+const claimArguments = record({ pick, wrong: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 1, -1) })
 const claimFrom = (args: { readonly pick: Choice; readonly wrong: number }, history: History): KnownClaim => {
-  const claim = pickFrom(args.pick, history.seen.held, history.claims) ?? { jobId: jobId(9_999), token: 1, live: false }
+  const { ended, held, superseded } = history.seen
+  const claim = pickFrom(args.pick, { present: held, ever: history.claims, superseded, ended })
+  if (claim === undefined) return { jobId: jobId(9_999), token: 1, live: false }
+  const fate = fateOf(claim, history)
+  if (fate !== undefined) history.sighted(`a zombie meets a job ${fate}`)
   return { ...claim, token: claim.token + args.wrong }
 }
 const claimsArguments = fc.array(claimArguments, { minLength: 1, maxLength: 3 })
@@ -153,7 +163,7 @@ const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
   ),
   operation(
     "completeJobs",
-    fc.record({
+    record({
       claims: claimsArguments,
       warningCode: fc.constantFrom(null, "output_truncated" as const),
       wrongCharge: fc.constantFrom(false, false, false, false, true),
@@ -201,22 +211,26 @@ const sweeps: ReadonlyArray<fc.Arbitrary<Operation>> = [
   operation("deleteJobs", fc.constantFrom(1_000, 3_000, 9_000), (olderThanMs) =>
     Effect.flatMap(JobStore, (store) => Effect.map(store.deleteJobs(olderThanMs, LIMIT), sortedPrune)),
   ),
-  operation("confirmPurges", fc.nat(3), (count) =>
-    Effect.flatMap(JobStore, (store) =>
-      Effect.flatMap(store.listPurges(LIMIT), (purges) => store.confirmPurges(byPrefix(purges).slice(0, count))),
-    ),
+  operation(
+    "confirmPurges",
+    fc.nat(3),
+    (count) =>
+      Effect.flatMap(JobStore, (store) =>
+        Effect.flatMap(store.listPurges(LIMIT), (purges) => store.confirmPurges(byPrefix(purges).slice(0, count))),
+      ),
+    { atomic: false },
   ),
 ]
 
 const eraseJobs = operation(
   "eraseJobs",
-  fc.array(fc.record({ pick, foreign: fc.constantFrom(false, false, false, false, true) }), {
+  fc.array(record({ pick, foreign: fc.constantFrom(false, false, false, false, true) }), {
     minLength: 1,
     maxLength: 3,
   }),
   (picks, history) => {
     const items = picks.flatMap((args) => {
-      const known = pickFrom(args.pick, history.seen.finished, history.jobs)
+      const known = pickFrom(args.pick, { present: history.seen.finished, ever: history.jobs })
       return known === undefined
         ? []
         : [args.foreign ? { ...known, principal: { ...known.principal, keyId: keyId(8) } } : known]
@@ -245,7 +259,7 @@ const reads: ReadonlyArray<fc.Arbitrary<Operation>> = [
   ),
   operation(
     "findOrphans",
-    fc.array(fc.record({ back: fc.nat(12), token: fc.integer({ min: 1, max: 4 }) }), { maxLength: 6 }),
+    fc.array(record({ back: fc.nat(12), token: fc.integer({ min: 1, max: 4 }) }), { maxLength: 6 }),
     (picks, history) => {
       const blobs = picks.map(({ back, token }) => {
         const id = latest(history.jobs, back)?.jobId ?? jobId(9_999)

@@ -5,20 +5,22 @@ import { switchNames, uploadBlobKey } from "@kiln/core/domain"
 import { KeyDirectory, SecretStore, Switchboard, type TransferRef, UploadStore } from "@kiln/core/ports"
 import { digest, keyId, newApiKey, newUpload, projectId, uploadedFile, uploadId } from "../fixtures.ts"
 import { mode, owner } from "./jobOperations.ts"
-import { type Choice, type History, latest, type Operation, operation, pick, pickFrom, unordered } from "./Operation.ts"
+import type { History } from "./History.ts"
+import { type Operation, operation } from "./Operation.ts"
+import { type Choice, latest, pick, pickFrom, record, unordered } from "./pick.ts"
 
 const recent = fc.nat(6)
 
-const transferArguments = fc.record({ pick, wrong: fc.constantFrom(0, 0, 0, 0, 0, 0, 1, -1) })
+const transferArguments = record({ pick, wrong: fc.constantFrom(0, 0, 0, 0, 0, 0, 1, -1) })
 const transferFrom = (args: { readonly pick: Choice; readonly wrong: number }, history: History): TransferRef => {
-  const transfer = pickFrom(args.pick, history.seen.transfers, history.transfers) ?? {
+  const transfer = pickFrom(args.pick, { present: history.seen.transfers, ever: history.transfers }) ?? {
     uploadId: uploadId(9_999),
     token: 1,
   }
   return { ...transfer, token: transfer.token + args.wrong }
 }
 
-const uploadArguments = fc.record({
+const uploadArguments = record({
   owner,
   mode,
   transferWindowMs: fc.constantFrom(500, 2_000),
@@ -39,20 +41,25 @@ const uploadOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
     return Effect.flatMap(UploadStore, (store) => store.createUploads(uploads))
   }),
   // All the way, since by chance it would be rare: most jobs with an upload need one that has its file.
-  operation("uploadFile", uploadArguments, (item, history) => {
-    const upload = newUploadFrom(item, history)
-    return Effect.gen(function* () {
-      const store = yield* UploadStore
-      yield* store.createUploads([upload])
-      yield* store.claimUpload({ uploadId: upload.id, leaseDurationMs: 1_000, maxTransfers: 2 })
-      return yield* store.completeUpload({ uploadId: upload.id, token: 1, file: uploadedFile(upload.id, 1) })
-    })
-  }),
+  operation(
+    "uploadFile",
+    uploadArguments,
+    (item, history) => {
+      const upload = newUploadFrom(item, history)
+      return Effect.gen(function* () {
+        const store = yield* UploadStore
+        yield* store.createUploads([upload])
+        yield* store.claimUpload({ uploadId: upload.id, leaseDurationMs: 1_000, maxTransfers: 2 })
+        return yield* store.completeUpload({ uploadId: upload.id, token: 1, file: uploadedFile(upload.id, 1) })
+      })
+    },
+    { atomic: false },
+  ),
   operation(
     "claimUpload",
-    fc.record({ pick, leaseDurationMs: fc.constantFrom(300, 1_000), maxTransfers: fc.constantFrom(2, 3) }),
+    record({ pick, leaseDurationMs: fc.constantFrom(300, 1_000), maxTransfers: fc.constantFrom(2, 3) }),
     ({ pick: at, ...request }, history) => {
-      const id = pickFrom(at, history.seen.unused, history.uploads)?.uploadId ?? uploadId(9_999)
+      const id = pickFrom(at, { present: history.seen.unused, ever: history.uploads })?.uploadId ?? uploadId(9_999)
       return Effect.flatMap(UploadStore, (store) => store.claimUpload({ uploadId: id, ...request }))
     },
     {
@@ -88,7 +95,7 @@ const uploadOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
   ),
   operation(
     "findUploadOrphans",
-    fc.array(fc.record({ back: fc.nat(9), token: fc.integer({ min: 1, max: 3 }) }), { maxLength: 6 }),
+    fc.array(record({ back: fc.nat(9), token: fc.integer({ min: 1, max: 3 }) }), { maxLength: 6 }),
     (picks, history) => {
       const blobs = picks.map(({ back, token }) => {
         const id = latest(history.uploads, back)?.uploadId ?? uploadId(9_999)
@@ -129,7 +136,7 @@ const keyOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
   }),
   operation(
     "touchKeys",
-    fc.array(fc.record({ back: recent, usedAt: fc.nat(10_000) }), { maxLength: 3 }),
+    fc.array(record({ back: recent, usedAt: fc.nat(10_000) }), { maxLength: 3 }),
     (uses, history) => {
       const items = uses.map(({ back, usedAt }) => ({ keyId: keyId(latest(history.keys, back) ?? 9_999), usedAt }))
       return Effect.flatMap(KeyDirectory, (keys) => keys.touchKeys(items))
@@ -146,6 +153,7 @@ const keyOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
       Effect.flatMap(SecretStore, (secrets) =>
         Effect.map(secrets.getOrCreate(name, candidate), (secret) => [...secret]),
       ),
+    { atomic: false },
   ),
 ]
 
@@ -168,7 +176,7 @@ const boardOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
   ),
   operation(
     "publishWorker",
-    fc.record({
+    record({
       workerId: fc.constantFrom("a", "b"),
       liveKinds: fc.subarray(["speech_synthesis", "transcription"]),
       ttlMs: fc.constantFrom(1_000, 60_000),
@@ -178,23 +186,34 @@ const boardOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
 ]
 
 /** What a live job needs, at once: by chance it would be rare. */
-const openGate = operation("openGate", fc.constant(null), () =>
-  Effect.gen(function* () {
-    const board = yield* Switchboard
-    for (const name of switchNames) yield* board.setSwitch(name, true)
-    yield* board.setPrice({ name: "svc-audio", currency: "usd", unitAmounts: { input_characters: "0.1" } })
-    yield* board.activatePrice("svc-audio", true)
-    yield* board.publishWorker({ workerId: "c", liveKinds: ["speech_synthesis", "transcription"], ttlMs: 60_000 })
-  }),
+const openGate = operation(
+  "openGate",
+  fc.constant(null),
+  () =>
+    Effect.gen(function* () {
+      const board = yield* Switchboard
+      for (const name of switchNames) yield* board.setSwitch(name, true)
+      yield* board.setPrice({ name: "svc-audio", currency: "usd", unitAmounts: { input_characters: "0.1" } })
+      yield* board.activatePrice("svc-audio", true)
+      yield* board.publishWorker({ workerId: "c", liveKinds: ["speech_synthesis", "transcription"], ttlMs: 60_000 })
+    }),
+  { atomic: false },
 )
+
+const HOUR = 3_600_000
+const steps = [1, 1, 100, 300, 300, 999, 1_000, 5_000]
+const jumps = [HOUR, 24 * HOUR, 30 * 24 * HOUR]
 
 /** Time passes once for both stores: by itself, or up to the millisecond around an instant where something ends. */
 const advance: fc.Arbitrary<Operation> = fc
   .oneof(
-    fc.constantFrom(1, 100, 300, 300, 999, 1_000, 5_000).map((ms) => ({ ms })),
-    fc.record({ instant: fc.nat(3), delta: fc.constantFrom(-1, 0, 0, 1) }),
+    { weight: 10, arbitrary: fc.constantFrom(...steps).map((ms) => ({ ms })) },
+    { weight: 10, arbitrary: record({ instant: fc.nat(3), delta: fc.constantFrom(-1, 0, 0, 1) }) },
+    // After an hour nothing is as it was: rare, or histories would be short.
+    { weight: 1, arbitrary: fc.constantFrom(...jumps).map((ms) => ({ ms })) },
   )
   .map((step) => ({
+    name: "advance",
     perform: Effect.fnUntraced(function* (history) {
       const now = yield* Effect.clockWith((clock) => Effect.succeed(clock.currentTimeMillisUnsafe()))
       const coming = history.seen.instants.filter((instant) => instant > now).toSorted((a, b) => a - b)
@@ -204,6 +223,17 @@ const advance: fc.Arbitrary<Operation> = fc
     }),
     [fc.toStringMethod]: () => `advance ${fc.stringify(step)}`,
   }))
+
+/** The store is closed and opened again, in the middle of everything. */
+const reopening: fc.Arbitrary<Operation> = record({ which: fc.nat(1), abandon: fc.boolean() }).map((how) => ({
+  name: "reopen",
+  perform: (history, world) => {
+    history.sighted(how.abandon ? "opened again beside itself" : "opened again")
+    return world.reopen(how.which, how.abandon)
+  },
+  [fc.toStringMethod]: () => `reopen ${fc.stringify(how)}`,
+}))
+export const reopen: fc.WeightedArbitrary<Operation> = { weight: 2, arbitrary: reopening }
 
 /** With their weights. */
 export const otherOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>> = [

@@ -1,0 +1,99 @@
+import { expect } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Stream } from "effect"
+import { BlobStore } from "@kiln/core/ports"
+import type { PlaceCheck } from "../capabilities.ts"
+import { expectNothingAt, expectSameBytes, KIB, listKeys, NO_LIMIT, noise, putBytes, readBytes } from "./support.ts"
+
+const sizes = [0, 1, 64 * KIB, 200 * KIB + 7]
+const keyOf = (size: number): string => `jobs/a/1/b${size}`
+
+const putAll = Effect.forEach(sizes, (size) => putBytes(keyOf(size), noise(size)), { discard: true })
+const expectAll = Effect.gen(function* () {
+  for (const size of sizes) expectSameBytes(yield* readBytes(keyOf(size)), noise(size))
+  expect(yield* listKeys("jobs")).toEqual(sizes.map(keyOf).toSorted())
+})
+const removeBlobs = (prefix: string) => Effect.flatMap(BlobStore, (store) => store.remove(prefix))
+
+/** A put whose bytes never end: interrupted when the first of them were taken. */
+const putHalf = Effect.fnUntraced(function* (key: string) {
+  const store = yield* BlobStore
+  const taken = yield* Deferred.make<void>()
+  const content = Stream.concat(
+    Stream.make(noise(64 * KIB)),
+    Stream.fromEffect(Effect.andThen(Deferred.succeed(taken, undefined), Effect.never)),
+  )
+  const putting = yield* Effect.forkChild(store.put(key, content, NO_LIMIT))
+  yield* Deferred.await(taken)
+  return putting
+})
+
+/** What a blob store must keep over a restart and among several openings. */
+export const blobPlaceChecks: ReadonlyArray<PlaceCheck<BlobStore>> = [
+  {
+    name: "after closing and reopening, every blob is there, whole",
+    needs: "durable",
+    run: Effect.fnUntraced(function* (session) {
+      yield* session(putAll)
+      yield* session(expectAll)
+      yield* session(expectAll)
+    }),
+  },
+  {
+    name: "after closing and reopening, what was removed stays removed, and can be put again",
+    needs: "durable",
+    run: Effect.fnUntraced(function* (session) {
+      yield* session(Effect.andThen(putAll, removeBlobs("jobs/a")))
+      yield* session(
+        Effect.andThen(
+          Effect.forEach(sizes, (size) => expectNothingAt(keyOf(size))),
+          putAll,
+        ),
+      )
+      yield* session(expectAll)
+    }),
+  },
+  {
+    name: "after closing and reopening, a blob that was never whole is not there",
+    needs: "durable",
+    run: Effect.fnUntraced(function* (session) {
+      yield* session(Effect.andThen(putAll, Effect.flatMap(putHalf("jobs/b/1/half"), Fiber.interrupt)))
+      yield* session(Effect.andThen(expectNothingAt("jobs/b/1/half"), expectAll))
+    }),
+  },
+  {
+    name: "another opening reads, lists and removes what one wrote, at once",
+    needs: "multiProcess",
+    run: (session) =>
+      session(
+        Effect.gen(function* () {
+          yield* putAll
+          yield* session(expectAll)
+          yield* session(removeBlobs(keyOf(1)))
+          yield* expectNothingAt(keyOf(1))
+        }),
+      ),
+  },
+  {
+    name: "another opening does not see a blob that is still being written, and does not disturb it by opening",
+    needs: "multiProcess",
+    run: (session) =>
+      session(
+        Effect.gen(function* () {
+          const putting = yield* putHalf("jobs/b/1/half")
+          yield* session(Effect.andThen(expectNothingAt("jobs/b/1/half"), putAll))
+          yield* Fiber.interrupt(putting)
+          yield* session(Effect.andThen(expectNothingAt("jobs/b/1/half"), removeBlobs("jobs/b")))
+          yield* expectAll
+        }),
+      ),
+  },
+  {
+    name: "openings that put at once get in nobody's way",
+    needs: "multiProcess",
+    run: Effect.fnUntraced(function* (session) {
+      const put = (n: number) => session(putBytes(`jobs/c/${n}/audio`, noise(100 * KIB, n)))
+      yield* Effect.forEach([1, 2, 3, 4], put, { concurrency: "unbounded" })
+      for (const n of [1, 2, 3, 4]) expectSameBytes(yield* session(readBytes(`jobs/c/${n}/audio`)), noise(100 * KIB, n))
+    }),
+  },
+]

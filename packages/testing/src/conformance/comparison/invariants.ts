@@ -1,0 +1,71 @@
+import type { Job, JobId, UploadId } from "@kiln/core/domain"
+import { jobChange } from "../../model/jobChange.ts"
+import type { History } from "./History.ts"
+import type { Observation } from "./observe.ts"
+
+/** Thrown where the reference itself breaks a rule: it is checked by the table, not only the other store by it. */
+const refuse = (rule: string): never => {
+  throw new Error(`a promise is broken: ${rule}`)
+}
+
+/** What must hold after each step, whatever it was. */
+export const expectPromises = (
+  name: string,
+  history: History,
+  observed: Observation,
+  present: ReadonlyMap<JobId, Job>,
+  now: number,
+): void => {
+  expectMoves(name, history, present, now)
+  expectUniqueKeys(present)
+  expectUploadsUsedOnce(history, observed, present)
+  expectUniqueFiles(present)
+}
+
+const expectMoves = (name: string, history: History, present: ReadonlyMap<JobId, Job>, now: number): void => {
+  for (const { jobId } of history.jobs) {
+    const change = jobChange(history.present.get(jobId), present.get(jobId), now, name)
+    if (change._tag === "Illegal") refuse(`${name} at ${now}: ${change.reason}`)
+    if (change._tag === "Moved") history.sighted(change.event)
+  }
+}
+
+const expectUniqueKeys = (present: ReadonlyMap<JobId, Job>): void => {
+  const owners = new Map<string, JobId>()
+  for (const { id, idempotencyKey, keyId } of present.values()) {
+    const index = `${keyId} ${idempotencyKey}`
+    const other = owners.get(index)
+    if (other !== undefined) refuse(`${other} and ${id} have one idempotency key`)
+    owners.set(index, id)
+  }
+}
+
+const expectUploadsUsedOnce = (history: History, { uploads }: Observation, present: ReadonlyMap<JobId, Job>): void => {
+  for (const { id, uploadId } of present.values()) if (uploadId !== null) noteUse(history, uploadId, id)
+  for (const upload of uploads) {
+    if (upload === undefined || upload.jobId === history.fed.get(upload.id)) continue
+    if (upload.jobId !== null || history.fed.has(upload.id)) refuse(`${upload.id} and its job do not agree`)
+  }
+}
+
+const noteUse = ({ fed }: History, uploadId: UploadId, jobId: JobId): void => {
+  const other = fed.get(uploadId)
+  if (other !== undefined && other !== jobId) refuse(`${uploadId} fed ${other} and ${jobId}`)
+  fed.set(uploadId, jobId)
+}
+
+const expectUniqueFiles = (present: ReadonlyMap<JobId, Job>): void => {
+  const seen = new Set<string>()
+  for (const { files } of present.values())
+    for (const { blobKey, id } of files) {
+      if (seen.has(id) || seen.has(blobKey)) refuse(`two jobs name the file ${id}`)
+      seen.add(id).add(blobKey)
+    }
+}
+
+/** A claim's token is the job's, and higher than that of every claim of the job before it. */
+export const expectFreshToken = (history: History, job: Job, token: number): void => {
+  if (job.token !== token || !job.held) refuse(`${job.id} was claimed with ${token} and stands at ${job.token}`)
+  for (const earlier of history.claims)
+    if (earlier.jobId === job.id && earlier.token >= token) refuse(`${job.id} was claimed twice with ${token}`)
+}

@@ -1,0 +1,54 @@
+import { Effect } from "effect"
+import { isFinished, type Job } from "@kiln/core/domain"
+import { JobStore, KeyDirectory, Switchboard, UploadStore } from "@kiln/core/ports"
+import { ownerOf } from "../fixtures.ts"
+import type { History, Seen } from "./History.ts"
+import { unordered } from "./pick.ts"
+
+/** Everything that can be read from a store about what a history touched. */
+export const observe = Effect.fnUntraced(function* (history: History) {
+  const jobs = yield* JobStore
+  const uploads = yield* UploadStore
+  const keys = yield* KeyDirectory
+  const board = yield* Switchboard
+  const { liveKinds, ...rest } = yield* board.readBoard
+  return {
+    jobs: yield* jobs.findJobs(history.jobs),
+    uploads: yield* Effect.forEach(history.uploads, ({ uploadId }) => uploads.findUpload(uploadId)),
+    purges: unordered(yield* jobs.listPurges(10_000), (purge) => purge.blobPrefix),
+    board: { ...rest, liveKinds: liveKinds.toSorted() },
+    prices: yield* board.listPrices,
+    projects: unordered(yield* keys.listProjects, (project) => project.id),
+    keys: unordered(yield* keys.listKeys, (key) => key.id),
+  }
+})
+export type Observation = Effect.Success<ReturnType<typeof observe>>
+
+export const presentJobs = ({ jobs }: Observation): ReadonlyMap<Job["id"], Job> =>
+  new Map(jobs.flatMap((job) => (job === undefined ? [] : [[job.id, job] as const])))
+
+/** What later operations may pick from. */
+export const seenFrom = ({ jobs, uploads, projects }: Observation, history: History): Seen => {
+  const known = jobs.filter((job) => job !== undefined)
+  const announced = uploads.filter((upload) => upload !== undefined)
+  const isEnded = (job: Job | undefined): boolean => job === undefined || isFinished(job)
+  return {
+    held: known.filter((job) => job.held).map(({ id, token, mode }) => ({ jobId: id, token, live: mode === "live" })),
+    superseded: history.claims.filter(({ jobId, token }) => {
+      const job = history.present.get(jobId)
+      return job !== undefined && !isFinished(job) && job.token > token
+    }),
+    ended: history.claims.filter(({ jobId }) => isEnded(history.present.get(jobId))),
+    finished: known.filter(isFinished).map((job) => ({ jobId: job.id, principal: ownerOf(job) })),
+    transfers: announced
+      .filter((upload) => upload.claimedUntil !== null)
+      .map(({ id, token }) => ({ uploadId: id, token })),
+    unused: announced.filter((upload) => upload.jobId === null).map((upload) => ({ ...upload, uploadId: upload.id })),
+    files: known.flatMap((job) => job.files.map((file) => ({ fileId: file.id, blobKey: file.blobKey, jobId: job.id }))),
+    projects: projects.map((project) => project.id),
+    instants: [
+      ...known.flatMap((job) => [job.claimableAt, job.deadlineAt]),
+      ...announced.flatMap((upload) => [upload.claimedUntil, upload.expiresAt, upload.usableUntil]),
+    ].filter((instant) => instant !== null),
+  }
+}

@@ -1,0 +1,188 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import {
+  advance,
+  beginTransfer,
+  claim,
+  claimedNumbers,
+  complete,
+  create,
+  createAndClaim,
+  createDone,
+  createDoneWithUpload,
+  createFailed,
+  createUpload,
+  first,
+  openAudioGate,
+  read,
+  readUpload,
+} from "../arrange.ts"
+import type { PlaceCheck } from "../capabilities.ts"
+import type { Stores } from "../Check.ts"
+import {
+  digest,
+  jobId,
+  leaseDurationMs,
+  maxTransfers,
+  newApiKey,
+  newJob,
+  newLiveJob,
+  newUpload,
+  ownerOf,
+  projectId,
+  uploadedFile,
+  uploadId,
+} from "../fixtures.ts"
+
+const secret = (n: number): Uint8Array => Uint8Array.from({ length: 32 }, () => n)
+
+/** Something in every table and every state. */
+const fill = Effect.gen(function* () {
+  const [jobs, keys, secrets] = [yield* JobStore, yield* KeyDirectory, yield* SecretStore]
+  yield* openAudioGate
+  yield* keys.createFirstKey({ id: projectId(1), name: "default" }, newApiKey(1))
+  yield* keys.touchKeys([{ keyId: newApiKey(1).id, usedAt: 7 }])
+  yield* secrets.getOrCreate("signing", secret(1))
+  yield* createDoneWithUpload(1)
+  yield* createDone(newLiveJob(2), 2)
+  yield* createFailed(newJob(3))
+  const erased = yield* createDone(newJob(4), 4)
+  yield* jobs.eraseJobs([{ jobId: erased.id, principal: ownerOf(erased) }])
+  const held = yield* createAndClaim(newJob(5))
+  yield* jobs.checkpointJobs([{ jobId: held.job.id, token: held.token, step: "reply", value: { text: "é😀" } }])
+  const deferred = yield* createAndClaim(newJob(6))
+  yield* jobs.deferJobs([{ jobId: deferred.job.id, token: deferred.token, delayMs: 1_000, countsAsFailure: true }])
+  yield* create(newJob(7))
+  yield* createUpload(newUpload(8))
+  yield* beginTransfer(8)
+  return held
+})
+
+const everything = Effect.gen(function* () {
+  const [jobs, uploads, keys, board] = [yield* JobStore, yield* UploadStore, yield* KeyDirectory, yield* Switchboard]
+  const items = [1, 2, 3, 4, 5, 6, 7].map((n) => (n === 2 ? newLiveJob(n) : newJob(n)))
+  return {
+    jobs: yield* Effect.forEach(items, read),
+    uploads: yield* Effect.forEach([1, 8], (n) => uploads.findUpload(uploadId(n))),
+    purges: yield* jobs.listPurges(10),
+    board: yield* board.readBoard,
+    prices: yield* board.listPrices,
+    projects: yield* keys.listProjects,
+    keys: yield* keys.listKeys,
+    key: yield* keys.findKey(digest(1)),
+    secret: yield* Effect.flatMap(SecretStore, (secrets) => secrets.getOrCreate("signing", secret(2))),
+  }
+})
+
+/** What the five ports together must keep over a restart and among several openings. */
+export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
+  {
+    name: "after closing and reopening, everything reads as before",
+    needs: "durable",
+    run: Effect.fnUntraced(function* (session) {
+      const before = yield* session(Effect.andThen(fill, everything))
+      expect(before.jobs.map((job) => job.status)).toContain("processing")
+      expect(yield* session(everything)).toEqual(before)
+    }),
+  },
+  {
+    name: "a claim goes on over a restart, and the line moves on from where it stood",
+    needs: "durable",
+    run: Effect.fnUntraced(function* (session) {
+      const held = yield* session(fill)
+      yield* session(complete(held))
+      expect(claimedNumbers(yield* session(claim()))).toEqual([7])
+      yield* advance(leaseDurationMs)
+      expect(new Set(claimedNumbers(yield* session(claim())))).toEqual(new Set([6, 7]))
+    }),
+  },
+  {
+    name: "turns are remembered over a restart",
+    needs: "durable",
+    run: Effect.fnUntraced(function* (session) {
+      const jobs = [1, 2, 3, 4].flatMap((n) => [newJob(n), newJob(10 + n, { projectId: projectId(2) })])
+      yield* session(create(...jobs))
+      const turns: Array<number> = []
+      for (let n = 0; n < 6; n++) turns.push(...claimedNumbers(yield* session(claim({ limit: 1 }))))
+      expect(turns.filter((n) => n > 10)).toHaveLength(3)
+    }),
+  },
+  {
+    name: "what one opening wrote, another sees at once",
+    needs: "multiProcess",
+    run: (session) =>
+      session(
+        Effect.gen(function* () {
+          const held = yield* fill
+          expect(yield* session(everything)).toEqual(yield* everything)
+          const done = yield* session(complete(held))
+          expect(yield* read(done)).toEqual(done)
+        }),
+      ),
+  },
+  {
+    name: "two openings that race make one job, one transfer, one secret",
+    needs: "multiProcess",
+    run: Effect.fnUntraced(function* (session) {
+      const race = <A>(use: (n: number) => Effect.Effect<A, unknown, Stores>) =>
+        Effect.forEach([1, 2, 3, 4], (n) => session(use(n)), { concurrency: "unbounded" })
+      const { fingerprint, idempotencyKey } = newJob(1)
+      const created = yield* race((n) =>
+        Effect.flatMap(JobStore, (jobs) => jobs.createJobs([newJob(n, { fingerprint, idempotencyKey })])),
+      )
+      expect(
+        created
+          .flat()
+          .map(({ _tag }) => _tag)
+          .toSorted(),
+      ).toEqual(["Created", "Replayed", "Replayed", "Replayed"])
+      yield* session(createUpload(newUpload(1)))
+      const transfers = yield* race(() =>
+        Effect.flatMap(UploadStore, (uploads) =>
+          uploads.claimUpload({ uploadId: uploadId(1), leaseDurationMs, maxTransfers }),
+        ),
+      )
+      expect(transfers.filter(({ _tag }) => _tag === "Claimed")).toHaveLength(1)
+      const file = uploadedFile(uploadId(1), 1)
+      const ends = yield* race((n) =>
+        Effect.flatMap(UploadStore, (uploads) =>
+          n % 2 === 0
+            ? uploads.completeUpload({ uploadId: uploadId(1), token: 1, file })
+            : uploads.releaseUpload({ uploadId: uploadId(1), token: 1 }),
+        ),
+      )
+      // Whoever says the same as the first is told the same; whoever says otherwise has lost.
+      expect(ends.filter((outcome) => outcome === "Written")).toHaveLength(2)
+      expect(ends[0] === ends[1]).toBe(false)
+      const { file: kept } = yield* session(readUpload(1))
+      expect(kept).toEqual(ends[1] === "Written" ? file : null)
+      const secrets = yield* race((n) =>
+        Effect.flatMap(SecretStore, (store) => store.getOrCreate("signing", secret(n))),
+      )
+      for (const got of secrets) expect(got).toEqual(first(secrets))
+    }),
+  },
+  {
+    name: "two openings that race for work get each job once",
+    needs: "multiProcess",
+    run: Effect.fnUntraced(function* (session) {
+      yield* session(create(...Array.from({ length: 30 }, (_, n) => newJob(n))))
+      const results = yield* Effect.forEach([1, 2, 3, 4], () => session(claim({ limit: 9 })), {
+        concurrency: "unbounded",
+      })
+      const numbers = results.flatMap(claimedNumbers)
+      expect([numbers.length, new Set(numbers).size]).toEqual([30, 30])
+      const codes = ["internal_error", "provider_rejected", "content_rejected"] as const
+      const finished = yield* Effect.forEach(
+        codes,
+        (errorCode) =>
+          session(Effect.flatMap(JobStore, (jobs) => jobs.failJobs([{ jobId: jobId(1), token: 1, errorCode }]))),
+        { concurrency: "unbounded" },
+      )
+      expect(finished.flat().filter((outcome) => outcome === "Written")).toHaveLength(1)
+      const winner = codes.find((_, n) => finished[n]?.[0] === "Written")
+      expect((yield* session(read(newJob(1)))).errorCode).toBe(winner)
+    }),
+  },
+]

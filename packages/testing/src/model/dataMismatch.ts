@@ -1,0 +1,53 @@
+import { isFinished, type Job, jobBlobPrefix, type JobEventName, strongerWarning } from "@kiln/core/domain"
+import { differingField, jobDataFields, sameValue } from "./jobFields.ts"
+
+type Data = Pick<Job, (typeof jobDataFields)[number]>
+
+/**
+ * Why this event cannot have made the one job's data the other's; `undefined` where it can. Assumes
+ * that `after` is well-formed. Data changes in three moves only: a checkpoint adds or replaces one
+ * step, completion sets output, files, warning and charge, erasure blanks.
+ */
+export const dataMismatch = (before: Job, after: Job, event: JobEventName): string | undefined => {
+  switch (event) {
+    case "checkpointed":
+      return checkpointMismatch(before, after)
+    case "completed":
+      return completionMismatch(before, after)
+    case "erased":
+      return erasureMismatch(before, after)
+    default:
+      return unlike(isFinished(after) ? { ...before, checkpoints: {} } : before, after)
+  }
+}
+
+const unlike = (expected: Data, after: Job): string | undefined => {
+  const field = differingField(jobDataFields, expected, after)
+  return field === undefined ? undefined : `it leaves ${field} alone`
+}
+
+const checkpointMismatch = (before: Job, after: Job): string | undefined => {
+  const [old, kept] = [before.checkpoints, after.checkpoints]
+  const changed = Object.keys(kept).filter((step) => !Object.hasOwn(old, step) || !sameValue(old[step], kept[step]))
+  if (changed.length > 1) return "it keeps one step"
+  if (Object.keys(old).some((step) => !Object.hasOwn(kept, step))) return "it keeps the steps before it"
+  return unlike({ ...before, checkpoints: kept }, after)
+}
+
+const completionMismatch = (before: Job, after: Job): string | undefined => {
+  const blobPrefix = `${jobBlobPrefix(before.id)}/${before.token}/`
+  if (after.files.some((file) => !file.blobKey.startsWith(blobPrefix))) return "its files are those of its own attempt"
+  if (new Set(after.files.map((file) => file.name)).size < after.files.length) return "no two files have one name"
+  const { charge, files, output, warningCode } = after
+  return unlike({ ...before, checkpoints: {}, charge, files, output, warningCode }, after)
+}
+
+const erasureMismatch = (before: Job, after: Job): string | undefined => {
+  const { retained } = after
+  if (retained === "kept") return "it blanks"
+  // What expired by age can still be deleted on request; nothing comes back from that.
+  if (before.retained === "deleted") return "it happens once"
+  const warning = retained === "deleted" ? "data_deleted" : "data_expired"
+  const warningCode = strongerWarning(before.warningCode ?? undefined, warning) ?? null
+  return unlike({ ...before, retained, request: null, checkpoints: {}, output: null, files: [], warningCode }, after)
+}

@@ -1,0 +1,109 @@
+import {
+  applyEvent,
+  created,
+  isFinished,
+  type Job,
+  type JobEvent,
+  type JobEventName,
+  jobTransitions,
+} from "@kiln/core/domain"
+import { illFormed } from "./illFormed.ts"
+import { dataMismatch } from "./dataMismatch.ts"
+import { differingField, jobDataFields, jobOriginFields, jobStateFields } from "./jobFields.ts"
+
+/** What one store verb did to one job. */
+export type JobChange =
+  | { readonly _tag: "Unchanged" }
+  /** Exactly one row of the table explains it; `removed` is the end of the record. */
+  | { readonly _tag: "Moved"; readonly event: JobEventName | "removed" }
+  | { readonly _tag: "Illegal"; readonly reason: string }
+
+const unchanged: JobChange = { _tag: "Unchanged" }
+const illegal = (reason: string): JobChange => ({ _tag: "Illegal", reason })
+
+/**
+ * Explains what one verb of a store made of one job at the store time `now` (unix milliseconds), by
+ * the table of `JobTransition.ts` alone: `undefined` is a job that is not there. What the caller of
+ * the verb chose (the length of a lease, a delay, an output) is read from `after`; everything else
+ * must be as the table says.
+ *
+ * Two moves may look alike: a job released in the millisecond of its creation as one deferred by 0,
+ * an overdue job that its worker fails for being late as one the sweep fails. With `verb`, the
+ * method of the store that was called, only that verb's moves count.
+ */
+export const jobChange = (before: Job | undefined, after: Job | undefined, now: number, verb?: string): JobChange => {
+  if (before === after) return unchanged
+  if (after === undefined) return before === undefined ? unchanged : removal(before, verb)
+  const malformed = illFormed(after)
+  if (malformed !== undefined) return illegal(`${after.id}: ${malformed}`)
+  if (before === undefined) return creation(after, now, verb)
+  const origin = differingField(jobOriginFields, before, after)
+  if (origin !== undefined) return illegal(`${before.id}: ${origin} never changes`)
+  const moved = differingField(jobStateFields, before, after) ?? differingField(jobDataFields, before, after)
+  return moved === undefined ? unchanged : move(before, after, now, verb)
+}
+
+const isOf = (event: JobEventName | "removed", verb: string | undefined): boolean => {
+  if (verb === undefined) return true
+  if (event === "removed") return verb === "deleteJobs"
+  // By age is a verb of its own, and the same row.
+  return jobTransitions[event].verb === verb || (event === "erased" && verb === "expireData")
+}
+
+const removal = (before: Job, verb: string | undefined): JobChange =>
+  !isFinished(before)
+    ? illegal(`${before.id}: a ${before.status} job is gone`)
+    : isOf("removed", verb)
+      ? { _tag: "Moved", event: "removed" }
+      : illegal(`${before.id}: ${verb ?? ""} removes no job`)
+
+const creation = (after: Job, now: number, verb: string | undefined): JobChange => {
+  const wrong =
+    differingField(jobStateFields, created(now, after), after) ??
+    (after.createdAt === now ? undefined : "createdAt") ??
+    (Object.keys(after.checkpoints).length === 0 ? undefined : "checkpoints")
+  if (wrong !== undefined) return illegal(`${after.id}: no job begins with this ${wrong}`)
+  if (!isOf("created", verb)) return illegal(`${after.id}: ${verb ?? ""} creates no job`)
+  return { _tag: "Moved", event: "created" }
+}
+
+const move = (before: Job, after: Job, now: number, verb: string | undefined): JobChange => {
+  const refusals: Array<string> = []
+  for (const event of candidates(before, after, now)) {
+    const refusal = isOf(event.event, verb) ? mismatch(before, after, event, now) : `not by ${verb ?? ""}`
+    if (refusal === undefined) return { _tag: "Moved", event: event.event }
+    refusals.push(`${event.event}: ${refusal}`)
+  }
+  if (after.token < before.token) refusals.push("the token fell")
+  return illegal(`${before.id}: ${before.status} -> ${after.status} is no move of the table (${refusals.join("; ")})`)
+}
+
+/** The moves that lead from the one to something like the other, with what they carry read from there. */
+const candidates = (before: Job, after: Job, now: number): ReadonlyArray<JobEvent> => {
+  const { token } = before
+  if (isFinished(before)) return [{ event: "erased" }]
+  if (after.status === "done") return [{ event: "completed", token }]
+  if (after.status === "failed") {
+    const failed: JobEvent = { event: "failed", token, errorCode: after.errorCode ?? "internal_error" }
+    return [{ event: "abandoned" }, { event: "expired" }, failed]
+  }
+  // A lease or a delay below 0 is nobody's choice; one that the run limit cuts short comes out the same.
+  const ms = Math.max(0, (after.claimableAt ?? now) - now)
+  if (!after.held)
+    return [
+      { event: "released", token, createdAt: before.createdAt },
+      { event: "deferred", token, delayMs: ms, countsAsFailure: after.failures !== before.failures },
+    ]
+  if (after.token !== token) return [{ event: "claimed", leaseDurationMs: ms }]
+  return [
+    { event: "checkpointed", token },
+    { event: "extended", token, leaseDurationMs: ms },
+  ]
+}
+
+const mismatch = (before: Job, after: Job, event: JobEvent, now: number): string | undefined => {
+  const expected = applyEvent(before, event, now)
+  if (expected === undefined) return "the table forbids it now"
+  const state = differingField(jobStateFields, expected, after)
+  return state === undefined ? dataMismatch(before, after, event.event) : `${state} is wrong`
+}

@@ -1,0 +1,419 @@
+/** What catches a planted bug; the tests assert every word of it. */
+export interface CaughtBy {
+  /** Checks of the bug's section of the conformance suite that fail: at most the first three. */
+  readonly checks: ReadonlyArray<string>
+  /** Whether random histories of the store alone break a promise: see `comparison/invariants.ts` and `model/jobChange.ts`. */
+  readonly promises: boolean
+}
+
+/** By bug. */
+export const caughtBy: Readonly<Record<string, CaughtBy>> = {
+  "a reused key replays another request's job": {
+    checks: ["the same key with another request is refused and changes nothing", "holds within one batch"],
+    promises: false,
+  },
+  "idempotency keys are shared by all API keys": {
+    checks: ["belongs to the key record: another one may use the same text"],
+    promises: false,
+  },
+  "idempotency is checked first and written later": {
+    checks: [
+      "a repeat gets the first job, and there is no second",
+      "a repeat gets the job as it is by then",
+      "the same key with another request is refused and changes nothing",
+    ],
+    promises: true,
+  },
+  "forced-off switches are ignored": { checks: ["a switch forced off wins over the store's"], promises: false },
+  "the price is not kept with the job": {
+    checks: ["the price is the one at acceptance, whatever is set later"],
+    promises: false,
+  },
+  "a worker's word counts a millisecond too long": {
+    checks: ["a kind is live as long as some worker says so, to the millisecond"],
+    promises: false,
+  },
+  "an upload is not consumed": {
+    checks: [
+      "consumes the upload in the same step",
+      "an upload is used once, whatever became of its job",
+      "an upload is used once within one batch",
+    ],
+    promises: true,
+  },
+  "another key's upload may be used": {
+    checks: ["an unknown upload and those of another project, key or mode are all not found"],
+    promises: false,
+  },
+  "an upload in transfer counts as ready": {
+    checks: [
+      "before and during the transfer it is not ready, afterwards it is",
+      "without a file it has expired once no transfer can begin any more",
+      "a transfer begun in time is waited for until its lease ends",
+    ],
+    promises: false,
+  },
+  "the queue cap lets one too many in": {
+    checks: [
+      "counts unfinished jobs of the project, this one included",
+      "counts within one batch",
+      "processing jobs count, finished ones do not",
+    ],
+    promises: false,
+  },
+  "finished jobs keep their place in the queue cap": {
+    checks: ["processing jobs count, finished ones do not", "every way to finish makes room"],
+    promises: false,
+  },
+  "the store keeps its caller's object": {
+    checks: ["keeps a copy: what its caller does to the request later changes nothing"],
+    promises: false,
+  },
+  "a lease is taken over a millisecond early": {
+    checks: [
+      "hands out a queued job under a lease and a token",
+      "a claimed job is nobody else's until its lease ends, to the millisecond",
+      "says when to come back: the next lease end or delay among what it can run",
+    ],
+    promises: true,
+  },
+  "a lease is taken over a millisecond late": {
+    checks: [
+      "hands out a queued job under a lease and a token",
+      "brings the upload along",
+      "a claimed job is nobody else's until its lease ends, to the millisecond",
+    ],
+    promises: true,
+  },
+  "two workers at once get the same job": {
+    checks: ["many workers at once get each job exactly once"],
+    promises: false,
+  },
+  "a worker gets jobs of a mode it does not serve": {
+    checks: ["takes only what this worker can run"],
+    promises: false,
+  },
+  "says to come later though there is more": {
+    checks: ["never hands out more than the limit, and says that there is more"],
+    promises: false,
+  },
+  "a job may lose one worker too many": {
+    checks: [
+      "the last lost worker a job can afford fails it, in that same step",
+      "an abandoned job does not use up the limit",
+      "many can be abandoned in one step",
+    ],
+    promises: false,
+  },
+  "a job that kills its workers is claimed for ever": {
+    checks: [
+      "the last lost worker a job can afford fails it, in that same step",
+      "an abandoned job does not use up the limit",
+      "many can be abandoned in one step",
+    ],
+    promises: false,
+  },
+  "the first project's flood is served first": {
+    checks: [
+      "one project's flood of 1,000 does not hold up another's single job",
+      "projects with work take turns, one job each",
+      "the turns go on across calls of any size",
+    ],
+    promises: false,
+  },
+  "a lane saves up the turns it missed": {
+    checks: [
+      "a project that comes late gets its turns, not those it missed",
+      "neither does one that was there, idle, and comes back",
+      "nor one that could not run meanwhile: deferred, or of a kind nobody ran",
+    ],
+    promises: false,
+  },
+  "the last to come is served first": {
+    checks: [
+      "within a lane: first come, first served; of the same instant by id",
+      "a released job is back at the head of its lane, a deferred one where its delay puts it",
+    ],
+    promises: false,
+  },
+  "no fence: any token writes": {
+    checks: [
+      "extendLeases: needs a claim and its very token",
+      "extendLeases: a worker whose job was taken over writes nothing, its successor does",
+      "extendLeases: in a batch each item has its own outcome, in order",
+    ],
+    promises: true,
+  },
+  "a higher token passes": {
+    checks: [
+      "extendLeases: needs a claim and its very token",
+      "extendLeases: in a batch each item has its own outcome, in order",
+      "checkpointJobs: needs a claim and its very token",
+    ],
+    promises: true,
+  },
+  "a lost lease still writes the output's files": {
+    checks: [
+      "completeJobs: needs a claim and its very token",
+      "completeJobs: a worker whose job was taken over writes nothing, its successor does",
+      "completeJobs: written already after completeJobs ended the claim",
+    ],
+    promises: true,
+  },
+  "who repeats an end is told that the lease is lost": {
+    checks: [
+      "completeJobs: written already after completeJobs ended the claim",
+      "completeJobs: the same claim twice in one batch",
+      "failJobs: written already after failJobs ended the claim",
+    ],
+    promises: false,
+  },
+  "a zombie's completion is taken for a repeat": {
+    checks: [
+      "completeJobs: written already after completeJobs ended the claim",
+      "completeJobs: a worker whose job was taken over writes nothing after completeJobs of its successor either",
+      "failJobs: written already after failJobs ended the claim",
+    ],
+    promises: false,
+  },
+  "a zombie's release is taken for a repeat: its successor looks given back": {
+    checks: [
+      "deferJobs: needs a claim and its very token",
+      "deferJobs: a worker whose job was taken over writes nothing, its successor does",
+      "releaseJobs: needs a claim and its very token",
+    ],
+    promises: false,
+  },
+  "a repeated failure with another code is taken for a repeat": {
+    checks: [
+      "failJobs: not after the job expired or was abandoned",
+      "failJobs: a repeat has the same code; another code is another end",
+    ],
+    promises: false,
+  },
+  "a repeated completion writes a second charge": {
+    checks: [
+      "completeJobs: what a completion said first stands, whatever it says again",
+      "completeJobs: twice in one batch, the first is written",
+    ],
+    promises: true,
+  },
+  "a repeated completion brings erased data back": {
+    checks: ["completeJobs: erased data does not come back, and the answer stays"],
+    promises: true,
+  },
+  "a repeated deferral counts as another failure": {
+    checks: [
+      "deferJobs: written already after deferJobs ended the claim",
+      "deferJobs: written already after releaseJobs ended the claim",
+      "deferJobs: the same claim twice in one batch",
+    ],
+    promises: true,
+  },
+  "a live job completes without a charge": {
+    checks: ["a live job without a charge is a defect, and so is a sandbox job with one; nothing is written"],
+    promises: true,
+  },
+  "the warning is lost": {
+    checks: ["commits output, files and warning with the end of the job", "keeps each warning"],
+    promises: false,
+  },
+  "a checkpoint replaces those before it": {
+    checks: [
+      "keeps finished steps for whoever comes next: after a release, a deferral, a lost worker",
+      "a step may be kept again, and several in one batch",
+    ],
+    promises: true,
+  },
+  "checkpoints outlive their job": { checks: ["every end of the job clears them"], promises: true },
+  "a released job goes to the end of its line": {
+    checks: ["gives the job back at once, and costs nothing"],
+    promises: true,
+  },
+  "every deferral counts as a failure": { checks: ["counts as a failure only when asked to"], promises: false },
+  "past the run limit a heartbeat is granted a negative lease": {
+    checks: ["past the run limit there is nothing left to grant, and the job stays overdue"],
+    promises: false,
+  },
+  "queued jobs are never overdue": {
+    checks: [
+      "fails a queued job at its queue limit, to the millisecond",
+      "sweeps every kind and mode, the gated too, the longest overdue first, up to the limit",
+      "two sweeps at once fail each job once",
+    ],
+    promises: false,
+  },
+  "the sweep takes the newest first": {
+    checks: ["sweeps every kind and mode, the gated too, the longest overdue first, up to the limit"],
+    promises: false,
+  },
+  "a job is found by its id alone": {
+    checks: ["shows a job to the project, key and mode that made it, and to nobody else"],
+    promises: false,
+  },
+  "anybody may erase a job": {
+    checks: [
+      "another key's, project's or mode's job is as unknown as one that never was",
+      "an unfinished job of somebody else is not found either",
+    ],
+    promises: false,
+  },
+  "a running job's data can be deleted": {
+    checks: [
+      "an unfinished job stays as it is: queued, held, deferred",
+      "in a batch each item has its own outcome, in order",
+    ],
+    promises: true,
+  },
+  "the request is forgotten in the deletion": {
+    checks: [
+      "blanks everything retained at once, and leaves the rest of the record as it is",
+      "erasing again changes nothing",
+      "keeps the bill",
+    ],
+    promises: true,
+  },
+  "the uploaded file is forgotten in the deletion": {
+    checks: ["blanks everything retained at once, and leaves the rest of the record as it is"],
+    promises: false,
+  },
+  "the purge is not recorded: a crash in between leaves the blobs": {
+    checks: [
+      "says which blobs are to be purged, its upload's too, and keeps saying so until confirmed",
+      "expired data, erased on request, reads as deleted from then on",
+    ],
+    promises: false,
+  },
+  "the upload's blob is not purged": {
+    checks: [
+      "says which blobs are to be purged, its upload's too, and keeps saying so until confirmed",
+      "expired data, erased on request, reads as deleted from then on",
+    ],
+    promises: false,
+  },
+  "data goes a millisecond late": {
+    checks: [
+      "erases what finished long enough ago, to the millisecond, and leaves the record",
+      "the oldest first, up to the limit; failed jobs too",
+      "data_expired is stronger than what the job warned of",
+    ],
+    promises: false,
+  },
+  "a deleted job's upload stays": {
+    checks: ["removes records of jobs finished long enough ago, to the millisecond, with all they retain"],
+    promises: false,
+  },
+  "a deleted job's blobs are not purged": {
+    checks: ["removes records of jobs finished long enough ago, to the millisecond, with all they retain"],
+    promises: false,
+  },
+  "collection takes what a live attempt may still commit": {
+    checks: ["of an unfinished job, all but the present token's"],
+    promises: false,
+  },
+  "a stale attempt's blob is never collected": {
+    checks: ["of an unfinished job, all but the present token's"],
+    promises: false,
+  },
+  "collection takes committed files": { checks: ["of a finished job, all that no file names"], promises: false },
+  "a transfer that lost still commits": {
+    checks: [
+      "extendUpload: needs a running transfer and its very token",
+      "extendUpload: a transfer that was taken over writes nothing, its successor does",
+      "extendUpload: a transfer that was given up writes nothing once another has begun",
+    ],
+    promises: false,
+  },
+  "a transfer commits into an erased upload": {
+    checks: [
+      "extendUpload: not after the upload was erased or its record removed",
+      "completeUpload: not after the upload was erased or its record removed",
+      "releaseUpload: not after the upload was erased or its record removed",
+    ],
+    promises: false,
+  },
+  "who repeats the end of a transfer is told that it lost": {
+    checks: [
+      "completeUpload: written already after completeUpload",
+      "releaseUpload: written already after releaseUpload",
+      "of several completions at once one is written, and all that bring the same blob are told so",
+    ],
+    promises: false,
+  },
+  "another blob is taken for a repeat of the one received": {
+    checks: [
+      "completeUpload: a transfer that was taken over writes nothing after completeUpload of its successor either",
+      "completeUpload: written already after completeUpload",
+      "another blob is no repeat of the one that was received",
+    ],
+    promises: false,
+  },
+  "giving up a completed transfer is taken for a repeat: its blob would be removed": {
+    checks: ["releaseUpload: not after completeUpload"],
+    promises: false,
+  },
+  "a transfer that was taken over is taken for one given up": {
+    checks: [
+      "releaseUpload: needs a running transfer and its very token",
+      "releaseUpload: a transfer that was taken over writes nothing after releaseUpload of its successor either",
+      "releaseUpload: written already after releaseUpload",
+    ],
+    promises: false,
+  },
+  "where no transfer is allowed one begins": {
+    checks: [
+      "where none is allowed none begins, and what stands in the way is said: running, to the millisecond, or completed",
+    ],
+    promises: false,
+  },
+  "transfers are not counted": {
+    checks: [
+      "begins a transfer under a lease and a token",
+      "one runs at a time, until its lease ends, to the millisecond",
+      "of many at once, one begins",
+    ],
+    promises: false,
+  },
+  "two transfers may begin at once: checked first, written later": {
+    checks: ["of many at once, one begins"],
+    promises: false,
+  },
+  "an upload of an unfinished job is erased by age": {
+    checks: ["never one that a job uses, queued, running or done"],
+    promises: false,
+  },
+  "an upload's record goes while its job is there": { checks: ["never one that a job refers to"], promises: false },
+  "collection takes what a transfer may still commit": {
+    checks: ["all but the file and what the running transfer may still commit"],
+    promises: false,
+  },
+  "revoking again moves the time": { checks: ["revokes at store time, once and for good"], promises: false },
+  "a late note sets `last used` back": {
+    checks: ["notes when keys were last used, never going back"],
+    promises: false,
+  },
+  "a first key is made where there is one": {
+    checks: ["makes project and key in an empty directory, once", "not where any key exists, a revoked one included"],
+    promises: false,
+  },
+  "a project's name is given twice": { checks: ["a name belongs to one project"], promises: false },
+  "a new version of an active price is inactive": {
+    checks: ["an active price stays active with its new version, an inactive one stays inactive"],
+    promises: false,
+  },
+  "activation takes the first version": {
+    checks: [
+      "an active price stays active with its new version, an inactive one stays inactive",
+      "can be deactivated, and activated again with the latest version",
+    ],
+    promises: false,
+  },
+  "the last candidate wins": {
+    checks: [
+      "the first candidate becomes the secret, every later one is ignored",
+      "all who race get the same one",
+      "keeps all bytes, and a copy of them",
+    ],
+    promises: false,
+  },
+}
