@@ -49,16 +49,17 @@ const forbidden = [
   },
   {
     name: "testing-sees-domain-and-ports",
-    comment: "suites and fakes work on ports; only TestEngine assembles the engine itself",
+    comment: "suites and fakes work on ports; only TestEngine and the simulation assemble the engine itself",
     severity: "error",
-    from: { path: "^packages/testing/src/", pathNot: "^packages/testing/src/TestEngine(/|[.]ts$)" },
+    from: { path: "^packages/testing/src/", pathNot: "^packages/testing/src/(TestEngine(/|[.]ts$)|simulation/)" },
     to: { path: "^packages/(?!testing/)", pathNot: coreDomainAndPorts },
   },
   {
     name: "test-engine-sees-core",
-    comment: "TestEngine runs the engine over the memory adapters of testing, not over a real adapter",
+    comment:
+      "TestEngine and the simulation run the engine over the memory adapters of testing, not over a real adapter",
     severity: "error",
-    from: { path: "^packages/testing/src/TestEngine(/|[.]ts$)" },
+    from: { path: "^packages/testing/src/(TestEngine(/|[.]ts$)|simulation/)" },
     to: { path: "^packages/(?!testing/|core/)" },
   },
   {

@@ -1,7 +1,16 @@
 export { blobStoreConformance } from "./BlobStore.ts"
+export { type Declared, type Place } from "./capabilities.ts"
 export { type Check, type Section, type Stores, type StoreUnderTest } from "./Check.ts"
 export { durabilityConformance, type DurableStore } from "./durabilityConformance.ts"
 export * as fixtures from "./fixtures.ts"
 export { compareWithMemory, type Comparison, findDifference } from "./referenceComparison.ts"
+export { simulationConformance, type SimulatedStoresUnderTest } from "./simulationConformance.ts"
 export { storeSections } from "./sections.ts"
-export { storeConformance } from "./storeConformance.ts"
+export {
+  jobStoreConformance,
+  keyDirectoryConformance,
+  secretStoreConformance,
+  storeConformance,
+  switchboardConformance,
+  uploadStoreConformance,
+} from "./storeConformance.ts"

@@ -1,0 +1,84 @@
+import { isFinished, ownerOfBlob } from "@kiln/core/domain"
+import { type Blobs, infoOf } from "./RemoteBlobs.ts"
+import type { Kernel } from "./Kernel.ts"
+import type { Reached } from "./Reached.ts"
+import type { SimulatedProcess } from "./SimulatedProcess.ts"
+import type { Watch } from "./Watch.ts"
+
+/** Keeps the books on blobs: no committed row may name one that is missing, short or different. */
+export class BlobBooks {
+  readonly #kernel: Kernel
+  readonly #blobs: Blobs
+  readonly #watch: Watch
+  readonly #reached: Reached
+  /** Who stored what. */
+  readonly #storedBy = new Map<string, SimulatedProcess>()
+
+  constructor(kernel: Kernel, blobs: Blobs, watch: Watch, reached: Reached) {
+    this.#kernel = kernel
+    this.#blobs = blobs
+    this.#watch = watch
+    this.#reached = reached
+    watch.onMoved((event, _before, after) => {
+      if (event === "completed") for (const file of after?.files ?? []) this.#mustBeThere(file)
+    })
+    watch.onFileArrived((file) => this.#mustBeThere(file))
+    blobs.onRemoved.push((key) => this.#removed(key))
+    blobs.onStored.push((key, process) => this.#storedBy.set(key, process))
+  }
+
+  /** Notes what a process leaves behind that is killed now. */
+  killed(process: SimulatedProcess): void {
+    for (const [key, by] of this.#storedBy) {
+      const owner = ownerOfBlob(key)
+      if (by !== process || owner?._tag !== "Job" || !this.#blobs.stored.has(key)) continue
+      const job = this.#watch.jobs.get(owner.jobId)
+      if (job?.held === true && job.token === owner.token) this.#reached.note("killed between blob and commit")
+    }
+  }
+
+  /** When everything is over: whatever is stored is somebody's. */
+  nothingIsLeftOver(): void {
+    for (const key of this.#blobs.stored.keys())
+      if (!this.#isNamed(key) && !this.#mayStillCommit(key))
+        this.#kernel.violate("no orphan for ever", `${key} is named by no row`)
+  }
+
+  /** A transfer that nobody took over may commit as long as the upload waits for its file; then all of it is purged. */
+  #mayStillCommit(key: string): boolean {
+    const owner = ownerOfBlob(key)
+    const upload = owner?._tag === "Upload" ? this.#watch.uploads.get(owner.uploadId) : undefined
+    return upload !== undefined && !upload.erased && upload.claimedUntil !== null && upload.token === owner?.token
+  }
+
+  #isNamed(key: string): boolean {
+    const owner = ownerOfBlob(key)
+    if (owner?._tag === "Job")
+      return this.#watch.jobs.get(owner.jobId)?.files.some((file) => file.blobKey === key) === true
+    if (owner?._tag === "Upload") return this.#watch.uploads.get(owner.uploadId)?.file?.blobKey === key
+    return false
+  }
+
+  #mustBeThere(file: { readonly blobKey: string; readonly bytes: number; readonly sha256: string }): void {
+    const stored = this.#blobs.stored.get(file.blobKey)
+    const info = stored === undefined ? undefined : infoOf(stored)
+    if (info === undefined || info.bytes !== file.bytes || info.sha256 !== file.sha256)
+      this.#kernel.violate(
+        "blob first, row second",
+        `${file.blobKey} is named and ${info === undefined ? "missing" : "different"}`,
+      )
+  }
+
+  #removed(key: string): void {
+    if (this.#isNamed(key)) {
+      this.#kernel.violate("no committed row names a missing blob", `${key} was removed while a row names it`)
+      return
+    }
+    const owner = ownerOfBlob(key)
+    const job = owner?._tag === "Job" ? this.#watch.jobs.get(owner.jobId) : undefined
+    if (job !== undefined && (!isFinished(job) || job.retained === "kept"))
+      this.#reached.note("an orphan of a job is collected")
+    if (owner?._tag === "Upload" && this.#watch.uploads.get(owner.uploadId)?.erased === false)
+      this.#reached.note("an orphan of an upload is collected")
+  }
+}

@@ -1,0 +1,61 @@
+import { switchNames } from "@kiln/core/domain"
+import type { Installation } from "./Installation.ts"
+import { noFaults } from "./Profile.ts"
+
+/** Lets things go wrong, each at its own pace, until they are to go well. */
+export const unleash = (installation: Installation): void => {
+  const { kernel, lines, network, profile } = installation
+  const { dice } = kernel
+  const { faults, settings } = profile
+  const again = (meanMs: number, happen: () => void) => {
+    if (meanMs === 0) return
+    kernel.after(dice.between(1, 2 * meanMs), () => {
+      if (network.faults === noFaults) return
+      happen()
+      again(meanMs, happen)
+    })
+  }
+  const anyServer = () => dice.pickAny(installation.servers.filter(({ process }) => process.state === "running"))
+  const lease = settings.leaseDurationMs
+
+  again(faults.killEveryMs, () => {
+    const server = anyServer()
+    if (server !== undefined) installation.kill(server)
+  })
+  again(faults.stopEveryMs, () => {
+    const server = anyServer()
+    if (server?.engine !== undefined) installation.stop(server)
+  })
+  again(faults.freezeEveryMs, () => {
+    anyServer()?.process.freeze(dice.pick([100, lease / 2, lease - 1, lease, lease + 1, 2 * lease, 3 * lease + 500]))
+  })
+  again(faults.outageEveryMs, () => {
+    const line = dice.pick([lines.stores, lines.blobs])
+    kernel.trace(() => `${line.name} out of reach`)
+    line.away = true
+    kernel.after(dice.between(100, 2 * lease), () => {
+      kernel.trace(() => `${line.name} back`)
+      line.away = false
+    })
+  })
+  again(faults.clockEveryMs, () => {
+    installation.putClockForward(dice.pick([1, lease - 1, lease, lease + 1, 3_600_000]))
+  })
+  again(faults.switchEveryMs, () => {
+    const name = dice.pickAny(switchNames) ?? "ai"
+    kernel.trace(() => `switch ${name} off`)
+    installation.setSwitch(name, false)
+    kernel.after(dice.between(100, 20_000), () => installation.setSwitch(name, true))
+    if (dice.chance(0.5)) installation.reprice()
+  })
+}
+
+/** From now on, nothing goes wrong any more. Processes that were killed come back by themselves. */
+export const heal = (installation: Installation): void => {
+  installation.kernel.trace(() => "no more faults")
+  installation.network.faults = noFaults
+  installation.lines.stores.away = false
+  installation.lines.blobs.away = false
+  for (const { process } of installation.servers) process.thaw()
+  for (const name of switchNames) installation.setSwitch(name, true)
+}

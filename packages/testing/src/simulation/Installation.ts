@@ -1,0 +1,180 @@
+import { Context, type Effect, Exit } from "effect"
+import { type Job, type Principal, type SwitchName, switchNames } from "@kiln/core/domain"
+import { JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { BlobBooks } from "./BlobBooks.ts"
+import { CallerContext } from "./caller/CallerContext.ts"
+import { ClaimBooks } from "./ClaimBooks.ts"
+import type { Dice } from "./Dice.ts"
+import { Frontdoor } from "./Frontdoor.ts"
+import { Kernel } from "./Kernel.ts"
+import { MoneyBooks } from "./MoneyBooks.ts"
+import { Network, type Remote } from "./Network.ts"
+import type { Profile } from "./Profile.ts"
+import { Reached } from "./Reached.ts"
+import { Blobs, remoteBlobStore } from "./RemoteBlobs.ts"
+import { remoteJobStore, remoteSwitchboard, remoteUploadStore } from "./RemoteStores.ts"
+import { Server } from "./Server.ts"
+import { SimulatedProcess } from "./SimulatedProcess.ts"
+import { SimulatedProviders } from "./SimulatedProviders.ts"
+import { Watch } from "./Watch.ts"
+
+/** The record stores a simulation works on. */
+export type SimulatedStores = JobStore | UploadStore | Switchboard
+
+/** A whole installation in virtual time: stores, blobs, providers, processes, callers, and whoever watches them. */
+export class Installation {
+  readonly profile: Profile
+  readonly kernel: Kernel
+  readonly network: Network
+  /** Whose clock is store time. */
+  readonly store: SimulatedProcess
+  readonly reached = new Reached()
+  readonly watch: Watch
+  readonly claims: ClaimBooks
+  readonly blobs: BlobBooks
+  readonly money: MoneyBooks
+  readonly callers: ReadonlyArray<CallerContext>
+  readonly lines = {
+    stores: { name: "stores", away: false } as Remote,
+    blobs: { name: "blobs", away: false } as Remote,
+  }
+  readonly #jobs: JobStore["Service"]
+  readonly #uploads: UploadStore["Service"]
+  readonly #board: Switchboard["Service"]
+  readonly #storedBlobs = new Blobs()
+  readonly #providers: SimulatedProviders
+  readonly #door: Frontdoor
+  #processes = 0
+
+  constructor(
+    dice: Dice,
+    profile: Profile,
+    stores: Context.Context<SimulatedStores>,
+    trace: ((line: string) => void) | undefined,
+  ) {
+    this.profile = profile
+    this.kernel = new Kernel(dice, trace)
+    this.#jobs = Context.get(stores, JobStore)
+    this.#uploads = Context.get(stores, UploadStore)
+    this.#board = Context.get(stores, Switchboard)
+    this.store = new SimulatedProcess(this.kernel, "store")
+    this.network = new Network(this.kernel, profile, this.store)
+    this.watch = new Watch(
+      this.kernel,
+      this.store,
+      { job: (job) => this.#readJob(job), upload: (id) => this.#read(this.#uploads.findUpload(id)) },
+      this.reached,
+    )
+    this.claims = new ClaimBooks(this.kernel, this.store, this.network, this.watch, this.reached)
+    this.blobs = new BlobBooks(this.kernel, this.#storedBlobs, this.watch, this.reached)
+    this.money = new MoneyBooks(this.kernel, this.watch, this.reached)
+    this.#providers = new SimulatedProviders(this.kernel, this.network, profile, this.claims, this.watch)
+    this.#door = new Frontdoor(this.kernel, this.network, profile)
+    this.callers = Array.from({ length: profile.callers }, (_, n) => this.#caller(n + 1))
+    this.reprice()
+    for (const name of switchNames) this.setSwitch(name, true)
+    for (const role of profile.processes) this.#start(role)
+  }
+
+  get servers(): ReadonlyArray<Server> {
+    return this.#door.servers
+  }
+
+  /** Purges that are still due. */
+  get duePurges(): number {
+    return this.#read(this.#jobs.listPurges(10)).length
+  }
+
+  setSwitch(name: SwitchName, on: boolean): void {
+    this.#read(this.#board.setSwitch(name, on))
+    this.claims.switched(name, on)
+  }
+
+  /** Puts the store's clock forward, as when a machine finds out that it was slow. */
+  putClockForward(ms: number): void {
+    this.kernel.trace(() => `the store's clock is put forward by ${ms} ms`)
+    this.store.clockOffsetMs += ms
+    this.claims.clockPutForward()
+    this.reached.note("the store's clock is put forward")
+  }
+
+  /** New prices for new jobs. */
+  reprice(): void {
+    const amount = () => `0.0${this.kernel.dice.between(1, 999)}`
+    const unitAmounts = {
+      "svc-audio": { input_audio_seconds: amount(), input_characters: amount(), output_tokens: amount() },
+      "svc-image": { images: amount() },
+    }
+    for (const [name, amounts] of Object.entries(unitAmounts)) {
+      this.money.priced(this.#read(this.#board.setPrice({ name, currency: "usd", unitAmounts: amounts })))
+      this.#read(this.#board.activatePrice(name, true))
+    }
+  }
+
+  /** Ends a process at once, and starts another in its place after a while. */
+  kill(server: Server): void {
+    this.claims.killed(server.process)
+    this.blobs.killed(server.process)
+    if (server.transfers > 0) this.reached.note("killed in a transfer")
+    server.process.kill()
+    this.#replace(server)
+  }
+
+  /** Asks a process to stop, and starts another in its place when it has. */
+  stop(server: Server): void {
+    const held = [...this.watch.jobs.values()].filter((job) => job.held).length
+    server.stop(() => {
+      this.kernel.trace(() => `${server.process.name} has stopped`)
+      if (held > 0) this.reached.note("a process stops and gives its jobs back")
+      server.process.exit()
+      this.#replace(server)
+    })
+  }
+
+  #replace(server: Server): void {
+    this.#door.servers.splice(this.#door.servers.indexOf(server), 1)
+    this.kernel.after(this.kernel.dice.between(0, 10_000), () => this.#start(server.role))
+  }
+
+  #start(role: Server["role"]): void {
+    const { dice } = this.kernel
+    const offset = this.network.faults.clockOffsetMs
+    const process = new SimulatedProcess(this.kernel, `server${++this.#processes}`, dice.between(-offset, offset))
+    const line = { process, network: this.network, watch: this.watch, reached: this.reached }
+    const stores = { ...line, remote: this.lines.stores }
+    const ports = {
+      jobs: remoteJobStore(stores, this.#jobs, this.claims),
+      uploads: remoteUploadStore(stores, this.#uploads),
+      board: remoteSwitchboard(stores, this.#board),
+      blobs: remoteBlobStore({ process, network: this.network, remote: this.lines.blobs }, this.#storedBlobs),
+      sandbox: this.#providers.of(process, "sandbox"),
+      live: this.#providers.of(process, "live"),
+    }
+    this.#door.servers.push(new Server(this.kernel, process, role, this.profile.settings, ports))
+  }
+
+  #caller(n: number): CallerContext {
+    const body = (number: number) => String(number).padStart(26, "0")
+    const principal: Principal = {
+      keyId: `key_${body(n)}`,
+      projectId: `prj_${body(n % this.profile.projects)}`,
+      mode: this.kernel.dice.pick(["sandbox", "live"]),
+      scopes: ["audio.create", "images.create"],
+    }
+    const { kernel, reached, watch } = this
+    const process = new SimulatedProcess(kernel, `caller${n}`)
+    return new CallerContext(process, principal, { kernel, door: this.#door, watch, reached })
+  }
+
+  #readJob(job: Pick<Job, "id" | "projectId" | "keyId" | "mode">): Job | undefined {
+    const [found] = this.#read(this.#jobs.findJobs([{ jobId: job.id, principal: { ...job, scopes: [] } }]))
+    return found
+  }
+
+  /** Past every line and every fault. */
+  #read<A>(effect: Effect.Effect<A, unknown>): A {
+    const exit = this.network.perform(effect)
+    if (Exit.isSuccess(exit)) return exit.value
+    throw new Error(`the store does not answer: ${String(exit.cause)}`)
+  }
+}

@@ -1,0 +1,112 @@
+import { Cause, Clock, Context, Effect, Exit, References } from "effect"
+import type { Kernel } from "./Kernel.ts"
+import type { Faults, Profile } from "./Profile.ts"
+import type { SimulatedProcess } from "./SimulatedProcess.ts"
+
+/** Something processes talk to over a line that may fail. */
+export interface Remote {
+  readonly name: string
+  /** Out of everybody's reach. */
+  away: boolean
+}
+
+/** One call: what it does where it is done, and what the caller gets when the line fails. */
+export interface RemoteCall<A, E, F> {
+  readonly remote: Remote
+  readonly operation: string
+  /** Done at once, at the remote's time, whatever becomes of the caller. */
+  readonly step: Effect.Effect<A, E>
+  readonly lost: (cause: string) => F
+  /** Sees what the step did before anything else happens. */
+  readonly observe?: ((exit: Exit.Exit<A, E>) => void) | undefined
+}
+
+/** Between the processes and what they share. Decides, call by call, what gets through and when. */
+export class Network {
+  faults: Faults
+  readonly #kernel: Kernel
+  readonly #profile: Profile
+  readonly #remoteContext: Context.Context<never>
+  /** When a process last failed to get through, or had to wait long. */
+  readonly #cutOffAt = new Map<SimulatedProcess, number>()
+
+  constructor(kernel: Kernel, profile: Profile, store: SimulatedProcess) {
+    this.#kernel = kernel
+    this.#profile = profile
+    this.faults = profile.faults
+    this.#remoteContext = Context.make(Clock.Clock, store.clock).pipe(Context.add(References.MinimumLogLevel, "None"))
+  }
+
+  /** Whether something went wrong between this process and a remote since then. */
+  cutOffSince(process: SimulatedProcess, time: number): boolean {
+    return (this.#cutOffAt.get(process) ?? Number.NEGATIVE_INFINITY) >= time
+  }
+
+  /** Does a step where it is done, now. */
+  perform<A, E>(step: Effect.Effect<A, E>): Exit.Exit<A, E> {
+    return Effect.runSyncExit(Effect.provideContext(step, this.#remoteContext))
+  }
+
+  call<A, E, F>(process: SimulatedProcess, call: RemoteCall<A, E, F>): Effect.Effect<A, E | F> {
+    return Effect.suspend((): Effect.Effect<A, E | F> => {
+      const fate = this.#fate(call.remote)
+      if (fate === "through" && this.#profile.latencyMs === 0) return this.#perform(process, call)
+      return this.#send(process, call, fate)
+    })
+  }
+
+  #fate(remote: Remote): "through" | "refused" | "answer lost" | "slow" {
+    const { dice } = this.#kernel
+    if (remote.away || dice.chance(this.faults.refused)) return "refused"
+    if (dice.chance(this.faults.answerLost)) return "answer lost"
+    return dice.chance(this.faults.slow) ? "slow" : "through"
+  }
+
+  #perform<A, E, F>(process: SimulatedProcess, call: RemoteCall<A, E, F>): Exit.Exit<A, E> {
+    const exit = this.perform(call.step)
+    this.#kernel.trace(() => `${process.name} ${call.operation} ${describe(exit)}`)
+    call.observe?.(exit)
+    return exit
+  }
+
+  #send<A, E, F>(
+    process: SimulatedProcess,
+    call: RemoteCall<A, E, F>,
+    fate: "through" | "refused" | "answer lost" | "slow",
+  ): Effect.Effect<A, E | F> {
+    const { dice } = this.#kernel
+    const delay = () => dice.between(0, this.#profile.latencyMs)
+    // From the request to the answer, or to its absence.
+    const cutOff = () => {
+      if (fate !== "through") this.#cutOffAt.set(process, this.#kernel.now)
+    }
+    return Effect.callback<A, E | F>((resume) => {
+      let abandoned = false
+      cutOff()
+      const answer = (exit: Exit.Exit<A, E | F>, afterMs: number) => {
+        this.#kernel.after(afterMs, () => {
+          cutOff()
+          process.deliver(() => resume(exit))
+        })
+      }
+      this.#kernel.after(delay(), () => {
+        // What was sent arrives, or does not: who sent it may be gone by then.
+        if ((abandoned || process.state === "killed" || process.state === "stopped") && dice.chance(0.5)) return
+        if (fate === "refused" || call.remote.away) {
+          this.#kernel.trace(() => `${process.name} ${call.operation} does not get through`)
+          return answer(Exit.fail(call.lost("refused")), delay())
+        }
+        cutOff()
+        const exit = this.#perform(process, call)
+        if (fate === "answer lost") return answer(Exit.fail(call.lost("the answer was lost")), delay())
+        answer(exit, fate === "slow" ? dice.between(1, 2 * this.#profile.settings.leaseDurationMs) : delay())
+      })
+      return Effect.sync(() => {
+        abandoned = true
+      })
+    })
+  }
+}
+
+const describe = (exit: Exit.Exit<unknown, unknown>): string =>
+  Exit.isSuccess(exit) ? "done" : `failed: ${String(Cause.squash(exit.cause))}`

@@ -1,0 +1,15 @@
+import type { JobId, JobMode } from "@kiln/core/domain"
+import type { ProviderName } from "@kiln/core/ports"
+import type { SimulatedProcess } from "./SimulatedProcess.ts"
+
+/** One call that reached a provider. */
+export interface ProviderCallRecord {
+  readonly process: SimulatedProcess
+  readonly mode: JobMode
+  readonly provider: ProviderName
+  readonly jobId: JobId
+  readonly attempt: number
+  /** `failed`: it is the provider's fault that there is no usable answer. */
+  outcome: "running" | "answered" | "failed" | "interrupted"
+  endedAt: number | undefined
+}

@@ -1,0 +1,179 @@
+import { Effect, Exit } from "effect"
+import { type Job, StoreUnavailable } from "@kiln/core/domain"
+import { JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import type { Network, Remote } from "./Network.ts"
+import type { SimulatedProcess } from "./SimulatedProcess.ts"
+import type { Reached } from "./Reached.ts"
+import type { Watch } from "./Watch.ts"
+
+/** What is told of a claim. */
+export interface ClaimNews {
+  readonly claimed: (process: SimulatedProcess, job: Job) => void
+  /** The process has been told that the claim is gone. */
+  readonly lost: (process: SimulatedProcess, jobId: Job["id"], token: number) => void
+}
+
+interface Line {
+  readonly process: SimulatedProcess
+  readonly network: Network
+  readonly remote: Remote
+  readonly watch: Watch
+  readonly reached: Reached
+}
+
+const lost =
+  (operation: string) =>
+  (cause: string): StoreUnavailable =>
+    new StoreUnavailable({ operation, cause })
+
+const ask =
+  ({ network, process, remote }: Line) =>
+  <A>(
+    operation: string,
+    step: Effect.Effect<A, StoreUnavailable>,
+    seen: (answer: A) => void = () => undefined,
+  ): Effect.Effect<A, StoreUnavailable> =>
+    network.call(process, {
+      remote,
+      operation,
+      step,
+      lost: lost(operation),
+      observe: (exit) => {
+        if (Exit.isSuccess(exit)) seen(exit.value)
+      },
+    })
+
+/** The job store as one process sees it over its line. */
+export const remoteJobStore = (line: Line, store: JobStore["Service"], news: ClaimNews): JobStore["Service"] => {
+  const { process, reached, watch } = line
+  const call = ask(line)
+  const fenced = <Item extends { readonly jobId: Job["id"]; readonly token: number }>(
+    verb: "checkpointJobs" | "completeJobs" | "failJobs" | "deferJobs" | "releaseJobs",
+    items: ReadonlyArray<Item>,
+    step: ReturnType<JobStore["Service"]["releaseJobs"]>,
+  ) =>
+    call(verb, step, (outcomes) => {
+      const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomes[at] ?? "LeaseLost" }))
+      watch.fenced(verb, answers)
+    })
+  return JobStore.of({
+    capabilities: store.capabilities,
+    createJobs: (jobs) =>
+      call("createJobs", store.createJobs(jobs), (outcomes) => {
+        for (const outcome of outcomes) {
+          reached.note(`create: ${outcome._tag}`)
+          if (outcome._tag === "Created") watch.created(outcome.job)
+        }
+      }),
+    findJobs: (items) => call("findJobs", store.findJobs(items)),
+    findByIdempotencyKey: (keyId, key) => call("findByIdempotencyKey", store.findByIdempotencyKey(keyId, key)),
+    findFile: (fileId) => call("findFile", store.findFile(fileId)),
+    claimJobs: (request) =>
+      call("claimJobs", store.claimJobs(request), ({ abandoned, claims }) => {
+        watch.touched("claimJobs", [...claims.map(({ job }) => job.id), ...abandoned])
+        for (const { job } of claims) news.claimed(process, job)
+      }),
+    extendLeases: (items) =>
+      call("extendLeases", store.extendLeases(items), (outcomes) => {
+        const outcomeOf = (at: number) => (outcomes[at]?._tag === "Extended" ? "Written" : "LeaseLost")
+        const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomeOf(at) }) as const)
+        watch.fenced("extendLeases", answers)
+      }).pipe(
+        // Runs in the process, once the answer is there.
+        Effect.tap((outcomes) =>
+          Effect.sync(() => {
+            for (const [at, { jobId, token }] of items.entries())
+              if (outcomes[at]?._tag === "LeaseLost") news.lost(process, jobId, token)
+          }),
+        ),
+      ),
+    checkpointJobs: (items) => fenced("checkpointJobs", items, store.checkpointJobs(items)),
+    completeJobs: (items) => fenced("completeJobs", items, store.completeJobs(items)),
+    failJobs: (items) => fenced("failJobs", items, store.failJobs(items)),
+    deferJobs: (items) => fenced("deferJobs", items, store.deferJobs(items)),
+    releaseJobs: (items) => fenced("releaseJobs", items, store.releaseJobs(items)),
+    ...sweepingVerbs(line, store),
+    eraseJobs: (items) =>
+      call("eraseJobs", store.eraseJobs(items), () => {
+        for (const { jobId } of items) {
+          watch.touched("eraseJobs", [jobId])
+          const uploadId = watch.jobs.get(jobId)?.uploadId
+          if (uploadId !== undefined && uploadId !== null) watch.uploadTouched("eraseJobs", uploadId)
+        }
+      }),
+    listPurges: (limit) => call("listPurges", store.listPurges(limit)),
+    confirmPurges: (purges) => call("confirmPurges", store.confirmPurges(purges)),
+    findOrphans: (blobs) => call("findOrphans", store.findOrphans(blobs)),
+  })
+}
+
+/** The verbs that find out for themselves what to change: everything is looked at afterwards. */
+const sweepingVerbs = (
+  line: Line,
+  store: JobStore["Service"],
+): Pick<JobStore["Service"], "expireJobs" | "expireData" | "deleteJobs"> => {
+  const call = ask(line)
+  return {
+    expireJobs: (limit) => call("expireJobs", store.expireJobs(limit), everythingAfter(line, "expireJobs")),
+    expireData: (olderThanMs, limit) =>
+      call("expireData", store.expireData(olderThanMs, limit), everythingAfter(line, "expireData")),
+    deleteJobs: (olderThanMs, limit) =>
+      call("deleteJobs", store.deleteJobs(olderThanMs, limit), everythingAfter(line, "deleteJobs")),
+  }
+}
+
+const everythingAfter =
+  ({ watch }: Line, verb: string) =>
+  (done: { readonly count: number } | number): void => {
+    if ((typeof done === "number" ? done : done.count) > 0) watch.everything(verb)
+  }
+
+/** The upload store as one process sees it. */
+export const remoteUploadStore = (line: Line, store: UploadStore["Service"]): UploadStore["Service"] => {
+  const { reached, watch } = line
+  const call = ask(line)
+  return UploadStore.of({
+    createUploads: (uploads) =>
+      call("createUploads", store.createUploads(uploads), (made) => {
+        for (const { id } of made) watch.uploadTouched("createUploads", id)
+      }),
+    findUpload: (id) => call("findUpload", store.findUpload(id)),
+    claimUpload: (request) =>
+      call("claimUpload", store.claimUpload(request), (outcome) => {
+        const before = watch.uploads.get(request.uploadId)
+        if (outcome._tag === "Refused") reached.note("a second transfer is refused")
+        if (outcome._tag === "Claimed" && before !== undefined && before.claimedUntil !== null)
+          reached.note("a transfer takes over from a lost one")
+        watch.uploadTouched("claimUpload", request.uploadId)
+      }),
+    extendUpload: (transfer) =>
+      call("extendUpload", store.extendUpload(transfer), () =>
+        watch.uploadTouched("extendUpload", transfer.uploadId, transfer.token),
+      ),
+    completeUpload: (transfer) =>
+      call("completeUpload", store.completeUpload(transfer), () =>
+        watch.uploadTouched("completeUpload", transfer.uploadId, transfer.token),
+      ),
+    releaseUpload: (transfer) =>
+      call("releaseUpload", store.releaseUpload(transfer), () =>
+        watch.uploadTouched("releaseUpload", transfer.uploadId, transfer.token),
+      ),
+    expireUploads: (limit) => call("expireUploads", store.expireUploads(limit), everythingAfter(line, "expireUploads")),
+    deleteUploads: (olderThanMs, limit) =>
+      call("deleteUploads", store.deleteUploads(olderThanMs, limit), everythingAfter(line, "deleteUploads")),
+    findUploadOrphans: (blobs) => call("findUploadOrphans", store.findUploadOrphans(blobs)),
+  })
+}
+
+/** The switchboard as one process sees it. */
+export const remoteSwitchboard = (line: Line, store: Switchboard["Service"]): Switchboard["Service"] => {
+  const call = ask(line)
+  return Switchboard.of({
+    readBoard: Effect.suspend(() => call("readBoard", store.readBoard)),
+    setSwitch: (name, on) => call("setSwitch", store.setSwitch(name, on)),
+    setPrice: (price) => call("setPrice", store.setPrice(price)),
+    activatePrice: (name, active) => call("activatePrice", store.activatePrice(name, active)),
+    listPrices: Effect.suspend(() => call("listPrices", store.listPrices)),
+    publishWorker: (worker) => call("publishWorker", store.publishWorker(worker)),
+  })
+}

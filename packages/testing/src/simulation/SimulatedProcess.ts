@@ -1,0 +1,156 @@
+import { Clock, Context, Duration, Effect, type Fiber, Random, References, Scheduler } from "effect"
+import type { Kernel } from "./Kernel.ts"
+
+const nanosPerMs = 1_000_000n
+
+/**
+ * A process of its own: what runs in it is scheduled by the kernel and lives by its own clock. It
+ * can be killed, and then nothing of it runs again, not even a finalizer; or frozen, and then
+ * whatever comes for it waits.
+ */
+export class SimulatedProcess {
+  readonly name: string
+  /** How far its wall clock is off, in milliseconds. Its monotonic clock is right. */
+  clockOffsetMs: number
+  /** `stopped`: by itself, having done everything it had to do. */
+  state: "running" | "frozen" | "killed" | "stopped" = "running"
+  /** When it last stood still, unix milliseconds; `-Infinity` when it never did. */
+  lastFrozenAt = Number.NEGATIVE_INFINITY
+  readonly clock: Clock.Clock
+  readonly #kernel: Kernel
+  readonly #context: Context.Context<never>
+  readonly #onKilled = new Set<() => void>()
+  #tasks: Array<{ readonly task: () => void; readonly priority: number }> = []
+  #announced = false
+
+  constructor(kernel: Kernel, name: string, clockOffsetMs = 0) {
+    this.#kernel = kernel
+    this.name = name
+    this.clockOffsetMs = clockOffsetMs
+    this.clock = this.#makeClock()
+    const dispatcher: Scheduler.SchedulerDispatcher = {
+      scheduleTask: (task, priority) => this.#enqueue(task, priority),
+      flush: () => {
+        while (this.#tasks.length > 0) this.turn()
+      },
+    }
+    this.#context = Context.make(Scheduler.Scheduler, {
+      executionMode: "async",
+      shouldYield: (fiber) => fiber.currentOpCount >= 2_048,
+      makeDispatcher: () => dispatcher,
+    }).pipe(
+      Context.add(Clock.Clock, this.clock),
+      Context.add(Random.Random, kernel.dice.random),
+      Context.add(References.MinimumLogLevel, "None"),
+    )
+  }
+
+  /** Runs an effect in this process. */
+  run<A, E>(effect: Effect.Effect<A, E>): Fiber.Fiber<A, E> {
+    return Effect.runFork(Effect.provideContext(effect, this.#context), {
+      scheduler: Context.get(this.#context, Scheduler.Scheduler),
+    })
+  }
+
+  /** Brings something to the process from outside: an answer, a timer that is due. */
+  deliver(task: () => void): void {
+    this.#enqueue(task, 0)
+  }
+
+  /** Everything that is there to be done at this moment. */
+  turn(): void {
+    this.#announced = false
+    if (this.state !== "running") return
+    const tasks = this.#tasks
+    this.#tasks = []
+    if (tasks.some(({ priority }) => priority !== 0)) tasks.sort((a, b) => a.priority - b.priority)
+    for (const { task } of tasks) task()
+  }
+
+  kill(): void {
+    if (this.state === "killed" || this.state === "stopped") return
+    this.#kernel.trace(() => `${this.name} is no more`)
+    this.state = "killed"
+    this.#tasks = []
+    for (const notice of this.#onKilled) notice()
+    this.#onKilled.clear()
+  }
+
+  /** Has come to its end by itself. */
+  exit(): void {
+    this.kill()
+    this.state = "stopped"
+  }
+
+  /** Calls `notice` if the process is killed. Returns what takes that back. */
+  onKilled(notice: () => void): () => void {
+    this.#onKilled.add(notice)
+    return () => this.#onKilled.delete(notice)
+  }
+
+  /** Stands still, as by SIGSTOP or a blocked event loop. */
+  freeze(durationMs: number): void {
+    if (this.state !== "running") return
+    this.#kernel.trace(() => `${this.name} stands still for ${durationMs} ms`)
+    this.state = "frozen"
+    this.lastFrozenAt = this.#kernel.now
+    this.#kernel.after(durationMs, () => this.thaw())
+  }
+
+  /** Goes on, if it stood still. */
+  thaw(): void {
+    if (this.state !== "frozen") return
+    this.#kernel.trace(() => `${this.name} goes on`)
+    this.state = "running"
+    this.lastFrozenAt = this.#kernel.now
+    // Which of the things that piled up is seen first is anybody's guess.
+    this.#kernel.dice.shuffle(this.#tasks)
+    this.#announce()
+  }
+
+  /** What its wall clock says, unix milliseconds. */
+  get wallTimeMs(): number {
+    return this.#kernel.now + this.clockOffsetMs
+  }
+
+  /** Whether it stood still at some time since then. */
+  stoodStillSince(time: number): boolean {
+    return this.state === "frozen" || this.lastFrozenAt >= time
+  }
+
+  #enqueue(task: () => void, priority: number): void {
+    if (this.state === "killed" || this.state === "stopped") return
+    this.#tasks.push({ task, priority })
+    this.#announce()
+  }
+
+  #announce(): void {
+    if (this.#announced || this.state !== "running" || this.#tasks.length === 0) return
+    this.#announced = true
+    this.#kernel.ready(this)
+  }
+
+  #makeClock(): Clock.Clock {
+    const wall = () => this.wallTimeMs
+    const wallNanos = () => BigInt(wall()) * nanosPerMs
+    const monotonicNanos = () => BigInt(this.#kernel.now) * nanosPerMs
+    return {
+      currentTimeMillisUnsafe: wall,
+      currentTimeMillis: Effect.sync(wall),
+      currentTimeNanosUnsafe: wallNanos,
+      currentTimeNanos: Effect.sync(wallNanos),
+      monotonicTimeNanosUnsafe: monotonicNanos,
+      monotonicTimeNanos: Effect.sync(monotonicNanos),
+      sleep: (duration) => {
+        const ms = Duration.toMillis(duration)
+        if (!Number.isFinite(ms)) return Effect.never
+        return Effect.callback<void>((resume) => {
+          const timer = this.#kernel.after(ms, () => this.deliver(() => resume(Effect.void)))
+          return Effect.sync(() => {
+            timer.canceled = true
+          })
+        })
+      },
+    }
+  }
+}

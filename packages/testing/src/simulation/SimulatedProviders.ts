@@ -1,0 +1,134 @@
+import { createHash } from "node:crypto"
+import { Effect, Exit, Stream } from "effect"
+import { type JobId, type JobMode, limits } from "@kiln/core/domain"
+import {
+  type AudioInput,
+  type GeneratedFile,
+  type ProviderCall,
+  ProviderFailure,
+  type ProviderName,
+  type ProviderSet,
+} from "@kiln/core/ports"
+import type { ClaimBooks } from "./ClaimBooks.ts"
+import type { Kernel } from "./Kernel.ts"
+import type { Network } from "./Network.ts"
+import type { Profile } from "./Profile.ts"
+import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
+import type { SimulatedProcess } from "./SimulatedProcess.ts"
+import type { Watch } from "./Watch.ts"
+
+type Behavior = "answer" | "fail" | "refuse" | "hang" | "nonsense"
+
+/** The providers, which all processes call. They answer late, badly, or not at all, as the dice say. */
+export class SimulatedProviders {
+  readonly #kernel: Kernel
+  readonly #network: Network
+  readonly #profile: Profile
+  readonly #books: ClaimBooks
+  readonly #watch: Watch
+  #answers = 0
+
+  constructor(kernel: Kernel, network: Network, profile: Profile, books: ClaimBooks, watch: Watch) {
+    this.#kernel = kernel
+    this.#network = network
+    this.#profile = profile
+    this.#books = books
+    this.#watch = watch
+  }
+
+  /** As one process reaches those that serve a mode. */
+  of(process: SimulatedProcess, mode: JobMode): ProviderSet {
+    const call = <A>(provider: ProviderName, { attempt, jobId }: ProviderCall, answer: (good: boolean) => A) =>
+      this.#call({ process, mode, provider, jobId, attempt, outcome: "running", endedAt: undefined }, answer)
+    const text = (good: boolean) => (good ? `answer ${this.#answers}` : "\u0000")
+    return {
+      transcription: {
+        transcribe: ({ audio }, about) =>
+          Effect.andThen(
+            this.#listen(audio, about.jobId),
+            call("transcription", about, (good) => ({ text: text(good) })),
+          ),
+      },
+      reply: {
+        reply: ({ maxOutputTokens }, about) =>
+          call("reply", about, (good) => ({ text: text(good), outputTokens: maxOutputTokens, truncated: false })),
+      },
+      speech: {
+        speak: (_request, about) => call("speech", about, (good) => speech(good ? this.#answers : undefined)),
+      },
+      image: { generate: (_request, about) => call("image", about, (good) => png(good ? this.#answers : undefined)) },
+    }
+  }
+
+  /** Reads the audio whole, as a real provider would, and checks that it is the file that was uploaded. */
+  #listen(audio: AudioInput, jobId: JobId) {
+    return Effect.map(Stream.runCollect(audio.content), (chunks) => {
+      const hash = createHash("sha256")
+      for (const chunk of chunks) hash.update(chunk)
+      const uploadId = this.#watch.jobs.get(jobId)?.uploadId
+      const file = uploadId === undefined || uploadId === null ? undefined : this.#watch.uploads.get(uploadId)?.file
+      if (file !== undefined && file !== null && hash.digest("hex") !== file.sha256)
+        this.#kernel.violate("what was uploaded is what is transcribed", `${jobId} heard other bytes`)
+    })
+  }
+
+  #call<A>(call: ProviderCallRecord, answer: (good: boolean) => A): Effect.Effect<A, ProviderFailure> {
+    return Effect.suspend(() => {
+      const behavior = this.#behavior()
+      this.#answers += 1
+      this.#kernel.trace(
+        () => `${call.process.name} asks ${call.provider} for ${call.jobId}, attempt ${call.attempt}: ${behavior}`,
+      )
+      this.#books.callBegan(call)
+      return Effect.onExit(this.#perform(behavior, answer), (exit) =>
+        Effect.sync(() => {
+          call.endedAt = this.#kernel.now
+          const interrupted = Exit.isFailure(exit) && Exit.hasInterrupts(exit)
+          call.outcome = interrupted ? "interrupted" : behavior === "answer" ? "answered" : "failed"
+          this.#books.callEnded(call)
+        }),
+      )
+    })
+  }
+
+  #behavior(): Behavior {
+    const { dice } = this.#kernel
+    const { faults } = this.#network
+    if (dice.chance(faults.providerFails)) return dice.pick(["fail", "fail", "refuse"])
+    if (dice.chance(faults.providerTalksNonsense)) return "nonsense"
+    return dice.chance(faults.providerHangs) ? "hang" : "answer"
+  }
+
+  #perform<A>(behavior: Behavior, answer: (good: boolean) => A): Effect.Effect<A, ProviderFailure> {
+    if (behavior === "hang") return Effect.never
+    const { dice } = this.#kernel
+    const said = Effect.suspend((): Effect.Effect<A, ProviderFailure> => {
+      if (behavior === "answer" || behavior === "nonsense") return Effect.sync(() => answer(behavior === "answer"))
+      return Effect.fail(
+        new ProviderFailure({
+          errorCode: behavior === "fail" ? "provider_unavailable" : "content_rejected",
+          retry: behavior === "fail",
+          detail: "as the dice say",
+          ...(dice.chance(0.3) ? { retryAfterMs: dice.pick([0, 1_000, 5_000, Number.MAX_SAFE_INTEGER]) } : {}),
+        }),
+      )
+    })
+    return Effect.andThen(Effect.sleep(dice.between(0, this.#profile.providerMs)), said)
+  }
+}
+
+const speech = (n: number | undefined): GeneratedFile => ({
+  data: n === undefined ? new Uint8Array() : new TextEncoder().encode(`speech ${n}`),
+  mediaType: "audio/mpeg",
+})
+
+const png = (n: number | undefined): GeneratedFile => {
+  const data = new Uint8Array(80)
+  data.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+  data.set([0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82], data.length - 8)
+  const view = new DataView(data.buffer)
+  view.setUint32(16, limits.imageSize)
+  view.setUint32(20, limits.imageSize)
+  view.setUint32(40, n ?? 0)
+  return { data: n === undefined ? data.subarray(0, 60) : data, mediaType: "image/png" }
+}

@@ -1,0 +1,43 @@
+import { Effect } from "effect"
+import { builtInKinds, type JobKind } from "@kiln/core"
+import type { CallerContext } from "./CallerContext.ts"
+import { inputOf } from "./CallerContext.ts"
+import { eraseJob, eraseTooEarly } from "./eraseJob.ts"
+import { beAStranger, fetchFiles, followJob } from "./followJob.ts"
+import { sendFile } from "./sendFile.ts"
+import { reuseKey, submitJob, useUploadAgain } from "./submitJob.ts"
+
+const kinds = builtInKinds() as [JobKind, ...Array<JobKind>]
+
+/** Jobs of one caller at once. */
+const concurrency = 3
+
+/**
+ * Someone who uses the service and believes what it promises: repeats what was not answered with the
+ * same key, polls, fetches, erases, and holds every answer against the ones before it.
+ */
+export const callAgainAndAgain = (caller: CallerContext, jobs: number): Effect.Effect<void> =>
+  Effect.forEach(
+    Array.from({ length: jobs }, (_, n) => n + 1),
+    (n) => oneJob(caller, `${caller.process.name}-${n}`),
+    { concurrency, discard: true },
+  )
+
+const oneJob = Effect.fnUntraced(function* (caller: CallerContext, key: string): Effect.fn.Return<void> {
+  const { dice } = caller.kernel
+  yield* Effect.sleep(dice.between(0, 4_000))
+  const kind = dice.pick(kinds)
+  const needsUpload = kind.name === "transcription" || kind.name === "voice_turn"
+  const uploadId = needsUpload ? yield* sendFile(caller) : null
+  if (uploadId === undefined) return
+  const jobId = yield* submitJob(caller, kind, inputOf(kind, uploadId, key), key)
+  if (jobId === undefined) return
+  if (uploadId !== null && dice.chance(0.2)) yield* useUploadAgain(caller, kind, uploadId, jobId)
+  if (dice.chance(0.2)) yield* reuseKey(caller, kind, uploadId, key, jobId)
+  if (dice.chance(0.1)) yield* beAStranger(caller, jobId)
+  if (dice.chance(0.1)) yield* eraseTooEarly(caller, jobId)
+  const job = yield* followJob(caller, jobId)
+  if (job === undefined) return
+  yield* fetchFiles(caller, job)
+  if (dice.chance(0.4)) yield* eraseJob(caller, job)
+})

@@ -1,0 +1,113 @@
+import { Effect, Schedule } from "effect"
+import type { JobId, JobKind, JsonObject, UploadId } from "@kiln/core"
+import { type CallerContext, inputOf } from "./CallerContext.ts"
+
+/** Asks for a job until the answer is known, now and then twice at once; `undefined` when it is refused for good. */
+export const submitJob = (caller: CallerContext, kind: JobKind, input: JsonObject, key: string) =>
+  Effect.gen(function* () {
+    const times = caller.kernel.dice.chance(0.2) ? [1, 2] : [1]
+    const answers = yield* Effect.forEach(times, () => submitOnce(caller, kind, input, key), {
+      concurrency: "unbounded",
+    })
+    const ids = new Set(answers.filter((id) => id !== undefined).filter((id) => !caller.watch.removed.has(id)))
+    if (ids.size > 1) caller.kernel.violate("one job per idempotency key", `${key}: ${[...ids].join(", ")}`)
+    return answers.find((id) => id !== undefined)
+  })
+
+const submitOnce = (
+  caller: CallerContext,
+  kind: JobKind,
+  input: JsonObject,
+  key: string,
+): Effect.Effect<JobId | undefined> => {
+  let unanswered = 0
+  const once = caller.door.ask(caller.process, `create ${kind.name} ${key}`, (engine) =>
+    engine.createJob(caller.grant, kind, input, key),
+  )
+  return once.pipe(
+    Effect.map(({ job, replayed }) => {
+      if (replayed && unanswered > 0) caller.reached.note("a replay after a lost answer")
+      if (!caller.watch.jobs.has(job.id) && !caller.watch.removed.has(job.id))
+        caller.kernel.violate("a 202 survives", `${job.id} was accepted and is not stored`)
+      return job.id
+    }),
+    Effect.tapError((error) =>
+      Effect.sync(() => {
+        unanswered += 1
+        if (error._tag === "QueueFull") caller.reached.note("the queue is full")
+      }),
+    ),
+    Effect.catchTags({
+      InvalidRequest: (error) => impossible(caller, `${key}: ${JSON.stringify(error)}`),
+      IdempotencyKeyReused: () => impossible(caller, `${key} was used for nothing else`),
+      UploadNotReady: () => impossible(caller, `${key}: its file has arrived`),
+      UploadNotFound: () =>
+        uploadOf(caller, input)?.erased === false ? impossible(caller, `${key}: its upload is there`) : gone,
+      UploadExpired: () => gone,
+      // Only by a job of this very request, whose answer was lost and whose record is gone by age: otherwise it is replayed.
+      UploadAlreadyUsed: () => {
+        const user = uploadOf(caller, input)?.jobId
+        const isThere = user !== undefined && user !== null && caller.watch.jobs.has(user)
+        return isThere ? impossible(caller, `${key}: ${user} used its upload`) : gone
+      },
+    }),
+    Effect.retry({ schedule: Schedule.spaced("1 second") }),
+    Effect.orDie,
+  )
+}
+
+const gone: Effect.Effect<undefined> = Effect.succeed(undefined)
+
+const uploadOf = (caller: CallerContext, input: JsonObject) => caller.watch.uploads.get(input["uploadId"] as UploadId)
+
+const impossible = (caller: CallerContext, what: string): Effect.Effect<undefined> =>
+  Effect.sync(() => {
+    caller.kernel.violate("refusals are true", what)
+    return undefined
+  })
+
+/** One upload feeds at most one job. */
+export const useUploadAgain = (caller: CallerContext, kind: JobKind, uploadId: UploadId, first: JobId) => {
+  const again = `${first}-again`
+  return caller.door
+    .ask(caller.process, `use ${uploadId} again`, (engine) =>
+      engine.createJob(caller.grant, kind, inputOf(kind, uploadId, again), again),
+    )
+    .pipe(
+      Effect.match({
+        onSuccess: () => caller.kernel.violate("one upload, at most one job", uploadId),
+        onFailure: ({ _tag }) => {
+          if (_tag === "UploadAlreadyUsed") caller.reached.note("an upload feeds no second job")
+        },
+      }),
+    )
+}
+
+/** A key means one request for ever. */
+export const reuseKey = (
+  caller: CallerContext,
+  kind: JobKind,
+  uploadId: UploadId | null,
+  key: string,
+  first: JobId,
+) => {
+  const other = {
+    ...inputOf(kind, uploadId, key),
+    ...(kind.name === "transcription" ? { uploadId: "upl_other" } : {}),
+  }
+  const different = kind.name === "image_generation" ? { prompt: "another" } : { ...other, voice: "nova" }
+  const asked = kind.name === "transcription" ? other : different
+  return caller.door
+    .ask(caller.process, `reuse ${key}`, (engine) => engine.createJob(caller.grant, kind, asked, key))
+    .pipe(
+      Effect.match({
+        onSuccess: () => {
+          if (!caller.watch.removed.has(first))
+            caller.kernel.violate("one job per idempotency key", `${key} was reused`)
+        },
+        onFailure: ({ _tag }) => {
+          if (_tag === "IdempotencyKeyReused") caller.reached.note("an idempotency key is used for something else")
+        },
+      }),
+    )
+}

@@ -1,0 +1,108 @@
+import type { Context } from "effect"
+import { isFinished } from "@kiln/core/domain"
+import { callAgainAndAgain } from "./caller/callAgainAndAgain.ts"
+import { heal, unleash } from "./Chaos.ts"
+import { Dice } from "./Dice.ts"
+import { Installation, type SimulatedStores } from "./Installation.ts"
+import type { Violation } from "./Kernel.ts"
+import { drawProfile, type Profile, type SimulationMode } from "./Profile.ts"
+
+export interface SimulationOptions {
+  /** Decides everything: the same seed replays the same run. */
+  readonly seed: number
+  /** Drawn from the seed unless it is given. */
+  readonly mode?: SimulationMode | undefined
+  /** Jobs of all callers together; drawn from the seed unless it is given. */
+  readonly jobs?: number | undefined
+  /** Sees every step, a line each. */
+  readonly trace?: ((line: string) => void) | undefined
+}
+
+/** What came of one run. */
+export interface SimulationOutcome {
+  readonly seed: number
+  readonly profile: Profile
+  /** `undefined` when every promise was kept. */
+  readonly violation: Violation | undefined
+  /** Jobs the stores accepted. */
+  readonly jobs: number
+  /** Of them, finished when the run ended. */
+  readonly finished: number
+  /** Virtual time, milliseconds. */
+  readonly elapsedMs: number
+  /** How often which state was reached; see `mustBeReached`. */
+  readonly reached: ReadonlyMap<string, number>
+}
+
+/**
+ * One run of the real engine and the real workers, in virtual time, over these stores, which must be
+ * empty and must answer at once (in the same turn of the event loop). Synchronous: nothing else can
+ * come in between, and so a seed replays exactly.
+ */
+export const simulate = (stores: Context.Context<SimulatedStores>, options: SimulationOptions): SimulationOutcome => {
+  // Errors are part of the plan here, thousands of them, and where they were made says nothing.
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 0
+  try {
+    return run(stores, options)
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
+const run = (stores: Context.Context<SimulatedStores>, options: SimulationOptions): SimulationOutcome => {
+  const dice = new Dice(options.seed)
+  const profile = drawProfile(dice, options)
+  const installation = new Installation(dice, profile, stores, options.trace)
+  const { kernel, reached, watch } = installation
+  let atWork = installation.callers.length
+  for (const caller of installation.callers)
+    caller.process.run(callAgainAndAgain(caller, profile.jobsPerCaller)).addObserver((exit) => {
+      if (exit._tag === "Failure") kernel.violate("callers are right", String(exit.cause))
+      atWork -= 1
+    })
+  unleash(installation)
+  const everythingEnded = () => atWork === 0 && [...watch.jobs.values()].every(isFinished)
+  kernel.runUntil(everythingEnded, profile.faultyMs)
+  if (profile.mode === "liveness" && kernel.violation === undefined) endWell(installation, everythingEnded)
+  if (kernel.violation === undefined) watch.everything("nothing")
+  const jobs = [...watch.jobs.values()]
+  return {
+    seed: options.seed,
+    profile,
+    violation: kernel.violation,
+    jobs: jobs.length + watch.removed.size,
+    finished: jobs.filter(isFinished).length + watch.removed.size,
+    elapsedMs: kernel.elapsedMs,
+    reached: reached.counts,
+  }
+}
+
+/** Once faults stop, everything ends within a bound, and nothing is left over. */
+const endWell = (installation: Installation, everythingEnded: () => boolean): void => {
+  const { blobs, kernel, profile, watch } = installation
+  heal(installation)
+  if (!kernel.runUntil(everythingEnded, boundMs(profile)) && kernel.violation === undefined) {
+    const open = [...watch.jobs.values()].filter((job) => !isFinished(job)).map((job) => job.id)
+    kernel.violate("everything ends", `not within ${boundMs(profile)} ms: ${open.join(", ") || "a caller waits"}`)
+    return
+  }
+  // The sweeps that are under way may have looked too early; the next ones see everything.
+  const { orphanIntervalMs, pruneIntervalMs } = profile.settings
+  kernel.runUntil(() => false, 2 * Math.max(orphanIntervalMs, pruneIntervalMs))
+  // What is past its retention goes all the while, so there may be a purge at any moment, but none may stay.
+  if (!kernel.runUntil(() => installation.duePurges === 0, 4 * pruneIntervalMs) && kernel.violation === undefined)
+    kernel.violate("purges are retried until done", `${installation.duePurges} are still due`)
+  if (kernel.violation === undefined) blobs.nothingIsLeftOver()
+}
+
+/** Guarantee 10, and the turn of everybody before, and the patience of callers. */
+const boundMs = ({ callers, faultyMs, jobsPerCaller, providerMs, settings }: Profile): number => {
+  const { attempts, leaseDurationMs, pollIntervalMs, runLimitMs, upload } = settings
+  const longestWaitMs = Math.max(attempts.backoffMaxMs, attempts.retryAfterMaxMs)
+  const oneJobMs = 3 * providerMs + pollIntervalMs + 5_000
+  const turnMs = callers * jobsPerCaller * oneJobMs
+  const uploadMs = jobsPerCaller * upload.maxTransfers * (upload.transferLimitMs + upload.leaseDurationMs)
+  const tries = attempts.maxFailures + attempts.maxLostWorkers
+  return faultyMs + tries * (leaseDurationMs + longestWaitMs) + runLimitMs + turnMs + uploadMs + 60_000
+}

@@ -1,0 +1,57 @@
+import { Effect, Layer } from "effect"
+import type { SimulatedStores } from "./Installation.ts"
+import type { SimulationMode } from "./Profile.ts"
+import { mustBeReached } from "./Reached.ts"
+import { simulate, type SimulationOutcome } from "./simulate.ts"
+
+export interface SimulationRuns {
+  /** Each build opens empty stores, whose verbs answer at once. */
+  readonly layer: Layer.Layer<SimulatedStores, unknown>
+  /** The first; the others follow it one by one. */
+  readonly seed: number
+  readonly runs: number
+  readonly mode?: SimulationMode | undefined
+  /** Jobs of one run; drawn from its seed unless given. */
+  readonly jobs?: number | undefined
+  readonly trace?: ((line: string) => void) | undefined
+  /** Told after every run. */
+  readonly onRun?: ((soFar: SimulationSummary) => void) | undefined
+}
+
+/** What came of a set of runs. It ends with the first that broke a promise. */
+export interface SimulationSummary {
+  readonly runs: number
+  readonly jobs: number
+  readonly finished: number
+  /** The run that broke a promise. */
+  readonly broken: SimulationOutcome | undefined
+  /** States that a set of this kind must reach and this one did not. */
+  readonly unreached: ReadonlyArray<string>
+}
+
+/** Simulates one seed after the other, each on stores of its own. */
+export const simulateRuns = Effect.fnUntraced(function* (options: SimulationRuns) {
+  const reached = new Set<string>()
+  let summary: SimulationSummary = { runs: 0, jobs: 0, finished: 0, broken: undefined, unreached: mustBeReached }
+  while (summary.runs < options.runs && summary.broken === undefined) {
+    const outcome = yield* Effect.scoped(
+      Effect.map(Layer.build(Layer.fresh(options.layer)), (stores) =>
+        simulate(stores, { ...options, seed: options.seed + summary.runs }),
+      ),
+    )
+    for (const state of outcome.reached.keys()) reached.add(state)
+    summary = {
+      runs: summary.runs + 1,
+      jobs: summary.jobs + outcome.jobs,
+      finished: summary.finished + outcome.finished,
+      broken: outcome.violation === undefined ? undefined : outcome,
+      unreached: mustBeReached.filter((state) => !reached.has(state)),
+    }
+    options.onRun?.(summary)
+  }
+  return summary
+})
+
+/** For people: what was broken, and how to see it again. */
+export const describeBroken = ({ seed, violation }: SimulationOutcome): string =>
+  `seed ${seed} broke "${violation?.invariant ?? ""}" after ${(violation?.atMs ?? 0) / 1_000} s of virtual time: ${violation?.detail ?? ""}`

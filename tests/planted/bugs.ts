@@ -1,0 +1,246 @@
+import type { Edit } from "./Edit.ts"
+
+/** A bug planted into what ships, and what the simulation must say to it. */
+export interface PlantedBug {
+  /** What the code does wrong. */
+  readonly bug: string
+  readonly edits: ReadonlyArray<Edit>
+  /** A seed that gets it into trouble, and the promise it breaks there, as the simulation names it. */
+  readonly seed: number
+  readonly breaks: string
+}
+
+const core = (path: string, from: string, to: string): Edit => ({ file: `packages/core/src/${path}`, from, to })
+const memory = (path: string, from: string, to: string): Edit => ({
+  file: `packages/testing/src/memory/${path}`,
+  from,
+  to,
+})
+
+/** One for each promise at the heart, and some more. */
+export const plantedBugs: ReadonlyArray<PlantedBug> = [
+  {
+    bug: "there is no fence: whoever once claimed a job may write to it",
+    edits: [core("domain/Lease.ts", " && job.token === token", "")],
+    seed: 9,
+    breaks: "fencing",
+  },
+  {
+    bug: "a job is taken over by its id alone, whether or not its lease has ended",
+    edits: [
+      core(
+        "domain/Lease.ts",
+        "job.claimableAt !== null && job.claimableAt <= now && !isOverdue(job, now)",
+        "job.claimableAt !== null",
+      ),
+    ],
+    seed: 1,
+    breaks: "only lost workers are counted",
+  },
+  {
+    bug: "an upload is checked first and claimed then, without a second look",
+    edits: [
+      core(
+        "domain/Upload.ts",
+        'upload.claimedUntil !== null && upload.claimedUntil > now\n        ? "in_progress"',
+        'false\n        ? "in_progress"',
+      ),
+    ],
+    seed: 1,
+    breaks: "uploads",
+  },
+  {
+    bug: "the row is committed first, the blob is written then",
+    edits: [
+      core(
+        "worker/AttemptContext.ts",
+        "Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {",
+        `Effect.retry(Effect.as(Effect.forkDetach(Effect.andThen(Effect.sleep(50), blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }))), { bytes: data.length, sha256: createHash("sha256").update(data).digest("hex") }) as ReturnType<typeof blobs.put>, {`,
+      ),
+      core(
+        "worker/AttemptContext.ts",
+        "import { Effect, Schema",
+        'import { createHash } from "node:crypto"\nimport { Effect, Schema',
+      ),
+    ],
+    seed: 1,
+    breaks: "blob first, row second",
+  },
+  {
+    bug: "an erasure removes the blobs first and asks the record then",
+    edits: [
+      core(
+        "engine/EraseJobData.ts",
+        "const store = yield* JobStore",
+        "const store = yield* JobStore\n  yield* purgeBlobs([{ blobPrefix: `jobs/${jobId.slice(4)}` }])",
+      ),
+    ],
+    seed: 1,
+    breaks: "deleted means gone",
+  },
+  {
+    bug: "an idempotency key is looked up before the job is inserted, and nothing holds it then",
+    edits: [
+      memory("jobs/createJobs.ts", "if (existing !== undefined)", "if (false as boolean && existing !== undefined)"),
+      core(
+        "engine/CreateJob.ts",
+        "  const [outcome] = yield* store.createJobs([",
+        "  const known = yield* store.findByIdempotencyKey(grant.keyId, idempotencyKey)\n  if (known !== undefined) return { job: known, replayed: true } satisfies Accepted\n  const [outcome] = yield* store.createJobs([",
+      ),
+    ],
+    seed: 1,
+    breaks: "one job per idempotency key",
+  },
+  {
+    bug: "a heartbeat that is told `LeaseLost` does not end the attempt",
+    edits: [core("worker/Heartbeat.ts", "    else yield* lease.lose", "    else yield* Effect.void")],
+    seed: 172,
+    breaks: "a worker stops when its lease is lost",
+  },
+  {
+    bug: "a worker counts its lease by its own wall clock",
+    edits: [
+      core(
+        "worker/Slots.ts",
+        "      Effect.suspend(() => {\n        const kind",
+        "      Effect.clockWith((clock) => {\n        const kind",
+      ),
+      core(
+        "worker/Slots.ts",
+        "holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs)",
+        "holdLease(ref, askedAtNanos, (claim.job.claimableAt ?? 0) - clock.currentTimeMillisUnsafe(), leaseDurationMs)",
+      ),
+    ],
+    seed: 3,
+    breaks: "only lost workers are counted",
+  },
+  {
+    bug: "orphans are found and never collected",
+    edits: [
+      core(
+        "worker/Sweeper.ts",
+        "yield* Effect.forEach(orphans, (blobKey)",
+        "yield* Effect.forEach(orphans.slice(orphans.length), (blobKey)",
+      ),
+    ],
+    seed: 2,
+    breaks: "no orphan for ever",
+  },
+  {
+    bug: "the sweep takes blobs that a live attempt may still commit",
+    edits: [memory("jobs/findOrphans.ts", ": token !== job.token", ": true")],
+    seed: 56,
+    breaks: "no committed row names a missing blob",
+  },
+  {
+    bug: "a checkpoint is kept and never looked at",
+    edits: [core("worker/AttemptContext.ts", "Object.hasOwn(job.checkpoints, name)", "(false as boolean)")],
+    seed: 1,
+    breaks: "a kept step is not bought again",
+  },
+  {
+    bug: "a sandbox job is given the live providers",
+    edits: [core("worker/AttemptContext.ts", 'providers: job.mode === "sandbox" ? sandbox : live', "providers: live")],
+    seed: 2,
+    breaks: "sandbox never reaches a provider",
+  },
+  {
+    bug: "the gate is asked when a job is claimed and not before its steps",
+    edits: [
+      core(
+        "worker/AttemptContext.ts",
+        "const mayBuy = Effect.andThen(gateIsOpen, lease.check)",
+        "const mayBuy = lease.check\n  void gateIsOpen",
+      ),
+    ],
+    seed: 18,
+    breaks: "a switch thrown stops provider calls",
+  },
+  {
+    bug: "a worker that has come to goes on buying before it looks at its lease",
+    edits: [
+      core(
+        "worker/AttemptContext.ts",
+        "const mayBuy = Effect.andThen(gateIsOpen, lease.check)",
+        "const mayBuy = gateIsOpen",
+      ),
+    ],
+    seed: 116,
+    breaks: "a worker stops before its lease ends",
+  },
+  {
+    bug: "a worker that stops leaves its jobs to the end of their leases",
+    edits: [core("worker/RunAttempt.ts", "return yield* insist(lease, store.releaseJobs([ref]))", 'return "lapsed"')],
+    seed: 44,
+    breaks: "only lost workers are counted",
+  },
+  {
+    bug: "an outage of our own counts against the job's failures",
+    edits: [
+      core(
+        "worker/RunAttempt.ts",
+        "defer(postponementMs(job.attempts, attempts), false)",
+        "defer(postponementMs(job.attempts, attempts), true)",
+      ),
+    ],
+    seed: 1,
+    breaks: "only providers' failures count as failures",
+  },
+  {
+    bug: "a transfer that got no answer removes its blob without asking whether it was committed",
+    edits: [core("engine/ReceiveUpload.ts", 'if (outcome === "Written") yield* blobs.remove', "yield* blobs.remove")],
+    seed: 201,
+    breaks: "no committed row names a missing blob",
+  },
+  {
+    bug: "an attempt that got no answer removes its blobs without asking whether they were committed",
+    edits: [
+      core(
+        "worker/RunAttempt.ts",
+        "yield* Effect.forEach(orphans, (blobKey)",
+        "yield* Effect.forEach(orphans.length < 0 ? orphans : written, (blobKey)",
+      ),
+    ],
+    seed: 20,
+    breaks: "no committed row names a missing blob",
+  },
+  {
+    bug: "callers that share a commit get each other's answers",
+    edits: [core("engine/GroupCommit.ts", "offset += items.length", "offset += 0")],
+    seed: 6,
+    breaks: "refusals are true",
+  },
+  {
+    bug: "a worker waits to be woken and never looks by itself",
+    edits: [core("worker/Worker.ts", "Effect.raceFirst(wakeUp.wait, Effect.sleep(pauseMs))", "wakeUp.wait")],
+    seed: 2,
+    breaks: "everything ends",
+  },
+  {
+    bug: "a file goes to whoever asks with its key, whatever it is now",
+    edits: [
+      memory("MemoryJobStore.ts", 'file !== undefined && job.retained === "kept"', "file !== undefined"),
+      memory("jobs/eraseJobs.ts", "    files: Object.freeze([]),\n", ""),
+    ],
+    seed: 1,
+    breaks: "legal transitions",
+  },
+  {
+    bug: "anybody of the same project sees a job",
+    edits: [core("domain/Access.ts", " && record.keyId === principal.keyId", "")],
+    seed: 1,
+    breaks: "nobody else sees a job",
+  },
+  {
+    bug: "the charge is made from the attempts, not from the use",
+    edits: [
+      core(
+        "worker/RunAttempt.ts",
+        "chargeFor(job.price, result.usage)",
+        "chargeFor(job.price, { ...result.usage, input_characters: job.attempts })",
+      ),
+    ],
+    seed: 1,
+    breaks: "exactly one charge",
+  },
+]

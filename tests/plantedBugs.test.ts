@@ -1,0 +1,46 @@
+import { execFile } from "node:child_process"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { describe, expect, it } from "vitest"
+import { plantedBugs } from "./planted/bugs.ts"
+import { type Edit, planting } from "./planted/Edit.ts"
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, "..")
+
+/** What `pnpm simulate` says of some seeds with these modules changed. */
+const simulate = async (seed: number, runs: number, edits: ReadonlyArray<Edit>) => {
+  const flags = ["--seed", String(seed), "--runs", String(runs)]
+  const args = ["--conditions=@kiln/source", join(root, "scripts/simulate.ts"), ...flags]
+  const env = { ...process.env, ...planting(edits) }
+  try {
+    return { status: 0, ...(await run(process.execPath, args, { cwd: root, env })) }
+  } catch (error) {
+    const { code, stderr, stdout } = error as { code: number; stderr: string; stdout: string }
+    return { status: code, stdout, stderr }
+  }
+}
+
+/** The seed that is named catches it at once. Where a change elsewhere made another run of it, one of these will. */
+const enough = 300
+
+describe("the simulation catches", () => {
+  for (const { breaks, bug, edits, seed } of plantedBugs)
+    it(bug, async () => {
+      const { status, stderr } = await simulate(seed, enough, edits)
+      expect(stderr).toContain(`broke "${breaks}"`)
+      expect(status).toBe(1)
+    })
+})
+
+it("a bug whose place is gone is not taken for one that was missed", async () => {
+  const nowhere = { file: "packages/core/src/worker/Worker.ts", from: "no such text", to: "" }
+  const { status, stderr } = await simulate(1, 1, [nowhere])
+  expect(stderr).toContain("holds 0 times: no such text")
+  expect(status).toBe(1)
+})
+
+// The seeds of the test command, these among them, run without a bug elsewhere.
+it("without a bug, nothing is caught", async () => {
+  expect(await simulate(1, 1, [])).toMatchObject({ status: 0, stderr: "" })
+})
