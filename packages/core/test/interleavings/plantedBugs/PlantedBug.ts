@@ -1,0 +1,34 @@
+import type { JobId } from "@kiln/core/domain"
+import { Effect } from "effect"
+import { principal } from "../../support/harness.ts"
+import type { Adapters } from "../support/Adapters.ts"
+import type { Plant } from "../support/World.ts"
+
+/** A bug, and the race in which some order of turns brings it out. */
+export interface PlantedBug {
+  readonly bug: string
+  /** The beginning of the race's name. */
+  readonly race: string
+  /** What the race says then: that it failed, and why. */
+  readonly shows: RegExp
+  readonly plant: Plant
+}
+
+/** The present token of a job, whoever has it: what no fence is. */
+export const present = <Ref extends { readonly jobId: JobId; readonly token: number }>(
+  { jobs }: Adapters,
+  refs: ReadonlyArray<Ref>,
+) =>
+  Effect.map(jobs.findJobs(refs.map(({ jobId }) => ({ jobId, principal: principal() }))), (found) =>
+    refs.map((ref, index) => ({ ...ref, token: found[index]?.token ?? ref.token })),
+  )
+
+export const inJobs =
+  (change: (adapters: Adapters, wait: Parameters<Plant>[1]) => Partial<Adapters["jobs"]>): Plant =>
+  (adapters, wait) => ({ ...adapters, jobs: { ...adapters.jobs, ...change(adapters, wait) } })
+export const inUploads =
+  (change: (adapters: Adapters, wait: Parameters<Plant>[1]) => Partial<Adapters["uploads"]>): Plant =>
+  (adapters, wait) => ({ ...adapters, uploads: { ...adapters.uploads, ...change(adapters, wait) } })
+export const inBlobs =
+  (change: (adapters: Adapters, wait: Parameters<Plant>[1]) => Partial<Adapters["blobs"]>): Plant =>
+  (adapters, wait) => ({ ...adapters, blobs: { ...adapters.blobs, ...change(adapters, wait) } })

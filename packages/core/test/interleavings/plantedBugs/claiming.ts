@@ -1,0 +1,79 @@
+import type { ClaimResult } from "@kiln/core/ports"
+import { Clock, Effect } from "effect"
+import type { Adapters } from "../support/Adapters.ts"
+import { inJobs, type PlantedBug, present } from "./PlantedBug.ts"
+
+/** In leases and gates. */
+export const claiming: ReadonlyArray<PlantedBug> = [
+  {
+    bug: "two claims at once get the same job",
+    race: "claim × claim",
+    shows: /^true .*(expected [23] to equal 1|while [ABC] had it)/,
+    plant: inJobs(({ jobs }, wait) => {
+      let underWay: ClaimResult | undefined
+      return {
+        claimJobs: (request) =>
+          Effect.gen(function* () {
+            if (underWay !== undefined) return underWay
+            const result = yield* jobs.claimJobs(request)
+            underWay = result
+            yield* wait("the claim is being written")
+            underWay = undefined
+            return result
+          }),
+      }
+    }),
+  },
+  {
+    bug: "leases are compared in another time than they are granted in",
+    race: "heartbeat × complete",
+    shows: /^true .*while A had it/,
+    plant: inJobs(({ jobs }) => ({
+      claimJobs: (request) =>
+        Effect.flatMap(Clock.Clock, (clock) =>
+          Effect.provideService(jobs.claimJobs(request), Clock.Clock, {
+            ...clock,
+            currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + 15_000,
+          }),
+        ),
+    })),
+  },
+  {
+    bug: "a beat is answered and not written",
+    race: "heartbeat × complete",
+    shows: /^true .*(while A had it|wrote extendLeases with the token)/,
+    plant: inJobs(() => ({
+      extendLeases: (items) =>
+        Effect.succeed(items.map((item) => ({ _tag: "Extended", leaseRemainingMs: item.leaseDurationMs }))),
+    })),
+  },
+  {
+    bug: "a beat extends the job of another: by id alone",
+    race: "heartbeat × complete",
+    shows: /^true .*A wrote extendLeases with the token 1/,
+    plant: inJobs((adapters) => ({
+      extendLeases: (items) => Effect.flatMap(present(adapters, items), adapters.jobs.extendLeases),
+    })),
+  },
+  {
+    bug: "what is given back is taken from whoever has it now: by id alone",
+    race: "release × takeover",
+    shows: /^true .*wrote releaseJobs with the token/,
+    plant: inJobs((adapters) => ({
+      releaseJobs: (items) => Effect.flatMap(present(adapters, items), adapters.jobs.releaseJobs),
+    })),
+  },
+  {
+    bug: "what was on once is never seen to be off",
+    race: "switch off",
+    shows: /^true .*expected false to be true/,
+    plant: (adapters) => {
+      let on: Effect.Success<Adapters["board"]["readBoard"]> | undefined
+      const readBoard = Effect.map(adapters.board.readBoard, (board) => {
+        if (board.switches.audio) on = board
+        return on ?? board
+      })
+      return { ...adapters, board: { ...adapters.board, readBoard } }
+    },
+  },
+]
