@@ -1,0 +1,18 @@
+import type { Edit } from "../fixtures/editModules.ts"
+
+const commit = "const commit = yield* Effect.exit(insist(lease, store.completeJobs([work.value])))"
+
+/** Between the blob, which is durable, and the row that would name it. */
+export const pauseBeforeCommit: Edit = {
+  module: "packages/core/src/worker/RunAttempt.ts",
+  find: commit,
+  replace: `globalThis.crashLab.pause("before commit"); ${commit}`,
+}
+
+/** When a step's value is committed, and nothing of the next one has begun: `kept transcribe`, `kept reply`. */
+export const pauseAfterCheckpoint: Edit = {
+  module: "packages/core/src/worker/AttemptContext.ts",
+  find: "Effect.tap((value) => keep(name, value)),",
+  replace:
+    'Effect.tap((value) => Effect.andThen(keep(name, value), Effect.sync(() => globalThis.crashLab.pause("kept " + name)))),',
+}

@@ -1,0 +1,31 @@
+import { join } from "node:path"
+import { FileBlobStore } from "@kiln/adapter-blobs"
+import { SqliteStores } from "@kiln/adapter-sqlite"
+import { createEngine, defaultEngineSettings, type EmbeddedEngine } from "@kiln/core"
+import { MediaProbeLive } from "@kiln/media-probe"
+import { sandboxProviders } from "@kiln/provider-sandbox"
+
+/** Where the database of a data directory is. */
+export const databaseOf = (directory: string): string => join(directory, "kiln.db")
+
+/** A lease in milliseconds: short, because recovery waits for it, and long enough for a traced process. */
+const leaseMs = 1_000
+
+/** An engine with its worker over a data directory, with real stores and every sweep in haste. */
+export const openEngine = (directory: string): Promise<EmbeddedEngine> =>
+  createEngine({
+    store: SqliteStores.layer({ path: databaseOf(directory) }),
+    blobs: FileBlobStore.layer({ directory }),
+    probe: MediaProbeLive.layer,
+    providers: { sandbox: sandboxProviders({ steering: true }), live: sandboxProviders({ steering: false }) },
+    settings: {
+      leaseDurationMs: leaseMs,
+      upload: { ...defaultEngineSettings.upload, leaseDurationMs: leaseMs },
+      attempts: { ...defaultEngineSettings.attempts, maxLostWorkers: 20 },
+      pollIntervalMs: 50,
+      drainMs: 5_000,
+      sweepIntervalMs: 200,
+      pruneIntervalMs: 200,
+      orphanIntervalMs: 250,
+    },
+  })
