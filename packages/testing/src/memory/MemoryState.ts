@@ -59,6 +59,51 @@ export const emptyState = (): MemoryState => ({
   namedSecrets: new Map(),
 })
 
+/** What is saved of a state. A field that is missing here does not compile. */
+const savedOf = (state: MemoryState) =>
+  ({
+    virtualTime: state.virtualTime,
+    switches: state.switches,
+    jobs: [...state.jobs],
+    jobByIdempotencyKey: [...state.jobByIdempotencyKey],
+    unfinishedByProject: [...state.unfinishedByProject],
+    lanes: [...state.lanes].map(([key, lane]) => [key, { ...lane, unfinished: [...lane.unfinished] }] as const),
+    charges: [...state.charges],
+    uploads: [...state.uploads],
+    purges: [...state.purges],
+    projects: [...state.projects],
+    keys: [...state.keys],
+    secrets: [...state.secrets],
+    prices: [...state.prices],
+    workers: [...state.workers],
+    namedSecrets: [...state.namedSecrets].map(([name, bytes]) => [name, [...bytes]] as const),
+  }) satisfies Record<keyof MemoryState, unknown>
+
+/** The whole state as one line of JSON. The same state gives the same text. */
+export const encodeState = (state: MemoryState): string => JSON.stringify(savedOf(state))
+
+/** The state of which `encodeState` made this text. Throws where it is not one. */
+export const decodeState = (text: string): MemoryState => {
+  const saved = freeze(JSON.parse(text) as ReturnType<typeof savedOf>)
+  return {
+    virtualTime: saved.virtualTime,
+    switches: { ...saved.switches },
+    jobs: new Map(saved.jobs),
+    jobByIdempotencyKey: new Map(saved.jobByIdempotencyKey),
+    unfinishedByProject: new Map(saved.unfinishedByProject),
+    lanes: new Map(saved.lanes.map(([key, lane]) => [key, { ...lane, unfinished: new Set(lane.unfinished) }])),
+    charges: new Map(saved.charges),
+    uploads: new Map(saved.uploads),
+    purges: new Map(saved.purges),
+    projects: new Map(saved.projects),
+    keys: new Map(saved.keys),
+    secrets: new Map(saved.secrets),
+    prices: new Map(saved.prices),
+    workers: new Map(saved.workers),
+    namedSecrets: new Map(saved.namedSecrets.map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
+  }
+}
+
 /** One atomic step at one store time. Synchronous, so nothing else can run in between; what it throws is a defect. */
 export const step = <A>(run: (now: number) => A): Effect.Effect<A> =>
   Clock.clockWith((clock) => Effect.sync(() => run(clock.currentTimeMillisUnsafe())))

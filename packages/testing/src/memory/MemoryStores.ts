@@ -1,18 +1,34 @@
-import { Context, Effect, Layer } from "effect"
-import { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { Context, Effect, Layer, Semaphore } from "effect"
+import { StoreUnavailable } from "@kiln/core/domain"
+import { JobStore, KeyDirectory, SecretStore, type StoreCapabilities, Switchboard, UploadStore } from "@kiln/core/ports"
 import { makeMemoryJobStore } from "./MemoryJobStore.ts"
 import { makeMemoryKeyDirectory } from "./MemoryKeyDirectory.ts"
 import { makeMemorySecretStore } from "./MemorySecretStore.ts"
-import { emptyState } from "./MemoryState.ts"
+import { decodeState, emptyState, encodeState, type MemoryState } from "./MemoryState.ts"
 import { makeMemorySwitchboard } from "./MemorySwitchboard.ts"
 import { makeMemoryUploadStore } from "./MemoryUploadStore.ts"
 
+type Stores = JobStore | UploadStore | KeyDirectory | Switchboard | SecretStore
+
+/** A place that keeps the state of memory stores, as one text. */
+export interface Persistence {
+  /** What the stores shall declare of themselves. */
+  readonly capabilities: StoreCapabilities
+  /** The text saved last; `undefined` where nothing ever was. */
+  readonly load: Effect.Effect<string | undefined, unknown>
+  /**
+   * Keeps this text instead of the last one, and returns when it is as durable as the capabilities
+   * say. Where it fails, `load` gives the last text or this one, never a part. Never runs twice at once.
+   */
+  readonly save: (text: string) => Effect.Effect<void, unknown>
+}
+
 /**
  * All record stores in one process's memory: the reference model that every other adapter is
- * compared with. Nothing survives the process. Store time is the Effect `Clock`.
+ * compared with. Store time is the Effect `Clock`.
  */
 export const MemoryStores = {
-  /** Each build is a fresh, empty store; the five ports of one build share it. */
+  /** Each build is a fresh, empty store; the five ports of one build share it. Nothing survives the process. */
   layer: Layer.effectContext(
     Effect.sync(() => {
       const state = emptyState()
@@ -24,4 +40,78 @@ export const MemoryStores = {
       )
     }),
   ),
+
+  /**
+   * The same stores over a state that is kept elsewhere: loaded when the layer is built, and saved by
+   * every verb that changed it before that verb answers. A verb whose change cannot be saved fails
+   * with `StoreUnavailable` and has changed nothing that can be read. One verb at a time, and each
+   * saves everything: for small states, examples and tests.
+   */
+  layerPersisted: (persistence: Persistence): Layer.Layer<Stores, StoreUnavailable> =>
+    Layer.effectContext(
+      Effect.gen(function* () {
+        const text = yield* Effect.mapError(persistence.load, unavailable("MemoryStores.load"))
+        const state = yield* Effect.try({
+          try: () => (text === undefined ? emptyState() : decodeState(text)),
+          catch: unavailable("MemoryStores.load"),
+        })
+        const commit = yield* makeCommit(state, persistence)
+        const jobs = { ...makeMemoryJobStore(state), capabilities: persistence.capabilities }
+        return Context.make(JobStore, through(commit, "JobStore", jobs)).pipe(
+          Context.add(UploadStore, through(commit, "UploadStore", makeMemoryUploadStore(state))),
+          Context.add(KeyDirectory, through(commit, "KeyDirectory", makeMemoryKeyDirectory(state))),
+          Context.add(Switchboard, through(commit, "Switchboard", makeMemorySwitchboard(state))),
+          Context.add(SecretStore, through(commit, "SecretStore", makeMemorySecretStore(state))),
+        )
+      }),
+    ),
+}
+
+const unavailable =
+  (operation: string) =>
+  (cause: unknown): StoreUnavailable =>
+    new StoreUnavailable({ operation, cause })
+
+type Commit = <A>(operation: string, verb: Effect.Effect<A, StoreUnavailable>) => Effect.Effect<A, StoreUnavailable>
+
+/** Runs one verb after the other, readers too: none sees what is not saved yet. */
+const makeCommit = Effect.fnUntraced(function* (state: MemoryState, { save }: Persistence) {
+  const turn = Semaphore.makeUnsafe(1)
+  let saved = encodeState(state)
+  let closed = false
+  yield* Effect.addFinalizer(() => turn.withPermits(1)(Effect.sync(() => (closed = true))))
+
+  const commit: Commit = (operation, verb) =>
+    Effect.gen(function* () {
+      if (closed) return yield* unavailable(operation)("the store is closed")
+      const answer = yield* verb
+      // By these names a port says that a verb only reads.
+      if (/\.(find|list|read)/.test(operation)) return answer
+      const text = encodeState(state)
+      if (text === saved) return answer
+      yield* Effect.mapError(save(text), unavailable(operation))
+      saved = text
+      return answer
+    }).pipe(
+      Effect.tapCause(() => Effect.sync(() => Object.assign(state, decodeState(saved)))),
+      // Between the change and the answer nobody may leave: the state would be ahead of what is saved.
+      Effect.uninterruptible,
+      turn.withPermits(1),
+    )
+  return commit
+})
+
+type Verb = (...input: ReadonlyArray<unknown>) => Effect.Effect<unknown, StoreUnavailable>
+
+/** A port whose every verb is committed. */
+const through = <Port extends object>(commit: Commit, port: string, service: Port): Port => {
+  const members: ReadonlyArray<readonly [string, unknown]> = Object.entries(service)
+  const committed = members.map(([name, member]) => {
+    const operation = `${port}.${name}`
+    if (Effect.isEffect(member)) return [name, commit(operation, member as ReturnType<Verb>)] as const
+    if (typeof member !== "function") return [name, member] as const
+    const verb = member as Verb
+    return [name, (...input: ReadonlyArray<unknown>) => commit(operation, verb(...input))] as const
+  })
+  return Object.fromEntries(committed) as Port
 }
