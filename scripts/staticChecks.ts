@@ -1,2 +1,10 @@
 /** The scripts of package.json that read the repository and change nothing. `.ci/run` has the same list. */
-export const staticChecks = ["types", "lint", "format:check", "boundaries", "unused", "openapi:check"] as const
+export const staticChecks = [
+  "types",
+  "lint",
+  "format:check",
+  "boundaries",
+  "unused",
+  "openapi:check",
+  "state-machine:check",
+] as const
