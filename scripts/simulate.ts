@@ -1,32 +1,33 @@
 // Runs the real engine through seeded trouble in virtual time: `pnpm simulate --seed 1 --runs 2000`.
-//
-//   --seed N      the first seed (1); the same seed replays the same run, step by step
-//   --runs M      how many seeds, one after the other (1)
-//   --jobs J      jobs of one run (8 to 24, drawn from the seed)
-//   --mode M      safety: faults until the end; liveness: they stop, and everything must end (drawn)
-//   --store S     memory (default) or sqlite
-//   --trace       prints every step; for one seed
-//   --json        ends with the summary as one line of JSON
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { SqliteStores } from "@kiln/adapter-sqlite"
 import { MemoryStores } from "@kiln/testing"
-import { describeBroken, simulateRuns, type SimulationMode } from "@kiln/testing/simulation"
+import { describeBroken, simulateRuns, type SimulationMode, type SimulationSummary } from "@kiln/testing/simulation"
 import { Effect, Layer } from "effect"
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: "string", default: "1" },
-    runs: { type: "string", default: "1" },
-    jobs: { type: "string" },
-    mode: { type: "string" },
-    store: { type: "string", default: "memory" },
-    trace: { type: "boolean", default: false },
-    json: { type: "boolean", default: false },
-  },
-})
+const usage = `Usage: pnpm simulate [options]
+
+  --seed N    the first seed (1); the same seed replays the same run, step by step
+  --runs M    how many seeds, one after the other (1)
+  --jobs J    jobs of one run (8 to 24, drawn from its seed)
+  --mode M    safety: faults until the end; liveness: they stop, and everything must end (drawn)
+  --store S   memory (the default) or sqlite
+  --trace     print every step
+  --json      end with the summary as one line of JSON
+  --help      this`
+
+interface Flags {
+  readonly seed: number
+  readonly runs: number
+  readonly jobs: number | undefined
+  readonly mode: SimulationMode | undefined
+  readonly store: "memory" | "sqlite"
+  readonly trace: boolean
+  readonly json: boolean
+}
 
 const whole = (name: string, text: string): number => {
   const number = Number(text)
@@ -40,6 +41,32 @@ const oneOf = <A extends string>(name: string, text: string, known: ReadonlyArra
   throw new TypeError(`--${name} is one of ${known.join(", ")}, not "${text}"`)
 }
 
+/** `undefined` when only the usage is wanted. */
+const readFlags = (): Flags | undefined => {
+  const { values } = parseArgs({
+    options: {
+      seed: { type: "string", default: "1" },
+      runs: { type: "string", default: "1" },
+      jobs: { type: "string" },
+      mode: { type: "string" },
+      store: { type: "string", default: "memory" },
+      trace: { type: "boolean", default: false },
+      json: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  })
+  if (values.help) return undefined
+  return {
+    seed: whole("seed", values.seed),
+    runs: whole("runs", values.runs),
+    jobs: values.jobs === undefined ? undefined : whole("jobs", values.jobs),
+    mode: values.mode === undefined ? undefined : oneOf<SimulationMode>("mode", values.mode, ["safety", "liveness"]),
+    store: oneOf("store", values.store, ["memory", "sqlite"]),
+    trace: values.trace,
+    json: values.json,
+  }
+}
+
 /** A file of its own for each run, in a directory that goes with it. */
 const sqlite = Layer.unwrap(
   Effect.map(
@@ -51,49 +78,62 @@ const sqlite = Layer.unwrap(
   ),
 )
 
-const seed = whole("seed", values.seed)
-const runs = whole("runs", values.runs)
-const mode = values.mode === undefined ? undefined : oneOf<SimulationMode>("mode", values.mode, ["safety", "liveness"])
-const store = oneOf("store", values.store, ["memory", "sqlite"])
 const count = (n: number, what: string): string => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`
 
-const startedAt = performance.now()
-let saidAt = startedAt
-const summary = await Effect.runPromise(
-  simulateRuns({
-    layer: store === "sqlite" ? sqlite : MemoryStores.layer,
-    seed,
-    runs,
-    mode,
-    jobs: values.jobs === undefined ? undefined : whole("jobs", values.jobs),
-    trace: values.trace ? (line) => console.log(line) : undefined,
-    onRun: (soFar) => {
-      if (performance.now() - saidAt < 5_000) return
-      saidAt = performance.now()
-      const seconds = Math.round((saidAt - startedAt) / 1_000)
-      console.log(`${count(soFar.runs, "run")}, ${count(soFar.jobs, "job")}, ${seconds} s`)
-    },
-  }),
-)
-
-const { broken, jobs, unreached } = summary
-if (broken !== undefined) {
-  console.error(describeBroken(broken))
-  const again = [
-    "pnpm simulate --seed",
-    broken.seed,
-    ...(["jobs", "mode"] as const).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]])),
-    ...(store === "memory" ? [] : ["--store", store]),
-  ]
-  console.error(`see it again, step by step: ${again.join(" ")} --trace`)
-  process.exitCode = 1
-} else {
-  const seconds = Math.round((performance.now() - startedAt) / 1_000)
-  console.log(
-    `${count(summary.runs, "run")} (seeds ${seed} to ${seed + runs - 1}) on ${store} stores, ${count(jobs, "job")}, ` +
-      `${summary.finished.toLocaleString("en")} ended within their runs, no promise broken, ${seconds} s`,
+const run = async (flags: Flags): Promise<SimulationSummary> => {
+  const startedAt = performance.now()
+  let saidAt = startedAt
+  const since = () => `${Math.round((performance.now() - startedAt) / 1_000)} s`
+  const summary = await Effect.runPromise(
+    simulateRuns({
+      ...flags,
+      layer: flags.store === "sqlite" ? sqlite : MemoryStores.layer,
+      trace: flags.trace ? (line) => console.log(line) : undefined,
+      onRun: ({ jobs, runs }) => {
+        if (performance.now() - saidAt < 5_000) return
+        saidAt = performance.now()
+        console.log(`${count(runs, "run")}, ${count(jobs, "job")}, ${since()}`)
+      },
+    }),
   )
-  if (values.json) console.log(JSON.stringify(summary))
-  else if (runs >= 100)
+  if (summary.broken === undefined)
+    console.log(
+      `${count(summary.runs, "run")} (seeds ${flags.seed} to ${flags.seed + flags.runs - 1}) on ${flags.store} stores, ` +
+        `${count(summary.jobs, "job")}, ${summary.finished.toLocaleString("en")} ended within their runs, ` +
+        `no promise broken, ${since()}`,
+    )
+  return summary
+}
+
+const replay = (seed: number, { jobs, mode, store }: Flags): string =>
+  [
+    `pnpm simulate --seed ${seed}`,
+    ...(jobs === undefined ? [] : [`--jobs ${jobs}`]),
+    ...(mode === undefined ? [] : [`--mode ${mode}`]),
+    ...(store === "memory" ? [] : [`--store ${store}`]),
+    "--trace",
+  ].join(" ")
+
+/** Sets of this size must get into every kind of trouble; of smaller ones nothing is said. */
+const enoughToSay = 100
+
+const main = async (flags: Flags): Promise<void> => {
+  const { broken, unreached, ...summary } = await run(flags)
+  if (broken !== undefined) {
+    console.error(describeBroken(broken))
+    console.error(`see it again, step by step: ${replay(broken.seed, flags)}`)
+    process.exitCode = 1
+  } else if (flags.json) console.log(JSON.stringify({ ...summary, unreached }))
+  else if (flags.runs >= enoughToSay)
     console.log(unreached.length === 0 ? "every state was reached" : `not reached: ${unreached.join("; ")}`)
+}
+
+try {
+  const flags = readFlags()
+  if (flags === undefined) console.log(usage)
+  else await main(flags)
+} catch (error) {
+  if (!(error instanceof TypeError)) throw error
+  console.error(`${error.message}\n\n${usage}`)
+  process.exitCode = 2
 }

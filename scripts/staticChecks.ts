@@ -7,4 +7,5 @@ export const staticChecks = [
   "unused",
   "openapi:check",
   "state-machine:check",
+  "planted-bugs:check",
 ] as const

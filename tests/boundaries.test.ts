@@ -51,6 +51,7 @@ const planted: ReadonlyArray<readonly [rule: string, file: string, text: string]
   ["adapters-see-domain-and-ports", "packages/media-probe/src/WorkerInProbe.ts", `import "@kiln/core/worker"`],
   ["adapters-see-domain-and-ports", "packages/provider-sandbox/src/Neighbor.ts", `import "@kiln/adapter-blobs"`],
   ["testing-sees-domain-and-ports", "packages/testing/src/EngineInSuite.ts", `import "@kiln/core"`],
+  ["planted-bugs-see-tests", "scripts/plantedBugs/inside.ts", `import "../../packages/core/src/index.ts"`],
   ["test-engine-sees-core", "packages/testing/src/TestEngine/Sqlite.ts", `import "@kiln/adapter-sqlite"`],
   ["http-api-sees-domain", "packages/http/src/api/EngineInApi.ts", `import "@kiln/core"`],
   ["http-api-sees-domain", "packages/http/src/api/HandlerInApi.ts", `import "../index.ts"`],

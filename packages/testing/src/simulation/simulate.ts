@@ -96,7 +96,7 @@ const endWell = (installation: Installation, everythingEnded: () => boolean): vo
   if (kernel.violation === undefined) blobs.nothingIsLeftOver()
 }
 
-/** Guarantee 10, and the turn of everybody before, and the patience of callers. */
+/** Attempts, leases and backoffs of one job, the turns of all others before it, and the patience of callers: generous, but a bound. */
 const boundMs = ({ callers, faultyMs, jobsPerCaller, providerMs, settings }: Profile): number => {
   const { attempts, leaseDurationMs, pollIntervalMs, runLimitMs, upload } = settings
   const longestWaitMs = Math.max(attempts.backoffMaxMs, attempts.retryAfterMaxMs)

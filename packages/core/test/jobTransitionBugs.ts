@@ -1,0 +1,204 @@
+/** A bug in the domain's text, and the property that must notice it. */
+export interface PlantedBug {
+  readonly bug: string
+  /** Of `transitionProperties`. */
+  readonly property: string
+  /** In `src/domain`. */
+  readonly file: string
+  /** Occurs exactly once. */
+  readonly from: string
+  readonly to: string
+}
+
+const plant = (bug: string, property: string, file: string, from: string, to: string): PlantedBug => ({
+  bug,
+  property,
+  file,
+  from,
+  to,
+})
+
+export const plantedBugs: ReadonlyArray<PlantedBug> = [
+  plant(
+    "no fence",
+    "exactly the moves of the table are made, and lead where it says",
+    "Lease.ts",
+    "job.held && job.token === token",
+    "job.held",
+  ),
+  plant(
+    "a released job may still be written",
+    "exactly the moves of the table are made, and lead where it says",
+    "Lease.ts",
+    'job.status === "processing" && job.held && job.token',
+    'job.status === "processing" && job.token',
+  ),
+  plant(
+    "a lease is taken over a millisecond early",
+    "exactly the moves of the table are made, and lead where it says",
+    "Lease.ts",
+    "job.claimableAt <= now &&",
+    "job.claimableAt <= now + 1 &&",
+  ),
+  plant(
+    "overdue a millisecond late",
+    "exactly the moves of the table are made, and lead where it says",
+    "Lease.ts",
+    "job.deadlineAt <= now",
+    "job.deadlineAt < now",
+  ),
+  plant(
+    "an unfinished job may be erased",
+    "exactly the moves of the table are made, and lead where it says",
+    "JobTransition.ts",
+    "!(rule.from as ReadonlyArray<string>).includes(job.status) || ",
+    "",
+  ),
+  plant(
+    "erasing touches the state",
+    "a finished job never changes again",
+    "JobTransition.ts",
+    '    case "erased":\n      return job',
+    '    case "erased":\n      return { ...job, finishedAt: now }',
+  ),
+  plant(
+    "a deferred job is queued again",
+    "a status never goes backwards",
+    "JobTransition.ts",
+    "    token: job.token + 1,\n    held: false,\n    claimableAt,",
+    '    status: "queued",\n    token: job.token + 1,\n    held: false,\n    claimableAt,',
+  ),
+  plant(
+    "a claim does not raise the token",
+    "the fencing token grows with every claim and every end of a claim, and with nothing else",
+    "JobTransition.ts",
+    "    token: job.token + 1,\n    held: true,",
+    "    held: true,",
+  ),
+  plant(
+    "a heartbeat raises the token",
+    "the fencing token grows with every claim and every end of a claim, and with nothing else",
+    "JobTransition.ts",
+    "return { ...job, ...leaseAt(job,",
+    "return { ...job, token: job.token + 1, ...leaseAt(job,",
+  ),
+  plant(
+    "a takeover keeps the token",
+    "no claim's token is ever another's, and once a claim ended its token writes nothing",
+    "JobTransition.ts",
+    "    token: job.token + 1,\n    held: true,",
+    "    token: job.held ? job.token : job.token + 1,\n    held: true,",
+  ),
+  plant(
+    "releasing keeps the claim",
+    "no claim's token is ever another's, and once a claim ended its token writes nothing",
+    "JobTransition.ts",
+    "    token: job.token + 1,\n    held: false,\n    claimableAt,",
+    "    held: true,\n    claimableAt,",
+  ),
+  plant(
+    "time after the lease's end counts for nothing",
+    "waiting and running add up to the time that passed",
+    "JobTransition.ts",
+    "waitedMs: job.waitedMs + Math.max(0, now - heldUntil),",
+    "waitedMs: job.waitedMs,",
+  ),
+  plant(
+    "waiting starts over with each phase",
+    "waiting and running add up to the time that passed",
+    "JobTransition.ts",
+    "waitedMs: job.waitedMs + Math.max(0, now - startedAt) }",
+    "waitedMs: Math.max(0, now - startedAt) }",
+  ),
+  plant(
+    "a heartbeat extends past the run limit",
+    "no lease reaches past the run limit, or past what was asked",
+    "Lease.ts",
+    "Math.min(now + leaseDurationMs, runDeadline)",
+    "now + leaseDurationMs",
+  ),
+  plant(
+    "the run limit is each attempt's",
+    "no lease reaches past the run limit, or past what was asked",
+    "Lease.ts",
+    "phaseStartedAt + budgets.runLimitMs - budgets.ranMs",
+    "phaseStartedAt + budgets.runLimitMs",
+  ),
+  plant(
+    "a job is overdue as soon as its lease ends",
+    "a lease is as long as was asked, unless the run limit cuts it",
+    "Lease.ts",
+    "claimableAt === runDeadline ? runDeadline : claimableAt + queueBudgetMs(budgets)",
+    "claimableAt",
+  ),
+  plant(
+    "a run out of time waits once more",
+    "a lease is as long as was asked, unless the run limit cuts it",
+    "Lease.ts",
+    "claimableAt === runDeadline ? runDeadline : claimableAt + queueBudgetMs(budgets)",
+    "claimableAt + queueBudgetMs(budgets)",
+  ),
+  plant(
+    "each wait has the whole queue limit",
+    "an unfinished job always has an end in sight",
+    "Lease.ts",
+    "Math.max(0, budgets.queueLimitMs - budgets.waitedMs)",
+    "budgets.queueLimitMs",
+  ),
+  plant(
+    "each overdue job met the queue limit",
+    "an overdue job says which limit it met",
+    "Lease.ts",
+    "job.held && job.claimableAt === job.deadlineAt ?",
+    "job.held && job.claimableAt === null ?",
+  ),
+  plant(
+    "a held job that is overdue met the run limit",
+    "an overdue job says which limit it met",
+    "Lease.ts",
+    "job.held && job.claimableAt === job.deadlineAt ?",
+    "job.held ?",
+  ),
+  plant(
+    "a released job counts as a lost worker",
+    "failures, lost workers and attempts are counted apart",
+    "JobTransition.ts",
+    "lostWorkers: job.lostWorkers + (job.held ? 1 : 0)",
+    'lostWorkers: job.lostWorkers + (job.status === "processing" ? 1 : 0)',
+  ),
+  plant(
+    "every deferral is a failure",
+    "failures, lost workers and attempts are counted apart",
+    "JobTransition.ts",
+    "job.failures + (event.countsAsFailure ? 1 : 0)",
+    "job.failures + 1",
+  ),
+  plant(
+    "a delay is not waited for",
+    "a job that is not held is claimable when the event says",
+    "JobTransition.ts",
+    "now, now + event.delayMs)",
+    "now, now)",
+  ),
+  plant(
+    "a released job goes to the end of its line",
+    "a job that is not held is claimable when the event says",
+    "JobTransition.ts",
+    "return wait(job, now, event.createdAt)",
+    "return wait(job, now, now)",
+  ),
+  plant(
+    "a failed job does not say why",
+    "what belongs to a status is there exactly then",
+    "JobTransition.ts",
+    'finish(job, "failed", event.errorCode, now)',
+    'finish(job, "failed", null, now)',
+  ),
+  plant(
+    "a finished job keeps its lease",
+    "what belongs to a status is there exactly then",
+    "JobTransition.ts",
+    "  claimableAt: null,\n  deadlineAt: null,",
+    "  deadlineAt: null,",
+  ),
+]

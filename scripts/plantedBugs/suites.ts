@@ -1,0 +1,135 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { plantedBugs as domainBugs } from "../../packages/core/test/jobTransitionBugs.ts"
+import { plantedBugs as racingBugs } from "../../packages/core/test/interleavings/plantedBugs/index.ts"
+import { races } from "../../packages/core/test/interleavings/races/index.ts"
+import { portBugs, wordingBugs } from "../../packages/http/test/contract/support/bugs.ts"
+import { answersBeforeCommit, rowBeforeBlob, unsynced } from "../../packages/http/test/faults/support/plantedBugs.ts"
+import { plantedBugs as storeBugs } from "../../packages/testing/test/plantedBugs/index.ts"
+import { plantedBugs as shippedBugs } from "../../tests/planted/bugs.ts"
+
+/** A bug as one suite plants it. */
+export interface Planted {
+  readonly bug: string
+  /** What catches it, a cell for each column of the suite's table. */
+  readonly cells: ReadonlyArray<string>
+  /** The same in a few words. */
+  readonly caughtBy: string
+}
+
+/** Tests that plant bugs, and see them caught. */
+export interface Suite {
+  readonly title: string
+  /** That asserts every row. */
+  readonly test: string
+  readonly about: string
+  readonly columns: ReadonlyArray<string>
+  readonly bugs: ReadonlyArray<Planted>
+}
+
+const quoted = (text: string): string => `“${text}”`
+const code = (text: string): string => `\`${text}\``
+
+const simulation: Suite = {
+  title: "Simulation",
+  test: "tests/plantedBugs.test.ts",
+  about:
+    "Planted into the modules that ship, as they are loaded. `pnpm simulate` must say which promise broke; from this seed on, within 300.",
+  columns: ["first seed", "promise it breaks"],
+  bugs: shippedBugs.map(({ breaks, bug, seed }) => ({
+    bug,
+    cells: [String(seed), quoted(breaks)],
+    caughtBy: `${quoted(breaks)}, from seed ${seed} on`,
+  })),
+}
+
+const conformance: Suite = {
+  title: "Conformance and histories",
+  test: "packages/testing/test/plantedBugs.test.ts",
+  about:
+    "Planted into the memory stores. Checks of one section of the conformance suite must fail: up to three are named. Random histories are compared with the unharmed store, and once more with the buggy store itself: then only the promises checked after each step can tell.",
+  columns: ["section", "checks", "histories", "promises alone"],
+  bugs: storeBugs.map(({ bug, caughtBy: { checks, promises }, section, unseenInHistories }) => ({
+    bug,
+    cells: [
+      code(section),
+      checks.map(quoted).join("<br>"),
+      unseenInHistories === true ? "not asked" : "yes",
+      promises ? "yes" : "not asked",
+    ],
+    caughtBy: [
+      `${code(section)}: ${checks.map(quoted).join(", ")}`,
+      ...(unseenInHistories === true ? [] : ["random histories"]),
+      ...(promises ? ["the promises alone"] : []),
+    ].join("; "),
+  })),
+}
+
+/** The name of the one race that begins so. */
+const raceOf = (beginning: string): string => {
+  const [race, ...others] = races.filter(({ name }) => name.startsWith(beginning))
+  if (race === undefined || others.length > 0) throw new Error(`not one race begins with ${beginning}`)
+  return race.name
+}
+
+const interleavings: Suite = {
+  title: "Interleavings",
+  test: "packages/core/test/interleavings/plantedBugs.test.ts",
+  about: "Planted into a port under the real engine and workers. Some order of turns within 600 must bring it out.",
+  columns: ["race"],
+  bugs: racingBugs.map(({ bug, race }) => ({ bug, cells: [quoted(raceOf(race))], caughtBy: quoted(raceOf(race)) })),
+}
+
+const properties: Suite = {
+  title: "Properties of the table of moves",
+  test: "packages/core/test/jobTransition.test.ts",
+  about: "Planted into a copy of the domain. The property must fail.",
+  columns: ["property"],
+  bugs: domainBugs.map(({ bug, property }) => ({ bug, cells: [quoted(property)], caughtBy: quoted(property) })),
+}
+
+const disk: Suite = {
+  title: "Disk and kills",
+  test: "packages/http/test/faults/plantedBugs.test.ts",
+  about:
+    "Planted into a real process. Either its system calls, replayed, show something acknowledged that was not durable, or what a kill leaves is not as promised. Needs strace; where the machine lacks it, they are skipped with that reason.",
+  columns: ["order of durability", "killed at a write call"],
+  bugs: [
+    ...[answersBeforeCommit, rowBeforeBlob].map(({ bug, inWreck, noticed }) => ({
+      bug,
+      cells: [code(noticed.source), code(inWreck.source)],
+      caughtBy: `order of durability: ${code(noticed.source)}; kills: ${code(inWreck.source)}`,
+    })),
+    ...unsynced.map(({ bug, noticed }) => ({
+      bug,
+      cells: [code(noticed.source), "not seen: the system keeps what it was given"],
+      caughtBy: `order of durability: ${code(noticed.source)}`,
+    })),
+  ],
+}
+
+const contractTest = "packages/http/test/contract/plantedBugs.test.ts"
+
+/** The rows a test plans for a bug: they stand in the test itself, a line each. */
+const rowsPlanned = (text: string, bug: string): string => {
+  const planned = text.split("\n").find((line) => line.startsWith(`  ${JSON.stringify(bug)}: [`))
+  const [, table, rows] = /^ {2}".*": \[(\w+), (\/.*\/i?)\],$/.exec(planned ?? "") ?? []
+  if (table === undefined || rows === undefined) throw new Error(`${contractTest} plans no rows for: ${bug}`)
+  return rows === "/./" ? `every row of ${table}` : `${table}: ${code(rows)}`
+}
+
+const contract: Suite = {
+  title: "HTTP contract",
+  test: contractTest,
+  about: "Planted into a port of the service, or into its answers. Each of these rows must fail.",
+  columns: ["rows"],
+  bugs: Object.keys({ ...portBugs, ...wordingBugs }).map((bug) => {
+    const rows = rowsPlanned(readFileSync(join(import.meta.dirname, "../..", contractTest), "utf8"), bug)
+    return { bug, cells: [rows], caughtBy: rows }
+  }),
+}
+
+export const suites = { simulation, conformance, interleavings, properties, disk, contract } satisfies Readonly<
+  Record<string, Suite>
+>
+export type Suites = Readonly<Record<keyof typeof suites, Suite>>
