@@ -243,4 +243,132 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     seed: 1,
     breaks: "exactly one charge",
   },
+  {
+    bug: "a job that waits for its next attempt is shown as queued again",
+    edits: [
+      core(
+        "engine/GetJob.ts",
+        "return job satisfies Job",
+        'return { ...job, status: job.status === "processing" && !job.held ? "queued" : job.status } satisfies Job',
+      ),
+    ],
+    seed: 2,
+    breaks: "a status never goes backwards",
+  },
+  {
+    bug: "a failed job counts as unfinished where it is to be erased",
+    edits: [
+      memory(
+        "jobs/eraseJobs.ts",
+        'if (!isFinished(job)) return { _tag: "Unfinished" }',
+        'if (job.status !== "done") return { _tag: "Unfinished" }',
+      ),
+    ],
+    seed: 1,
+    breaks: "finished is for ever",
+  },
+  {
+    bug: "a stored request that names no voice is read as one that names an empty one",
+    edits: [
+      core(
+        "worker/AttemptContext.ts",
+        "Schema.decodeUnknownEffect(kind.request)(request)",
+        'Schema.decodeUnknownEffect(kind.request)({ voice: "", ...request })',
+      ),
+    ],
+    seed: 1,
+    breaks: "no internal error",
+  },
+  {
+    bug: "every live job is priced as audio",
+    edits: [memory("jobs/createJobs.ts", "board.prices[item.gate.price]", 'board.prices["svc-audio"]')],
+    seed: 1,
+    breaks: "the price is the one at acceptance",
+  },
+  {
+    bug: "a claim whose lease has ended is refused though nobody took it over",
+    edits: [
+      memory(
+        "jobs/fencedVerbs.ts",
+        "  if (job === undefined) return undefined\n  const next",
+        "  if (job === undefined || (job.claimableAt ?? now) < now) return undefined\n  const next",
+      ),
+    ],
+    seed: 8,
+    breaks: "a claim that holds is not refused",
+  },
+  {
+    bug: "an attempt is told the number of another",
+    edits: [core("worker/AttemptContext.ts", "attempt: job.attempts,", "attempt: job.attempts + 1,")],
+    seed: 1,
+    breaks: "only a claim lets a worker act",
+  },
+  {
+    bug: "a provider that fails is asked again at once, within the attempt",
+    edits: [
+      core(
+        "worker/AttemptContext.ts",
+        "lastStep: (_name, effect) => Effect.andThen(mayBuy, effect)",
+        "lastStep: (_name, effect) => Effect.andThen(mayBuy, Effect.retry(effect, { times: 1 }))",
+      ),
+    ],
+    seed: 2,
+    breaks: "provider calls are at most the attempts",
+  },
+  {
+    bug: "the piece in which a file's beginning ends is stored in part",
+    edits: [core("engine/ReceiveUpload.ts", "Effect.as(check(), chunk)", "Effect.as(check(), part)")],
+    seed: 1,
+    breaks: "the stored bytes are exactly that body",
+  },
+  {
+    bug: "a transcription hears its file without the first byte",
+    edits: [core("worker/AttemptContext.ts", "openNamed(blobs, file)", "openNamed(blobs, file, { offset: 1 })")],
+    seed: 1,
+    breaks: "what was uploaded is what is transcribed",
+  },
+  {
+    bug: "a download begins at the second byte",
+    edits: [
+      core("engine/OpenFile.ts", "openNamed(blobs, file, range)", "openNamed(blobs, file, range ?? { offset: 1 })"),
+    ],
+    seed: 1,
+    breaks: "a file is what its row says",
+  },
+  {
+    bug: "a purge that failed is never tried again",
+    edits: [
+      core(
+        "worker/Sweeper.ts",
+        "const due = yield* jobs.listPurges(stepSize)",
+        "const due = (yield* jobs.listPurges(stepSize)).slice(stepSize)",
+      ),
+    ],
+    seed: 3,
+    breaks: "purges are retried until done",
+  },
+  {
+    bug: "an upload that another job has used is a surprise",
+    edits: [
+      core(
+        "engine/CreateJob.ts",
+        "return yield* uploadRefused[outcome.reason]()",
+        'return yield* outcome.reason === "already_used" ? Effect.die("an upload is used once") : uploadRefused[outcome.reason]()',
+      ),
+    ],
+    seed: 4,
+    breaks: "no request is a defect",
+  },
+  {
+    bug: "a worker that has come to goes on with the next step before it looks at its lease",
+    edits: [
+      core(
+        "worker/AttemptContext.ts",
+        "const mayBuy = Effect.andThen(gateIsOpen, lease.check)",
+        "const mayBuy = gateIsOpen",
+      ),
+    ],
+    seed: 109,
+    breaks: "nothing is bought without a lease",
+  },
 ]
