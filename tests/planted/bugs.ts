@@ -94,7 +94,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a heartbeat that is told `LeaseLost` does not end the attempt",
     edits: [core("worker/Heartbeat.ts", "    else yield* lease.lose", "    else yield* Effect.void")],
-    seed: 172,
+    seed: 104,
     breaks: "a worker stops when its lease is lost",
   },
   {
@@ -111,7 +111,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "holdLease(ref, askedAtNanos, (claim.job.claimableAt ?? 0) - clock.currentTimeMillisUnsafe(), leaseDurationMs)",
       ),
     ],
-    seed: 3,
+    seed: 7,
     breaks: "only lost workers are counted",
   },
   {
@@ -129,13 +129,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "the sweep takes blobs that a live attempt may still commit",
     edits: [memory("jobs/findOrphans.ts", ": token !== job.token", ": true")],
-    seed: 56,
-    breaks: "no committed row names a missing blob",
+    seed: 39,
+    breaks: "blob first, row second",
   },
   {
     bug: "a checkpoint is kept and never looked at",
     edits: [core("worker/AttemptContext.ts", "Object.hasOwn(job.checkpoints, name)", "(false as boolean)")],
-    seed: 1,
+    seed: 3,
     breaks: "a kept step is not bought again",
   },
   {
@@ -153,7 +153,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "const mayBuy = lease.check\n  void gateIsOpen",
       ),
     ],
-    seed: 18,
+    seed: 64,
     breaks: "a switch thrown stops provider calls",
   },
   {
@@ -165,13 +165,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "const mayBuy = gateIsOpen",
       ),
     ],
-    seed: 116,
-    breaks: "a worker stops before its lease ends",
+    seed: 34,
+    breaks: "nothing is bought without a lease",
   },
   {
     bug: "a worker that stops leaves its jobs to the end of their leases",
     edits: [core("worker/RunAttempt.ts", "return yield* insist(lease, store.releaseJobs([ref]))", 'return "lapsed"')],
-    seed: 44,
+    seed: 55,
     breaks: "only lost workers are counted",
   },
   {
@@ -184,12 +184,12 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       ),
     ],
     seed: 1,
-    breaks: "only providers' failures count as failures",
+    breaks: "budgets end a job",
   },
   {
     bug: "a transfer that got no answer removes its blob without asking whether it was committed",
     edits: [core("engine/ReceiveUpload.ts", 'if (outcome === "Written") yield* blobs.remove', "yield* blobs.remove")],
-    seed: 201,
+    seed: 85,
     breaks: "no committed row names a missing blob",
   },
   {
@@ -201,14 +201,14 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "yield* Effect.forEach(orphans.length < 0 ? orphans : written, (blobKey)",
       ),
     ],
-    seed: 20,
+    seed: 23,
     breaks: "no committed row names a missing blob",
   },
   {
     bug: "callers that share a commit get each other's answers",
     edits: [core("engine/GroupCommit.ts", "offset += items.length", "offset += 0")],
-    seed: 6,
-    breaks: "refusals are true",
+    seed: 18,
+    breaks: "no job is lost",
   },
   {
     bug: "a worker waits to be woken and never looks by itself",
@@ -252,7 +252,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         'return { ...job, status: job.status === "processing" && !job.held ? "queued" : job.status } satisfies Job',
       ),
     ],
-    seed: 2,
+    seed: 1,
     breaks: "a status never goes backwards",
   },
   {
@@ -294,7 +294,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "  if (job === undefined || (job.claimableAt ?? now) < now) return undefined\n  const next",
       ),
     ],
-    seed: 8,
+    seed: 3,
     breaks: "a claim that holds is not refused",
   },
   {
@@ -312,7 +312,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "lastStep: (_name, effect) => Effect.andThen(mayBuy, Effect.retry(effect, { times: 1 }))",
       ),
     ],
-    seed: 2,
+    seed: 1,
     breaks: "provider calls are at most the attempts",
   },
   {
@@ -344,7 +344,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "const due = (yield* jobs.listPurges(stepSize)).slice(stepSize)",
       ),
     ],
-    seed: 3,
+    seed: 4,
     breaks: "purges are retried until done",
   },
   {
@@ -356,19 +356,97 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         'return yield* outcome.reason === "already_used" ? Effect.die("an upload is used once") : uploadRefused[outcome.reason]()',
       ),
     ],
-    seed: 4,
+    seed: 1,
     breaks: "no request is a defect",
   },
   {
-    bug: "a worker that has come to goes on with the next step before it looks at its lease",
+    bug: "a transcription is bought without a look at the gate",
     edits: [
       core(
         "worker/AttemptContext.ts",
-        "const mayBuy = Effect.andThen(gateIsOpen, lease.check)",
-        "const mayBuy = gateIsOpen",
+        "lastStep: (_name, effect) => Effect.andThen(mayBuy, effect)",
+        "lastStep: (_name, effect) => effect",
       ),
     ],
-    seed: 109,
+    seed: 34,
     breaks: "nothing is bought without a lease",
+  },
+  {
+    bug: "jobs that are completed together end with the output of the first",
+    edits: [memory("jobs/fencedVerbs.ts", "output: keep(item.output)", "output: keep((items[0] ?? item).output)")],
+    seed: 39,
+    breaks: "a job ends with what was made for it",
+  },
+  {
+    bug: "a voice turn replies to its instructions",
+    edits: [
+      core(
+        "kinds/VoiceTurn.ts",
+        "{ text: transcript, instructions:",
+        '{ text: request.instructions ?? "", instructions:',
+      ),
+    ],
+    seed: 1,
+    breaks: "a job ends with what was made for it",
+  },
+  {
+    bug: "data expires as soon as it is there",
+    edits: [core("worker/Sweeper.ts", "jobs.expireData(dataRetentionMs, stepSize)", "jobs.expireData(0, stepSize)")],
+    seed: 1,
+    breaks: "nothing goes before its time",
+  },
+  {
+    bug: "files that no job came for are kept for ever",
+    edits: [core("worker/Sweeper.ts", "  yield* pruned(uploads.expireUploads(stepSize))\n", "")],
+    seed: 6,
+    breaks: "what is past its retention goes",
+  },
+  {
+    bug: "a transfer extends its claim when it ends and not before",
+    edits: [
+      core(
+        "engine/ReceiveUpload.ts",
+        "yield* Effect.sleep(leaseDurationMs / 3)",
+        "yield* Effect.sleep(leaseDurationMs + 1)",
+      ),
+    ],
+    seed: 13,
+    breaks: "only lost transfers are taken over",
+  },
+  {
+    bug: "a job may lose one worker too many",
+    edits: [
+      memory(
+        "jobs/claimJobs.ts",
+        "job.lostWorkers + 1 >= request.maxLostWorkers",
+        "job.lostWorkers >= request.maxLostWorkers",
+      ),
+    ],
+    seed: 124,
+    breaks: "budgets end a job",
+  },
+  {
+    bug: "a worker takes one job more than it has slots",
+    edits: [
+      core(
+        "worker/Worker.ts",
+        "const free = config.concurrency - slots.leases.size",
+        "const free = config.concurrency + 1 - slots.leases.size",
+      ),
+    ],
+    seed: 1,
+    breaks: "no more at once than there are slots",
+  },
+  {
+    bug: "a completion of a job that has failed is taken for a repeat",
+    edits: [
+      core(
+        "domain/RepeatedEnd.ts",
+        'return job.status === "done"',
+        'return job.status === "done" || job.status === "failed"',
+      ),
+    ],
+    seed: 205,
+    breaks: "fencing",
   },
 ]

@@ -12,7 +12,7 @@ const safetyMarginMs = 100
  * before the store was asked, so it always ends before the store's.
  */
 export interface HeldLease extends ClaimRef {
-  /** Sets the end to `leaseRemainingMs` after `askedAtNanos`, unless an answer that overtook this one set a later one. */
+  /** Sets the end to `leaseRemainingMs` after `askedAtNanos`, unless a question asked later has been answered before. */
   readonly renew: (askedAtNanos: bigint, leaseRemainingMs: number) => void
   /** Fails if the time is up already. Asked before anything is bought: a worker that stood still learns of it here first. */
   readonly check: Effect.Effect<void, LeaseLost>
@@ -32,12 +32,13 @@ export const holdLease = (
 ): HeldLease => {
   const gone = Deferred.makeUnsafe<never, LeaseLost>()
   let endsAtNanos = 0n
+  let latestAskedNanos = askedAtNanos
   let last = false
   const renew = (asked: bigint, remainingMs: number) => {
+    if (asked < latestAskedNanos) return
+    latestAskedNanos = asked
     const usableMs = Math.max(remainingMs - safetyMarginMs, remainingMs / 2)
-    const endNanos = asked + BigInt(Math.floor(usableMs)) * nanosPerMs
-    if (endNanos < endsAtNanos) return
-    endsAtNanos = endNanos
+    endsAtNanos = asked + BigInt(Math.floor(usableMs)) * nanosPerMs
     // A store may round to its own ticks: a lease that was cut short is short by more than one.
     last = remainingMs < leaseDurationMs - 1
   }
@@ -47,8 +48,9 @@ export const holdLease = (
     const leftMs = Number((endsAtNanos - now) / nanosPerMs)
     return leftMs > 0 ? Effect.succeed(leftMs) : Effect.fail(new LeaseLost())
   })
+  // Looks again once a heartbeat, since a store whose clock was put forward may take back some of what it granted.
   const watch: Effect.Effect<never, LeaseLost> = Effect.forever(
-    Effect.flatMap(timeLeft, (leftMs) => Effect.sleep(leftMs)),
+    Effect.flatMap(timeLeft, (leftMs) => Effect.sleep(Math.min(leftMs, leaseDurationMs / 3))),
   )
   return {
     jobId: claim.jobId,

@@ -27,7 +27,9 @@ export const unleash = (installation: Installation): void => {
     if (server?.engine !== undefined) installation.stop(server)
   })
   again(faults.freezeEveryMs, () => {
-    anyServer()?.process.freeze(dice.pick([100, lease / 2, lease - 1, lease, lease + 1, 2 * lease, 3 * lease + 500]))
+    anyServer()?.process.freeze(
+      dice.pick([100, 300, lease / 2, lease - 1, lease, lease + 1, 2 * lease, 3 * lease + 500]),
+    )
   })
   again(faults.outageEveryMs, () => {
     const line = dice.pick([lines.stores, lines.blobs])

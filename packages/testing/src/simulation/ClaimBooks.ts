@@ -1,4 +1,4 @@
-import type { Job, JobId, SwitchName } from "@kiln/core/domain"
+import type { EngineSettings, Job, JobId, SwitchName } from "@kiln/core"
 import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
@@ -15,6 +15,8 @@ interface GrantedClaim {
   leaseEndsAt: number
   /** When its process was told that it is gone. */
   toldLostAt: number | undefined
+  /** By how much the store's clock jumped since its lease was granted or extended, in milliseconds. */
+  jumpedMs: number
 }
 
 /** How stale a worker's view of the switches may be, in milliseconds. */
@@ -26,6 +28,7 @@ const providerOfStep: Readonly<Record<string, string>> = { transcribe: "transcri
 /** Keeps the books on claims and on what is done under them: who holds what, who may still act, what was paid for. */
 export class ClaimBooks {
   readonly #kernel: Kernel
+  readonly #settings: EngineSettings
   readonly #store: SimulatedProcess
   readonly #network: Network
   readonly #watch: Watch
@@ -37,16 +40,24 @@ export class ClaimBooks {
   /** By job and step: the attempt that kept it. */
   readonly #kept = new Map<string, number>()
   readonly #offSince = new Map<SwitchName, number>()
-  #clockPutForwardAt = Number.NEGATIVE_INFINITY
 
-  constructor(kernel: Kernel, store: SimulatedProcess, network: Network, watch: Watch, reached: Reached) {
+  constructor(
+    kernel: Kernel,
+    settings: EngineSettings,
+    store: SimulatedProcess,
+    network: Network,
+    watch: Watch,
+    reached: Reached,
+  ) {
     this.#kernel = kernel
+    this.#settings = settings
     this.#store = store
     this.#network = network
     this.#watch = watch
     this.#reached = reached
     watch.onMoved((event, before, after) => {
       if (after === undefined) return
+      this.#withinBudgets(after)
       if (event === "claimed" || event === "abandoned") this.#takenOver(before, after)
       if (event === "extended") this.#extended(after)
       if (event === "released" && this.#isShut(after)) this.#reached.note("a gate shuts under a live job")
@@ -65,6 +76,7 @@ export class ClaimBooks {
       claimedAt: this.#kernel.now,
       leaseEndsAt: job.claimableAt ?? 0,
       toldLostAt: undefined,
+      jumpedMs: 0,
     })
   }
 
@@ -76,8 +88,8 @@ export class ClaimBooks {
   }
 
   /** Leases end sooner than workers think. */
-  clockPutForward(): void {
-    this.#clockPutForwardAt = this.#kernel.now
+  clockPutForward(ms: number): void {
+    for (const claim of this.#claims.values()) claim.jumpedMs += ms
   }
 
   switched(name: SwitchName, on: boolean): void {
@@ -126,26 +138,33 @@ export class ClaimBooks {
       return
     }
     const { now } = this.#kernel
-    const lateMs = this.#store.wallTimeMs - claim.leaseEndsAt
-    // A worker counts by a monotonic clock of its own: it cannot know that the store's has jumped, until it is told.
-    if (lateMs > 0 && !call.process.stoodStillSince(claim.claimedAt) && this.#clockPutForwardAt < claim.claimedAt)
+    const lateMs = this.#lateMs(claim)
+    if (lateMs > 0 && !call.process.stoodStillSince(claim.claimedAt))
       this.#kernel.violate("a worker stops before its lease ends", `${about}: ${lateMs} ms after it`)
     const told = claim.toldLostAt
     if (told !== undefined && now > told && !call.process.stoodStillSince(told))
       this.#kernel.violate("a worker stops when its lease is lost", `${about}: ${now - told} ms after it was told`)
   }
 
+  /**
+   * How long a lease has been over, by the store's clock as it would be without its jumps: a worker counts by a clock of its
+   * own, and cannot know of them until it is told.
+   */
+  #lateMs(claim: GrantedClaim): number {
+    return this.#store.wallTimeMs - claim.jumpedMs - claim.leaseEndsAt
+  }
+
   /** Nothing is bought under a lease that is over, not even by a worker that has just come to. */
   #mayBegin(call: ProviderCallRecord, about: string): void {
     const claim = this.#claims.get(`${call.jobId} ${call.attempt}`)
-    // A transcription begins with reading the file, and the worker may stand still there.
-    if (claim === undefined || call.provider === "transcription" || this.#clockPutForwardAt >= claim.claimedAt) return
-    if (this.#store.wallTimeMs > claim.leaseEndsAt) this.#kernel.violate("nothing is bought without a lease", about)
+    if (claim !== undefined && this.#lateMs(claim) > 0) this.#kernel.violate("nothing is bought without a lease", about)
+    const atOnce = this.#calls.filter((other) => other.process === call.process).length
+    if (atOnce >= this.#settings.concurrency)
+      this.#kernel.violate("no more at once than there are slots", `${about}, beside ${atOnce} others`)
   }
 
   #mayPass(call: ProviderCallRecord, job: Job | undefined, about: string): void {
-    // A transcription begins with reading the file, which takes its time.
-    if (call.mode !== "live" || job === undefined || call.provider === "transcription") return
+    if (call.mode !== "live" || job === undefined) return
     for (const name of switchesOf(job)) {
       const ageMs = this.#kernel.now - (this.#offSince.get(name) ?? this.#kernel.now)
       if (ageMs > gateAgeMs)
@@ -168,9 +187,10 @@ export class ClaimBooks {
       this.#reached.note("a job is claimed while its former worker still runs it")
     const excused =
       process.state === "killed" ||
-      this.#clockPutForwardAt >= claim.claimedAt ||
+      // A heartbeat comes every third of a lease, so a jump must be longer than the rest of it to end one.
+      claim.jumpedMs >= this.#settings.leaseDurationMs / 2 ||
       process.stoodStillSince(claim.claimedAt) ||
-      this.#network.cutOffSince(process, claim.claimedAt)
+      this.#network.cutOffSince(process, "stores", claim.claimedAt)
     if (!excused)
       this.#kernel.violate(
         "only lost workers are counted",
@@ -180,7 +200,12 @@ export class ClaimBooks {
 
   #extended(after: Job): void {
     const claim = this.#claims.get(`${after.id} ${after.attempts}`)
-    if (claim !== undefined && claim.token === after.token) claim.leaseEndsAt = after.claimableAt ?? claim.leaseEndsAt
+    if (claim === undefined || claim.token !== after.token) return
+    const leaseEndsAt = after.claimableAt ?? 0
+    // After a jump the run limit may take back what was granted, and the worker may never hear of it.
+    if (leaseEndsAt < claim.leaseEndsAt + claim.jumpedMs) return
+    claim.leaseEndsAt = leaseEndsAt
+    claim.jumpedMs = 0
   }
 
   #checkpointed(before: Job, after: Job): void {
@@ -194,6 +219,18 @@ export class ClaimBooks {
   #completed(before: Job, after: Job): void {
     if ((this.#kept.get(`${after.id} transcription`) ?? before.attempts) < before.attempts)
       this.#reached.note("a checkpoint spares a call")
+  }
+
+  #withinBudgets(after: Job): void {
+    const { maxFailures, maxLostWorkers } = this.#settings.attempts
+    // The last failure and the last lost worker end the job.
+    const spent = after.failures >= maxFailures || after.lostWorkers > maxLostWorkers
+    const goesOn = after.lostWorkers === maxLostWorkers && after.status === "processing"
+    if (spent || goesOn)
+      this.#kernel.violate(
+        "budgets end a job",
+        `${after.id}: ${after.failures} failures, ${after.lostWorkers} lost workers`,
+      )
   }
 
   /** The failure budget pays for providers' failures only. */

@@ -13,9 +13,12 @@ import type { Profile } from "./Profile.ts"
 import { Reached } from "./Reached.ts"
 import { Blobs, remoteBlobStore } from "./RemoteBlobs.ts"
 import { remoteJobStore, remoteSwitchboard, remoteUploadStore } from "./RemoteStores.ts"
+import { ResultBooks } from "./ResultBooks.ts"
+import { RetentionBooks } from "./RetentionBooks.ts"
 import { Server } from "./Server.ts"
 import { SimulatedProcess } from "./SimulatedProcess.ts"
 import { SimulatedProviders } from "./SimulatedProviders.ts"
+import { TransferBooks } from "./TransferBooks.ts"
 import { Watch } from "./Watch.ts"
 
 /** The record stores a simulation works on. */
@@ -33,6 +36,9 @@ export class Installation {
   readonly claims: ClaimBooks
   readonly blobs: BlobBooks
   readonly money: MoneyBooks
+  readonly results: ResultBooks
+  readonly retention: RetentionBooks
+  readonly transfers: TransferBooks
   readonly callers: ReadonlyArray<CallerContext>
   readonly lines = {
     stores: { name: "stores", away: false } as Remote,
@@ -65,10 +71,13 @@ export class Installation {
       { job: (job) => this.#readJob(job), upload: (id) => this.#read(this.#uploads.findUpload(id)) },
       this.reached,
     )
-    this.claims = new ClaimBooks(this.kernel, this.store, this.network, this.watch, this.reached)
+    this.claims = new ClaimBooks(this.kernel, profile.settings, this.store, this.network, this.watch, this.reached)
     this.blobs = new BlobBooks(this.kernel, this.#storedBlobs, this.watch, this.reached)
+    this.transfers = new TransferBooks(this.kernel, this.network, profile.settings.upload.leaseDurationMs)
+    this.retention = new RetentionBooks(this.kernel, profile.settings, this.store, this.watch)
+    this.results = new ResultBooks(this.kernel, this.watch)
     this.money = new MoneyBooks(this.kernel, this.watch, this.reached)
-    this.#providers = new SimulatedProviders(this.kernel, this.network, profile, this.claims, this.watch)
+    this.#providers = new SimulatedProviders(this.kernel, this.network, profile, this.claims, this.results, this.watch)
     this.#door = new Frontdoor(this.kernel, this.network, profile)
     this.callers = Array.from({ length: profile.callers }, (_, n) => this.#caller(n + 1))
     this.reprice()
@@ -94,7 +103,8 @@ export class Installation {
   putClockForward(ms: number): void {
     this.kernel.trace(() => `the store's clock is put forward by ${ms} ms`)
     this.store.clockOffsetMs += ms
-    this.claims.clockPutForward()
+    this.claims.clockPutForward(ms)
+    this.transfers.clockPutForward(ms)
     this.reached.note("the store's clock is put forward")
   }
 
@@ -139,12 +149,13 @@ export class Installation {
   #start(role: Server["role"]): void {
     const { dice } = this.kernel
     const offset = this.network.faults.clockOffsetMs
-    const process = new SimulatedProcess(this.kernel, `server${++this.#processes}`, dice.between(-offset, offset))
+    const rate = offset === 0 ? 1 : dice.pick([0.999, 1, 1.001])
+    const process = new SimulatedProcess(this.kernel, `server${++this.#processes}`, dice.between(-offset, offset), rate)
     const line = { process, network: this.network, watch: this.watch, reached: this.reached }
     const stores = { ...line, remote: this.lines.stores }
     const ports = {
       jobs: remoteJobStore(stores, this.#jobs, this.claims),
-      uploads: remoteUploadStore(stores, this.#uploads),
+      uploads: remoteUploadStore(stores, this.#uploads, this.transfers),
       board: remoteSwitchboard(stores, this.#board),
       blobs: remoteBlobStore({ process, network: this.network, remote: this.lines.blobs }, this.#storedBlobs),
       sandbox: this.#providers.of(process, "sandbox"),

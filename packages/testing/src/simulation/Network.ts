@@ -27,8 +27,8 @@ export class Network {
   readonly #kernel: Kernel
   readonly #profile: Profile
   readonly #remoteContext: Context.Context<never>
-  /** When a process last failed to get through, or had to wait long. */
-  readonly #cutOffAt = new Map<SimulatedProcess, number>()
+  /** When a process last failed to get through to which remote, or had to wait long. */
+  readonly #cutOffAt = new Map<SimulatedProcess, Map<string, number>>()
 
   constructor(kernel: Kernel, profile: Profile, store: SimulatedProcess) {
     this.#kernel = kernel
@@ -37,9 +37,9 @@ export class Network {
     this.#remoteContext = Context.make(Clock.Clock, store.clock).pipe(Context.add(References.MinimumLogLevel, "None"))
   }
 
-  /** Whether something went wrong between this process and a remote since then. */
-  cutOffSince(process: SimulatedProcess, time: number): boolean {
-    return (this.#cutOffAt.get(process) ?? Number.NEGATIVE_INFINITY) >= time
+  /** Whether something went wrong between this process and that remote since then. */
+  cutOffSince(process: SimulatedProcess, remote: string, time: number): boolean {
+    return (this.#cutOffAt.get(process)?.get(remote) ?? Number.NEGATIVE_INFINITY) >= time
   }
 
   /** Does a step where it is done, now. */
@@ -78,7 +78,9 @@ export class Network {
     const delay = () => dice.between(0, this.#profile.latencyMs)
     // From the request to the answer, or to its absence.
     const cutOff = () => {
-      if (fate !== "through") this.#cutOffAt.set(process, this.#kernel.now)
+      if (fate === "through" && !call.remote.away) return
+      const ofProcess = this.#cutOffAt.get(process) ?? new Map<string, number>()
+      this.#cutOffAt.set(process, ofProcess.set(call.remote.name, this.#kernel.now))
     }
     return Effect.callback<A, E | F>((resume) => {
       let abandoned = false
@@ -90,13 +92,13 @@ export class Network {
         })
       }
       this.#kernel.after(delay(), () => {
+        cutOff()
         // What was sent arrives, or does not: who sent it may be gone by then.
         if ((abandoned || process.state === "killed" || process.state === "stopped") && dice.chance(0.5)) return
         if (fate === "refused" || call.remote.away) {
           this.#kernel.trace(() => `${process.name} ${call.operation} does not get through`)
           return answer(Exit.fail(call.lost("refused")), delay())
         }
-        cutOff()
         const exit = this.#perform(process, call)
         if (fate === "answer lost") return answer(Exit.fail(call.lost("the answer was lost")), delay())
         answer(exit, fate === "slow" ? dice.between(1, 2 * this.#profile.settings.leaseDurationMs) : delay())

@@ -4,6 +4,7 @@ import { JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import type { Network, Remote } from "./Network.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Reached } from "./Reached.ts"
+import type { TransferBooks } from "./TransferBooks.ts"
 import type { Watch } from "./Watch.ts"
 
 /** What is told of a claim. */
@@ -47,6 +48,13 @@ const ask =
 export const remoteJobStore = (line: Line, store: JobStore["Service"], news: ClaimNews): JobStore["Service"] => {
   const { process, reached, watch } = line
   const call = ask(line)
+  /** Runs in the process, once the answer is there. */
+  const tellLost = (
+    items: ReadonlyArray<{ readonly jobId: Job["id"]; readonly token: number }>,
+    isLost: (at: number) => boolean,
+  ): void => {
+    for (const [at, { jobId, token }] of items.entries()) if (isLost(at)) news.lost(process, jobId, token)
+  }
   const fenced = <Item extends { readonly jobId: Job["id"]; readonly token: number }>(
     verb: "checkpointJobs" | "completeJobs" | "failJobs" | "deferJobs" | "releaseJobs",
     items: ReadonlyArray<Item>,
@@ -55,7 +63,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     call(verb, step, (outcomes) => {
       const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomes[at] ?? "LeaseLost" }))
       watch.fenced(verb, answers)
-    })
+    }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at] === "LeaseLost"))))
   return JobStore.of({
     capabilities: store.capabilities,
     createJobs: (jobs) =>
@@ -78,15 +86,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
         const outcomeOf = (at: number) => (outcomes[at]?._tag === "Extended" ? "Written" : "LeaseLost")
         const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomeOf(at) }) as const)
         watch.fenced("extendLeases", answers)
-      }).pipe(
-        // Runs in the process, once the answer is there.
-        Effect.tap((outcomes) =>
-          Effect.sync(() => {
-            for (const [at, { jobId, token }] of items.entries())
-              if (outcomes[at]?._tag === "LeaseLost") news.lost(process, jobId, token)
-          }),
-        ),
-      ),
+      }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at]?._tag === "LeaseLost")))),
     checkpointJobs: (items) => fenced("checkpointJobs", items, store.checkpointJobs(items)),
     completeJobs: (items) => fenced("completeJobs", items, store.completeJobs(items)),
     failJobs: (items) => fenced("failJobs", items, store.failJobs(items)),
@@ -129,7 +129,11 @@ const everythingAfter =
   }
 
 /** The upload store as one process sees it. */
-export const remoteUploadStore = (line: Line, store: UploadStore["Service"]): UploadStore["Service"] => {
+export const remoteUploadStore = (
+  line: Line,
+  store: UploadStore["Service"],
+  transfers: TransferBooks,
+): UploadStore["Service"] => {
   const { reached, watch } = line
   const call = ask(line)
   return UploadStore.of({
@@ -142,8 +146,11 @@ export const remoteUploadStore = (line: Line, store: UploadStore["Service"]): Up
       call("claimUpload", store.claimUpload(request), (outcome) => {
         const before = watch.uploads.get(request.uploadId)
         if (outcome._tag === "Refused") reached.note("a second transfer is refused")
-        if (outcome._tag === "Claimed" && before !== undefined && before.claimedUntil !== null)
-          reached.note("a transfer takes over from a lost one")
+        if (outcome._tag === "Claimed") {
+          if (before !== undefined && before.claimedUntil !== null)
+            reached.note("a transfer takes over from a lost one")
+          transfers.began(line.process, before, outcome.token, request.uploadId)
+        }
         watch.uploadTouched("claimUpload", request.uploadId)
       }),
     extendUpload: (transfer) =>

@@ -2,6 +2,7 @@ import { Clock, Context, Duration, Effect, type Fiber, Random, References, Sched
 import type { Kernel } from "./Kernel.ts"
 
 const nanosPerMs = 1_000_000n
+const nanosPerMicro = 1_000n
 
 /**
  * A process of its own: what runs in it is scheduled by the kernel and lives by its own clock. It
@@ -10,7 +11,9 @@ const nanosPerMs = 1_000_000n
  */
 export class SimulatedProcess {
   readonly name: string
-  /** How far its wall clock is off, in milliseconds. Its monotonic clock is right. */
+  /** How fast its monotonic clock ticks, against the stores': 1 is as fast. */
+  readonly rate: number
+  /** How far its wall clock is off, in milliseconds. */
   clockOffsetMs: number
   /** `stopped`: by itself, having done everything it had to do. */
   state: "running" | "frozen" | "killed" | "stopped" = "running"
@@ -23,9 +26,10 @@ export class SimulatedProcess {
   #tasks: Array<{ readonly task: () => void; readonly priority: number }> = []
   #announced = false
 
-  constructor(kernel: Kernel, name: string, clockOffsetMs = 0) {
+  constructor(kernel: Kernel, name: string, clockOffsetMs = 0, rate = 1) {
     this.#kernel = kernel
     this.name = name
+    this.rate = rate
     this.clockOffsetMs = clockOffsetMs
     this.clock = this.#makeClock()
     const dispatcher: Scheduler.SchedulerDispatcher = {
@@ -133,7 +137,8 @@ export class SimulatedProcess {
   #makeClock(): Clock.Clock {
     const wall = () => this.wallTimeMs
     const wallNanos = () => BigInt(wall()) * nanosPerMs
-    const monotonicNanos = () => BigInt(this.#kernel.now) * nanosPerMs
+    const startedAt = this.#kernel.now
+    const monotonicNanos = () => BigInt(Math.round((this.#kernel.now - startedAt) * this.rate * 1_000)) * nanosPerMicro
     return {
       currentTimeMillisUnsafe: wall,
       currentTimeMillis: Effect.sync(wall),
@@ -145,7 +150,7 @@ export class SimulatedProcess {
         const ms = Duration.toMillis(duration)
         if (!Number.isFinite(ms)) return Effect.never
         return Effect.callback<void>((resume) => {
-          const timer = this.#kernel.after(ms, () => this.deliver(() => resume(Effect.void)))
+          const timer = this.#kernel.after(ms / this.rate, () => this.deliver(() => resume(Effect.void)))
           return Effect.sync(() => {
             timer.canceled = true
           })

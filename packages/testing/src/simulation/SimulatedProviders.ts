@@ -14,6 +14,7 @@ import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
 import type { Profile } from "./Profile.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
+import type { Answer, ResultBooks } from "./ResultBooks.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"
 
@@ -26,32 +27,50 @@ export class SimulatedProviders {
   readonly #profile: Profile
   readonly #books: ClaimBooks
   readonly #watch: Watch
+  readonly #results: ResultBooks
   #answers = 0
 
-  constructor(kernel: Kernel, network: Network, profile: Profile, books: ClaimBooks, watch: Watch) {
+  constructor(
+    kernel: Kernel,
+    network: Network,
+    profile: Profile,
+    books: ClaimBooks,
+    results: ResultBooks,
+    watch: Watch,
+  ) {
     this.#kernel = kernel
     this.#network = network
     this.#profile = profile
     this.#books = books
+    this.#results = results
     this.#watch = watch
   }
 
   /** As one process reaches those that serve a mode. */
   of(process: SimulatedProcess, mode: JobMode): ProviderSet {
-    const call = <A>(provider: ProviderName, { attempt, jobId }: ProviderCall, answer: (good: boolean) => A) =>
-      this.#call({ process, mode, provider, jobId, attempt, outcome: "running", endedAt: undefined }, answer)
+    const call = <A extends Answer, E = never>(
+      provider: ProviderName,
+      { attempt, jobId }: ProviderCall,
+      answer: (good: boolean) => A,
+      first: Effect.Effect<void, E> = Effect.void,
+    ) => this.#call({ process, mode, provider, jobId, attempt, outcome: "running", endedAt: undefined }, first, answer)
     const text = (good: boolean) => (good ? `answer ${this.#answers}` : "\u0000")
     return {
       transcription: {
         transcribe: ({ audio }, about) =>
-          Effect.andThen(
-            this.#listen(audio, about.jobId),
-            call("transcription", about, (good) => ({ text: text(good) })),
-          ),
+          call("transcription", about, (good) => ({ text: text(good) }), this.#listen(audio, about.jobId)),
       },
       reply: {
-        reply: ({ maxOutputTokens }, about) =>
-          call("reply", about, (good) => ({ text: text(good), outputTokens: maxOutputTokens, truncated: false })),
+        reply: (request, about) =>
+          Effect.suspend(() => {
+            this.#results.askedToReply(about.jobId, request.text)
+            const { maxOutputTokens } = request
+            return call("reply", about, (good) => ({
+              text: text(good),
+              outputTokens: maxOutputTokens,
+              truncated: false,
+            }))
+          }),
       },
       speech: {
         speak: (_request, about) => call("speech", about, (good) => speech(good ? this.#answers : undefined)),
@@ -72,7 +91,11 @@ export class SimulatedProviders {
     })
   }
 
-  #call<A>(call: ProviderCallRecord, answer: (good: boolean) => A): Effect.Effect<A, ProviderFailure> {
+  #call<A extends Answer, E>(
+    call: ProviderCallRecord,
+    first: Effect.Effect<void, E>,
+    answer: (good: boolean) => A,
+  ): Effect.Effect<A, ProviderFailure | E> {
     return Effect.suspend(() => {
       const behavior = this.#behavior()
       this.#answers += 1
@@ -80,11 +103,20 @@ export class SimulatedProviders {
         () => `${call.process.name} asks ${call.provider} for ${call.jobId}, attempt ${call.attempt}: ${behavior}`,
       )
       this.#books.callBegan(call)
-      return Effect.onExit(this.#perform(behavior, answer), (exit) =>
+      let reached = false
+      const performed = Effect.andThen(
+        first,
+        Effect.suspend(() => {
+          reached = true
+          return this.#perform(behavior, answer)
+        }),
+      )
+      return Effect.onExit(performed, (exit) =>
         Effect.sync(() => {
           call.endedAt = this.#kernel.now
-          const interrupted = Exit.isFailure(exit) && Exit.hasInterrupts(exit)
-          call.outcome = interrupted ? "interrupted" : behavior === "answer" ? "answered" : "failed"
+          const brokenOff = !reached || (Exit.isFailure(exit) && Exit.hasInterrupts(exit))
+          call.outcome = brokenOff ? "interrupted" : behavior === "answer" ? "answered" : "failed"
+          if (Exit.isSuccess(exit)) this.#results.given(call, exit.value)
           this.#books.callEnded(call)
         }),
       )

@@ -3,6 +3,7 @@ import {
   type Job,
   type JobEventName,
   type JobId,
+  type JobStatus,
   type Upload,
   type UploadedFile,
   type UploadId,
@@ -20,8 +21,18 @@ export interface Records {
   readonly upload: (id: UploadId) => Upload | undefined
 }
 
+/** The status in which each end of a claim leaves a job: what a repeat of it finds. */
+const endsIn: Readonly<Record<string, JobStatus>> = {
+  completeJobs: "done",
+  failJobs: "failed",
+  deferJobs: "processing",
+  releaseJobs: "processing",
+}
+
 /** What moved, for whoever keeps books of its own. */
 export type JobMoved = (event: JobEventName | "removed", before: Job | undefined, after: Job | undefined) => void
+
+export type UploadMoved = (verb: string, before: Upload, after: Upload | undefined) => void
 
 /**
  * Sees every step of the record stores as it happens, and holds it against the table. What a verb
@@ -37,6 +48,7 @@ export class Watch {
   readonly #records: Records
   readonly #reached: Reached
   readonly #moved: Array<JobMoved> = []
+  readonly #uploadMoved: Array<UploadMoved> = []
   readonly #arrived: Array<(file: UploadedFile) => void> = []
   readonly #idempotencyKeys = new Map<string, JobId>()
 
@@ -54,6 +66,11 @@ export class Watch {
   /** Calls `notice` when a transfer has brought an upload's file. */
   onFileArrived(notice: (file: UploadedFile) => void): void {
     this.#arrived.push(notice)
+  }
+
+  /** Calls `notice` with every change of an upload, and the verb that made it. */
+  onUploadMoved(notice: UploadMoved): void {
+    this.#uploadMoved.push(notice)
   }
 
   /** A job was made. */
@@ -103,7 +120,7 @@ export class Watch {
       this.#kernel.violate("fencing", `${said()} and wrote`)
     for (const { outcome, token } of answers) {
       if (outcome === "LeaseLost") this.#reached.note(`LeaseLost: ${verb}`)
-      const repeated = after.token === token + 1 && !after.held
+      const repeated = after.token === token + 1 && !after.held && after.status === endsIn[verb]
       if (outcome === "Written" && !holds(token) && !repeated) this.#kernel.violate("fencing", said())
       if (outcome === "LeaseLost" && holds(token)) this.#kernel.violate("a claim that holds is not refused", said())
     }
@@ -121,6 +138,7 @@ export class Watch {
     const after = this.#records.upload(id)
     const illegal = uploadChange(before, after, this.#store.wallTimeMs, verb, token)
     if (illegal !== undefined) this.#kernel.violate("uploads", `${id} by ${verb}: ${illegal}`)
+    if (before !== undefined && before !== after) for (const notice of this.#uploadMoved) notice(verb, before, after)
     if (after === undefined) this.uploads.delete(id)
     else this.uploads.set(id, after)
     const file = after?.file ?? null

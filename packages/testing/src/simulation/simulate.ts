@@ -94,6 +94,7 @@ const endWell = (installation: Installation, everythingEnded: () => boolean): vo
   if (!kernel.runUntil(() => installation.duePurges === 0, 4 * pruneIntervalMs) && kernel.violation === undefined)
     kernel.violate("purges are retried until done", `${installation.duePurges} are still due`)
   if (kernel.violation === undefined) blobs.nothingIsLeftOver()
+  if (kernel.violation === undefined) installation.retention.nothingIsOverdue(3 * pruneIntervalMs)
 }
 
 /** Attempts, leases and backoffs of one job, the turns of all others before it, and the patience of callers: generous, but a bound. */

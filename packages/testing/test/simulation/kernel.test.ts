@@ -72,7 +72,25 @@ describe("SimulatedProcess", () => {
     )
     run(kernel, 3 * 86_400_000)
     const wokenAt = kernel.now - 86_400_000
-    expect(wakings).toEqual([[wokenAt - 3_600_000, BigInt(wokenAt) * 1_000_000n]])
+    // The monotonic one begins with the process.
+    expect(wakings).toEqual([[wokenAt - 3_600_000, BigInt(2 * 86_400_000) * 1_000_000n]])
+  })
+
+  it("has a monotonic clock that may tick a little faster or slower than the stores'", () => {
+    for (const rate of [0.999, 1.001]) {
+      const kernel = makeKernel()
+      const process = new SimulatedProcess(kernel, "p", 0, rate)
+      let woken: readonly [after: number, monotonic: bigint] | undefined
+      process.run(
+        Effect.gen(function* () {
+          yield* Effect.sleep("1000 seconds")
+          woken = [kernel.elapsedMs, yield* Clock.monotonicTimeNanos]
+        }),
+      )
+      run(kernel, 2_000_000)
+      expect(Math.abs((woken?.[0] ?? 0) - 1_000_000 / rate)).toBeLessThanOrEqual(1)
+      expect(Number(woken?.[1] ?? 0n) / 1_000_000).toBeCloseTo(1_000_000, -1)
+    }
   })
 
   it("does nothing any more once it is killed, not even what it promised to do at its end", () => {
@@ -155,7 +173,7 @@ describe("Network", () => {
     if (killAfterMs !== undefined) kernel.after(killAfterMs, () => process.kill())
     run(kernel, 1_000_000)
     if (killAfterMs === undefined) expect(fiber.pollUnsafe(), "every call is answered").toBeDefined()
-    return { done, seen, cutOff: network.cutOffSince(process, 0) }
+    return { done, seen, cutOff: network.cutOffSince(process, "remote", 0) }
   }
 
   it("brings every call through where nothing is wrong", () => {

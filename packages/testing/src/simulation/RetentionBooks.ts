@@ -1,0 +1,52 @@
+import type { EngineSettings, Job, Upload } from "@kiln/core"
+import type { Kernel } from "./Kernel.ts"
+import type { SimulatedProcess } from "./SimulatedProcess.ts"
+import type { Watch } from "./Watch.ts"
+
+/** Keeps the books on age: nothing goes before its time, and nothing stays long after it. */
+export class RetentionBooks {
+  readonly #kernel: Kernel
+  readonly #settings: EngineSettings
+  readonly #store: SimulatedProcess
+  readonly #watch: Watch
+
+  constructor(kernel: Kernel, settings: EngineSettings, store: SimulatedProcess, watch: Watch) {
+    this.#kernel = kernel
+    this.#settings = settings
+    this.#store = store
+    this.#watch = watch
+    watch.onMoved((event, before, after) => {
+      if (before === undefined) return
+      if (event === "erased" && after?.retained === "expired") this.#wentBy(before, settings.dataRetentionMs)
+      if (event === "removed") this.#wentBy(before, settings.jobRetentionMs)
+    })
+    watch.onUploadMoved((verb, before) => {
+      if (verb === "expireUploads" && before.usableUntil > this.#now)
+        kernel.violate("nothing goes before its time", `${before.id} was usable until ${before.usableUntil}`)
+    })
+  }
+
+  get #now(): number {
+    return this.#store.wallTimeMs
+  }
+
+  #wentBy(job: Job, retentionMs: number): void {
+    if (retentionMs === 0 || (job.finishedAt ?? this.#now) + retentionMs > this.#now)
+      this.#kernel.violate("nothing goes before its time", `${job.id} finished at ${job.finishedAt ?? 0}`)
+  }
+
+  /** When nothing has gone wrong for a while: what was due before then is gone. */
+  nothingIsOverdue(forMs: number): void {
+    const { dataRetentionMs, jobRetentionMs } = this.#settings
+    const isLate = (dueAt: number) => dueAt <= this.#now - forMs
+    const lateJob = (job: Job) =>
+      (dataRetentionMs > 0 && job.retained === "kept" && isLate((job.finishedAt ?? this.#now) + dataRetentionMs)) ||
+      (jobRetentionMs > 0 && isLate((job.finishedAt ?? this.#now) + jobRetentionMs))
+    const lateUpload = (upload: Upload) => upload.jobId === null && !upload.erased && isLate(upload.usableUntil)
+    const late = [
+      ...[...this.#watch.jobs.values()].filter(lateJob),
+      ...[...this.#watch.uploads.values()].filter(lateUpload),
+    ]
+    if (late.length > 0) this.#kernel.violate("what is past its retention goes", late.map(({ id }) => id).join(", "))
+  }
+}
