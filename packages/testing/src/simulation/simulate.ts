@@ -87,9 +87,10 @@ const endWell = (installation: Installation, everythingEnded: () => boolean): vo
     kernel.violate("everything ends", `not within ${boundMs(profile)} ms: ${open.join(", ") || "a caller waits"}`)
     return
   }
-  // The sweeps that are under way may have looked too early; the next ones see everything.
-  const { orphanIntervalMs, pruneIntervalMs } = profile.settings
-  kernel.runUntil(() => false, 2 * Math.max(orphanIntervalMs, pruneIntervalMs))
+  // The sweeps that are under way may have looked too early, or still wait for a slow answer; the next ones see everything.
+  const { leaseDurationMs, orphanIntervalMs, pruneIntervalMs } = profile.settings
+  const slowestAnswerMs = profile.faults.slow > 0 ? 2 * leaseDurationMs : 0
+  kernel.runUntil(() => false, slowestAnswerMs + 2 * Math.max(orphanIntervalMs, pruneIntervalMs))
   // What is past its retention goes all the while, so there may be a purge at any moment, but none may stay.
   if (!kernel.runUntil(() => installation.duePurges === 0, 4 * pruneIntervalMs) && kernel.violation === undefined)
     kernel.violate("purges are retried until done", `${installation.duePurges} are still due`)
