@@ -1,5 +1,6 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Exit, Fiber } from "effect"
+import Sqlite from "better-sqlite3"
+import { Clock, Effect, Exit, Fiber } from "effect"
 import { JobStore } from "@kiln/core/ports"
 import { fixtures } from "@kiln/testing/conformance"
 import { SqliteStores } from "../src/index.ts"
@@ -49,6 +50,50 @@ it.live("while another process holds the lock, writers wait without blocking the
       expect(value.flat().map(({ _tag }) => _tag)).toEqual(Array.from({ length: 20 }, () => "Created"))
       expect(yield* Effect.promise(other.line)).toBe("released")
       expect(gap).toBeLessThan(100)
+    }).pipe(Effect.provide(SqliteStores.layer({ path })))
+  }),
+)
+
+it.live("the time of a write is read while it holds the lock, so that times are in the order of the commits", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFile
+    yield* Effect.gen(function* () {
+      yield* create(1)
+      const other = yield* Effect.acquireRelease(
+        Effect.sync(() => new Sqlite(path, { timeout: 0 })),
+        (connection) => Effect.sync(() => connection.close()),
+      )
+      /** Whether another connection could write at this moment. */
+      const isFree = () => {
+        try {
+          other.exec("BEGIN IMMEDIATE")
+        } catch {
+          return false
+        }
+        other.exec("ROLLBACK")
+        return true
+      }
+      const readings: Array<{ readonly free: boolean; readonly ms: number }> = []
+      const clock = yield* Clock.Clock
+      const watched = Object.assign(Object.create(clock) as Clock.Clock, {
+        currentTimeMillisUnsafe: () => {
+          const ms = clock.currentTimeMillisUnsafe()
+          readings.push({ free: isFree(), ms })
+          return ms
+        },
+      })
+      expect(isFree()).toBe(true)
+      other.exec("BEGIN IMMEDIATE")
+      const waiting = yield* Effect.forkChild(Effect.provideService(create(2), Clock.Clock, watched))
+      yield* Effect.sleep(300)
+      expect(readings, "the time of a write that waits").toEqual([])
+      const releasedAt = clock.currentTimeMillisUnsafe()
+      other.exec("ROLLBACK")
+      const [outcome] = yield* Fiber.join(waiting)
+      if (outcome?._tag !== "Created") throw new Error(`expected Created, got ${outcome?._tag}`)
+      expect(readings.map(({ free }) => free)).toEqual([false])
+      expect(outcome.job.createdAt).toBe(Math.floor(readings[0]?.ms ?? Number.NaN))
+      expect(outcome.job.createdAt).toBeGreaterThanOrEqual(Math.floor(releasedAt))
     }).pipe(Effect.provide(SqliteStores.layer({ path })))
   }),
 )

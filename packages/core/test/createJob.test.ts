@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { authorize, Engine } from "@kiln/core"
-import { Cause, Effect, Exit } from "effect"
-import { kind, principal, within } from "./support/harness.ts"
+import { authorize, defaultEngineSettings, Engine } from "@kiln/core"
+import { Cause, Effect, Exit, Stream } from "effect"
+import { grantOf, kind, principal, within } from "./support/harness.ts"
 
 describe("createJob", () => {
   it.effect("a grant for one scope creates no job that needs another", () =>
@@ -13,4 +13,17 @@ describe("createJob", () => {
       assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
     }).pipe(within()),
   )
+
+  it.effect("an upload that has no transfer left by this engine's settings is not waited for", () => {
+    const upload = { ...defaultEngineSettings.upload, maxTransfers: 1 }
+    return Effect.gen(function* () {
+      const engine = yield* Engine
+      const { id: uploadId } = yield* engine.createUpload(principal(), { format: "wav", declaredSeconds: 3 })
+      const create = Effect.flip(engine.createJob(grantOf(principal()), kind("transcription"), { uploadId }, "k"))
+      assert.strictEqual((yield* create)._tag, "UploadNotReady")
+      const empty = { contentType: "audio/wav", contentLength: undefined, content: Stream.empty }
+      assert.strictEqual((yield* Effect.flip(engine.receiveUpload({ uploadId, ...empty })))._tag, "EmptyFile")
+      assert.strictEqual((yield* create)._tag, "UploadExpired")
+    }).pipe(within({ settings: { upload } }))
+  })
 })

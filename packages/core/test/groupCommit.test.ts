@@ -118,6 +118,25 @@ describe("groupCommit", () => {
   it.effect("closing while callers wait fails them instead of leaving them waiting for ever", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
+      const gate = yield* Deferred.make<void>()
+      const { batches, verb } = recorder(() => Deferred.await(gate))
+      const grouped = yield* Scope.provide(groupCommit(verb), scope)
+      const underWay = yield* Effect.forkChild(grouped([1]), { startImmediately: true })
+      for (let turns = 0; turns < 50 && batches.length === 0; turns++) yield* Effect.yieldNow
+      const waiting = yield* Effect.forkChild(Effect.flip(grouped([2])), { startImmediately: true })
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(closing)
+      assert.deepStrictEqual(yield* Fiber.join(underWay), [2])
+      assert.isTrue(yield* endsSoon(waiting), "whoever waits")
+      assert.strictEqual((yield* Fiber.join(waiting))._tag, "StoreUnavailable")
+      assert.deepStrictEqual(batches, [[1]])
+    }),
+  )
+
+  it.effect("once it is closed it takes no more", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
       const { verb } = recorder()
       const grouped = yield* Scope.provide(groupCommit(verb), scope)
       yield* Scope.close(scope, Exit.void)

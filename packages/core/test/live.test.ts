@@ -5,8 +5,8 @@ import { Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { Effect } from "effect"
 import { mp3, plainProviders, principal, within } from "./support/harness.ts"
-import { openBoard, readJob, submitSpeech, submitVoiceTurn } from "./support/jobs.ts"
-import { ended, passTime } from "./support/virtualTime.ts"
+import { openBoard, readJob, submitSpeech, submitTranscription, submitVoiceTurn } from "./support/jobs.ts"
+import { ended, inTime, passTime } from "./support/virtualTime.ts"
 
 const live = principal("live")
 const never: ProviderSet = {
@@ -88,12 +88,49 @@ describe("live jobs", () => {
       yield* ended(attempt, "10 seconds")
       const shut = yield* readJob(job.id, live)
       assert.deepStrictEqual([shut.status, shut.held, shut.failures, spoken], ["processing", false, 0, 0])
+      assert.strictEqual(shut.claimableAt, shut.createdAt, "given back, not put off")
       yield* board.setSwitch("ai", true)
       yield* passTime("1 seconds")
       yield* worker.tick
       assert.strictEqual((yield* readJob(job.id, live)).status, "done")
     }).pipe(within({ live: providers, sandbox: never }))
   })
+
+  for (const [kind, submit] of [
+    ["transcription", submitTranscription],
+    ["voice turn", submitVoiceTurn],
+  ] as const)
+    it.effect(`a switch thrown while its file is measured releases a ${kind} before anything is bought`, () => {
+      let transcribed = 0
+      const providers: ProviderSet = {
+        ...plainProviders,
+        transcription: {
+          transcribe: () =>
+            Effect.sync(() => {
+              transcribed += 1
+              return { text: "hello" }
+            }),
+        },
+      }
+      return Effect.gen(function* () {
+        yield* openBoard({ input_audio_seconds: "0.1", output_tokens: "0.1" })
+        const worker = yield* Worker
+        const board = yield* Switchboard
+        const job = yield* submit("k", live)
+        const attempt = yield* Effect.forkChild(worker.tick)
+        yield* passTime("1 seconds")
+        assert.isTrue((yield* readJob(job.id, live)).held)
+        yield* board.setSwitch("ai", false)
+        yield* ended(attempt, "10 seconds")
+        const shut = yield* readJob(job.id, live)
+        assert.deepStrictEqual([shut.status, shut.held, shut.failures, transcribed], ["processing", false, 0, 0])
+        assert.strictEqual(shut.claimableAt, shut.createdAt, "given back, not put off")
+        yield* board.setSwitch("ai", true)
+        yield* passTime("1 seconds")
+        yield* inTime(worker.tick, "10 seconds")
+        assert.deepStrictEqual([(yield* readJob(job.id, live)).status, transcribed], ["done", 1])
+      }).pipe(within({ live: providers, sandbox: never, whileProbing: Effect.sleep("5 seconds") }))
+    })
 
   it.effect("a sandbox job never reaches a live provider and costs nothing", () =>
     Effect.gen(function* () {

@@ -44,6 +44,7 @@ const withClock = (skewMs: number): Layer.Layer<Stores> => {
   }))
 }
 
+const asked = (uploadId: `upl_${string}`, maxTransfers: number) => ({ uploadId, leaseDurationMs: 30_000, maxTransfers })
 const stored = Effect.flatMap(BlobStore, (blobs) => Stream.runCollect(blobs.list("uploads")))
 const fileOf = (uploadId: `upl_${string}`) =>
   Effect.flatMap(UploadStore, (store) => Effect.map(store.findUpload(uploadId), (upload) => upload?.file ?? null))
@@ -159,6 +160,48 @@ describe("receiveUpload", () => {
       yield* send(orphaned.id, Stream.succeed(wav(100)))
     }).pipe(within()),
   )
+
+  it.effect("a running transfer's claim is extended before its lease ends, not when it ends", () =>
+    Effect.gen(function* () {
+      const upload = yield* announce
+      const uploads = yield* UploadStore
+      // Another process looks at the very ends of leases, before anything else that happens at these instants.
+      const looks = yield* Effect.forkChild(
+        Effect.forEach(
+          [30_000, 60_000],
+          (ms) => Effect.andThen(Effect.sleep(ms), uploads.claimUpload(asked(upload.id, 0))),
+          { concurrency: "unbounded" },
+        ),
+        { startImmediately: true },
+      )
+      const drop = Stream.fromEffect(Effect.as(Effect.sleep("20 seconds"), wav(64)))
+      const slow = yield* Effect.forkChild(send(upload.id, Stream.take(Stream.forever(drop), 4)))
+      const inProgress = { _tag: "Refused", reason: "in_progress" } as const
+      assert.deepStrictEqual(yield* ended(looks, "61 seconds"), [inProgress, inProgress])
+      yield* ended(slow, "30 seconds")
+    }).pipe(within()),
+  )
+
+  it.effect("an extension that does not get through costs neither the transfer nor its claim", () => {
+    let extensions = 0
+    const stores = storesWith(UploadStore, (store) => ({
+      extendUpload: (transfer) => ((extensions += 1) === 1 ? Effect.fail(storeDown) : store.extendUpload(transfer)),
+    }))
+    return Effect.gen(function* () {
+      const upload = yield* announce
+      const uploads = yield* UploadStore
+      const drop = Stream.fromEffect(Effect.as(Effect.sleep("20 seconds"), wav(64)))
+      const slow = yield* Effect.forkChild(send(upload.id, Stream.take(Stream.forever(drop), 4)))
+      for (let seconds = 1; seconds < 80; seconds++) {
+        yield* passTime("1 seconds")
+        const outcome = yield* uploads.claimUpload(asked(upload.id, 0))
+        assert.deepStrictEqual(outcome, { _tag: "Refused", reason: "in_progress" }, `after ${seconds} s`)
+      }
+      yield* ended(slow, "10 seconds")
+      assert.isAbove(extensions, 1)
+      assert.strictEqual((yield* fileOf(upload.id))?.bytes, 256)
+    }).pipe(within({ stores }))
+  })
 
   it.effect("of a refused transfer the first reason counts: completed, running, used up, then type, then length", () =>
     Effect.gen(function* () {

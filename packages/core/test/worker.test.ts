@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ProviderFailure, type ProviderSet } from "@kiln/core"
-import { BlobStore, JobStore } from "@kiln/core/ports"
+import { Engine, ProviderFailure, type ProviderSet } from "@kiln/core"
+import { BlobStore, JobStore, Switchboard } from "@kiln/core/ports"
 import { expireOverdue, Worker } from "@kiln/core/worker"
-import { Deferred, Effect, Stream } from "effect"
-import { blobsWith } from "./support/faults.ts"
-import { mp3, speaks, within } from "./support/harness.ts"
+import { Clock, Deferred, Effect, Exit, Layer, Random, Scope, Stream } from "effect"
+import { blobsDown, blobsWith, makeOutage, storeDown, storesWith } from "./support/faults.ts"
+import { mp3, plainProviders, principal, speaks, within } from "./support/harness.ts"
 import { finished, readJob, running, submitSpeech, submitVoiceTurn } from "./support/jobs.ts"
-import { ended, passTime, passUntil, stopped } from "./support/virtualTime.ts"
+import { ended, inTime, passTime, passUntil, stopped } from "./support/virtualTime.ts"
 
 const unavailable = new ProviderFailure({ errorCode: "provider_unavailable", retry: true, detail: "busy" })
 const storedForJobs = Effect.flatMap(BlobStore, (blobs) => Stream.runCollect(blobs.list("jobs")))
@@ -19,9 +19,9 @@ const takeOver = Effect.fnUntraced(function* (jobId: `job_${string}`) {
     Effect.map(readJob(jobId), ({ held }) => held),
     "1 seconds",
   )
-  const { token } = yield* readJob(jobId)
+  const { kind, token } = yield* readJob(jobId)
   yield* store.releaseJobs([{ jobId, token }])
-  const runnable = [{ kind: "speech_synthesis", mode: "sandbox" as const }]
+  const runnable = [{ kind, mode: "sandbox" as const }]
   const { claims } = yield* store.claimJobs({ runnable, limit: 1, leaseDurationMs: 600_000, maxLostWorkers: 3 })
   assert.deepStrictEqual(
     claims.map((claim) => claim.job.id),
@@ -109,6 +109,121 @@ describe("attempts", () => {
       assert.strictEqual((yield* finished(job.id, "30 seconds")).errorCode, "result_invalid")
       assert.deepStrictEqual(yield* storedForJobs, [])
     }).pipe(within({ sandbox: speaks(() => Effect.succeed({ data: new Uint8Array([60]), mediaType: "text/html" })) })),
+  )
+})
+
+describe("pauses", () => {
+  /** The delays of what is deferred, and how long after it each next claim came, in milliseconds. */
+  const watching = () => {
+    const delays: Array<number> = []
+    const gaps: Array<number> = []
+    let deferredAt: number | undefined
+    const stores = storesWith(JobStore, (store) => ({
+      deferJobs: (items) =>
+        Effect.tap(store.deferJobs(items), () =>
+          Effect.map(Clock.currentTimeMillis, (now) => {
+            delays.push(...items.map(({ delayMs }) => delayMs))
+            deferredAt = now
+          }),
+        ),
+      claimJobs: (request) =>
+        Effect.tap(store.claimJobs(request), ({ claims }) =>
+          Effect.map(Clock.currentTimeMillis, (now) => {
+            if (claims.length > 0 && deferredAt !== undefined) gaps.push(now - deferredAt)
+          }),
+        ),
+    }))
+    return { delays, gaps, stores }
+  }
+
+  it.effect("a postponed job is not claimed before its pause, which doubles with each attempt", () => {
+    const { delays, gaps, stores } = watching()
+    const outage = makeOutage(blobsDown)
+    // What the worker tries the blob store with gets through, so that nothing but the pause keeps it from claiming.
+    const blobs = blobsWith((store) => ({
+      put: (key, content, options) =>
+        key.endsWith("/probe") ? store.put(key, content, options) : outage.strikes(store.put(key, content, options)),
+    }))
+    return Effect.gen(function* () {
+      yield* outage.begin
+      yield* running
+      const job = yield* submitSpeech("k")
+      yield* passUntil(
+        "it is tried four times",
+        Effect.sync(() => gaps.length >= 3),
+        "10 minutes",
+      )
+      assert.deepStrictEqual(delays, [1_000, 2_000, 4_000])
+      for (const [index, gap] of gaps.entries()) assert.isAtLeast(gap, delays[index] ?? Infinity)
+      yield* outage.end
+      const done = yield* finished(job.id, "5 minutes")
+      assert.deepStrictEqual([done.status, done.failures], ["done", 0])
+    }).pipe(within({ blobs, stores }))
+  })
+
+  it.effect("each failure doubles what the next pause may be at most", () => {
+    const { delays, gaps, stores } = watching()
+    return Effect.gen(function* () {
+      yield* running
+      const job = yield* submitSpeech("k")
+      assert.strictEqual((yield* finished(job.id, "1 minutes")).status, "failed")
+      assert.deepStrictEqual(delays, [999, 1_998])
+      for (const [index, gap] of gaps.entries()) assert.isAtLeast(gap, delays[index] ?? Infinity)
+    }).pipe(
+      within({ stores, sandbox: speaks(() => Effect.fail(unavailable)) }),
+      Effect.provideService(Random.Random, { nextDoubleUnsafe: () => 0.999, nextIntUnsafe: () => 1 }),
+    )
+  })
+})
+
+describe("waiters in the worker's process", () => {
+  const rejected = new ProviderFailure({ errorCode: "content_rejected", retry: false, detail: "no" })
+  for (const [what, answer] of [
+    ["is done", Effect.succeed(mp3)],
+    ["failed", Effect.fail(rejected)],
+  ] as const)
+    it.effect(`are woken at once by a job that ${what}`, () =>
+      Effect.gen(function* () {
+        const engine = yield* Engine
+        yield* running
+        const job = yield* submitSpeech("k")
+        const waiting = yield* Effect.forkChild(engine.waitForJob(principal(), job.id))
+        // Whoever waits looks at 9,150 ms and at 11,150 ms by itself.
+        yield* passTime("9900 millis")
+        assert.isUndefined(waiting.pollUnsafe())
+        yield* passTime("200 millis")
+        assert.isDefined(waiting.pollUnsafe())
+      }).pipe(within({ sandbox: speaks(() => Effect.andThen(Effect.sleep("10 seconds"), answer)) })),
+    )
+})
+
+describe("what a worker says of itself", () => {
+  it.effect("the time of its last claim is that of an answer, not of an attempt to claim", () => {
+    const outage = makeOutage(storeDown)
+    const stores = storesWith(JobStore, (store) => ({
+      claimJobs: (request) => outage.strikes(store.claimJobs(request)),
+    }))
+    return Effect.gen(function* () {
+      const worker = yield* Worker
+      yield* outage.begin
+      yield* running
+      yield* passTime("10 seconds")
+      assert.isUndefined(yield* worker.lastClaimAt)
+      yield* outage.end
+      yield* passTime("2 seconds")
+      assert.isAtLeast((yield* worker.lastClaimAt) ?? 0, 10_000)
+    }).pipe(within({ stores }))
+  })
+
+  it.effect("what it serves live is taken back when it stops", () =>
+    Effect.gen(function* () {
+      const board = yield* Switchboard
+      const scope = yield* Scope.make()
+      yield* Layer.buildWithScope(Layer.fresh(Worker.layerRunning), scope)
+      assert.include((yield* board.readBoard).liveKinds, "speech_synthesis")
+      yield* inTime(Scope.close(scope, Exit.void), "1 minutes")
+      assert.deepStrictEqual((yield* board.readBoard).liveKinds, [])
+    }).pipe(within({ live: plainProviders })),
   )
 })
 
@@ -231,6 +346,34 @@ describe("stopping", () => {
 })
 
 describe("steps", () => {
+  it.effect("a step whose job was taken over meanwhile is the last: nothing more is bought", () => {
+    const answer = Deferred.makeUnsafe<{ readonly text: string }>()
+    let replies = 0
+    const sandbox: ProviderSet = {
+      ...plainProviders,
+      transcription: { transcribe: () => Deferred.await(answer) },
+      reply: {
+        reply: () =>
+          Effect.sync(() => {
+            replies += 1
+            return { text: "hi", outputTokens: 1, truncated: false }
+          }),
+      },
+    }
+    return Effect.gen(function* () {
+      const worker = yield* Worker
+      const job = yield* submitVoiceTurn("k")
+      const attempt = yield* Effect.forkChild(worker.tick)
+      const token = yield* takeOver(job.id)
+      // Before the next heartbeat, so that only the refused checkpoint can tell.
+      yield* Deferred.succeed(answer, { text: "hello" })
+      yield* ended(attempt, "1 seconds")
+      assert.strictEqual(replies, 0)
+      const after = yield* readJob(job.id)
+      assert.deepStrictEqual([after.held, after.token, after.checkpoints], [true, token, {}])
+    }).pipe(within({ sandbox }))
+  })
+
   it.effect("a voice turn that fails at its last step does not buy the first two again", () => {
     const calls: Array<string> = []
     let spoke = 0

@@ -1,9 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
-import { JobStore, Switchboard } from "@kiln/core/ports"
+import { JobStore, type ProviderSet, Switchboard } from "@kiln/core/ports"
 import { Effect } from "effect"
-import { storesWith } from "../support/faults.ts"
+import { storeDown, storesWith } from "../support/faults.ts"
 import { mp3, plainProviders, principal, speaks, within } from "../support/harness.ts"
-import { finished, openBoard, readJob, running, submitSpeech } from "../support/jobs.ts"
+import {
+  finished,
+  openBoard,
+  readJob,
+  running,
+  submitSpeech,
+  submitTranscription,
+  submitVoiceTurn,
+} from "../support/jobs.ts"
 import { passTime } from "../support/virtualTime.ts"
 
 const slowly = <A, E>(call: Effect.Effect<A, E>, ms: number) => Effect.tap(call, () => Effect.sleep(ms))
@@ -32,15 +40,53 @@ describe("an answer that is long in coming", () => {
   it.effect("that was overtaken by another does not shorten a lease", () => {
     let beats = 0
     const stores = storesWith(JobStore, (store) => ({
-      // The answers to the second and third beat come in the wrong order.
-      extendLeases: (leases) => slowly(store.extendLeases(leases), (beats += 1) === 2 ? 12_000 : 0),
+      extendLeases: (leases) => {
+        beats += 1
+        // The fifth beat, which could make up for a lease that was shortened, does not get through.
+        if (beats === 5) return Effect.fail(storeDown)
+        // The answer to the second comes after those to the third and fourth.
+        return slowly(store.extendLeases(leases), beats === 2 ? 25_000 : 0)
+      },
     }))
     return Effect.gen(function* () {
       yield* running
       const { id } = yield* submitSpeech("k")
       const job = yield* finished(id, "5 minutes")
+      assert.isAbove(beats, 5)
       assert.deepStrictEqual([job.status, job.attempts, job.lostWorkers], ["done", 1, 0])
     }).pipe(within({ stores, sandbox: speaksFor(100_000) }))
+  })
+
+  it.effect("in order takes back what a store granted before its clock was put forward", () => {
+    let beats = 0
+    let interrupted = false
+    const stores = storesWith(JobStore, (store) => ({
+      extendLeases: (leases) => {
+        beats += 1
+        if (beats > 3) return Effect.fail(storeDown)
+        return Effect.map(store.extendLeases(leases), (outcomes) =>
+          outcomes.map((outcome) =>
+            beats === 3 && outcome._tag === "Extended" ? { ...outcome, leaseRemainingMs: 5_000 } : outcome,
+          ),
+        )
+      },
+    }))
+    const sandbox = speaks(() =>
+      Effect.onInterrupt(Effect.never, () =>
+        Effect.sync(() => {
+          interrupted = true
+        }),
+      ),
+    )
+    return Effect.gen(function* () {
+      yield* running
+      yield* submitSpeech("k")
+      yield* passTime("34 seconds")
+      assert.isFalse(interrupted)
+      // By the answer to the second beat it would go on until 49.9 s.
+      yield* passTime("7 seconds")
+      assert.isTrue(interrupted)
+    }).pipe(within({ stores, sandbox }))
   })
 
   it.effect("about the switches is not gone by: they may have been thrown meanwhile", () => {
@@ -49,7 +95,12 @@ describe("an answer that is long in coming", () => {
       readBoard: Effect.suspend(() => slowly(board.readBoard, slow ? 2_000 : 0)),
     }))
     let calls = 0
-    const live = speaks(() => Effect.sync(() => ((calls += 1), mp3)))
+    const live = speaks(() =>
+      Effect.sync(() => {
+        calls += 1
+        return mp3
+      }),
+    )
     return Effect.gen(function* () {
       const board = yield* Switchboard
       yield* openBoard({ input_characters: "0.001" })
@@ -69,8 +120,18 @@ describe("an answer that is long in coming", () => {
 })
 
 describe("a lease that is over when its claim arrives", () => {
-  it.effect("buys nothing: the provider is not asked", () => {
-    let calls = 0
+  const calls: Array<string> = []
+  const noting = <A>(call: string, answer: A) =>
+    Effect.sync(() => {
+      calls.push(call)
+      return answer
+    })
+  const sandbox: ProviderSet = {
+    transcription: { transcribe: () => noting("transcribe", { text: "hello" }) },
+    reply: { reply: () => noting("reply", { text: "hi", outputTokens: 1, truncated: false }) },
+    speech: { speak: () => noting("speak", mp3) },
+  }
+  it.effect("buys nothing: no provider is asked, whatever the kind", () => {
     const stores = storesWith(JobStore, (store) => ({
       claimJobs: (request) =>
         Effect.map(store.claimJobs(request), (result) => ({
@@ -80,9 +141,10 @@ describe("a lease that is over when its claim arrives", () => {
     }))
     return Effect.gen(function* () {
       yield* running
-      yield* submitSpeech("k")
+      const jobs = [yield* submitSpeech("a"), yield* submitTranscription("b"), yield* submitVoiceTurn("c")]
       yield* passTime("20 seconds")
-      assert.strictEqual(calls, 0)
-    }).pipe(within({ stores, sandbox: speaks(() => Effect.sync(() => ((calls += 1), mp3))) }))
+      for (const { id } of jobs) assert.isAbove((yield* readJob(id)).attempts, 0)
+      assert.deepStrictEqual(calls, [])
+    }).pipe(within({ stores, sandbox }))
   })
 })

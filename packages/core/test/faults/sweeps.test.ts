@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Engine } from "@kiln/core"
+import { defaultEngineSettings, Engine, EngineConfig } from "@kiln/core"
 import { jobBlobKey } from "@kiln/core/domain"
-import { BlobStore } from "@kiln/core/ports"
-import { collectOrphans, pruneOnce, Worker } from "@kiln/core/worker"
-import { Effect, Stream } from "effect"
+import { BlobStore, UploadStore } from "@kiln/core/ports"
+import { collectOrphans, layerSweeps, pruneOnce, Worker } from "@kiln/core/worker"
+import { Effect, Layer, Stream } from "effect"
 import { blobsDown, blobsWith, makeOutage } from "../support/faults.ts"
 import { principal, within } from "../support/harness.ts"
 import { readJob, submitSpeech } from "../support/jobs.ts"
@@ -11,7 +11,97 @@ import { passTime } from "../support/virtualTime.ts"
 
 const storedForJobs = Effect.flatMap(BlobStore, (blobs) => Stream.runCollect(blobs.list("jobs")))
 
+const storedForUploads = Effect.flatMap(BlobStore, (blobs) => Stream.runCollect(blobs.list("uploads")))
+const settings = {
+  ...defaultEngineSettings,
+  upload: { ...defaultEngineSettings.upload, usableForMs: 60_000 },
+  dataRetentionMs: 60_000,
+  jobRetentionMs: 300_000,
+}
+const pruning = Effect.provideService(pruneOnce, EngineConfig, settings)
+
+/** An upload with its file, which no job came for yet. */
+const uploaded = Effect.gen(function* () {
+  const engine = yield* Engine
+  const { id } = yield* engine.createUpload(principal(), { format: "wav", declaredSeconds: 3 })
+  const content = Stream.succeed(new TextEncoder().encode("RIFF0000WAVEfmt "))
+  yield* engine.receiveUpload({ uploadId: id, contentType: "audio/wav", contentLength: undefined, content })
+  return id
+})
+const findUpload = (id: `upl_${string}`) => Effect.flatMap(UploadStore, (uploads) => uploads.findUpload(id))
+
+describe("an upload nobody came for", () => {
+  it.effect("loses its file when it can be used no more, and its record with the records of jobs", () =>
+    Effect.gen(function* () {
+      const id = yield* uploaded
+      yield* passTime("59999 millis")
+      yield* pruning
+      assert.strictEqual((yield* storedForUploads).length, 1)
+      yield* passTime("1 millis")
+      yield* pruning
+      assert.deepStrictEqual(yield* storedForUploads, [])
+      assert.deepInclude(yield* findUpload(id), { erased: true, file: null })
+      yield* passTime("239999 millis")
+      yield* pruning
+      assert.isDefined(yield* findUpload(id))
+      yield* passTime("1 millis")
+      yield* pruning
+      assert.isUndefined(yield* findUpload(id))
+    }).pipe(within({ settings })),
+  )
+
+  it.effect("goes by the sweeps of a running process, where data of jobs is kept for ever too", () =>
+    Effect.gen(function* () {
+      const id = yield* uploaded
+      const keeping = { ...settings, dataRetentionMs: 0, jobRetentionMs: 0 }
+      yield* Effect.provideService(Layer.build(layerSweeps), EngineConfig, keeping)
+      yield* passTime("59 seconds")
+      assert.strictEqual((yield* storedForUploads).length, 1)
+      yield* passTime("121 seconds")
+      assert.deepStrictEqual(yield* storedForUploads, [])
+      yield* passTime("400 seconds")
+      assert.isDefined(yield* findUpload(id))
+    }).pipe(within({ settings })),
+  )
+})
+
 describe("a sweep does what it can", () => {
+  it.effect("a purge that fails does not hold up what comes after it: other records and uploads", () => {
+    const blobs = blobsWith((store) => ({
+      remove: (prefix) => (prefix.startsWith("jobs/") ? Effect.fail(blobsDown) : store.remove(prefix)),
+    }))
+    return Effect.gen(function* () {
+      const old = yield* submitSpeech("old")
+      yield* Effect.flatMap(Worker, (worker) => worker.tick)
+      yield* passTime("240 seconds")
+      const fresh = yield* submitSpeech("fresh")
+      yield* Effect.flatMap(Worker, (worker) => worker.tick)
+      const id = yield* uploaded
+      yield* passTime("60 seconds")
+      assert.strictEqual((yield* Effect.flip(pruning))._tag, "BlobUnavailable")
+      assert.strictEqual((yield* Effect.flip(readJob(old.id)))._tag, "JobNotFound")
+      assert.strictEqual((yield* readJob(fresh.id)).retained, "expired")
+      assert.deepInclude(yield* findUpload(id), { erased: true, file: null })
+      assert.deepStrictEqual([(yield* storedForUploads).length, (yield* storedForJobs).length], [0, 2])
+    }).pipe(within({ settings, blobs }))
+  })
+
+  it.effect("an erasure that is asked for again removes what a failing blob store left", () => {
+    const outage = makeOutage(blobsDown)
+    const blobs = blobsWith((store) => ({ remove: (prefix) => outage.strikes(store.remove(prefix)) }))
+    return Effect.gen(function* () {
+      const engine = yield* Engine
+      const { id } = yield* submitSpeech("k")
+      yield* Effect.flatMap(Worker, (worker) => worker.tick)
+      yield* outage.begin
+      assert.strictEqual((yield* Effect.flip(engine.eraseJobData(principal(), id)))._tag, "BlobUnavailable")
+      assert.strictEqual((yield* storedForJobs).length, 1)
+      yield* outage.end
+      yield* engine.eraseJobData(principal(), id)
+      assert.deepStrictEqual(yield* storedForJobs, [])
+    }).pipe(within({ blobs }))
+  })
+
   it.effect("erased files that cannot be removed do not keep others from being removed", () => {
     const outage = makeOutage(blobsDown)
     let stuck = "none"

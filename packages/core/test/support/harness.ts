@@ -24,7 +24,7 @@ import type {
   Switchboard,
   UploadStore,
 } from "@kiln/core/ports"
-import { Worker } from "@kiln/core/worker"
+import { Worker, type WorkerNeeds } from "@kiln/core/worker"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -73,6 +73,8 @@ export interface HarnessOptions {
   readonly settings?: Partial<EngineSettings>
   /** What every file measures. */
   readonly seconds?: number
+  /** What happens while a file is measured. */
+  readonly whileProbing?: Effect.Effect<void>
   /** Instead of the memory stores, for faults. */
   readonly stores?: Layer.Layer<Stores>
   readonly blobs?: Layer.Layer<BlobStore>
@@ -80,7 +82,7 @@ export interface HarnessOptions {
   readonly worker?: "running"
 }
 
-type Provided = Engine | Worker | Stores | BlobStore | IdGenerator
+type Provided = Engine | Worker | WorkerNeeds | Stores | BlobStore | IdGenerator
 
 /**
  * A virtual clock with patience: the usual one stops waiting for what it woke after a second, which passes on a busy
@@ -94,7 +96,9 @@ const harness = (options: HarnessOptions = {}): Layer.Layer<Provided, unknown> =
     options.stores ?? MemoryStores.layer,
     options.blobs ?? MemoryBlobStore.layer,
     Layer.succeed(Providers, { sandbox: options.sandbox ?? plainProviders, live: options.live ?? {} }),
-    Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: options.seconds ?? 3 }) }),
+    Layer.succeed(MediaProbe, {
+      probe: () => Effect.as(options.whileProbing ?? Effect.void, { seconds: options.seconds ?? 3 }),
+    }),
     layerCrypto,
   )
   return (options.worker === "running" ? Worker.layerRunning : Worker.layer).pipe(

@@ -299,6 +299,14 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
+  "data ages from the job's creation, not from its end": {
+    checks: ["the age of data is that of the job's end, however long the job waited and ran"],
+    promises: false,
+  },
+  "a record ages from the job's creation, not from its end": {
+    checks: ["the age of a record is that of the job's end, however long the job waited and ran"],
+    promises: false,
+  },
   "a deleted job's upload stays": {
     checks: ["removes records of jobs finished long enough ago, to the millisecond, with all they retain"],
     promises: false,

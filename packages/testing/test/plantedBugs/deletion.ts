@@ -28,6 +28,14 @@ export const deletion = [
     "job.finishedAt <= now - olderThanMs",
     "job.finishedAt < now - olderThanMs",
   ]),
+  plant("jobs/pruneJobs.ts", "JobStore.expireData", "data ages from the job's creation, not from its end", [
+    "job.finishedAt <= now - olderThanMs",
+    "job.createdAt <= now - olderThanMs",
+  ]),
+  plant("jobs/pruneJobs.ts", "JobStore.deleteJobs", "a record ages from the job's creation, not from its end", [
+    "job.finishedAt <= now - olderThanMs",
+    "job.createdAt <= now - olderThanMs",
+  ]),
   plant("jobs/pruneJobs.ts", "JobStore.deleteJobs", "a deleted job's upload stays", [
     "if (job.uploadId !== null) state.uploads.delete(job.uploadId)",
     "",

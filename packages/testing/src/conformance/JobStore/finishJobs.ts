@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
-import { warningCodes } from "@kiln/core/domain"
+import { type Charge, warningCodes } from "@kiln/core/domain"
 import { JobStore } from "@kiln/core/ports"
 import {
   advance,
@@ -26,6 +26,13 @@ import {
   outputFile,
   queueLimitMs,
 } from "../fixtures.ts"
+
+/** What `n` characters cost, for `n` below 10. */
+const chargeOf = (n: number): Charge => ({
+  currency: "usd",
+  amount: `0.${n}`,
+  lineItems: [{ meter: "input_characters", quantity: n, unitAmount: "0.1", amount: `0.${n}` }],
+})
 
 /** The ends of a job. That only the holder may end it is `fencing`'s. */
 export const completeJobs: Section = {
@@ -64,6 +71,35 @@ export const completeJobs: Section = {
       Effect.gen(function* () {
         for (const [n, warningCode] of warningCodes.slice(0, 3).entries())
           expect(yield* complete(yield* createAndClaim(newJob(n)), { warningCode })).toMatchObject({ warningCode })
+      }),
+    ),
+
+    check(
+      "in one batch each job gets its own output, files, warning and charge",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* openAudioGate
+        yield* create(newLiveJob(1), newLiveJob(2), newJob(3))
+        const { claims } = yield* claim({ limit: 3 })
+        const results = claims.map((claimed) => {
+          const n = Number(claimed.job.id.slice("job_".length))
+          const of = {
+            output: { text: `output ${n}` },
+            files: [{ ...outputFile(claimed, n), name: `file ${n}`, bytes: 1_000 * n }],
+            warningCode: warningCodes[n - 1] ?? null,
+            charge: claimed.job.mode === "live" ? chargeOf(n) : null,
+          }
+          return { claimed, of }
+        })
+        // Not in the order they were accepted in.
+        const batch = [...results].reverse().map(({ claimed, of }) => completionOf(claimed, of))
+        expect(yield* store.completeJobs(batch)).toEqual(["Written", "Written", "Written"])
+        expect(results).toHaveLength(3)
+        for (const { claimed, of } of results) {
+          expect(yield* read(claimed.job)).toMatchObject({ status: "done", ...of })
+          for (const file of of.files)
+            expect(yield* findFile(file.id)).toMatchObject({ ...file, jobId: claimed.job.id })
+        }
       }),
     ),
 
@@ -133,6 +169,23 @@ export const failJobs: Section = {
           charge: null,
           failures: 0,
         })
+      }),
+    ),
+
+    check(
+      "in one batch each job fails with its own code",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* create(newJob(1), newJob(2))
+        const { claims } = yield* claim({ limit: 2 })
+        const items = claims.map(({ job, token }) => ({
+          jobId: job.id,
+          token,
+          errorCode: job.id === newJob(1).id ? ("content_rejected" as const) : ("provider_unavailable" as const),
+        }))
+        expect(yield* store.failJobs(items.toReversed())).toEqual(["Written", "Written"])
+        expect((yield* read(newJob(1))).errorCode).toBe("content_rejected")
+        expect((yield* read(newJob(2))).errorCode).toBe("provider_unavailable")
       }),
     ),
 

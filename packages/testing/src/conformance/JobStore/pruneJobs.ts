@@ -33,6 +33,17 @@ const finishThree = Effect.gen(function* () {
   return [one, two, yield* createDone(newJob(3), 3)] as const
 })
 
+/** Job `n`, which waited for 5,000 ms, ran for 2,000 ms, and finished then. */
+const finishLate = Effect.fnUntraced(function* (n: number) {
+  yield* create(newJob(n))
+  yield* advance(5_000)
+  const claimed = yield* claimOne()
+  yield* advance(2_000)
+  const done = yield* complete(claimed, { files: [outputFile(claimed, n)] })
+  expect(done).toMatchObject({ createdAt: 0, finishedAt: 7_000 })
+  return done
+})
+
 /** Deletion by age. */
 export const expireData: Section = {
   name: "JobStore.expireData",
@@ -60,6 +71,21 @@ export const expireData: Section = {
         expect(yield* readUpload(1)).toMatchObject({ file: null, erased: true, jobId: jobId(1) })
         expect((yield* duePurges).toSorted()).toEqual([jobBlobPrefix(jobId(1)), uploadBlobPrefix(uploadId(1))])
         expect(yield* store.expireData(10_000, 10)).toEqual({ count: 0, purges: [] })
+      }),
+    ),
+
+    check(
+      "the age of data is that of the job's end, however long the job waited and ran",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const done = yield* finishLate(1)
+        expect(yield* store.expireData(1, 10)).toEqual({ count: 0, purges: [] })
+        yield* advance(9_999)
+        expect(yield* store.expireData(10_000, 10)).toEqual({ count: 0, purges: [] })
+        expect(yield* read(done)).toEqual(done)
+        yield* advance(1)
+        expect((yield* store.expireData(10_000, 10)).count).toBe(1)
+        expect((yield* read(done)).retained).toBe("expired")
       }),
     ),
 
@@ -125,6 +151,21 @@ export const deleteJobs: Section = {
         expect(yield* uploads.findUpload(uploadId(1))).toBe(undefined)
         expect(yield* store.eraseJobs([{ jobId: done.id, principal: ownerOf(done) }])).toEqual([{ _tag: "NotFound" }])
         expect((yield* duePurges).toSorted()).toEqual([jobBlobPrefix(jobId(1)), uploadBlobPrefix(uploadId(1))])
+      }),
+    ),
+
+    check(
+      "the age of a record is that of the job's end, however long the job waited and ran",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const done = yield* finishLate(1)
+        expect(yield* store.deleteJobs(1, 10)).toEqual({ count: 0, purges: [] })
+        yield* advance(9_999)
+        expect(yield* store.deleteJobs(10_000, 10)).toEqual({ count: 0, purges: [] })
+        expect(yield* read(done)).toEqual(done)
+        yield* advance(1)
+        expect((yield* store.deleteJobs(10_000, 10)).count).toBe(1)
+        expect(yield* exists(done)).toBe(false)
       }),
     ),
 

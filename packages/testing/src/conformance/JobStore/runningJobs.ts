@@ -177,6 +177,26 @@ export const deferJobs: Section = {
     ),
 
     check(
+      "in one batch each job waits for its own delay, and counts its own failure",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* create(newJob(1), newJob(2))
+        const { claims } = yield* claim({ limit: 2 })
+        const items = claims.map(({ job, token }) => {
+          const isFirst = job.id === jobId(1)
+          return { jobId: job.id, token, delayMs: isFirst ? 5_000 : 700, countsAsFailure: isFirst }
+        })
+        yield* advance(100)
+        expect(yield* store.deferJobs(items.toReversed())).toEqual(["Written", "Written"])
+        expect(yield* read(newJob(1))).toMatchObject({ held: false, claimableAt: 5_100, failures: 1 })
+        expect(yield* read(newJob(2))).toMatchObject({ held: false, claimableAt: 800, failures: 0 })
+        yield* advance(700)
+        expect((yield* claimOne()).job.id).toBe(jobId(2))
+        expect(yield* claim()).toMatchObject({ claims: [] })
+      }),
+    ),
+
+    check(
       "counts as a failure only when asked to",
       Effect.gen(function* () {
         const store = yield* JobStore
