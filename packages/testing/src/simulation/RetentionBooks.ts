@@ -20,8 +20,9 @@ export class RetentionBooks {
       if (event === "erased" && after?.retained === "expired") this.#wentBy(before, settings.dataRetentionMs)
       if (event === "removed") this.#wentBy(before, settings.jobRetentionMs)
     })
-    watch.onUploadMoved((verb, before) => {
-      if (verb === "expireUploads" && before.usableUntil > this.#now)
+    watch.onUploadMoved((verb, before, after) => {
+      const goes = !before.erased && after?.erased === true
+      if (goes && verb === "expireUploads" && before.usableUntil > this.#now)
         kernel.violate("nothing goes before its time", `${before.id} was usable until ${before.usableUntil}`)
     })
   }

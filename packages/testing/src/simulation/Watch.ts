@@ -9,6 +9,7 @@ import {
   type UploadId,
 } from "@kiln/core/domain"
 import type { FencedOutcome } from "@kiln/core/ports"
+import { sameValue } from "../model/jobFields.ts"
 import { jobChange } from "../model/jobChange.ts"
 import type { Kernel } from "./Kernel.ts"
 import type { Reached } from "./Reached.ts"
@@ -138,7 +139,8 @@ export class Watch {
     const after = this.#records.upload(id)
     const illegal = uploadChange(before, after, this.#store.wallTimeMs, verb, token)
     if (illegal !== undefined) this.#kernel.violate("uploads", `${id} by ${verb}: ${illegal}`)
-    if (before !== undefined && before !== after) for (const notice of this.#uploadMoved) notice(verb, before, after)
+    if (before !== undefined && !sameValue(before, after))
+      for (const notice of this.#uploadMoved) notice(verb, before, after)
     if (after === undefined) this.uploads.delete(id)
     else this.uploads.set(id, after)
     const file = after?.file ?? null
