@@ -19,7 +19,7 @@ export const planted = ({ edits }: Pick<PlantedBug, "edits">): Readonly<Record<s
 
 const inDatabase = (from: string, to: string): Edit => ({ file: "adapter-sqlite/src/Database.ts", from, to })
 
-/** The statements of many steps are committed together, a moment later, and the callers are answered before. */
+/** The statements of many steps are committed together, a moment later (long enough that nearly every kill meets it), and the callers are answered before. */
 export const answersBeforeCommit: FatalBug = {
   bug: "answers before the commit",
   edits: [
@@ -34,7 +34,7 @@ export const answersBeforeCommit: FatalBug = {
         setTimeout(() => {
           this.committing = false
           if (this.connection.open && this.connection.inTransaction) this.#statements.get("COMMIT").run([])
-        }, 50)
+        }, 300)
       }`,
     ),
     inDatabase("  #waiting = 0", "  #waiting = 0\n  committing = false"),

@@ -24,7 +24,7 @@ const prefixes = (purges: ReadonlyArray<{ readonly blobPrefix: string }>) =>
   purges.map((purge) => purge.blobPrefix).toSorted()
 
 /** Jobs 1 to 3, finished at 1,000, 2,000 and 3,000. */
-const finishThree = Effect.gen(function* () {
+export const finishThree = Effect.gen(function* () {
   yield* advance(1_000)
   const one = yield* createDone(newJob(1), 1)
   yield* advance(1_000)
@@ -215,102 +215,6 @@ export const deleteJobs: Section = {
         yield* store.deleteJobs(0, 10)
         expect(yield* store.releaseJobs([{ jobId: jobId(1), token: claimed.token }])).toEqual(["LeaseLost"])
         expect(yield* exists(newJob(1))).toBe(false)
-      }),
-    ),
-  ],
-}
-
-/** What remains to be removed is remembered until it is verified gone. */
-export const purges: Section = {
-  name: "JobStore.listPurges, confirmPurges",
-  checks: [
-    check(
-      "the oldest first, up to the limit, each once",
-      Effect.gen(function* () {
-        const store = yield* JobStore
-        for (const job of yield* finishThree) {
-          yield* advance(1)
-          yield* store.eraseJobs([{ jobId: job.id, principal: ownerOf(job) }])
-        }
-        const all = [1, 2, 3].map((n) => ({ blobPrefix: jobBlobPrefix(jobId(n)) }))
-        expect(yield* store.listPurges(0)).toEqual([])
-        expect(yield* store.listPurges(2)).toEqual(all.slice(0, 2))
-        expect(yield* store.listPurges(10)).toEqual(all)
-        yield* store.confirmPurges(all.slice(1, 2))
-        expect(yield* store.listPurges(10)).toEqual([all[0], all[2]])
-      }),
-    ),
-
-    check(
-      "confirming twice, or what is not due, or nothing, does no harm",
-      Effect.gen(function* () {
-        const store = yield* JobStore
-        yield* createDone(newJob(1))
-        yield* store.expireData(0, 10)
-        yield* store.confirmPurges([])
-        yield* store.confirmPurges([{ blobPrefix: "jobs/unknown" }])
-        expect(yield* duePurges).toEqual([jobBlobPrefix(jobId(1))])
-        for (let n = 0; n < 2; n++) yield* store.confirmPurges([{ blobPrefix: jobBlobPrefix(jobId(1)) }])
-        expect(yield* duePurges).toEqual([])
-      }),
-    ),
-  ],
-}
-
-/** Collection never takes what a live attempt may still commit, and leaves nothing behind for ever. */
-export const findOrphans: Section = {
-  name: "JobStore.findOrphans",
-  checks: [
-    check(
-      "of an unfinished job, all but the present token's",
-      Effect.gen(function* () {
-        const store = yield* JobStore
-        const blob = (token: number) => ({
-          blobKey: `${jobBlobPrefix(jobId(1))}/${token}/audio`,
-          jobId: jobId(1),
-          token,
-        })
-        const orphans = Effect.map(store.findOrphans([1, 2, 3].map(blob)), (keys) =>
-          keys.map((key) => key.split("/")[2]),
-        )
-        yield* createAndClaim(newJob(1), { leaseDurationMs: 10 })
-        expect(yield* orphans).toEqual(["2", "3"])
-        yield* advance(10)
-        expect(yield* orphans, "a lapsed lease may still commit").toEqual(["2", "3"])
-        const { token } = yield* claimOne()
-        expect(yield* orphans).toEqual(["1", "3"])
-        yield* store.releaseJobs([{ jobId: jobId(1), token }])
-        expect(yield* orphans, "whoever released can commit no more").toEqual(["1", "2"])
-      }),
-    ),
-
-    check(
-      "of a finished job, all that no file names",
-      Effect.gen(function* () {
-        const store = yield* JobStore
-        const claimed = yield* createAndClaim()
-        const file = outputFile(claimed, 1)
-        const done = yield* complete(claimed, { files: [file] })
-        const blob = (blobKey: string, token: number) => ({ blobKey, jobId: done.id, token })
-        const leftover = `${jobBlobPrefix(done.id)}/1/leftover`
-        const blobs = [blob(file.blobKey, 1), blob(leftover, 1), blob(`${jobBlobPrefix(done.id)}/2/audio`, done.token)]
-        expect(yield* store.findOrphans(blobs)).toEqual([leftover, `${jobBlobPrefix(done.id)}/2/audio`])
-        yield* store.eraseJobs([{ jobId: done.id, principal: ownerOf(done) }])
-        expect(yield* store.findOrphans(blobs)).toEqual(blobs.map(({ blobKey }) => blobKey))
-      }),
-    ),
-
-    check(
-      "all of a failed or unknown job",
-      Effect.gen(function* () {
-        const store = yield* JobStore
-        const failed = yield* createFailed(newJob(1))
-        const blobs = [
-          { blobKey: `${jobBlobPrefix(failed.id)}/1/audio`, jobId: failed.id, token: 1 },
-          { blobKey: `${jobBlobPrefix(jobId(9))}/1/audio`, jobId: jobId(9), token: 1 },
-        ]
-        expect(yield* store.findOrphans(blobs)).toEqual(blobs.map(({ blobKey }) => blobKey))
-        expect(yield* store.findOrphans([])).toEqual([])
       }),
     ),
   ],
