@@ -1,8 +1,12 @@
-import { defineConfig, mergeConfig } from "vitest/config"
+import { defineConfig } from "vitest/config"
 import base from "./vitest.config.ts"
 
 // What takes too long for the test command: `pnpm test:long`. One after the other, so that each has the machine.
-export default mergeConfig(
-  base,
-  defineConfig({ test: { include: ["packages/*/test/**/*.long.ts", "tests/long/*.long.ts"], fileParallelism: false } }),
-)
+export default defineConfig({
+  ...base,
+  test: {
+    ...base.test,
+    include: ["packages/*/test/**/*.long.ts", "tests/long/*.long.ts"],
+    fileParallelism: false,
+  },
+})
