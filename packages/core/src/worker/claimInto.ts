@@ -11,24 +11,29 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: numbe
   const { attempts, leaseDurationMs } = yield* EngineConfig
   const store = yield* JobStore
   const runnable = (yield* runnableKinds).filter(({ kind }) => !slots.withheld.has(kind))
-  const inTime = answeredWithin(leaseDurationMs)
-  yield* inTime(giveBackLapsed(slots))
+  yield* answeredWithin(leaseDurationMs, "releaseJobs", giveBackLapsed(slots))
   // Only from here on: what was given back slowly must not take from the time of what is claimed.
   const askedAtNanos = yield* Clock.monotonicTimeNanos
   const maxLostWorkers = attempts.maxLostWorkers
-  const result = yield* inTime(store.claimJobs({ runnable, limit, leaseDurationMs, maxLostWorkers }))
+  const result = yield* answeredWithin(
+    leaseDurationMs,
+    "claimJobs",
+    store.claimJobs({ runnable, limit, leaseDurationMs, maxLostWorkers }),
+  )
   if (result.abandoned.length > 0) yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
   return { ...result, askedAtNanos }
 })
 
 /** An answer that comes after a lease's time grants only leases that are over; who stops must not wait for it for ever. */
-const answeredWithin =
-  (leaseDurationMs: number) =>
-  <A, R>(answer: Effect.Effect<A, StoreUnavailable, R>): Effect.Effect<A, StoreUnavailable, R> =>
-    Effect.raceFirst(
-      Effect.interruptible(answer),
-      Effect.andThen(
-        Effect.interruptible(Effect.sleep(leaseDurationMs)),
-        Effect.fail(new StoreUnavailable({ operation: "claimJobs", cause: "no answer within a lease's time" })),
-      ),
-    )
+const answeredWithin = <A, R>(
+  leaseDurationMs: number,
+  operation: string,
+  answer: Effect.Effect<A, StoreUnavailable, R>,
+): Effect.Effect<A, StoreUnavailable, R> =>
+  Effect.raceFirst(
+    Effect.interruptible(answer),
+    Effect.andThen(
+      Effect.interruptible(Effect.sleep(leaseDurationMs)),
+      Effect.fail(new StoreUnavailable({ operation, cause: "no answer within a lease's time" })),
+    ),
+  )

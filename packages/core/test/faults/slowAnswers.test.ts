@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { JobStore, type ProviderSet, Switchboard } from "@kiln/core/ports"
+import { JobStore, Switchboard } from "@kiln/core/ports"
+import { makeFakeProviders } from "@kiln/testing"
 import { Effect } from "effect"
 import { storeDown, storesWith } from "../support/faults.ts"
 import { mp3, plainProviders, principal, speaks, within } from "../support/harness.ts"
@@ -120,18 +121,8 @@ describe("an answer that is long in coming", () => {
 })
 
 describe("a lease that is over when its claim arrives", () => {
-  const calls: Array<string> = []
-  const noting = <A>(call: string, answer: A) =>
-    Effect.sync(() => {
-      calls.push(call)
-      return answer
-    })
-  const sandbox: ProviderSet = {
-    transcription: { transcribe: () => noting("transcribe", { text: "hello" }) },
-    reply: { reply: () => noting("reply", { text: "hi", outputTokens: 1, truncated: false }) },
-    speech: { speak: () => noting("speak", mp3) },
-  }
   it.effect("buys nothing: no provider is asked, whatever the kind", () => {
+    const fake = makeFakeProviders()
     const stores = storesWith(JobStore, (store) => ({
       claimJobs: (request) =>
         Effect.map(store.claimJobs(request), (result) => ({
@@ -144,7 +135,7 @@ describe("a lease that is over when its claim arrives", () => {
       const jobs = [yield* submitSpeech("a"), yield* submitTranscription("b"), yield* submitVoiceTurn("c")]
       yield* passTime("20 seconds")
       for (const { id } of jobs) assert.isAbove((yield* readJob(id)).attempts, 0)
-      assert.deepStrictEqual(calls, [])
-    }).pipe(within({ stores, sandbox }))
+      assert.deepStrictEqual(fake.calls(), [])
+    }).pipe(within({ stores, sandbox: fake.providers }))
   })
 })

@@ -46,9 +46,7 @@ export class Frontdoor {
       }
       this.#kernel.after(this.#delay(), () => {
         const server = dice.pickAny(
-          this.servers.filter(
-            ({ engine, process }) => engine !== undefined && process.state !== "killed" && process.state !== "stopped",
-          ),
+          this.servers.filter(({ engine, process }) => engine !== undefined && !process.isOver),
         )
         if (server?.engine === undefined) return answer(Exit.fail(new NoAnswer()))
         const { engine, process } = server

@@ -72,7 +72,7 @@ export class SimulatedProcess {
   }
 
   kill(): void {
-    if (this.state === "killed" || this.state === "stopped") return
+    if (this.isOver) return
     this.#kernel.trace(() => `${this.name} is no more`)
     this.state = "killed"
     this.#tasks = []
@@ -112,6 +112,11 @@ export class SimulatedProcess {
     this.#announce()
   }
 
+  /** Nothing of it runs any more. */
+  get isOver(): boolean {
+    return this.state === "killed" || this.state === "stopped"
+  }
+
   /** What its wall clock says, unix milliseconds. */
   get wallTimeMs(): number {
     return this.#kernel.now + this.clockOffsetMs
@@ -123,7 +128,7 @@ export class SimulatedProcess {
   }
 
   #enqueue(task: () => void, priority: number): void {
-    if (this.state === "killed" || this.state === "stopped") return
+    if (this.isOver) return
     this.#tasks.push({ task, priority })
     this.#announce()
   }

@@ -39,7 +39,8 @@ export class TransferBooks {
 
   #takenOver(id: UploadId, { claimedAt, process }: RunningTransfer): void {
     const excused =
-      process.state !== "running" ||
+      // Also one that stopped: a simulated stop does not wait for requests under way, as the HTTP server does.
+      process.isOver ||
       this.#jumpedAt >= claimedAt ||
       process.stoodStillSince(claimedAt) ||
       this.#network.cutOffSince(process, "stores", claimedAt)
