@@ -42,6 +42,7 @@ interface Jobs {
   key_id: KeyId
   mode: JobMode
   kind: string
+  kind_version: number
   upload_id: UploadId | null
   idempotency_key: string
   fingerprint: string

@@ -8,7 +8,8 @@ import { SqliteStores } from "../src/index.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
 const request: ClaimRequest = {
-  runnable: [{ kind: "speech_synthesis", mode: "sandbox" }],
+  runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }],
+  limits: fixtures.noLimits,
   limit: 10,
   leaseDurationMs: 30_000,
   maxLostWorkers: 3,

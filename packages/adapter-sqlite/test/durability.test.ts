@@ -65,7 +65,8 @@ it.live("a store that is opened again knows everything it was told", () =>
       yield* (yield* UploadStore).createUploads([fixtures.newUpload(1)])
       yield* jobs.createJobs([fixtures.newJob(1), fixtures.newJob(2), fixtures.newJob(3)])
       const { claims } = yield* jobs.claimJobs({
-        runnable: [{ kind: "speech_synthesis", mode: "sandbox" }],
+        runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }],
+        limits: fixtures.noLimits,
         limit: 2,
         leaseDurationMs: 60_000,
         maxLostWorkers: 3,

@@ -22,7 +22,8 @@ const arrange = (store: Store["Service"]) =>
       ...Array.from({ length: 20 }, (_, n) => fixtures.newJob(n + 2)),
     ])
     const { claims } = yield* store.claimJobs({
-      runnable: [{ kind: "speech_synthesis", mode: "sandbox" }],
+      runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }],
+      limits: fixtures.noLimits,
       limit: 1,
       leaseDurationMs: 30_000,
       maxLostWorkers: 3,

@@ -7,6 +7,7 @@ import { JobStore } from "@kiln/core/ports"
 import { fixtures } from "@kiln/testing/conformance"
 import { SqliteStores } from "../src/index.ts"
 import { migrate } from "../src/migrate.ts"
+import { migrations } from "../src/migrations/index.ts"
 import { openDatabase } from "../src/openDatabase.ts"
 import { child } from "./support/childProcess.ts"
 import { temporaryDirectory, temporaryFile } from "./support/temporaryDirectory.ts"
@@ -14,6 +15,8 @@ import { temporaryDirectory, temporaryFile } from "./support/temporaryDirectory.
 const holdLock = new URL("./support/holdLock.ts", import.meta.url)
 const migrateForEver = new URL("./support/migrateForEver.ts", import.meta.url)
 const openStore = new URL("./support/openStore.ts", import.meta.url)
+
+const bundled = migrations.map(({ name }) => ({ name }))
 
 const tablesOf = (path: string): ReadonlyArray<unknown> => {
   const database = new Sqlite(path, { readonly: true })
@@ -74,7 +77,7 @@ describe("migrate", () => {
         const path = yield* temporaryFile
         const children = yield* Effect.forEach([1, 2, 3], () => child(openStore, path))
         expect(yield* Effect.promise(() => Promise.all(children.map(({ ended }) => ended)))).toEqual([0, 0, 0])
-        expect(appliedTo(path)).toEqual([{ name: "0001Initial" }])
+        expect(appliedTo(path)).toEqual(bundled)
       }
     }),
   )
@@ -91,7 +94,7 @@ describe("migrate", () => {
         SqliteStores.layer({ path }),
       )
       expect(store).toMatchObject([{ _tag: "Created" }])
-      expect(appliedTo(path)).toEqual([{ name: "0001Initial" }])
+      expect(appliedTo(path)).toEqual(bundled)
       expect(tablesOf(path)).not.toContainEqual({ name: "half_way" })
     }),
   )
@@ -109,7 +112,7 @@ describe("migrate", () => {
       )
       expect(Exit.isFailure(exit)).toBe(true)
       expect(tablesOf(path)).toEqual(before)
-      expect(appliedTo(path)).toEqual([{ name: "0001Initial" }])
+      expect(appliedTo(path)).toEqual(bundled)
     }),
   )
 
@@ -126,7 +129,7 @@ describe("migrate", () => {
       expect(database.connection.prepare("SELECT id FROM first").all([])).toEqual([{ id: 1 }])
       // This version knows nothing of the two, and starts all the same.
       yield* Effect.scoped(openDatabase({ path }))
-      expect(appliedTo(path)).toEqual([{ name: "0001Initial" }, { name: "9998First" }, { name: "9999Second" }])
+      expect(appliedTo(path)).toEqual([...bundled, { name: "9998First" }, { name: "9999Second" }])
     }),
   )
 

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
-import { fixtures } from "@kiln/testing/conformance"
+import { callEveryVerb, fixtures } from "@kiln/testing/conformance"
 import type { Database } from "../src/Database.ts"
 import { jobByIdempotencyKey, jobByOwner } from "../src/JobRow.ts"
 import { claimableJobs } from "../src/sql/claimJobs.ts"
@@ -12,12 +12,13 @@ import { keptJobs } from "../src/sql/expireData.ts"
 import { overdueJobs } from "../src/sql/expireJobs.ts"
 import { unusedUploads } from "../src/sql/expireUploads.ts"
 import { lanesAhead, lanesBehind } from "../src/sql/laneOrder.ts"
-import { earliestLane, nextClaimable } from "../src/sql/nextClaimable.ts"
+import { jobsInHand } from "../src/sql/inHand.ts"
+import { earliestLane, earliestLaneOfOthers, nextClaimable } from "../src/sql/nextClaimable.ts"
 import { updateState } from "../src/sql/writeState.ts"
 import { ownUpload } from "../src/UploadRow.ts"
-import { everyState, storesOf } from "./support/arrangeJobs.ts"
+import { everyState, onDatabase, storesOf } from "./support/arrangeJobs.ts"
 
-const { jobId, newJob, newUpload, ownerOf, uploadId } = fixtures
+const { newJob, ownerOf, uploadId } = fixtures
 
 const planOf = ({ connection }: Database, sql: string): ReadonlyArray<string> => {
   const values = Array.from(sql.matchAll(/\?/g), () => 1)
@@ -48,6 +49,17 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     earliestLane.sql,
     ["SEARCH lanes USING COVERING INDEX lanes_by_next (kind=? AND mode=? AND next_at>?)"],
   ],
+  [
+    "the same without some projects' lanes",
+    earliestLaneOfOthers.sql,
+    [
+      "SEARCH lanes USING INDEX lanes_by_next (kind=? AND mode=? AND next_at>?)",
+      "LIST SUBQUERY 1",
+      "SCAN json_each VIRTUAL TABLE INDEX 1:",
+      "CREATE BLOOM FILTER",
+    ],
+  ],
+  ["jobs in hand, by kind and project", jobsInHand.sql, ["SEARCH jobs USING COVERING INDEX jobs_held (held=?)"]],
   ["overdue jobs", overdueJobs.sql, ["SEARCH jobs USING INDEX jobs_deadline (deadline_at<?)"]],
   [
     "a caller's job",
@@ -134,8 +146,14 @@ const grown = Effect.gen(function* () {
   yield* jobs.createJobs(
     numbers.map((n) => newJob(n, { projectId: fixtures.projectId(n % 200), kind: "transcription" })),
   )
-  const runnable = [{ kind: "transcription", mode: "sandbox" }] as const
-  const { claims } = yield* jobs.claimJobs({ runnable, limit: 1_950, leaseDurationMs: 60_000, maxLostWorkers: 3 })
+  const runnable = [{ kind: "transcription", kindVersion: 1, mode: "sandbox" }] as const
+  const { claims } = yield* jobs.claimJobs({
+    runnable,
+    limits: fixtures.noLimits,
+    limit: 1_950,
+    leaseDurationMs: 60_000,
+    maxLostWorkers: 3,
+  })
   yield* jobs.completeJobs(claims.map((claim) => fixtures.completionOf(claim)))
   return database
 })
@@ -156,65 +174,11 @@ describe("answered from an index, in its order", () => {
   )
 })
 
-/** Calls every verb once. */
-const everyVerb = (database: Database) =>
-  Effect.gen(function* () {
-    const { board, jobs, keys, secrets, uploads } = storesOf(database)
-    const principal = ownerOf(newJob(1))
-    yield* jobs.createJobs([newJob(100, { queueCap: 1_000 }), newJob(101, { mode: "live", gate: fixtures.audioGate })])
-    yield* jobs.findJobs([{ jobId: jobId(4), principal }])
-    yield* jobs.findByIdempotencyKey(newJob(1).keyId, "idempotency-1")
-    yield* jobs.findFile(fixtures.fileId(4))
-    const {
-      claims: [one, two, three, four],
-    } = yield* jobs.claimJobs({
-      runnable: [
-        { kind: "speech_synthesis", mode: "sandbox" },
-        { kind: "speech_synthesis", mode: "live" },
-      ],
-      limit: 5,
-      leaseDurationMs: 1,
-      maxLostWorkers: 1,
-    })
-    const ref = (claim: typeof one) => ({ jobId: claim?.job.id ?? jobId(1), token: claim?.token ?? 0 })
-    yield* jobs.extendLeases([{ ...ref(one), leaseDurationMs: 5 }])
-    yield* jobs.checkpointJobs([{ ...ref(one), step: "a", value: 1 }])
-    yield* jobs.failJobs([ref(one)].map((item) => ({ ...item, errorCode: "internal_error" })))
-    yield* jobs.deferJobs([{ ...ref(two), delayMs: 1, countsAsFailure: false }])
-    yield* jobs.releaseJobs([ref(three)])
-    yield* jobs.completeJobs(four === undefined ? [] : [fixtures.completionOf(four)])
-    yield* jobs.expireJobs(5)
-    yield* jobs.eraseJobs([{ jobId: jobId(4), principal }])
-    yield* jobs.findOrphans([{ blobKey: "a", jobId: jobId(4), token: 1 }])
-    yield* jobs.confirmPurges(yield* jobs.listPurges(1))
-    yield* uploads.createUploads([newUpload(100)])
-    yield* uploads.findUpload(uploadId(1))
-    yield* uploads.extendUpload({ uploadId: uploadId(5), token: 1, leaseDurationMs: 1_000 })
-    yield* uploads.releaseUpload({ uploadId: uploadId(5), token: 1 })
-    yield* uploads.claimUpload({ uploadId: uploadId(5), leaseDurationMs: 1_000, maxTransfers: 5 })
-    yield* uploads.completeUpload({ uploadId: uploadId(5), token: 2, file: fixtures.uploadedFile(uploadId(5), 2) })
-    yield* uploads.findUploadOrphans([{ blobKey: "a", uploadId: uploadId(5), token: 1 }])
-    yield* uploads.expireUploads(5)
-    yield* uploads.deleteUploads(0, 5)
-    yield* jobs.expireData(0, 5)
-    yield* jobs.deleteJobs(0, 5)
-    yield* keys.findKey(fixtures.digest(1))
-    yield* keys.touchKeys([{ keyId: fixtures.keyId(1), usedAt: 1 }])
-    yield* keys.revokeKey(fixtures.keyId(1))
-    yield* keys.createFirstKey({ id: fixtures.projectId(2), name: "two" }, fixtures.newApiKey(3))
-    yield* Effect.all([keys.listKeys, keys.listProjects, board.readBoard, board.listPrices])
-    yield* board.setSwitch("ai", true)
-    yield* board.setPrice({ name: "svc-image", currency: "usd", unitAmounts: {} })
-    yield* board.activatePrice("svc-image", true)
-    yield* board.publishWorker({ workerId: "w", liveKinds: [], ttlMs: 1 })
-    yield* secrets.getOrCreate("a", Uint8Array.of(1))
-  })
-
 it.effect("no verb scans or sorts a table that grows", () =>
   Effect.gen(function* () {
     const prepare = vi.spyOn(Sqlite.prototype, "prepare")
     const database = yield* everyState
-    yield* everyVerb(database)
+    yield* onDatabase(database)(callEveryVerb)
     const statements = new Set(
       prepare.mock.calls.map(([sql]) => sql).filter((sql) => /^(select|insert|update|delete)/.test(sql)),
     )
@@ -231,6 +195,25 @@ it.effect("no verb scans or sorts a table that grows", () =>
   }),
 )
 
+it.effect("a claim without limits counts nothing", () =>
+  Effect.gen(function* () {
+    const prepare = vi.spyOn(Sqlite.prototype, "prepare")
+    const { jobs } = storesOf(yield* everyState)
+    const request = {
+      runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" as const }],
+      limit: 1,
+      leaseDurationMs: 1_000,
+      maxLostWorkers: 3,
+    }
+    const counts = () => prepare.mock.calls.some(([sql]) => sql === jobsInHand.sql)
+    yield* jobs.claimJobs({ ...request, limits: fixtures.noLimits })
+    expect(counts()).toBe(false)
+    yield* jobs.claimJobs({ ...request, limits: { perKind: {}, perProject: 1 } })
+    expect(counts()).toBe(true)
+    prepare.mockRestore()
+  }),
+)
+
 /** The hot verbs, on ever other jobs. */
 const hotVerbs = (database: Database, round: number) =>
   Effect.gen(function* () {
@@ -241,7 +224,8 @@ const hotVerbs = (database: Database, round: number) =>
     ]
     yield* jobs.createJobs(created)
     const { claims } = yield* jobs.claimJobs({
-      runnable: [{ kind: "speech_synthesis", mode: "sandbox" }],
+      runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }],
+      limits: { perKind: { transcription: 1 }, perProject: 1_000 + round },
       limit: 10 + round,
       leaseDurationMs: 1_000 + round,
       maxLostWorkers: 3,

@@ -19,10 +19,16 @@ const takeOver = Effect.fnUntraced(function* (jobId: `job_${string}`) {
     Effect.map(readJob(jobId), ({ held }) => held),
     "1 seconds",
   )
-  const { kind, token } = yield* readJob(jobId)
+  const { kind, kindVersion, token } = yield* readJob(jobId)
   yield* store.releaseJobs([{ jobId, token }])
-  const runnable = [{ kind, mode: "sandbox" as const }]
-  const { claims } = yield* store.claimJobs({ runnable, limit: 1, leaseDurationMs: 600_000, maxLostWorkers: 3 })
+  const runnable = [{ kind, kindVersion, mode: "sandbox" as const }]
+  const { claims } = yield* store.claimJobs({
+    runnable,
+    limits: { perKind: {}, perProject: 0 },
+    limit: 1,
+    leaseDurationMs: 600_000,
+    maxLostWorkers: 3,
+  })
   assert.deepStrictEqual(
     claims.map((claim) => claim.job.id),
     [jobId],
@@ -236,7 +242,8 @@ describe("leases", () => {
       const store = yield* JobStore
       // Nobody else may have it meanwhile.
       const { claims } = yield* store.claimJobs({
-        runnable: [{ kind: "speech_synthesis", mode: "sandbox" }],
+        runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }],
+        limits: { perKind: {}, perProject: 0 },
         limit: 1,
         leaseDurationMs: 1_000,
         maxLostWorkers: 3,

@@ -7,6 +7,7 @@ import { isCorrupt } from "../sqliteErrors.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { uploadById, uploadOf } from "../UploadRow.ts"
+import { InHand } from "./inHand.ts"
 import { LaneOrder } from "./laneOrder.ts"
 import { nextInMs, settleLane } from "./nextClaimable.ts"
 import { UnreadableJob } from "./failUnreadable.ts"
@@ -66,10 +67,11 @@ class Head {
 
 /**
  * Serves lane after lane, one job at a turn, until there are enough. A lane that turns out empty
- * gets its new `next_at`, and so is out of the way of the next claim.
+ * gets its new `next_at`, and so is out of the way of the next claim; one at its limit keeps it.
  */
 export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult => {
-  const order = new LaneOrder(tx, request.runnable)
+  const inHand = new InHand(tx, request.limits)
+  const order = new LaneOrder(tx, request.runnable, inHand)
   const heads = new Map<number, Head>()
   const turns = new Map<number, number>()
   const claims: Array<Claim> = []
@@ -83,12 +85,14 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
     else if (fate === "enough") more = true
     else {
       claims.push(fate)
+      // A lease that is over at once is none.
+      if (fate.leaseRemainingMs > 0) inHand.add(lane, 1, tx.now + fate.leaseRemainingMs)
       turns.set(lane.id, order.serve(lane).turn)
     }
   }
   for (const [id, turn] of turns) tx.run(setTurn, { id, turn })
   if (claims.length > 0) tx.run(setClock, { clock: order.clock })
-  return { claims, abandoned, nextInMs: more ? 0 : nextInMs(tx, request.runnable) }
+  return { claims, abandoned, nextInMs: more ? 0 : nextInMs(tx, request.runnable, inHand) }
 }
 
 /** Claims a lane's first job, failing those before it that lost their last worker. They take no turn. */

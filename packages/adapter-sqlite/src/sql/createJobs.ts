@@ -47,6 +47,7 @@ const insertJob = statement(
       keyId: KeyId
       mode: JobMode
       kind: string
+      kindVersion: number
       uploadId: UploadId | null
       idempotencyKey: string
       fingerprint: string
@@ -66,6 +67,7 @@ const insertJob = statement(
         key_id: given.keyId,
         mode: given.mode,
         kind: given.kind,
+        kind_version: given.kindVersion,
         upload_id: given.uploadId,
         idempotency_key: given.idempotencyKey,
         fingerprint: given.fingerprint,
@@ -150,9 +152,9 @@ const unfinishedOf = (tx: Transaction, batch: Batch, projectId: ProjectId): numb
 
 const insert = (tx: Transaction, batch: Batch, item: NewJob, price: StoredBoard["stored"][string] | undefined): Job => {
   const { now } = tx
-  const { fingerprint, id, idempotencyKey, keyId, kind, mode, projectId, uploadId } = item
+  const { fingerprint, id, idempotencyKey, keyId, kind, kindVersion, mode, projectId, uploadId } = item
   const state = created(now, item.limits)
-  const lane = `${mode} ${projectId} ${kind}`
+  const lane = `${mode} ${projectId} ${kindVersion} ${kind}`
   const laneId = batch.lanes.get(lane) ?? laneOf(tx, item)
   if (!batch.lanes.has(lane)) mayBeClaimableAt(tx, laneId, now)
   batch.lanes.set(lane, laneId)
@@ -163,6 +165,7 @@ const insert = (tx: Transaction, batch: Batch, item: NewJob, price: StoredBoard[
     keyId,
     mode,
     kind,
+    kindVersion,
     uploadId,
     idempotencyKey,
     fingerprint,
@@ -185,6 +188,7 @@ const insert = (tx: Transaction, batch: Batch, item: NewJob, price: StoredBoard[
     keyId,
     mode,
     kind,
+    kindVersion,
     uploadId,
     idempotencyKey,
     fingerprint,

@@ -1,7 +1,9 @@
-import type { JobMode } from "@kiln/core/domain"
+import type { JobMode, ProjectId } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
+import type { InHand } from "./inHand.ts"
+import { laneKind } from "./laneKind.ts"
 
 /** Lanes read at a time. */
 const pageSize = 16
@@ -11,7 +13,7 @@ type Page = { kind: string; mode: JobMode; now: number; clock: number; afterTurn
 const mayHaveWork = ({ kind, mode, now }: Pick<Given<Page>, "kind" | "mode" | "now">) =>
   query
     .selectFrom("lanes")
-    .select(["id", "virtual_time as virtualTime"])
+    .select(["id", "project_id as projectId", "virtual_time as virtualTime"])
     .where("kind", "=", kind)
     .where("mode", "=", mode)
     .where("next_at", "<=", now)
@@ -42,20 +44,29 @@ export interface Turn {
   readonly turn: number
 }
 
+/** A lane in its place. */
+export interface Lane extends Turn {
+  readonly kind: string
+  readonly mode: JobMode
+  readonly projectId: ProjectId
+}
+
 const comesBefore = (a: Turn, b: Turn): boolean => a.turn < b.turn || (a.turn === b.turn && a.id < b.id)
 
 /** One index walked in its order, a page at a time. */
 class Walk {
-  readonly #load: (after: Turn) => ReadonlyArray<Turn>
-  #page: ReadonlyArray<Turn>
+  readonly runnable: Runnable
+  readonly #load: (after: Turn) => ReadonlyArray<Lane>
+  #page: ReadonlyArray<Lane>
   #next = 0
 
-  constructor(start: Turn, load: (after: Turn) => ReadonlyArray<Turn>) {
+  constructor(runnable: Runnable, start: Turn, load: (after: Turn) => ReadonlyArray<Lane>) {
+    this.runnable = runnable
     this.#load = load
     this.#page = load(start)
   }
 
-  get head(): Turn | undefined {
+  get head(): Lane | undefined {
     return this.#page[this.#next]
   }
 
@@ -71,35 +82,38 @@ class Walk {
 /**
  * The lanes that may have something claimable, in the order of start-time fair queueing, read only
  * as far as they are asked for. A lane that was served comes back one turn later. Since lanes leave
- * in order, those that come back are in order too: a queue is enough.
+ * in order, those that come back are in order too: a queue is enough. Lanes at their limit are left
+ * out; a claim makes no room, so what is full stays full.
  */
 export class LaneOrder {
   /** The turn at which a lane was served last. */
   clock: number
   readonly #walks: ReadonlyArray<Walk>
-  readonly #served: Array<Turn> = []
+  readonly #inHand: InHand
+  readonly #served: Array<Lane> = []
 
-  constructor(tx: Transaction, runnable: ReadonlyArray<Runnable>) {
-    const { now } = tx
+  constructor(tx: Transaction, runnable: ReadonlyArray<Runnable>, inHand: InHand) {
     const clock = tx.get(fairnessClock, {})?.virtualTime ?? 0
     this.clock = clock
-    this.#walks = distinct(runnable).flatMap(({ kind, mode }) => [
-      new Walk({ turn: clock, id: -1 }, ({ id }) =>
-        tx.all(lanesBehind, { kind, mode, now, clock, afterId: id }).map((lane) => ({ id: lane.id, turn: clock })),
-      ),
-      new Walk({ turn: clock, id: Number.MAX_SAFE_INTEGER }, ({ id, turn }) =>
-        tx
-          .all(lanesAhead, { kind, mode, now, afterTurn: turn, afterId: id })
-          .map((lane) => ({ id: lane.id, turn: lane.virtualTime })),
-      ),
-    ])
+    this.#inHand = inHand
+    this.#walks = distinct(runnable)
+      .filter((item) => !inHand.kindIsFull(item))
+      .flatMap((item) => walksOf(tx, item, clock))
   }
 
   /** Takes the lane whose turn it is. */
-  take(): Turn | undefined {
+  take(): Lane | undefined {
+    let lane = this.#takeAny()
+    while (lane !== undefined && this.#inHand.isFull(lane)) lane = this.#takeAny()
+    return lane
+  }
+
+  #takeAny(): Lane | undefined {
     let first = this.#served[0]
     let from: Walk | undefined
     for (const walk of this.#walks) {
+      // There may be thousands of lanes of one kind.
+      if (this.#inHand.kindIsFull(walk.runnable)) continue
       const { head } = walk
       if (head === undefined || (first !== undefined && !comesBefore(head, first))) continue
       first = head
@@ -111,14 +125,39 @@ export class LaneOrder {
   }
 
   /** Says that a lane was served at its turn, and returns its next one. */
-  serve(lane: Turn): Turn {
+  serve(lane: Lane): Turn {
     this.clock = lane.turn
-    const next = { id: lane.id, turn: lane.turn + 1 }
+    const next = { ...lane, turn: lane.turn + 1 }
     this.#served.push(next)
     return next
   }
 }
 
+const walksOf = (tx: Transaction, runnable: Runnable, clock: number): ReadonlyArray<Walk> => {
+  const { now } = tx
+  const { mode } = runnable
+  const kind = laneKind(runnable.kind, runnable.kindVersion)
+  const laneAt = (id: number, projectId: ProjectId, turn: number): Lane => ({
+    id,
+    turn,
+    kind: runnable.kind,
+    mode,
+    projectId,
+  })
+  return [
+    new Walk(runnable, { turn: clock, id: -1 }, ({ id }) =>
+      tx
+        .all(lanesBehind, { kind, mode, now, clock, afterId: id })
+        .map((lane) => laneAt(lane.id, lane.projectId, clock)),
+    ),
+    new Walk(runnable, { turn: clock, id: Number.MAX_SAFE_INTEGER }, ({ id, turn }) =>
+      tx
+        .all(lanesAhead, { kind, mode, now, afterTurn: turn, afterId: id })
+        .map((lane) => laneAt(lane.id, lane.projectId, lane.virtualTime)),
+    ),
+  ]
+}
+
 const distinct = (runnable: ReadonlyArray<Runnable>): ReadonlyArray<Runnable> => [
-  ...new Map(runnable.map((item) => [`${item.mode} ${item.kind}`, item])).values(),
+  ...new Map(runnable.map((item) => [`${item.mode} ${item.kindVersion} ${item.kind}`, item])).values(),
 ]

@@ -1,6 +1,7 @@
 import type { JobMode, ProjectId } from "@kiln/core/domain"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
+import { laneKind } from "./laneKind.ts"
 
 const selectLane = statement((given: Given<{ projectId: ProjectId; kind: string; mode: JobMode }>) =>
   query
@@ -18,8 +19,15 @@ const insertLane = statement((given: Given<{ projectId: ProjectId; kind: string;
 
 export const laneOf = (
   tx: Transaction,
-  { kind, mode, projectId }: { readonly projectId: ProjectId; readonly kind: string; readonly mode: JobMode },
+  job: {
+    readonly projectId: ProjectId
+    readonly kind: string
+    readonly kindVersion: number
+    readonly mode: JobMode
+  },
 ): number => {
+  const { mode, projectId } = job
+  const kind = laneKind(job.kind, job.kindVersion)
   const lane = tx.get(selectLane, { projectId, kind, mode })
   if (lane !== undefined) return lane.id
   tx.run(insertLane, { projectId, kind, mode })

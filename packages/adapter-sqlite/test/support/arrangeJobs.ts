@@ -1,6 +1,7 @@
-import { Effect, type Scope } from "effect"
+import { Context, Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { fixtures } from "@kiln/testing/conformance"
+import { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { arrangeEveryState, type Stores } from "@kiln/testing/conformance"
 import type { Database } from "../../src/Database.ts"
 import { openDatabase } from "../../src/openDatabase.ts"
 import { makeSqliteJobStore } from "../../src/SqliteJobStore.ts"
@@ -10,20 +11,6 @@ import { makeSqliteSwitchboard } from "../../src/SqliteSwitchboard.ts"
 import { makeSqliteUploadStore } from "../../src/SqliteUploadStore.ts"
 import { temporaryFile } from "./temporaryDirectory.ts"
 
-const {
-  audioGate,
-  completionOf,
-  jobId,
-  newApiKey,
-  newJob,
-  newUpload,
-  outputFile,
-  ownerOf,
-  projectId,
-  uploadedFile,
-  uploadId,
-} = fixtures
-
 export const storesOf = (database: Database) => ({
   jobs: makeSqliteJobStore(database),
   uploads: makeSqliteUploadStore(database),
@@ -32,59 +19,25 @@ export const storesOf = (database: Database) => ({
   secrets: makeSqliteSecretStore(database),
 })
 
-const runnable = ["sandbox", "live"].map((mode) => ({ kind: "speech_synthesis", mode: mode as "sandbox" | "live" }))
-
-/**
- * A database with one job in every state, made by the verbs themselves. Jobs: 1 queued, 2 held with
- * a checkpoint, 3 waiting after a failure, 4 done with a file, 5 failed, 6 live and done, 7 live and
- * held, 8 done with upload 1, 9 erased, 10 queued with upload 4. Uploads: 2 announced, 3 arrived,
- * 5 in transfer, 6 erased.
- */
-export const everyState: Effect.Effect<Database, StoreUnavailable, Scope.Scope> = Effect.gen(function* () {
-  const database = yield* openDatabase({ path: yield* temporaryFile })
-  const { board, jobs, keys, uploads } = storesOf(database)
-  yield* keys.createProject({ id: projectId(1), name: "one" })
-  yield* keys.createKey(newApiKey(1))
-  yield* keys.createKey(newApiKey(2))
-  yield* keys.revokeKey(newApiKey(2).id)
-  for (const name of ["ai", "audio"] as const) yield* board.setSwitch(name, true)
-  yield* board.setPrice({ name: audioGate.price, currency: "usd", unitAmounts: { input_characters: "0.1" } })
-  yield* board.setPrice({ name: audioGate.price, currency: "usd", unitAmounts: { input_characters: "0.2" } })
-  yield* board.activatePrice(audioGate.price, true)
-  yield* board.publishWorker({ workerId: "w", liveKinds: ["speech_synthesis"], ttlMs: 86_400_000 })
-
-  yield* uploads.createUploads([newUpload(6, { usableForMs: 0 })])
-  yield* uploads.expireUploads(10)
-  yield* uploads.createUploads([1, 2, 3, 4, 5].map((n) => newUpload(n)))
-  for (const n of [1, 3, 4, 5]) {
-    yield* uploads.claimUpload({ uploadId: uploadId(n), leaseDurationMs: 60_000, maxTransfers: 5 })
-    if (n !== 5) yield* uploads.completeUpload({ uploadId: uploadId(n), token: 1, file: uploadedFile(uploadId(n), 1) })
+/** Gives the stores of a database that is open to whoever asks for the ports. */
+export const onDatabase =
+  (database: Database) =>
+  <A, E>(use: Effect.Effect<A, E, Stores>): Effect.Effect<A, E> => {
+    const { board, jobs, keys, secrets, uploads } = storesOf(database)
+    return Effect.provideContext(
+      use,
+      Context.make(JobStore, jobs).pipe(
+        Context.add(UploadStore, uploads),
+        Context.add(KeyDirectory, keys),
+        Context.add(Switchboard, board),
+        Context.add(SecretStore, secrets),
+      ),
+    )
   }
 
-  const claim = (n: number, live = false, upload: number | null = null) =>
-    Effect.gen(function* () {
-      const options = {
-        uploadId: upload === null ? null : uploadId(upload),
-        ...(live ? { mode: "live" as const, gate: audioGate } : {}),
-      }
-      yield* jobs.createJobs([newJob(n, options)])
-      const {
-        claims: [claimed],
-      } = yield* jobs.claimJobs({ runnable, limit: 1, leaseDurationMs: 60_000, maxLostWorkers: 3 })
-      if (claimed === undefined) throw new Error(`job ${n} was not claimed`)
-      return claimed
-    })
-  yield* jobs.checkpointJobs([{ jobId: jobId(2), token: (yield* claim(2)).token, step: "reply", value: "text" }])
-  const { token } = yield* claim(3)
-  const four = yield* claim(4)
-  yield* jobs.completeJobs([completionOf(four, { files: [outputFile(four, 4)] })])
-  yield* jobs.failJobs([{ jobId: jobId(5), token: (yield* claim(5)).token, errorCode: "content_rejected" }])
-  yield* jobs.completeJobs([completionOf(yield* claim(6, true))])
-  yield* claim(7, true)
-  yield* jobs.completeJobs([completionOf(yield* claim(8, false, 1))])
-  yield* jobs.completeJobs([completionOf(yield* claim(9))])
-  yield* jobs.eraseJobs([{ jobId: jobId(9), principal: ownerOf(newJob(9)) }])
-  yield* jobs.deferJobs([{ jobId: jobId(3), token, delayMs: 60_000, countsAsFailure: true }])
-  yield* jobs.createJobs([newJob(10, { uploadId: uploadId(4) }), newJob(1)])
+/** A database with one job in every state: see `arrangeEveryState`. */
+export const everyState: Effect.Effect<Database, StoreUnavailable, Scope.Scope> = Effect.gen(function* () {
+  const database = yield* openDatabase({ path: yield* temporaryFile })
+  yield* onDatabase(database)(arrangeEveryState)
   return database
 })

@@ -6,12 +6,18 @@ import { fixtures } from "@kiln/testing/conformance"
 import { SqliteStores } from "../../src/index.ts"
 
 const [path = ""] = process.argv.slice(2)
-const runnable = [{ kind: "speech_synthesis", mode: "sandbox" }] as const
+const runnable = [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }] as const
 
 const main = Effect.gen(function* () {
   const store = yield* JobStore
   while (true) {
-    const { claims } = yield* store.claimJobs({ runnable, limit: 7, leaseDurationMs: 60_000, maxLostWorkers: 3 })
+    const { claims } = yield* store.claimJobs({
+      runnable,
+      limits: fixtures.noLimits,
+      limit: 7,
+      leaseDurationMs: 60_000,
+      maxLostWorkers: 3,
+    })
     if (claims.length === 0) return
     const outcomes = yield* store.completeJobs(claims.map((claim) => fixtures.completionOf(claim)))
     outcomes.forEach((outcome, index) => {

@@ -25,6 +25,8 @@ export interface JobOrigin {
   readonly mode: JobMode
   /** The job kind's name, for example `transcription`. */
   readonly kind: string
+  /** The kind's version by which the request was accepted: who runs the job must know it. */
+  readonly kindVersion: number
   readonly uploadId: UploadId | null
   readonly idempotencyKey: string
   /** Keyed digest of the request, lower-case hex: tells a repeat from a reuse without keeping the prompt. */

@@ -57,6 +57,7 @@ export const createJob = Effect.fnUntraced(function* <Request extends JsonObject
       keyId: grant.keyId,
       mode: grant.mode,
       kind: kind.name,
+      kindVersion: kind.version,
       request: request.success,
       uploadId: kind.uploadOf(request.success),
       maxTransfers: config.upload.maxTransfers,

@@ -1,5 +1,6 @@
 import { Context } from "effect"
 import { type AttemptLimits, defaultAttemptLimits, limits, type SwitchName } from "../domain/index.ts"
+import type { ConcurrencyLimits } from "../ports/index.ts"
 
 const seconds = 1_000
 const minutes = 60 * seconds
@@ -27,8 +28,15 @@ export interface EngineSettings {
   readonly leaseDurationMs: number
   /** Jobs one worker runs at once. */
   readonly concurrency: number
-  /** Longest pause between two looks for work, when nothing wakes the worker. */
+  /** Jobs in hand at once in the whole installation, by kind and by project; none by default. */
+  readonly limits: ConcurrencyLimits
+  /** Pause between two looks for work, when nothing wakes the worker; the longest where wake-ups do not reach every process. */
   readonly pollIntervalMs: number
+  /**
+   * What that pause grows to while there is nothing to do and wake-ups reach every process. Never longer than a lease: who
+   * looks once a lease knows of every job before its worker can be lost, and takes it over as soon as the lease ends.
+   */
+  readonly idlePollIntervalMs: number
   /** How long running jobs may finish when the worker stops, before they are released. */
   readonly drainMs: number
   /** All waiting of a job together, then `queue_timeout`. */
@@ -42,10 +50,14 @@ export interface EngineSettings {
   readonly dataRetentionMs: number
   /** How long records of finished jobs are kept; 0 keeps them. */
   readonly jobRetentionMs: number
-  /** How often overdue jobs are looked for. */
+  /** How often overdue jobs are looked for: while this process has jobs in hand, or finds some that are. */
   readonly sweepIntervalMs: number
-  /** How often data past its retention, and purges still due, are looked for. */
+  /** What that grows to otherwise; never more than a sixtieth of the shorter of the two limits of a job. */
+  readonly idleSweepIntervalMs: number
+  /** How often data past its retention, and purges still due, are looked for: while there are any. */
   readonly pruneIntervalMs: number
+  /** What that grows to otherwise; never more than a sixtieth of the shortest time anything is kept. */
+  readonly idlePruneIntervalMs: number
   /** How often all blobs are looked through for ones that belong to nothing. */
   readonly orphanIntervalMs: number
   /** Where no price says otherwise; lower-case ISO 4217. */
@@ -66,7 +78,9 @@ export const defaultEngineSettings: EngineSettings = {
   },
   leaseDurationMs: 30 * seconds,
   concurrency: 8,
+  limits: { perKind: {}, perProject: 0 },
   pollIntervalMs: 1 * seconds,
+  idlePollIntervalMs: 30 * seconds,
   drainMs: 25 * seconds,
   queueLimitMs: 24 * hours,
   runLimitMs: 30 * minutes,
@@ -75,7 +89,9 @@ export const defaultEngineSettings: EngineSettings = {
   dataRetentionMs: 30 * days,
   jobRetentionMs: 90 * days,
   sweepIntervalMs: 1 * seconds,
+  idleSweepIntervalMs: 30 * seconds,
   pruneIntervalMs: 1 * minutes,
+  idlePruneIntervalMs: 5 * minutes,
   orphanIntervalMs: 1 * hours,
   defaultCurrency: "usd",
   forcedOff: [],

@@ -61,6 +61,8 @@ export interface MeasuredAudio extends AudioInput {
 /** What an attempt has in hand. */
 export interface AttemptContext<Request> {
   readonly request: Request
+  /** The version of the kind the request was made for, between the kind's `readsFrom` and `version`. */
+  readonly kindVersion: number
   readonly mode: JobMode
   readonly call: ProviderCall
   /** The providers for this job's mode. Those the kind names under `providers` are present. */
@@ -100,6 +102,10 @@ export interface AttemptResult {
 export interface JobKind<Name extends string = string, Request extends JsonObject = JsonObject> {
   /** What callers see as `type`. */
   readonly name: Name
+  /** Of the requests this code accepts, from 1. */
+  readonly version: number
+  /** The oldest version of stored requests this code can run, and with it every one up to `version`. */
+  readonly readsFrom: number
   /** The scope a key must have to create, read and erase such jobs. */
   readonly keyScope: KeyScope
   /** The fields of a request, with their limits. */
@@ -114,9 +120,17 @@ export interface JobKind<Name extends string = string, Request extends JsonObjec
   run(attempt: AttemptContext<Request>): Effect.Effect<AttemptResult, AttemptError>
 }
 
-/** Defines a job kind. */
+/**
+ * Defines a job kind. Raise `version` whenever stored requests of the new code could not be run by the old code: while a new
+ * release is rolled out, workers of the old one leave such jobs to the others. Raise `readsFrom` (default 1) once the code
+ * for older requests is gone and none of them is unfinished any more; what is left of them waits until it times out.
+ */
 export const JobKind = <const Name extends string, Request extends JsonObject>(definition: {
   readonly name: Name
+  /** A positive integer, default 1. */
+  readonly version?: number
+  /** Between 1, the default, and `version`. */
+  readonly readsFrom?: number
   readonly keyScope: KeyScope
   readonly request: FieldsSchema<Request>
   readonly price: string
@@ -125,7 +139,8 @@ export const JobKind = <const Name extends string, Request extends JsonObject>(d
   readonly uploadOf?: (request: Request) => UploadId
   readonly run: (attempt: AttemptContext<Request>) => Effect.Effect<AttemptResult, AttemptError>
 }): JobKind<Name, Request> => ({
-  name: definition.name,
+  name: nameOf(definition.name),
+  ...versionsOf(definition),
   keyScope: definition.keyScope,
   request: definition.request,
   gate: { price: definition.price, switches: definition.switches, kind: definition.name },
@@ -133,6 +148,28 @@ export const JobKind = <const Name extends string, Request extends JsonObject>(d
   uploadOf: (request) => definition.uploadOf?.(request) ?? null,
   run: definition.run,
 })
+
+/** Stores write a kind and its version as one word, with this sign between them. */
+const nameOf = <Name extends string>(name: Name): Name => {
+  if (name === "" || name.includes("@")) throw new TypeError(`"${name}" cannot be the name of a job kind`)
+  return name
+}
+
+const versionsOf = ({
+  name,
+  version = 1,
+  readsFrom = 1,
+}: {
+  readonly name: string
+  readonly version?: number
+  readonly readsFrom?: number
+}): { readonly version: number; readonly readsFrom: number } => {
+  if (!Number.isSafeInteger(version) || version < 1)
+    throw new TypeError(`the version of ${name} must be a positive integer, not ${version}`)
+  if (!Number.isSafeInteger(readsFrom) || readsFrom < 1 || readsFrom > version)
+    throw new TypeError(`${name} must read requests from a version between 1 and its own, ${version}, not ${readsFrom}`)
+  return { version, readsFrom }
+}
 
 /** The providers a kind named; their presence was checked before the attempt began. */
 export const provider = <Name extends ProviderName>(

@@ -29,6 +29,8 @@ export interface NewJob {
   readonly keyId: KeyId
   readonly mode: JobMode
   readonly kind: string
+  /** The version of the kind the request was made for, at least 1. */
+  readonly kindVersion: number
   readonly request: JsonObject
   /** Consumed by this job in the same transaction. */
   readonly uploadId: UploadId | null
@@ -56,14 +58,38 @@ export type CreateOutcome =
   | { readonly _tag: "QueueFull" }
   | { readonly _tag: "Created"; readonly job: Job }
 
-/** Which jobs a worker can run now: a lane is one project's jobs of one kind and mode. */
+/**
+ * Which jobs a worker can run now: a lane is one project's jobs of one kind, version and mode. Versions have lanes of their
+ * own, so that a job nobody here can run never stands at the head of a line.
+ */
 export interface Runnable {
   readonly kind: string
+  readonly kindVersion: number
   readonly mode: JobMode
 }
 
+/** How many jobs may be in hand at once, all processes together. Live and sandbox jobs are counted apart. */
+export interface ConcurrencyLimits {
+  /** By kind, all its versions together, at least 1. A kind that is not named has no limit. */
+  readonly perKind: Readonly<Record<string, number>>
+  /** For each project, all its kinds together; 0 is no limit. */
+  readonly perProject: number
+}
+
+/**
+ * What a worker asks for.
+ *
+ * A job is in hand while it is held under a lease that has not ended: jobs of lost workers make room by themselves. A lane
+ * is at its limit when as many jobs of its kind and mode, or of its project and mode, are in hand as `limits` allow; what
+ * the claim itself hands out counts from that moment. A lane at its limit is passed over for the rest of the claim: it takes
+ * no turn and keeps its place in the order, and its jobs, those to be abandoned among them, stay as they are.
+ *
+ * Limits bind claims only: each goes by its own, and none takes away what others have in hand, or have again because
+ * a lease was extended after its end.
+ */
 export interface ClaimRequest {
   readonly runnable: ReadonlyArray<Runnable>
+  readonly limits: ConcurrencyLimits
   /** Claims at most this many. */
   readonly limit: number
   readonly leaseDurationMs: number
@@ -86,7 +112,11 @@ export interface ClaimResult {
   readonly claims: ReadonlyArray<Claim>
   /** Jobs that had lost their last worker and were failed instead. */
   readonly abandoned: ReadonlyArray<JobId>
-  /** Milliseconds until something else may become claimable (a lower bound); `undefined` when nothing is waiting. */
+  /**
+   * Milliseconds until something else may become claimable (a lower bound); `undefined` when nothing is waiting. It is 0
+   * exactly where a lane below its limits has more that is claimable now. A lane at its limit comes no earlier than room
+   * does by itself: with the first end of a lease that counts against the limit.
+   */
   readonly nextInMs: number | undefined
 }
 
@@ -206,7 +236,7 @@ export class JobStore extends Context.Service<
     /** A file that is still reachable: its job is done and its data is kept. */
     readonly findFile: (fileId: FileId) => Effect.Effect<StoredFile | undefined, StoreUnavailable>
 
-    /** Hands out claimable jobs, projects in turn, each project's in order of arrival. */
+    /** Hands out claimable jobs, projects in turn, each project's in order of arrival, within limits of concurrency. */
     readonly claimJobs: (request: ClaimRequest) => Effect.Effect<ClaimResult, StoreUnavailable>
 
     readonly extendLeases: (

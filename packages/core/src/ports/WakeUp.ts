@@ -1,6 +1,16 @@
-import { Context, Effect, Latch, Layer } from "effect"
+import { Context, Effect, Latch, Layer, Option } from "effect"
 
-/** A hint that there may be work, within one process or across several. Correctness never depends on it: workers poll as well. */
+/** How far a notification is heard: in the process that sends it, or in every process of the installation. */
+export type WakeUpReach = "process" | "installation"
+
+/**
+ * A hint that there may be work, within one process or across several. Correctness never depends on it: workers look by
+ * themselves as well, only less often where a hint reaches everybody.
+ *
+ * A store that can carry hints between processes (LISTEN/NOTIFY, say) provides this port beside its own. Such a one hears
+ * its own process's notifications as well, and completes `wait` also whenever its reach changes: while it heard nothing,
+ * something may have been said.
+ */
 export class WakeUp extends Context.Service<
   WakeUp,
   {
@@ -8,16 +18,21 @@ export class WakeUp extends Context.Service<
     readonly notify: Effect.Effect<void>
     /** Completes at the next notification, or at once if one came since the last wait. */
     readonly wait: Effect.Effect<void>
+    /** How far a notification is heard right now. Never waits. `installation`: what any process says is heard here. */
+    readonly reach: Effect.Effect<WakeUpReach>
   }
 >()("@kiln/core/ports/WakeUp") {
-  /** Within this process. */
-  static readonly layer = Layer.effect(
+  /** The one that came with the stores this is built upon, or else one within this process. */
+  static readonly layer: Layer.Layer<WakeUp> = Layer.effect(
     WakeUp,
     Effect.gen(function* () {
+      const ambient = Context.getOption(yield* Effect.context(), WakeUp)
+      if (Option.isSome(ambient)) return ambient.value
       const latch = yield* Latch.make(false)
       return WakeUp.of({
         notify: Effect.asVoid(latch.open),
         wait: Effect.andThen(latch.await, Effect.asVoid(latch.close)),
+        reach: Effect.succeed("process"),
       })
     }),
   )

@@ -66,6 +66,7 @@ export const attemptContext = Effect.fnUntraced(function* (
 
   const context: AttemptContext<JsonObject> = {
     request,
+    kindVersion: job.kindVersion,
     mode: job.mode,
     call: { jobId: job.id, attempt: job.attempts, failures: job.failures },
     providers: job.mode === "sandbox" ? sandbox : live,

@@ -2,13 +2,15 @@ import { Deferred, Effect } from "effect"
 import { jobBlobKey } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
-import type { Claim, ClaimRef } from "../ports/index.ts"
+import { type Claim, type ClaimRef, WakeUp } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
 import { runAttempt } from "./RunAttempt.ts"
 
 /** The jobs a worker has in hand. */
 export const makeSlots = Effect.gen(function* () {
-  const { leaseDurationMs } = yield* EngineConfig
+  const { leaseDurationMs, limits } = yield* EngineConfig
+  const wakeUp = yield* WakeUp
+  const limited = limits.perProject > 0 || Object.keys(limits.perKind).length > 0
   const kinds = new Map((yield* JobKinds).map((kind) => [kind.name, kind]))
   const leases = new Set<HeldLease>()
   const lapsed = new Set<ClaimRef>()
@@ -44,11 +46,13 @@ export const makeSlots = Effect.gen(function* () {
             // The token of this claim is spent, so nothing else is or will be under its keys.
             if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))
           }),
-          Effect.sync(() => {
+          Effect.suspend(() => {
             leases.delete(lease)
             const freed = nextFreed
             nextFreed = Deferred.makeUnsafe<void>()
             Deferred.doneUnsafe(freed, Effect.void)
+            // Where jobs are limited, one that ended is room for another, in whichever process.
+            return limited ? wakeUp.notify : Effect.void
           }),
         )
       }),

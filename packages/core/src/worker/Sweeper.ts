@@ -1,26 +1,37 @@
 import { Effect, Layer, Stream } from "effect"
 import { type BlobUnavailable, ownerOfBlob } from "../domain/index.ts"
-import { EngineConfig } from "../engine/EngineConfig.ts"
+import { EngineConfig, type EngineSettings } from "../engine/EngineConfig.ts"
 import { purgeBlobs } from "../engine/PurgeBlobs.ts"
 import { BlobStore, JobStore, type PruneResult, UploadStore } from "../ports/index.ts"
+import { firstPause, growingPauses } from "./growingPauses.ts"
 
 /** Records changed by one step of a sweep: a sweep never holds the store for long. */
 const stepSize = 100
 /** Blobs asked about at once. */
 const orphanBatchSize = 500
+/** Purges that fail, in one sweep, before the rest is left to the next: with the whole blob store away, none will succeed. */
+const maxStuckPurges = 500
+/** What is started together first sweeps within this time, each at its own moment. */
+const startWithinMs = 10_000
+/** A sweep that finds nothing still comes within this part of the time that it is about: nothing is late by more. */
+const shareOfLimit = 1 / 60
 
-/** Repeats a step until it finds less than it could take. */
-const untilDone = <E, R>(step: Effect.Effect<number, E, R>): Effect.Effect<void, E, R> =>
+/** Repeats a step until it finds less than it could take. Answers what it found in all. */
+const untilDone = <E, R>(step: Effect.Effect<number, E, R>): Effect.Effect<number, E, R> =>
   Effect.gen(function* () {
-    while ((yield* step) >= stepSize) yield* Effect.yieldNow
+    for (let found = 0; ; yield* Effect.yieldNow) {
+      const count = yield* step
+      found += count
+      if (count < stepSize) return found
+    }
   })
 
 const notRemoved = (error: BlobUnavailable) => Effect.logWarning("blobs could not be removed yet", error.cause)
 
-/** Fails jobs that waited or ran too long. */
+/** Fails jobs that waited or ran too long, and says how many. */
 export const expireOverdue = Effect.flatMap(JobStore, (store) => untilDone(store.expireJobs(stepSize)))
 
-/** Lets go of what is past its retention, and finishes purges that are still due. */
+/** Lets go of what is past its retention, and finishes purges that are still due. Answers how much there was of it. */
 export const pruneOnce = Effect.gen(function* () {
   const { dataRetentionMs, jobRetentionMs } = yield* EngineConfig
   const jobs = yield* JobStore
@@ -32,14 +43,40 @@ export const pruneOnce = Effect.gen(function* () {
         Effect.as(Effect.catchTag(purgeBlobs(result.purges), "BlobUnavailable", notRemoved), result.count),
       ),
     )
-  if (dataRetentionMs > 0) yield* pruned(jobs.expireData(dataRetentionMs, stepSize))
+  let found = 0
+  if (dataRetentionMs > 0) found += yield* pruned(jobs.expireData(dataRetentionMs, stepSize))
   if (jobRetentionMs > 0) {
-    yield* pruned(jobs.deleteJobs(jobRetentionMs, stepSize))
-    yield* untilDone(uploads.deleteUploads(jobRetentionMs, stepSize))
+    found += yield* pruned(jobs.deleteJobs(jobRetentionMs, stepSize))
+    found += yield* untilDone(uploads.deleteUploads(jobRetentionMs, stepSize))
   }
-  yield* pruned(uploads.expireUploads(stepSize))
-  const due = yield* jobs.listPurges(stepSize)
-  yield* purgeBlobs(due)
+  found += yield* pruned(uploads.expireUploads(stepSize))
+  return found + (yield* purgeDue)
+})
+
+/**
+ * Tries each purge that is due once. Those that fail stay at the head of the list, which is in order of age: it is read
+ * past them, or a hundred that never succeed would keep all others from being tried. The first failure is the answer.
+ */
+const purgeDue = Effect.gen(function* () {
+  const jobs = yield* JobStore
+  const tried = new Set<string>()
+  let failure: BlobUnavailable | undefined
+  for (let mayBeStuck = 0; ;) {
+    const due = yield* jobs.listPurges(mayBeStuck + stepSize)
+    const fresh = due.filter(({ blobPrefix }) => !tried.has(blobPrefix))
+    const stuck = due.length - fresh.length
+    if (stuck >= maxStuckPurges) break
+    for (const { blobPrefix } of fresh) tried.add(blobPrefix)
+    const failed = yield* purgeBlobs(fresh).pipe(
+      Effect.as(undefined),
+      Effect.catchTag("BlobUnavailable", (error) => Effect.succeed(error)),
+    )
+    failure ??= failed
+    mayBeStuck = failed === undefined ? stuck : stuck + fresh.length
+    if (fresh.length < stepSize) break
+    yield* Effect.yieldNow
+  }
+  return failure === undefined ? tried.size : yield* failure
 })
 
 /**
@@ -74,21 +111,58 @@ export const collectOrphans = Effect.gen(function* () {
   return removed
 })
 
-/** Runs the sweeps for ever, each at its own pace. One that fails is tried again at its next turn. */
+interface SweepPace {
+  /** While there is something to find. */
+  readonly intervalMs: number
+  /** What that grows to while there is nothing. */
+  readonly idleIntervalMs: number
+}
+
+/** Repeats a sweep for ever. One that fails is tried again at its next turn. */
+const every = <E, R>(
+  name: string,
+  pace: SweepPace,
+  work: Effect.Effect<number, E, R>,
+): Effect.Effect<never, never, R> =>
+  Effect.gen(function* () {
+    const pauses = growingPauses(pace.intervalMs)
+    yield* Effect.sleep(yield* firstPause(Math.min(pace.intervalMs, startWithinMs)))
+    while (true) {
+      const found = yield* Effect.catchCause(work, (cause) =>
+        Effect.as(Effect.logWarning(`sweep failed: ${name}`, cause), undefined),
+      )
+      if (found !== 0) pauses.reset()
+      yield* Effect.sleep(yield* pauses.next(pace.idleIntervalMs))
+    }
+  })
+
+/**
+ * A job past its deadline ends within `sweepIntervalMs` where a worker that has jobs in hand lives (`expireWhileHolding`),
+ * and within the idle pause otherwise: 30 s with the default limits, and with short ones a second for each minute of them,
+ * but no less than `sweepIntervalMs`.
+ */
+const paceOfExpiry = (config: EngineSettings): SweepPace => ({
+  intervalMs: config.sweepIntervalMs,
+  idleIntervalMs: Math.min(config.idleSweepIntervalMs, shareOfLimit * Math.min(config.queueLimitMs, config.runLimitMs)),
+})
+
+const paceOfPruning = (config: EngineSettings): SweepPace => {
+  const kept = [config.dataRetentionMs, config.jobRetentionMs].filter((ms) => ms > 0)
+  return {
+    intervalMs: config.pruneIntervalMs,
+    idleIntervalMs: Math.min(config.idlePruneIntervalMs, shareOfLimit * Math.min(config.upload.usableForMs, ...kept)),
+  }
+}
+
+/** Runs the sweeps, each at its own pace, and less often while they find nothing: an idle process leaves the store alone. */
 const sweep = Effect.gen(function* () {
   const config = yield* EngineConfig
-  const every = <A, E, R>(name: string, intervalMs: number, work: Effect.Effect<A, E, R>) =>
-    Effect.gen(function* () {
-      while (true) {
-        yield* Effect.catchCause(work, (cause) => Effect.logWarning(`sweep failed: ${name}`, cause))
-        yield* Effect.sleep(intervalMs)
-      }
-    })
+  const ofOrphans = { intervalMs: config.orphanIntervalMs, idleIntervalMs: config.orphanIntervalMs }
   yield* Effect.all(
     [
-      every("expire", config.sweepIntervalMs, expireOverdue),
-      every("prune", config.pruneIntervalMs, pruneOnce),
-      every("orphans", config.orphanIntervalMs, collectOrphans),
+      every("expire", paceOfExpiry(config), expireOverdue),
+      every("prune", paceOfPruning(config), pruneOnce),
+      every("orphans", ofOrphans, collectOrphans),
     ],
     { concurrency: "unbounded", discard: true },
   )
@@ -98,3 +172,19 @@ const sweep = Effect.gen(function* () {
 export const layerSweeps: Layer.Layer<never, never, JobStore | UploadStore | BlobStore> = Layer.effectDiscard(
   Effect.forkScoped(sweep),
 )
+
+/**
+ * Looks for overdue jobs at the quick pace while `holds` something, whatever the other sweeps do: who runs a job answers for
+ * its end. And for a heartbeat longer, because an attempt ends by itself just before the deadline of its job.
+ */
+export const expireWhileHolding = (holds: () => boolean): Effect.Effect<never, never, JobStore> =>
+  Effect.gen(function* () {
+    const { leaseDurationMs, sweepIntervalMs } = yield* EngineConfig
+    const lingerMs = Math.max(leaseDurationMs / 3, sweepIntervalMs)
+    const expire = Effect.catchCause(expireOverdue, (cause) => Effect.logWarning("sweep failed: expire", cause))
+    for (let idleMs = Infinity; ;) {
+      yield* Effect.sleep(sweepIntervalMs)
+      idleMs = holds() ? 0 : idleMs + sweepIntervalMs
+      if (idleMs <= lingerMs) yield* expire
+    }
+  })

@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Fiber, FiberSet, Layer, Random } from "effect"
+import { Clock, Context, Effect, Fiber, FiberSet, Layer } from "effect"
 import type { StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { JobSignals } from "../engine/JobSignals.ts"
@@ -15,9 +15,11 @@ import {
 import { claimInto } from "./claimInto.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { heartbeat } from "./Heartbeat.ts"
+import { makeIdling } from "./Idling.ts"
 import { publishCapabilities } from "./publishCapabilities.ts"
 import { watchWithheld } from "./recovery.ts"
 import { makeSlots } from "./Slots.ts"
+import { expireWhileHolding } from "./Sweeper.ts"
 
 /** Everything a worker works with. */
 export type WorkerNeeds =
@@ -43,6 +45,11 @@ export class Worker extends Context.Service<
     readonly running: Effect.Effect<number>
     /** When the store last answered a claim, unix milliseconds; `undefined` before the first. What `alive` means for a worker. */
     readonly lastClaimAt: Effect.Effect<number | undefined>
+    /**
+     * By when the store is to be asked for work next, unix milliseconds; `undefined` before its first answer. It stays in
+     * the past until the store answers. Says nothing about a worker with all hands full, which does not ask.
+     */
+    readonly nextClaimBy: Effect.Effect<number | undefined>
   }
 >()("@kiln/core/worker/Worker") {
   /** A worker that does nothing until it is told to. */
@@ -70,10 +77,13 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
   const config = yield* EngineConfig
   const context = yield* Effect.context<WorkerNeeds | GateWatch>()
   const slots = yield* makeSlots
+  const idling = yield* makeIdling
   let lastClaimAt: number | undefined
 
   const claim = Effect.fnUntraced(function* (limit: number) {
+    yield* idling.asks
     const claimed = yield* claimInto(slots, limit)
+    yield* idling.wasAnswered
     lastClaimAt = yield* Clock.currentTimeMillis
     return claimed
   })
@@ -90,17 +100,19 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
 
   const run = Effect.scoped(
     Effect.gen(function* () {
+      const wakeUp = yield* WakeUp
       const beating = yield* Effect.forkScoped(heartbeat(slots.leases))
       yield* Effect.forkScoped(watchWithheld(slots))
+      yield* Effect.forkScoped(expireWhileHolding(() => slots.leases.size > 0))
       const running = yield* FiberSet.make<void>()
-      yield* Effect.addFinalizer(() => drain(running, beating, config.drainMs))
+      yield* Effect.addFinalizer(() => drain(running, beating, config.drainMs, wakeUp))
       const claimAndStart = Effect.gen(function* () {
         const free = config.concurrency - slots.leases.size
         if (free <= 0) {
           yield* slots.freed
           // Jobs that were committed together leave together: their slots are filled by one claim, not by one each.
           yield* Effect.yieldNow
-          return 0
+          return
         }
         // A job that was claimed is started, or its worker would count as lost when this one is stopped in between.
         const result = yield* Effect.uninterruptible(
@@ -108,20 +120,24 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
             Effect.forEach(
               claims,
               (one) =>
-                FiberSet.run(running, Effect.interruptible(slots.attempt(one, askedAtNanos)), {
-                  startImmediately: true,
-                }),
+                FiberSet.run(
+                  running,
+                  Effect.ensuring(Effect.interruptible(slots.attempt(one, askedAtNanos)), idling.attemptEnded),
+                  { startImmediately: true },
+                ),
               { discard: true },
             ),
           ),
         )
-        if (result.claims.length > 0) return 0
-        // A little jitter, so that processes started together do not ask together for ever. What is known to come is waited
-        // for exactly: waking a little early again and again would be a loop that never gets there.
-        const pollMs = config.pollIntervalMs * (0.75 + 0.25 * (yield* Random.next))
-        return Math.max(1, Math.min(result.nextInMs ?? pollMs, pollMs))
+        if (result.claims.length === 0) yield* idling.rest(result.nextInMs)
+        else idling.reset()
       })
-      return yield* forever(claimAndStart)
+      return yield* Effect.forever(
+        // Whatever went wrong in one turn, the worker must not end: it would look alive and be idle.
+        Effect.catchCause(claimAndStart, (cause) =>
+          Effect.andThen(Effect.logWarning("claiming failed", cause), idling.restAfterFailure),
+        ),
+      )
     }),
   )
 
@@ -130,28 +146,25 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
     run: Effect.provide(run, context),
     running: Effect.sync(() => slots.leases.size),
     lastClaimAt: Effect.sync(() => lastClaimAt),
+    nextClaimBy: Effect.sync(idling.nextClaimBy),
   })
-})
-
-/** Claims again and again. What a turn answers is how long to wait for the next, in milliseconds; a wake-up ends the wait. */
-const forever = Effect.fnUntraced(function* <E, R>(turn: Effect.Effect<number, E, R>) {
-  const { pollIntervalMs } = yield* EngineConfig
-  const wakeUp = yield* WakeUp
-  while (true) {
-    // Whatever went wrong in one turn, the worker must not end: it would look alive and be idle.
-    const pauseMs = yield* Effect.catchCause(turn, (cause) =>
-      Effect.as(Effect.logWarning("claiming failed", cause), pollIntervalMs),
-    )
-    if (pauseMs > 0) yield* Effect.raceFirst(wakeUp.wait, Effect.sleep(pauseMs))
-  }
 })
 
 /**
  * Lets running attempts finish for a while; the rest is interrupted, and each gives its job back as its last act. One
- * whose last write does not get through ends with its lease, which nobody extends any more.
+ * whose last write does not get through ends with its lease, which nobody extends any more. Whoever else is there is told,
+ * or what was given back would lie there until they look by themselves.
  */
-const drain = (running: FiberSet.FiberSet<void>, beating: Fiber.Fiber<never>, drainMs: number) =>
-  Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(running)), drainMs).pipe(
-    Effect.andThen(Fiber.interrupt(beating)),
-    Effect.andThen(FiberSet.clear(running)),
-  )
+const drain = (
+  running: FiberSet.FiberSet<void>,
+  beating: Fiber.Fiber<never>,
+  drainMs: number,
+  wakeUp: WakeUp["Service"],
+) =>
+  Effect.gen(function* () {
+    yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(running)), drainMs)
+    yield* Fiber.interrupt(beating)
+    const givesBack = (yield* FiberSet.size(running)) > 0
+    yield* FiberSet.clear(running)
+    if (givesBack) yield* wakeUp.notify
+  })

@@ -8,7 +8,7 @@ import type { Slots } from "./Slots.ts"
 
 /** Claims up to `limit` jobs of the kinds this worker can run now, after giving back what an outage left behind. */
 export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: number) {
-  const { attempts, leaseDurationMs } = yield* EngineConfig
+  const { attempts, leaseDurationMs, limits } = yield* EngineConfig
   const store = yield* JobStore
   const runnable = (yield* runnableKinds).filter(({ kind }) => !slots.withheld.has(kind))
   yield* answeredWithin(leaseDurationMs, "releaseJobs", giveBackLapsed(slots))
@@ -18,7 +18,7 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: numbe
   const result = yield* answeredWithin(
     leaseDurationMs,
     "claimJobs",
-    store.claimJobs({ runnable, limit, leaseDurationMs, maxLostWorkers }),
+    store.claimJobs({ runnable, limits, limit, leaseDurationMs, maxLostWorkers }),
   )
   if (result.abandoned.length > 0) yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
   return { ...result, askedAtNanos }

@@ -1,8 +1,9 @@
 import { Effect } from "effect"
 import { IdGenerator, Switchboard } from "../ports/index.ts"
+import { firstPause } from "./growingPauses.ts"
 import { liveKinds } from "./runnableKinds.ts"
 
-const intervalMs = 10_000
+const intervalMs = 15_000
 /** Long enough to outlive two lost publications. */
 const ttlMs = 3 * intervalMs
 
@@ -10,12 +11,17 @@ const ttlMs = 3 * intervalMs
 export const publishCapabilities = Effect.gen(function* () {
   const switchboard = yield* Switchboard
   const kinds = yield* liveKinds
+  // Who serves nothing live has nothing to say, and need not say it four times a minute.
+  if (kinds.length === 0) return
   const workerId = yield* (yield* IdGenerator).next("req")
   const publish = (ttl: number) =>
     Effect.catchCause(switchboard.publishWorker({ workerId, liveKinds: kinds, ttlMs: ttl }), (cause) =>
       Effect.logWarning("publishing failed", cause),
     )
-  const again = Effect.forever(Effect.andThen(Effect.sleep(intervalMs), publish(ttlMs)))
+  const again = Effect.andThen(
+    Effect.flatMap(firstPause(intervalMs), Effect.sleep),
+    Effect.forever(Effect.andThen(publish(ttlMs), Effect.sleep(intervalMs))),
+  )
   // The first time before anything else, so that a live job can be accepted as soon as the worker is there.
   yield* Effect.acquireRelease(publish(ttlMs), () => publish(0))
   yield* Effect.forkScoped(again)

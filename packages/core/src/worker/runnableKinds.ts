@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { StoreUnavailable } from "../domain/index.ts"
+import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { Providers, type ProviderSet, type Runnable } from "../ports/index.ts"
@@ -14,6 +14,10 @@ export const liveKinds = Effect.gen(function* () {
   return (yield* JobKinds).filter((kind) => serves(live, kind)).map((kind) => kind.name)
 })
 
+/** One for each version whose requests the kind can run. */
+const versionsIn = (mode: JobMode, { name, readsFrom, version }: JobKind): ReadonlyArray<Runnable> =>
+  Array.from({ length: version - readsFrom + 1 }, (_, n) => ({ kind: name, kindVersion: readsFrom + n, mode }))
+
 /** What this process can run at this moment: the providers are there and, for live jobs, the gate is open. */
 export const runnableKinds: Effect.Effect<
   ReadonlyArray<Runnable>,
@@ -24,9 +28,8 @@ export const runnableKinds: Effect.Effect<
   const gates = yield* GateWatch
   const runnable: Array<Runnable> = []
   for (const kind of yield* JobKinds) {
-    if (serves(sandbox, kind)) runnable.push({ kind: kind.name, mode: "sandbox" })
-    if (serves(live, kind) && (yield* gates.missing(kind.gate)).length === 0)
-      runnable.push({ kind: kind.name, mode: "live" })
+    if (serves(sandbox, kind)) runnable.push(...versionsIn("sandbox", kind))
+    if (serves(live, kind) && (yield* gates.missing(kind.gate)).length === 0) runnable.push(...versionsIn("live", kind))
   }
   return runnable
 })

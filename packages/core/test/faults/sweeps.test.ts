@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { defaultEngineSettings, Engine, EngineConfig } from "@kiln/core"
 import { jobBlobKey } from "@kiln/core/domain"
-import { BlobStore, UploadStore } from "@kiln/core/ports"
+import { BlobStore, JobStore, UploadStore } from "@kiln/core/ports"
 import { collectOrphans, layerSweeps, pruneOnce, Worker } from "@kiln/core/worker"
 import { Effect, Layer, Stream } from "effect"
-import { blobsDown, blobsWith, makeOutage } from "../support/faults.ts"
+import { blobsDown, blobsWith, makeOutage, storesWith } from "../support/faults.ts"
 import { principal, within } from "../support/harness.ts"
 import { readJob, submitSpeech } from "../support/jobs.ts"
 import { passTime } from "../support/virtualTime.ts"
@@ -125,6 +125,47 @@ describe("a sweep does what it can", () => {
       assert.strictEqual((yield* Effect.flip(pruneOnce))._tag, "BlobUnavailable")
       assert.deepStrictEqual(yield* storedForJobs, [stuck])
     }).pipe(within({ blobs }))
+  })
+
+  it.effect("more purges that never succeed than are looked at in one step do not keep others from being done", () => {
+    const outage = makeOutage(blobsDown)
+    const stuck = new Set<string>()
+    const blobs = blobsWith((store) => ({
+      remove: (prefix) => (stuck.has(prefix) ? Effect.fail(blobsDown) : outage.strikes(store.remove(prefix))),
+    }))
+    return Effect.gen(function* () {
+      const engine = yield* Engine
+      const store = yield* JobStore
+      const ids: Array<string> = []
+      for (let n = 0; n < 230; n++) ids.push((yield* submitSpeech(`${n}`)).id)
+      yield* Effect.flatMap(Worker, (worker) => worker.tick)
+      yield* outage.begin
+      for (const id of ids) yield* Effect.flip(engine.eraseJobData(principal(), id))
+      yield* outage.end
+      const due = yield* store.listPurges(1_000)
+      for (const { blobPrefix } of due.slice(0, 210)) stuck.add(blobPrefix)
+      assert.strictEqual((yield* Effect.flip(pruneOnce))._tag, "BlobUnavailable")
+      const left = yield* store.listPurges(1_000)
+      assert.deepStrictEqual([due.length, left.length], [230, 210])
+      assert.deepStrictEqual(new Set(left.map(({ blobPrefix }) => blobPrefix)), stuck)
+    }).pipe(within({ blobs, settings: { concurrency: 230 } }))
+  })
+
+  it.effect("with the blob store away, no more than some hundreds of purges are tried at once", () => {
+    const due = Array.from({ length: 5_000 }, (_, n) => ({ blobPrefix: `jobs/${n}/` }))
+    const stores = storesWith(JobStore, () => ({ listPurges: (limit) => Effect.succeed(due.slice(0, limit)) }))
+    let tried = 0
+    const blobs = blobsWith(() => ({
+      remove: () =>
+        Effect.suspend(() => {
+          tried += 1
+          return Effect.fail(blobsDown)
+        }),
+    }))
+    return Effect.gen(function* () {
+      assert.strictEqual((yield* Effect.flip(pruneOnce))._tag, "BlobUnavailable")
+      assert.strictEqual(tried, 500)
+    }).pipe(within({ blobs, stores }))
   })
 
   it.effect("a leftover file that cannot be removed does not keep others from being removed", () => {

@@ -22,6 +22,7 @@ import {
   newJob,
   newUpload,
   newUploadJob,
+  noLimits,
   outputFile,
   ownerOf,
   uploadedFile,
@@ -54,17 +55,24 @@ export const createTags = Effect.fnUntraced(function* (...jobs: ReadonlyArray<Ne
 })
 
 export const runnable: ClaimRequest["runnable"] = [
-  { kind: "speech_synthesis", mode: "sandbox" },
-  { kind: "speech_synthesis", mode: "live" },
-  { kind: "transcription", mode: "sandbox" },
-  { kind: "transcription", mode: "live" },
+  { kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" },
+  { kind: "speech_synthesis", kindVersion: 1, mode: "live" },
+  { kind: "transcription", kindVersion: 1, mode: "sandbox" },
+  { kind: "transcription", kindVersion: 1, mode: "live" },
 ]
 
 export const claim = Effect.fnUntraced(function* (
   request: Partial<ClaimRequest> = {},
 ): Effect.fn.Return<ClaimResult, unknown, JobStore> {
   const store = yield* JobStore
-  return yield* store.claimJobs({ runnable, limit: 100, leaseDurationMs, maxLostWorkers: 3, ...request })
+  return yield* store.claimJobs({
+    runnable,
+    limits: noLimits,
+    limit: 100,
+    leaseDurationMs,
+    maxLostWorkers: 3,
+    ...request,
+  })
 })
 
 /** The numbers at the end of the claimed jobs' ids, in order. */

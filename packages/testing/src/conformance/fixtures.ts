@@ -12,7 +12,7 @@ import type {
   UploadId,
 } from "@kiln/core/domain"
 import { jobBlobKey, uploadBlobKey } from "@kiln/core/domain"
-import type { Claim, Completion, NewApiKey, NewJob, NewUpload } from "@kiln/core/ports"
+import type { Claim, Completion, ConcurrencyLimits, NewApiKey, NewJob, NewUpload } from "@kiln/core/ports"
 
 const body = (n: number): string => n.toString().padStart(26, "0")
 
@@ -31,6 +31,7 @@ export const runLimitMs = 1_800_000
 export const transferWindowMs = 900_000
 export const usableForMs = 86_400_000
 export const maxTransfers = 5
+export const noLimits: ConcurrencyLimits = { perKind: {}, perProject: 0 }
 
 /** A sandbox job of project 1 and key 1 that needs nothing. Numbers give distinct ids and idempotency keys. */
 export const newJob = (n: number, overrides: Partial<NewJob> = {}): NewJob => ({
@@ -39,6 +40,7 @@ export const newJob = (n: number, overrides: Partial<NewJob> = {}): NewJob => ({
   keyId: keyId(1),
   mode: "sandbox",
   kind: "speech_synthesis",
+  kindVersion: 1,
   request: { input: `text ${n}` },
   uploadId: null,
   maxTransfers,

@@ -12,6 +12,8 @@ import { findByIdempotencyKey, findFileSection, findJobs } from "./JobStore/find
 import { completeJobs, expireJobs, failJobs } from "./JobStore/finishJobs.ts"
 import { deleteJobs, expireData } from "./JobStore/pruneJobs.ts"
 import { findOrphans, purges } from "./JobStore/purges.ts"
+import { kindVersions } from "./JobStore/kindVersions.ts"
+import { limits } from "./JobStore/limits.ts"
 import { checkpointJobs, deferJobs, extendLeases, releaseJobs } from "./JobStore/runningJobs.ts"
 import { apiKeys, firstKey, keyLife, projects } from "./KeyDirectory/keyDirectory.ts"
 import { getOrCreate } from "./SecretStore/getOrCreate.ts"
@@ -36,6 +38,8 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   claimJobs,
   claimJobsLostWorkers,
   fairness,
+  kindVersions,
+  limits,
   fencing,
   extendLeases,
   checkpointJobs,

@@ -3,9 +3,11 @@ import type { Charge, Job, JobId, Json, KeyId, ProjectId, SwitchName, Upload, Up
 import { isFinished, jobBlobPrefix, uploadBlobPrefix } from "@kiln/core/domain"
 import type { ApiKeyRecord, PriceVersion, Project, Purge } from "@kiln/core/ports"
 
-/** One project's unfinished jobs of one kind and mode. Lanes keep their creation order for ever. */
+/** One project's unfinished jobs of one kind, version and mode. Lanes keep their creation order for ever. */
 export interface Lane {
+  readonly projectId: ProjectId
   readonly kind: string
+  readonly kindVersion: number
   readonly mode: Job["mode"]
   readonly unfinished: Set<JobId>
   /** Where this lane stands in start-time fair queueing; see `claimJobs`. */
@@ -121,13 +123,14 @@ const freeze = <A>(value: A): A => {
 
 export const idempotencyIndex = (keyId: KeyId, idempotencyKey: string): string => `${keyId} ${idempotencyKey}`
 
-const laneKey = (job: Pick<Job, "projectId" | "kind" | "mode">): string => `${job.projectId} ${job.mode} ${job.kind}`
+const laneKey = (job: Job): string => `${job.projectId} ${job.mode} ${job.kindVersion} ${job.kind}`
 
 const laneOf = (state: MemoryState, job: Job): Lane => {
   const key = laneKey(job)
   let lane = state.lanes.get(key)
   if (lane === undefined) {
-    lane = { kind: job.kind, mode: job.mode, unfinished: new Set(), virtualTime: 0 }
+    const { kind, kindVersion, mode, projectId } = job
+    lane = { projectId, kind, kindVersion, mode, unfinished: new Set(), virtualTime: 0 }
     state.lanes.set(key, lane)
   }
   return lane

@@ -7,6 +7,7 @@ const originFields: Record<keyof JobOrigin, true> = {
   keyId: true,
   mode: true,
   kind: true,
+  kindVersion: true,
   uploadId: true,
   idempotencyKey: true,
   fingerprint: true,

@@ -7,6 +7,7 @@ import { ClaimBooks } from "./ClaimBooks.ts"
 import type { Dice } from "./Dice.ts"
 import { Frontdoor } from "./Frontdoor.ts"
 import { Kernel } from "./Kernel.ts"
+import { LimitBooks } from "./LimitBooks.ts"
 import { MoneyBooks } from "./MoneyBooks.ts"
 import { Network, type Remote } from "./Network.ts"
 import type { Profile } from "./Profile.ts"
@@ -34,6 +35,7 @@ export class Installation {
   readonly reached = new Reached()
   readonly watch: Watch
   readonly claims: ClaimBooks
+  readonly limits: LimitBooks
   readonly blobs: BlobBooks
   readonly money: MoneyBooks
   readonly results: ResultBooks
@@ -72,6 +74,7 @@ export class Installation {
       this.reached,
     )
     this.claims = new ClaimBooks(this.kernel, profile.settings, this.store, this.network, this.watch, this.reached)
+    this.limits = new LimitBooks(this.kernel, profile.settings.limits, this.store, this.watch, this.reached)
     this.blobs = new BlobBooks(this.kernel, this.#storedBlobs, this.watch, this.reached)
     this.transfers = new TransferBooks(this.kernel, this.network, profile.settings.upload.leaseDurationMs)
     this.retention = new RetentionBooks(this.kernel, profile.settings, this.store, this.watch)

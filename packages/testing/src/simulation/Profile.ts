@@ -115,8 +115,23 @@ const drawSettings = (dice: Dice, leaseDurationMs: number): EngineSettings => ({
   jobRetentionMs: dice.pick([0, 0, 60 * seconds, 60 * minutes]),
   sweepIntervalMs: 4 * seconds,
   pruneIntervalMs: 10 * seconds,
+  idlePruneIntervalMs: 20 * seconds,
   orphanIntervalMs: 15 * seconds,
 })
+
+/** Limits of concurrency, in a quarter of the runs. */
+export const drawLimits = (dice: Dice): EngineSettings["limits"] =>
+  dice.chance(0.75)
+    ? defaultEngineSettings.limits
+    : {
+        perKind: dice.pick<EngineSettings["limits"]["perKind"]>([
+          {},
+          { speech_synthesis: 1 },
+          { voice_turn: 1, transcription: 2 },
+          { image_generation: 1 },
+        ]),
+        perProject: dice.pick([0, 1, 2, 4]),
+      }
 
 /** Every fault is in about half of the runs. */
 const drawFaults = (dice: Dice): Faults => {

@@ -41,4 +41,5 @@ export const mustBeReached: ReadonlyArray<string> = [
   "the queue is full",
   "a process stops and gives its jobs back",
   "the store's clock is put forward",
+  "a limit holds a job back",
 ]

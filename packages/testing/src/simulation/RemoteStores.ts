@@ -65,7 +65,8 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
       watch.fenced(verb, answers)
     }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at] === "LeaseLost"))))
   return JobStore.of({
-    capabilities: store.capabilities,
+    // Whatever it is made of, here it is many processes that use it.
+    capabilities: { ...store.capabilities, multiProcess: true },
     createJobs: (jobs) =>
       call("createJobs", store.createJobs(jobs), (outcomes) => {
         for (const outcome of outcomes) {

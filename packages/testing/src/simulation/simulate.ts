@@ -5,7 +5,7 @@ import { heal, unleash } from "./Chaos.ts"
 import { Dice } from "./Dice.ts"
 import { Installation, type SimulatedStores } from "./Installation.ts"
 import type { Violation } from "./Kernel.ts"
-import { drawProfile, type Profile, type SimulationMode } from "./Profile.ts"
+import { drawLimits, drawProfile, type Profile, type SimulationMode } from "./Profile.ts"
 
 export interface SimulationOptions {
   /** Decides everything: the same seed replays the same run. */
@@ -50,9 +50,15 @@ export const simulate = (stores: Context.Context<SimulatedStores>, options: Simu
   }
 }
 
+/** Far from the seeds of runs. */
+const firstLimitsSeed = 1_000_000_000
+
 const run = (stores: Context.Context<SimulatedStores>, options: SimulationOptions): SimulationOutcome => {
   const dice = new Dice(options.seed)
-  const profile = drawProfile(dice, options)
+  const drawn = drawProfile(dice, options)
+  // From a stream of their own, so that the runs without limits are what they would be if there were none.
+  const limits = drawLimits(new Dice(options.seed + firstLimitsSeed))
+  const profile = { ...drawn, settings: { ...drawn.settings, limits } }
   const installation = new Installation(dice, profile, stores, options.trace)
   const { kernel, reached, watch } = installation
   let atWork = installation.callers.length

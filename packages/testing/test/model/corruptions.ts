@@ -13,6 +13,7 @@ export const corruptions: { readonly [K in keyof Job]: Corruption<K> } = {
   keyId: () => [keyId(2)],
   mode: (job) => [job.mode === "live" ? "sandbox" : "live"],
   kind: () => ["transcription"],
+  kindVersion: () => [2],
   uploadId: () => [uploadId(1)],
   idempotencyKey: () => ["other"],
   fingerprint: () => [digest(2)],
@@ -46,7 +47,7 @@ export const corruptions: { readonly [K in keyof Job]: Corruption<K> } = {
 /** What the caller of the verb chose, so that another value is as good. */
 const chosen: { readonly [E in JobEventName]?: ReadonlyArray<keyof Job> } = {
   created: [
-    ...(["id", "projectId", "keyId", "kind", "uploadId", "idempotencyKey", "fingerprint"] as const),
+    ...(["id", "projectId", "keyId", "kind", "kindVersion", "uploadId", "idempotencyKey", "fingerprint"] as const),
     ...(["mode", "price", "runLimitMs", "request"] as const),
   ],
   completed: ["output", "charge", "warningCode"],

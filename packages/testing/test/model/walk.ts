@@ -75,6 +75,7 @@ const creation = (from: typeof start extends fc.Arbitrary<infer A> ? A : never):
     keyId: keyId(1),
     mode: from.mode,
     kind: "speech_synthesis",
+    kindVersion: 1,
     uploadId: null,
     idempotencyKey: "idempotency-1",
     fingerprint: digest(1),

@@ -129,6 +129,84 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
+  "a worker gets jobs of versions it does not know": {
+    checks: [
+      "a worker gets the versions it names, and no others",
+      "jobs of a version nobody here runs do not hold up the others of their project",
+    ],
+    promises: false,
+  },
+  "the versions of a kind share a line": {
+    checks: [
+      "a worker gets the versions it names, and no others",
+      "jobs of a version nobody here runs do not hold up the others of their project",
+      "versions of one kind are lanes of their own, and take turns",
+    ],
+    promises: false,
+  },
+  "the version is not kept with the job": {
+    checks: [
+      "a job keeps the version it was accepted with",
+      "a worker gets the versions it names, and no others",
+      "kinds and versions that read alike are told apart",
+    ],
+    promises: false,
+  },
+  "a limit lets one too many in": {
+    checks: [
+      "of a kind no more are handed out than its limit leaves room for, in one claim or in several",
+      "also of claims at the same time",
+      "a kind that is not named has no limit",
+    ],
+    promises: true,
+  },
+  "limits are looked at once, before a claim begins": {
+    checks: [
+      "of a kind no more are handed out than its limit leaves room for, in one claim or in several",
+      "also of claims at the same time",
+      "a kind that is not named has no limit",
+    ],
+    promises: true,
+  },
+  "the jobs of lost workers take up room for ever": {
+    checks: [
+      "a lease that ended makes room, to the millisecond; its job waits like the others",
+      "`nextInMs` is no earlier than there can be room, and 0 only where there is room and work",
+      "limits bind claims: nothing is taken away, and a lease extended after its end has its room again",
+    ],
+    promises: false,
+  },
+  "a job takes up room a millisecond too long": {
+    checks: [
+      "a lease that ended makes room, to the millisecond; its job waits like the others",
+      "`nextInMs` is no earlier than there can be room, and 0 only where there is room and work",
+      "limits bind claims: nothing is taken away, and a lease extended after its end has its room again",
+    ],
+    promises: false,
+  },
+  "sandbox jobs take room from live ones": {
+    checks: ["sandbox jobs take no room from live ones, nor live ones from them"],
+    promises: false,
+  },
+  "each version of a kind has a limit of its own": {
+    checks: ["the versions of a kind share its room"],
+    promises: true,
+  },
+  "each kind of a project has a limit of its own": {
+    checks: ["each project has room of its own, for all its kinds together"],
+    promises: true,
+  },
+  "who finds everything at its limit is told to come at once": {
+    checks: [
+      "`nextInMs` is no earlier than there can be room, and 0 only where there is room and work",
+      "so it is for projects, whose room other projects do not wait for",
+    ],
+    promises: false,
+  },
+  "a lane at its limit is given turns": {
+    checks: ["a lane at its limit takes no turn: it is next when there is room"],
+    promises: false,
+  },
   "the last to come is served first": {
     checks: [
       "within a lane: first come, first served; of the same instant by id",

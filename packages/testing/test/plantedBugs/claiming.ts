@@ -31,7 +31,7 @@ export const claiming = [
     ),
   ),
   plant("jobs/claimJobs.ts", "JobStore.claimJobs", "a worker gets jobs of a mode it does not serve", [
-    "&& runnable.mode === lane.mode",
+    " && mode === lane.mode",
     "",
   ]),
   plant("jobs/claimJobs.ts", "JobStore.claimJobs", "says to come later though there is more", [

@@ -3,6 +3,7 @@ import { administration } from "./administration.ts"
 import { type CaughtBy, caughtBy } from "./caughtBy.ts"
 import { claiming } from "./claiming.ts"
 import { deletion } from "./deletion.ts"
+import { limiting } from "./limiting.ts"
 import type { PlantedBug } from "./PlantedBug.ts"
 import { running } from "./running.ts"
 import { uploads } from "./uploads.ts"
@@ -17,6 +18,7 @@ const unstated: CaughtBy = { checks: [], promises: false }
 export const plantedBugs: ReadonlyArray<CaughtBug> = [
   ...acceptance,
   ...claiming,
+  ...limiting,
   ...running,
   ...deletion,
   ...uploads,

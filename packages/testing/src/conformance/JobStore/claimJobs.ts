@@ -93,14 +93,20 @@ export const claimJobs: Section = {
         yield* openAudioGate
         yield* create(newJob(1), newLiveJob(2), newJob(3, { kind: "image_generation" }))
         expect(yield* claim({ runnable: [] })).toEqual({ claims: [], abandoned: [], nextInMs: undefined })
-        expect(yield* claim({ runnable: [{ kind: "transcription", mode: "sandbox" }] })).toEqual({
+        expect(yield* claim({ runnable: [{ kind: "transcription", kindVersion: 1, mode: "sandbox" }] })).toEqual({
           claims: [],
           abandoned: [],
           nextInMs: undefined,
         })
-        expect(claimedNumbers(yield* claim({ runnable: [{ kind: "speech_synthesis", mode: "live" }] }))).toEqual([2])
-        expect(claimedNumbers(yield* claim({ runnable: [{ kind: "image_generation", mode: "sandbox" }] }))).toEqual([3])
-        expect(claimedNumbers(yield* claim({ runnable: [{ kind: "speech_synthesis", mode: "sandbox" }] }))).toEqual([1])
+        expect(
+          claimedNumbers(yield* claim({ runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "live" }] })),
+        ).toEqual([2])
+        expect(
+          claimedNumbers(yield* claim({ runnable: [{ kind: "image_generation", kindVersion: 1, mode: "sandbox" }] })),
+        ).toEqual([3])
+        expect(
+          claimedNumbers(yield* claim({ runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }] })),
+        ).toEqual([1])
       }),
     ),
 
@@ -134,9 +140,13 @@ export const claimJobs: Section = {
         yield* store.deferJobs([{ jobId: jobId(1), token: one.token, delayMs: 700, countsAsFailure: true }])
         yield* store.deferJobs([{ jobId: jobId(2), token: other.token, delayMs: 200, countsAsFailure: true }])
         expect((yield* claim()).nextInMs).toBe(200)
-        expect((yield* claim({ runnable: [{ kind: "speech_synthesis", mode: "sandbox" }] })).nextInMs).toBe(700)
+        expect(
+          (yield* claim({ runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }] })).nextInMs,
+        ).toBe(700)
         yield* advance(699)
-        expect((yield* claim({ runnable: [{ kind: "speech_synthesis", mode: "sandbox" }] })).nextInMs).toBe(1)
+        expect(
+          (yield* claim({ runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }] })).nextInMs,
+        ).toBe(1)
       }),
     ),
 

@@ -118,7 +118,7 @@ export const fairness: Section = {
         yield* store.deferJobs([{ jobId: jobId(5_000), token, delayMs: 1_000, countsAsFailure: false }])
         yield* create(...jobsOf(3, 6_000, 100, "transcription"))
         yield* create(...jobsOf(1, 1, 300))
-        yield* claim({ limit: 100, runnable: [{ kind: "speech_synthesis", mode: "sandbox" }] })
+        yield* claim({ limit: 100, runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }] })
         yield* create(...jobsOf(2, 5_001, 100))
         yield* advance(1_000)
         const numbers = claimedNumbers(yield* claim({ limit: 30 }))

@@ -15,8 +15,8 @@ export interface Operation {
   readonly [fc.toStringMethod]: () => string
 }
 
-interface Options<B> {
-  readonly record?: (answer: B, history: History) => void
+interface Options<A, B> {
+  readonly record?: (answer: B, history: History, args: A) => void
   readonly compare?: (expected: B, actual: B) => void
   /** `false`: several verbs, or an effect that cannot be read back; it is never interrupted. */
   readonly atomic?: boolean
@@ -36,7 +36,7 @@ export const operation = <A, B>(
   name: string,
   args: fc.Arbitrary<A>,
   call: (args: A, history: History) => Effect.Effect<B, unknown, Stores>,
-  options: Options<B> = {},
+  options: Options<A, B> = {},
 ): fc.Arbitrary<Operation> =>
   fc.tuple(args, options.atomic === false ? fc.constant(undefined) : interruption).map(([value, turns]) => ({
     name,
@@ -49,7 +49,7 @@ export const operation = <A, B>(
       if (actual === "happened") history.sighted("interrupted: happened")
       const expected = yield* Effect.exit(Effect.provideContext(effect, world.reference))
       if (actual !== "happened") compareExits(name, expected, actual, options.compare)
-      if (Exit.isSuccess(expected)) options.record?.(expected.value, history)
+      if (Exit.isSuccess(expected)) options.record?.(expected.value, history, value)
     }),
     [fc.toStringMethod]: () =>
       `${name} ${fc.stringify(value)}${turns === undefined ? "" : `, interrupted after ${turns} turns`}`,
@@ -59,7 +59,7 @@ const compareExits = <B>(
   name: string,
   expected: Exit.Exit<B, unknown>,
   actual: Exit.Exit<B, unknown>,
-  compare: Options<B>["compare"],
+  compare: Options<unknown, B>["compare"],
 ): void => {
   if (Exit.isFailure(expected))
     expect(Exit.isFailure(actual) && Cause.hasDies(actual.cause), `${name} is a defect`).toBe(true)

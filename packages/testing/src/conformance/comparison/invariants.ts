@@ -1,4 +1,5 @@
 import type { Job, JobId, UploadId } from "@kiln/core/domain"
+import type { Claim, ConcurrencyLimits } from "@kiln/core/ports"
 import { jobChange } from "../../model/jobChange.ts"
 import type { History } from "./History.ts"
 import type { Observation } from "./observe.ts"
@@ -68,4 +69,23 @@ export const expectFreshToken = (history: History, job: Job, token: number): voi
   if (job.token !== token || !job.held) refuse(`${job.id} was claimed with ${token} and stands at ${job.token}`)
   for (const earlier of history.claims)
     if (earlier.jobId === job.id && earlier.token >= token) refuse(`${job.id} was claimed twice with ${token}`)
+}
+
+/** A claim hands out nothing for which there is no room, beside what was in hand before it. */
+export const expectWithinLimits = (
+  history: History,
+  claims: ReadonlyArray<Claim>,
+  { perKind, perProject }: ConcurrencyLimits,
+): void => {
+  const after = new Map([...history.present, ...claims.map(({ job }) => [job.id, job] as const)])
+  for (const { job } of claims) {
+    const now = job.phaseStartedAt ?? 0
+    const inHand = [...after.values()].filter(
+      ({ claimableAt, held, mode }) => held && (claimableAt ?? 0) > now && mode === job.mode,
+    )
+    const ofKind = inHand.filter(({ kind }) => kind === job.kind).length
+    const ofProject = inHand.filter(({ projectId }) => projectId === job.projectId).length
+    if (ofKind > (perKind[job.kind] ?? ofKind)) refuse(`${ofKind} jobs of ${job.kind} are in hand`)
+    if (perProject > 0 && ofProject > perProject) refuse(`${ofProject} jobs of ${job.projectId} are in hand`)
+  }
 }

@@ -1,25 +1,15 @@
-import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import fc from "fast-check"
-import { errorCodes, type JobMode, jobBlobKey, type Json } from "@kiln/core/domain"
-import {
-  type ClaimResult,
-  type EraseOutcome,
-  JobStore,
-  type NewJob,
-  type PruneResult,
-  type Purge,
-} from "@kiln/core/ports"
+import { errorCodes, jobBlobKey, type Json } from "@kiln/core/domain"
+import { type EraseOutcome, JobStore, type NewJob, type PruneResult, type Purge } from "@kiln/core/ports"
 import { charge, digest, fileId, jobId, keyId, outputFile, ownerOf, projectId, uploadId } from "../fixtures.ts"
+import { claimJobs, kinds, modes, versions } from "./claimJobs.ts"
 import type { History, KnownClaim } from "./History.ts"
-import { expectFreshToken } from "./invariants.ts"
 import { type Operation, operation } from "./Operation.ts"
 import { type Choice, latest, pick, pickFrom, record, unordered } from "./pick.ts"
 
 // Few of everything, so that histories meet: the same key, the same upload, the same instant.
-const kinds = ["speech_synthesis", "transcription"]
 const owners = [1, 2, 3].map((n) => ({ keyId: keyId(n), projectId: projectId(n === 3 ? 2 : 1) }))
-const modes: ReadonlyArray<JobMode> = ["sandbox", "live"]
 const delays = fc.constantFrom(0, 1, 400, 1_000, 3_000)
 export const owner = fc.constantFrom(...owners)
 export const mode = fc.constantFrom("sandbox", "sandbox", ...modes)
@@ -33,6 +23,7 @@ const itemArguments = record({
   owner,
   mode,
   kind: fc.constantFrom(...kinds),
+  kindVersion: fc.constantFrom(1, 1, ...versions),
   idempotencyKey: fc.oneof({ weight: 2, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.nat(3) }),
   fingerprint: fc.constantFrom(0, 0, 1),
   upload: fc.oneof(
@@ -59,6 +50,7 @@ const newJobFrom = (item: typeof itemArguments extends fc.Arbitrary<infer A> ? A
     id: jobId(n),
     mode: mine.mode,
     kind: item.kind,
+    kindVersion: item.kindVersion,
     request: { input: `text ${n}`, deep: [{ n }] },
     uploadId: item.upload === undefined ? null : (upload?.uploadId ?? uploadId(9_999)),
     maxTransfers: item.maxTransfers,
@@ -79,41 +71,6 @@ const createJobs = operation(
     // Refused ones as well: they must stay unknown.
     for (const job of jobs) history.jobs.push({ jobId: job.id, principal: ownerOf(job) })
     return Effect.flatMap(JobStore, (store) => store.createJobs(jobs))
-  },
-)
-
-/** The port promises a lower bound; and 0 exactly where more can be had at once, or workers would spin. */
-const expectNextInMs = (expected: number | undefined, actual: number | undefined): void => {
-  if (expected === 0 || actual === 0) expect(actual, "nextInMs").toBe(expected)
-  else if (expected !== undefined) expect(actual, "nextInMs is a lower bound").toBeLessThanOrEqual(expected)
-}
-
-const compareClaims = (expected: ClaimResult, actual: ClaimResult): void => {
-  expect(actual.claims, "claims").toEqual(expected.claims)
-  expect(actual.abandoned.toSorted(), "abandoned").toEqual(expected.abandoned.toSorted())
-  expectNextInMs(expected.nextInMs, actual.nextInMs)
-}
-
-const allLanes = kinds.flatMap((kind) => modes.map((one) => ({ kind, mode: one })))
-
-const claimJobs = operation(
-  "claimJobs",
-  record({
-    runnable: fc.oneof(
-      { weight: 2, arbitrary: fc.constant(allLanes) },
-      { weight: 1, arbitrary: fc.subarray(allLanes) },
-    ),
-    limit: fc.constantFrom(0, 1, 2, 3, 5, 9),
-    leaseDurationMs: fc.constantFrom(300, 1_000),
-    maxLostWorkers: fc.constantFrom(1, 2, 3),
-  }),
-  (request) => Effect.flatMap(JobStore, (store) => store.claimJobs(request)),
-  {
-    compare: compareClaims,
-    record: ({ claims }, history) => {
-      for (const { job, token } of claims) expectFreshToken(history, job, token)
-      for (const { job, token } of claims) history.claims.push({ jobId: job.id, token, live: job.mode === "live" })
-    },
   },
 )
 

@@ -185,4 +185,26 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
       expect((yield* session(read(newJob(1)))).errorCode).toBe(winner)
     }),
   },
+  {
+    name: "two openings that race for work keep to one limit",
+    needs: "multiProcess",
+    run: Effect.fnUntraced(function* (session) {
+      const jobs = Array.from({ length: 40 }, (_, n) => newJob(n, { projectId: projectId(n % 4) }))
+      yield* session(create(...jobs))
+      const limits = { perKind: { speech_synthesis: 7 }, perProject: 2 }
+      const race = Effect.forEach([1, 2, 3, 4], () => session(claim({ limit: 3, limits })), {
+        concurrency: "unbounded",
+      })
+      const claims = (yield* race).flatMap((result) => result.claims)
+      expect(claims).toHaveLength(7)
+      for (const ofProject of Map.groupBy(claims, ({ job }) => job.projectId).values())
+        expect(ofProject.length).toBeLessThanOrEqual(2)
+      expect((yield* race).flatMap(claimedNumbers)).toEqual([])
+      const [one, two] = claims
+      if (one === undefined || two === undefined) throw new Error("expected several claims")
+      yield* session(complete(one))
+      yield* session(complete(two))
+      expect((yield* race).flatMap(claimedNumbers)).toHaveLength(2)
+    }),
+  },
 ]

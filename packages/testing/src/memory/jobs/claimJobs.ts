@@ -1,6 +1,7 @@
 import { applyEvent, isClaimable, isOverdue, type Job, type JobId } from "@kiln/core/domain"
 import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
 import { type Lane, type MemoryState, putJob } from "../MemoryState.ts"
+import { roomAt } from "./roomAt.ts"
 
 /** A lane with those of its jobs that may be claimed now, the last one first to go. */
 interface Line {
@@ -12,17 +13,20 @@ interface Line {
  * Start-time fair queueing. A lane is served at its own virtual time, or at that of the last lane
  * served if that is later, and then stands one further. So a lane that had nothing claimable for a
  * while (empty, deferred, gated) saves up no credit, and whoever has few jobs waits for at most one
- * job of each other lane.
+ * job of each other lane. A lane at its limit is passed over as if it were empty.
  */
 export const claimJobs = (state: MemoryState, request: ClaimRequest, now: number): ClaimResult => {
   const lanes = [...state.lanes.values()].filter((lane) =>
-    request.runnable.some((runnable) => runnable.kind === lane.kind && runnable.mode === lane.mode),
+    request.runnable.some(
+      ({ kind, kindVersion, mode }) => kind === lane.kind && kindVersion === lane.kindVersion && mode === lane.mode,
+    ),
   )
+  const hasRoom = ({ lane }: Line): boolean => roomAt(state, lane, request.limits, now) === now
   const lines = lanes.map((lane) => ({ lane, claimable: claimableOf(state, lane, now) }))
   const claims: Array<Claim> = []
   const abandoned: Array<JobId> = []
   while (claims.length < request.limit) {
-    const line = nextLine(state, lines)
+    const line = nextLine(state, lines.filter(hasRoom))
     const job = line?.claimable.pop()
     if (line === undefined || job === undefined) break
     if (job.held && job.lostWorkers + 1 >= request.maxLostWorkers) {
@@ -36,8 +40,8 @@ export const claimJobs = (state: MemoryState, request: ClaimRequest, now: number
       line.lane.virtualTime = state.virtualTime + 1
     }
   }
-  const more = lines.some((line) => line.claimable.length > 0)
-  return { claims, abandoned, nextInMs: more ? 0 : nextInMs(state, lanes, now) }
+  const more = lines.some((line) => line.claimable.length > 0 && hasRoom(line))
+  return { claims, abandoned, nextInMs: more ? 0 : nextInMs(state, lanes, request.limits, now) }
 }
 
 const startOf = (state: MemoryState, lane: Lane): number => Math.max(lane.virtualTime, state.virtualTime)
@@ -67,12 +71,23 @@ const claimOf = (state: MemoryState, job: Job, now: number): Claim => ({
   upload: (job.uploadId === null ? undefined : state.uploads.get(job.uploadId)) ?? null,
 })
 
-/** Until the next lease ends or the next delay is over. A job whose deadline comes first will never be claimable. */
-const nextInMs = (state: MemoryState, lanes: ReadonlyArray<Lane>, now: number): number | undefined => {
-  const times = lanes
-    .flatMap((lane) => unfinishedOf(state, lane))
-    .flatMap((job) =>
-      job.claimableAt !== null && job.claimableAt > now && !isOverdue(job, job.claimableAt) ? [job.claimableAt] : [],
-    )
+/**
+ * Until the next lease ends or the next delay is over, and there is room. A job whose deadline comes first will never be
+ * claimable.
+ */
+const nextInMs = (
+  state: MemoryState,
+  lanes: ReadonlyArray<Lane>,
+  limits: ClaimRequest["limits"],
+  now: number,
+): number | undefined => {
+  const times = lanes.flatMap((lane) => {
+    const room = roomAt(state, lane, limits, now)
+    return unfinishedOf(state, lane).flatMap(({ claimableAt, deadlineAt }) => {
+      if (claimableAt === null) return []
+      const at = Math.max(claimableAt, room)
+      return at > now && !isOverdue({ deadlineAt }, at) ? [at] : []
+    })
+  })
   return times.length === 0 ? undefined : times.reduce((a, b) => Math.min(a, b)) - now
 }

@@ -65,6 +65,7 @@ const newJob = (item: NewJob, price: PriceSnapshot | null, now: number): Job =>
     keyId: item.keyId,
     mode: item.mode,
     kind: item.kind,
+    kindVersion: item.kindVersion,
     uploadId: item.uploadId,
     idempotencyKey: item.idempotencyKey,
     fingerprint: item.fingerprint,

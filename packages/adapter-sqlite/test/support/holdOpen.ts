@@ -1,0 +1,16 @@
+// Has the store open and does nothing with it, as an idle server, until it is killed: `holdOpen.ts PATH`.
+import { Effect } from "effect"
+import { openDatabase } from "../../src/openDatabase.ts"
+
+// An effect that waits does not keep a process alive.
+setInterval(() => undefined, 60_000)
+const [path = ""] = process.argv.slice(2)
+await Effect.runPromise(
+  Effect.scoped(
+    Effect.gen(function* () {
+      yield* openDatabase({ path })
+      console.log("open")
+      yield* Effect.never
+    }),
+  ),
+)

@@ -1,0 +1,107 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Engine, JobKind, JobKinds } from "@kiln/core"
+import { type ClaimRequest, JobStore } from "@kiln/core/ports"
+import { Worker } from "@kiln/core/worker"
+import { Effect } from "effect"
+import { storesWith } from "./support/faults.ts"
+import { grantOf, kind, plainProviders, principal, within } from "./support/harness.ts"
+import { readJob, submitSpeech } from "./support/jobs.ts"
+
+const speech = kind("speech_synthesis")
+
+/** The speech kind of some release, which notes what versions its attempts are told. */
+const released = (version?: number, readsFrom?: number, told: Array<number> = []): JobKind => ({
+  ...speech,
+  ...JobKind({
+    name: speech.name,
+    keyScope: speech.keyScope,
+    request: speech.request,
+    price: speech.gate.price,
+    switches: speech.gate.switches,
+    providers: speech.providers,
+    run: (attempt) => {
+      told.push(attempt.kindVersion)
+      return speech.run(attempt)
+    },
+    ...(version === undefined ? {} : { version }),
+    ...(readsFrom === undefined ? {} : { readsFrom }),
+  }),
+})
+
+describe("a job kind", () => {
+  it("is of the first version, and reads from the first, unless it says otherwise", () => {
+    const versionsOf = ({ readsFrom, version }: JobKind) => [readsFrom, version]
+    assert.deepStrictEqual(versionsOf(released()), [1, 1])
+    assert.deepStrictEqual(versionsOf(released(3)), [1, 3])
+    assert.deepStrictEqual(versionsOf(released(3, 3)), [3, 3])
+  })
+
+  it("has no versions that are none", () => {
+    for (const version of [0, -1, 1.5, Number.NaN]) assert.throws(() => released(version), /positive integer/)
+    for (const readsFrom of [0, 3, 1.5]) assert.throws(() => released(2, readsFrom), /between 1 and its own, 2/)
+  })
+
+  it("has a name that no version can be read into", () => {
+    for (const name of ["", "speech@2"])
+      assert.throws(
+        () => JobKind({ ...speech, name, price: "p", switches: [], uploadOf: () => "upl_1" }),
+        /name of a job/,
+      )
+  })
+})
+
+/** Runs a test in a process of this release, and tells it what its worker asks for. */
+const inRelease = <A, E>(
+  kinds: ReadonlyArray<JobKind>,
+  test: (asked: ReadonlyArray<ClaimRequest>) => Effect.Effect<A, E, Engine | Worker | JobStore>,
+) => {
+  const asked: Array<ClaimRequest> = []
+  const stores = storesWith(JobStore, (verbs) => ({
+    claimJobs: (request) => {
+      asked.push(request)
+      return verbs.claimJobs(request)
+    },
+  }))
+  return test(asked).pipe(
+    within({ stores, sandbox: { speech: plainProviders.speech ?? { speak: () => Effect.never } } }),
+    Effect.provideService(JobKinds, kinds),
+  )
+}
+
+describe("a process", () => {
+  it.effect("accepts jobs by the version of its kind, and claims every version it can read", () =>
+    inRelease([released(3, 2)], (asked) =>
+      Effect.gen(function* () {
+        const engine = yield* Engine
+        const input = { input: "hello" }
+        const { job } = yield* engine.createJob(grantOf(principal()), engine.kinds[0] ?? speech, input, "k")
+        assert.strictEqual(job.kindVersion, 3)
+        const worker = yield* Worker
+        assert.strictEqual(yield* worker.tick, 1)
+        assert.deepStrictEqual(asked[0]?.runnable, [
+          { kind: "speech_synthesis", kindVersion: 2, mode: "sandbox" },
+          { kind: "speech_synthesis", kindVersion: 3, mode: "sandbox" },
+        ])
+        const done = yield* readJob(job.id)
+        assert.deepStrictEqual([done.status, done.kindVersion], ["done", 3])
+      }),
+    ),
+  )
+
+  it.effect("leaves a job of a later version to others, and runs one of an earlier, telling it which", () => {
+    const told: Array<number> = []
+    return inRelease([released(2, 1, told)], () =>
+      Effect.gen(function* () {
+        const engine = yield* Engine
+        const worker = yield* Worker
+        const later = yield* engine.createJob(grantOf(principal()), released(3), { input: "hello" }, "later")
+        const earlier = yield* submitSpeech("earlier")
+        assert.strictEqual(earlier.kindVersion, 1)
+        assert.strictEqual(yield* worker.tick, 1)
+        const [left, run] = [yield* readJob(later.job.id), yield* readJob(earlier.id)]
+        assert.deepStrictEqual([left.status, run.status], ["queued", "done"])
+        assert.deepStrictEqual(told, [1])
+      }),
+    )
+  })
+})

@@ -1,0 +1,71 @@
+import { assert, describe, it } from "@effect/vitest"
+import { createEngine, EngineConfig, defaultEngineSettings, layerCrypto, layerEngine } from "@kiln/core"
+import { WakeUp } from "@kiln/core/ports"
+import { layerSweeps } from "@kiln/core/worker"
+import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
+import { Context, Effect, Layer } from "effect"
+import { expect, it as plain } from "vitest"
+import { plainProviders, within } from "./support/harness.ts"
+import { readJob, running, submitSpeech } from "./support/jobs.ts"
+import { comesTrue } from "./support/virtualTime.ts"
+import { makeChannel } from "./support/wakeUps.ts"
+
+/** Stores that carry wake-ups between processes. */
+const storesOver = (channel: ReturnType<typeof makeChannel>) =>
+  Layer.merge(
+    MemoryStores.layer,
+    Layer.sync(WakeUp, () => channel.join()),
+  )
+
+describe("the wake-up that comes with a store", () => {
+  it.effect("is the one the engine notifies and the worker waits for", () => {
+    const channel = makeChannel()
+    channel.isDeaf = true
+    return Effect.gen(function* () {
+      assert.strictEqual(yield* (yield* WakeUp).reach, "installation")
+      yield* running
+      const isDone = (id: string) => Effect.map(readJob(id), ({ status }) => status === "done")
+      yield* comesTrue(Effect.succeed(false), 0)
+      const { id } = yield* submitSpeech("k")
+      assert.strictEqual(channel.said, 1)
+      assert.isFalse(yield* comesTrue(isDone(id), 0))
+      yield* channel.ring
+      assert.isTrue(yield* comesTrue(isDone(id), 0))
+    }).pipe(within({ stores: storesOver(channel) }))
+  })
+
+  it.effect("is handed through layers between the stores and the engine that know nothing of it", () => {
+    const channel = makeChannel()
+    const adapters: Layer.Layer<Layer.Success<typeof MemoryStores.layer>> = storesOver(channel)
+    const base = Layer.empty.pipe(
+      Layer.provideMerge(layerEngine),
+      Layer.provideMerge(Layer.provideMerge(layerSweeps, Layer.merge(adapters, MemoryBlobStore.layer))),
+      Layer.provide(layerCrypto),
+      Layer.provideMerge(Layer.succeed(EngineConfig, defaultEngineSettings)),
+    )
+    return Effect.gen(function* () {
+      const wakeUp = Context.get(yield* Layer.build(base), WakeUp)
+      yield* wakeUp.notify
+      assert.deepStrictEqual([channel.said, yield* wakeUp.reach], [1, "installation"])
+    })
+  })
+
+  it.effect("is one within the process where the store brings none", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* (yield* WakeUp).reach, "process")
+    }).pipe(within()),
+  )
+})
+
+plain("createEngine hands the store's wake-up to engine and worker", async () => {
+  const channel = makeChannel()
+  await using engine = await createEngine({
+    store: storesOver(channel),
+    blobs: MemoryBlobStore.layer,
+    providers: { sandbox: plainProviders },
+    // Nothing but the wake-up has the job run in time.
+    settings: { pollIntervalMs: 3_600_000 },
+  })
+  expect(await engine.run("speech_synthesis", { input: "a" })).toMatchObject({ status: "done" })
+  expect(channel.said).toBe(1)
+})

@@ -1,0 +1,58 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import fc from "fast-check"
+import type { JobMode } from "@kiln/core/domain"
+import { type ClaimResult, JobStore } from "@kiln/core/ports"
+import { noLimits } from "../fixtures.ts"
+import { expectFreshToken, expectWithinLimits } from "./invariants.ts"
+import { operation } from "./Operation.ts"
+import { record } from "./pick.ts"
+
+// Few of everything, so that claims meet jobs, and jobs each other.
+export const kinds = ["speech_synthesis", "transcription"]
+export const versions = [1, 2]
+export const modes: ReadonlyArray<JobMode> = ["sandbox", "live"]
+
+/** The port promises a lower bound; and 0 exactly where more can be had at once, or workers would spin. */
+const expectNextInMs = (expected: number | undefined, actual: number | undefined): void => {
+  if (expected === 0 || actual === 0) expect(actual, "nextInMs").toBe(expected)
+  else if (expected !== undefined) expect(actual, "nextInMs is a lower bound").toBeLessThanOrEqual(expected)
+}
+
+const compareClaims = (expected: ClaimResult, actual: ClaimResult): void => {
+  expect(actual.claims, "claims").toEqual(expected.claims)
+  expect(actual.abandoned.toSorted(), "abandoned").toEqual(expected.abandoned.toSorted())
+  expectNextInMs(expected.nextInMs, actual.nextInMs)
+}
+
+const allLanes = kinds.flatMap((kind) =>
+  versions.flatMap((kindVersion) => modes.map((one) => ({ kind, kindVersion, mode: one }))),
+)
+
+const someLimits = record({
+  perKind: fc.constantFrom({}, { speech_synthesis: 1 }, { speech_synthesis: 3, transcription: 2 }),
+  perProject: fc.constantFrom(0, 1, 2, 4),
+})
+
+export const claimJobs = operation(
+  "claimJobs",
+  record({
+    runnable: fc.oneof(
+      { weight: 2, arbitrary: fc.constant(allLanes) },
+      { weight: 1, arbitrary: fc.subarray(allLanes) },
+    ),
+    limits: fc.oneof({ weight: 2, arbitrary: fc.constant(noLimits) }, { weight: 1, arbitrary: someLimits }),
+    limit: fc.constantFrom(0, 1, 2, 3, 5, 9),
+    leaseDurationMs: fc.constantFrom(300, 1_000),
+    maxLostWorkers: fc.constantFrom(1, 2, 3),
+  }),
+  (request) => Effect.flatMap(JobStore, (store) => store.claimJobs(request)),
+  {
+    compare: compareClaims,
+    record: ({ claims }, history, { limits }) => {
+      expectWithinLimits(history, claims, limits)
+      for (const { job, token } of claims) expectFreshToken(history, job, token)
+      for (const { job, token } of claims) history.claims.push({ jobId: job.id, token, live: job.mode === "live" })
+    },
+  },
+)

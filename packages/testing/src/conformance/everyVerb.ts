@@ -1,0 +1,105 @@
+import { Effect } from "effect"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import {
+  type Claim,
+  type ClaimRequest,
+  JobStore,
+  KeyDirectory,
+  SecretStore,
+  Switchboard,
+  UploadStore,
+} from "@kiln/core/ports"
+import type { Stores } from "./Check.ts"
+import {
+  audioGate,
+  completionOf,
+  digest,
+  fileId,
+  jobId,
+  keyId,
+  newApiKey,
+  newJob,
+  newUpload,
+  noLimits,
+  ownerOf,
+  projectId,
+  uploadedFile,
+  uploadId,
+} from "./fixtures.ts"
+
+const ask: Omit<ClaimRequest, "runnable"> = { limits: noLimits, limit: 5, leaseDurationMs: 1, maxLostWorkers: 1 }
+
+const refOf = (claim: Claim | undefined) => ({ jobId: claim?.job.id ?? jobId(1), token: claim?.token ?? 0 })
+
+const runningJobs = Effect.gen(function* () {
+  const jobs = yield* JobStore
+  const principal = ownerOf(newJob(1))
+  yield* jobs.createJobs([newJob(100, { queueCap: 1_000 }), newJob(101, { mode: "live", gate: audioGate })])
+  yield* jobs.findJobs([{ jobId: jobId(4), principal }])
+  yield* jobs.findByIdempotencyKey(newJob(1).keyId, "idempotency-1")
+  yield* jobs.findFile(fileId(4))
+  const {
+    claims: [one, two, three, four],
+  } = yield* jobs.claimJobs({
+    ...ask,
+    runnable: [
+      { kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" },
+      { kind: "speech_synthesis", kindVersion: 1, mode: "live" },
+    ],
+  })
+  // Held already, so that its project is at its limit.
+  yield* jobs.claimJobs({
+    ...ask,
+    runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "live" }],
+    limits: { perKind: { transcription: 1 }, perProject: 1 },
+  })
+  yield* jobs.extendLeases([{ ...refOf(one), leaseDurationMs: 5 }])
+  yield* jobs.checkpointJobs([{ ...refOf(one), step: "a", value: 1 }])
+  yield* jobs.failJobs([{ ...refOf(one), errorCode: "internal_error" }])
+  yield* jobs.deferJobs([{ ...refOf(two), delayMs: 1, countsAsFailure: false }])
+  yield* jobs.releaseJobs([refOf(three)])
+  yield* jobs.completeJobs(four === undefined ? [] : [completionOf(four)])
+  yield* jobs.expireJobs(5)
+  yield* jobs.eraseJobs([{ jobId: jobId(4), principal }])
+  yield* jobs.findOrphans([{ blobKey: "a", jobId: jobId(4), token: 1 }])
+  yield* jobs.confirmPurges(yield* jobs.listPurges(1))
+})
+
+const uploadsAndRetention = Effect.gen(function* () {
+  const jobs = yield* JobStore
+  const uploads = yield* UploadStore
+  yield* uploads.createUploads([newUpload(100)])
+  yield* uploads.findUpload(uploadId(1))
+  yield* uploads.extendUpload({ uploadId: uploadId(5), token: 1, leaseDurationMs: 1_000 })
+  yield* uploads.releaseUpload({ uploadId: uploadId(5), token: 1 })
+  yield* uploads.claimUpload({ uploadId: uploadId(5), leaseDurationMs: 1_000, maxTransfers: 5 })
+  yield* uploads.completeUpload({ uploadId: uploadId(5), token: 2, file: uploadedFile(uploadId(5), 2) })
+  yield* uploads.findUploadOrphans([{ blobKey: "a", uploadId: uploadId(5), token: 1 }])
+  yield* uploads.expireUploads(5)
+  yield* uploads.deleteUploads(0, 5)
+  yield* jobs.expireData(0, 5)
+  yield* jobs.deleteJobs(0, 5)
+})
+
+const administration = Effect.gen(function* () {
+  const keys = yield* KeyDirectory
+  const board = yield* Switchboard
+  const secrets = yield* SecretStore
+  yield* keys.findKey(digest(1))
+  yield* keys.touchKeys([{ keyId: keyId(1), usedAt: 1 }])
+  yield* keys.revokeKey(keyId(1))
+  yield* keys.createFirstKey({ id: projectId(2), name: "two" }, newApiKey(3))
+  yield* Effect.all([keys.listKeys, keys.listProjects, board.readBoard, board.listPrices])
+  yield* board.setSwitch("ai", true)
+  yield* board.setPrice({ name: "svc-image", currency: "usd", unitAmounts: {} })
+  yield* board.activatePrice("svc-image", true)
+  yield* board.publishWorker({ workerId: "w", liveKinds: [], ttlMs: 1 })
+  yield* secrets.getOrCreate("a", Uint8Array.of(1))
+})
+
+/** Calls every verb of every store at least once, on what `arrangeEveryState` leaves behind. */
+export const callEveryVerb: Effect.Effect<void, StoreUnavailable, Stores> = Effect.gen(function* () {
+  yield* runningJobs
+  yield* uploadsAndRetention
+  yield* administration
+})

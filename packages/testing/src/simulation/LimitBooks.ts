@@ -1,0 +1,50 @@
+import { type EngineSettings, isClaimable, type Job } from "@kiln/core"
+import type { Kernel } from "./Kernel.ts"
+import type { Reached } from "./Reached.ts"
+import type { SimulatedProcess } from "./SimulatedProcess.ts"
+import type { Watch } from "./Watch.ts"
+
+/**
+ * Keeps the books on limits of concurrency: whatever was claimed, there was room for it. Judged by the store's clock, in
+ * the step of the claim: a lease that is extended after its end may take room later that was given away meanwhile.
+ */
+export class LimitBooks {
+  readonly #kernel: Kernel
+  readonly #store: SimulatedProcess
+  readonly #watch: Watch
+  readonly #reached: Reached
+
+  constructor(
+    kernel: Kernel,
+    { perKind, perProject }: EngineSettings["limits"],
+    store: SimulatedProcess,
+    watch: Watch,
+    reached: Reached,
+  ) {
+    this.#kernel = kernel
+    this.#store = store
+    this.#watch = watch
+    this.#reached = reached
+    watch.onMoved((event, _before, after) => {
+      if (event !== "claimed" || after === undefined) return
+      const { kind, mode, projectId } = after
+      const ofKind = perKind[kind]
+      if (ofKind !== undefined) this.#holds(`${mode} ${kind}`, ofKind, (job) => job.kind === kind && job.mode === mode)
+      if (perProject > 0)
+        this.#holds(`${mode} ${projectId}`, perProject, (job) => job.projectId === projectId && job.mode === mode)
+    })
+  }
+
+  #holds(what: string, limit: number, counts: (job: Job) => boolean): void {
+    const now = this.#store.wallTimeMs
+    const counted = [...this.#watch.jobs.values()].filter(counts)
+    const inHand = counted.filter((job) => job.held && job.claimableAt !== null && job.claimableAt > now)
+    if (inHand.length > limit)
+      this.#kernel.violate(
+        "never more in hand than the limit",
+        `${what}: ${inHand.map((job) => job.id).join(", ")}, and ${limit} is the limit`,
+      )
+    if (inHand.length === limit && counted.some((job) => isClaimable(job, now)))
+      this.#reached.note("a limit holds a job back")
+  }
+}

@@ -1,0 +1,56 @@
+import { plant } from "./PlantedBug.ts"
+
+const versions = "JobStore.claimJobs: kind versions"
+const limits = "JobStore.claimJobs: limits"
+
+/** In what keeps a worker from a job: its version, and limits of concurrency. */
+export const limiting = [
+  plant("jobs/claimJobs.ts", versions, "a worker gets jobs of versions it does not know", [
+    " && kindVersion === lane.kindVersion",
+    "",
+  ]),
+  plant("MemoryState.ts", versions, "the versions of a kind share a line", ["${job.kindVersion} ", ""]),
+  plant("jobs/createJobs.ts", versions, "the version is not kept with the job", [
+    "kindVersion: item.kindVersion",
+    "kindVersion: 1",
+  ]),
+  plant("jobs/roomAt.ts", limits, "a limit lets one too many in", [
+    "leaseEnds.length < limit",
+    "leaseEnds.length <= limit",
+  ]),
+  plant(
+    "jobs/claimJobs.ts",
+    limits,
+    "limits are looked at once, before a claim begins",
+    ["const claims: Array<Claim> = []", "const open = lines.filter(hasRoom)\n  const claims: Array<Claim> = []"],
+    ["nextLine(state, lines.filter(hasRoom))", "nextLine(state, open)"],
+  ),
+  plant("jobs/roomAt.ts", limits, "the jobs of lost workers take up room for ever", [
+    "job.claimableAt > now ? [job.claimableAt]",
+    "true ? [Math.max(job.claimableAt, now + 1)]",
+  ]),
+  plant("jobs/roomAt.ts", limits, "a job takes up room a millisecond too long", [
+    "job.claimableAt > now ? [job.claimableAt]",
+    "job.claimableAt >= now ? [Math.max(job.claimableAt, now + 1)]",
+  ]),
+  plant("jobs/roomAt.ts", limits, "sandbox jobs take room from live ones", [
+    "other.kind === lane.kind && other.mode === lane.mode",
+    "other.kind === lane.kind",
+  ]),
+  plant("jobs/roomAt.ts", limits, "each version of a kind has a limit of its own", [
+    "other.kind === lane.kind && ",
+    "other.kind === lane.kind && other.kindVersion === lane.kindVersion && ",
+  ]),
+  plant("jobs/roomAt.ts", limits, "each kind of a project has a limit of its own", [
+    "other.projectId === lane.projectId && ",
+    "other.projectId === lane.projectId && other.kind === lane.kind && ",
+  ]),
+  plant("jobs/claimJobs.ts", limits, "who finds everything at its limit is told to come at once", [
+    "line.claimable.length > 0 && hasRoom(line)",
+    "line.claimable.length > 0",
+  ]),
+  plant("jobs/claimJobs.ts", limits, "a lane at its limit is given turns", [
+    "const line = nextLine(",
+    "for (const full of lines) if (!hasRoom(full)) full.lane.virtualTime = startOf(state, full.lane) + 1\n    const line = nextLine(",
+  ]),
+]
