@@ -80,6 +80,21 @@ const forbidden = [
     to: { path: "^packages/testing/" },
   },
   {
+    name: "shipped-without-postgres-lab",
+    comment:
+      "a server for tests is for tests: nothing shipped imports @kiln/postgres-lab, and neither does @kiln/testing",
+    severity: "error",
+    from: { path: "^packages/(?!postgres-lab/)[^/]+/src/" },
+    to: { path: "^packages/postgres-lab/" },
+  },
+  {
+    name: "postgres-lab-is-apart",
+    comment: "postgres-lab knows nothing of kiln: it starts servers and breaks networks",
+    severity: "error",
+    from: { path: "^packages/postgres-lab/src/" },
+    to: { path: "^packages/(?!postgres-lab/)" },
+  },
+  {
     name: "shipped-imports-shipped",
     comment: "sources that ship do not import tests, scripts, examples or launchers",
     severity: "error",

@@ -8,6 +8,8 @@ export default defineConfig({
   ssr: { resolve: { conditions: ["@kiln/source", "node"] } },
   test: {
     include: ["packages/*/test/**/*.test.ts", "tests/**/*.test.ts", "examples/**/*.test.ts"],
+    // One Postgres for all test files, started when the first of them asks.
+    globalSetup: ["packages/postgres-lab/src/globalSetup.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // `.ci/run` counts from a report; people read the default one.

@@ -16,7 +16,9 @@ import {
 } from "@kiln/core"
 import type { JobStore } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
+import { PostgresStores } from "@kiln/adapter-postgres"
 import { SqliteStores } from "@kiln/adapter-sqlite"
+import { startCluster } from "@kiln/postgres-lab"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Clock, Effect, Fiber, Layer, Schema } from "effect"
 
@@ -98,12 +100,27 @@ const suite = (store: Layer.Layer<JobStore, unknown>): Effect.Effect<void, unkno
     ),
   )
 
-const directory = mkdtempSync(join(tmpdir(), "kiln-bench-"))
-try {
-  console.log("SQLite, synchronous=FULL")
-  await Effect.runPromise(suite(SqliteStores.layer({ path: join(directory, "kiln.db") })))
-  if (process.argv[2] === "memory") console.log("memory")
-  if (process.argv[2] === "memory") await Effect.runPromise(suite(MemoryStores.layer))
-} finally {
-  rmSync(directory, { recursive: true, force: true })
+/** What can be measured, by the name it is asked for on the command line. Postgres is a server of its own, with fsync. */
+const subjects: Readonly<Record<string, () => Promise<void>>> = {
+  sqlite: async () => {
+    const directory = mkdtempSync(join(tmpdir(), "kiln-bench-"))
+    try {
+      await Effect.runPromise(suite(SqliteStores.layer({ path: join(directory, "kiln.db") })))
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  },
+  postgres: async () => {
+    await using cluster = await startCluster({ fsync: true, settings: { synchronous_commit: "on" } })
+    await Effect.runPromise(suite(PostgresStores.layer({ url: cluster.url })))
+  },
+  memory: () => Effect.runPromise(suite(MemoryStores.layer)),
+}
+
+const asked = process.argv.slice(2)
+for (const name of asked.length === 0 ? ["sqlite", "postgres"] : asked) {
+  console.log(name)
+  const measure = subjects[name]
+  if (measure === undefined) throw new Error(`nothing to measure by that name: ${Object.keys(subjects).join(", ")}`)
+  await measure()
 }

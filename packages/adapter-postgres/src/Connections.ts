@@ -1,0 +1,106 @@
+import { Effect, type Scope } from "effect"
+import pg from "pg"
+import type { Wire } from "./Session.ts"
+
+export interface ConnectionOptions extends Wire {
+  readonly url: string
+  readonly poolSize: number
+  /** Milliseconds a connection may take to come about. */
+  readonly connectTimeoutMs: number
+  /** Milliseconds one statement may take, on the server. */
+  readonly statementTimeoutMs: number
+  /** Milliseconds a statement waits for another's lock. */
+  readonly lockTimeoutMs: number
+  /** Whether every connection is a server session of its own, which settings can be given to. */
+  readonly ownSessions: boolean
+}
+
+/** The number by which the server names its type bigint. */
+const int8 = pg.types.builtins.INT8
+
+/** A whole number of the server's is one of ours: every one that is stored is a safe integer. */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid, format) =>
+    oid === int8 ? Number : (pg.types.getTypeParser(oid, format) as (value: string) => unknown),
+}
+
+/**
+ * Server settings of every session. The limits make sure that a client that hangs in a transaction, or waits for one that
+ * does, lets go. Every statement is written for an index, and every join for one look into it a row: a plan made while a
+ * table was small must not stay with reading all of it when it has grown.
+ */
+const serverSettings = ({ lockTimeoutMs, statementTimeoutMs }: ConnectionOptions): string =>
+  Object.entries({
+    statement_timeout: statementTimeoutMs,
+    lock_timeout: lockTimeoutMs,
+    idle_in_transaction_session_timeout: statementTimeoutMs,
+    synchronous_commit: "on",
+    enable_seqscan: "off",
+    enable_bitmapscan: "off",
+    enable_hashjoin: "off",
+    enable_mergejoin: "off",
+    enable_material: "off",
+    plan_cache_mode: "force_generic_plan",
+    jit: "off",
+  })
+    .map(([name, value]) => `-c ${name}=${value}`)
+    .join(" ")
+
+/** What every connection is made with. */
+export const clientConfig = (options: ConnectionOptions, name: string): pg.ClientConfig => ({
+  connectionString: options.url,
+  application_name: name,
+  connectionTimeoutMillis: options.connectTimeoutMs,
+  keepAlive: true,
+  keepAliveInitialDelayMillis: 10_000,
+  types,
+  ...(options.ownSessions ? { options: serverSettings(options) } : {}),
+})
+
+/** Nothing is waited for, and nothing said: its pending queries fail at once. */
+export const cutOff = (client: Pick<pg.Client, "connection">): void => {
+  client.connection.stream.destroy()
+}
+
+/** An error on an idle or checked-out connection comes as an event as well, and unheard it would end the process. */
+const heard = (): void => undefined
+
+/** Milliseconds a server may take to hang up when it was told goodbye. */
+const goodbyeMs = 1_000
+
+/** Up to `max` connections, made when they are wanted, and gone with the scope once whatever is under way has ended. */
+export const makePool = (
+  options: ConnectionOptions,
+  name: string,
+  max: number,
+): Effect.Effect<pg.Pool, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => openPool(options, name, max)),
+      ({ open, pool }) =>
+        Effect.promise(async () => {
+          await pool.end()
+          // A server out of reach never hangs up, and must not keep this process from ending.
+          if (open.size > 0) setTimeout(() => open.forEach(cutOff), goodbyeMs)
+        }),
+    ),
+    ({ pool }) => pool,
+  )
+
+const openPool = (options: ConnectionOptions, name: string, max: number) => {
+  const pool = new pg.Pool({
+    ...clientConfig(options, name),
+    // Several statements of one transaction travel together.
+    pipeline: true,
+    max,
+    idleTimeoutMillis: 60_000,
+  } as pg.PoolConfig)
+  const open = new Set<pg.PoolClient>()
+  pool.on("error", heard)
+  pool.on("connect", (client) => {
+    client.on("error", heard)
+    client.on("end", () => open.delete(client))
+    open.add(client)
+  })
+  return { pool, open }
+}

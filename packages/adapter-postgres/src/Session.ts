@@ -1,0 +1,84 @@
+import type { ClientBase, QueryConfig } from "pg"
+import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "./Statement.ts"
+
+/** How statements travel on this store's connections. */
+export interface Wire {
+  readonly schema: string
+  /** Whether statements stay prepared on the server. Not behind a pooler that hands out another server each time. */
+  readonly prepared: boolean
+}
+
+/** Runs statements on one connection. Several may be sent before the first has answered; they are answered in order. */
+export class Session {
+  readonly #client: Pick<ClientBase, "query">
+  readonly #wire: Wire
+
+  constructor(client: Pick<ClientBase, "query">, wire: Wire) {
+    this.#client = client
+    this.#wire = wire
+  }
+
+  async all<P extends Values, Row>(statement: Statement<P, Row>, parameters: P): Promise<ReadonlyArray<Row>> {
+    return (await this.#send(statement, statement.bind(parameters))).rows as ReadonlyArray<Row>
+  }
+
+  async get<P extends Values, Row>(statement: Statement<P, Row>, parameters: P): Promise<Row | undefined> {
+    return (await this.all(statement, parameters))[0]
+  }
+
+  /** The number of rows it changed. */
+  async run<P extends Values>(statement: Statement<P, unknown>, parameters: P): Promise<number> {
+    return (await this.#send(statement, statement.bind(parameters))).rowCount ?? 0
+  }
+
+  /** Rows of a statement over many items; none at all, and no round trip, for no items. */
+  async batch<Item, P extends Values, Row>(
+    statement: BatchStatement<Item, P, Row>,
+    items: ReadonlyArray<Item>,
+    parameters: P,
+  ): Promise<ReadonlyArray<Row>> {
+    if (items.length === 0) return []
+    return (await this.#send(statement, statement.bind(items, parameters))).rows as ReadonlyArray<Row>
+  }
+
+  /** The number of rows a statement over many items changed. */
+  async runBatch<Item, P extends Values>(
+    statement: BatchStatement<Item, P, unknown>,
+    items: ReadonlyArray<Item>,
+    parameters: P,
+  ): Promise<number> {
+    if (items.length === 0) return 0
+    return (await this.#send(statement, statement.bind(items, parameters))).rowCount ?? 0
+  }
+
+  /** Rows of a text written for the schema `"kiln"`, for what is not a verb: schemas are made with it. */
+  async execute<Row>(text: string, values: ReadonlyArray<SqlValue> = []): Promise<ReadonlyArray<Row>> {
+    const sql = inSchema(text, this.#wire.schema)
+    // Without values as a simple query, which may hold several statements.
+    const result = await (values.length === 0 ? this.#client.query(sql) : this.#client.query(sql, [...values]))
+    return result.rows as ReadonlyArray<Row>
+  }
+
+  #send({ name, sql }: { readonly name: string; readonly sql: string }, values: ReadonlyArray<SqlValue>) {
+    const text = inSchema(sql, this.#wire.schema)
+    // The driver's type wants a mutable array and does not write to it.
+    const config: QueryConfig<Array<SqlValue>> = { text, values: [...values] }
+    return this.#client.query(this.#wire.prepared ? { ...config, name } : config)
+  }
+}
+
+/** Thrown by a verb that finds that another transaction came in between: the step begins again, and sees what that one did. */
+export class Superseded extends Error {
+  override readonly name = "Superseded"
+}
+
+/** What a verb sees of the database while its one transaction is open. */
+export class Transaction extends Session {
+  /** Store time, read after the transaction began: unix milliseconds by the database's clock. */
+  readonly now: number
+
+  constructor(client: Pick<ClientBase, "query">, wire: Wire, now: number) {
+    super(client, wire)
+    this.now = now
+  }
+}

@@ -1,0 +1,32 @@
+import type { Json, JsonObject } from "@kiln/core/domain"
+import type { JsonText } from "./Tables.ts"
+
+/** A row whose JSON is damaged. That record alone is unreadable. */
+export class UndecodableRow extends Error {
+  override readonly name = "UndecodableRow"
+}
+
+/** Parses a JSON object. Messages name the record, never its content. */
+export const decodeObject = (text: JsonText, record: string): JsonObject => {
+  const value = decodeJson(text, record)
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new UndecodableRow(`${record} is not an object`)
+  return value as JsonObject
+}
+
+/** Parses a JSON list of strings. */
+export const decodeStrings = (text: JsonText, record: string): ReadonlyArray<string> => {
+  const value = decodeJson(text, record)
+  if (!Array.isArray(value) || !value.every((part) => typeof part === "string"))
+    throw new UndecodableRow(`${record} is not a list of strings`)
+  return value
+}
+
+/** Parses whatever JSON it is. */
+export const decodeJson = (text: JsonText, record: string): Json => {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    throw new UndecodableRow(`${record} is not JSON`)
+  }
+}

@@ -1,0 +1,95 @@
+import { Effect, Option, type Scope, Stream } from "effect"
+import pg from "pg"
+import { StoreUnavailable } from "@kiln/core/domain"
+import { clientConfig } from "../Connections.ts"
+import type { MigrationStatus } from "../migrate.ts"
+import { migrations } from "../migrations/index.ts"
+import { connectionOptions, type PostgresOptions } from "../openDatabase.ts"
+import { postgresMigrations } from "../postgresMigrations.ts"
+import { Session } from "../Session.ts"
+import { findSecret } from "../sql/findSecret.ts"
+import { firstBlobs, isNamed, listNamedBlobs, type NamedBlob } from "../sql/listNamedBlobs.ts"
+import { type DuePurges, readDuePurges } from "../sql/readDuePurges.ts"
+import { type SchemaDrift, schemaDrift } from "./schemaDrift.ts"
+
+/** Rows read at once: a listing never holds the store for long. */
+const pageSize = 500
+
+/**
+ * What an operator asks of a store that no verb answers. Nothing here changes anything. Below `damage` everything needs
+ * a schema of which at least one migration was applied.
+ */
+export interface StoreInspection {
+  readonly migrations: Effect.Effect<MigrationStatus, StoreUnavailable>
+  /** What of the schema is not as the migrations leave it. */
+  readonly schemaDrift: Effect.Effect<ReadonlyArray<SchemaDrift>, StoreUnavailable>
+  /** What the server knows to be broken. */
+  readonly damage: Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+  /** Every blob that a row promises to be there, a page at a time. */
+  readonly namedBlobs: Stream.Stream<NamedBlob, StoreUnavailable>
+  /** Whether the row that named a blob still does. */
+  readonly isNamed: (blob: NamedBlob) => Effect.Effect<boolean, StoreUnavailable>
+  readonly duePurges: Effect.Effect<DuePurges, StoreUnavailable>
+  /** A secret by its name, if it was made already. */
+  readonly findSecret: (name: string) => Effect.Effect<Uint8Array | undefined, StoreUnavailable>
+}
+
+/** Opens a store for inspection, also while servers run on it. `undefined` where there is no such schema yet. */
+export const inspectPostgres = (
+  options: PostgresOptions,
+): Effect.Effect<StoreInspection | undefined, StoreUnavailable, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { schema = "kiln" } = options
+    const client = yield* Effect.acquireRelease(connect(options), (connected) =>
+      Effect.promise(() => connected.end().catch(() => undefined)),
+    )
+    const { rowCount } = yield* ask(() => client.query("SELECT FROM pg_namespace WHERE nspname = $1", [schema]))
+    return rowCount === 0 ? undefined : inspectionOf(client, schema, postgresMigrations.status(options))
+  })
+
+const inspectionOf = (
+  client: pg.Client,
+  schema: string,
+  status: Effect.Effect<MigrationStatus, StoreUnavailable>,
+): StoreInspection => {
+  const session = new Session(client, { schema, prepared: false })
+  return {
+    migrations: status,
+    schemaDrift: Effect.flatMap(status, ({ applied, unknown }) => {
+      const done = new Set(applied.map(({ name }) => name))
+      const known = migrations.filter(({ name }) => done.has(name))
+      return ask(() => schemaDrift(client, schema, known, unknown.length > 0))
+    }),
+    damage: ask(() => failedChecksums(client)),
+    namedBlobs: Stream.paginate(firstBlobs, (cursor) =>
+      Effect.map(
+        ask(() => listNamedBlobs(session, cursor, pageSize)),
+        ({ blobs, next }) => [blobs, Option.fromUndefinedOr(next)] as const,
+      ),
+    ),
+    isNamed: (blob) => ask(() => isNamed(session, blob)),
+    duePurges: ask(() => readDuePurges(session)),
+    findSecret: (name) => ask(() => findSecret(session, name)),
+  }
+}
+
+/** The server checks its pages whenever it reads them, and counts those that were not what it wrote. */
+const failedChecksums = async (client: pg.Client): Promise<ReadonlyArray<string>> => {
+  const { rows } = await client.query<{ readonly failures: number | null }>(
+    "SELECT checksum_failures AS failures FROM pg_stat_database WHERE datname = current_database()",
+  )
+  const failures = rows[0]?.failures ?? 0
+  return failures > 0 ? [`${failures} pages were not what the server had written`] : []
+}
+
+const connect = (options: PostgresOptions): Effect.Effect<pg.Client, StoreUnavailable> =>
+  ask(async () => {
+    const client = new pg.Client(clientConfig(connectionOptions(options), "kiln doctor"))
+    // What happens to an idle connection comes as an event, and unheard it would end the process.
+    client.on("error", () => undefined)
+    await client.connect()
+    return client
+  })
+
+const ask = <A>(work: () => Promise<A>): Effect.Effect<A, StoreUnavailable> =>
+  Effect.tryPromise({ try: work, catch: (cause) => new StoreUnavailable({ operation: "inspect", cause }) })

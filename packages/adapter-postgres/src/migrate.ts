@@ -1,0 +1,95 @@
+import { Effect } from "effect"
+import { StoreUnavailable } from "@kiln/core/domain"
+import type { Database } from "./Database.ts"
+import { migrations as bundled } from "./migrations/index.ts"
+import type { Migration } from "./migrations/Migration.ts"
+import type { Session } from "./Session.ts"
+
+/** How far a schema is. */
+export interface MigrationStatus {
+  /** Those of this version that were applied, in order. */
+  readonly applied: ReadonlyArray<{
+    readonly name: string
+    /** Unix milliseconds. */
+    readonly appliedAt: number
+  }>
+  /** In the order in which they will be applied. */
+  readonly pending: ReadonlyArray<Migration>
+  /** Applied by a newer version. */
+  readonly unknown: ReadonlyArray<string>
+}
+
+/** Changes nothing. Where there is no schema yet, everything is pending. */
+export const migrationStatus = async (
+  session: Session,
+  schema: string,
+  migrations: ReadonlyArray<Migration> = bundled,
+): Promise<MigrationStatus> => {
+  const [found] = await session.execute<{ there: boolean }>("SELECT to_regclass($1) IS NOT NULL AS there", [
+    `"${schema}".migrations`,
+  ])
+  const applied =
+    found?.there === true
+      ? await session.execute<{ name: string; appliedAt: number }>(
+          `SELECT name, applied_at AS "appliedAt" FROM "kiln".migrations ORDER BY applied_at, name`,
+        )
+      : []
+  const names = new Set(applied.map(({ name }) => name))
+  const known = new Set(migrations.map(({ name }) => name))
+  return {
+    applied: migrations.flatMap(({ name }) => applied.find((row) => row.name === name) ?? []),
+    pending: migrations.filter(({ name }) => !names.has(name)),
+    unknown: applied.flatMap(({ name }) => (known.has(name) ? [] : [name])),
+  }
+}
+
+/**
+ * Applies what is pending and returns its names. All of it in one transaction under a lock of the whole database: of
+ * several processes that start at once one does it and the others find it done, and whoever is killed half way leaves
+ * nothing behind. Migrations this version does not know are a newer version's, beside which it may still run.
+ */
+export const applyMigrations = (
+  database: Database,
+  schema: string,
+  migrations: ReadonlyArray<Migration> = bundled,
+): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> =>
+  database.bare("migrate", async (session) => {
+    await session.execute(`SELECT pg_advisory_xact_lock(hashtextextended('kiln migrations', 0))`)
+    // A migration may take longer than anything else the service does.
+    await session.execute("SET LOCAL statement_timeout = 0")
+    const [found] = await session.execute<{ there: boolean }>("SELECT to_regnamespace($1) IS NOT NULL AS there", [
+      schema,
+    ])
+    // Whoever may not make schemas may still be the owner of this one.
+    if (found?.there !== true) await session.execute(`CREATE SCHEMA "${schema}"`)
+    await session.execute(
+      `CREATE TABLE IF NOT EXISTS "kiln".migrations (name text PRIMARY KEY, applied_at bigint NOT NULL)`,
+    )
+    const { pending } = await migrationStatus(session, schema, migrations)
+    for (const { name, sql } of pending) {
+      await session.execute(sql)
+      await session.execute(`INSERT INTO "kiln".migrations (name, applied_at) VALUES ($1, "kiln".store_time())`, [name])
+    }
+    return pending.map(({ name }) => name)
+  })
+
+/**
+ * Makes sure that the schema is up to date. A look first: where nothing is pending nothing is written, so a role without the
+ * right to change schemas can run the service.
+ */
+export const migrate = (
+  database: Database,
+  schema: string,
+  apply: boolean,
+  migrations: ReadonlyArray<Migration> = bundled,
+): Effect.Effect<void, StoreUnavailable> =>
+  Effect.gen(function* () {
+    const { pending } = yield* database.read("migrate", (session) => migrationStatus(session, schema, migrations))
+    if (pending.length === 0) return
+    if (apply) return void (yield* applyMigrations(database, schema, migrations))
+    const names = pending.map(({ name }) => name).join(", ")
+    return yield* new StoreUnavailable({
+      operation: "migrate",
+      cause: new Error(`the schema ${schema} is not up to date, it lacks ${names}`),
+    })
+  })

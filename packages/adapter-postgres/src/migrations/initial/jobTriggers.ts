@@ -1,0 +1,125 @@
+/** What holds between two states of a job's row, which a CHECK cannot see. */
+const moves = `
+CREATE TRIGGER jobs_begin_queued BEFORE INSERT ON "kiln".jobs
+FOR EACH ROW WHEN (NEW.status IS NOT NULL OR NEW.retained <> 'kept')
+EXECUTE FUNCTION "kiln".refuse('a job begins queued');
+
+CREATE TRIGGER jobs_origin_is_final BEFORE UPDATE OF
+  id, project_id, key_id, mode, kind, kind_version, upload_id, idempotency_key, fingerprint, price_id, created_at,
+  queue_limit_ms, run_limit_ms ON "kiln".jobs
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
+
+CREATE TRIGGER jobs_finished_is_final BEFORE UPDATE ON "kiln".jobs
+FOR EACH ROW WHEN (OLD.status IS NOT NULL AND (
+  NEW.status       IS DISTINCT FROM OLD.status       OR NEW.token     IS DISTINCT FROM OLD.token     OR
+  NEW.finished_at  IS DISTINCT FROM OLD.finished_at  OR NEW.ran_ms    IS DISTINCT FROM OLD.ran_ms    OR
+  NEW.waited_ms    IS DISTINCT FROM OLD.waited_ms    OR NEW.attempts  IS DISTINCT FROM OLD.attempts  OR
+  NEW.failures     IS DISTINCT FROM OLD.failures     OR NEW.lost_workers IS DISTINCT FROM OLD.lost_workers OR
+  NEW.error_code   IS DISTINCT FROM OLD.error_code   OR NEW.charge    IS DISTINCT FROM OLD.charge    OR
+  (NEW.retained = OLD.retained AND
+    (NEW.output IS DISTINCT FROM OLD.output OR NEW.warning_code IS DISTINCT FROM OLD.warning_code))))
+EXECUTE FUNCTION "kiln".refuse('a finished job never changes, except that its data is erased');
+
+CREATE FUNCTION "kiln".finish_leaves_queue() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (SELECT FROM "kiln".queue WHERE job_seq = NEW.seq) THEN
+    RAISE EXCEPTION 'a finished job leaves the queue';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER jobs_finish BEFORE UPDATE OF status ON "kiln".jobs
+FOR EACH ROW WHEN (OLD.status IS NULL AND NEW.status IS NOT NULL)
+EXECUTE FUNCTION "kiln".finish_leaves_queue();
+
+CREATE FUNCTION "kiln".erase_for_good() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.retained = 'kept' OR OLD.retained = 'deleted' OR
+    EXISTS (SELECT FROM "kiln".job_data WHERE job_seq = OLD.seq) OR
+    EXISTS (SELECT FROM "kiln".files WHERE job_seq = OLD.seq) THEN
+    RAISE EXCEPTION 'erased means that everything retained is gone, for good';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER jobs_erased_once BEFORE UPDATE OF retained ON "kiln".jobs
+FOR EACH ROW WHEN (NEW.retained <> OLD.retained) EXECUTE FUNCTION "kiln".erase_for_good();
+
+CREATE TRIGGER jobs_deleted_when_finished BEFORE DELETE ON "kiln".jobs
+FOR EACH ROW WHEN (OLD.status IS NULL) EXECUTE FUNCTION "kiln".refuse('an unfinished job is not deleted');
+`
+
+const data = `
+CREATE FUNCTION "kiln".retained_only_while_kept() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = NEW.job_seq AND retained = 'kept'
+      AND (TG_TABLE_NAME = 'job_data' OR status = 'done')) THEN
+    RAISE EXCEPTION '% of a job that is erased, or not there, or not done', TG_TABLE_NAME;
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER job_data_only_while_kept BEFORE INSERT ON "kiln".job_data
+FOR EACH ROW EXECUTE FUNCTION "kiln".retained_only_while_kept();
+CREATE TRIGGER job_data_is_final BEFORE UPDATE ON "kiln".job_data
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
+CREATE TRIGGER files_of_done_jobs BEFORE INSERT ON "kiln".files
+FOR EACH ROW EXECUTE FUNCTION "kiln".retained_only_while_kept();
+CREATE TRIGGER files_are_final BEFORE UPDATE ON "kiln".files
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a file never changes');
+`
+
+/** Uploads and the jobs that take them. */
+const consumption = `
+CREATE FUNCTION "kiln".consume_upload() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM "kiln".uploads WHERE id = NEW.upload_id AND blob_key IS NOT NULL AND NOT erased AND
+      project_id = NEW.project_id AND key_id = NEW.key_id AND mode = NEW.mode) THEN
+    RAISE EXCEPTION 'a job consumes an upload of its own key that has arrived';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER jobs_consume_uploads BEFORE INSERT ON "kiln".jobs
+FOR EACH ROW WHEN (NEW.upload_id IS NOT NULL) EXECUTE FUNCTION "kiln".consume_upload();
+
+CREATE FUNCTION "kiln".erase_upload_for_good() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF OLD.erased OR EXISTS (SELECT FROM "kiln".jobs WHERE upload_id = OLD.id AND status IS NULL) THEN
+    RAISE EXCEPTION 'an upload is erased for good, and not while its job is unfinished';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER uploads_erased_once BEFORE UPDATE OF erased ON "kiln".uploads
+FOR EACH ROW WHEN (OLD.erased <> NEW.erased) EXECUTE FUNCTION "kiln".erase_upload_for_good();
+`
+
+/**
+ * The ledger is written by the database itself, in the statement that makes a live job done: with the CHECK that ties
+ * jobs.charge to exactly that state, there is one charge for each such job and none for any other, whatever the code
+ * above does.
+ */
+const ledger = `
+CREATE FUNCTION "kiln".charge_of_live_done_job() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM "kiln".jobs WHERE id = NEW.job_id AND mode = 'live' AND status = 'done') THEN
+    RAISE EXCEPTION 'only a live job that is done is charged';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER charges_of_live_done_jobs BEFORE INSERT ON "kiln".charges
+FOR EACH ROW EXECUTE FUNCTION "kiln".charge_of_live_done_job();
+
+CREATE FUNCTION "kiln".write_charge() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO "kiln".charges (job_id, project_id, key_id, kind, currency, amount, line_items, charged_at)
+  VALUES (NEW.id, NEW.project_id, NEW.key_id, NEW.kind,
+    NEW.charge::json ->> 'currency', NEW.charge::json ->> 'amount', NEW.charge::json -> 'lineItems', NEW.finished_at);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER jobs_charge AFTER UPDATE OF charge ON "kiln".jobs
+FOR EACH ROW WHEN (OLD.charge IS NULL AND NEW.charge IS NOT NULL) EXECUTE FUNCTION "kiln".write_charge();
+
+CREATE TRIGGER charges_are_final BEFORE UPDATE ON "kiln".charges
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a charge never changes');
+CREATE TRIGGER charges_stay BEFORE DELETE ON "kiln".charges
+FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a charge is never deleted');
+`
+
+export const jobTriggers = moves + data + consumption + ledger

@@ -1,0 +1,99 @@
+import { Effect, type Scope } from "effect"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { type ConnectionOptions, makePool } from "./Connections.ts"
+import { Database } from "./Database.ts"
+import { migrate } from "./migrate.ts"
+
+export interface PostgresOptions {
+  /** `postgres://user:password@host:port/database`, with the driver's options behind it, `?sslmode=verify-full` among them. */
+  readonly url: string
+  /** The schema that holds everything, made where it does not exist. Default `kiln`: a plain lower-case name. */
+  readonly schema?: string | undefined
+  /** Connections of this process at most, default 10, at least 2: one of them is for heartbeats alone. The one that listens comes on top. */
+  readonly poolSize?: number | undefined
+  /**
+   * Whether processes wake each other by LISTEN and NOTIFY, default true. Turn it off where the database does not know
+   * them (CockroachDB, YugabyteDB): processes then poll every second, as with SQLite.
+   */
+  readonly notifications?: boolean | undefined
+  /**
+   * What stands between this process and the server, default `none`. Behind a pooler in transaction mode (pgbouncer) every
+   * transaction may meet another server session: no prepared statements, no session settings, no LISTEN.
+   */
+  readonly pooler?: "none" | "transaction" | undefined
+  /** Whether missing migrations are applied when it opens, default true. Otherwise they make it fail. */
+  readonly migrate?: boolean | undefined
+  /** Milliseconds a connection may take to come about, default 3,000. */
+  readonly connectTimeoutMs?: number | undefined
+  /** Milliseconds one statement may take, default 10,000. */
+  readonly statementTimeoutMs?: number | undefined
+  /** Milliseconds a statement waits for a lock, default 3,000. */
+  readonly lockTimeoutMs?: number | undefined
+  /**
+   * Milliseconds between two notes of how far the line of projects has moved, default 1,000; 0 notes it with every claim. In
+   * between a process goes by what it served itself.
+   */
+  readonly noteLanesEveryMs?: number | undefined
+  /** Milliseconds for which a step that conflicts with others is tried again, default 5,000. */
+  readonly retryForMs?: number | undefined
+  /** Milliseconds for which a server out of reach is asked again before a verb fails with `StoreUnavailable`, default 1,000. */
+  readonly reconnectForMs?: number | undefined
+}
+
+/** Quoted nowhere else: it goes into statements, channel names and session settings as it is. */
+const plainName = /^[a-z_][a-z0-9_]{0,50}$/
+
+export const connectionOptions = (options: PostgresOptions): ConnectionOptions => {
+  const { pooler = "none", schema = "kiln" } = options
+  if (!plainName.test(schema))
+    throw new TypeError(`schema must be a lower-case name of letters, digits and underscores: ${schema}`)
+  return {
+    url: options.url,
+    schema,
+    poolSize: Math.max(2, options.poolSize ?? 10),
+    connectTimeoutMs: options.connectTimeoutMs ?? 3_000,
+    statementTimeoutMs: options.statementTimeoutMs ?? 10_000,
+    lockTimeoutMs: options.lockTimeoutMs ?? 3_000,
+    prepared: pooler === "none",
+    ownSessions: pooler === "none",
+  }
+}
+
+/** Longest time for one heartbeat: an answer that is later than that comes late for the leases, and the next beat needs the connection. */
+const heartbeatLimitMs = 5_000
+
+/** What the stores of one process work with. */
+export interface OpenDatabase {
+  readonly connections: ConnectionOptions
+  readonly database: Database
+  /** On connections of their own. */
+  readonly heartbeats: Database
+}
+
+/** Connects for the life of the scope, whatever state the schema is in. */
+export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const connections = connectionOptions(options)
+    const timing = {
+      retryForMs: options.retryForMs ?? 5_000,
+      reconnectForMs: options.reconnectForMs ?? 1_000,
+      // All statements of a step together. Whatever takes longer hangs, and is cut off.
+      tryForMs: 2 * connections.statementTimeoutMs,
+      wire: { schema: connections.schema, prepared: connections.prepared },
+    }
+    const shared = yield* makePool(connections, "kiln", connections.poolSize - 1)
+    const reserved = yield* makePool(connections, "kiln heartbeats", 1)
+    return {
+      connections,
+      database: new Database(shared, timing),
+      heartbeats: new Database(reserved, { ...timing, tryForMs: Math.min(timing.tryForMs, heartbeatLimitMs) }),
+    }
+  })
+
+/** The same, with the schema brought up to date. */
+export const openDatabase = (options: PostgresOptions): Effect.Effect<OpenDatabase, StoreUnavailable, Scope.Scope> =>
+  Effect.gen(function* () {
+    const open = yield* connect(options)
+    yield* migrate(open.database, open.connections.schema, options.migrate ?? true)
+    return open
+  })

@@ -1,0 +1,183 @@
+import { applyEvent, type JobId } from "@kiln/core/domain"
+import type { Claim, ClaimRequest } from "@kiln/core/ports"
+import { UndecodableRow } from "../decode.ts"
+import type { LaneNotes } from "../LaneNotes.ts"
+import { jobOf, jobsBySeq, type StateRow, stateColumns, stateOf } from "../JobRow.ts"
+import type { Transaction } from "../Session.ts"
+import { batchStatement, query } from "../Statement.ts"
+import { uploadOf, uploadsById } from "../UploadRow.ts"
+import { UnreadableJob } from "./failUnreadable.ts"
+import { InHand } from "./inHand.ts"
+import { type Lane, lanesWithWork, shareTurns } from "./laneOrder.ts"
+import { finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
+
+/** Lanes read at a time, at least. Each gives a job as a rule; some turn out empty. */
+const pageSize = 32
+
+/**
+ * The heads of lanes, straight from the index of what is ready, locked as they are read. What another claim has in hand is
+ * passed over, not waited for. It begins at the lane's floor: below it are only rows that are gone and not vacuumed yet,
+ * of which an old snapshot anywhere in the database may keep a great many.
+ */
+export const lockHeads = batchStatement<{ laneId: number; floor: number; count: number }, { now: number }, StateRow>(
+  { laneId: "bigint", floor: "bigint", count: "bigint" },
+  (item, given) =>
+    query
+      .selectFrom(item)
+      .innerJoinLateral(
+        (from) =>
+          from
+            .selectFrom("queue")
+            .select(stateColumns)
+            .whereRef("queue.lane_id", "=", "item.laneId")
+            .whereRef("queue.claimable_at", ">=", "item.floor")
+            .where("queue.claimable_at", "<=", given.now)
+            .where("queue.deadline_at", ">", given.now)
+            .orderBy("queue.claimable_at")
+            .orderBy("queue.id")
+            .limit((limit) => limit.ref("item.count"))
+            .forUpdate()
+            .skipLocked()
+            .as("head"),
+        (join) => join.onTrue(),
+      )
+      .selectAll("head")
+      .orderBy("item.ord")
+      .orderBy("head.claimableAt")
+      .orderBy("head.id"),
+)
+
+/** A lane of which jobs were claimed. */
+export interface Served {
+  readonly id: number
+  readonly start: number
+  count: number
+}
+
+/** What a claim did, and what is to be noted about the lanes once it is committed. */
+export interface Claimed {
+  readonly claims: ReadonlyArray<Claim>
+  readonly abandoned: ReadonlyArray<JobId>
+  readonly served: ReadonlyArray<Served>
+  /** Lanes that were looked into. */
+  readonly visited: ReadonlyArray<number>
+  /** Those of them that have nothing left, as far as this claim could see. */
+  readonly exhausted: ReadonlySet<number>
+  readonly clock: number
+  readonly inHand: InHand
+}
+
+/** One claim under way. */
+interface Round {
+  readonly tx: Transaction
+  readonly request: ClaimRequest
+  readonly inHand: InHand
+  readonly picked: Array<{ readonly turn: number; readonly laneId: number; readonly move: Move }>
+  readonly abandoned: Array<JobId>
+}
+
+/**
+ * Serves lane after lane, one job at a turn, until there are enough. Turns are shared out as if every lane had jobs enough;
+ * lanes that had fewer drop out, and what they left is shared out again. The outcome is that of serving one by one.
+ */
+export const claimJobs = async (tx: Transaction, request: ClaimRequest, notes: LaneNotes): Promise<Claimed> => {
+  const inHand = await InHand.load(tx, request.limits)
+  const found = await lanesWithWork(tx, request.runnable, Math.max(pageSize, request.limit), inHand, notes)
+  const round: Round = { tx, request, inHand, picked: [], abandoned: [] }
+  const served = new Map<number, Served>()
+  const visited = new Set<number>()
+  const exhausted = new Set<number>()
+  let lanes = found.lanes
+  while (round.picked.length < request.limit && lanes.length > 0) {
+    const shares = shareTurns(lanes, request.limit - round.picked.length, inHand.copy())
+    if (shares.length === 0) break
+    for (const { lane } of shares) {
+      visited.add(lane.id)
+      if (!served.has(lane.id)) served.set(lane.id, { id: lane.id, start: lane.turn, count: 0 })
+    }
+    for (const id of await serve(round, shares)) exhausted.add(id)
+    lanes = lanes.filter(({ id }) => !exhausted.has(id))
+  }
+  round.picked.sort((a, b) => a.turn - b.turn || a.laneId - b.laneId)
+  for (const { laneId } of round.picked) (served.get(laneId) ?? { count: 0 }).count += 1
+  return {
+    claims: await readClaims(
+      tx,
+      round.picked.map(({ move }) => move),
+    ),
+    abandoned: round.abandoned,
+    served: [...served.values()],
+    visited: [...visited],
+    exhausted,
+    clock: round.picked.at(-1)?.turn ?? found.clock,
+    inHand,
+  }
+}
+
+/** Gives lanes their shares; the ones that had less are returned. */
+const serve = async (
+  { abandoned, inHand, picked, request, tx }: Round,
+  shares: ReadonlyArray<{ readonly lane: Lane; readonly count: number }>,
+): Promise<ReadonlySet<number>> => {
+  const heads = await tx.batch(
+    lockHeads,
+    shares.map(({ count, lane: { floor, id: laneId } }) => ({ laneId, floor, count })),
+    { now: tx.now },
+  )
+  // At least a millisecond: without a lease, this very claim would find the job claimable again.
+  const leaseDurationMs = Math.max(1, Math.ceil(request.leaseDurationMs))
+  const rows = Map.groupBy(heads, ({ laneId }) => laneId)
+  const claimed: Array<Move> = []
+  const failed: Array<Move> = []
+  for (const { lane } of shares)
+    for (const from of rows.get(lane.id) ?? []) {
+      const abandons = from.held && from.lostWorkers + 1 >= request.maxLostWorkers
+      const to = applyEvent(
+        stateOf(from),
+        abandons ? { event: "abandoned" } : { event: "claimed", leaseDurationMs },
+        tx.now,
+      )
+      if (to === undefined) throw new TypeError(`${from.id} cannot be claimed`)
+      if (abandons) {
+        failed.push({ from, to })
+        abandoned.push(from.id)
+      } else {
+        claimed.push({ from, to })
+        picked.push({ turn: lane.turn, laneId: lane.id, move: { from, to } })
+        lane.turn += 1
+        // A lease that is over at once is none.
+        if (to.claimableAt !== null && to.claimableAt > tx.now) inHand.add(lane, 1, to.claimableAt)
+      }
+    }
+  await Promise.all([moveJobs(tx, claimed), finishJobs(tx, failed.map(withoutResult))])
+  return new Set(shares.flatMap(({ count, lane }) => ((rows.get(lane.id)?.length ?? 0) < count ? [lane.id] : [])))
+}
+
+const readClaims = async (tx: Transaction, moves: ReadonlyArray<Move>): Promise<ReadonlyArray<Claim>> => {
+  const rows = new Map(
+    (
+      await tx.batch(
+        jobsBySeq,
+        moves.map(({ from: { seq } }) => ({ seq })),
+        {},
+      )
+    ).map((row) => [row.seq, row]),
+  )
+  const uploadIds = [...rows.values()].flatMap(({ uploadId: id }) => (id === null ? [] : [{ id }]))
+  const uploads = new Map((await tx.batch(uploadsById, uploadIds, {})).map((row) => [row.id, uploadOf(row)]))
+  return moves.map(({ from: { id, seq } }) => {
+    try {
+      const row = rows.get(seq)
+      if (row === undefined) throw new UndecodableRow(`job row ${seq} is gone`)
+      const job = jobOf(row)
+      return {
+        job,
+        token: job.token,
+        leaseRemainingMs: (job.claimableAt ?? tx.now) - tx.now,
+        upload: (job.uploadId === null ? undefined : uploads.get(job.uploadId)) ?? null,
+      }
+    } catch (error) {
+      throw error instanceof UndecodableRow ? new UnreadableJob(id, error) : error
+    }
+  })
+}

@@ -1,0 +1,127 @@
+import {
+  created,
+  type Job,
+  type JobMode,
+  type KeyId,
+  missingPrerequisites,
+  type ProjectId,
+  type Upload,
+  type UploadId,
+  uploadRefusal,
+  withForcedOff,
+} from "@kiln/core/domain"
+import type { CreateOutcome, NewJob } from "@kiln/core/ports"
+import { decodeObject } from "../decode.ts"
+import { jobOf, jobsByIdempotencyKey } from "../JobRow.ts"
+import type { Transaction } from "../Session.ts"
+import { lockUploads, ownUploads, uploadOf } from "../UploadRow.ts"
+import { type Accepted, insertJobs } from "./insertJobs.ts"
+import { countUnfinished } from "./queueCap.ts"
+import { loadBoard, type StoredBoard } from "./readBoard.ts"
+
+/** What decides about the items of one batch: read once, and kept up to date by those that come first. */
+interface Batch {
+  readonly now: number
+  readonly jobs: Map<string, Job>
+  readonly board: StoredBoard | undefined
+  readonly uploads: Map<string, Upload>
+  readonly unfinished: Map<ProjectId, number>
+  readonly accepted: Array<Accepted>
+}
+
+const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idempotencyKey">) => `${keyId} ${idempotencyKey}`
+const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; id: UploadId }) =>
+  [item.projectId, item.keyId, item.mode, item.id].join(" ")
+
+/** The checks stand in the order of precedence. Items earlier in the batch count for later ones. */
+export const createJobs = async (
+  tx: Transaction,
+  items: ReadonlyArray<NewJob>,
+): Promise<ReadonlyArray<CreateOutcome>> => {
+  const batch = await readBatch(tx, items)
+  const outcomes = items.map((item) => decide(batch, item))
+  await insertJobs(tx, batch.accepted)
+  return outcomes
+}
+
+/**
+ * Uploads are locked before anything is decided about them, and keys are looked up last: of two that ask for the same at the
+ * same moment, the one that finds the upload used or the queue full finds the other's job as well.
+ */
+const readBatch = async (tx: Transaction, items: ReadonlyArray<NewJob>): Promise<Batch> => {
+  const uploads = items.flatMap(({ keyId, mode, projectId, uploadId: id }) =>
+    id === null ? [] : [{ id, projectId, keyId, mode }],
+  )
+  const [, unfinished] = await Promise.all([tx.batch(lockUploads, uploads, {}), countUnfinished(tx, items)])
+  const [board, own, jobs] = await Promise.all([
+    items.some(({ gate }) => gate !== null) ? loadBoard(tx) : undefined,
+    tx.batch(ownUploads, uploads, {}),
+    tx.batch(jobsByIdempotencyKey, items, {}),
+  ])
+  return {
+    now: tx.now,
+    jobs: new Map(jobs.map((row) => [keyName(row), jobOf(row)])),
+    board,
+    uploads: new Map(own.map((row) => [uploadName(row), uploadOf(row)])),
+    unfinished,
+    accepted: [],
+  }
+}
+
+const decide = (batch: Batch, item: NewJob): CreateOutcome => {
+  const existing = batch.jobs.get(keyName(item))
+  if (existing !== undefined)
+    return existing.fingerprint === item.fingerprint ? { _tag: "Replayed", job: existing } : { _tag: "KeyReused" }
+
+  const { board } = batch
+  const missing =
+    item.gate === null || board === undefined
+      ? []
+      : missingPrerequisites(item.gate, withForcedOff(board, item.forcedOff))
+  if (missing.length > 0) return { _tag: "GateClosed", missing }
+
+  const name = item.uploadId === null ? undefined : uploadName({ ...item, id: item.uploadId })
+  if (name !== undefined) {
+    const upload = batch.uploads.get(name)
+    const reason = upload === undefined ? "not_found" : uploadRefusal(upload, batch.now, item.maxTransfers)
+    if (reason !== undefined) return { _tag: "UploadRefused", reason }
+    if (upload !== undefined) batch.uploads.set(name, { ...upload, jobId: item.id })
+  }
+
+  const unfinished = batch.unfinished.get(item.projectId) ?? 0
+  if (item.queueCap > 0 && unfinished >= item.queueCap) {
+    const upload = name === undefined ? undefined : batch.uploads.get(name)
+    if (name !== undefined && upload !== undefined) batch.uploads.set(name, { ...upload, jobId: null })
+    return { _tag: "QueueFull" }
+  }
+  batch.unfinished.set(item.projectId, unfinished + 1)
+
+  const price = item.gate === null ? undefined : board?.stored[item.gate.price]
+  const job = jobFrom(item, batch.now, price?.snapshot ?? null)
+  batch.jobs.set(keyName(item), job)
+  batch.accepted.push({ item, job, priceId: price?.id ?? null })
+  return { _tag: "Created", job }
+}
+
+const jobFrom = (item: NewJob, now: number, price: Job["price"]): Job => ({
+  ...created(now, item.limits),
+  id: item.id,
+  projectId: item.projectId,
+  keyId: item.keyId,
+  mode: item.mode,
+  kind: item.kind,
+  kindVersion: item.kindVersion,
+  uploadId: item.uploadId,
+  idempotencyKey: item.idempotencyKey,
+  fingerprint: item.fingerprint,
+  price,
+  createdAt: now,
+  retained: "kept",
+  // Decoded again: the caller sees what every later reader will see.
+  request: decodeObject(JSON.stringify(item.request), item.id),
+  checkpoints: {},
+  output: null,
+  files: [],
+  warningCode: null,
+  charge: null,
+})

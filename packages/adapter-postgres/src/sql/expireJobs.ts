@@ -1,0 +1,31 @@
+import { applyEvent } from "@kiln/core/domain"
+import { stateColumns, stateOf } from "../JobRow.ts"
+import type { Transaction } from "../Session.ts"
+import { type Given, query, statement } from "../Statement.ts"
+import { finishJobs, withoutResult } from "./writeStates.ts"
+
+/** The longest overdue first. What another is about to change is left for the next time. */
+export const overdueJobs = statement((given: Given<{ now: number; limit: number }>) =>
+  query
+    .selectFrom("queue")
+    .select(stateColumns)
+    .where("deadline_at", "<=", given.now)
+    .orderBy("deadline_at")
+    .orderBy("job_seq")
+    .limit(given.limit)
+    .forUpdate()
+    .skipLocked(),
+)
+
+export const expireJobs = async (tx: Transaction, limit: number): Promise<number> => {
+  const jobs = await tx.all(overdueJobs, { now: tx.now, limit })
+  await finishJobs(
+    tx,
+    jobs.map((from) => {
+      const to = applyEvent(stateOf(from), { event: "expired" }, tx.now)
+      if (to === undefined) throw new TypeError(`${from.id} cannot expire`)
+      return withoutResult({ from, to })
+    }),
+  )
+  return jobs.length
+}

@@ -1,0 +1,70 @@
+import { applyEvent, type JobId, type JobState } from "@kiln/core/domain"
+import type { ExtendOutcome, Extension } from "@kiln/core/ports"
+import { stateOf } from "../JobRow.ts"
+import type { Transaction } from "../Session.ts"
+import { batchStatement, query } from "../Statement.ts"
+import { mayBeClaimableAt } from "./lanes.ts"
+import { lockJobsAndLanes } from "./writeStates.ts"
+
+/**
+ * Heartbeats are the most frequent write, so they write the two times alone. The fence stands in the WHERE; `held` is part
+ * of the item, because as a constant it would invite a walk over all held jobs.
+ */
+const moveLeases = batchStatement<
+  { id: JobId; held: boolean; token: number; claimableAt: number; deadlineAt: number },
+  {},
+  unknown
+>({ id: "text", held: "boolean", token: "bigint", claimableAt: "bigint", deadlineAt: "bigint" }, (item) =>
+  query
+    .updateTable("queue")
+    .from(item)
+    .set((set) => ({ claimable_at: set.ref("item.claimableAt"), deadline_at: set.ref("item.deadlineAt") }))
+    .whereRef("queue.id", "=", "item.id")
+    .where("queue.status", "=", "processing")
+    .whereRef("queue.held", "=", "item.held")
+    .whereRef("queue.token", "=", "item.token"),
+)
+
+export const extendLeases = async (
+  tx: Transaction,
+  items: ReadonlyArray<Extension>,
+): Promise<ReadonlyArray<ExtendOutcome>> => {
+  const jobs = new Map(
+    (
+      await tx.batch(
+        lockJobsAndLanes,
+        items.map(({ jobId: id }) => ({ id })),
+        {},
+      )
+    ).map((job) => [job.id, job]),
+  )
+  const leases = new Map<JobId, { readonly token: number; readonly laneId: number; readonly state: JobState }>()
+  const outcomes = items.map(({ jobId, leaseDurationMs, token }): ExtendOutcome => {
+    const job = jobs.get(jobId)
+    const present = leases.get(jobId)?.state ?? (job && stateOf(job))
+    const extended =
+      present && applyEvent(present, { event: "extended", token, leaseDurationMs: Math.ceil(leaseDurationMs) }, tx.now)
+    if (job === undefined || extended?.claimableAt == null) return { _tag: "LeaseLost" }
+    leases.set(jobId, { token, laneId: job.laneId, state: extended })
+    // Past the run limit nothing can be granted any more.
+    return { _tag: "Extended", leaseRemainingMs: Math.max(0, extended.claimableAt - tx.now) }
+  })
+  const written = await tx.runBatch(
+    moveLeases,
+    [...leases].map(([id, { state, token }]) => ({
+      id,
+      held: true,
+      token,
+      claimableAt: state.claimableAt ?? tx.now,
+      deadlineAt: state.deadlineAt ?? tx.now,
+    })),
+    {},
+  )
+  if (written !== leases.size) throw new TypeError("a lease that was locked did not move")
+  // A lease that had ended may have left the lane without anything to come.
+  await mayBeClaimableAt(
+    tx,
+    [...leases.values()].map(({ laneId, state }) => ({ laneId, claimableAt: state.claimableAt })),
+  )
+  return outcomes
+}

@@ -1,0 +1,26 @@
+import type { Transaction } from "../Session.ts"
+import { type Given, query, statement } from "../Statement.ts"
+
+const secretByName = statement((given: Given<{ name: string }>) =>
+  query.selectFrom("secrets").select("value").where("name", "=", given.name),
+)
+
+const insertSecret = statement((given: Given<{ name: string; value: Uint8Array }>) =>
+  query
+    .insertInto("secrets")
+    .values({ name: given.name, value: given.value })
+    .onConflict((conflict) => conflict.column("name").doNothing()),
+)
+
+/** Of several callers that race the first one's stays: the others' insertions wait for it, and then find it. */
+export const getOrCreateSecret = async (tx: Transaction, name: string, candidate: Uint8Array): Promise<Uint8Array> => {
+  const known = (await tx.get(secretByName, { name })) ?? (await createSecret(tx, name, candidate))
+  if (known === undefined) throw new TypeError("a secret that was not inserted is there")
+  // A plain copy: the driver hands out Node buffers, and what the caller changes later is the caller's.
+  return Uint8Array.from(known.value)
+}
+
+const createSecret = async (tx: Transaction, name: string, value: Uint8Array) => {
+  await tx.run(insertSecret, { name, value: Buffer.from(value) })
+  return tx.get(secretByName, { name })
+}

@@ -1,0 +1,110 @@
+import type { JobMode, ProjectId } from "@kiln/core/domain"
+import type { Transaction } from "../Session.ts"
+import { batchStatement, query } from "../Statement.ts"
+
+/** A lane is one project's jobs of one kind, version and mode. */
+export interface LaneKey {
+  readonly projectId: ProjectId
+  readonly kind: string
+  readonly kindVersion: number
+  readonly mode: JobMode
+}
+
+const columns = { projectId: "text", kind: "text", kindVersion: "bigint", mode: "text" } as const
+
+const selectLanes = batchStatement<LaneKey, {}, LaneKey & { readonly id: number }>(columns, (item) =>
+  query
+    .selectFrom("lanes")
+    .innerJoin(item, (join) =>
+      join
+        .onRef("item.projectId", "=", "lanes.project_id")
+        .onRef("item.kind", "=", "lanes.kind")
+        .onRef("item.kindVersion", "=", "lanes.kind_version")
+        .onRef("item.mode", "=", "lanes.mode"),
+    )
+    .select(["lanes.id", "item.projectId", "item.kind", "item.kindVersion", "item.mode"]),
+)
+
+/** Numbered in the order of their creation, which is the order among lanes of equal turn. Another may make the same one first. */
+const insertLanes = batchStatement<LaneKey, {}, unknown>(columns, (item) =>
+  query
+    .insertInto("lanes")
+    .columns(["project_id", "kind", "kind_version", "mode", "next_at"])
+    .expression(
+      query
+        .selectFrom(item)
+        .select(["item.projectId", "item.kind", "item.kindVersion", "item.mode"])
+        .select((select) => select.lit(null).as("nextAt"))
+        .orderBy("item.ord"),
+    )
+    .onConflict((conflict) => conflict.columns(["project_id", "kind", "kind_version", "mode"]).doNothing()),
+)
+
+/** Names a lane within one verb. */
+export const laneName = ({ kind, kindVersion, mode, projectId }: LaneKey): string =>
+  JSON.stringify([projectId, kind, kindVersion, mode])
+
+/** The lanes of these jobs by name, made where they do not exist yet. */
+export const lanesOf = async (tx: Transaction, jobs: ReadonlyArray<LaneKey>): Promise<ReadonlyMap<string, number>> => {
+  const wanted = [
+    ...new Map(
+      jobs.map(({ kind, kindVersion, mode, projectId }) => {
+        const key = { projectId, kind, kindVersion, mode }
+        return [laneName(key), key]
+      }),
+    ).values(),
+  ]
+  const found = await tx.batch(selectLanes, wanted, {})
+  const ids = new Map(found.map((lane) => [laneName(lane), lane.id]))
+  const missing = wanted.filter((lane) => !ids.has(laneName(lane)))
+  if (missing.length > 0) {
+    await tx.runBatch(insertLanes, missing, {})
+    for (const lane of await tx.batch(selectLanes, missing, {})) ids.set(laneName(lane), lane.id)
+  }
+  return ids
+}
+
+/** Keeps `next_at` a lower bound. Only a time that comes earlier is written, so creating and extending seldom write here at all. */
+const lowerNextAt = batchStatement<{ laneId: number; nextAt: number }, {}, unknown>(
+  { laneId: "bigint", nextAt: "bigint" },
+  (item) =>
+    query
+      .updateTable("lanes")
+      .from(item)
+      .set((set) => ({ next_at: set.ref("item.nextAt") }))
+      .whereRef("lanes.id", "=", "item.laneId")
+      .where((where) =>
+        where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
+      ),
+)
+
+const lockLanes = batchStatement<{ laneId: number; nextAt: number }, {}, { readonly id: number }>(
+  { laneId: "bigint", nextAt: "bigint" },
+  (item) =>
+    query
+      .selectFrom("lanes")
+      .innerJoin(item, (join) => join.onRef("item.laneId", "=", "lanes.id"))
+      .select("lanes.id")
+      .where((where) =>
+        where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
+      )
+      .orderBy("lanes.id")
+      .forNoKeyUpdate("lanes"),
+)
+
+/**
+ * Says that jobs of these lanes may become claimable then. The last thing a transaction does, after it took part in the
+ * lanes (a KEY SHARE lock): whoever settles a lane has either finished, and this sees it, or does not begin. Lanes that
+ * change are locked in the order of their ids first, so that no two transactions wait for each other.
+ */
+export const mayBeClaimableAt = async (
+  tx: Transaction,
+  jobs: ReadonlyArray<{ readonly laneId: number; readonly claimableAt: number | null }>,
+): Promise<void> => {
+  const earliest = new Map<number, number>()
+  for (const { claimableAt, laneId } of jobs)
+    if (claimableAt !== null) earliest.set(laneId, Math.min(claimableAt, earliest.get(laneId) ?? claimableAt))
+  const times = [...earliest].map(([laneId, nextAt]) => ({ laneId, nextAt }))
+  if (times.length === 0 || (await tx.batch(lockLanes, times, {})).length === 0) return
+  await tx.runBatch(lowerNextAt, times, {})
+}

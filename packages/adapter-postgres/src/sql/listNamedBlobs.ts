@@ -1,0 +1,99 @@
+import type { FileId, UploadId } from "@kiln/core/domain"
+import type { Session } from "../Session.ts"
+import { type Given, query, statement } from "../Statement.ts"
+
+/** A blob that a committed row names. */
+export interface NamedBlob {
+  /** Of the generated file, or of the upload. */
+  readonly id: FileId | UploadId
+  readonly blobKey: string
+  readonly bytes: number
+  /** Lower-case hex. */
+  readonly sha256: string
+}
+
+/** How far a listing got. */
+export interface BlobCursor {
+  readonly table: "files" | "uploads"
+  readonly seq: number
+}
+
+export interface BlobPage {
+  readonly blobs: ReadonlyArray<NamedBlob>
+  /** `undefined` at the end. */
+  readonly next: BlobCursor | undefined
+}
+
+/** Readable files only: what nobody can ask for any more need not be there. */
+const filesAfter = statement((given: Given<{ seq: number; limit: number }>) =>
+  query
+    .selectFrom("files")
+    .innerJoin("jobs", "jobs.seq", "files.job_seq")
+    .select(["files.seq", "files.id", "files.blob_key as blobKey", "files.bytes", "files.sha256"])
+    .where("files.seq", ">", given.seq)
+    .where("jobs.status", "=", "done")
+    .where("jobs.retained", "=", "kept")
+    .orderBy("files.seq")
+    .limit(given.limit),
+)
+
+const uploadsAfter = statement((given: Given<{ seq: number; limit: number }>) =>
+  query
+    .selectFrom("uploads")
+    .select(["seq", "id", "blob_key as blobKey", "bytes", "sha256"])
+    .where("seq", ">", given.seq)
+    .where("blob_key", "is not", null)
+    .where("erased", "=", false)
+    .orderBy("seq")
+    .limit(given.limit),
+)
+
+/** Files come before uploads. */
+export const firstBlobs: BlobCursor = { table: "files", seq: 0 }
+
+/** One page. */
+export const listNamedBlobs = async (
+  session: Session,
+  { seq, table }: BlobCursor,
+  limit: number,
+): Promise<BlobPage> => {
+  const rows =
+    table === "files" ? await session.all(filesAfter, { seq, limit }) : await session.all(uploadsAfter, { seq, limit })
+  const last = rows.at(-1)
+  const full = last !== undefined && rows.length === limit
+  return {
+    blobs: rows.flatMap(({ blobKey, bytes, id, sha256 }) =>
+      blobKey === null || bytes === null || sha256 === null ? [] : [{ id, blobKey, bytes, sha256 }],
+    ),
+    next: full ? { table, seq: last.seq } : table === "files" ? { table: "uploads", seq: 0 } : undefined,
+  }
+}
+
+const fileNaming = statement((given: Given<{ id: FileId; blobKey: string }>) =>
+  query
+    .selectFrom("files")
+    .innerJoin("jobs", "jobs.seq", "files.job_seq")
+    .select("files.seq")
+    .where("files.id", "=", given.id)
+    .where("files.blob_key", "=", given.blobKey)
+    .where("jobs.retained", "=", "kept"),
+)
+
+const uploadNaming = statement((given: Given<{ id: UploadId; blobKey: string }>) =>
+  query
+    .selectFrom("uploads")
+    .select("seq")
+    .where("id", "=", given.id)
+    .where("blob_key", "=", given.blobKey)
+    .where("erased", "=", false),
+)
+
+const isUpload = (id: FileId | UploadId): id is UploadId => id.startsWith("upl_")
+
+/** Whether the row that named a blob still does: it may have been erased since it was listed. */
+export const isNamed = async (session: Session, { blobKey, id }: NamedBlob): Promise<boolean> => {
+  const row = isUpload(id)
+    ? await session.get(uploadNaming, { id, blobKey })
+    : await session.get(fileNaming, { id, blobKey })
+  return row !== undefined
+}

@@ -1,0 +1,53 @@
+import { jsonArrayFrom } from "kysely/helpers/postgres"
+import { sql } from "kysely"
+import type { Board, PriceSnapshot } from "@kiln/core/domain"
+import { decodeObject, decodeStrings } from "../decode.ts"
+import type { Session } from "../Session.ts"
+import { query, statement } from "../Statement.ts"
+
+/** One statement, and so one moment. What a worker published counts until its time is up, exclusive. */
+const board = statement(() =>
+  query.selectNoFrom((select) => [
+    jsonArrayFrom(select.selectFrom("switches").select("name").where("enabled", "=", true)).as("enabled"),
+    jsonArrayFrom(
+      select
+        .selectFrom("prices")
+        .select(["id", "name", "version", "currency", "unit_amounts as unitAmounts"])
+        .where("active", "=", true),
+    ).as("prices"),
+    jsonArrayFrom(
+      select
+        .selectFrom("workers")
+        .select(["worker_id as workerId", "live_kinds as liveKinds"])
+        .where("live_until", ">", sql<number>`"kiln".store_time()`),
+    ).as("workers"),
+  ]),
+)
+
+/** The board, with the rows of its prices, which jobs refer to. */
+export interface StoredBoard extends Board {
+  readonly stored: Readonly<Record<string, { readonly id: number; readonly snapshot: PriceSnapshot }>>
+}
+
+export const loadBoard = async (session: Session): Promise<StoredBoard> => {
+  const row = await session.get(board, {})
+  const enabled = new Set(row?.enabled.map(({ name }) => name))
+  const prices = (row?.prices ?? []).map(({ id, unitAmounts, ...price }) => ({
+    id,
+    snapshot: { ...price, unitAmounts: decodeObject(unitAmounts, `price ${price.name} ${price.version}`) },
+  }))
+  const kinds = (row?.workers ?? []).flatMap(({ liveKinds, workerId }) =>
+    decodeStrings(liveKinds, `worker ${workerId}`),
+  )
+  return {
+    switches: { ai: enabled.has("ai"), audio: enabled.has("audio"), images: enabled.has("images") },
+    prices: Object.fromEntries(prices.map(({ snapshot }) => [snapshot.name, snapshot])),
+    liveKinds: [...new Set(kinds)].sort(),
+    stored: Object.fromEntries(prices.map((price) => [price.snapshot.name, price])),
+  }
+}
+
+export const readBoard = async (session: Session): Promise<Board> => {
+  const { liveKinds, prices, switches } = await loadBoard(session)
+  return { switches, prices, liveKinds }
+}

@@ -1,0 +1,22 @@
+import { sql } from "kysely"
+import type { Session } from "../Session.ts"
+import { query, statement } from "../Statement.ts"
+
+/** Blobs that were let go of and are still to be removed. */
+export interface DuePurges {
+  readonly count: number
+  /** Milliseconds of store time since the oldest was recorded; 0 where there is none. */
+  readonly oldestAgeMs: number
+}
+
+const purgesDue = statement(() =>
+  query
+    .selectFrom("purges")
+    .select((select) => [
+      select.fn.countAll<number>().as("count"),
+      sql<number>`coalesce(greatest("kiln".store_time() - min(recorded_at), 0), 0)`.as("oldestAgeMs"),
+    ]),
+)
+
+export const readDuePurges = async (session: Session): Promise<DuePurges> =>
+  (await session.get(purgesDue, {})) ?? { count: 0, oldestAgeMs: 0 }

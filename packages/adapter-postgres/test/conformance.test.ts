@@ -1,0 +1,12 @@
+import { compareWithMemory, storeConformance } from "@kiln/testing/conformance"
+import { virtualTimePlace } from "./support/places.ts"
+
+const postgres = {
+  name: "Postgres",
+  place: virtualTimePlace(),
+  capabilities: { durable: true, multiProcess: true },
+} as const
+
+// With a place, that includes `durabilityConformance`.
+storeConformance(postgres)
+compareWithMemory({ ...postgres, runs: 30 })

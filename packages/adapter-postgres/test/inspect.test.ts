@@ -1,0 +1,169 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { JobStore, SecretStore, UploadStore } from "@kiln/core/ports"
+import { fixtures } from "@kiln/testing/conformance"
+import { inspectPostgres, postgresMigrations, PostgresStores } from "../src/index.ts"
+import { emptyDatabase, runSql } from "./support/databases.ts"
+
+const inspect = (url: string, schema = "kiln") =>
+  Effect.flatMap(inspectPostgres({ url, schema }), (inspection) =>
+    inspection === undefined ? Effect.die(new Error("there is no schema")) : Effect.succeed(inspection),
+  )
+
+/** A schema as the migrations leave it, then changed behind kiln's back. */
+const changedBy = (sql: string, schema = "kiln") =>
+  Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    yield* postgresMigrations.apply({ url, schema })
+    yield* runSql(url, sql)
+    return yield* inspect(url, schema)
+  })
+
+describe("schemaDrift", () => {
+  // The name of the second is a word of the comments in functions.
+  for (const schema of ["kiln", "other", "a_1"])
+    it.live(`is nothing after the migrations, in the schema ${schema}, whatever is tuned or stands beside`, () =>
+      Effect.gen(function* () {
+        const inspection = yield* changedBy(
+          `CREATE TABLE ${schema}.guests (id int PRIMARY KEY); CREATE INDEX ON ${schema}.guests (id);
+           ALTER TABLE ${schema}.jobs SET (autovacuum_vacuum_scale_factor = 0.01); ANALYZE`,
+          schema,
+        )
+        expect(yield* inspection.schemaDrift).toEqual([])
+        expect(yield* inspection.damage).toEqual([])
+        // And nothing of the comparison stays.
+        expect(yield* inspection.schemaDrift).toEqual([])
+      }),
+    )
+
+  const drifts: ReadonlyArray<readonly [change: string, drift: ReadonlyArray<object>]> = [
+    ["DROP TABLE kiln.purges", [{ object: "table purges", problem: "missing" }]],
+    ["DROP INDEX kiln.queue_ready", [{ object: "index queue_ready", problem: "missing" }]],
+    ["DROP TRIGGER jobs_charge ON kiln.jobs", [{ object: "trigger jobs_charge", problem: "missing" }]],
+    ["ALTER TABLE kiln.jobs DISABLE TRIGGER jobs_charge", [{ object: "trigger jobs_charge", problem: "changed" }]],
+    ["ALTER TABLE kiln.projects ADD COLUMN owner text", [{ object: "column projects.owner", problem: "extra" }]],
+    [
+      "ALTER TABLE kiln.projects DROP COLUMN created_at",
+      [{ object: "column projects.created_at", problem: "missing" }],
+    ],
+    [
+      "ALTER TABLE kiln.projects ALTER created_at DROP NOT NULL",
+      [{ object: "column projects.created_at", problem: "changed" }],
+    ],
+    ["CREATE INDEX mine ON kiln.jobs (fingerprint)", [{ object: "index mine", problem: "extra" }]],
+    [
+      "ALTER TABLE kiln.jobs DROP CONSTRAINT jobs_mode_check",
+      [{ object: "constraint jobs.jobs_mode_check", problem: "missing" }],
+    ],
+    [
+      "CREATE OR REPLACE FUNCTION kiln.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$",
+      [{ object: "function refuse", problem: "changed" }],
+    ],
+  ]
+  for (const [change, drift] of drifts)
+    it.live(`after ${change}`, () =>
+      Effect.gen(function* () {
+        expect(yield* (yield* changedBy(change)).schemaDrift).toEqual(drift)
+      }),
+    )
+
+  it.live("takes what is there besides for a newer version's, and still misses what is missing", () =>
+    Effect.gen(function* () {
+      const inspection = yield* changedBy(`
+        INSERT INTO kiln.migrations VALUES ('9999Newer', 1);
+        ALTER TABLE kiln.jobs ADD COLUMN newer text; CREATE INDEX jobs_newer ON kiln.jobs (newer);
+        DROP INDEX kiln.queue_ready`)
+      expect(yield* inspection.schemaDrift).toEqual([{ object: "index queue_ready", problem: "missing" }])
+    }),
+  )
+})
+
+it.live("is none where there is no schema", () =>
+  Effect.gen(function* () {
+    expect(yield* inspectPostgres({ url: yield* emptyDatabase })).toBe(undefined)
+  }),
+)
+
+describe("records", () => {
+  const stored = Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    const layer = PostgresStores.layer({ url, poolSize: 2, notifications: false })
+    return { layer, inspection: yield* Effect.andThen(Effect.provide(SecretStore, layer), inspect(url)), url }
+  })
+
+  it.live("name the blobs of uploads that arrived, over many pages, until they are erased", () =>
+    Effect.gen(function* () {
+      const { inspection, layer, url } = yield* stored
+      // One page is 500 rows.
+      const numbers = [...Array(501).keys()].map((n) => n + 1)
+      yield* Effect.provide(
+        Effect.flatMap(UploadStore, (uploads) => uploads.createUploads(numbers.map((n) => fixtures.newUpload(n)))),
+        layer,
+      )
+      expect(yield* Stream.runCollect(inspection.namedBlobs)).toEqual([])
+      yield* runSql(
+        url,
+        "UPDATE kiln.uploads SET token = 1, transfers = 1, blob_key = 'uploads/' || seq, bytes = 1, sha256 = 'x'",
+      )
+      const blobs = yield* Stream.runCollect(inspection.namedBlobs)
+      expect(blobs.map(({ id }) => id)).toEqual(numbers.map((n) => fixtures.uploadId(n)))
+      const [first] = blobs
+      if (first === undefined) return expect.unreachable()
+      expect(yield* inspection.isNamed(first)).toBe(true)
+      yield* runSql(
+        url,
+        "UPDATE kiln.uploads SET erased = true, blob_key = NULL, bytes = NULL, sha256 = NULL WHERE seq = 1",
+      )
+      expect(yield* inspection.isNamed(first)).toBe(false)
+      expect(yield* Stream.runCollect(inspection.namedBlobs)).toHaveLength(500)
+    }),
+  )
+
+  it.live("name the files of done jobs while their data is kept", () =>
+    Effect.gen(function* () {
+      const { inspection, layer } = yield* stored
+      const principal = fixtures.ownerOf(fixtures.newJob(1))
+      yield* Effect.gen(function* () {
+        const jobs = yield* JobStore
+        yield* jobs.createJobs([fixtures.newJob(1)])
+        const runnable = [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }] as const
+        const ask = { runnable, limits: fixtures.noLimits, limit: 1, leaseDurationMs: 60_000, maxLostWorkers: 3 }
+        const { claims } = yield* jobs.claimJobs(ask)
+        yield* jobs.completeJobs(
+          claims.map((claim) => fixtures.completionOf(claim, { files: [fixtures.outputFile(claim, 1)] })),
+        )
+        const [blob] = yield* Stream.runCollect(inspection.namedBlobs)
+        expect(blob).toEqual({
+          id: fixtures.fileId(1),
+          blobKey: expect.stringMatching(/^jobs\/.*\/1\/audio$/),
+          bytes: 4_096,
+          sha256: fixtures.digest(1),
+        })
+        if (blob === undefined) return expect.unreachable()
+        expect(yield* inspection.isNamed(blob)).toBe(true)
+        yield* jobs.eraseJobs([{ jobId: fixtures.jobId(1), principal }])
+        expect(yield* inspection.isNamed(blob)).toBe(false)
+        expect((yield* inspection.duePurges).count).toBe(1)
+      }).pipe(Effect.provide(layer))
+    }),
+  )
+
+  it.live("tell how long purges have been due, and secrets that were made", () =>
+    Effect.gen(function* () {
+      const { inspection, layer, url } = yield* stored
+      expect(yield* inspection.duePurges).toEqual({ count: 0, oldestAgeMs: 0 })
+      yield* runSql(
+        url,
+        "INSERT INTO kiln.purges (blob_prefix, recorded_at) VALUES ('jobs/a', kiln.store_time() - 90000)",
+      )
+      const { count, oldestAgeMs } = yield* inspection.duePurges
+      expect([count, oldestAgeMs >= 90_000 && oldestAgeMs < 150_000]).toEqual([1, true])
+      expect(yield* inspection.findSecret("installation")).toBe(undefined)
+      yield* Effect.provide(
+        Effect.flatMap(SecretStore, (secrets) => secrets.getOrCreate("installation", Uint8Array.of(1, 2))),
+        layer,
+      )
+      expect(yield* inspection.findSecret("installation")).toEqual(Uint8Array.of(1, 2))
+    }),
+  )
+})

@@ -1,0 +1,257 @@
+import { describe, expect, it, vi } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import pg from "pg"
+import { JobStore } from "@kiln/core/ports"
+import { arrangeEveryState, callEveryVerb, fixtures } from "@kiln/testing/conformance"
+import { postgresMigrations, PostgresStores } from "../src/index.ts"
+import { jobByIdempotencyKey, jobsByOwner, jobsBySeq } from "../src/JobRow.ts"
+import { lockHeads } from "../src/sql/claimJobs.ts"
+import { finishedJobs } from "../src/sql/deleteJobs.ts"
+import { erasedUploads } from "../src/sql/deleteUploads.ts"
+import { keptJobs } from "../src/sql/expireData.ts"
+import { overdueJobs } from "../src/sql/expireJobs.ts"
+import { unusedUploads } from "../src/sql/expireUploads.ts"
+import { jobsInHand } from "../src/sql/inHand.ts"
+import { lanesAhead, lanesBehind } from "../src/sql/laneOrder.ts"
+import { earliestLane } from "../src/sql/nextClaimable.ts"
+import { unfinishedJobs } from "../src/sql/queueCap.ts"
+import { lockJobs } from "../src/sql/writeStates.ts"
+import { ownUploads } from "../src/UploadRow.ts"
+import { everyState } from "./support/everyState.ts"
+import { temporaryDatabase } from "./support/places.ts"
+import { openPlanner, type Planner, type Scan } from "./support/plans.ts"
+
+const { completionOf, newJob, noLimits, outputFile, ownerOf, projectId } = fixtures
+
+/** Tables that grow with the load, or with the number of callers. */
+const growing = new Set(["jobs", "queue", "job_data", "checkpoints", "files", "uploads", "charges", "lanes"])
+
+/** A sort below a limit reads everything to hand out a little of it. */
+const isSortedForLimit = ({ above }: Scan): boolean =>
+  above.includes("Limit") && above.slice(0, above.indexOf("Limit")).some((node) => /Sort$/.test(node))
+
+/** From which index each question about many rows is answered. Plans that read other tables too name them all. */
+const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: ReadonlyArray<string>]> = [
+  ["a lane's claimable jobs, in order", lockHeads.sql, ["queue_ready"]],
+  ["lanes behind the clock, by age", lanesBehind.sql, ["lanes_by_age"]],
+  ["lanes ahead of it, by turn", lanesAhead.sql, ["lanes_by_turn"]],
+  ["the lane that is next to have something", earliestLane.sql, ["lanes_by_next"]],
+  ["overdue jobs", overdueJobs.sql, ["queue_deadline"]],
+  [
+    "callers' jobs",
+    jobsByOwner.sql,
+    ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_id_key", "prices_pkey", "queue_job_seq_key"],
+  ],
+  [
+    "an idempotency key's job",
+    jobByIdempotencyKey.sql,
+    [
+      "checkpoints_pkey",
+      "files_job_seq_name_key",
+      "job_data_pkey",
+      "jobs_key_id_idempotency_key_key",
+      "prices_pkey",
+      "queue_job_seq_key",
+    ],
+  ],
+  [
+    "claimed jobs",
+    jobsBySeq.sql,
+    ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_pkey", "prices_pkey", "queue_job_seq_key"],
+  ],
+  ["a project's unfinished jobs", unfinishedJobs.sql, ["lanes_project_id_kind_kind_version_mode_key", "queue_ready"]],
+  ["uploads and their jobs", ownUploads.sql, ["jobs_upload", "uploads_id_key"]],
+  ["jobs to be moved", lockJobs.sql, ["queue_pkey"]],
+  ["jobs whose data is to expire", keptJobs.sql, ["jobs_finished"]],
+  ["jobs to be deleted", finishedJobs.sql, ["jobs_finished", "jobs_finished", "jobs_finished"]],
+  ["uploads to expire", unusedUploads.sql, ["jobs_upload", "uploads_sweep"]],
+  ["uploads to be deleted", erasedUploads.sql, ["jobs_upload", "uploads_sweep"]],
+]
+
+/** Every statement that the verbs send, by calling them all. */
+const sentStatements = Effect.gen(function* () {
+  const url = yield* everyState
+  const query = vi.spyOn(pg.Client.prototype, "query")
+  yield* Effect.provide(callEveryVerb, PostgresStores.layer({ url, poolSize: 2, notifications: false }))
+  const texts = query.mock.calls.map(([config]: ReadonlyArray<unknown>) =>
+    typeof config === "object" && config !== null && "text" in config ? String(config.text) : "",
+  )
+  query.mockRestore()
+  return new Set(texts.filter((text) => /^(select|insert|update|delete|with)\b/.test(text)))
+})
+
+const migrated: Effect.Effect<string, unknown, Scope.Scope> = Effect.gen(function* () {
+  const url = yield* temporaryDatabase()
+  yield* postgresMigrations.apply({ url })
+  return url
+})
+
+/** A store after some days: many finished jobs with files, some unfinished ones, many lanes. */
+const grown = Effect.gen(function* () {
+  const url = yield* everyState
+  yield* Effect.gen(function* () {
+    const jobs = yield* JobStore
+    for (const first of [1_000, 2_000, 3_000])
+      yield* jobs.createJobs(
+        Array.from({ length: 1_000 }, (_, n) =>
+          newJob(first + n, { projectId: projectId(n % 200), kind: "transcription" }),
+        ),
+      )
+    const runnable = [{ kind: "transcription", kindVersion: 1, mode: "sandbox" }] as const
+    const ask = { runnable, limits: noLimits, limit: 2_500, leaseDurationMs: 60_000, maxLostWorkers: 3 }
+    const { claims } = yield* jobs.claimJobs(ask)
+    yield* jobs.completeJobs(
+      claims.slice(100).map((claim, n) => completionOf(claim, { files: [outputFile(claim, 1_000 + n)] })),
+    )
+  }).pipe(Effect.provide(PostgresStores.layer({ url, poolSize: 2, notifications: false })))
+  return url
+})
+
+const analyzed = Effect.gen(function* () {
+  const url = yield* grown
+  const planner = yield* openPlanner(url)
+  yield* Effect.promise(() => planner.query("ANALYZE"))
+  return url
+})
+
+/** Plans are kept as they were made, so they must be right however much was there by then, and whatever was known of it. */
+const stages: ReadonlyArray<readonly [stage: string, url: Effect.Effect<string, unknown, Scope.Scope>]> = [
+  ["tables that were just made", migrated],
+  ["a few rows of which the server knows nothing", everyState],
+  ["many rows of which the server knows nothing", grown],
+  ["many rows, and statistics of them", analyzed],
+]
+
+const expectAnswers = async (planner: Planner): Promise<void> => {
+  for (const [question, sql, indexes] of answers) {
+    const scans = await planner.scansOf(sql)
+    expect(scans.map(({ index, table }) => index ?? table).toSorted(), question).toEqual(indexes)
+    expect(scans.filter(isSortedForLimit), question).toEqual([])
+  }
+}
+
+/** Indexes whose first columns pick too little: how far a condition must go in them. */
+const wholeKeys: Readonly<Record<string, RegExp>> = {
+  jobs_key_id_idempotency_key_key: /key_id.*idempotency_key/,
+  jobs_finished: /retained.*finished_at/,
+  lanes_by_age: /kind.*kind_version.*mode/,
+  lanes_by_turn: /kind.*kind_version.*mode/,
+  lanes_by_next: /kind.*kind_version.*mode/,
+  uploads_sweep: /erased.*sweep_at/,
+}
+
+/** Of a table that grows, each scan reads what a condition picks from an index. */
+const expectPicked = async (planner: Planner, statements: ReadonlySet<string>): Promise<void> => {
+  for (const sql of statements) {
+    const whole = (await planner.scansOf(sql)).filter(
+      ({ condition = "", index = "", table }) =>
+        growing.has(table) && (condition === "" || !(wholeKeys[index] ?? /./).test(condition)),
+    )
+    // The index of held jobs is the only one that is read whole: the fleet's jobs in hand are few.
+    expect(sql === jobsInHand.sql ? whole.filter(({ index }) => index !== "queue_held") : whole, sql).toEqual([])
+  }
+}
+
+describe("answered from indexes, whatever the tables hold", () => {
+  for (const [stage, place] of stages)
+    it.live(stage, () =>
+      Effect.gen(function* () {
+        const statements = yield* sentStatements
+        expect(statements.size).toBeGreaterThan(60)
+        const planner = yield* openPlanner(yield* place)
+        yield* Effect.promise(() => expectAnswers(planner))
+        yield* Effect.promise(() => expectPicked(planner, statements))
+      }),
+    )
+})
+
+it.live("nothing that grows is read from end to end, by triggers and functions neither", () =>
+  Effect.gen(function* () {
+    const url = yield* migrated
+    const { query } = yield* openPlanner(url)
+    yield* Effect.promise(() => query("SELECT pg_stat_reset()"))
+    // Sessions that end hand in what they counted.
+    const layer = PostgresStores.layer({ url, poolSize: 2, notifications: false })
+    yield* Effect.provide(arrangeEveryState, layer, { local: true })
+    yield* Effect.provide(callEveryVerb, layer, { local: true })
+    const { rows } = yield* Effect.promise(() =>
+      query("SELECT relname AS table, seq_scan AS whole, idx_scan > 0 AS picked FROM pg_stat_user_tables"),
+    )
+    const counted = rows.filter(({ table }) => growing.has(table))
+    expect(counted.map(({ table }) => table).toSorted()).toEqual([...growing].toSorted())
+    expect(counted.filter(({ whole }) => whole > 0)).toEqual([])
+    expect(counted.filter(({ picked, table }) => !picked && table !== "charges")).toEqual([])
+  }),
+)
+
+/** The hot verbs, on ever other jobs. */
+const hotVerbs = Effect.fnUntraced(function* (jobs: JobStore["Service"], round: number) {
+  const created = [newJob(200 + round), newJob(300 + round, { projectId: projectId(round), queueCap: 100 + round })]
+  yield* jobs.createJobs(created)
+  const { claims } = yield* jobs.claimJobs({
+    runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }],
+    limits: { perKind: { transcription: 1 }, perProject: 1_000 + round },
+    limit: 10 + round,
+    leaseDurationMs: 1_000 + round,
+    maxLostWorkers: 3,
+  })
+  expect(claims.length).toBeGreaterThan(1)
+  yield* jobs.extendLeases(claims.map(({ job, token }) => ({ jobId: job.id, token, leaseDurationMs: 2_000 + round })))
+  yield* jobs.completeJobs(
+    claims.map((claim, n) => completionOf(claim, { files: [outputFile(claim, 100 * round + n)] })),
+  )
+  yield* jobs.findJobs(created.map((job) => ({ jobId: job.id, principal: ownerOf(job) })))
+  yield* jobs.findByIdempotencyKey(newJob(1).keyId, `idempotency-${200 + round}`)
+  yield* jobs.expireJobs(10 + round)
+})
+
+/** What the server keeps for this process's connections, heartbeats' among them. */
+const preparedOn = (clients: ReadonlySet<pg.Client>): Effect.Effect<ReadonlyArray<{ readonly custom: number }>> =>
+  Effect.promise(async () => {
+    const rows: Array<{ readonly custom: number }> = []
+    for (const client of clients)
+      rows.push(
+        ...(await client.query("SELECT statement, custom_plans AS custom FROM pg_prepared_statements ORDER BY statement"))
+          .rows,
+      )
+    return rows
+  })
+
+it.live("no statement is prepared or planned anew when its parameters change", () =>
+  Effect.gen(function* () {
+    const url = yield* everyState
+    const query = vi.spyOn(pg.Client.prototype, "query")
+    // One connection for heartbeats, and one for everything else.
+    const layer = PostgresStores.layer({ url, poolSize: 2, notifications: false })
+    yield* Effect.gen(function* () {
+      const jobs = yield* JobStore
+      yield* hotVerbs(jobs, 1)
+      const clients = new Set(query.mock.contexts)
+      const before = yield* preparedOn(clients)
+      expect(clients.size).toBe(2)
+      expect(before.length).toBeGreaterThan(20)
+      expect(before.filter(({ custom }) => custom > 0)).toEqual([])
+      for (const round of [2, 3, 4]) yield* hotVerbs(jobs, round)
+      expect(yield* preparedOn(clients)).toEqual(before)
+    }).pipe(Effect.provide(layer))
+    query.mockRestore()
+  }),
+)
+
+it.live("a claim without limits counts nothing", () =>
+  Effect.gen(function* () {
+    const query = vi.spyOn(pg.Client.prototype, "query")
+    const counts = () => query.mock.calls.some(([config]: ReadonlyArray<unknown>) => Object(config).text === jobsInHand.sql)
+    const layer = PostgresStores.layer({ url: yield* everyState, poolSize: 2, notifications: false })
+    yield* Effect.gen(function* () {
+      const { claimJobs } = yield* JobStore
+      const runnable = [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" as const }]
+      const request = { runnable, limit: 1, leaseDurationMs: 1_000, maxLostWorkers: 3 }
+      yield* claimJobs({ ...request, limits: noLimits })
+      expect(counts()).toBe(false)
+      yield* claimJobs({ ...request, limits: { perKind: {}, perProject: 1 } })
+      expect(counts()).toBe(true)
+    }).pipe(Effect.provide(layer))
+    query.mockRestore()
+  }),
+)

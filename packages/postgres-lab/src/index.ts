@@ -1,0 +1,7 @@
+export type { Backend } from "./Backends.ts"
+export type { Cluster, ClusterOptions } from "./Cluster.ts"
+export { type FreshDatabase, type FreshDatabaseOptions, freshDatabase } from "./freshDatabase.ts"
+export { postgresServer } from "./postgresServer.ts"
+export type { StopMode } from "./Postmaster.ts"
+export { startCluster } from "./startCluster.ts"
+export { type TcpProxy, tcpProxy } from "./tcpProxy.ts"

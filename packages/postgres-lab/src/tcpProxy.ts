@@ -1,0 +1,130 @@
+import { once } from "node:events"
+import { createServer, type Server } from "node:net"
+import { freePort } from "./freePort.ts"
+import { type Fault, ProxiedConnection } from "./ProxiedConnection.ts"
+
+/** A network that fails on demand, between clients and a Postgres server. */
+export interface TcpProxy extends AsyncDisposable {
+  /** The target's URL with the proxy's address in it. */
+  readonly url: string
+  readonly port: number
+  /** How many connections are open. */
+  readonly connections: () => number
+  /** Messages of clients since the last reset, by their names in the protocol's documentation (Query, Parse, Execute, Sync …). */
+  readonly messages: () => ReadonlyMap<string, number>
+  /** Statements clients ran since the last reset, by their text: each Query and each Execute. */
+  readonly statements: () => ReadonlyMap<string, number>
+  readonly resetCounts: () => void
+  /**
+   * The next such statement is performed, but its answer never arrives: the connection is cut instead. Resolves with its
+   * text when that has happened; rejects when the connection ended before the server answered.
+   */
+  readonly dropAnswer: (to?: RegExp) => Promise<string>
+  /** Cuts the connection on which the next such statement comes, before the server sees it. Resolves with its text. */
+  readonly cutBefore: (statement?: RegExp) => Promise<string>
+  /** From now on, everything takes so long in each direction. */
+  readonly delay: (delayMs: number) => void
+  /** Accepts, and forwards nothing more: not on open connections either, which stay open. */
+  readonly blackHole: () => void
+  /** New connections are refused; open ones are not touched. */
+  readonly refuse: () => void
+  /** Ends `blackHole` and `refuse`; what was held meanwhile arrives late. */
+  readonly pass: () => Promise<void>
+  readonly cutAll: () => void
+  readonly close: () => Promise<void>
+}
+
+const commit = /(?:^|;)\s*commit(?:\s+(?:work|transaction))?\s*;?\s*$/i
+
+interface Armed extends Fault {
+  readonly pattern: RegExp
+}
+
+/** A proxy on 127.0.0.1 in front of the server at `target`, a postgres:// URL. Connections through it are never encrypted. */
+export const tcpProxy = async (target: string): Promise<TcpProxy> => {
+  const url = new URL(target)
+  const upstream = { host: url.hostname, port: Number(url.port || 5432) }
+  const port = await freePort()
+  const open = new Set<ProxiedConnection>()
+  const armed = new Set<Armed>()
+  const messages = new Map<string, number>()
+  const statements = new Map<string, number>()
+  let delayMs = 0
+  let held = false
+  const server = createServer((client) => {
+    if (held) client.pause()
+    const connection = new ProxiedConnection({
+      client,
+      target: upstream,
+      delayMs: () => delayMs,
+      onMessage: (name) => increment(messages, name),
+      onStatement: (text) => {
+        increment(statements, text)
+        return disarm(armed, text)
+      },
+      onClose: () => open.delete(connection),
+    })
+    open.add(connection)
+  })
+  await listen(server, port)
+  url.host = `127.0.0.1:${port}`
+  const hold = (value: boolean): void => {
+    held = value
+    for (const connection of open) connection.hold(value)
+  }
+  const cutAll = (): void => {
+    for (const connection of open) connection.cut()
+  }
+  const close = async (): Promise<void> => {
+    server.close()
+    cutAll()
+    for (const { missed } of armed) missed()
+  }
+  return {
+    url: url.href,
+    port,
+    connections: () => open.size,
+    messages: () => new Map(messages),
+    statements: () => new Map(statements),
+    resetCounts: () => {
+      messages.clear()
+      statements.clear()
+    },
+    dropAnswer: (to = commit) => arm(armed, "after", to),
+    cutBefore: (statement = commit) => arm(armed, "before", statement),
+    delay: (value) => {
+      delayMs = value
+    },
+    blackHole: () => hold(true),
+    refuse: () => void server.close(),
+    pass: async () => {
+      hold(false)
+      if (!server.listening) await listen(server, port)
+    },
+    cutAll,
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+const listen = async (server: Server, port: number): Promise<void> => {
+  server.listen(port, "127.0.0.1")
+  await once(server, "listening")
+}
+
+const increment = (counts: Map<string, number>, key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1)
+
+const arm = (armed: Set<Armed>, cut: Fault["cut"], pattern: RegExp): Promise<string> => {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  // A test that ends early for another reason never looks at this one.
+  promise.catch(() => {})
+  armed.add({ pattern, cut, happened: resolve, missed: () => reject(new Error(`never cut ${cut} ${pattern}`)) })
+  return promise
+}
+
+/** Each fault befalls one statement: the first that matches. */
+const disarm = (armed: Set<Armed>, text: string): Armed | undefined => {
+  const match = [...armed].find(({ pattern }) => pattern.test(text))
+  if (match !== undefined) armed.delete(match)
+  return match
+}

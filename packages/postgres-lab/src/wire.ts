@@ -1,0 +1,81 @@
+/** One message of the Postgres protocol: its type letter (empty for the untyped ones of a connection's start) and its bytes. */
+export interface Message {
+  readonly type: string
+  readonly bytes: Buffer
+}
+
+/**
+ * Cuts a stream of bytes into messages, whatever way they were cut into packets. A client's stream begins with messages
+ * without a type letter, the last of which (unless it is a request for encryption) is the start-up message.
+ */
+export const messageReader = (startsUntyped: boolean): ((chunk: Buffer) => ReadonlyArray<Message>) => {
+  let rest: Buffer = Buffer.alloc(0)
+  let untyped = startsUntyped
+  return (chunk) => {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+    const messages: Array<Message> = []
+    for (;;) {
+      const header = untyped ? 0 : 1
+      if (rest.length < header + 4) return messages
+      const length = header + rest.readInt32BE(header)
+      if (rest.length < length) return messages
+      const bytes = rest.subarray(0, length)
+      rest = rest.subarray(length)
+      messages.push({ type: untyped ? "" : String.fromCharCode(bytes[0] ?? 0), bytes })
+      if (untyped && !isEncryptionRequest(bytes)) untyped = false
+    }
+  }
+}
+
+/** SSLRequest and GSSENCRequest, which the other side answers with one letter and the client follows with another start. */
+export const isEncryptionRequest = (bytes: Buffer): boolean =>
+  bytes.length === 8 && [80_877_103, 80_877_104].includes(bytes.readInt32BE(4))
+
+/** CancelRequest: the only message of its connection, and never answered. */
+export const isCancelRequest = (bytes: Buffer): boolean => bytes.length >= 8 && bytes.readInt32BE(4) === 80_877_102
+
+const names: Readonly<Record<string, string>> = {
+  "": "Startup",
+  B: "Bind",
+  C: "Close",
+  D: "Describe",
+  E: "Execute",
+  F: "FunctionCall",
+  H: "Flush",
+  P: "Parse",
+  Q: "Query",
+  S: "Sync",
+  X: "Terminate",
+  c: "CopyDone",
+  d: "CopyData",
+  f: "CopyFail",
+  // Passwords and the answers of SASL share a letter.
+  p: "Password",
+}
+
+/** What the protocol's documentation calls a message of a client. */
+export const nameOf = (type: string): string => names[type] ?? type
+
+/** The two zero-terminated strings that the body of most messages begins with. */
+const leadingStrings = (bytes: Buffer): readonly [string, string] => {
+  const end = bytes.indexOf(0, 5)
+  return [bytes.toString("utf8", 5, end), bytes.toString("utf8", end + 1, bytes.indexOf(0, end + 1))]
+}
+
+/**
+ * Remembers what one client has prepared and bound, so as to tell the text of every statement it runs: of a Query, or
+ * of an Execute that only names a portal. Undefined for any other message.
+ */
+export const statementReader = (): ((message: Message) => string | undefined) => {
+  const statements = new Map<string, string>()
+  const portals = new Map<string, string>()
+  return ({ type, bytes }) => {
+    if (!"QEPB".includes(type) || type === "") return undefined
+    const [first, second] = leadingStrings(bytes)
+    if (type === "Q") return first
+    if (type === "E") return portals.get(first) ?? ""
+    if (type === "P") statements.set(first, second)
+    else portals.set(first, statements.get(second) ?? "")
+    return undefined
+  }
+}
