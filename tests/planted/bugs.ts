@@ -212,7 +212,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "a worker waits to be woken and never looks by itself",
-    edits: [core("worker/Worker.ts", "Effect.raceFirst(wakeUp.wait, Effect.sleep(pauseMs))", "wakeUp.wait")],
+    edits: [core("worker/Idling.ts", "[wakes, looksSoon, Effect.sleep(ms)]", "[wakes, looksSoon]")],
     seed: 2,
     breaks: "everything ends",
   },
@@ -340,8 +340,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/Sweeper.ts",
-        "const due = yield* jobs.listPurges(stepSize)",
-        "const due = (yield* jobs.listPurges(stepSize)).slice(stepSize)",
+        "const due = yield* jobs.listPurges(mayBeStuck + stepSize)",
+        "const due = (yield* jobs.listPurges(mayBeStuck + stepSize)).slice(mayBeStuck + stepSize)",
       ),
     ],
     seed: 4,
@@ -397,7 +397,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "files that no job came for are kept for ever",
-    edits: [core("worker/Sweeper.ts", "  yield* pruned(uploads.expireUploads(stepSize))\n", "")],
+    edits: [core("worker/Sweeper.ts", "  found += yield* pruned(uploads.expireUploads(stepSize))\n", "")],
     seed: 6,
     breaks: "what is past its retention goes",
   },

@@ -9,6 +9,9 @@ import { Session, Transaction, type Wire } from "./Session.ts"
 const firstPauseMs = 5
 const longestPauseMs = 250
 
+/** A migration rewrites whole tables: a day is for what hangs for good. */
+const longestMigrationMs = 86_400_000
+
 export interface DatabaseOptions {
   readonly wire: Wire
   /** Milliseconds after which a step that conflicts again and again is given up. */
@@ -54,7 +57,7 @@ export class Database {
     this.#options = options
   }
 
-  /** One statement or several, each by itself: its own snapshot, its own commit. */
+  /** One statement or several, each by itself: its own snapshot, its own commit. One that writes may be performed twice. */
   read<A>(operation: string, work: (session: Session) => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return this.#step(operation, async () => {
       const client = await this.#pool.connect()
@@ -73,14 +76,30 @@ export class Database {
     })
   }
 
+  /**
+   * The same, if a look says that there is anything to do. Sweeps hardly ever have, and every process sweeps: so one that
+   * finds nothing is one statement.
+   */
+  writeIf<A>(
+    operation: string,
+    look: (session: Session) => Promise<boolean>,
+    work: (tx: Transaction) => Promise<A>,
+    nothing: A,
+  ): Effect.Effect<A, StoreUnavailable> {
+    return Effect.flatMap(this.read(operation, look), (any) =>
+      any ? this.write(operation, work) : Effect.succeed(nothing),
+    )
+  }
+
   /** The same without store time: for making the schema, of which store time is a part. */
   bare<A>(operation: string, work: (session: Session) => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return this.#step(operation, async () => {
       const client = await this.#pool.connect()
-      return this.#guarded(client, async () => {
+      const make = async () => {
         const { mark } = await begin(client, "0")
         return this.#commit(client, mark, await work(new Session(client, this.#options.wire)))
-      })
+      }
+      return this.#guarded(client, make, longestMigrationMs)
     })
   }
 

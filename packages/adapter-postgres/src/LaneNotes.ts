@@ -1,7 +1,24 @@
-import type { Claimed } from "./sql/claimJobs.ts"
-
 /** Lanes of which the database may learn late, at most: beyond that too few would be left to find the others by. */
 const maxPending = 16
+
+/** A lane of which jobs were claimed. */
+export interface Served {
+  readonly id: number
+  /** The turn of the first. */
+  readonly start: number
+  count: number
+}
+
+/** What a claim found out about lanes. */
+export interface LanesAfter {
+  readonly served: ReadonlyArray<Served>
+  /** Lanes that were looked into. */
+  readonly visited: ReadonlyArray<number>
+  /** Those of them that have nothing left, as far as the claim could see. */
+  readonly exhausted: ReadonlySet<number>
+  /** The turn at which a lane was served last. */
+  readonly clock: number
+}
 
 interface Pending {
   readonly start: number
@@ -53,7 +70,7 @@ export class LaneNotes {
   }
 
   /** Takes in what a claim did that is committed, and says what of it is to be noted now. */
-  claimed({ clock, exhausted, served, visited }: Claimed, now: number): Due {
+  claimed({ clock, exhausted, served, visited }: LanesAfter, now: number): Due {
     this.#clock = Math.max(this.#clock, clock)
     for (const { count, id, start } of served) {
       if (count === 0) continue

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { type ClaimRequest, type ClaimResult, JobStore } from "@kiln/core/ports"
+import { type ClaimRequest, type ClaimResult, JobStore, type PruneResult } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import type { LaneNotes } from "./LaneNotes.ts"
 import { checkpointJobs } from "./sql/checkpointJobs.ts"
@@ -9,10 +9,10 @@ import { completeJobs } from "./sql/completeJobs.ts"
 import { confirmPurges } from "./sql/confirmPurges.ts"
 import { createJobs } from "./sql/createJobs.ts"
 import { deferJobs } from "./sql/deferJobs.ts"
-import { deleteJobs } from "./sql/deleteJobs.ts"
+import { anyFinishedJob, deleteJobs } from "./sql/deleteJobs.ts"
 import { eraseJobs } from "./sql/eraseJobs.ts"
-import { expireData } from "./sql/expireData.ts"
-import { expireJobs } from "./sql/expireJobs.ts"
+import { anyKeptJob, expireData } from "./sql/expireData.ts"
+import { anyOverdue, expireJobs } from "./sql/expireJobs.ts"
 import { extendLeases } from "./sql/extendLeases.ts"
 import { failJobs } from "./sql/failJobs.ts"
 import { failUnreadable, UnreadableJob } from "./sql/failUnreadable.ts"
@@ -66,6 +66,8 @@ const claim = Effect.fnUntraced(function* (
   return { claims, abandoned, nextInMs }
 }, Effect.uninterruptible)
 
+const nothingPruned: PruneResult = { count: 0, purges: [] }
+
 /** One line per verb, one file per verb, one transaction per call. Heartbeats have connections of their own, so that a pool in full use loses no lease. */
 export const makePostgresJobStore = (db: Database, heartbeats: Database, notes: LaneNotes): JobStore["Service"] =>
   JobStore.of({
@@ -82,10 +84,28 @@ export const makePostgresJobStore = (db: Database, heartbeats: Database, notes: 
     failJobs: (items) => db.write("JobStore.failJobs", (tx) => failJobs(tx, items)),
     deferJobs: (items) => db.write("JobStore.deferJobs", (tx) => deferJobs(tx, items)),
     releaseJobs: (items) => db.write("JobStore.releaseJobs", (tx) => releaseJobs(tx, items)),
-    expireJobs: (limit) => db.write("JobStore.expireJobs", (tx) => expireJobs(tx, limit)),
+    expireJobs: (limit) =>
+      db.writeIf(
+        "JobStore.expireJobs",
+        (session) => session.any(anyOverdue, {}),
+        (tx) => expireJobs(tx, limit),
+        0,
+      ),
     eraseJobs: (items) => db.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
-    expireData: (olderThanMs, limit) => db.write("JobStore.expireData", (tx) => expireData(tx, olderThanMs, limit)),
-    deleteJobs: (olderThanMs, limit) => db.write("JobStore.deleteJobs", (tx) => deleteJobs(tx, olderThanMs, limit)),
+    expireData: (olderThanMs, limit) =>
+      db.writeIf(
+        "JobStore.expireData",
+        (session) => session.any(anyKeptJob, { olderThanMs }),
+        (tx) => expireData(tx, olderThanMs, limit),
+        nothingPruned,
+      ),
+    deleteJobs: (olderThanMs, limit) =>
+      db.writeIf(
+        "JobStore.deleteJobs",
+        (session) => session.any(anyFinishedJob, { olderThanMs }),
+        (tx) => deleteJobs(tx, olderThanMs, limit),
+        nothingPruned,
+      ),
     listPurges: (limit) => db.read("JobStore.listPurges", (session) => listPurges(session, limit)),
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),

@@ -35,7 +35,7 @@ export const PostgresStores = {
           Effect.ignore(database.read("LaneNotes.rest", (session) => noteTurns(session, notes.rest()))),
         )
         return Context.make(JobStore, makePostgresJobStore(database, heartbeats, notes)).pipe(
-          Context.add(UploadStore, makePostgresUploadStore(database)),
+          Context.add(UploadStore, makePostgresUploadStore(database, heartbeats)),
           Context.add(KeyDirectory, makePostgresKeyDirectory(database)),
           Context.add(Switchboard, makePostgresSwitchboard(database)),
           Context.add(SecretStore, makePostgresSecretStore(database)),

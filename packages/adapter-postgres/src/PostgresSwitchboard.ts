@@ -14,5 +14,5 @@ export const makePostgresSwitchboard = (db: Database): Switchboard["Service"] =>
     setPrice: (price) => db.write("Switchboard.setPrice", (tx) => setPrice(tx, price)),
     activatePrice: (name, active) => db.write("Switchboard.activatePrice", (tx) => activatePrice(tx, name, active)),
     listPrices: db.read("Switchboard.listPrices", listPrices),
-    publishWorker: (worker) => db.write("Switchboard.publishWorker", (tx) => publishWorker(tx, worker)),
+    publishWorker: (worker) => db.read("Switchboard.publishWorker", (session) => publishWorker(session, worker)),
   })

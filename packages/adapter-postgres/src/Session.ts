@@ -26,6 +26,11 @@ export class Session {
     return (await this.all(statement, parameters))[0]
   }
 
+  /** Whether it finds anything. */
+  async any<P extends Values>(statement: Statement<P, unknown>, parameters: P): Promise<boolean> {
+    return (await this.all(statement, parameters)).length > 0
+  }
+
   /** The number of rows it changed. */
   async run<P extends Values>(statement: Statement<P, unknown>, parameters: P): Promise<number> {
     return (await this.#send(statement, statement.bind(parameters))).rowCount ?? 0

@@ -93,6 +93,12 @@ const compile = (built: Compilable) => {
 /** A parameter where nothing around it says that it is a whole number, as in the list of a SELECT. */
 export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<number>`${parameter}::bigint`
 
+/** Store time, for statements that no transaction tells it. Computed once a statement, so that an index can be searched by it. */
+export const storeTime: RawBuilder<number> = sql<number>`(select "${sql.raw(defaultSchema)}".store_time())`
+
+/** The store time that many milliseconds ago. */
+export const ago = (ms: RawBuilder<number>): RawBuilder<number> => sql<number>`(${storeTime} - ${whole(ms)})`
+
 /** Compiles a query whose parameters are named by the type of `build`'s argument. */
 export const statement = <P extends Values, Row>(build: (given: Given<P>) => Compilable<Row>): Statement<P, Row> => {
   const { name, names, sql: text } = compile(build(placeholders<P>()))

@@ -79,20 +79,20 @@ export const layerWriteReadiness: Layer.Layer<never, never, Readiness | Switchbo
     }),
   )
 
-/** Longest silence of a worker that has room for more, beyond its own polling pause. */
+/** Longest time for a worker that has room for more to go without an answer, from when it was to ask for work. */
 const claimSilenceMs = 10_000
 
-/** Adds the check `worker`: the store answered its last claim recently. A worker with all hands full does not claim, and is well. */
+/** Adds the check `worker`: the store answers its claims when they are due. A worker with all hands full does not claim, and is well. */
 export const layerWorkerReadiness: Layer.Layer<never, never, Readiness | Worker> = Layer.effectDiscard(
   Effect.gen(function* () {
     const readiness = yield* Readiness
     const worker = yield* Worker
-    const { concurrency, pollIntervalMs } = yield* EngineConfig
+    const { concurrency } = yield* EngineConfig
     const check = Effect.gen(function* () {
       if ((yield* worker.running) >= concurrency) return true
-      const lastClaimAt = yield* worker.lastClaimAt
+      const nextClaimBy = yield* worker.nextClaimBy
       const now = yield* Clock.currentTimeMillis
-      return lastClaimAt !== undefined && now - lastClaimAt <= pollIntervalMs + claimSilenceMs
+      return nextClaimBy !== undefined && now - nextClaimBy <= claimSilenceMs
     })
     yield* readiness.add("worker", check)
   }),

@@ -19,34 +19,15 @@ export class CopyCountsDiffer extends Schema.TaggedError<CopyCountsDiffer>()("Co
 export interface CopyTarget {
   /** Writes rows as they are, of the tables in an order in which nothing refers to what comes later. */
   readonly write: (table: string, rows: ReadonlyArray<CopyRow>) => Effect.Effect<void, StoreUnavailable>
-  /** Compares counts with what stands there, has ids go on after the highest, and commits. */
+  /** Compares these counts, and those of what was written, with what stands there; has ids go on after the highest; commits. */
   readonly commit: (
     counts: ReadonlyArray<{ readonly table: string; readonly count: number }>,
   ) => Effect.Effect<void, StoreUnavailable | CopyCountsDiffer>
 }
 
-/** The whole schema as the migrations leave it, what they fill themselves marked. */
-const tables = [
-  "switches",
-  "prices",
-  "projects",
-  "api_keys",
-  "key_secrets",
-  "secrets",
-  "uploads",
-  "fairness",
-  "lanes",
-  "jobs",
-  "queue",
-  "job_data",
-  "checkpoints",
-  "files",
-  "charges",
-  "purges",
-  "workers",
-] as const
-/** Has its one row from the beginning. */
-const filled = "fairness"
+/** Filled by the migrations: what was applied, and the clock of fairness, which the copy brings along. */
+const applied = "migrations"
+const clock = "fairness"
 
 /**
  * Begins to copy into a migrated schema that holds nothing, and keeps writers out of it until the scope closes. Needs
@@ -63,6 +44,8 @@ export const openCopyTarget = (options: {
     )
     const send = (text: string, values: ReadonlyArray<unknown> = []) => run(() => client.query(text, [...values]))
     const inSchema = (table: string) => `"${schema}"."${table}"`
+    const tables = yield* tablesOf(send, schema)
+    const sent = new Map<string, number>()
     yield* send("BEGIN")
     // However many rows there are, and however long the source takes to hand them out; but others let go, or it is refused.
     yield* send("SET LOCAL lock_timeout = '10s'")
@@ -70,23 +53,29 @@ export const openCopyTarget = (options: {
       yield* send(`SET LOCAL ${limit} = 0`)
     yield* send(`LOCK TABLE ${tables.map(inSchema).join(", ")} IN SHARE ROW EXCLUSIVE MODE`)
     const occupied = yield* Effect.filter(tables, (table) =>
-      table === filled
+      table === clock
         ? Effect.succeed(false)
         : Effect.map(send(`SELECT FROM ${inSchema(table)} LIMIT 1`), ({ rowCount }) => (rowCount ?? 0) > 0),
     )
     if (occupied.length > 0) return yield* new CopyTargetNotEmpty({ tables: occupied })
-    yield* send(`DELETE FROM ${inSchema(filled)}`)
+    yield* send(`DELETE FROM ${inSchema(clock)}`)
     const triggers = (word: "DISABLE" | "ENABLE") =>
       Effect.forEach(tables, (table) => send(`ALTER TABLE ${inSchema(table)} ${word} TRIGGER USER`), { discard: true })
     yield* triggers("DISABLE")
     return {
       write: (table, rows) =>
-        Effect.forEach(placesOf(table, rows), (place) => insert(send, inSchema(place.table), place.rows), {
-          discard: true,
-        }),
+        Effect.forEach(
+          placesOf(table, rows),
+          (place) => {
+            sent.set(place.table, (sent.get(place.table) ?? 0) + place.rows.length)
+            return insert(send, inSchema(place.table), place.rows)
+          },
+          { discard: true },
+        ),
       commit: (counts) =>
         Effect.gen(function* () {
-          for (const { count, table } of counts) yield* compare(send, table, inSchema(table), count)
+          const expected = [...counts, ...[...sent].map(([table, count]) => ({ table, count }))]
+          for (const { count, table } of expected) yield* compare(send, table, inSchema(table), count)
           yield* continueAfterHighest(send, schema)
           yield* triggers("ENABLE")
           // Plans are made from the first claim on, and not for empty tables.
@@ -97,6 +86,16 @@ export const openCopyTarget = (options: {
   })
 
 type Send = (text: string, values?: ReadonlyArray<unknown>) => Effect.Effect<pg.QueryResult, StoreUnavailable>
+
+/** Every table of the schema but the note of the migrations. */
+const tablesOf = (send: Send, schema: string): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> =>
+  Effect.map(
+    send(
+      "SELECT relname AS name FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relname <> $2 ORDER BY 1",
+      [`"${schema}"`, applied],
+    ),
+    ({ rows }) => (rows as ReadonlyArray<{ readonly name: string }>).map(({ name }) => name),
+  )
 
 /** All rows of a page in one statement; a column that has no place here makes it fail. */
 const insert = (send: Send, table: string, rows: ReadonlyArray<CopyRow>): Effect.Effect<void, StoreUnavailable> => {

@@ -1,7 +1,7 @@
 import { applyEvent, type JobId } from "@kiln/core/domain"
 import type { Claim, ClaimRequest } from "@kiln/core/ports"
 import { UndecodableRow } from "../decode.ts"
-import type { LaneNotes } from "../LaneNotes.ts"
+import type { LaneNotes, LanesAfter, Served } from "../LaneNotes.ts"
 import { jobOf, jobsBySeq, type StateRow, stateColumns, stateOf } from "../JobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
@@ -47,23 +47,10 @@ export const lockHeads = batchStatement<{ laneId: number; floor: number; count: 
       .orderBy("head.id"),
 )
 
-/** A lane of which jobs were claimed. */
-export interface Served {
-  readonly id: number
-  readonly start: number
-  count: number
-}
-
 /** What a claim did, and what is to be noted about the lanes once it is committed. */
-export interface Claimed {
+export interface Claimed extends LanesAfter {
   readonly claims: ReadonlyArray<Claim>
   readonly abandoned: ReadonlyArray<JobId>
-  readonly served: ReadonlyArray<Served>
-  /** Lanes that were looked into. */
-  readonly visited: ReadonlyArray<number>
-  /** Those of them that have nothing left, as far as this claim could see. */
-  readonly exhausted: ReadonlySet<number>
-  readonly clock: number
   readonly inHand: InHand
 }
 

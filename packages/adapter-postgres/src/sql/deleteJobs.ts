@@ -1,7 +1,7 @@
 import type { RetainedData, UploadId } from "@kiln/core/domain"
 import type { PruneResult } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { ago, batchStatement, type Given, query, statement } from "../Statement.ts"
 import { retentionColumns } from "./blankJobs.ts"
 import { blobPrefixesOf, recordPurges } from "./purges.ts"
 
@@ -34,6 +34,29 @@ export const finishedJobs = statement((given: Given<{ finishedBy: number; limit:
     )
     .select("oldest.seq"),
 )
+
+/** Whether one is due, by a look into the same index at each of its three places. */
+export const anyFinishedJob = statement((given: Given<{ olderThanMs: number }>) => {
+  const oldest = (retained: RetainedData) =>
+    query
+      .selectFrom("jobs")
+      .select("finished_at as finishedAt")
+      .where("retained", "=", retained)
+      .where("finished_at", "<=", ago(given.olderThanMs))
+      .orderBy("finished_at")
+      .limit(1)
+  return query
+    .selectFrom((from) =>
+      from
+        .selectFrom(oldest("kept").as("kept"))
+        .selectAll()
+        .unionAll(query.selectFrom(oldest("expired").as("expired")).selectAll())
+        .unionAll(query.selectFrom(oldest("deleted").as("deleted")).selectAll())
+        .as("oldest"),
+    )
+    .select("oldest.finishedAt")
+    .limit(1)
+})
 
 /** Only as they were found: another sweep may be at it, and what it has in hand is left to it. */
 const lockFinished = batchStatement<

@@ -1,6 +1,6 @@
 import type { UploadId } from "@kiln/core/domain"
 import type { Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { ago, batchStatement, type Given, query, statement } from "../Statement.ts"
 
 /** The oldest first. The record of an upload that a job took goes with the job's. */
 export const erasedUploads = statement((given: Given<{ createdBy: number; limit: number }>) =>
@@ -19,6 +19,17 @@ export const erasedUploads = statement((given: Given<{ createdBy: number; limit:
     .limit(given.limit)
     .forUpdate()
     .skipLocked(),
+)
+
+/** Whether one is due, by a look into the same index. */
+export const anyErasedUpload = statement((given: Given<{ olderThanMs: number }>) =>
+  query
+    .selectFrom("uploads")
+    .select("id")
+    .where("erased", "=", true)
+    .where("sweep_at", "<=", ago(given.olderThanMs))
+    .orderBy("sweep_at")
+    .limit(1),
 )
 
 const removeUploads = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text" }, (item) =>

@@ -1,6 +1,6 @@
 import type { PruneResult } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
-import { type Given, query, statement } from "../Statement.ts"
+import { ago, type Given, query, statement } from "../Statement.ts"
 import { blankJobs, retentionColumns } from "./blankJobs.ts"
 import { blobPrefixesOf, recordPurges } from "./purges.ts"
 
@@ -19,6 +19,17 @@ export const keptJobs = statement((given: Given<{ finishedBy: number; limit: num
     .limit(given.limit)
     .forNoKeyUpdate()
     .skipLocked(),
+)
+
+/** Whether one is due, by a look into the same index. */
+export const anyKeptJob = statement((given: Given<{ olderThanMs: number }>) =>
+  query
+    .selectFrom("jobs")
+    .select("id")
+    .where("retained", "=", "kept")
+    .where("finished_at", "<=", ago(given.olderThanMs))
+    .orderBy("finished_at")
+    .limit(1),
 )
 
 export const expireData = async (tx: Transaction, olderThanMs: number, limit: number): Promise<PruneResult> => {

@@ -1,7 +1,7 @@
 import { applyEvent } from "@kiln/core/domain"
 import { stateColumns, stateOf } from "../JobRow.ts"
 import type { Transaction } from "../Session.ts"
-import { type Given, query, statement } from "../Statement.ts"
+import { type Given, query, statement, storeTime } from "../Statement.ts"
 import { finishJobs, withoutResult } from "./writeStates.ts"
 
 /** The longest overdue first. What another is about to change is left for the next time. */
@@ -15,6 +15,11 @@ export const overdueJobs = statement((given: Given<{ now: number; limit: number 
     .limit(given.limit)
     .forUpdate()
     .skipLocked(),
+)
+
+/** Whether there is one, by a look into the same index. */
+export const anyOverdue = statement(() =>
+  query.selectFrom("queue").select("id").where("deadline_at", "<=", storeTime).orderBy("deadline_at").limit(1),
 )
 
 export const expireJobs = async (tx: Transaction, limit: number): Promise<number> => {

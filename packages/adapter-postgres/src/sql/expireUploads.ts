@@ -1,7 +1,7 @@
 import { uploadBlobPrefix, type UploadId } from "@kiln/core/domain"
 import type { PruneResult } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { batchStatement, type Given, query, statement, storeTime } from "../Statement.ts"
 import { recordPurges } from "./purges.ts"
 
 /** The index holds no upload that a job took. What another has in hand, a job that takes it or a sweep, is left to it. */
@@ -21,6 +21,17 @@ export const unusedUploads = statement((given: Given<{ now: number; limit: numbe
     .limit(given.limit)
     .forUpdate()
     .skipLocked(),
+)
+
+/** Whether one is due, by a look into the same index. */
+export const anyUnusedUpload = statement(() =>
+  query
+    .selectFrom("uploads")
+    .select("id")
+    .where("erased", "=", false)
+    .where("sweep_at", "<=", storeTime)
+    .orderBy("sweep_at")
+    .limit(1),
 )
 
 /** That no job took it is asked once more, now that it is locked. From now on its record waits for `deleteUploads`, which goes by age. */

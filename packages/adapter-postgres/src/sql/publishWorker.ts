@@ -1,10 +1,32 @@
-import type { Transaction } from "../Session.ts"
-import { type Given, query, statement } from "../Statement.ts"
+import { sql } from "kysely"
+import type { Session } from "../Session.ts"
+import { type Given, query, statement, storeTime, whole } from "../Statement.ts"
 
-const upsertWorker = statement((given: Given<{ workerId: string; liveKinds: string; liveUntil: number }>) =>
+/**
+ * Every process that ever ran would leave a row; what another process is writing is left to it. One statement for both, since
+ * every worker says this again and again. Said twice, it is as if said once.
+ */
+const publish = statement((given: Given<{ workerId: string; liveKinds: string; ttlMs: number }>) =>
   query
+    .with("forgotten", (forget) =>
+      forget
+        .deleteFrom("workers")
+        .where("worker_id", "in", (select) =>
+          select
+            .selectFrom("workers as old")
+            .select("old.worker_id")
+            .where("old.live_until", "<=", storeTime)
+            .where("old.worker_id", "<>", given.workerId)
+            .forUpdate()
+            .skipLocked(),
+        ),
+    )
     .insertInto("workers")
-    .values({ worker_id: given.workerId, live_kinds: given.liveKinds, live_until: given.liveUntil })
+    .values({
+      worker_id: given.workerId,
+      live_kinds: given.liveKinds,
+      live_until: sql<number>`${storeTime} + ${whole(given.ttlMs)}`,
+    })
     .onConflict((conflict) =>
       conflict.column("worker_id").doUpdateSet((set) => ({
         live_kinds: set.ref("excluded.live_kinds"),
@@ -13,30 +35,13 @@ const upsertWorker = statement((given: Given<{ workerId: string; liveKinds: stri
     ),
 )
 
-/** Every process that ever ran would leave a row. What another process is writing is left to it. */
-const forgetWorkers = statement((given: Given<{ now: number }>) =>
-  query
-    .deleteFrom("workers")
-    .where("worker_id", "in", (select) =>
-      select
-        .selectFrom("workers as old")
-        .select("old.worker_id")
-        .where("old.live_until", "<=", given.now)
-        .forUpdate()
-        .skipLocked(),
-    ),
-)
-
 export const publishWorker = async (
-  tx: Transaction,
+  session: Session,
   {
     liveKinds,
     ttlMs,
     workerId,
   }: { readonly workerId: string; readonly liveKinds: ReadonlyArray<string>; readonly ttlMs: number },
 ): Promise<void> => {
-  await Promise.all([
-    tx.run(forgetWorkers, { now: tx.now }),
-    tx.run(upsertWorker, { workerId, liveKinds: JSON.stringify(liveKinds), liveUntil: tx.now + ttlMs }),
-  ])
+  await session.run(publish, { workerId, liveKinds: JSON.stringify(liveKinds), ttlMs: Math.ceil(ttlMs) })
 }

@@ -1,9 +1,8 @@
 import { jsonArrayFrom } from "kysely/helpers/postgres"
-import { sql } from "kysely"
 import type { Board, PriceSnapshot } from "@kiln/core/domain"
 import { decodeObject, decodeStrings } from "../decode.ts"
 import type { Session } from "../Session.ts"
-import { query, statement } from "../Statement.ts"
+import { query, statement, storeTime } from "../Statement.ts"
 
 /** One statement, and so one moment. What a worker published counts until its time is up, exclusive. */
 const board = statement(() =>
@@ -19,7 +18,7 @@ const board = statement(() =>
       select
         .selectFrom("workers")
         .select(["worker_id as workerId", "live_kinds as liveKinds"])
-        .where("live_until", ">", sql<number>`"kiln".store_time()`),
+        .where("live_until", ">", storeTime),
     ).as("workers"),
   ]),
 )

@@ -4,6 +4,16 @@ CREATE TRIGGER queue_begins_queued BEFORE INSERT ON "kiln".queue
 FOR EACH ROW WHEN (NEW.status <> 'queued' OR NEW.token <> 0 OR NEW.held)
 EXECUTE FUNCTION "kiln".refuse('a job begins queued');
 
+CREATE FUNCTION "kiln".queued_while_unfinished() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = NEW.job_seq AND id = NEW.id AND status IS NULL) THEN
+    RAISE EXCEPTION 'a place in the queue is an unfinished job''s';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER queue_of_unfinished_jobs BEFORE INSERT ON "kiln".queue
+FOR EACH ROW EXECUTE FUNCTION "kiln".queued_while_unfinished();
+
 CREATE TRIGGER queue_legal_moves BEFORE UPDATE OF status ON "kiln".queue
 FOR EACH ROW WHEN (OLD.status = 'processing' AND NEW.status <> 'processing')
 EXECUTE FUNCTION "kiln".refuse('illegal transition of a job');
