@@ -25,11 +25,11 @@ const types: pg.CustomTypesConfig = {
 }
 
 /**
- * Server settings of every session. The limits make sure that a client that hangs in a transaction, or waits for one that
+ * Server settings of every session, or of every transaction. The limits make sure that a client that hangs in a transaction, or waits for one that
  * does, lets go. Every statement is written for an index, and every join for one look into it a row: a plan made while a
  * table was small must not stay with reading all of it when it has grown.
  */
-const serverSettings = ({ lockTimeoutMs, statementTimeoutMs }: ConnectionOptions): string =>
+const serverSettings = ({ lockTimeoutMs, statementTimeoutMs }: ConnectionOptions): ReadonlyArray<string> =>
   Object.entries({
     statement_timeout: statementTimeoutMs,
     lock_timeout: lockTimeoutMs,
@@ -42,9 +42,11 @@ const serverSettings = ({ lockTimeoutMs, statementTimeoutMs }: ConnectionOptions
     enable_material: "off",
     plan_cache_mode: "force_generic_plan",
     jit: "off",
-  })
-    .map(([name, value]) => `-c ${name}=${value}`)
-    .join(" ")
+  }).map(([name, value]) => `${name}=${value}`)
+
+/** Begins a transaction. Where sessions are not this process's own, each transaction brings the settings with it. */
+export const beginStatement = (options: ConnectionOptions): string =>
+  ["BEGIN", ...(options.ownSessions ? [] : serverSettings(options).map((setting) => `SET LOCAL ${setting}`))].join("; ")
 
 /** What every connection is made with. */
 export const clientConfig = (options: ConnectionOptions, name: string): pg.ClientConfig => ({
@@ -54,7 +56,13 @@ export const clientConfig = (options: ConnectionOptions, name: string): pg.Clien
   keepAlive: true,
   keepAliveInitialDelayMillis: 10_000,
   types,
-  ...(options.ownSessions ? { options: serverSettings(options) } : {}),
+  ...(options.ownSessions
+    ? {
+        options: serverSettings(options)
+          .map((setting) => `-c ${setting}`)
+          .join(" "),
+      }
+    : {}),
 })
 
 /** Nothing is waited for, and nothing said: its pending queries fail at once. */

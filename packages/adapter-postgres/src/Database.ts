@@ -14,6 +14,8 @@ const longestMigrationMs = 86_400_000
 
 export interface DatabaseOptions {
   readonly wire: Wire
+  /** Begins a transaction. */
+  readonly begin: string
   /** Milliseconds after which a step that conflicts again and again is given up. */
   readonly retryForMs: number
   /** Milliseconds for which a server out of reach is asked again, before the caller hears of it. */
@@ -96,7 +98,7 @@ export class Database {
     return this.#step(operation, async () => {
       const client = await this.#pool.connect()
       const make = async () => {
-        const { mark } = await begin(client, "0")
+        const { mark } = await begin(client, this.#options.begin, "0")
         return this.#commit(client, mark, await work(new Session(client, this.#options.wire)))
       }
       return this.#guarded(client, make, longestMigrationMs)
@@ -159,8 +161,8 @@ export class Database {
   }
 
   async #transact<A>(client: pg.PoolClient, work: (tx: Transaction) => Promise<A>): Promise<Try<A>> {
-    const { wire } = this.#options
-    const { mark, now } = await begin(client, `"${wire.schema}".store_time()`)
+    const { begin: statement, wire } = this.#options
+    const { mark, now } = await begin(client, statement, `"${wire.schema}".store_time()`)
     return this.#commit(client, mark, await work(new Transaction(client, wire, now)))
   }
 
@@ -212,9 +214,13 @@ export class Database {
 }
 
 /** One round trip: the transaction, its time, and by what the server knows it again when the answer to its COMMIT is lost. */
-const begin = async (client: pg.PoolClient, now: string): Promise<{ readonly now: number; readonly mark: Mark }> => {
+const begin = async (
+  client: pg.PoolClient,
+  statement: string,
+  now: string,
+): Promise<{ readonly now: number; readonly mark: Mark }> => {
   const [, began] = await Promise.all([
-    client.query("BEGIN"),
+    client.query(statement),
     client.query<{ now: number } & Mark>(`SELECT ${now} AS now, pg_current_xact_id()::text AS xid, ${life} AS life`),
   ])
   const [first] = began.rows

@@ -1,6 +1,6 @@
 import { Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { type ConnectionOptions, makePool } from "./Connections.ts"
+import { beginStatement, type ConnectionOptions, makePool } from "./Connections.ts"
 import { Database } from "./Database.ts"
 import { migrate } from "./migrate.ts"
 
@@ -80,6 +80,7 @@ export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, n
       // All statements of a step together. Whatever takes longer hangs, and is cut off.
       tryForMs: 2 * connections.statementTimeoutMs,
       wire: { schema: connections.schema, prepared: connections.prepared },
+      begin: beginStatement(connections),
     }
     const shared = yield* makePool(connections, "kiln", connections.poolSize - 1)
     const reserved = yield* makePool(connections, "kiln heartbeats", 1)

@@ -26,8 +26,8 @@ const conflicts = new Set(["40001", "40P01", "55P03"])
 const endsConnection = (code: string): boolean =>
   code.startsWith("08") || code.startsWith("57P") || code === "25P03" || code === "25006" || code === "26000"
 
-/** Syntax, types, constraints, triggers, misuse of transactions, no right to do it. */
-const isDefect = (code: string): boolean => /^(22|23|25|2F|34|3F|42|0A|P0)/.test(code)
+/** Syntax, types, constraints, triggers, misuse of transactions. To lack a right (42501) is the server's refusal, and may be mended there. */
+const isDefect = (code: string): boolean => /^(22|23|25|2F|34|3F|42|0A|P0)/.test(code) && code !== "42501"
 
 /** Out of memory or disk, too many connections, a canceled statement, a damaged page, and whatever is not known here. */
 export const meaningOf = (error: unknown): ErrorMeaning => {

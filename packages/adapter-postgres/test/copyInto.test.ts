@@ -71,6 +71,14 @@ describe("openCopyTarget", () => {
     }),
   )
 
+  it.live("refuses a schema with a row in any table", () =>
+    Effect.gen(function* () {
+      const url = yield* migrated
+      yield* runSql(url, "INSERT INTO kiln.workers VALUES ('w', '[]', 1)")
+      expect(yield* Effect.flip(Effect.scoped(openCopyTarget({ url })))).toMatchObject({ tables: ["workers"] })
+    }),
+  )
+
   it.live("keeps writers out until it ends", () =>
     Effect.gen(function* () {
       const url = yield* migrated

@@ -78,6 +78,27 @@ describe("schemaDrift", () => {
   )
 })
 
+it.live("needs no right but that to temporary tables", () =>
+  Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    yield* postgresMigrations.apply({ url })
+    const role = `poor_${new URL(url).pathname.slice(1)}`
+    yield* Effect.acquireRelease(
+      runSql(
+        url,
+        `CREATE ROLE ${role} LOGIN PASSWORD 'little'; GRANT USAGE ON SCHEMA kiln TO ${role};
+        GRANT SELECT ON ALL TABLES IN SCHEMA kiln TO ${role}`,
+      ),
+      () => runSql(url, `DROP OWNED BY ${role}; DROP ROLE ${role}`),
+    )
+    const poor = Object.assign(new URL(url), { username: role, password: "little" }).href
+    expect(yield* Effect.scoped(Effect.flatMap(inspect(poor), ({ schemaDrift }) => schemaDrift))).toEqual([])
+    yield* runSql(url, `REVOKE TEMPORARY ON DATABASE ${new URL(url).pathname.slice(1)} FROM PUBLIC`)
+    const refused = Effect.scoped(Effect.flatMap(inspect(poor), ({ schemaDrift }) => schemaDrift))
+    expect(yield* Effect.flip(refused)).toMatchObject({ _tag: "StoreUnavailable", cause: { code: "42501" } })
+  }),
+)
+
 it.live("is none where there is no schema", () =>
   Effect.gen(function* () {
     expect(yield* inspectPostgres({ url: yield* emptyDatabase })).toBe(undefined)

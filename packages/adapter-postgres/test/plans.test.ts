@@ -28,7 +28,7 @@ const growing = new Set(["jobs", "queue", "job_data", "checkpoints", "files", "u
 
 /** A sort below a limit reads everything to hand out a little of it. */
 const isSortedForLimit = ({ above }: Scan): boolean =>
-  above.includes("Limit") && above.slice(0, above.indexOf("Limit")).some((node) => /Sort$/.test(node))
+  above.includes("Limit") && above.slice(0, above.indexOf("Limit")).some((node) => node.endsWith("Sort"))
 
 /** From which index each question about many rows is answered. Plans that read other tables too name them all. */
 const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: ReadonlyArray<string>]> = [
@@ -118,7 +118,6 @@ const analyzed = Effect.gen(function* () {
 const stages: ReadonlyArray<readonly [stage: string, url: Effect.Effect<string, unknown, Scope.Scope>]> = [
   ["tables that were just made", migrated],
   ["a few rows of which the server knows nothing", everyState],
-  ["many rows of which the server knows nothing", grown],
   ["many rows, and statistics of them", analyzed],
 ]
 
@@ -163,6 +162,15 @@ describe("answered from indexes, whatever the tables hold", () => {
         yield* Effect.promise(() => expectPicked(planner, statements))
       }),
     )
+
+  // Among the indexes of lanes any will do until the server knows better, which it does within a minute.
+  it.live("many rows of which the server knows nothing", () =>
+    Effect.gen(function* () {
+      const statements = yield* sentStatements
+      const planner = yield* openPlanner(yield* grown)
+      yield* Effect.promise(() => expectPicked(planner, statements))
+    }),
+  )
 })
 
 it.live("nothing that grows is read from end to end, by triggers and functions neither", () =>
@@ -175,12 +183,15 @@ it.live("nothing that grows is read from end to end, by triggers and functions n
     yield* Effect.provide(arrangeEveryState, layer, { local: true })
     yield* Effect.provide(callEveryVerb, layer, { local: true })
     const { rows } = yield* Effect.promise(() =>
-      query("SELECT relname AS table, seq_scan AS whole, idx_scan > 0 AS picked FROM pg_stat_user_tables"),
+      query("SELECT relname AS table, seq_scan::int AS whole, idx_scan > 0 AS picked FROM pg_stat_user_tables"),
     )
-    const counted = rows.filter(({ table }) => growing.has(table))
-    expect(counted.map(({ table }) => table).toSorted()).toEqual([...growing].toSorted())
-    expect(counted.filter(({ whole }) => whole > 0)).toEqual([])
-    expect(counted.filter(({ picked, table }) => !picked && table !== "charges")).toEqual([])
+    const counted = rows.filter(({ table }) => growing.has(table)) as ReadonlyArray<object>
+    expect(counted).toHaveLength(growing.size)
+    // Charges are written, and looked up by nobody but the uniqueness of their key.
+    const expected = (rows as ReadonlyArray<{ readonly table: string }>).flatMap(({ table }) =>
+      growing.has(table) ? [{ table, whole: 0, picked: table !== "charges" }] : [],
+    )
+    expect(counted).toEqual(expected)
   }),
 )
 
@@ -211,8 +222,9 @@ const preparedOn = (clients: ReadonlySet<pg.Client>): Effect.Effect<ReadonlyArra
     const rows: Array<{ readonly custom: number }> = []
     for (const client of clients)
       rows.push(
-        ...(await client.query("SELECT statement, custom_plans AS custom FROM pg_prepared_statements ORDER BY statement"))
-          .rows,
+        ...(
+          await client.query("SELECT statement, custom_plans AS custom FROM pg_prepared_statements ORDER BY statement")
+        ).rows,
       )
     return rows
   })
@@ -225,13 +237,13 @@ it.live("no statement is prepared or planned anew when its parameters change", (
     const layer = PostgresStores.layer({ url, poolSize: 2, notifications: false })
     yield* Effect.gen(function* () {
       const jobs = yield* JobStore
-      yield* hotVerbs(jobs, 1)
-      const clients = new Set(query.mock.contexts)
+      for (const round of [1, 2]) yield* hotVerbs(jobs, round)
+      const clients = new Set(query.mock.contexts.filter((context) => context instanceof pg.Client))
       const before = yield* preparedOn(clients)
       expect(clients.size).toBe(2)
       expect(before.length).toBeGreaterThan(20)
       expect(before.filter(({ custom }) => custom > 0)).toEqual([])
-      for (const round of [2, 3, 4]) yield* hotVerbs(jobs, round)
+      for (const round of [3, 4, 5]) yield* hotVerbs(jobs, round)
       expect(yield* preparedOn(clients)).toEqual(before)
     }).pipe(Effect.provide(layer))
     query.mockRestore()
@@ -241,7 +253,8 @@ it.live("no statement is prepared or planned anew when its parameters change", (
 it.live("a claim without limits counts nothing", () =>
   Effect.gen(function* () {
     const query = vi.spyOn(pg.Client.prototype, "query")
-    const counts = () => query.mock.calls.some(([config]: ReadonlyArray<unknown>) => Object(config).text === jobsInHand.sql)
+    const counts = () =>
+      query.mock.calls.some(([config]: ReadonlyArray<unknown>) => Object(config).text === jobsInHand.sql)
     const layer = PostgresStores.layer({ url: yield* everyState, poolSize: 2, notifications: false })
     yield* Effect.gen(function* () {
       const { claimJobs } = yield* JobStore

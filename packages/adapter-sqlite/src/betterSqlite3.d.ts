@@ -5,6 +5,7 @@ declare module "better-sqlite3" {
   export interface PreparedStatement {
     readonly reader: boolean
     readonly all: (values: ReadonlyArray<SqlValue>) => Array<unknown>
+    readonly iterate: (values: ReadonlyArray<SqlValue>) => IterableIterator<unknown>
     readonly get: (values: ReadonlyArray<SqlValue>) => unknown
     readonly run: (values: ReadonlyArray<SqlValue>) => { readonly changes: number }
   }

@@ -1,3 +1,4 @@
+import type SqliteDatabase from "better-sqlite3"
 import { Effect } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { Database } from "./Database.ts"
@@ -6,6 +7,23 @@ import type { Migration } from "./migrations/Migration.ts"
 
 /** Its own name: an embedder's tables, and their migrations, may stand in the same file. */
 const table = "kiln_migrations"
+
+/** Makes the table of what was applied, where it is missing. */
+export const createMigrationTable = `CREATE TABLE IF NOT EXISTS ${table} (name TEXT NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT`
+
+/** How far the schema of a store is. */
+export interface MigrationStatus {
+  /** Those of this version that were applied, in order. */
+  readonly applied: ReadonlyArray<{
+    readonly name: string
+    /** Unix milliseconds of store time. */
+    readonly appliedAt: number
+  }>
+  /** Those of this version that were not, in the order in which they will be. */
+  readonly pending: ReadonlyArray<Migration>
+  /** What a newer version applied. This one may still run beside it. */
+  readonly unknown: ReadonlyArray<string>
+}
 
 /**
  * Brings the schema up to date. All that is missing is applied in one transaction that holds the
@@ -19,27 +37,40 @@ export const migrate = (
   migrations: ReadonlyArray<Migration> = bundled,
 ): Effect.Effect<void, StoreUnavailable> =>
   Effect.gen(function* () {
+    const { connection } = database
+    const missing = () => migrationStatus(connection, migrations).pending
     // A look first: a start must not wait for a writer when there is nothing to do.
-    if ((yield* database.read("migrate", () => missing(database, migrations))).length === 0) return
+    if ((yield* database.read("migrate", missing)).length === 0) return
     yield* database.write("migrate", ({ now }) => {
-      const { connection } = database
-      connection.exec(
-        `CREATE TABLE IF NOT EXISTS ${table} (name TEXT NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT`,
-      )
+      connection.exec(createMigrationTable)
       const note = connection.prepare(`INSERT INTO ${table} (name, applied_at) VALUES (?, ?)`)
-      for (const migration of missing(database, migrations)) {
+      for (const migration of missing()) {
         connection.exec(migration.sql)
         note.run([migration.name, now])
       }
     })
   })
 
-const missing = ({ connection }: Database, migrations: ReadonlyArray<Migration>): ReadonlyArray<Migration> => {
+interface AppliedRow {
+  readonly name: string
+  readonly appliedAt: number
+}
+
+/** Reads how far the schema is; changes nothing. */
+export const migrationStatus = (
+  connection: SqliteDatabase,
+  migrations: ReadonlyArray<Migration> = bundled,
+): MigrationStatus => {
   const exists =
     connection.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get([table]) !== undefined
   const rows = exists
-    ? (connection.prepare(`SELECT name FROM ${table}`).all([]) as ReadonlyArray<{ readonly name: string }>)
+    ? (connection.prepare(`SELECT name, applied_at AS appliedAt FROM ${table}`).all([]) as ReadonlyArray<AppliedRow>)
     : []
-  const applied = new Set(rows.map((row) => row.name))
-  return migrations.filter((migration) => !applied.has(migration.name))
+  const byName = new Map(rows.map((row) => [row.name, row]))
+  const known = new Set(migrations.map(({ name }) => name))
+  return {
+    applied: migrations.flatMap(({ name }) => byName.get(name) ?? []),
+    pending: migrations.filter(({ name }) => !byName.has(name)),
+    unknown: rows.map(({ name }) => name).filter((name) => !known.has(name)),
+  }
 }

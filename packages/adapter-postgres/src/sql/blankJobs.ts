@@ -55,6 +55,14 @@ const blankRows = batchStatement<
     .where("jobs.status", "is not", null),
 )
 
+/** The uploads of jobs, in the order of their ids, as everybody locks uploads. */
+export const uploadsOf = (
+  jobs: ReadonlyArray<{ readonly uploadId: UploadId | null }>,
+): ReadonlyArray<{ readonly uploadId: UploadId }> =>
+  jobs
+    .flatMap(({ uploadId }) => (uploadId === null ? [] : [{ uploadId }]))
+    .toSorted((a, b) => (a.uploadId < b.uploadId ? -1 : 1))
+
 /** Deletes whatever finished jobs retain. The rows stay, and so do their codes, times and bills. The jobs were locked by this transaction. */
 export const blankJobs = async (
   tx: Transaction,
@@ -73,11 +81,7 @@ export const blankJobs = async (
       jobs.map(({ seq }) => ({ seq })),
       {},
     ),
-    tx.runBatch(
-      eraseUploads,
-      jobs.flatMap(({ uploadId }) => (uploadId === null ? [] : [{ uploadId }])),
-      {},
-    ),
+    tx.runBatch(eraseUploads, uploadsOf(jobs), {}),
   ])
   const blanked = await tx.runBatch(
     blankRows,

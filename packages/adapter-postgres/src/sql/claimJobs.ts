@@ -1,4 +1,4 @@
-import { applyEvent, type JobId } from "@kiln/core/domain"
+import { applyEvent, type InHand, type JobId } from "@kiln/core/domain"
 import type { Claim, ClaimRequest } from "@kiln/core/ports"
 import { UndecodableRow } from "../decode.ts"
 import type { LaneNotes, LanesAfter, Served } from "../LaneNotes.ts"
@@ -7,7 +7,7 @@ import type { Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 import { uploadOf, uploadsById } from "../UploadRow.ts"
 import { UnreadableJob } from "./failUnreadable.ts"
-import { InHand } from "./inHand.ts"
+import { loadInHand } from "./inHand.ts"
 import { type Lane, lanesWithWork, shareTurns } from "./laneOrder.ts"
 import { finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
 
@@ -68,7 +68,7 @@ interface Round {
  * lanes that had fewer drop out, and what they left is shared out again. The outcome is that of serving one by one.
  */
 export const claimJobs = async (tx: Transaction, request: ClaimRequest, notes: LaneNotes): Promise<Claimed> => {
-  const inHand = await InHand.load(tx, request.limits)
+  const inHand = await loadInHand(tx, request.limits)
   const found = await lanesWithWork(tx, request.runnable, Math.max(pageSize, request.limit), inHand, notes)
   const round: Round = { tx, request, inHand, picked: [], abandoned: [] }
   const served = new Map<number, Served>()

@@ -2,7 +2,7 @@ import type { RetainedData, UploadId } from "@kiln/core/domain"
 import type { PruneResult } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { ago, batchStatement, type Given, query, statement } from "../Statement.ts"
-import { retentionColumns } from "./blankJobs.ts"
+import { retentionColumns, uploadsOf } from "./blankJobs.ts"
 import { blobPrefixesOf, recordPurges } from "./purges.ts"
 
 const finishedBy = (
@@ -91,11 +91,7 @@ export const deleteJobs = async (tx: Transaction, olderThanMs: number, limit: nu
     jobs.map(({ seq }) => ({ seq })),
     {},
   )
-  await tx.runBatch(
-    removeUploads,
-    jobs.flatMap(({ uploadId }) => (uploadId === null ? [] : [{ uploadId }])),
-    {},
-  )
+  await tx.runBatch(removeUploads, uploadsOf(jobs), {})
   return {
     count: jobs.length,
     purges: await recordPurges(tx, jobs.filter((job) => job.retained === "kept").flatMap(blobPrefixesOf)),

@@ -1,10 +1,10 @@
 import { sql } from "kysely"
-import type { JobMode, ProjectId } from "@kiln/core/domain"
+import type { InHand, JobMode, Limited, ProjectId } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 import type { LaneNotes } from "../LaneNotes.ts"
-import type { InHand, Limited } from "./inHand.ts"
+import { fullProjects } from "./inHand.ts"
 
 /** A lane that may have something claimable, and where it stands. */
 export interface Lane extends Limited {
@@ -103,7 +103,7 @@ export const lanesWithWork = async (
   const stored = (await tx.get(fairnessClock, {}))?.virtualTime ?? 0
   const clock = notes.clock(stored)
   const kinds = distinct(runnable).filter((item) => !inHand.kindIsFull(item))
-  const page = { now: tx.now, clock, limit, fullProjects: inHand.fullProjects }
+  const page = { now: tx.now, clock, limit, fullProjects: fullProjects(inHand) }
   const [behind, ahead] = await Promise.all([tx.batch(lanesBehind, kinds, page), tx.batch(lanesAhead, kinds, page)])
   const lanes = [...behind, ...ahead].map(({ id, kind, mode, nextAt, projectId, virtualTime }) => ({
     id,

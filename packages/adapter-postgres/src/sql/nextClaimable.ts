@@ -4,6 +4,7 @@ import type { Runnable } from "@kiln/core/ports"
 import type { Due } from "../LaneNotes.ts"
 import type { Session } from "../Session.ts"
 import type { Claimed } from "./claimJobs.ts"
+import { fullProjects } from "./inHand.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 
 /** The earliest lane of some kinds; by itself it says when to come back, and one that is idle has no row at all. */
@@ -120,7 +121,7 @@ export const settleAfter = async (
   const open = runnable.filter((item) => !inHand.kindIsFull(item))
   const settled = new Set(due.settle)
   const known: Known = {
-    fullProjects: inHand.fullProjects,
+    fullProjects: fullProjects(inHand),
     without: due.unsettled,
     // What has more to give, and what was just set.
     believed: new Set(visited.filter((id) => settled.has(id) || !exhausted.has(id))),

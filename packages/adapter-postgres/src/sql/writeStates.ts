@@ -220,8 +220,12 @@ const finish = batchStatement<
       .where("jobs.status", "is", null),
 )
 
-/** Ends jobs that were locked: they leave the queue, and what stays of them is written into their own rows. */
-export const finishJobs = async (tx: Transaction, endings: ReadonlyArray<Ending>): Promise<void> => {
+/**
+ * Ends jobs that were locked: they leave the queue, and what stays of them is written into their own rows; in the order of
+ * their ids, in which erasures lock them too.
+ */
+export const finishJobs = async (tx: Transaction, unsorted: ReadonlyArray<Ending>): Promise<void> => {
+  const endings = unsorted.toSorted((a, b) => (a.from.id < b.from.id ? -1 : 1))
   const [left, finished] = await Promise.all([
     tx.runBatch(
       leaveQueue,

@@ -7,7 +7,7 @@ import { isCorrupt } from "../sqliteErrors.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { uploadById, uploadOf } from "../UploadRow.ts"
-import { InHand } from "./inHand.ts"
+import { loadInHand } from "./inHand.ts"
 import { LaneOrder } from "./laneOrder.ts"
 import { nextInMs, settleLane } from "./nextClaimable.ts"
 import { UnreadableJob } from "./failUnreadable.ts"
@@ -70,7 +70,7 @@ class Head {
  * gets its new `next_at`, and so is out of the way of the next claim; one at its limit keeps it.
  */
 export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult => {
-  const inHand = new InHand(tx, request.limits)
+  const inHand = loadInHand(tx, request.limits)
   const order = new LaneOrder(tx, request.runnable, inHand)
   const heads = new Map<number, Head>()
   const turns = new Map<number, number>()

@@ -1,8 +1,7 @@
-import type { JobMode, ProjectId } from "@kiln/core/domain"
+import type { InHand, JobMode, ProjectId } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import type { InHand } from "./inHand.ts"
 import { laneKind } from "./laneKind.ts"
 
 /** Lanes read at a time. */

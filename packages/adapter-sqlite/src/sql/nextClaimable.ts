@@ -1,9 +1,8 @@
 import { sql } from "kysely"
-import type { JobMode, ProjectId } from "@kiln/core/domain"
+import type { InHand, JobMode, ProjectId } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import type { InHand } from "./inHand.ts"
 import { laneKind } from "./laneKind.ts"
 
 /** When a lane without anything claimable has something again. A job whose deadline comes first never will be. */

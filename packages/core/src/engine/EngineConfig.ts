@@ -1,6 +1,11 @@
 import { Context } from "effect"
-import { type AttemptLimits, defaultAttemptLimits, limits, type SwitchName } from "../domain/index.ts"
-import type { ConcurrencyLimits } from "../ports/index.ts"
+import {
+  type AttemptLimits,
+  type ConcurrencyLimits,
+  defaultAttemptLimits,
+  limits,
+  type SwitchName,
+} from "../domain/index.ts"
 
 const seconds = 1_000
 const minutes = 60 * seconds

@@ -1,6 +1,7 @@
 import { Context, type Effect } from "effect"
 import type {
   Charge,
+  ConcurrencyLimits,
   ErrorCode,
   FileId,
   Gate,
@@ -66,14 +67,6 @@ export interface Runnable {
   readonly kind: string
   readonly kindVersion: number
   readonly mode: JobMode
-}
-
-/** How many jobs may be in hand at once, all processes together. Live and sandbox jobs are counted apart. */
-export interface ConcurrencyLimits {
-  /** By kind, all its versions together, at least 1. A kind that is not named has no limit. */
-  readonly perKind: Readonly<Record<string, number>>
-  /** For each project, all its kinds together; 0 is no limit. */
-  readonly perProject: number
 }
 
 /**

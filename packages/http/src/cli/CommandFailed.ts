@@ -15,4 +15,19 @@ export const failed = (message: string): CommandFailed => new CommandFailed({ me
 export const misused = (message: string): CommandFailed => new CommandFailed({ message, exitCode: exitUsage })
 
 /** What went wrong below, in words: the system's own message, without its stack. */
-export const causeMessage = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+export const causeMessage = (cause: unknown): string => {
+  if (!(cause instanceof Error)) return String(cause)
+  // Of a host with several addresses, each failed for a reason of its own, and the whole has no message.
+  const [first] = errorsOf(cause)
+  return cause.message !== "" || first === undefined ? cause.message : causeMessage(first)
+}
+
+/** The codes of an error and of those that caused it, outermost first: `ECONNREFUSED`, `28P01`. */
+export const codesOf = (cause: unknown): ReadonlyArray<string> => {
+  if (!(cause instanceof Error)) return []
+  const code = "code" in cause && typeof cause.code === "string" ? [cause.code] : []
+  return [...code, ...[...errorsOf(cause), cause.cause].flatMap(codesOf)]
+}
+
+const errorsOf = (cause: Error): ReadonlyArray<unknown> =>
+  cause instanceof AggregateError ? (cause.errors as ReadonlyArray<unknown>) : []

@@ -1,4 +1,4 @@
-import { defaultEngineSettings, defaultVoices, type EngineSettings, type Voices } from "@kiln/core"
+import { builtInKinds, defaultEngineSettings, defaultVoices, type EngineSettings, type Voices } from "@kiln/core"
 import type { ProviderName, ProviderSet } from "@kiln/core/ports"
 
 /**
@@ -16,7 +16,7 @@ export interface KilnConfig {
 
 /** Any part of the engine's settings. */
 export type EngineOverrides = {
-  readonly [Name in keyof EngineSettings]?: Name extends "upload" | "attempts"
+  readonly [Name in keyof EngineSettings]?: Name extends "upload" | "attempts" | "limits"
     ? Partial<EngineSettings[Name]>
     : EngineSettings[Name]
 }
@@ -87,10 +87,42 @@ const boundProblems = (given: unknown, defaults: Fields, prefix: string): Readon
 /** The bounds that a worker cannot do without. */
 const least = { concurrency: 1, leaseDurationMs: 2_000 } as const
 
-const tooLittle = (engine: unknown): ReadonlyArray<string> =>
+const tooLittle = (engine: Fields): ReadonlyArray<string> =>
   Object.entries(least)
-    .filter(([name, minimum]) => isFields(engine) && Number(engine[name] ?? minimum) < minimum)
+    .filter(([name, minimum]) => Number(engine[name] ?? minimum) < minimum)
     .map(([name, minimum]) => `engine.${name} must be ${minimum} or more`)
+
+const isWhole = (value: unknown, minimum: number): boolean => Number.isSafeInteger(value) && Number(value) >= minimum
+
+/** How many jobs may be in hand at once. A kind that may never run would keep its jobs until they time out. */
+const limitProblems = (limits: unknown): ReadonlyArray<string> => {
+  if (!isFields(limits)) return ["engine.limits must be an object"]
+  const { perKind = {}, perProject = 0 } = limits
+  const kinds = builtInKinds().map(({ name }) => name)
+  return [
+    ...unknownFields(limits, Object.keys(defaultEngineSettings.limits), "engine.limits."),
+    ...(isFields(perKind)
+      ? [
+          ...unknownFields(perKind, kinds, "engine.limits.perKind."),
+          ...Object.keys(perKind).flatMap((kind) =>
+            isWhole(perKind[kind], 1) ? [] : [`engine.limits.perKind.${kind} must be a whole number, 1 or more`],
+          ),
+        ]
+      : ["engine.limits.perKind must be an object"]),
+    ...(isWhole(perProject, 0) ? [] : ["engine.limits.perProject must be a whole number, 0 or more; 0 is no limit"]),
+  ]
+}
+
+const engineProblems = (engine: unknown): ReadonlyArray<string> => {
+  if (!isFields(engine)) return ["engine must be an object"]
+  // The kinds it names are fields of no default.
+  const { limits, ...bounds } = engine
+  return [
+    ...boundProblems(bounds, { ...defaultEngineSettings }, "engine"),
+    ...(limits === undefined ? [] : limitProblems(limits)),
+    ...tooLittle(engine),
+  ]
+}
 
 /** What is wrong with a config file's default export; nothing when it is a `KilnConfig`. */
 export const configProblems = (exported: unknown): ReadonlyArray<string> => {
@@ -100,8 +132,7 @@ export const configProblems = (exported: unknown): ReadonlyArray<string> => {
     ...unknownFields(exported, ["providers", "voices", "engine"], ""),
     ...(providers === undefined ? [] : providerProblems(providers)),
     ...(voices === undefined ? [] : voiceProblems(voices)),
-    ...(engine === undefined ? [] : boundProblems(engine, { ...defaultEngineSettings }, "engine")),
-    ...tooLittle(engine),
+    ...(engine === undefined ? [] : engineProblems(engine)),
   ]
 }
 
@@ -112,4 +143,5 @@ export const engineSettings = (config: KilnConfig, environment: Partial<EngineSe
   ...environment,
   upload: { ...defaultEngineSettings.upload, ...config.engine?.upload },
   attempts: { ...defaultEngineSettings.attempts, ...config.engine?.attempts },
+  limits: { ...defaultEngineSettings.limits, ...config.engine?.limits },
 })

@@ -2,21 +2,22 @@ import { join, resolve } from "node:path"
 import type { EngineSettings } from "@kiln/core"
 import { type SwitchName, switchNames } from "@kiln/core/domain"
 import { defaultHttpSettings, type HttpSettings } from "../HttpConfig.ts"
+import type { DatabasePlace } from "./database/DatabasePlace.ts"
 import { type BlobPlace, blobPlace } from "./settings/blobPlace.ts"
+import { databaseSchema, databaseUrl } from "./settings/database.ts"
 import { retention } from "./settings/duration.ts"
 import { fixedPort, integer, port } from "./settings/integer.ts"
 import { nearestName } from "./settings/nearestName.ts"
 import { forcedOff, oneOf, onOff } from "./settings/oneOf.ts"
 import { host, publicUrl } from "./settings/publicUrl.ts"
 import { type ParsedSetting, parsed, type SettingType } from "./settings/SettingType.ts"
-import { databaseUrl, rateLimits, signingKeys, trustedProxies } from "./settings/wireSettings.ts"
+import { rateLimits, signingKeys, trustedProxies } from "./settings/wireSettings.ts"
 
 /** What the environment says, checked, with the defaults filled in. */
 export interface Settings {
   /** Absolute. */
   readonly dataDirectory: string
-  /** The SQLite file. */
-  readonly databasePath: string
+  readonly database: DatabasePlace
   readonly blobs: BlobPlace
   /** Which part of the service this process is. */
   readonly role: "all" | "api" | "worker"
@@ -43,7 +44,7 @@ export type ReadSettings =
   | {
       readonly ok: true
       readonly settings: Settings
-      /** Lines about variables that look like settings and are none. */
+      /** Lines about variables that have no effect. */
       readonly warnings: ReadonlyArray<string>
     }
   | { readonly ok: false; readonly problems: ReadonlyArray<SettingProblem> }
@@ -69,6 +70,10 @@ const types = {
   PUBLIC_URL: publicUrl,
   KILN_DATA_DIR: path,
   DATABASE_URL: databaseUrl,
+  KILN_DATABASE_SCHEMA: databaseSchema,
+  KILN_DATABASE_POOL: integer(2, 200),
+  KILN_DATABASE_NOTIFICATIONS: onOff,
+  KILN_DATABASE_POOLER: oneOf("none", "transaction"),
   KILN_BLOBS: blobPlace,
   KILN_SIGNING_KEYS: signingKeys,
   KILN_ROLE: oneOf("all", "api", "worker"),
@@ -132,12 +137,24 @@ const engineOf = (values: Values): Partial<EngineSettings> => {
   return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))
 }
 
+const databaseOf = (values: Values, dataDirectory: string): DatabasePlace =>
+  values.DATABASE_URL === undefined
+    ? { _tag: "Sqlite", path: join(dataDirectory, "kiln.db") }
+    : {
+        _tag: "Postgres",
+        url: values.DATABASE_URL,
+        schema: values.KILN_DATABASE_SCHEMA ?? "kiln",
+        poolSize: values.KILN_DATABASE_POOL ?? 10,
+        notifications: values.KILN_DATABASE_NOTIFICATIONS ?? true,
+        pooler: values.KILN_DATABASE_POOLER ?? "none",
+      }
+
 const settingsOf = (values: Values): Settings => {
   const dataDirectory = values.KILN_DATA_DIR ?? resolve("data")
   const http = defaultHttpSettings
   return {
     dataDirectory,
-    databasePath: join(dataDirectory, "kiln.db"),
+    database: databaseOf(values, dataDirectory),
     blobs: values.KILN_BLOBS ?? { _tag: "Directory", path: undefined },
     role: values.KILN_ROLE ?? "all",
     http: {
@@ -162,10 +179,18 @@ const unknownNames = (environment: Environment): ReadonlyArray<string> =>
     .filter((name) => name.startsWith("KILN_") && !settingNames.includes(name))
     .map((name) => `${name} is no setting of kiln and has no effect; did you mean ${nearestName(name, settingNames)}?`)
 
+/** Variables that say something only of a Postgres database. */
+const withoutDatabase = (values: Values): ReadonlyArray<string> =>
+  values.DATABASE_URL !== undefined
+    ? []
+    : Object.keys(values)
+        .filter((name) => name.startsWith("KILN_DATABASE_"))
+        .map((name) => `${name} has no effect: DATABASE_URL names no Postgres database`)
+
 /** Reads every setting out of the environment; where some break their rules, all of those are named at once. */
 export const readSettings = (environment: Environment): ReadSettings => {
   const { problems, values } = valuesOf(environment)
   return problems.length > 0
     ? { ok: false, problems }
-    : { ok: true, settings: settingsOf(values), warnings: unknownNames(environment) }
+    : { ok: true, settings: settingsOf(values), warnings: [...unknownNames(environment), ...withoutDatabase(values)] }
 }

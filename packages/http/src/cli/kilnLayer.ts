@@ -1,7 +1,6 @@
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { FileBlobStore, UnstorageBlobStore } from "@kiln/adapter-blobs"
 import {
   builtInKinds,
   defaultVoices,
@@ -26,29 +25,19 @@ import { sandboxProviders } from "@kiln/provider-sandbox"
 import { layerWorkerReadiness, layerWriteReadiness, Readiness } from "../Health.ts"
 import { HttpConfig } from "../HttpConfig.ts"
 import { HttpService } from "../HttpService.ts"
-import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
+import { type CommandFailed, misused } from "./CommandFailed.ts"
+import { layerInstallation } from "./installation/layerInstallation.ts"
 import { engineSettings, type KilnConfig } from "./KilnConfig.ts"
+import { layerBlobs } from "./layerBlobs.ts"
 import { databaseSilent, listenProblem } from "./startProblems.ts"
-import { loadConfig, loadUnstorage } from "./loadModule.ts"
+import { loadConfig } from "./loadModule.ts"
 import { openStores, type Stores } from "./openStores.ts"
 import type { Settings } from "./Settings.ts"
 
 /** What every part of the service in this process works with. */
 export type Base = Stores | Engine | BlobStore | Providers | MediaProbe | IdGenerator | WakeUp | JobSignals | Readiness
 
-const layerBlobs = (settings: Settings): Layer.Layer<BlobStore, CommandFailed> => {
-  const { blobs } = settings
-  const store =
-    blobs._tag === "Directory"
-      ? FileBlobStore.layer({ directory: blobs.path ?? settings.dataDirectory })
-      : Layer.unwrap(Effect.map(loadUnstorage(blobs.path), (storage) => UnstorageBlobStore.layer({ storage })))
-  return store.pipe(
-    Layer.catchTag("BlobUnavailable", (error) =>
-      Layer.effectContext(Effect.fail(failed(`KILN_BLOBS: cannot use the blob store: ${causeMessage(error.cause)}`))),
-    ),
-  )
-}
-
+/** Who serves live jobs. */
 const liveProviders = (settings: Settings, config: KilnConfig): Effect.Effect<ProviderSet, CommandFailed> => {
   if (settings.provider === undefined) return Effect.succeed(config.providers ?? {})
   return config.providers === undefined
@@ -81,8 +70,10 @@ export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> 
       )
       const base: Layer.Layer<Base, CommandFailed> = layerWriteReadiness.pipe(
         Layer.provideMerge(Layer.merge(layerEngine, Readiness.layer)),
-        // A sweep every process runs, whichever its role.
-        Layer.provideMerge(Layer.provideMerge(layerSweeps, adapters)),
+        // A sweep every process runs, whichever its role; not before blobs and records are known to belong together.
+        Layer.provideMerge(layerSweeps),
+        Layer.provideMerge(layerInstallation(settings)),
+        Layer.provideMerge(adapters),
         Layer.provide(layerNodeCrypto),
         Layer.provideMerge(layerReferences(engine, config, settings)),
         Layer.catchTag("StoreUnavailable", (error) => Layer.effectContext(Effect.fail(databaseSilent(error)))),

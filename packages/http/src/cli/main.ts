@@ -3,7 +3,10 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, Layer, Logger, Runtime } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { CommandFailed, exitFailed, exitUsage } from "./CommandFailed.ts"
+import { copyCommand } from "./commands/copy.ts"
+import { doctorCommand } from "./commands/doctor.ts"
 import { keyCommand } from "./commands/key.ts"
+import { migrateCommand } from "./commands/migrate.ts"
 import { priceCommand } from "./commands/price.ts"
 import { projectCommand } from "./commands/project.ts"
 import { serveCommand } from "./commands/serve.ts"
@@ -16,7 +19,16 @@ const { version } = JSON.parse(manifest) as { readonly version: string }
 
 const kiln = Command.make("kiln").pipe(
   Command.withDescription("Asynchronous audio and image jobs: the server and its administration"),
-  Command.withSubcommands([serveCommand, projectCommand, keyCommand, switchCommand, priceCommand]),
+  Command.withSubcommands([
+    serveCommand,
+    projectCommand,
+    keyCommand,
+    switchCommand,
+    priceCommand,
+    migrateCommand,
+    doctorCommand,
+    copyCommand,
+  ]),
   Command.withGlobalFlags([Json]),
 )
 

@@ -2,15 +2,19 @@ import { accessSync, constants, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import { Effect, Layer } from "effect"
 import { SqliteStores } from "@kiln/adapter-sqlite"
+import type { StoreUnavailable } from "@kiln/core/domain"
 import type { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { causeMessage, type CommandFailed, failed } from "./CommandFailed.ts"
+import type { DatabasePlace, PostgresPlace, SqlitePlace } from "./database/DatabasePlace.ts"
+import { explainDatabase } from "./database/databaseProblem.ts"
+import { loadPostgres } from "./database/loadPostgres.ts"
 import type { Settings } from "./Settings.ts"
 
 /** All records of an installation. */
 export type Stores = JobStore | UploadStore | KeyDirectory | Switchboard | SecretStore
 
 /** A clear word before anything is opened in it. */
-const prepareDirectory = (path: string): Effect.Effect<void, CommandFailed> =>
+export const prepareDirectory = (path: string): Effect.Effect<void, CommandFailed> =>
   Effect.try({
     try: () => {
       mkdirSync(path, { recursive: true, mode: 0o700 })
@@ -22,14 +26,26 @@ const prepareDirectory = (path: string): Effect.Effect<void, CommandFailed> =>
       ),
   })
 
-/** Opens the stores that the settings name, whether or not a server is running on them. */
-export const openStores = (settings: Settings): Layer.Layer<Stores, CommandFailed> => {
-  const stores: Layer.Layer<Stores, CommandFailed> = SqliteStores.layer({ path: settings.databasePath }).pipe(
-    Layer.catch((error) =>
-      Layer.effectContext(
-        Effect.fail(failed(`cannot open the database ${settings.databasePath}: ${causeMessage(error.cause)}`)),
-      ),
-    ),
+const explained = <A>(place: DatabasePlace, stores: Layer.Layer<A, StoreUnavailable>): Layer.Layer<A, CommandFailed> =>
+  Layer.effectContext(explainDatabase(place)(Layer.build(stores)))
+
+const openSqlite = (place: SqlitePlace): Layer.Layer<Stores, CommandFailed> =>
+  Layer.unwrap(
+    Effect.as(prepareDirectory(dirname(place.path)), explained(place, SqliteStores.layer({ path: place.path }))),
   )
-  return Layer.unwrap(Effect.as(prepareDirectory(dirname(settings.databasePath)), stores))
-}
+
+const openPostgres = (place: PostgresPlace): Layer.Layer<Stores, CommandFailed> =>
+  Layer.unwrap(
+    Effect.map(loadPostgres, ({ PostgresStores }) => {
+      const { _tag, ...options } = place
+      return explained(place, PostgresStores.layer(options))
+    }),
+  )
+
+/** Opens the stores that the settings name, whether or not a server is running on them. */
+export const openStores = ({ database }: Settings): Layer.Layer<Stores, CommandFailed> =>
+  database._tag === "Sqlite" ? openSqlite(database) : openPostgres(database)
+
+/** As `openStores`, for a command that asks a few things and ends: it neither waits for work nor asks at the same time. */
+export const openStoresBriefly = ({ database }: Settings): Layer.Layer<Stores, CommandFailed> =>
+  database._tag === "Sqlite" ? openSqlite(database) : openPostgres({ ...database, poolSize: 2, notifications: false })

@@ -3,7 +3,7 @@ import { SecureRandom } from "effect/crypto"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { IdGenerator } from "@kiln/core/ports"
 import type { CommandFailed } from "./CommandFailed.ts"
-import { openStores, type Stores } from "./openStores.ts"
+import { openStoresBriefly, type Stores } from "./openStores.ts"
 import { readEnvironment } from "./readEnvironment.ts"
 import { databaseSilent } from "./startProblems.ts"
 
@@ -17,6 +17,6 @@ export const withStores = <A, R>(
   Effect.flatMap(readEnvironment, (settings) =>
     command.pipe(
       Effect.catchTag("StoreUnavailable", (error) => Effect.fail(databaseSilent(error))),
-      Effect.provide(Layer.mergeAll(openStores(settings), IdGenerator.layer, SecureRandom.layerWebCrypto)),
+      Effect.provide(Layer.mergeAll(openStoresBriefly(settings), IdGenerator.layer, SecureRandom.layerWebCrypto)),
     ),
   )

@@ -228,9 +228,10 @@ describe("kiln", { timeout: 120_000 }, () => {
     expect(await run(["--version"])).toEqual({ exit: 0, stdout: `kiln ${manifest.version}\n`, stderr: "" })
     const help = await run(["--help"])
     expect({ exit: help.exit, stderr: help.stderr }).toEqual({ exit: 0, stderr: "" })
-    for (const command of ["serve", "project", "key", "switch", "price"])
+    for (const command of ["serve", "project", "key", "switch", "price", "migrate", "doctor", "copy"])
       expect(help.stdout).toMatch(new RegExp(`^  ${command} `, "m"))
     expect((await run(["key", "create", "--help"])).stdout).toContain("--scope")
+    expect((await run(["copy", "--help"])).stdout).toMatch(/--from[\s\S]*--to/)
   })
 
   it("warns of names that are no settings, on standard error, and goes on", async () => {

@@ -16,7 +16,7 @@ describe("settings", () => {
   it("have defaults", () => {
     expect(settings({})).toEqual({
       dataDirectory: resolve("data"),
-      databasePath: resolve("data/kiln.db"),
+      database: { _tag: "Sqlite", path: resolve("data/kiln.db") },
       blobs: { _tag: "Directory", path: undefined },
       role: "all",
       http: defaultHttpSettings,
@@ -41,7 +41,11 @@ describe("settings", () => {
     ["HOST", "kiln.internal", { http: { ...defaultHttpSettings, host: "kiln.internal" } }],
     ["PUBLIC_URL", "https://kiln.example/", { http: { ...defaultHttpSettings, publicUrl: "https://kiln.example" } }],
     ["PUBLIC_URL", "https://a.example/kiln", { http: { ...defaultHttpSettings, publicUrl: "https://a.example/kiln" } }],
-    ["KILN_DATA_DIR", "elsewhere", { dataDirectory: resolve("elsewhere"), databasePath: resolve("elsewhere/kiln.db") }],
+    [
+      "KILN_DATA_DIR",
+      "elsewhere",
+      { dataDirectory: resolve("elsewhere"), database: { _tag: "Sqlite", path: resolve("elsewhere/kiln.db") } },
+    ],
     ["KILN_BLOBS", "file:", { blobs: { _tag: "Directory", path: undefined } }],
     ["KILN_BLOBS", "file:/mnt/blobs", { blobs: { _tag: "Directory", path: "/mnt/blobs" } }],
     ["KILN_BLOBS", "file:///mnt/blobs", { blobs: { _tag: "Directory", path: "/mnt/blobs" } }],
@@ -79,6 +83,33 @@ describe("settings", () => {
     expect(settings({ [name]: text })).toEqual({ ...settings({}), ...expected })
   })
 
+  it.each<[name: string, text: string, expected: object]>([
+    ["DATABASE_URL", "postgresql:///kiln?host=/run/postgresql", { url: "postgresql:///kiln?host=/run/postgresql" }],
+    [
+      "DATABASE_URL",
+      "postgres://u:p%40ss@h:6432/d?sslmode=require",
+      { url: "postgres://u:p%40ss@h:6432/d?sslmode=require" },
+    ],
+    ["KILN_DATABASE_SCHEMA", "jobs_2", { schema: "jobs_2" }],
+    ["KILN_DATABASE_POOL", "2", { poolSize: 2 }],
+    ["KILN_DATABASE_POOL", "200", { poolSize: 200 }],
+    ["KILN_DATABASE_NOTIFICATIONS", "off", { notifications: false }],
+    ["KILN_DATABASE_POOLER", "transaction", { pooler: "transaction" }],
+  ])("of a Postgres database: %s=%s", (name, text, expected) => {
+    const url = "postgres://localhost/kiln"
+    const usual = { _tag: "Postgres", url, schema: "kiln", poolSize: 10, notifications: true, pooler: "none" }
+    expect(settings({ DATABASE_URL: url }).database).toEqual(usual)
+    expect(settings({ DATABASE_URL: url, [name]: text }).database).toEqual({ ...usual, ...expected })
+  })
+
+  it("of a Postgres database that none is named for are said to have no effect", () => {
+    expect(readSettings({ KILN_DATABASE_POOL: "5" })).toMatchObject({
+      ok: true,
+      warnings: [expect.stringMatching(/^KILN_DATABASE_POOL has no effect/)],
+    })
+    expect(readSettings({ KILN_DATABASE_POOL: "5", DATABASE_URL: "postgres://h/d" })).toMatchObject({ warnings: [] })
+  })
+
   it("KILN_RATE_LIMITS", () => {
     expect(settings({ KILN_RATE_LIMITS: "default" })).toEqual(settings({}))
     expect(
@@ -92,8 +123,16 @@ describe("settings", () => {
     ["PORT", ["-1", "65536", "1.5", "http", "0x10"], "a port"],
     ["HOST", ["a b", "127.0.0.1:80", "-x", "http://x"], "host name"],
     ["PUBLIC_URL", ["kiln.example", "ftp://x", "http://u:p@x", "http://x/?a=1", "http://x/#a", "http://x/?"], "http"],
-    ["DATABASE_URL", ["postgres://localhost/kiln", "postgresql://localhost/kiln"], "no Postgres adapter"],
-    ["DATABASE_URL", ["mysql://localhost/kiln", "kiln.db"], "SQLite"],
+    ["DATABASE_URL", ["mysql://localhost/kiln", "kiln.db", "postgres:kiln", "POSTGRES"], "SQLite"],
+    [
+      "DATABASE_URL",
+      ["postgres://u:p#ss@h/d", "postgres://u:p ss@h/d", "postgres://u:p%zz@h/d", "postgres://h:x/d"],
+      "%40",
+    ],
+    ["KILN_DATABASE_SCHEMA", ["Kiln", "1kiln", "a-b", 'a"b', "pg_kiln", "a".repeat(52)], "1 to 51 of"],
+    ["KILN_DATABASE_POOL", ["1", "201", "ten"], "from 2 to 200"],
+    ["KILN_DATABASE_NOTIFICATIONS", ["true"], "must be on or off"],
+    ["KILN_DATABASE_POOLER", ["session", "pgbouncer"], "must be none or transaction"],
     ["KILN_BLOBS", ["s3://bucket", "blobs", "file://host/x"], "file:"],
     ["KILN_SIGNING_KEYS", ["a", "a:short", `a:${key(1)},a:${key(2)}`], "entry"],
     ["KILN_ROLE", ["both", "ALL"], "must be all, api or worker"],
@@ -118,8 +157,9 @@ describe("settings", () => {
       })
   })
 
-  it("say nothing of a signing key that is refused", () => {
+  it("say nothing of a secret that is refused", () => {
     expect(JSON.stringify(readSettings({ KILN_SIGNING_KEYS: "a:c2VjcmV0" }))).not.toContain("c2VjcmV0")
+    expect(JSON.stringify(readSettings({ DATABASE_URL: "postgres://u:c2VjcmV0#@h/d" }))).not.toContain("c2VjcmV0")
   })
 
   it("that are none are named with the one that was meant", () => {
@@ -140,12 +180,12 @@ describe("kiln", { timeout: 120_000 }, () => {
       const ended = await run(command, {
         PORT: "x",
         KILN_LEASE_SECONDS: "1",
-        DATABASE_URL: "postgres://localhost/kiln",
+        DATABASE_URL: "mysql://localhost/kiln",
       })
       expect({ exit: ended.exit, stdout: ended.stdout }).toEqual({ exit: 2, stdout: "" })
       expect(ended.stderr).toMatch(/^ +PORT must be a port/m)
       expect(ended.stderr).toMatch(/^ +KILN_LEASE_SECONDS must be a whole number from 2/m)
-      expect(ended.stderr).toMatch(/^ +DATABASE_URL .*no Postgres adapter/m)
+      expect(ended.stderr).toMatch(/^ +DATABASE_URL must be a URL like postgres:/m)
     }
   })
 

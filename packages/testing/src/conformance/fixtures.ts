@@ -1,5 +1,6 @@
 import type {
   Charge,
+  ConcurrencyLimits,
   FileId,
   Gate,
   Job,
@@ -12,7 +13,7 @@ import type {
   UploadId,
 } from "@kiln/core/domain"
 import { jobBlobKey, uploadBlobKey } from "@kiln/core/domain"
-import type { Claim, Completion, ConcurrencyLimits, NewApiKey, NewJob, NewUpload } from "@kiln/core/ports"
+import type { Claim, Completion, NewApiKey, NewJob, NewUpload } from "@kiln/core/ports"
 
 const body = (n: number): string => n.toString().padStart(26, "0")
 

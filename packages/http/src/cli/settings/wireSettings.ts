@@ -19,11 +19,3 @@ export const signingKeys: SettingType<string> = (text) => {
   const keyring = parseKeyring(text)
   return keyring.ok ? parsed(text) : broken(keyring.problem)
 }
-
-/** Which database: none named is SQLite in the data directory, and nothing else is built in. */
-export const databaseUrl: SettingType<never> = (text) =>
-  /^postgres(ql)?:/.test(text)
-    ? broken(
-        "names a Postgres database, but this build has no Postgres adapter: unset it to use SQLite in KILN_DATA_DIR",
-      )
-    : broken("must be unset: this build keeps its database in KILN_DATA_DIR (SQLite) and has no other adapter")

@@ -77,8 +77,12 @@ export class KilnProcess implements AsyncDisposable {
   }
 
   /** Waits until it has written this, or ended without. */
-  async says(pattern: RegExp, stream: "stdout" | "stderr" = "stdout"): Promise<RegExpExecArray> {
-    const found = await until(() => pattern.exec(this[stream]) ?? (this.#hasEnded ? "ended" : undefined))
+  async says(
+    pattern: RegExp,
+    stream: "stdout" | "stderr" = "stdout",
+    limitMs: number = 20_000,
+  ): Promise<RegExpExecArray> {
+    const found = await until(() => pattern.exec(this[stream]) ?? (this.#hasEnded ? "ended" : undefined), limitMs)
     if (found === "ended") throw new Error(`ended without saying ${String(pattern)}: ${this.stdout}${this.stderr}`)
     return found
   }
@@ -109,10 +113,13 @@ export interface Listening {
   readonly first_key: { readonly key: string; readonly key_id: string; readonly project_id: string } | null
 }
 
+/** A second of a core, and on a machine that is busy many. */
+export const startLimitMs = 60_000
+
 /** Starts a server on a free port; `disposed` kills it. */
 export const serve = async (environment: Environment): Promise<KilnProcess & { readonly listening: Listening }> => {
   const kiln = new KilnProcess(["serve", "--json"], { PORT: "0", ...environment })
-  const [line] = await kiln.says(/^\{.*\}$/m)
+  const [line] = await kiln.says(/^\{.*\}$/m, "stdout", startLimitMs)
   return Object.assign(kiln, { listening: JSON.parse(line) as Listening })
 }
 

@@ -1,14 +1,16 @@
-import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
-import type { Job } from "@kiln/core/domain"
-import { type KilnProcess, type Listening, serve, temporaryDirectory, until } from "../../cli/support/Kiln.ts"
-import { storedJobs } from "../../cli/support/storedJobs.ts"
+import { Effect } from "effect"
+import type { Job, JobId } from "@kiln/core/domain"
+import { JobStore } from "@kiln/core/ports"
+import { KilnProcess, type Listening, serve, startLimitMs, temporaryDirectory, until } from "../../cli/support/Kiln.ts"
 import type { EngineOverrides } from "../../../src/cli/KilnConfig.ts"
 import type { Edit } from "../fixtures/editModules.ts"
 import { type CallLine, labFiles, type MarkLine } from "../fixtures/LabFiles.ts"
 import { Client } from "./Client.ts"
-import { seed, type SeededKey } from "./seed.ts"
+import { type LabStore, type MakeStore, sqliteStore } from "./LabStore.ts"
+import { type SeededKey, seedStores } from "./seed.ts"
 
 const fixtures = join(import.meta.dirname, "../fixtures")
 
@@ -38,23 +40,28 @@ const below = (directory: string): ReadonlyArray<string> =>
         .toSorted()
     : []
 
-/** One data directory, the processes on it, and what was seen of them. Whatever happens, all of it goes in the end. */
+/** One data directory, its store, the processes on them, and what was seen of them. Whatever happens, all of it goes in the end. */
 export class Lab implements AsyncDisposable {
   readonly #root: ReturnType<typeof temporaryDirectory>
   readonly #files
-  readonly #starting: Array<Promise<Server>> = []
-  readonly #running: Array<Server> = []
+  readonly #starting: Array<Promise<KilnProcess>> = []
+  readonly #running: Array<KilnProcess> = []
   /** Also a stopped process goes with the test run, which may end before a test that took too long. */
   readonly #killAll = (): void => this.#running.forEach((server) => server.kill("SIGKILL"))
+  readonly store: LabStore
   readonly live: SeededKey
 
-  static async open(): Promise<Lab> {
+  static async open(makeStore: MakeStore = sqliteStore): Promise<Lab> {
     const root = temporaryDirectory()
-    return new Lab(root, (await seed(join(root.path, "data"))).live)
+    const dataDirectory = join(root.path, "data")
+    mkdirSync(dataDirectory, { mode: 0o700 })
+    const store = makeStore(dataDirectory)
+    return new Lab(root, store, (await Effect.runPromise(Effect.provide(seedStores, store.layer))).live)
   }
 
-  private constructor(root: ReturnType<typeof temporaryDirectory>, live: SeededKey) {
+  private constructor(root: ReturnType<typeof temporaryDirectory>, store: LabStore, live: SeededKey) {
     this.#root = root
+    this.store = store
     this.#files = labFiles(root.path)
     this.live = live
     process.once("exit", this.#killAll)
@@ -64,15 +71,15 @@ export class Lab implements AsyncDisposable {
     return join(this.#root.path, "data")
   }
 
-  /** How many servers there were in all. */
+  /** How many processes there were in all. */
   get started(): number {
     return this.#starting.length
   }
 
-  /** Starts a server; it is ready when this returns. */
-  start(options: StartOptions = {}): Promise<Server> {
+  #environment(options: StartOptions): Readonly<Record<string, string>> {
     const edits = options.edits ?? []
-    const starting = serve({
+    return {
+      ...this.store.env,
       KILN_DATA_DIR: this.dataDirectory,
       KILN_CONFIG: join(fixtures, "lab.config.ts"),
       KILN_LEASE_SECONDS: String(leaseMs / 1_000),
@@ -82,13 +89,29 @@ export class Lab implements AsyncDisposable {
       CRASH_LAB_ENGINE: JSON.stringify(options.engine ?? {}),
       ...(edits.length > 0 && { CRASH_LAB_EDITS: JSON.stringify(edits), NODE_OPTIONS: `--import=${preload}` }),
       ...options.env,
-    }).then((kiln) => {
+    }
+  }
+
+  #track<Started extends KilnProcess>(starting: Promise<Started>): Promise<Started> {
+    this.#starting.push(starting)
+    return starting
+  }
+
+  /** Starts a process that only runs jobs; it does when this returns. */
+  startWorker(options: StartOptions = {}): Promise<KilnProcess> {
+    const kiln = new KilnProcess(["serve"], { ...this.#environment(options), KILN_ROLE: "worker" })
+    this.#running.push(kiln)
+    return this.#track(kiln.says(/the worker is running/, "stderr", startLimitMs).then(() => kiln))
+  }
+
+  /** Starts a server; it is ready when this returns. */
+  start(options: StartOptions = {}): Promise<Server> {
+    const starting = serve(this.#environment(options)).then((kiln) => {
       const server = Object.assign(kiln, { client: new Client(kiln.listening.url, this.live.key) })
       this.#running.push(server)
       return server
     })
-    this.#starting.push(starting)
-    return starting
+    return this.#track(starting)
   }
 
   /** Provider calls in the order in which they began. */
@@ -122,7 +145,11 @@ export class Lab implements AsyncDisposable {
   }
 
   jobs(ids: ReadonlyArray<string>): Promise<ReadonlyArray<Job>> {
-    return storedJobs(this.dataDirectory, this.live.owner, ids)
+    return Effect.gen({ self: this }, function* () {
+      const store = yield* JobStore
+      const found = yield* store.findJobs(ids.map((id) => ({ jobId: id as JobId, principal: this.live.owner })))
+      return found.filter((job) => job !== undefined)
+    }).pipe(Effect.provide(this.store.layer), Effect.runPromise)
   }
 
   async job(id: string): Promise<Job> {
@@ -131,9 +158,11 @@ export class Lab implements AsyncDisposable {
     return job
   }
 
-  /** Keys of all blobs, straight from the directory. */
+  /** Keys of all blobs of jobs and uploads, straight from the directory; the mark of the installation is neither. */
   blobs(): ReadonlyArray<string> {
-    return below(join(this.dataDirectory, "blobs")).map((file) => file.replace(/\.blob$/, ""))
+    return below(join(this.dataDirectory, "blobs"))
+      .map((file) => file.replace(/\.blob$/, ""))
+      .filter((key) => !key.startsWith("installation/"))
   }
 
   /** Paths of files that are being written, or were. */

@@ -1,5 +1,6 @@
 import type { Job, JobId, UploadId } from "@kiln/core/domain"
-import type { Claim, ConcurrencyLimits } from "@kiln/core/ports"
+import type { ConcurrencyLimits } from "@kiln/core/domain"
+import type { Claim } from "@kiln/core/ports"
 import { jobChange } from "../../model/jobChange.ts"
 import type { History } from "./History.ts"
 import type { Observation } from "./observe.ts"

@@ -1,5 +1,4 @@
-import type { Job } from "@kiln/core/domain"
-import type { ConcurrencyLimits } from "@kiln/core/ports"
+import type { ConcurrencyLimits, Job } from "@kiln/core/domain"
 import type { Lane, MemoryState } from "../MemoryState.ts"
 
 /** When a lane has room under its limits, if nothing ends before its lease does: `now` where it has room already. */

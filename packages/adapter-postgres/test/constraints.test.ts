@@ -1,0 +1,404 @@
+import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import pg from "pg"
+import { fixtures } from "@kiln/testing/conformance"
+import { everyState } from "./support/everyState.ts"
+
+type Attempt = readonly [what: string, sql: string, message: RegExp]
+
+const id = (n: number): string => `'${fixtures.jobId(n)}'`
+const job = (n: number, set: string): string => `UPDATE jobs SET ${set} WHERE id = ${id(n)}`
+const queued = (n: number, set: string): string => `UPDATE queue SET ${set} WHERE id = ${id(n)}`
+const upload = (n: number, set: string): string => `UPDATE uploads SET ${set} WHERE id = '${fixtures.uploadId(n)}'`
+const seqOf = (n: number): string => `(SELECT seq FROM jobs WHERE id = ${id(n)})`
+
+/** A copy of a row, the columns that are named replaced. */
+const copyOf = (table: string, n: number, changes: Readonly<Record<string, string>>): string => {
+  const given = Object.entries({ id: "'job_copy'", ...changes })
+  return `INSERT INTO ${table} SELECT (copied).* FROM (SELECT jsonb_populate_record(row, jsonb_build_object(${given
+    .map(([column, value]) => `'${column}', ${value}`)
+    .join(", ")})) AS copied FROM ${table} AS row WHERE id = ${id(n)}) AS one`
+}
+/** A copy of job `n` as it was when it was new, in the queue like any other. */
+const copyOfJob = (n: number, changes: Readonly<Record<string, string>>): string =>
+  `${copyOf("jobs", n, { idempotency_key: "'copy'", seq: "nextval('jobs_seq_seq')", ...changes })};
+   ${copyOf("queue", 1, { job_seq: "currval('jobs_seq_seq')" })}`
+
+const ending = "ran_ms = 1, waited_ms = 1, attempts = 1, failures = 0, lost_workers = 0, finished_at = 9, token = 9"
+/** Ends job `n` as the verbs do: it leaves the queue, and its own row says how. */
+const end = (n: number, how: string): string =>
+  `DELETE FROM queue WHERE id = ${id(n)}; ${job(n, ending.includes("token") ? `${how}, ${ending}` : how)}`
+/** The same with one of the columns that every end has set otherwise. */
+const endWith = (n: number, how: string, from: string, to: string): string => end(n, how).replace(from, to)
+
+const failed = "status = 'failed', error_code = 'x'"
+const done = "status = 'done', output = '{}'"
+const addFile = "INSERT INTO files (id, job_seq, name, blob_key, media_type, bytes, sha256)"
+
+/** Everything a mistake above the store might try. Each is refused by the database itself. */
+const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<Attempt>]> = [
+  [
+    "acceptance",
+    [
+      [
+        "a second job for a key and idempotency key",
+        copyOfJob(1, { idempotency_key: "row.idempotency_key" }),
+        /unique.*jobs_key_id_idempotency_key_key/,
+      ],
+      ["a second job for an upload", copyOfJob(10, {}), /unique.*jobs_upload/],
+      ["a second job of one id", copyOfJob(1, { id: "row.id" }), /unique.*jobs_id_key/],
+      [
+        "a job for an upload that has not arrived",
+        copyOfJob(1, { upload_id: `'${fixtures.uploadId(2)}'` }),
+        /has arrived/,
+      ],
+      ["a job for an erased upload", copyOfJob(1, { upload_id: `'${fixtures.uploadId(6)}'` }), /has arrived/],
+      [
+        "a job for another key's upload",
+        copyOfJob(1, { upload_id: `'${fixtures.uploadId(3)}'`, key_id: "'key_other'" }),
+        /of its own key/,
+      ],
+      [
+        "a job for an upload of another mode",
+        copyOfJob(1, { upload_id: `'${fixtures.uploadId(3)}'`, mode: "'live'" }),
+        /of its own key/,
+      ],
+      ["a job that begins done", copyOfJob(4, {}), /begins queued/],
+      ["a job that begins erased", copyOfJob(1, { retained: "'deleted'" }), /begins queued/],
+      [
+        "a job that begins processing",
+        `${copyOf("jobs", 1, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'" })};
+         ${copyOf("queue", 2, { job_seq: "currval('jobs_seq_seq')" })}`,
+        /begins queued/,
+      ],
+      [
+        "a job that begins with a token",
+        `${copyOf("jobs", 1, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'" })};
+         ${copyOf("queue", 1, { job_seq: "currval('jobs_seq_seq')", token: "1" })}`,
+        /begins queued/,
+      ],
+      [
+        "a job that is not in the queue",
+        copyOf("jobs", 1, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'" }),
+        /stands in the queue/,
+      ],
+      ["a place in the queue for no job", copyOf("queue", 1, { job_seq: "99" }), /unfinished job's/],
+      [
+        "another job's place in the queue",
+        `${copyOf("jobs", 1, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'" })};
+         ${copyOf("queue", 1, { id: "'job_other'", job_seq: "currval('jobs_seq_seq')" })}`,
+        /unfinished job's/,
+      ],
+      ["a second place in the queue", copyOf("queue", 1, { id: "row.id" }), /unique.*queue_/],
+      ["a sandbox job with a price", copyOfJob(1, { price_id: "1" }), /check constraint "jobs_check/],
+      ["a job of an unknown price", copyOfJob(7, { price_id: "99" }), /foreign key.*jobs_price_id_fkey/],
+      [
+        "a job of an unknown lane",
+        `${copyOf("jobs", 1, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'" })};
+         ${copyOf("queue", 1, { job_seq: "currval('jobs_seq_seq')", lane_id: "99" })}`,
+        /foreign key.*queue_lane_id_fkey/,
+      ],
+      ["a version of a kind below the first", copyOfJob(1, { kind_version: "0" }), /jobs_kind_version_check/],
+      ["an unknown mode", copyOfJob(1, { mode: "'test'" }), /jobs_mode_check/],
+      ["a lane of a version below the first", "UPDATE lanes SET kind_version = 0", /lanes_kind_version_check/],
+      [
+        "two lanes of one name",
+        "INSERT INTO lanes (project_id, kind, kind_version, mode) SELECT project_id, kind, kind_version, mode FROM lanes",
+        /unique.*lanes/,
+      ],
+      ["a second clock of fairness", "INSERT INTO fairness VALUES (2, 0)", /fairness_id_check/],
+    ],
+  ],
+  [
+    "the state machine",
+    [
+      ["processing → queued", queued(3, "status = 'queued', token = token + 1"), /illegal transition/],
+      ["queued → done", end(1, done), /leaves the queue when it ends/],
+      ["waiting for another attempt → done", end(3, done), /leaves the queue when it ends/],
+      ["an unknown status", queued(1, "status = 'paused', token = token + 1"), /queue_status_check/],
+      ["an unknown end", end(2, "status = 'canceled', error_code = 'x'"), /check constraint/],
+      ["held while queued", queued(1, "held = true, token = token + 1"), /check constraint "queue_check/],
+      ["unfinished and never claimable", queued(3, "claimable_at = NULL"), /null value in column "claimable_at"/],
+      ["unfinished without a deadline", queued(3, "deadline_at = NULL"), /null value in column "deadline_at"/],
+      ["attempts that are forgotten", queued(2, "attempts = -1"), /queue_attempts_check/],
+      ["finished and in the queue", job(2, `${failed}, ${ending}`), /a finished job leaves the queue/],
+      ["out of the queue and not finished", `DELETE FROM queue WHERE id = ${id(2)}`, /leaves the queue when it ends/],
+      ["finished without a time", endWith(2, failed, "finished_at = 9", "finished_at = NULL"), /check constraint/],
+      ["finished without a token", endWith(2, failed, "token = 9", "token = NULL"), /check constraint/],
+      ["finished without its attempts", endWith(2, failed, "attempts = 1", "attempts = NULL"), /check constraint/],
+      ["done without output", end(2, "status = 'done'"), /check constraint/],
+      ["done with an error code", end(2, `${done}, error_code = 'x'`), /check constraint/],
+      ["failed without an error code", end(2, "status = 'failed'"), /check constraint/],
+      ["failed with output", end(2, `${failed}, output = '{}'`), /check constraint/],
+      ["output while processing", job(2, "output = '{}'"), /check constraint/],
+      ["a warning while processing", job(2, "warning_code = 'x'"), /check constraint/],
+      ["erased while unfinished", job(2, "retained = 'deleted'"), /check constraint|everything retained is gone/],
+      ["an unfinished job deleted", `DELETE FROM jobs WHERE id = ${id(2)}`, /unfinished job is not deleted/],
+      [
+        "an unfinished job deleted with its place in the queue",
+        `DELETE FROM queue WHERE id = ${id(2)}; DELETE FROM jobs WHERE id = ${id(2)}`,
+        /unfinished job is not deleted/,
+      ],
+      ["another version of its kind", job(1, "kind_version = 2"), /never changes/],
+      ["another owner", job(1, "key_id = 'key_other'"), /never changes/],
+      ["another price", job(7, "price_id = 1"), /never changes/],
+      ["another lane", queued(1, "lane_id = (SELECT max(id) FROM lanes)"), /never changes/],
+      ["another job's place", queued(1, `job_seq = ${seqOf(2)}`), /never changes/],
+      ["another time of its creation", queued(1, "created_at = 1"), /never changes/],
+      ["another request", `UPDATE job_data SET request = '{}' WHERE job_seq = ${seqOf(1)}`, /never changes/],
+    ],
+  ],
+  [
+    "fencing",
+    [
+      ["a token that shrinks", queued(3, "token = token - 1"), /token grows/],
+      ["a claim without a new token", queued(3, "held = true"), /token grows/],
+      ["the end of a claim without a new token", queued(2, "held = false"), /token grows/],
+      ["a claim of a queued job without a new token", queued(1, "status = 'processing'"), /token grows/],
+      ["a finish without a new token", endWith(2, failed, "token = 9", "token = 1"), /leaves the queue when it ends/],
+      ["a result without a new token", endWith(2, done, "token = 9", "token = 1"), /leaves the queue when it ends/],
+      [
+        "a step of a job that nobody holds",
+        `INSERT INTO checkpoints VALUES (${id(3)}, 'a', '1')`,
+        /while a worker holds/,
+      ],
+      ["a step of a finished job", `INSERT INTO checkpoints VALUES (${id(4)}, 'a', '1')`, /while a worker holds/],
+      [
+        "a step rewritten when nobody holds its job",
+        `${queued(2, "held = false, token = token + 1")}; UPDATE checkpoints SET value = '1'`,
+        /while a worker holds/,
+      ],
+    ],
+  ],
+  [
+    "a finished job",
+    [
+      ["its status", job(4, "status = 'failed', error_code = 'x', output = NULL"), /never changes/],
+      ["its status taken back", job(5, "status = NULL"), /never changes/],
+      ["its error code", job(5, "error_code = 'other'"), /never changes/],
+      ["its time", job(4, "finished_at = finished_at + 1"), /never changes/],
+      ["its token", job(4, "token = token + 1"), /never changes/],
+      ["its attempts", job(4, "attempts = attempts + 1"), /never changes/],
+      ["its failures", job(4, "failures = failures + 1"), /never changes/],
+      ["its lost workers", job(4, "lost_workers = lost_workers + 1"), /never changes/],
+      ["how long it ran", job(4, "ran_ms = ran_ms + 1"), /never changes/],
+      ["how long it waited", job(4, "waited_ms = waited_ms + 1"), /never changes/],
+      ["its output", job(4, "output = '{\"a\":1}'"), /never changes/],
+      ["its warning", job(4, "warning_code = 'output_truncated'"), /never changes/],
+      ["its bill", job(6, "charge = '{}'"), /never changes/],
+      ["a place in the queue again", copyOf("queue", 1, { id: id(4), job_seq: seqOf(4) }), /unfinished job's/],
+      ["its files", "UPDATE files SET blob_key = 'other'", /never changes/],
+      ["its output given back after erasing", job(9, "output = '{}'"), /never changes|check constraint/],
+      ["its erasure undone", job(9, "retained = 'kept', output = '{}'"), /everything retained is gone/],
+      ["deleted made expired", job(9, "retained = 'expired'"), /everything retained is gone/],
+      ["erased while its data is there", job(4, "retained = 'deleted', output = NULL"), /everything retained is gone/],
+      [
+        "erased while its files are there",
+        `DELETE FROM job_data WHERE job_seq = ${seqOf(4)}; ${job(4, "retained = 'deleted', output = NULL")}`,
+        /everything retained is gone/,
+      ],
+      [
+        "erased with its output",
+        `DELETE FROM job_data WHERE job_seq = ${seqOf(8)}; ${job(8, "retained = 'deleted'")}`,
+        /check constraint/,
+      ],
+      ["data for an erased one", `INSERT INTO job_data VALUES (${seqOf(9)}, '{}')`, /job_data of a job that is erased/],
+      ["a file for an erased one", `${addFile} VALUES ('f', ${seqOf(9)}, 'a', 'b', 'c', 1, 'd')`, /files of a job/],
+      ["a file for a running one", `${addFile} VALUES ('f', ${seqOf(2)}, 'a', 'b', 'c', 1, 'd')`, /files of a job/],
+      ["a file for a failed one", `${addFile} VALUES ('f', ${seqOf(5)}, 'a', 'b', 'c', 1, 'd')`, /files of a job/],
+      [
+        "two files of one name",
+        `${addFile} SELECT 'f', job_seq, name, 'b', 'c', 1, 'd' FROM files`,
+        /unique.*files_job_seq_name_key/,
+      ],
+    ],
+  ],
+  [
+    "money",
+    [
+      ["a live job done without a charge", end(7, done), /check constraint/],
+      ["a sandbox job done with a charge", end(2, `${done}, charge = '{}'`), /check constraint/],
+      ["a failed job with a charge", end(7, `${failed}, charge = '{}'`), /check constraint/],
+      ["a charge before the end", job(7, "charge = '{}'"), /check constraint|live job that is done/],
+      [
+        "a charge without an amount",
+        end(7, `${done}, charge = '{"currency":"usd","lineItems":[]}'`),
+        /null value in column "amount" of relation "charges"/,
+      ],
+      ["a charge that is no JSON", end(7, `${done}, charge = 'usd 1'`), /invalid input syntax for type json/],
+      ["a second charge", "INSERT INTO charges SELECT * FROM charges", /unique.*charges_pkey/],
+      [
+        "a charge for a sandbox job",
+        `INSERT INTO charges VALUES (${id(4)}, 'p', 'k', 'x', 'usd', '1', '[]', 1)`,
+        /live job that is done/,
+      ],
+      [
+        "a charge for a job that is not done",
+        `INSERT INTO charges VALUES (${id(7)}, 'p', 'k', 'x', 'usd', '1', '[]', 1)`,
+        /live job that is done/,
+      ],
+      [
+        "a charge for no job",
+        "INSERT INTO charges VALUES ('job_none', 'p', 'k', 'x', 'usd', '1', '[]', 1)",
+        /live job that is done/,
+      ],
+      ["a charge changed", "UPDATE charges SET amount = '0'", /never changes/],
+      ["a charge deleted", "DELETE FROM charges", /never deleted/],
+      ["a price changed", "UPDATE prices SET unit_amounts = '{}'", /never changes/],
+      ["a price in use deleted", "DELETE FROM prices WHERE active", /foreign key.*jobs_price_id_fkey/],
+      ["two active versions of a price", "UPDATE prices SET active = true", /unique.*prices_active/],
+      [
+        "a second version of one number",
+        "INSERT INTO prices (name, version, currency, unit_amounts, active, created_at) SELECT name, version, currency, unit_amounts, false, 1 FROM prices",
+        /unique.*prices_name_version_key/,
+      ],
+    ],
+  ],
+  [
+    "uploads",
+    [
+      ["a token that shrinks", upload(5, "token = 0"), /token of an upload grows/],
+      ["transfers forgotten", upload(5, "transfers = 0"), /token of an upload grows/],
+      ["a second file", upload(3, "blob_key = 'other', sha256 = 'other'"), /receives one file/],
+      ["a transfer after the file", upload(3, "claimed_until = 9"), /receives one file/],
+      ["a file taken back", upload(3, "blob_key = NULL, bytes = NULL, sha256 = NULL"), /receives one file/],
+      ["half a file", upload(2, "blob_key = 'a'"), /check constraint/],
+      ["a file while it is in transfer", upload(5, "blob_key = 'a', bytes = 1, sha256 = 'b'"), /check constraint/],
+      ["erased with its file", upload(3, "erased = true"), /check constraint/],
+      [
+        "erased while its job is unfinished",
+        upload(4, "erased = true, blob_key = NULL, bytes = NULL, sha256 = NULL"),
+        /not while its job is unfinished/,
+      ],
+      ["its erasure undone", upload(6, "erased = false"), /erased for good/],
+      ["another length", upload(2, "declared_seconds = 1"), /never changes/],
+      ["another owner", upload(2, "key_id = 'key_other'"), /never changes/],
+      ["deleted under its job", `DELETE FROM uploads WHERE id = '${fixtures.uploadId(4)}'`, /foreign key/],
+    ],
+  ],
+  [
+    "access",
+    [
+      [
+        "a key of no project",
+        "INSERT INTO api_keys (id, project_id, mode, scopes, created_at) VALUES ('k', 'none', 'test', '[]', 1)",
+        /foreign key/,
+      ],
+      [
+        "two projects of one name",
+        "INSERT INTO projects (id, name, created_at) VALUES ('p', 'one', 1)",
+        /unique.*projects_name_key/,
+      ],
+      [
+        "two keys for one secret",
+        "INSERT INTO key_secrets SELECT secret_hash, key_id, 1, NULL FROM key_secrets LIMIT 1",
+        /unique.*key_secrets_pkey/,
+      ],
+      ["a key of another mode", "UPDATE api_keys SET mode = 'sandbox'", /api_keys_mode_check/],
+      [
+        "a revoked key made valid",
+        "UPDATE api_keys SET revoked_at = NULL WHERE revoked_at IS NOT NULL",
+        /stays revoked/,
+      ],
+      [
+        "a second purge of one place",
+        "INSERT INTO purges (blob_prefix, recorded_at) SELECT blob_prefix, 1 FROM purges",
+        /unique.*purges_blob_prefix_key/,
+      ],
+    ],
+  ],
+]
+
+const tables = [
+  "jobs",
+  "queue",
+  "lanes",
+  "job_data",
+  "checkpoints",
+  "files",
+  "charges",
+  "prices",
+  "uploads",
+  "api_keys",
+]
+
+// One database for all: what is refused leaves nothing behind.
+let client: pg.Client
+const scope = Scope.makeUnsafe()
+beforeAll(async () => {
+  const url = await Effect.runPromise(Scope.provide(everyState, scope))
+  client = new pg.Client({ connectionString: url, options: "-c search_path=kiln" })
+  await client.connect()
+})
+afterAll(async () => {
+  await client.end()
+  await Effect.runPromise(Scope.close(scope, Exit.void))
+})
+
+const dump = async (): Promise<ReadonlyArray<unknown>> => {
+  const rows: Array<unknown> = []
+  for (const table of tables) rows.push((await client.query(`SELECT * FROM ${table} ORDER BY ${table}`)).rows)
+  return rows
+}
+
+/** In one transaction. What is asked at the commit only is asked as well. */
+const commit = (sql: string): Promise<unknown> =>
+  client.query(`BEGIN; ${sql}; COMMIT`).catch(async (error: unknown) => {
+    await client.query("ROLLBACK")
+    throw error
+  })
+
+describe("the database itself refuses", () => {
+  for (const [promise, attempts] of refused)
+    describe(promise, () => {
+      it.each(attempts.map(([what, sql, message]) => ({ what, sql, message })))("$what", async ({ message, sql }) => {
+        const before = await dump()
+        await expect(commit(sql)).rejects.toThrow(message)
+        expect(await dump()).toEqual(before)
+      })
+    })
+})
+
+/** In a transaction that is given up afterwards. */
+const tentatively = async (use: () => Promise<void>): Promise<void> => {
+  await client.query("BEGIN")
+  try {
+    await use()
+  } finally {
+    await client.query("ROLLBACK")
+  }
+}
+
+it("what ends a job clears its steps and writes its bill, whoever says so", () =>
+  tentatively(async () => {
+    await client.query(end(2, failed))
+    expect((await client.query("SELECT * FROM checkpoints")).rows).toEqual([])
+    const charge = '{"currency":"usd","amount":"1.5","lineItems":[{"meter":"images"}]}'
+    await client.query(end(7, `${done}, charge = '${charge}'`))
+    await client.query("SET CONSTRAINTS ALL IMMEDIATE")
+    const bills = "SELECT job_id, currency, amount, line_items, charged_at FROM charges ORDER BY job_id"
+    expect((await client.query(bills)).rows).toMatchObject([
+      { job_id: fixtures.jobId(6), amount: "0.00015" },
+      {
+        job_id: fixtures.jobId(7),
+        currency: "usd",
+        amount: "1.5",
+        line_items: '[{"meter":"images"}]',
+        charged_at: "9",
+      },
+    ])
+  }))
+
+it("charges outlive their jobs, and no job can be charged a second time under an old id", () =>
+  tentatively(async () => {
+    await client.query(`DELETE FROM jobs WHERE id = ${id(6)}`)
+    await client.query("SET CONSTRAINTS ALL IMMEDIATE")
+    expect((await client.query("SELECT job_id FROM charges")).rows).toEqual([{ job_id: fixtures.jobId(6) }])
+    const left = "SELECT job_seq FROM job_data WHERE job_seq NOT IN (SELECT seq FROM jobs)"
+    expect((await client.query(left)).rows).toEqual([])
+    await client.query("SET CONSTRAINTS ALL DEFERRED")
+    await client.query(copyOfJob(7, { id: id(6) }).replaceAll("'job_copy'", id(6)))
+    await client.query(`UPDATE queue SET status = 'processing', held = true, token = 1 WHERE id = ${id(6)}`)
+    const charge = '{"currency":"usd","amount":"1","lineItems":[]}'
+    await expect(client.query(end(6, `${done}, charge = '${charge}'`))).rejects.toThrow(/unique.*charges_pkey/)
+  }))

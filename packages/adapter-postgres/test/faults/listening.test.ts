@@ -1,0 +1,103 @@
+import { setTimeout as pause } from "node:timers/promises"
+import { Effect, Exit, Scope } from "effect"
+import { describe, expect, it } from "vitest"
+import { tcpProxy } from "@kiln/postgres-lab"
+import type { WakeUp } from "@kiln/core/ports"
+import { connect } from "../../src/openDatabase.ts"
+import { makePostgresWakeUp } from "../../src/PostgresWakeUp.ts"
+import { useCluster } from "./support/databases.ts"
+import { until } from "./support/until.ts"
+
+const cluster = useCluster()
+
+/** The wake-up of one process, which asks every 300 ms whether it still hears. */
+const openWakeUp = async (url: string): Promise<WakeUp["Service"] & AsyncDisposable> => {
+  const scope = Scope.makeUnsafe()
+  const wakeUp = await Effect.runPromise(
+    Effect.gen(function* () {
+      const { connections, database } = yield* connect({ url, connectTimeoutMs: 500, statementTimeoutMs: 1_000 })
+      return yield* makePostgresWakeUp(connections, database, 300)
+    }).pipe(Scope.provide(scope)),
+  )
+  return Object.assign(wakeUp, {
+    [Symbol.asyncDispose]: () => Effect.runPromise(Scope.close(scope, Exit.void)),
+  })
+}
+
+const reaches = (wakeUp: WakeUp["Service"], reach: "process" | "installation") =>
+  until(() => (Effect.runSync(wakeUp.reach) === reach ? true : undefined))
+
+/** Whether it hears what another process says: what it has heard before does not count. */
+const hears = async (wakeUp: WakeUp["Service"], other: WakeUp["Service"]) => {
+  const drained = Effect.forever(Effect.andThen(wakeUp.wait, Effect.void))
+  await Effect.runPromise(Effect.timeoutOption(drained, 300))
+  const heard = Effect.runPromise(Effect.timeoutOption(wakeUp.wait, 5_000))
+  await Effect.runPromise(other.notify)
+  return (await heard)._tag === "Some"
+}
+
+describe("the connection that listens", () => {
+  it("is terminated: its process waits as one that hears of itself alone, until it heals", async () => {
+    await using database = await cluster.database()
+    await using wakeUp = await openWakeUp(database.url)
+    await using other = await openWakeUp(database.url)
+    await reaches(wakeUp, "installation")
+    await reaches(other, "installation")
+    expect(await hears(wakeUp, other)).toBe(true)
+    for (const { pid } of await cluster.backendsOf("kiln wake-up")) await cluster.server.terminate(pid)
+    await reaches(wakeUp, "process")
+    await reaches(wakeUp, "installation")
+    expect(await hears(wakeUp, other)).toBe(true)
+  })
+
+  it("is cut off by a network that swallows everything: that is noticed, and heals", async () => {
+    await using database = await cluster.database()
+    await using proxy = await tcpProxy(database.url)
+    await using wakeUp = await openWakeUp(proxy.url)
+    await using other = await openWakeUp(database.url)
+    await reaches(wakeUp, "installation")
+    await reaches(other, "installation")
+    proxy.blackHole()
+    await reaches(wakeUp, "process")
+    await pause(1_000)
+    expect(Effect.runSync(wakeUp.reach), "it does not hear, and does not say it does").toBe("process")
+    await proxy.pass()
+    await reaches(wakeUp, "installation")
+    expect(await hears(wakeUp, other)).toBe(true)
+  })
+})
+
+describe("notifications", () => {
+  it("a thousand in a burst are a handful of statements", async () => {
+    await using database = await cluster.database()
+    await using proxy = await tcpProxy(database.url)
+    await using wakeUp = await openWakeUp(proxy.url)
+    await using other = await openWakeUp(database.url)
+    await reaches(other, "installation")
+    proxy.resetCounts()
+    const startedAt = performance.now()
+    for (let n = 0; n < 1_000; n++) {
+      await Effect.runPromise(wakeUp.notify)
+      if (n % 10 === 0) await pause(0)
+    }
+    const tookMs = performance.now() - startedAt
+    const sent = () => [...proxy.statements()].reduce((sum, [text, n]) => sum + (text.includes("pg_notify") ? n : 0), 0)
+    expect(sent()).toBeGreaterThan(0)
+    // One in 20 ms at most, and one that is under way.
+    expect(sent()).toBeLessThanOrEqual(tookMs / 20 + 2)
+    expect(sent()).toBeLessThan(100)
+    expect(await hears(other, wakeUp)).toBe(true)
+  })
+
+  it("that cannot be sent hold up nobody", async () => {
+    await using database = await cluster.database()
+    await using proxy = await tcpProxy(database.url)
+    const wakeUp = await openWakeUp(proxy.url)
+    await reaches(wakeUp, "installation")
+    proxy.blackHole()
+    for (let n = 0; n < 10; n++) await Effect.runPromise(wakeUp.notify)
+    const startedAt = performance.now()
+    await wakeUp[Symbol.asyncDispose]()
+    expect(performance.now() - startedAt).toBeLessThan(8_000)
+  })
+})

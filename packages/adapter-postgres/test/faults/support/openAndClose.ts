@@ -1,0 +1,12 @@
+// A process of its own: opens stores, closes them, says how that went, and has nothing more to do.
+import { openStores } from "./openStores.ts"
+
+const startedAt = performance.now()
+const outcome = await openStores({ url: process.argv[2] ?? "", notifications: true }).then(
+  async (stores) => {
+    await stores.close()
+    return "open"
+  },
+  (error: { readonly _tag?: string }) => error._tag ?? String(error),
+)
+process.stdout.write(JSON.stringify({ outcome, tookMs: performance.now() - startedAt }))

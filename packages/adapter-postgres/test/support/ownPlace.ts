@@ -1,0 +1,40 @@
+import { Effect, type Layer, type Scope } from "effect"
+import pg from "pg"
+import type { Stores } from "@kiln/testing/conformance"
+import { postgresMigrations, type PostgresOptions, PostgresStores } from "../../src/index.ts"
+import { onEffectClock, takeOverClock } from "./virtualTime.ts"
+
+export interface PlaceOptions {
+  /** A database that is all the test's, by a role that may do everything there. */
+  readonly url: string
+  /** How the stores are opened, if not like that. */
+  readonly stores?: Partial<PostgresOptions>
+  /** Runs once the schema is there, before the stores are opened. */
+  readonly prepare?: ((client: pg.Client) => Promise<unknown>) | undefined
+}
+
+/** Stores whose time is the Effect clock's, in a database of one's own making. */
+export const ownPlace = ({
+  prepare,
+  stores = {},
+  url,
+}: PlaceOptions): Effect.Effect<Layer.Layer<Stores, unknown>, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { schema = "kiln" } = stores
+    yield* postgresMigrations.apply({ url, schema })
+    const client = yield* Effect.acquireRelease(
+      Effect.promise(async () => {
+        await takeOverClock(url, schema)
+        const connected = new pg.Client({ connectionString: url })
+        connected.on("error", () => undefined)
+        await connected.connect()
+        await prepare?.(connected)
+        return connected
+      }),
+      (connected) => Effect.promise(() => connected.end()),
+    )
+    return onEffectClock(
+      PostgresStores.layer({ poolSize: 3, notifications: false, noteLanesEveryMs: 0, url, ...stores }),
+      async (now) => void (await client.query(`UPDATE "${schema}".test_clock SET now = $1`, [now])),
+    )
+  })

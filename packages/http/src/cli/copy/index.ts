@@ -1,0 +1,2 @@
+export { copyRecords, countRecords } from "./copyRecords.ts"
+export { refuseRetiredBefore, retireSource } from "./retireSource.ts"

@@ -1,0 +1,46 @@
+import { dirname } from "node:path"
+import { Effect, type Scope } from "effect"
+import { inspectSqlite, type MigrationStatus, sqliteMigrations, type StoreInspection } from "@kiln/adapter-sqlite"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import type { CommandFailed } from "../CommandFailed.ts"
+import { prepareDirectory } from "../openStores.ts"
+import type { DatabasePlace } from "./DatabasePlace.ts"
+import { explainDatabase } from "./databaseProblem.ts"
+import { loadPostgres } from "./loadPostgres.ts"
+
+/** What an operator does to a store apart from using it. */
+export interface StoreMaintenance {
+  /** How far the schema is; changes nothing. */
+  readonly migrationStatus: Effect.Effect<MigrationStatus, CommandFailed>
+  /** Applies what is pending. The names, in order, of what was. Where nothing is, no right to change schemas is needed. */
+  readonly migrate: Effect.Effect<ReadonlyArray<string>, CommandFailed>
+  /** Opens the store to look at it; `undefined` where there is none yet. */
+  readonly inspect: Effect.Effect<StoreInspection | undefined, CommandFailed, Scope.Scope>
+}
+
+type Apply = Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+
+/** The maintenance of the store that stands at a place. */
+export const storeMaintenance = (place: DatabasePlace): Effect.Effect<StoreMaintenance, CommandFailed> => {
+  const explained = explainDatabase(place)
+  const whatIsPending = (status: Effect.Effect<MigrationStatus, StoreUnavailable>, apply: Apply) =>
+    explained(Effect.flatMap(status, ({ pending }) => (pending.length === 0 ? Effect.succeed([]) : apply)))
+  if (place._tag === "Sqlite") {
+    const options = { path: place.path }
+    const status = sqliteMigrations.status(options)
+    return Effect.succeed({
+      migrationStatus: explained(status),
+      migrate: Effect.andThen(
+        prepareDirectory(dirname(place.path)),
+        whatIsPending(status, sqliteMigrations.apply(options)),
+      ),
+      inspect: explained(inspectSqlite(options)),
+    })
+  }
+  const { _tag, ...options } = { ...place, poolSize: 2, notifications: false }
+  return Effect.map(loadPostgres, ({ inspectPostgres, postgresMigrations }) => ({
+    migrationStatus: explained(postgresMigrations.status(options)),
+    migrate: whatIsPending(postgresMigrations.status(options), postgresMigrations.apply(options)),
+    inspect: explained(inspectPostgres(options)),
+  }))
+}

@@ -1,0 +1,28 @@
+import { Effect } from "effect"
+import { Hex } from "effect/encoding"
+import type { StoreInspection } from "@kiln/adapter-sqlite"
+import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
+import type { BlobStore } from "@kiln/core/ports"
+import { foreignMarkers, installationSecret, readMarkers } from "../installation/markers.ts"
+import { type Check, ok, problem, warning } from "./Check.ts"
+
+const name = "installation"
+
+/** Checks that records and blobs belong to one installation. */
+export const checkInstallation = (
+  store: StoreInspection,
+): Effect.Effect<Check, StoreUnavailable | BlobUnavailable, BlobStore> =>
+  Effect.gen(function* () {
+    const secret = yield* store.findSecret(installationSecret)
+    const markers = yield* readMarkers
+    const foreign = foreignMarkers(secret === undefined ? "" : Hex.encode(secret), markers)
+    if (foreign.length > 0)
+      return problem(
+        name,
+        "the blob store belongs to another installation: check DATABASE_URL, KILN_DATA_DIR and KILN_BLOBS",
+        foreign.map((marker) => ({ message: `the blob store is marked ${marker}`, details: { marker } })),
+      )
+    return markers.length === 0
+      ? warning(name, "the blob store is not marked yet: the next kiln serve marks it")
+      : ok(name, "records and blobs belong together")
+  })

@@ -1,0 +1,40 @@
+import { Effect } from "effect"
+import { engineSettings } from "../KilnConfig.ts"
+import { loadConfig } from "../loadModule.ts"
+import { type Environment, readSettings, type Settings } from "../Settings.ts"
+import { type Check, ok, problem, warning } from "./Check.ts"
+
+const name = "settings"
+
+/** Checks the environment and the file it names. Without `settings` nothing else can be looked at. */
+export const checkSettings = (
+  environment: Environment,
+): Effect.Effect<{ readonly check: Check; readonly settings?: Settings }> =>
+  Effect.gen(function* () {
+    const read = readSettings(environment)
+    if (!read.ok) {
+      const findings = read.problems.map(({ rule, setting }) => ({
+        message: `${setting} ${rule}`,
+        details: { setting },
+      }))
+      return { check: problem(name, "settings break their rules", findings) }
+    }
+    const { settings, warnings } = read
+    const config = yield* Effect.result(loadConfig(settings.configPath))
+    if (config._tag === "Failure")
+      return { settings, check: problem(name, "the config file cannot be used", [{ message: config.failure.message }]) }
+    if (settings.provider !== undefined && config.success.providers !== undefined)
+      return {
+        settings,
+        check: problem(name, "KILN_PROVIDER and the providers of KILN_CONFIG both say who serves live jobs"),
+      }
+    const { leaseDurationMs, runLimitMs } = engineSettings(config.success, settings.engine)
+    if (leaseDurationMs > runLimitMs)
+      return { settings, check: problem(name, "a lease is longer than a job may run: lower KILN_LEASE_SECONDS") }
+    const findings = warnings.map((message) => ({ message }))
+    return {
+      settings,
+      check:
+        findings.length === 0 ? ok(name, "every setting is valid") : warning(name, "some have no effect", findings),
+    }
+  })

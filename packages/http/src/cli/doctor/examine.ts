@@ -1,0 +1,67 @@
+import { Effect, type Scope } from "effect"
+import type { StoreInspection } from "@kiln/adapter-sqlite"
+import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
+import type { BlobStore } from "@kiln/core/ports"
+import { causeMessage, type CommandFailed } from "../CommandFailed.ts"
+import { type DatabasePlace, describeDatabase } from "../database/DatabasePlace.ts"
+import { databaseProblem } from "../database/databaseProblem.ts"
+import { storeMaintenance } from "../database/storeMaintenance.ts"
+import { layerBlobs } from "../layerBlobs.ts"
+import type { Environment, Settings } from "../Settings.ts"
+import { type Check, ok, problem, skipped } from "./Check.ts"
+import { checkBlobs } from "./checkBlobs.ts"
+import { checkInstallation } from "./checkInstallation.ts"
+import { checkSettings } from "./checkSettings.ts"
+import { checkStore } from "./checkStore.ts"
+
+/** What stops a look is what it found. */
+const orProblem =
+  (name: string, database: DatabasePlace) =>
+  <R>(
+    look: Effect.Effect<ReadonlyArray<Check>, StoreUnavailable | BlobUnavailable | CommandFailed, R>,
+  ): Effect.Effect<ReadonlyArray<Check>, never, R> =>
+    look.pipe(
+      Effect.catch((error) => {
+        const message =
+          error._tag === "StoreUnavailable"
+            ? databaseProblem(database, error.cause).message
+            : error._tag === "BlobUnavailable"
+              ? `the blob store cannot be used: ${causeMessage(error.cause)}`
+              : error.message
+        return Effect.succeed([problem(name, message)])
+      }),
+    )
+
+const examineBlobs = (
+  store: StoreInspection,
+): Effect.Effect<ReadonlyArray<Check>, StoreUnavailable | BlobUnavailable, BlobStore> =>
+  Effect.gen(function* () {
+    const installation = yield* checkInstallation(store)
+    return installation.status === "problem"
+      ? [installation, skipped("blobs", "not looked at: they are another installation's")]
+      : [installation, yield* checkBlobs(store)]
+  })
+
+const examineDatabase = (settings: Settings): Effect.Effect<ReadonlyArray<Check>, CommandFailed, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { database } = settings
+    const store = yield* (yield* storeMaintenance(database)).inspect
+    if (store === undefined)
+      return [
+        problem("database", `${describeDatabase(database)} holds no kiln yet: kiln serve or kiln migrate makes it`),
+      ]
+    const records = yield* orProblem("records", database)(checkStore(store))
+    const found = [ok("database", describeDatabase(database)), ...records]
+    if ((yield* Effect.orElseSucceed(store.migrations, () => undefined))?.applied.length === 0) return found
+    const blobs = Effect.provide(examineBlobs(store), layerBlobs(settings))
+    return [...found, ...(yield* orProblem("blobs", database)(blobs))]
+  })
+
+/** Looks at everything an installation consists of. Changes nothing, and may be done beside a running server. */
+export const examine = (environment: Environment): Effect.Effect<ReadonlyArray<Check>> =>
+  Effect.gen(function* () {
+    const { check, settings } = yield* checkSettings(environment)
+    if (settings === undefined)
+      return [check, skipped("database", "not looked at: the settings do not say which it is")]
+    return [check, ...(yield* orProblem("database", settings.database)(examineDatabase(settings)))]
+  }).pipe(Effect.scoped)

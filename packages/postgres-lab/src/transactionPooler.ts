@@ -1,0 +1,182 @@
+import { once } from "node:events"
+import { createServer, type Server, type Socket } from "node:net"
+import type { Duplex } from "node:stream"
+import pg from "pg"
+import { freePort } from "./freePort.ts"
+import { type Message, messageReader } from "./wire.ts"
+
+/** A pooler in transaction mode, as pgbouncer is one: between two transactions a client changes its server session. */
+export interface TransactionPooler extends AsyncDisposable {
+  /** The target's URL with the pooler's address in it. Every password is right. */
+  readonly url: string
+  /** How often a client went on in another server session than before. */
+  readonly changes: () => number
+  readonly close: () => Promise<void>
+}
+
+/** A session on the server, which serves one client at a time. */
+interface ServerSession {
+  readonly stream: Duplex
+  client: PooledClient | undefined
+}
+
+interface PooledClient {
+  readonly socket: Socket
+  readonly waiting: Array<Message>
+  session: ServerSession | undefined
+  last: ServerSession | undefined
+  /** How many ReadyForQuery the server still owes: one for each Query and each Sync. */
+  owed: number
+}
+
+/** What a client is told in place of the server's own welcome: AuthenticationOk, BackendKeyData, ReadyForQuery. */
+const welcome = Buffer.concat([
+  Buffer.from("R\0\0\0\x08\0\0\0\0", "latin1"),
+  Buffer.from("K\0\0\0\x0c\0\0\0\x01\0\0\0\x01", "latin1"),
+  Buffer.from("Z\0\0\0\x05I", "latin1"),
+])
+
+const refusal = (text: string): Buffer => {
+  const fields = Buffer.from(`SFATAL\0C08P01\0M${text}\0\0`)
+  const head = Buffer.from("E\0\0\0\0", "latin1")
+  head.writeInt32BE(fields.length + 4, 1)
+  return Buffer.concat([head, fields])
+}
+
+/** Puts so many server sessions at the disposal of any number of clients. */
+export const transactionPooler = async (target: string, sessions: number): Promise<TransactionPooler> => {
+  const pooler = new Pooler(target)
+  for (let n = 0; n < sessions; n += 1) await pooler.connect()
+  const server = createServer((socket) => pooler.accept(socket))
+  const url = new URL(target)
+  url.host = `127.0.0.1:${await listen(server)}`
+  const close = async (): Promise<void> => {
+    server.close()
+    pooler.close()
+  }
+  return { url: url.href, changes: () => pooler.changes, close, [Symbol.asyncDispose]: close }
+}
+
+class Pooler {
+  changes = 0
+  readonly #target: string
+  readonly #idle: Array<ServerSession> = []
+  readonly #queue: Array<PooledClient> = []
+  readonly #streams = new Set<Duplex>()
+  #closed = false
+
+  constructor(target: string) {
+    this.#target = target
+  }
+
+  async connect(): Promise<void> {
+    const stream = await connected(this.#target)
+    const session: ServerSession = { stream, client: undefined }
+    const read = messageReader(false)
+    stream.on("data", (chunk: Buffer) => {
+      for (const message of read(chunk)) this.#fromServer(session, message)
+    })
+    stream.on("close", () => {
+      this.#streams.delete(stream)
+      session.client?.socket.destroy()
+    })
+    this.#streams.add(stream)
+    this.#idle.push(session)
+    this.#link()
+  }
+
+  accept(socket: Socket): void {
+    const client: PooledClient = { socket, waiting: [], session: undefined, last: undefined, owed: 0 }
+    const read = messageReader(true)
+    this.#streams.add(socket)
+    socket.setNoDelay(true)
+    socket.on("data", (chunk: Buffer) => {
+      for (const message of read(chunk)) this.#fromClient(client, message)
+    })
+    socket.on("error", () => {})
+    socket.on("close", () => {
+      this.#streams.delete(socket)
+      if (this.#queue.includes(client)) this.#queue.splice(this.#queue.indexOf(client), 1)
+      if (client.session !== undefined) this.#replace(client.session)
+    })
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const stream of this.#streams) stream.destroy()
+  }
+
+  /** Whoever goes in the middle of a transaction takes the session along. */
+  #replace(session: ServerSession): void {
+    session.client = undefined
+    session.stream.destroy()
+    if (!this.#closed) void this.connect().catch(() => {})
+  }
+
+  /** Links clients that wait with sessions that are free, the longest free first. */
+  #link(): void {
+    for (;;) {
+      const [client] = this.#queue
+      const [session] = this.#idle
+      if (client === undefined || session === undefined) return
+      this.#queue.shift()
+      this.#idle.shift()
+      if (client.last !== undefined && client.last !== session) this.changes += 1
+      client.session = session
+      client.last = session
+      session.client = client
+      for (const message of client.waiting.splice(0)) send(client, session, message)
+    }
+  }
+
+  #fromClient(client: PooledClient, message: Message): void {
+    const { bytes, type } = message
+    if (type === "X") return void client.socket.end()
+    if (type === "") {
+      // Nor does pgbouncer take settings for a session that is nobody's own.
+      const refused = bytes.includes("\0options\0")
+      return void client.socket.write(refused ? refusal("unsupported startup parameter: options") : welcome)
+    }
+    if (client.session !== undefined) return send(client, client.session, message)
+    client.waiting.push(message)
+    if (!this.#queue.includes(client)) this.#queue.push(client)
+    this.#link()
+  }
+
+  #fromServer(session: ServerSession, { bytes, type }: Message): void {
+    const { client } = session
+    if (client === undefined) return
+    client.socket.write(bytes)
+    if (type !== "Z") return
+    client.owed -= 1
+    // What it answered last says whether a transaction is open.
+    if (client.owed > 0 || bytes.at(-1) !== "I".charCodeAt(0)) return
+    session.client = undefined
+    client.session = undefined
+    this.#idle.push(session)
+    this.#link()
+  }
+}
+
+const send = (client: PooledClient, session: ServerSession, { bytes, type }: Message): void => {
+  if (type === "Q" || type === "S") client.owed += 1
+  session.stream.write(bytes)
+}
+
+const listen = async (server: Server): Promise<number> => {
+  const port = await freePort()
+  server.listen(port, "127.0.0.1")
+  await once(server, "listening")
+  return port
+}
+
+/** A connection to the server that is past its welcome, as nothing but a stream. */
+const connected = async (target: string): Promise<Duplex> => {
+  const client = new pg.Client({ connectionString: target, application_name: "transaction pooler" })
+  client.on("error", () => {})
+  await client.connect()
+  const { stream } = client.connection
+  stream.removeAllListeners("data")
+  stream.on("error", () => {})
+  return stream
+}
