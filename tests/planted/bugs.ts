@@ -46,7 +46,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         'false\n        ? "in_progress"',
       ),
     ],
-    seed: 1,
+    seed: 3,
     breaks: "uploads",
   },
   {
@@ -75,7 +75,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "const store = yield* JobStore\n  yield* purgeBlobs([{ blobPrefix: `jobs/${jobId.slice(4)}` }])",
       ),
     ],
-    seed: 1,
+    seed: 4,
     breaks: "deleted means gone",
   },
   {
@@ -165,7 +165,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "const mayBuy = gateIsOpen",
       ),
     ],
-    seed: 34,
+    seed: 180,
     breaks: "nothing is bought without a lease",
   },
   {
@@ -183,13 +183,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "defer(postponementMs(job.attempts, attempts), true)",
       ),
     ],
-    seed: 1,
+    seed: 2,
     breaks: "budgets end a job",
   },
   {
     bug: "a transfer that got no answer removes its blob without asking whether it was committed",
     edits: [core("engine/ReceiveUpload.ts", 'if (outcome === "Written") yield* blobs.remove', "yield* blobs.remove")],
-    seed: 85,
+    seed: 615,
     breaks: "no committed row names a missing blob",
   },
   {
@@ -368,13 +368,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "lastStep: (_name, effect) => effect",
       ),
     ],
-    seed: 34,
+    seed: 545,
     breaks: "nothing is bought without a lease",
   },
   {
     bug: "jobs that are completed together end with the output of the first",
     edits: [memory("jobs/fencedVerbs.ts", "output: keep(item.output)", "output: keep((items[0] ?? item).output)")],
-    seed: 39,
+    seed: 4,
     breaks: "a job ends with what was made for it",
   },
   {

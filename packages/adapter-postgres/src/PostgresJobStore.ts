@@ -3,6 +3,7 @@ import type { StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimRequest, type ClaimResult, JobStore, type PruneResult } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import type { LaneNotes } from "./LaneNotes.ts"
+import { isCorrupt } from "./postgresErrors.ts"
 import { checkpointJobs } from "./sql/checkpointJobs.ts"
 import { claimJobs, type Claimed } from "./sql/claimJobs.ts"
 import { completeJobs } from "./sql/completeJobs.ts"
@@ -24,24 +25,37 @@ import { listPurges } from "./sql/listPurges.ts"
 import { lookForWork, settleAfter } from "./sql/nextClaimable.ts"
 import { releaseJobs } from "./sql/releaseJobs.ts"
 
-/** Claims again after each job that cannot be read; every time there is one less. */
+/**
+ * Claims, and past every job that cannot be read: it fails, and there is one less. Where a page is damaged and it is not
+ * known whose it is, jobs are claimed one by one until it is.
+ */
 const pastUnreadable = (
   db: Database,
-  claim: Effect.Effect<Claimed, StoreUnavailable>,
+  notes: LaneNotes,
+  request: ClaimRequest,
 ): Effect.Effect<Claimed, StoreUnavailable> =>
-  Effect.catchDefect(claim, (defect) =>
-    defect instanceof UnreadableJob
-      ? db
-          .write("JobStore.claimJobs", (tx) => failUnreadable(tx, defect.jobId))
-          .pipe(
-            // The job fails like any other, so this is the only place where an operator learns of the damage.
-            Effect.andThen(
-              Effect.logError("a job could not be read and has failed: its record is damaged", defect.jobId),
-            ),
-            Effect.andThen(pastUnreadable(db, claim)),
-          )
-      : Effect.die(defect),
-  )
+  db
+    .write("JobStore.claimJobs", (tx) => claimJobs(tx, request, notes))
+    .pipe(
+      Effect.catchTag("StoreUnavailable", (error) =>
+        isCorrupt(error.cause) && request.limit > 1
+          ? pastUnreadable(db, notes, { ...request, limit: 1 })
+          : Effect.fail(error),
+      ),
+      Effect.catchDefect((defect) =>
+        defect instanceof UnreadableJob
+          ? db
+              .write("JobStore.claimJobs", (tx) => failUnreadable(tx, defect.jobId))
+              .pipe(
+                // The job fails like any other, so this is the only place where an operator learns of the damage.
+                Effect.andThen(
+                  Effect.logError("a job could not be read and has failed: its record is damaged", defect.jobId),
+                ),
+                Effect.andThen(pastUnreadable(db, notes, request)),
+              )
+          : Effect.die(defect),
+      ),
+    )
 
 /**
  * A look without a transaction, which is all that an idle worker costs; the claim; and once that is committed, the lanes'
@@ -54,10 +68,7 @@ const claim = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ClaimResult, StoreUnavailable> {
   const seen = yield* db.read("JobStore.claimJobs", (session) => lookForWork(session, request.runnable))
   if (!seen.now) return { claims: [], abandoned: [], nextInMs: seen.nextInMs }
-  const claimed = yield* pastUnreadable(
-    db,
-    db.write("JobStore.claimJobs", (tx) => claimJobs(tx, request, notes)),
-  )
+  const claimed = yield* pastUnreadable(db, notes, request)
   const { abandoned, claims } = claimed
   const due = notes.claimed(claimed, performance.now())
   const nextInMs = yield* db

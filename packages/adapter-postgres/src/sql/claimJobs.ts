@@ -3,6 +3,7 @@ import type { Claim, ClaimRequest } from "@kiln/core/ports"
 import { UndecodableRow } from "../decode.ts"
 import type { LaneNotes, LanesAfter, Served } from "../LaneNotes.ts"
 import { jobOf, jobsBySeq, type StateRow, stateColumns, stateOf } from "../JobRow.ts"
+import { isCorrupt } from "../postgresErrors.ts"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 import { uploadOf, uploadsById } from "../UploadRow.ts"
@@ -140,16 +141,17 @@ const serve = async (
   return new Set(shares.flatMap(({ count, lane }) => ((rows.get(lane.id)?.length ?? 0) < count ? [lane.id] : [])))
 }
 
+/**
+ * Reads what was claimed. A page that cannot be read ends the transaction, and says nothing of whose it is: that a claim of a
+ * single job can tell.
+ */
 const readClaims = async (tx: Transaction, moves: ReadonlyArray<Move>): Promise<ReadonlyArray<Claim>> => {
-  const rows = new Map(
-    (
-      await tx.batch(
-        jobsBySeq,
-        moves.map(({ from: { seq } }) => ({ seq })),
-        {},
-      )
-    ).map((row) => [row.seq, row]),
-  )
+  const seqs = moves.map(({ from: { seq } }) => ({ seq }))
+  const read = await tx.batch(jobsBySeq, seqs, {}).catch((error: unknown) => {
+    const [only, ...others] = moves
+    throw isCorrupt(error) && only !== undefined && others.length === 0 ? new UnreadableJob(only.from.id, error) : error
+  })
+  const rows = new Map(read.map((row) => [row.seq, row]))
   const uploadIds = [...rows.values()].flatMap(({ uploadId: id }) => (id === null ? [] : [{ id }]))
   const uploads = new Map((await tx.batch(uploadsById, uploadIds, {})).map((row) => [row.id, uploadOf(row)]))
   return moves.map(({ from: { id, seq } }) => {

@@ -23,7 +23,7 @@ export const earliestLane = batchStatement<
           .whereRef("lanes.kind", "=", sql`${sql.ref("item.kind")}`)
           .whereRef("lanes.kind_version", "=", sql`${sql.ref("item.kindVersion")}`)
           .whereRef("lanes.mode", "=", sql`${sql.ref("item.mode")}`)
-          .where("lanes.next_at", "is not", null)
+          .where("lanes.next_at", ">=", 0)
           .where(sql<boolean>`(lanes.mode || ' ' || lanes.project_id) <> all(${given.fullProjects}::text[])`)
           .where(sql<boolean>`lanes.id <> all(${given.without}::bigint[])`)
           .orderBy("lanes.next_at")

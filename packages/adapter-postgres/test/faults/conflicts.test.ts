@@ -1,8 +1,9 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { fixtures } from "@kiln/testing/conformance"
-import { session, useCluster } from "./support/databases.ts"
+import { useCluster } from "./support/databases.ts"
 import { must, openStores, outcomeOf, tags, timed } from "./support/openStores.ts"
+import { session } from "./support/session.ts"
 import { claimRequest } from "./support/writingVerbs.ts"
 
 const { completionOf, newJob } = fixtures

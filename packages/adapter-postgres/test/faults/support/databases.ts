@@ -1,8 +1,8 @@
 import { afterAll, beforeAll } from "vitest"
-import pg from "pg"
 import { type Cluster, type ClusterOptions, type FreshDatabase, freshDatabase, startCluster } from "@kiln/postgres-lab"
 import { Effect } from "effect"
 import { postgresMigrations } from "../../../src/index.ts"
+import { session } from "./session.ts"
 import { until } from "./until.ts"
 
 /** A server for this file's tests, and databases on it with the schema in place. */
@@ -41,12 +41,4 @@ export const useCluster = (options: ClusterOptions = {}) => {
         return rows[0]?.pid
       }),
   }
-}
-
-/** A session of somebody else. */
-export const session = async (url: string): Promise<pg.Client & AsyncDisposable> => {
-  const client = new pg.Client({ connectionString: url, application_name: "somebody else" })
-  client.on("error", () => undefined)
-  await client.connect()
-  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
 }

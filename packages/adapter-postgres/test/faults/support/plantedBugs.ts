@@ -4,9 +4,9 @@ import type { Edit } from "../../../../../tests/planted/Edit.ts"
 export interface PlantedBug {
   readonly bug: string
   readonly edits: ReadonlyArray<Edit>
-  readonly fault: "answer lost" | "cut before"
-  /** The verb it is tried with. */
-  readonly verb: string
+  /** What it is tried with, and how that process is told. */
+  readonly scenario: "reportLostCommits.ts" | "reportForgottenCommit.ts"
+  readonly arguments: ReadonlyArray<string>
   /** What is said of it. */
   readonly noticed: RegExp
 }
@@ -22,29 +22,36 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a claim whose COMMIT got no answer is made again",
     edits: justRetry,
-    fault: "answer lost",
-    verb: "claimJobs",
+    scenario: "reportLostCommits.ts",
+    arguments: ["answer lost", "claimJobs"],
     noticed: /^claimJobs: answered .*\n(.*\n)*claimJobs: queue is /,
   },
   {
     bug: "a transfer whose COMMIT got no answer is begun again",
     edits: justRetry,
-    fault: "answer lost",
-    verb: "claimUpload",
+    scenario: "reportLostCommits.ts",
+    arguments: ["answer lost", "claimUpload"],
     noticed: /^claimUpload: answered \{"_tag":"Refused"/,
   },
   {
     bug: "a COMMIT without an answer counts as failed, without a look at what became of it",
     edits: [inDatabase(committed, 'if (fate === "committed") return lost')],
-    fault: "answer lost",
-    verb: "claimJobs",
+    scenario: "reportLostCommits.ts",
+    arguments: ["answer lost", "claimJobs"],
     noticed: /^claimJobs: answered \{"failedWith":".*StoreUnavailable/,
   },
   {
     bug: "a COMMIT without an answer counts as done, without a look at what became of it",
     edits: [inDatabase('if (meaningOf(error) !== "connection") throw error', 'return { _tag: "Done", value }')],
-    fault: "cut before",
-    verb: "createJobs",
+    scenario: "reportLostCommits.ts",
+    arguments: ["cut before", "createJobs"],
     noticed: /^createJobs: jobs is /m,
+  },
+  {
+    bug: "the number of a transaction is taken for its own after a crash, when it may be another's",
+    edits: [inDatabase("if (told.now === began) return", "if (told.now !== null) return")],
+    scenario: "reportForgottenCommit.ts",
+    arguments: [],
+    noticed: /^createJobs: answered Created, 0 stored/,
   },
 ]
