@@ -25,8 +25,8 @@ const types: pg.CustomTypesConfig = {
 }
 
 /**
- * Server settings of every session, or of every transaction. The limits make sure that a client that hangs in a transaction, or waits for one that
- * does, lets go. Every statement is written for an index, and every join for one look into it a row: a plan made while a
+ * Server settings of every session, or of every transaction. The limits make sure that a client that hangs in a
+ * transaction, or waits for one that does, lets go. Every statement is written for an index, and every join for one look into it a row: a plan made while a
  * table was small must not stay with reading all of it when it has grown.
  */
 const serverSettings = ({ lockTimeoutMs, statementTimeoutMs }: ConnectionOptions): ReadonlyArray<string> =>
@@ -89,7 +89,7 @@ export const makePool = (
         Effect.promise(async () => {
           await pool.end()
           // A server out of reach never hangs up, and must not keep this process from ending.
-          if (open.size > 0) setTimeout(() => open.forEach(cutOff), goodbyeMs)
+          if (open.size > 0) setTimeout(() => open.forEach(cutOff), goodbyeMs).unref()
         }),
     ),
     ({ pool }) => pool,
@@ -102,7 +102,7 @@ const openPool = (options: ConnectionOptions, name: string, max: number) => {
     pipeline: true,
     max,
     idleTimeoutMillis: 60_000,
-  } as pg.PoolConfig)
+  })
   const open = new Set<pg.PoolClient>()
   pool.on("error", heard)
   pool.on("connect", (client) => {

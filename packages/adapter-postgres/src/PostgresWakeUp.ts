@@ -107,15 +107,15 @@ class Listener {
     this.#next = setTimeout(() => {
       // No answer within the time a new connection may take: then it hears nothing either.
       this.#next = setTimeout(() => this.#lost(client), this.#options.connectTimeoutMs)
-      client.query("SELECT").then(
-        () => {
-          if (client !== this.#client) return
-          clearTimeout(this.#next)
-          this.#checkLater(client)
-        },
-        () => this.#lost(client),
-      )
+      void this.#check(client).catch(() => this.#lost(client))
     }, this.#checkMs)
+  }
+
+  async #check(client: pg.Client): Promise<void> {
+    await client.query("SELECT")
+    if (client !== this.#client) return
+    clearTimeout(this.#next)
+    this.#checkLater(client)
   }
 
   #lost(client: pg.Client): void {

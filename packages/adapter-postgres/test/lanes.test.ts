@@ -66,23 +66,22 @@ const claimAndComplete = (store: JobStore["Service"], limit: number) =>
 const addAndTake = async (jobs: number, opened: Awaited<ReturnType<typeof openStores>>) => {
   const [first, second, third, fourth] = opened.stores
   if (!first || !second || !third || !fourth) throw new Error("four stores were opened")
-  let adding = 2
+  const progress = { adding: 2, done: 0 }
   const add = async (store: typeof first, from: number) => {
     for (let n = from; n < jobs; n += 2) await store.run((verbs) => verbs.createJobs([newJob(n)]))
-    adding -= 1
+    progress.adding -= 1
   }
-  let done = 0
   const take = async (store: typeof first) => {
-    while (adding > 0 || done < jobs) {
+    while (progress.adding > 0 || progress.done < jobs) {
       const { claims, nextInMs } = await store.run((verbs) => claimAndComplete(verbs, 50))
-      done += claims.length
+      progress.done += claims.length
       // Nothing is under way, and it is said that nothing waits: what is missing now would be missing for ever.
-      if (adding === 0 && claims.length === 0 && nextInMs === undefined) return
+      if (progress.adding === 0 && claims.length === 0 && nextInMs === undefined) return
     }
   }
   await Promise.all([add(first, 0), add(second, 1), take(third), take(fourth)])
   const { rows } = await opened.client.query<{ left: number }>(`SELECT count(*)::int AS left FROM "kiln".queue`)
-  return { done, left: rows[0]?.left }
+  return { done: progress.done, left: rows[0]?.left }
 }
 
 describe("lanes that several processes add to and take from", () => {

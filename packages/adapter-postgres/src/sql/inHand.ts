@@ -32,5 +32,5 @@ export const loadInHand = async (tx: Transaction, limits: ConcurrencyLimits): Pr
 }
 
 /** Projects of which no further job may be claimed in a mode, each as `mode id`. */
-export const fullProjects = (inHand: InHand): ReadonlyArray<string> =>
+export const fullProjectNames = (inHand: InHand): ReadonlyArray<string> =>
   (["sandbox", "live"] as const).flatMap((mode) => inHand.fullProjects(mode).map((id) => `${mode} ${id}`))

@@ -4,7 +4,7 @@ import type { Runnable } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 import type { LaneNotes } from "../LaneNotes.ts"
-import { fullProjects } from "./inHand.ts"
+import { fullProjectNames } from "./inHand.ts"
 
 /** A lane that may have something claimable, and where it stands. */
 export interface Lane extends Limited {
@@ -103,7 +103,7 @@ export const lanesWithWork = async (
   const stored = (await tx.get(fairnessClock, {}))?.virtualTime ?? 0
   const clock = notes.clock(stored)
   const kinds = distinct(runnable).filter((item) => !inHand.kindIsFull(item))
-  const page = { now: tx.now, clock, limit, fullProjects: fullProjects(inHand) }
+  const page = { now: tx.now, clock, limit, fullProjects: fullProjectNames(inHand) }
   const [behind, ahead] = await Promise.all([tx.batch(lanesBehind, kinds, page), tx.batch(lanesAhead, kinds, page)])
   const lanes = [...behind, ...ahead].map(({ id, kind, mode, nextAt, projectId, virtualTime }) => ({
     id,

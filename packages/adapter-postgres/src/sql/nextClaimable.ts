@@ -4,7 +4,7 @@ import type { Runnable } from "@kiln/core/ports"
 import type { Due } from "../LaneNotes.ts"
 import type { Session } from "../Session.ts"
 import type { Claimed } from "./claimJobs.ts"
-import { fullProjects } from "./inHand.ts"
+import { fullProjectNames } from "./inHand.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 
 /** The earliest lane of some kinds; by itself it says when to come back, and one that is idle has no row at all. */
@@ -38,7 +38,7 @@ export const earliestLane = batchStatement<
 )
 
 /** Where lanes stand after a claim. What is not yet to be seen by others is not served: the claim is committed. */
-export const serveLanes = statement(
+const serveLanes = statement(
   (
     given: Given<{
       laneIds: ReadonlyArray<number>
@@ -55,7 +55,7 @@ export const serveLanes = statement(
 )
 
 /** Sets lanes to the time when each has something, and so out of the way until then. */
-export const settleLanes = statement((given: Given<{ laneIds: ReadonlyArray<number> }>) =>
+const settleLanes = statement((given: Given<{ laneIds: ReadonlyArray<number> }>) =>
   query.selectNoFrom(sql`"kiln".settle_lanes(${given.laneIds}::bigint[])`.as("settled")),
 )
 
@@ -121,7 +121,7 @@ export const settleAfter = async (
   const open = runnable.filter((item) => !inHand.kindIsFull(item))
   const settled = new Set(due.settle)
   const known: Known = {
-    fullProjects: fullProjects(inHand),
+    fullProjects: fullProjectNames(inHand),
     without: due.unsettled,
     // What has more to give, and what was just set.
     believed: new Set(visited.filter((id) => settled.has(id) || !exhausted.has(id))),

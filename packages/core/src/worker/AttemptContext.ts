@@ -1,5 +1,5 @@
 import { Effect, Schema, Stream } from "effect"
-import { BlobCorrupt, jobBlobKey, type Json, type JsonObject, type OutputFile } from "../domain/index.ts"
+import { BlobCorrupt, jobBlobKey, type JobMode, type Json, type JsonObject, type OutputFile } from "../domain/index.ts"
 import {
   type AttemptContext,
   type AttemptError,
@@ -32,18 +32,12 @@ export const attemptContext = Effect.fnUntraced(function* (
   const store = yield* JobStore
   const blobs = yield* BlobStore
   const ids = yield* IdGenerator
-  const gates = yield* GateWatch
   const probe = yield* MediaProbe
   const { live, sandbox } = yield* Providers
 
   const request = yield* storedRequest(kind, job.request)
 
-  const gateIsOpen: Effect.Effect<void, AttemptError> =
-    job.mode === "sandbox"
-      ? Effect.void
-      : Effect.flatMap(gates.missing(kind.gate), (missing) =>
-          missing.length === 0 ? Effect.void : Effect.fail(new GateShut({ missing })),
-        )
+  const gateIsOpen = passage(yield* GateWatch, kind, job.mode)
   // Last, and with nothing to wait for between it and the step.
   const mayBuy = Effect.andThen(gateIsOpen, lease.check)
 
@@ -101,6 +95,14 @@ export const attemptContext = Effect.fnUntraced(function* (
   }
   return context
 })
+
+/** Goes through while the gate is open. Sandbox jobs have none. */
+const passage = (gates: GateWatch["Service"], { gate }: JobKind, mode: JobMode): Effect.Effect<void, AttemptError> =>
+  mode === "sandbox"
+    ? Effect.void
+    : Effect.flatMap(gates.missing(gate), (missing) =>
+        missing.length === 0 ? Effect.void : Effect.fail(new GateShut({ missing })),
+      )
 
 const tooLarge = new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: "the result is too large" })
 
