@@ -72,9 +72,21 @@ export class Database {
 
   /** Runs `work` in a transaction (READ COMMITTED). It may run more than once; what it throws is a defect, and nothing is written. */
   write<A>(operation: string, work: (tx: Transaction) => Promise<A>): Effect.Effect<A, StoreUnavailable> {
+    return this.writeAfter(operation, () => Promise.resolve(), work)
+  }
+
+  /**
+   * The same, where what is read first does not depend on anything: it travels together with the beginning of the transaction,
+   * and so costs no time of its own. It must write nothing, since it is sent before it is known that the transaction began.
+   */
+  writeAfter<A, B>(
+    operation: string,
+    opening: (session: Session) => Promise<B>,
+    work: (tx: Transaction, opened: B) => Promise<A>,
+  ): Effect.Effect<A, StoreUnavailable> {
     return this.#step(operation, async () => {
       const client = await this.#pool.connect()
-      return this.#guarded(client, () => this.#transact(client, work))
+      return this.#guarded(client, () => this.#transact(client, opening, work))
     })
   }
 
@@ -160,10 +172,17 @@ export class Database {
     throw asked.error
   }
 
-  async #transact<A>(client: pg.PoolClient, work: (tx: Transaction) => Promise<A>): Promise<Try<A>> {
+  async #transact<A, B>(
+    client: pg.PoolClient,
+    opening: (session: Session) => Promise<B>,
+    work: (tx: Transaction, opened: B) => Promise<A>,
+  ): Promise<Try<A>> {
     const { begin: statement, wire } = this.#options
-    const { mark, now } = await begin(client, statement, `"${wire.schema}".store_time()`)
-    return this.#commit(client, mark, await work(new Transaction(client, wire, now)))
+    const [{ mark, now }, opened] = await Promise.all([
+      begin(client, statement, `"${wire.schema}".store_time()`),
+      opening(new Session(client, wire)),
+    ])
+    return this.#commit(client, mark, await work(new Transaction(client, wire, now), opened))
   }
 
   async #commit<A>(client: pg.PoolClient, mark: Mark, value: A): Promise<Try<A>> {

@@ -1,14 +1,16 @@
 import { Effect } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { type ClaimRequest, type ClaimResult, JobStore, type PruneResult } from "@kiln/core/ports"
+import { type ClaimRef, type ClaimRequest, type ClaimResult, JobStore, type PruneResult } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
+import type { StateRow } from "./JobRow.ts"
 import type { LaneNotes } from "./LaneNotes.ts"
 import { isCorrupt } from "./postgresErrors.ts"
+import type { Transaction } from "./Session.ts"
 import { checkpointJobs } from "./sql/checkpointJobs.ts"
-import { claimJobs, type Claimed } from "./sql/claimJobs.ts"
+import { claimJobs, type Claimed, openClaim } from "./sql/claimJobs.ts"
 import { completeJobs } from "./sql/completeJobs.ts"
 import { confirmPurges } from "./sql/confirmPurges.ts"
-import { createJobs } from "./sql/createJobs.ts"
+import { createJobs, readBatch } from "./sql/createJobs.ts"
 import { deferJobs } from "./sql/deferJobs.ts"
 import { anyFinishedJob, deleteJobs } from "./sql/deleteJobs.ts"
 import { eraseJobs } from "./sql/eraseJobs.ts"
@@ -24,6 +26,7 @@ import { findOrphans } from "./sql/findOrphans.ts"
 import { listPurges } from "./sql/listPurges.ts"
 import { lookForWork, settleAfter } from "./sql/nextClaimable.ts"
 import { releaseJobs } from "./sql/releaseJobs.ts"
+import { lockedJobs, lockedJobsAndLanes } from "./sql/writeStates.ts"
 
 /**
  * Claims, and past every job that cannot be read: it fails, and there is one less. Where a page is damaged and it is not
@@ -35,7 +38,11 @@ const pastUnreadable = (
   request: ClaimRequest,
 ): Effect.Effect<Claimed, StoreUnavailable> =>
   db
-    .write("JobStore.claimJobs", (tx) => claimJobs(tx, request, notes))
+    .writeAfter(
+      "JobStore.claimJobs",
+      (session) => openClaim(session, request, notes),
+      (tx, opened) => claimJobs(tx, request, opened),
+    )
     .pipe(
       Effect.catchTag("StoreUnavailable", (error) =>
         isCorrupt(error.cause) && request.limit > 1
@@ -79,22 +86,47 @@ const claim = Effect.fnUntraced(function* (
 
 const nothingPruned: PruneResult = { count: 0, purges: [] }
 
+/** Verbs about claims: the jobs are locked as the transaction begins. */
+const locking =
+  (db: Database, lock: typeof lockedJobs) =>
+  <Item extends ClaimRef, Outcome>(
+    operation: string,
+    verb: (
+      tx: Transaction,
+      items: ReadonlyArray<Item>,
+      jobs: ReadonlyArray<StateRow>,
+    ) => Promise<ReadonlyArray<Outcome>>,
+  ) =>
+  (items: ReadonlyArray<Item>): Effect.Effect<ReadonlyArray<Outcome>, StoreUnavailable> =>
+    db.writeAfter(
+      `JobStore.${operation}`,
+      (session) => lock(session, items),
+      (tx, jobs) => verb(tx, items, jobs),
+    )
+
 /** One line per verb, one file per verb, one transaction per call. Heartbeats have connections of their own, so that a pool in full use loses no lease. */
-export const makePostgresJobStore = (db: Database, heartbeats: Database, notes: LaneNotes): JobStore["Service"] =>
-  JobStore.of({
+export const makePostgresJobStore = (db: Database, heartbeats: Database, notes: LaneNotes): JobStore["Service"] => {
+  const ending = locking(db, lockedJobs)
+  const givingBack = locking(db, lockedJobsAndLanes)
+  return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
-    createJobs: (jobs) => db.write("JobStore.createJobs", (tx) => createJobs(tx, jobs)),
+    createJobs: (jobs) =>
+      db.writeAfter(
+        "JobStore.createJobs",
+        (session) => readBatch(session, jobs),
+        (tx, read) => createJobs(tx, jobs, read),
+      ),
     findJobs: (items) => db.read("JobStore.findJobs", (session) => findJobs(session, items)),
     findByIdempotencyKey: (keyId, key) =>
       db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),
     findFile: (fileId) => db.read("JobStore.findFile", (session) => findFile(session, fileId)),
     claimJobs: (request) => claim(db, notes, request),
-    extendLeases: (items) => heartbeats.write("JobStore.extendLeases", (tx) => extendLeases(tx, items)),
-    checkpointJobs: (items) => db.write("JobStore.checkpointJobs", (tx) => checkpointJobs(tx, items)),
-    completeJobs: (items) => db.write("JobStore.completeJobs", (tx) => completeJobs(tx, items)),
-    failJobs: (items) => db.write("JobStore.failJobs", (tx) => failJobs(tx, items)),
-    deferJobs: (items) => db.write("JobStore.deferJobs", (tx) => deferJobs(tx, items)),
-    releaseJobs: (items) => db.write("JobStore.releaseJobs", (tx) => releaseJobs(tx, items)),
+    extendLeases: locking(heartbeats, lockedJobsAndLanes)("extendLeases", extendLeases),
+    checkpointJobs: ending("checkpointJobs", checkpointJobs),
+    completeJobs: ending("completeJobs", completeJobs),
+    failJobs: ending("failJobs", failJobs),
+    deferJobs: givingBack("deferJobs", deferJobs),
+    releaseJobs: givingBack("releaseJobs", releaseJobs),
     expireJobs: (limit) =>
       db.writeIf(
         "JobStore.expireJobs",
@@ -121,3 +153,4 @@ export const makePostgresJobStore = (db: Database, heartbeats: Database, notes: 
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
   })
+}

@@ -11,9 +11,10 @@ const firstRetryMs = 100
 const longestRetryMs = 5_000
 /**
  * Milliseconds between two questions whether the listening connection still hears: it may have nothing to hear for days, and
- * of a network that has forgotten it, it would never know. Meanwhile this process would look for work seldom.
+ * of a network that has forgotten it, it would never know. Meanwhile this process looks for work seldom, which is why it need
+ * not be asked more often either: an idle process leaves the server alone.
  */
-const defaultCheckMs = 15_000
+const defaultCheckMs = 60_000
 
 /**
  * Hints by LISTEN and NOTIFY: what one process adds, idle workers of all processes hear of. The connection that listens is
@@ -162,13 +163,14 @@ class Notifier {
   }
 
   async #sendAll(): Promise<void> {
-    while (this.#wanted && !this.#stopped) {
+    while (this.#wanted) {
       this.#wanted = false
       await this.#send()
-      await new Promise((resolve) => setTimeout(resolve, coalesceMs))
+      if (!this.#stopped) await new Promise((resolve) => setTimeout(resolve, coalesceMs))
     }
   }
 
+  /** What was asked for before is still sent: a process that stops gives its jobs back as its last act, and says so. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#sending

@@ -29,8 +29,9 @@ export const uploadById = statement((given: Given<{ id: UploadId }>) =>
   selectUploads.where("uploads.id", "=", given.id),
 )
 
-export const uploadsById = batchStatement<{ id: UploadId }, {}, RowOf<typeof uploadById>>({ id: "text" }, (item) =>
-  selectUploads.innerJoin(item, (join) => join.onRef("item.id", "=", "uploads.id")).orderBy("item.ord"),
+/** Those that these jobs consume. */
+export const uploadsOfJobs = batchStatement<{ seq: number }, {}, RowOf<typeof uploadById>>({ seq: "bigint" }, (item) =>
+  selectUploads.innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq")),
 )
 
 /** Another key's, project's or mode's upload is as unknown as one that never was. */

@@ -33,8 +33,8 @@ const isSortedForLimit = ({ above }: Scan): boolean =>
 /** From which index each question about many rows is answered. Plans that read other tables too name them all. */
 const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: ReadonlyArray<string>]> = [
   ["a lane's claimable jobs, in order", lockHeads.sql, ["queue_ready"]],
-  ["lanes behind the clock, by age", lanesBehind.sql, ["lanes_by_age"]],
-  ["lanes ahead of it, by turn", lanesAhead.sql, ["lanes_by_turn"]],
+  ["lanes behind the clock, by age", lanesBehind.sql, ["fairness_pkey", "lanes_by_age"]],
+  ["lanes ahead of it, by turn", lanesAhead.sql, ["fairness_pkey", "lanes_by_turn"]],
   ["the lane that is next to have something", earliestLane.sql, ["lanes_by_next"]],
   ["overdue jobs", overdueJobs.sql, ["queue_deadline"]],
   [

@@ -1,8 +1,8 @@
 import { holdsClaim, type JobId } from "@kiln/core/domain"
 import type { Checkpoint, FencedOutcome } from "@kiln/core/ports"
+import type { StateRow } from "../JobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
-import { lockJobs } from "./writeStates.ts"
 
 /** A step that is kept again replaces itself. */
 const keepSteps = batchStatement<{ id: JobId; step: string; value: string }, {}, unknown>(
@@ -21,16 +21,9 @@ const keepSteps = batchStatement<{ id: JobId; step: string; value: string }, {},
 export const checkpointJobs = async (
   tx: Transaction,
   items: ReadonlyArray<Checkpoint>,
+  locked: ReadonlyArray<StateRow>,
 ): Promise<ReadonlyArray<FencedOutcome>> => {
-  const jobs = new Map(
-    (
-      await tx.batch(
-        lockJobs,
-        items.map(({ jobId: id }) => ({ id })),
-        {},
-      )
-    ).map((job) => [job.id, job]),
-  )
+  const jobs = new Map(locked.map((job) => [job.id, job]))
   // Of a step that comes twice in one batch the last stays, as it would in two.
   const steps = new Map<string, { readonly id: JobId; readonly step: string; readonly value: string }>()
   const outcomes = items.map(({ jobId: id, step, token, value }): FencedOutcome => {

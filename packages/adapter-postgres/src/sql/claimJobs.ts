@@ -4,9 +4,9 @@ import { UndecodableRow } from "../decode.ts"
 import type { LaneNotes, LanesAfter, Served } from "../LaneNotes.ts"
 import { jobOf, jobsBySeq, type StateRow, stateColumns, stateOf } from "../JobRow.ts"
 import { isCorrupt } from "../postgresErrors.ts"
-import type { Transaction } from "../Session.ts"
+import type { Session, Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
-import { uploadOf, uploadsById } from "../UploadRow.ts"
+import { uploadOf, uploadsOfJobs } from "../UploadRow.ts"
 import { UnreadableJob } from "./failUnreadable.ts"
 import { loadInHand } from "./inHand.ts"
 import { type Lane, lanesWithWork, shareTurns } from "./laneOrder.ts"
@@ -62,16 +62,32 @@ interface Round {
   readonly inHand: InHand
   readonly picked: Array<{ readonly turn: number; readonly laneId: number; readonly move: Move }>
   readonly abandoned: Array<JobId>
+  /** Sent, and not waited for: what is sent after them sees what they wrote. */
+  readonly writes: Array<Promise<void>>
+}
+
+/** What a claim begins with: what is in hand, where there are limits, and the lanes that may have something. */
+export interface OpenedClaim {
+  readonly inHand: InHand
+  readonly found: Awaited<ReturnType<typeof lanesWithWork>>
+}
+
+export const openClaim = async (session: Session, request: ClaimRequest, notes: LaneNotes): Promise<OpenedClaim> => {
+  const inHand = await loadInHand(session, request.limits)
+  const limit = Math.max(pageSize, request.limit)
+  return { inHand, found: await lanesWithWork(session, request.runnable, limit, inHand, notes) }
 }
 
 /**
  * Serves lane after lane, one job at a turn, until there are enough. Turns are shared out as if every lane had jobs enough;
  * lanes that had fewer drop out, and what they left is shared out again. The outcome is that of serving one by one.
  */
-export const claimJobs = async (tx: Transaction, request: ClaimRequest, notes: LaneNotes): Promise<Claimed> => {
-  const inHand = await loadInHand(tx, request.limits)
-  const found = await lanesWithWork(tx, request.runnable, Math.max(pageSize, request.limit), inHand, notes)
-  const round: Round = { tx, request, inHand, picked: [], abandoned: [] }
+export const claimJobs = async (
+  tx: Transaction,
+  request: ClaimRequest,
+  { found, inHand }: OpenedClaim,
+): Promise<Claimed> => {
+  const round: Round = { tx, request, inHand, picked: [], abandoned: [], writes: [] }
   const served = new Map<number, Served>()
   const visited = new Set<number>()
   const exhausted = new Set<number>()
@@ -88,11 +104,15 @@ export const claimJobs = async (tx: Transaction, request: ClaimRequest, notes: L
   }
   round.picked.sort((a, b) => a.turn - b.turn || a.laneId - b.laneId)
   for (const { laneId } of round.picked) (served.get(laneId) ?? { count: 0 }).count += 1
-  return {
-    claims: await readClaims(
+  const [claims] = await Promise.all([
+    readClaims(
       tx,
       round.picked.map(({ move }) => move),
     ),
+    ...round.writes,
+  ])
+  return {
+    claims,
     abandoned: round.abandoned,
     served: [...served.values()],
     visited: [...visited],
@@ -104,7 +124,7 @@ export const claimJobs = async (tx: Transaction, request: ClaimRequest, notes: L
 
 /** Gives lanes their shares; the ones that had less are returned. */
 const serve = async (
-  { abandoned, inHand, picked, request, tx }: Round,
+  { abandoned, inHand, picked, request, tx, writes }: Round,
   shares: ReadonlyArray<{ readonly lane: Lane; readonly count: number }>,
 ): Promise<ReadonlySet<number>> => {
   const heads = await tx.batch(
@@ -137,7 +157,11 @@ const serve = async (
         if (to.claimableAt !== null && to.claimableAt > tx.now) inHand.add(lane, 1, to.claimableAt)
       }
     }
-  await Promise.all([moveJobs(tx, claimed), finishJobs(tx, failed.map(withoutResult))])
+  for (const write of [moveJobs(tx, claimed), finishJobs(tx, failed.map(withoutResult))]) {
+    // It is waited for in the end; until then nobody else hears of its failure.
+    write.catch(() => undefined)
+    writes.push(write)
+  }
   return new Set(shares.flatMap(({ count, lane }) => ((rows.get(lane.id)?.length ?? 0) < count ? [lane.id] : [])))
 }
 
@@ -147,13 +171,15 @@ const serve = async (
  */
 const readClaims = async (tx: Transaction, moves: ReadonlyArray<Move>): Promise<ReadonlyArray<Claim>> => {
   const seqs = moves.map(({ from: { seq } }) => ({ seq }))
-  const read = await tx.batch(jobsBySeq, seqs, {}).catch((error: unknown) => {
-    const [only, ...others] = moves
-    throw isCorrupt(error) && only !== undefined && others.length === 0 ? new UnreadableJob(only.from.id, error) : error
-  })
-  const rows = new Map(read.map((row) => [row.seq, row]))
-  const uploadIds = [...rows.values()].flatMap(({ uploadId: id }) => (id === null ? [] : [{ id }]))
-  const uploads = new Map((await tx.batch(uploadsById, uploadIds, {})).map((row) => [row.id, uploadOf(row)]))
+  const [jobs, uploads] = await Promise.all([tx.batch(jobsBySeq, seqs, {}), tx.batch(uploadsOfJobs, seqs, {})]).catch(
+    (error: unknown) => {
+      const [only, ...others] = moves
+      const isKnown = isCorrupt(error) && only !== undefined && others.length === 0
+      throw isKnown ? new UnreadableJob(only.from.id, error) : error
+    },
+  )
+  const rows = new Map(jobs.map((row) => [row.seq, row]))
+  const uploadOfJob = new Map(uploads.map((row) => [row.jobId, uploadOf(row)]))
   return moves.map(({ from: { id, seq } }) => {
     try {
       const row = rows.get(seq)
@@ -163,7 +189,7 @@ const readClaims = async (tx: Transaction, moves: ReadonlyArray<Move>): Promise<
         job,
         token: job.token,
         leaseRemainingMs: (job.claimableAt ?? tx.now) - tx.now,
-        upload: (job.uploadId === null ? undefined : uploads.get(job.uploadId)) ?? null,
+        upload: uploadOfJob.get(job.id) ?? null,
       }
     } catch (error) {
       throw error instanceof UndecodableRow ? new UnreadableJob(id, error) : error

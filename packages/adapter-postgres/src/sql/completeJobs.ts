@@ -4,7 +4,6 @@ import type { StateRow } from "../JobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 import { endClaims } from "./endClaims.ts"
-import { lockJobs } from "./writeStates.ts"
 
 const insertFiles = batchStatement<
   { id: FileId; seq: number; name: string; blobKey: string; mediaType: string; bytes: number; sha256: string },
@@ -28,12 +27,8 @@ const insertFiles = batchStatement<
 export const completeJobs = async (
   tx: Transaction,
   items: ReadonlyArray<Completion>,
+  jobs: ReadonlyArray<StateRow>,
 ): Promise<ReadonlyArray<FencedOutcome>> => {
-  const jobs = await tx.batch(
-    lockJobs,
-    items.map(({ jobId: id }) => ({ id })),
-    {},
-  )
   const files: Array<Completion["files"][number] & { readonly seq: number }> = []
   const { outcomes } = await endClaims(
     tx,

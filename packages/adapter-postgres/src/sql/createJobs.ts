@@ -13,13 +13,23 @@ import {
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { decodeObject } from "../decode.ts"
 import { jobOf, jobsByIdempotencyKey } from "../JobRow.ts"
-import type { Transaction } from "../Session.ts"
+import type { Session, Transaction } from "../Session.ts"
 import { lockUploads, ownUploads, uploadOf } from "../UploadRow.ts"
 import { type Accepted, insertJobs } from "./insertJobs.ts"
+import { findLanes } from "./lanes.ts"
 import { countUnfinished } from "./queueCap.ts"
 import { loadBoard, type StoredBoard } from "./readBoard.ts"
 
-/** What decides about the items of one batch: read once, and kept up to date by those that come first. */
+/** What is read before anything is decided about the items of one batch. */
+export interface Read {
+  readonly jobs: ReadonlyArray<Job>
+  readonly board: StoredBoard | undefined
+  readonly uploads: ReadonlyArray<Upload>
+  readonly unfinished: Map<ProjectId, number>
+  readonly lanes: Map<string, number>
+}
+
+/** What decides: what was read, kept up to date by the items that come first. */
 interface Batch {
   readonly now: number
   readonly jobs: Map<string, Job>
@@ -37,35 +47,41 @@ const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; i
 export const createJobs = async (
   tx: Transaction,
   items: ReadonlyArray<NewJob>,
+  { board, jobs, lanes, unfinished, uploads }: Read,
 ): Promise<ReadonlyArray<CreateOutcome>> => {
-  const batch = await readBatch(tx, items)
+  const batch: Batch = {
+    now: tx.now,
+    jobs: new Map(jobs.map((job) => [keyName(job), job])),
+    board,
+    uploads: new Map(uploads.map((upload) => [uploadName(upload), upload])),
+    unfinished,
+    accepted: [],
+  }
   const outcomes = items.map((item) => decide(batch, item))
-  await insertJobs(tx, batch.accepted)
+  await insertJobs(tx, batch.accepted, lanes)
   return outcomes
 }
 
 /**
- * Uploads are locked before anything is decided about them, and keys are looked up last: of two that ask for the same at the
- * same moment, the one that finds the upload used or the queue full finds the other's job as well.
+ * All in one flight: in this order, since uploads are locked before anything is known of them, and keys are looked up after
+ * everything that could refuse an item: of two that ask for the same at the same moment, the one that finds the upload used or
+ * the queue full finds the other's job as well.
  */
-const readBatch = async (tx: Transaction, items: ReadonlyArray<NewJob>): Promise<Batch> => {
-  const uploads = items.flatMap(({ keyId, mode, projectId, uploadId: id }) =>
+export const readBatch = async (session: Session, items: ReadonlyArray<NewJob>): Promise<Read> => {
+  const consumed = items.flatMap(({ keyId, mode, projectId, uploadId: id }) =>
     id === null ? [] : [{ id, projectId, keyId, mode }],
   )
-  const [, unfinished] = await Promise.all([tx.batch(lockUploads, uploads, {}), countUnfinished(tx, items)])
-  const [board, own, jobs] = await Promise.all([
-    items.some(({ gate }) => gate !== null) ? loadBoard(tx) : undefined,
-    tx.batch(ownUploads, uploads, {}),
-    tx.batch(jobsByIdempotencyKey, items, {}),
+  const [, unfinished, board, uploads, lanes, jobs] = await Promise.all([
+    session.batch(lockUploads, consumed, {}),
+    countUnfinished(session, items),
+    items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
+    session.batch(ownUploads, consumed, {}),
+    findLanes(session, items),
+    session.batch(jobsByIdempotencyKey, items, {}),
   ])
-  return {
-    now: tx.now,
-    jobs: new Map(jobs.map((row) => [keyName(row), jobOf(row)])),
-    board,
-    uploads: new Map(own.map((row) => [uploadName(row), uploadOf(row)])),
-    unfinished,
-    accepted: [],
-  }
+  // Who had to wait for its turn to count has counted jobs that were not there when the keys were looked up.
+  const seen = unfinished.waited ? await session.batch(jobsByIdempotencyKey, items, {}) : jobs
+  return { jobs: seen.map(jobOf), board, uploads: uploads.map(uploadOf), unfinished: unfinished.counts, lanes }
 }
 
 const decide = (batch: Batch, item: NewJob): CreateOutcome => {

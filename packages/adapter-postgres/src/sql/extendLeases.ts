@@ -1,10 +1,9 @@
 import { applyEvent, type JobId, type JobState } from "@kiln/core/domain"
 import type { ExtendOutcome, Extension } from "@kiln/core/ports"
-import { stateOf } from "../JobRow.ts"
+import { stateOf, type StateRow } from "../JobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
-import { lockJobsAndLanes } from "./writeStates.ts"
 
 /**
  * Heartbeats are the most frequent write, so they write the two times alone. The fence stands in the WHERE; `held` is part
@@ -28,16 +27,9 @@ const moveLeases = batchStatement<
 export const extendLeases = async (
   tx: Transaction,
   items: ReadonlyArray<Extension>,
+  locked: ReadonlyArray<StateRow>,
 ): Promise<ReadonlyArray<ExtendOutcome>> => {
-  const jobs = new Map(
-    (
-      await tx.batch(
-        lockJobsAndLanes,
-        items.map(({ jobId: id }) => ({ id })),
-        {},
-      )
-    ).map((job) => [job.id, job]),
-  )
+  const jobs = new Map(locked.map((job) => [job.id, job]))
   const leases = new Map<JobId, { readonly token: number; readonly laneId: number; readonly state: JobState }>()
   const outcomes = items.map(({ jobId, leaseDurationMs, token }): ExtendOutcome => {
     const job = jobs.get(jobId)

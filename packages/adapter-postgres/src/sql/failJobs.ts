@@ -1,18 +1,14 @@
 import type { Failure, FencedOutcome } from "@kiln/core/ports"
+import type { StateRow } from "../JobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { endClaims } from "./endClaims.ts"
-import { lockJobs } from "./writeStates.ts"
 
 /** For good, with an error code. */
 export const failJobs = async (
   tx: Transaction,
   items: ReadonlyArray<Failure>,
+  jobs: ReadonlyArray<StateRow>,
 ): Promise<ReadonlyArray<FencedOutcome>> => {
-  const jobs = await tx.batch(
-    lockJobs,
-    items.map(({ jobId: id }) => ({ id })),
-    {},
-  )
   const { outcomes } = await endClaims(
     tx,
     jobs,

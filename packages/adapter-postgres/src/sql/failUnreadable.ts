@@ -1,7 +1,7 @@
 import { applyEvent, type JobId } from "@kiln/core/domain"
 import { stateOf } from "../JobRow.ts"
 import type { Transaction } from "../Session.ts"
-import { finishJobs, lockJobs, withoutResult } from "./writeStates.ts"
+import { finishJobs, lockedJobs, withoutResult } from "./writeStates.ts"
 
 /** The job whose turn it was cannot be read: a damaged row, or a corrupt page. */
 export class UnreadableJob extends Error {
@@ -19,7 +19,7 @@ export class UnreadableJob extends Error {
  * own, because the one that met it is rolled back.
  */
 export const failUnreadable = async (tx: Transaction, jobId: JobId): Promise<void> => {
-  const [from] = await tx.batch(lockJobs, [{ id: jobId }], {})
+  const [from] = await lockedJobs(tx, [{ jobId }])
   const claimed = from && applyEvent(stateOf(from), { event: "claimed", leaseDurationMs: 1 }, tx.now)
   const to =
     claimed && applyEvent(claimed, { event: "failed", token: claimed.token, errorCode: "internal_error" }, tx.now)

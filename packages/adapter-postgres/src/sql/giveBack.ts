@@ -1,19 +1,15 @@
 import type { FencedOutcome } from "@kiln/core/ports"
+import type { StateRow } from "../JobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { type ClaimEnding, endClaims } from "./endClaims.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
-import { lockJobsAndLanes } from "./writeStates.ts"
 
-/** Ends claims of jobs that stay in the queue: their lanes have something again, now or later. */
+/** Ends claims of jobs that stay in the queue: their lanes have something again, now or later. `jobs` were locked, and their lanes. */
 export const giveBack = async (
   tx: Transaction,
   items: ReadonlyArray<ClaimEnding>,
+  jobs: ReadonlyArray<StateRow>,
 ): Promise<ReadonlyArray<FencedOutcome>> => {
-  const jobs = await tx.batch(
-    lockJobsAndLanes,
-    items.map(({ jobId: id }) => ({ id })),
-    {},
-  )
   const { moves, outcomes } = await endClaims(tx, jobs, items)
   await mayBeClaimableAt(
     tx,

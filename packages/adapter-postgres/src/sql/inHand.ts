@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import { type ConcurrencyLimits, InHand, isLimiting } from "@kiln/core/domain"
-import type { Transaction } from "../Session.ts"
-import { type Given, query, statement } from "../Statement.ts"
+import type { Session } from "../Session.ts"
+import { query, statement, storeTime } from "../Statement.ts"
 
 /** Claims that ask for limits go one after the other: each counts what the one before it handed out. Ends with the transaction. */
 const oneAtATime = statement(() =>
@@ -11,7 +11,7 @@ const oneAtATime = statement(() =>
 )
 
 /** Counted in an index of held jobs alone: however many jobs there are, those in hand are few. */
-export const jobsInHand = statement((given: Given<{ now: number }>) =>
+export const jobsInHand = statement(() =>
   query
     .selectFrom("queue")
     .select(["mode", "kind", "project_id as projectId"])
@@ -20,15 +20,15 @@ export const jobsInHand = statement((given: Given<{ now: number }>) =>
       select.fn.min<number>("claimable_at").as("firstEnd"),
     ])
     .where("held", "=", true)
-    .where("claimable_at", ">", given.now)
+    .where("claimable_at", ">", storeTime)
     .groupBy(["mode", "kind", "project_id"]),
 )
 
 /** The jobs in hand, if limits ask for them. */
-export const loadInHand = async (tx: Transaction, limits: ConcurrencyLimits): Promise<InHand> => {
+export const loadInHand = async (session: Session, limits: ConcurrencyLimits): Promise<InHand> => {
   if (!isLimiting(limits)) return new InHand(limits)
-  await tx.all(oneAtATime, {})
-  return new InHand(limits, await tx.all(jobsInHand, { now: tx.now }))
+  await session.all(oneAtATime, {})
+  return new InHand(limits, await session.all(jobsInHand, {}))
 }
 
 /** Projects of which no further job may be claimed in a mode, each as `mode id`. */

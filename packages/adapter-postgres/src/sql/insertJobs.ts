@@ -3,7 +3,7 @@ import type { Job, JobId, JobMode, KeyId, ProjectId, UploadId } from "@kiln/core
 import type { NewJob } from "@kiln/core/ports"
 import { Superseded, type Transaction } from "../Session.ts"
 import { batchStatement, query, whole } from "../Statement.ts"
-import { laneName, lanesOf, mayBeClaimableAt } from "./lanes.ts"
+import { laneName, makeLanes, mayBeClaimableAt } from "./lanes.ts"
 
 /** A job that was decided to be accepted. */
 export interface Accepted {
@@ -29,7 +29,7 @@ const insertRows = batchStatement<
     runLimitMs: number
   },
   { now: number },
-  { readonly id: JobId; readonly seq: number }
+  unknown
 >(
   {
     id: "text",
@@ -93,14 +93,12 @@ const insertRows = batchStatement<
           .orderBy("keyId")
           .orderBy("idempotencyKey"),
       )
-      .onConflict((conflict) => conflict.columns(["key_id", "idempotency_key"]).doNothing())
-      .returning(["id", "seq"]),
+      .onConflict((conflict) => conflict.columns(["key_id", "idempotency_key"]).doNothing()),
 )
 
 const insertQueue = batchStatement<
   {
     id: JobId
-    seq: number
     laneId: number
     projectId: ProjectId
     kind: string
@@ -114,7 +112,6 @@ const insertQueue = batchStatement<
 >(
   {
     id: "text",
-    seq: "bigint",
     laneId: "bigint",
     projectId: "text",
     kind: "text",
@@ -151,9 +148,10 @@ const insertQueue = batchStatement<
       .expression(
         query
           .selectFrom(item)
+          .innerJoin("jobs", "jobs.id", "item.id")
           .select([
             "item.id",
-            "item.seq",
+            "jobs.seq",
             "item.laneId",
             "item.projectId",
             "item.kind",
@@ -169,13 +167,13 @@ const insertQueue = batchStatement<
       ),
 )
 
-const insertData = batchStatement<{ seq: number; request: string }, {}, unknown>(
-  { seq: "bigint", request: "text" },
+const insertData = batchStatement<{ id: JobId; request: string }, {}, unknown>(
+  { id: "text", request: "text" },
   (item) =>
     query
       .insertInto("job_data")
       .columns(["job_seq", "request"])
-      .expression(query.selectFrom(item).select(["item.seq", "item.request"])),
+      .expression(query.selectFrom(item).innerJoin("jobs", "jobs.id", "item.id").select(["jobs.seq", "item.request"])),
 )
 
 /** The insertion consumed the uploads; this takes them out of the sweep's way. */
@@ -183,33 +181,29 @@ const leaveSweep = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text" },
   query.updateTable("uploads").from(item).set({ sweep_at: null }).whereRef("uploads.id", "=", "item.id"),
 )
 
-/** Writes accepted jobs: their own rows, their places in the queue, what they ask for. */
-export const insertJobs = async (tx: Transaction, accepted: ReadonlyArray<Accepted>): Promise<void> => {
+/** Writes accepted jobs: their own rows, their places in the queue, what they ask for. One flight, when their lanes are known. */
+export const insertJobs = async (
+  tx: Transaction,
+  accepted: ReadonlyArray<Accepted>,
+  lanes: Map<string, number>,
+): Promise<void> => {
   if (accepted.length === 0) return
   const { now } = tx
-  const [lanes, inserted] = await Promise.all([
-    lanesOf(
-      tx,
-      accepted.map(({ item }) => item),
-    ),
-    tx.batch(
-      insertRows,
-      accepted.map(({ job, priceId }) => ({ ...job, priceId })),
-      { now },
-    ),
-  ])
-  // Another transaction bound a key of these meanwhile and is committed by now: seen from the beginning, it is a replay.
-  if (inserted.length < accepted.length) throw new Superseded()
-  const seqs = new Map(inserted.map(({ id, seq }) => [id, seq]))
-  const rows = accepted.map(({ item, job }) => ({
+  await makeLanes(
+    tx,
+    accepted.map(({ item }) => item),
+    lanes,
+  )
+  const rows = accepted.map(({ item, job, priceId }) => ({
     ...job,
-    seq: known(seqs.get(job.id)),
+    priceId,
     laneId: known(lanes.get(laneName(item))),
     deadlineAt: job.deadlineAt ?? now,
     claimableAt: now,
     request: JSON.stringify(item.request),
   }))
-  await Promise.all([
+  const [inserted] = await Promise.all([
+    tx.runBatch(insertRows, rows, { now }),
     tx.runBatch(insertQueue, rows, { now }),
     tx.runBatch(insertData, rows, {}),
     tx.runBatch(
@@ -217,11 +211,13 @@ export const insertJobs = async (tx: Transaction, accepted: ReadonlyArray<Accept
       rows.flatMap(({ uploadId: id }) => (id === null ? [] : [{ id }])),
       {},
     ),
+    mayBeClaimableAt(tx, rows),
   ])
-  await mayBeClaimableAt(tx, rows)
+  // Another transaction bound a key of these meanwhile and is committed by now: seen from the beginning, it is a replay.
+  if (inserted < accepted.length) throw new Superseded()
 }
 
-const known = (number: number | undefined): number => {
-  if (number === undefined) throw new TypeError("what was inserted has a number")
-  return number
+const known = (laneId: number | undefined): number => {
+  if (laneId === undefined) throw new TypeError("an inserted lane has an id")
+  return laneId
 }

@@ -1,8 +1,8 @@
 import { sql } from "kysely"
 import type { InHand, JobMode, Limited, ProjectId } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
-import type { Transaction } from "../Session.ts"
-import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import type { Session } from "../Session.ts"
+import { batchStatement, type Given, query, statement, storeTime, whole } from "../Statement.ts"
 import type { LaneNotes } from "../LaneNotes.ts"
 import { fullProjectNames } from "./inHand.ts"
 
@@ -15,11 +15,15 @@ export interface Lane extends Limited {
   turn: number
 }
 
-type Page = { now: number; clock: number; limit: number; fullProjects: ReadonlyArray<string> }
+type Page = { noted: number; limit: number; fullProjects: ReadonlyArray<string> }
 type Kind = { kind: string; kindVersion: number; mode: JobMode }
 const kindColumns = { kind: "text", kindVersion: "bigint", mode: "text" } as const
 
-const selectLanes = ({ fullProjects, now }: Pick<Given<Page>, "now" | "fullProjects">) =>
+/** The virtual time at which a lane was last served: as it is stored, or as this process has noted it, if that is later. */
+const clockOf = ({ noted }: Pick<Given<Page>, "noted">) =>
+  sql<number>`(select greatest(virtual_time, ${whole(noted)}) from "kiln".fairness where id = 1)`
+
+const selectLanes = ({ fullProjects }: Pick<Given<Page>, "fullProjects">) =>
   query
     .selectFrom("lanes")
     .select([
@@ -33,7 +37,7 @@ const selectLanes = ({ fullProjects, now }: Pick<Given<Page>, "now" | "fullProje
     .whereRef("lanes.kind", "=", sql`${sql.ref("item.kind")}`)
     .whereRef("lanes.kind_version", "=", sql`${sql.ref("item.kindVersion")}`)
     .whereRef("lanes.mode", "=", sql`${sql.ref("item.mode")}`)
-    .where("lanes.next_at", "<=", now)
+    .where("lanes.next_at", "<=", storeTime)
     .where(sql<boolean>`(lanes.mode || ' ' || lanes.project_id) <> all(${fullProjects}::text[])`)
 
 interface LaneRow {
@@ -55,7 +59,7 @@ export const lanesBehind = batchStatement<Kind, Page, LaneRow>(kindColumns, (ite
     .innerJoinLateral(
       () =>
         selectLanes(given)
-          .where("lanes.virtual_time", "<=", given.clock)
+          .where("lanes.virtual_time", "<=", clockOf(given))
           .orderBy("lanes.id")
           .limit(given.limit)
           .as("lane"),
@@ -72,7 +76,7 @@ export const lanesAhead = batchStatement<Kind, Page, LaneRow>(kindColumns, (item
     .innerJoinLateral(
       () =>
         selectLanes(given)
-          .where("lanes.virtual_time", ">", given.clock)
+          .where("lanes.virtual_time", ">", clockOf(given))
           .orderBy("lanes.virtual_time")
           .orderBy("lanes.id")
           .limit(given.limit)
@@ -83,8 +87,9 @@ export const lanesAhead = batchStatement<Kind, Page, LaneRow>(kindColumns, (item
     .$castTo<LaneRow>(),
 )
 
-/** The virtual time at which a lane was last served. */
-const fairnessClock = statement(() => query.selectFrom("fairness").select("virtual_time as virtualTime"))
+const fairnessClock = statement(() =>
+  query.selectFrom("fairness").select("virtual_time as virtualTime").where("id", "=", 1),
+)
 
 const distinct = (runnable: ReadonlyArray<Runnable>): ReadonlyArray<Kind> => [
   ...new Map(
@@ -94,17 +99,20 @@ const distinct = (runnable: ReadonlyArray<Runnable>): ReadonlyArray<Kind> => [
 
 /** The lanes that may have something claimable now and are below their limits, in the order in which they are to be served, and no more than can be needed. */
 export const lanesWithWork = async (
-  tx: Transaction,
+  session: Session,
   runnable: ReadonlyArray<Runnable>,
   limit: number,
   inHand: InHand,
   notes: LaneNotes,
 ): Promise<{ readonly lanes: ReadonlyArray<Lane>; readonly clock: number }> => {
-  const stored = (await tx.get(fairnessClock, {}))?.virtualTime ?? 0
-  const clock = notes.clock(stored)
   const kinds = distinct(runnable).filter((item) => !inHand.kindIsFull(item))
-  const page = { now: tx.now, clock, limit, fullProjects: fullProjectNames(inHand) }
-  const [behind, ahead] = await Promise.all([tx.batch(lanesBehind, kinds, page), tx.batch(lanesAhead, kinds, page)])
+  const page = { noted: notes.clock(0), limit, fullProjects: fullProjectNames(inHand) }
+  const [behind, ahead, stored] = await Promise.all([
+    session.batch(lanesBehind, kinds, page),
+    session.batch(lanesAhead, kinds, page),
+    session.get(fairnessClock, {}),
+  ])
+  const clock = notes.clock(stored?.virtualTime ?? 0)
   const lanes = [...behind, ...ahead].map(({ id, kind, mode, nextAt, projectId, virtualTime }) => ({
     id,
     kind,

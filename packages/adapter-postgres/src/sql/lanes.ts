@@ -1,5 +1,5 @@
 import type { JobMode, ProjectId } from "@kiln/core/domain"
-import type { Transaction } from "../Session.ts"
+import type { Session, Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
 /** A lane is one project's jobs of one kind, version and mode. */
@@ -44,24 +44,30 @@ const insertLanes = batchStatement<LaneKey, {}, unknown>(columns, (item) =>
 export const laneName = ({ kind, kindVersion, mode, projectId }: LaneKey): string =>
   JSON.stringify([projectId, kind, kindVersion, mode])
 
-/** The lanes of these jobs by name, made where they do not exist yet. */
-export const lanesOf = async (tx: Transaction, jobs: ReadonlyArray<LaneKey>): Promise<ReadonlyMap<string, number>> => {
-  const wanted = [
-    ...new Map(
-      jobs.map(({ kind, kindVersion, mode, projectId }) => {
-        const key = { projectId, kind, kindVersion, mode }
-        return [laneName(key), key]
-      }),
-    ).values(),
-  ]
-  const found = await tx.batch(selectLanes, wanted, {})
-  const ids = new Map(found.map((lane) => [laneName(lane), lane.id]))
-  const missing = wanted.filter((lane) => !ids.has(laneName(lane)))
-  if (missing.length > 0) {
-    await tx.runBatch(insertLanes, missing, {})
-    for (const lane of await tx.batch(selectLanes, missing, {})) ids.set(laneName(lane), lane.id)
-  }
-  return ids
+const distinct = (jobs: ReadonlyArray<LaneKey>): ReadonlyArray<LaneKey> => [
+  ...new Map(
+    jobs.map(({ kind, kindVersion, mode, projectId }) => {
+      const key = { projectId, kind, kindVersion, mode }
+      return [laneName(key), key]
+    }),
+  ).values(),
+]
+
+/** The lanes of these jobs by name, as far as there are any. */
+export const findLanes = async (session: Session, jobs: ReadonlyArray<LaneKey>): Promise<Map<string, number>> =>
+  new Map((await session.batch(selectLanes, distinct(jobs), {})).map((lane) => [laneName(lane), lane.id]))
+
+/** Makes those lanes of these jobs that are not known yet, and adds them to what is. */
+export const makeLanes = async (
+  tx: Transaction,
+  jobs: ReadonlyArray<LaneKey>,
+  known: Map<string, number>,
+): Promise<void> => {
+  const missing = distinct(jobs).filter((lane) => !known.has(laneName(lane)))
+  if (missing.length === 0) return
+  // Another may make the same at this moment: then the second look waits for nothing and finds it.
+  const [, found] = await Promise.all([tx.runBatch(insertLanes, missing, {}), findLanes(tx, missing)])
+  for (const [name, id] of found) known.set(name, id)
 }
 
 /** Keeps `next_at` a lower bound. Only a time that comes earlier is written, so creating and extending seldom write here at all. */

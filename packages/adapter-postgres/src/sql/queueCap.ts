@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { ProjectId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import type { Transaction } from "../Session.ts"
+import type { Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
 /** A project's entries in the queue are its unfinished jobs. They are counted lane by lane in the index that claims use, and no further than the cap. */
@@ -51,9 +51,9 @@ const otherJobs = 32
  * that accept jobs at the same moment do not pass it together; far from it they need not wait for each other.
  */
 export const countUnfinished = async (
-  tx: Transaction,
+  session: Session,
   items: ReadonlyArray<NewJob>,
-): Promise<Map<ProjectId, number>> => {
+): Promise<{ readonly counts: Map<ProjectId, number>; readonly waited: boolean }> => {
   const capped = Map.groupBy(
     items.filter(({ queueCap }) => queueCap > 0),
     ({ projectId }) => projectId,
@@ -63,12 +63,12 @@ export const countUnfinished = async (
     jobs: jobs.length,
     cap: Math.max(...jobs.map(({ queueCap }) => queueCap)),
   }))
-  const counts = new Map((await tx.batch(unfinishedJobs, projects, {})).map((row) => [row.projectId, row.count]))
+  const counts = new Map((await session.batch(unfinishedJobs, projects, {})).map((row) => [row.projectId, row.count]))
   const near = projects.filter(
     ({ cap, jobs, projectId }) => (counts.get(projectId) ?? 0) + (otherBatches + 1) * jobs + otherJobs > cap,
   )
-  if (near.length === 0) return counts
-  await tx.batch(oneAtATime, near, {})
-  for (const { count, projectId } of await tx.batch(unfinishedJobs, near, {})) counts.set(projectId, count)
-  return counts
+  if (near.length === 0) return { counts, waited: false }
+  await session.batch(oneAtATime, near, {})
+  for (const { count, projectId } of await session.batch(unfinishedJobs, near, {})) counts.set(projectId, count)
+  return { counts, waited: true }
 }

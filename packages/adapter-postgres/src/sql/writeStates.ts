@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { ErrorCode, JobId, JobState, WarningCode } from "@kiln/core/domain"
 import { type StateRow, stateColumns } from "../JobRow.ts"
-import type { Transaction } from "../Session.ts"
+import type { Session, Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 import type { JsonText } from "../Tables.ts"
 
@@ -16,7 +16,7 @@ export const lockJobs = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text"
 )
 
 /** The same, and nobody settles their lanes meanwhile: for what makes a job claimable earlier. See `settle_lanes`. */
-export const lockJobsAndLanes = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text" }, (item) =>
+const lockJobsAndLanes = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text" }, (item) =>
   query
     .selectFrom("queue")
     .innerJoin(item, (join) => join.onRef("item.id", "=", "queue.id"))
@@ -26,6 +26,16 @@ export const lockJobsAndLanes = batchStatement<{ id: JobId }, {}, StateRow>({ id
     .forUpdate("queue")
     .forKeyShare("lanes"),
 )
+
+type JobRefs = ReadonlyArray<{ readonly jobId: JobId }>
+const idsOf = (items: JobRefs) => items.map(({ jobId: id }) => ({ id }))
+
+/** The jobs of these items that are in the queue. */
+export const lockedJobs = (session: Session, items: JobRefs): Promise<ReadonlyArray<StateRow>> =>
+  session.batch(lockJobs, idsOf(items), {})
+
+export const lockedJobsAndLanes = (session: Session, items: JobRefs): Promise<ReadonlyArray<StateRow>> =>
+  session.batch(lockJobsAndLanes, idsOf(items), {})
 
 /** Where a finished job ended, for those that are not in the queue. */
 export const finishedStates = batchStatement<

@@ -3,7 +3,7 @@ import { IdGenerator, Switchboard } from "../ports/index.ts"
 import { firstPause } from "./growingPauses.ts"
 import { liveKinds } from "./runnableKinds.ts"
 
-const intervalMs = 15_000
+const intervalMs = 20_000
 /** Long enough to outlive two lost publications. */
 const ttlMs = 3 * intervalMs
 
@@ -11,7 +11,7 @@ const ttlMs = 3 * intervalMs
 export const publishCapabilities = Effect.gen(function* () {
   const switchboard = yield* Switchboard
   const kinds = yield* liveKinds
-  // Who serves nothing live has nothing to say, and need not say it four times a minute.
+  // Who serves nothing live has nothing to say, and need not say it again and again.
   if (kinds.length === 0) return
   const workerId = yield* (yield* IdGenerator).next("req")
   const publish = (ttl: number) =>

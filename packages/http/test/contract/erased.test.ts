@@ -1,9 +1,9 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { Api } from "./support/Api.ts"
 import { wav } from "./support/audio.ts"
+import { openPlace } from "./support/Place.ts"
 import { startService } from "./support/startService.ts"
 
 /** After deletion nothing of what was said is left on disk: not in rows, not in free pages, not in files. */
@@ -35,35 +35,32 @@ const filesBelow = (directory: string): ReadonlyArray<string> =>
   })
 
 it("what was deleted is nowhere on disk once the service has stopped, what was refused never was", async () => {
-  const directory = mkdtempSync(join(tmpdir(), "kiln-erased-"))
+  await using place = await openPlace("sqlite")
+  const { directory } = place
   const holding = (text: string) => filesBelow(directory).filter((path) => readFileSync(path).includes(text))
-  try {
-    const service = await startService("sqlite", {}, directory)
-    const api = new Api(service)
-    const texts = Object.keys(said).map((name) => `canary-text-${name}-5b1e0c`)
-    const jobs = await Promise.all(
-      Object.entries(said).map(([name, create]) => create(api, `canary-text-${name}-5b1e0c`)),
-    )
-    const polls = await Promise.all(jobs.map(({ path }) => api.finished(path)))
-    // What the service itself said goes as well.
-    const outputs: ReadonlyArray<string> = polls.flatMap(({ output }) =>
-      [output?.transcript, output?.text].filter((text) => text !== undefined),
-    )
-    expect(outputs).toHaveLength(2)
-    for (const text of [...texts, ...outputs]) expect(holding(text), `${text} is there before`).not.toEqual([])
-    for (const { path } of jobs) expect((await api.delete(`${path}/data`)).status).toBe(204)
-    const blobs = filesBelow(join(directory, "blobs"))
-    expect(blobs, "files are gone when deletion is answered").toEqual([])
+  const service = await startService("sqlite", {}, place)
+  const api = new Api(service)
+  const texts = Object.keys(said).map((name) => `canary-text-${name}-5b1e0c`)
+  const jobs = await Promise.all(
+    Object.entries(said).map(([name, create]) => create(api, `canary-text-${name}-5b1e0c`)),
+  )
+  const polls = await Promise.all(jobs.map(({ path }) => api.finished(path)))
+  // What the service itself said goes as well.
+  const outputs: ReadonlyArray<string> = polls.flatMap(({ output }) =>
+    [output?.transcript, output?.text].filter((text) => text !== undefined),
+  )
+  expect(outputs).toHaveLength(2)
+  for (const text of [...texts, ...outputs]) expect(holding(text), `${text} is there before`).not.toEqual([])
+  for (const { path } of jobs) expect((await api.delete(`${path}/data`)).status).toBe(204)
+  const blobs = filesBelow(join(directory, "blobs"))
+  expect(blobs, "files are gone when deletion is answered").toEqual([])
 
-    const refused = "canary-text-refused-77d2"
-    await api.post("/v1/audio/speech", { input: refused, voice: refused })
-    await api.post("/v1/audio/speech", { input: refused }, { headers: { "idempotency-key": null } })
-    await api.put((await api.upload()).upload_url, Buffer.from(`${refused} is no audio`.repeat(10)))
-    expect(holding(refused)).toEqual([])
-    expect(service.logs.filter((line) => line.includes("canary-text"))).toEqual([])
-    await service.stop()
-    for (const text of [...texts, ...outputs]) expect(holding(text), `${text} is still there`).toEqual([])
-  } finally {
-    rmSync(directory, { recursive: true, force: true })
-  }
+  const refused = "canary-text-refused-77d2"
+  await api.post("/v1/audio/speech", { input: refused, voice: refused })
+  await api.post("/v1/audio/speech", { input: refused }, { headers: { "idempotency-key": null } })
+  await api.put((await api.upload()).upload_url, Buffer.from(`${refused} is no audio`.repeat(10)))
+  expect(holding(refused)).toEqual([])
+  expect(service.logs.filter((line) => line.includes("canary-text"))).toEqual([])
+  await service.stop()
+  for (const text of [...texts, ...outputs]) expect(holding(text), `${text} is still there`).toEqual([])
 })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { otherWording, portBugs, wordingBugs } from "./support/bugs.ts"
-import { type ServiceSettings, startService } from "./support/startService.ts"
+import type { ServiceSettings } from "./support/Service.ts"
+import { startService } from "./support/startService.ts"
 import { runRow, type Table } from "./support/tables.ts"
 import { besidesRoutes } from "./tables/besides.ts"
 import { files } from "./tables/files.ts"

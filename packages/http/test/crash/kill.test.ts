@@ -64,6 +64,6 @@ describe("a worker killed between blob and commit", patience, () => {
     expect(lab.begun(jobId).map(({ pid }) => pid)).toEqual([killed.pid, next.pid])
     await until(() => (lab.blobs().length === 1 ? true : undefined))
     expect(lab.blobs()).toEqual([speechKey(jobId, 2)])
-    expect(await audit(lab.dataDirectory)).toMatchObject({ damaged: [], unnamed: [], chargedJobs: [jobId] })
+    expect(await audit(lab)).toMatchObject({ damaged: [], unnamed: [], chargedJobs: [jobId] })
   })
 })

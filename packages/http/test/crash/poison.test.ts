@@ -33,5 +33,5 @@ it("a job that kills its worker each time ends as failed after three, and the ot
     await expectSpokenOnce(lab, id, { clients: [client], lostWorkers })
   }
   expect(await kiln.client.readiness()).toBe(200)
-  expect((await audit(lab.dataDirectory)).chargedJobs.toSorted()).toEqual(others.toSorted())
+  expect((await audit(lab)).chargedJobs.toSorted()).toEqual(others.toSorted())
 })

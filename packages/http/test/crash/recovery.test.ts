@@ -1,13 +1,14 @@
 import { expect, it } from "vitest"
+import { makeStores } from "./support/LabStore.ts"
 import { Lab, leaseMs, type Server, patience } from "./support/Lab.ts"
 
 const runs = 5
 
-it(
-  "after the kill of a worker another has its job in a provider call within the lease and a second",
+it.each(makeStores)(
+  "after the kill of a worker another has its job in a provider call within the lease and a second, on $name",
   patience,
-  async () => {
-    await using lab = await Lab.open()
+  async ({ makeStore, name }) => {
+    await using lab = await Lab.open(makeStore)
     let servers: readonly [Server, Server] = await Promise.all([lab.start(), lab.start()])
     const took: Array<number> = []
     for (let run = 1; run <= runs; run++) {
@@ -28,7 +29,9 @@ it(
       await survivor.client.finished(jobId)
       expect(await lab.job(jobId)).toMatchObject({ status: "done", attempts: 2, lostWorkers: 1, failures: 0 })
     }
-    console.info(`recovery with a lease of ${leaseMs} ms: ${took.join(", ")} ms, at most ${Math.max(...took)} ms`)
+    console.info(
+      `recovery on ${name} with a lease of ${leaseMs} ms: ${took.join(", ")} ms, at most ${Math.max(...took)} ms`,
+    )
     expect(Math.max(...took)).toBeLessThanOrEqual(leaseMs + 1_000)
   },
 )

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest"
 import { expectSpokenOnce } from "./support/expectations.ts"
+import { makeStores } from "./support/LabStore.ts"
 import { Lab, patience } from "./support/Lab.ts"
 
 const speakAll = (speak: () => Promise<string>, count: number) => Promise.all(Array.from({ length: count }, speak))
 
-describe("SIGTERM under work", patience, () => {
+describe.each(makeStores)("SIGTERM under work, on $name", patience, ({ makeStore, name }) => {
   it("lets what is short finish and exits with 0 in time", async () => {
-    await using lab = await Lab.open()
+    await using lab = await Lab.open(makeStore)
     const kiln = await lab.start({ env: { KILN_DRAIN_SECONDS: "10" } })
     const jobIds = await speakAll(() => kiln.client.speak("wait:1000"), 4)
     await Promise.all(jobIds.map((id) => lab.attemptBegun(id, 1)))
@@ -21,7 +22,7 @@ describe("SIGTERM under work", patience, () => {
   })
 
   it("gives back what is long, unharmed, and the process started next begins with it at once", async () => {
-    await using lab = await Lab.open()
+    await using lab = await Lab.open(makeStore)
     // A lease that would be waited for, were it not given back.
     const env = { KILN_DRAIN_SECONDS: "1", KILN_LEASE_SECONDS: "60" }
     const stopped = await lab.start({ env })
@@ -37,7 +38,7 @@ describe("SIGTERM under work", patience, () => {
     const readyAt = Date.now()
     const begun = await Promise.all(jobIds.map((id) => lab.attemptBegun(id, 2)))
     const longest = Math.max(...begun.map(({ at }) => at)) - readyAt
-    console.info(`given back: the next process began all calls ${longest} ms after it was seen ready`)
+    console.info(`given back on ${name}: the next process began all calls ${longest} ms after it was seen ready`)
     // Some hundred milliseconds; more only where the machine is too busy to run it.
     expect(longest).toBeLessThan(5_000)
     for (const id of jobIds) {
@@ -52,7 +53,7 @@ describe("SIGTERM under work", patience, () => {
   })
 
   it("gives back to a process that runs beside it, which finds it the next time it asks", async () => {
-    await using lab = await Lab.open()
+    await using lab = await Lab.open(makeStore)
     const env = { KILN_DRAIN_SECONDS: "0", KILN_LEASE_SECONDS: "60" }
     const stopped = await lab.start({ env })
     const jobId = await stopped.client.speak("hold@1")
@@ -61,8 +62,8 @@ describe("SIGTERM under work", patience, () => {
     stopped.kill("SIGTERM")
     const stoppedAt = Date.now()
     const took = (await lab.attemptBegun(jobId, 2)).at - stoppedAt
-    console.info(`given back: the process beside it began the call ${took} ms after SIGTERM`)
-    // It asks every second; the lease would be a minute.
+    console.info(`given back on ${name}: the process beside it began the call ${took} ms after SIGTERM`)
+    // It asks every second, or is told; the lease would be a minute.
     expect(took).toBeLessThan(5_000)
     expect((await stopped.ended()).exit).toBe(0)
     await other.client.finished(jobId)
@@ -70,7 +71,7 @@ describe("SIGTERM under work", patience, () => {
   })
 
   it("twice exits at once; what was in hand costs a lost worker and is finished by the next", async () => {
-    await using lab = await Lab.open()
+    await using lab = await Lab.open(makeStore)
     const stopped = await lab.start({ env: { KILN_DRAIN_SECONDS: "30" } })
     const jobId = await stopped.client.speak("hold@1")
     await lab.attemptBegun(jobId, 1)

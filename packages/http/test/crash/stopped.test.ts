@@ -3,6 +3,7 @@ import type { Job } from "@kiln/core/domain"
 import { until } from "../cli/support/Kiln.ts"
 import { isWritable } from "./support/audit.ts"
 import { expectSpokenOnce, speechKey } from "./support/expectations.ts"
+import { makeStores } from "./support/LabStore.ts"
 import { Lab, leaseMs, type Server, patience } from "./support/Lab.ts"
 import { pauseBeforeCommit } from "./support/pauses.ts"
 
@@ -24,89 +25,97 @@ const expectWorking = (lab: Lab, server: Server) =>
 const stopBetweenCommits = (lab: Lab, server: Server) =>
   until(() => {
     server.kill("SIGSTOP")
-    if (isWritable(lab.dataDirectory)) return true
+    if (lab.store.name === "Postgres" || isWritable(lab.dataDirectory)) return true
     server.kill("SIGCONT")
     return undefined
   })
 
-describe("a process that is stopped past its lease and wakes up", patience, () => {
-  it("cannot commit what it had in hand while the other still works on it", async () => {
-    await using lab = await Lab.open()
-    lab.hold("before commit")
-    lab.hold("gate")
-    const one = await lab.start({ edits: [pauseBeforeCommit] })
-    const two = await lab.start({ edits: [pauseBeforeCommit] })
-    const jobId = await one.client.speak("gate@2")
-    // Whoever took it: usually the one that was asked.
-    const { pid } = await lab.reached("before commit")
-    const [stopped, other] = pid === one.pid ? [one, two] : [two, one]
-    stopped.kill("SIGSTOP")
-    lab.letGo("before commit")
+describe.each(makeStores)(
+  "a process that is stopped past its lease and wakes up, on $name",
+  patience,
+  ({ makeStore }) => {
+    it("cannot commit what it had in hand while the other still works on it", async () => {
+      await using lab = await Lab.open(makeStore)
+      lab.hold("before commit")
+      lab.hold("gate")
+      const one = await lab.start({ edits: [pauseBeforeCommit] })
+      const two = await lab.start({ edits: [pauseBeforeCommit] })
+      const jobId = await one.client.speak("gate@2")
+      // Whoever took it: usually the one that was asked.
+      const { pid } = await lab.reached("before commit")
+      const [stopped, other] = pid === one.pid ? [one, two] : [two, one]
+      stopped.kill("SIGSTOP")
+      lab.letGo("before commit")
 
-    expect((await lab.attemptBegun(jobId, 2)).pid).toBe(other.pid)
-    const before = await lab.job(jobId)
-    expect(before).toMatchObject({ status: "processing", held: true, attempts: 2, lostWorkers: 1, failures: 0 })
-    expect(lab.blobs()).toEqual([speechKey(jobId, 1)])
-    stopped.kill("SIGCONT")
-    await until(() => (lab.blobs().length === 0 ? true : undefined))
-    await expectWorking(lab, stopped)
-    expect(withoutLease(await lab.job(jobId))).toEqual(withoutLease(before))
+      expect((await lab.attemptBegun(jobId, 2)).pid).toBe(other.pid)
+      const before = await lab.job(jobId)
+      expect(before).toMatchObject({ status: "processing", held: true, attempts: 2, lostWorkers: 1, failures: 0 })
+      expect(lab.blobs()).toEqual([speechKey(jobId, 1)])
+      stopped.kill("SIGCONT")
+      await until(() => (lab.blobs().length === 0 ? true : undefined))
+      await expectWorking(lab, stopped)
+      expect(withoutLease(await lab.job(jobId))).toEqual(withoutLease(before))
 
-    lab.letGo("gate")
-    await other.client.finished(jobId)
-    await expectSpokenOnce(lab, jobId, { clients: [stopped.client, other.client], lostWorkers: 1 })
-    expect(lab.begun(jobId).map((call) => call.pid)).toEqual([stopped.pid, other.pid])
-  })
+      lab.letGo("gate")
+      await other.client.finished(jobId)
+      await expectSpokenOnce(lab, jobId, { clients: [stopped.client, other.client], lostWorkers: 1 })
+      expect(lab.begun(jobId).map((call) => call.pid)).toEqual([stopped.pid, other.pid])
+    })
 
-  it("changes nothing about a job that the other has finished", async () => {
-    await using lab = await Lab.open()
-    const stopped = await lab.start()
-    const other = await lab.start()
-    const jobId = await stopped.client.speak("wait@1:1500")
-    const { pid } = await lab.attemptBegun(jobId, 1)
-    const [asleep, awake] = pid === stopped.pid ? [stopped, other] : [other, stopped]
-    await stopBetweenCommits(lab, asleep)
-    await awake.client.finished(jobId)
-    const before = await lab.job(jobId)
-    asleep.kill("SIGCONT")
-    await asleep.says(/lease lost/, "stderr")
-    await expectWorking(lab, asleep)
-    expect(await lab.job(jobId)).toEqual(before)
-    await until(() => (lab.temporaries().length === 0 ? true : undefined))
-    expect(lab.blobs().filter((key) => key.split("/")[1] === speechKey(jobId, 1).split("/")[1])).toEqual([
-      speechKey(jobId, 2),
-    ])
-    await expectSpokenOnce(lab, jobId, { clients: [asleep.client, awake.client], lostWorkers: 1 })
-    expect(lab.begun(jobId).map((call) => call.pid)).toEqual([asleep.pid, awake.pid])
-  })
-})
+    it("changes nothing about a job that the other has finished", async () => {
+      await using lab = await Lab.open(makeStore)
+      const stopped = await lab.start()
+      const other = await lab.start()
+      const jobId = await stopped.client.speak("wait@1:1500")
+      const { pid } = await lab.attemptBegun(jobId, 1)
+      const [asleep, awake] = pid === stopped.pid ? [stopped, other] : [other, stopped]
+      await stopBetweenCommits(lab, asleep)
+      await awake.client.finished(jobId)
+      const before = await lab.job(jobId)
+      asleep.kill("SIGCONT")
+      await asleep.says(/lease lost/, "stderr")
+      await expectWorking(lab, asleep)
+      expect(await lab.job(jobId)).toEqual(before)
+      await until(() => (lab.temporaries().length === 0 ? true : undefined))
+      expect(lab.blobs().filter((key) => key.split("/")[1] === speechKey(jobId, 1).split("/")[1])).toEqual([
+        speechKey(jobId, 2),
+      ])
+      await expectSpokenOnce(lab, jobId, { clients: [asleep.client, awake.client], lostWorkers: 1 })
+      expect(lab.begun(jobId).map((call) => call.pid)).toEqual([asleep.pid, awake.pid])
+    })
+  },
+)
 
-describe("a process whose event loop is blocked for twice the lease", patience, () => {
-  it("loses its job and its result, and goes on; readiness tells the truth", async () => {
-    await using lab = await Lab.open()
-    lab.hold("gate")
-    const one = await lab.start()
-    const two = await lab.start()
-    const jobId = await one.client.speak(`block@1:${2 * leaseMs} gate@2`)
-    const { pid } = await lab.attemptBegun(jobId, 1)
-    const [blocked, other] = pid === one.pid ? [one, two] : [two, one]
-    expect(await blocked.client.readiness(500), "blocked: no answer").toBeUndefined()
-    expect(await other.client.readiness()).toBe(200)
-    expect((await lab.attemptBegun(jobId, 2)).pid).toBe(other.pid)
-    const before = await lab.job(jobId)
-    expect(await blocked.client.readiness(20_000)).toBe(200)
-    await blocked.says(/lease lost/, "stderr")
-    expect(
-      lab.calls(jobId).map(({ attempt, event }) => [event, attempt]),
-      "its provider did answer",
-    ).toContainEqual(["ended", 1])
-    await expectWorking(lab, blocked)
-    expect(withoutLease(await lab.job(jobId))).toEqual(withoutLease(before))
+describe.each(makeStores)(
+  "a process whose event loop is blocked for twice the lease, on $name",
+  patience,
+  ({ makeStore }) => {
+    it("loses its job and its result, and goes on; readiness tells the truth", async () => {
+      await using lab = await Lab.open(makeStore)
+      lab.hold("gate")
+      const one = await lab.start()
+      const two = await lab.start()
+      const jobId = await one.client.speak(`block@1:${2 * leaseMs} gate@2`)
+      const { pid } = await lab.attemptBegun(jobId, 1)
+      const [blocked, other] = pid === one.pid ? [one, two] : [two, one]
+      expect(await blocked.client.readiness(500), "blocked: no answer").toBeUndefined()
+      expect(await other.client.readiness()).toBe(200)
+      expect((await lab.attemptBegun(jobId, 2)).pid).toBe(other.pid)
+      const before = await lab.job(jobId)
+      expect(await blocked.client.readiness(20_000)).toBe(200)
+      await blocked.says(/lease lost/, "stderr")
+      expect(
+        lab.calls(jobId).map(({ attempt, event }) => [event, attempt]),
+        "its provider did answer",
+      ).toContainEqual(["ended", 1])
+      await expectWorking(lab, blocked)
+      expect(withoutLease(await lab.job(jobId))).toEqual(withoutLease(before))
 
-    lab.letGo("gate")
-    await other.client.finished(jobId)
-    await expectSpokenOnce(lab, jobId, { clients: [one.client, two.client], lostWorkers: 1 })
-    expect(lab.begun(jobId)).toHaveLength(2)
-    expect([await one.client.readiness(), await two.client.readiness()]).toEqual([200, 200])
-  })
-})
+      lab.letGo("gate")
+      await other.client.finished(jobId)
+      await expectSpokenOnce(lab, jobId, { clients: [one.client, two.client], lostWorkers: 1 })
+      expect(lab.begun(jobId)).toHaveLength(2)
+      expect([await one.client.readiness(), await two.client.readiness()]).toEqual([200, 200])
+    })
+  },
+)

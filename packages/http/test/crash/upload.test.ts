@@ -54,7 +54,7 @@ it(
     expect(output?.transcript, "exactly the second body").toBe(createHash("sha256").update(second).digest("hex"))
     const third = await other.client.put(upload, wav(4))
     expect([third.status, await codeOf(third)]).toEqual([409, "upload_already_completed"])
-    expect(await audit(lab.dataDirectory)).toMatchObject({ damaged: [], unnamed: [] })
+    expect(await audit(lab)).toMatchObject({ damaged: [], unnamed: [] })
 
     // What was being written is of no use to anybody; it goes when nobody wrote to it for an hour.
     expect(lab.temporaries()).toEqual([temporary])

@@ -39,6 +39,6 @@ it.each(["transcribe", "reply"])(
       ["output_tokens", 3],
     ])
     expect(job.files.map(({ blobKey }) => blobKey)).toEqual([speechKey(jobId, 2)])
-    expect(await audit(lab.dataDirectory)).toMatchObject({ damaged: [], unnamed: [], chargedJobs: [jobId] })
+    expect(await audit(lab)).toMatchObject({ damaged: [], unnamed: [], chargedJobs: [jobId] })
   },
 )

@@ -1,4 +1,5 @@
 // A process of its own: opens stores, closes them, says how that went, and has nothing more to do.
+import { StoreUnavailable } from "@kiln/core/domain"
 import { openStores } from "./openStores.ts"
 
 const startedAt = performance.now()
@@ -7,6 +8,6 @@ const outcome = await openStores({ url: process.argv[2] ?? "", notifications: tr
     await stores.close()
     return "open"
   },
-  (error: { readonly _tag?: string }) => error._tag ?? String(error),
+  (error: unknown) => (error instanceof StoreUnavailable ? error._tag : "something else"),
 )
 process.stdout.write(JSON.stringify({ outcome, tookMs: performance.now() - startedAt }))

@@ -39,7 +39,10 @@ export const openStores = async (options: PostgresOptions): Promise<OpenStores> 
 
 /** What a verb came to: its answer, or the tag of what it failed with. A defect rejects. */
 export const outcomeOf = <A, E extends { readonly _tag: string }>(verb: Effect.Effect<A, E>): Promise<A | E["_tag"]> =>
-  Effect.runPromise(Effect.catch(verb, (error) => Effect.succeed(error._tag)))
+  verb.pipe(
+    Effect.catch((error) => Effect.succeed(error._tag)),
+    Effect.runPromise,
+  )
 
 /** The same, and how many milliseconds it took. */
 export const timed = async <A>(work: () => Promise<A>): Promise<{ readonly outcome: A; readonly tookMs: number }> => {

@@ -4,7 +4,7 @@ import { Answer } from "./Answer.ts"
 import { ANSWER_LIMIT_MS, Connection, exchange, type WireRequest } from "./Connection.ts"
 import { checkEveryAnswer } from "./everyAnswer.ts"
 import { masked, normalized } from "./normalize.ts"
-import { type Key, type NewKey, publicUrl, type Service } from "./startService.ts"
+import { type Key, type NewKey, publicUrl, type Service } from "./Service.ts"
 
 /** `null` takes a header away that would be sent by itself; a list sends one line for each. */
 export type Headers = Readonly<Record<string, string | ReadonlyArray<string> | null>>
@@ -36,6 +36,16 @@ const creatingPaths: ReadonlySet<string> = new Set([...audioPaths, imagePath])
 /** Every error code any row of this file has met. */
 export const seenCodes = new Set<string>()
 
+const repeat = async (ask: () => Promise<Answer>, awaited: (answer: Answer) => boolean, limitMs: number) => {
+  const deadline = Date.now() + limitMs
+  while (true) {
+    const answer = await ask()
+    if (awaited(answer)) return answer
+    if (Date.now() > deadline) throw new Error(`not within ${limitMs} ms; last: ${answer.status} ${answer.text}`)
+    await pause(20)
+  }
+}
+
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const rankOf = (status: string): number => ["queued", "processing"].indexOf(status) + 1 || 3
 
@@ -51,6 +61,7 @@ export class Api {
   /** What this store answered; the other one must have answered the same. */
   readonly transcript: Array<unknown> = []
   #key: Promise<Key> | undefined
+  #requests = 0
 
   constructor(service: Service) {
     this.service = service
@@ -74,9 +85,13 @@ export class Api {
   }
 
   /** The same without writing it down: for what two stores need not answer alike, such as who wins a race. */
-  async quietly(call: Call): Promise<Answer> {
-    const request = await this.request(call)
-    return this.check(new Answer(await exchange(this.service.port, request, call.limitMs)), request.method)
+  quietly(call: Call): Promise<Answer> {
+    return this.#ask(call, this.#port())
+  }
+
+  /** The answer to a request that is sent as it is. */
+  async exchange(request: WireRequest): Promise<Answer> {
+    return new Answer(await exchange(this.#port(), request))
   }
 
   /** Writes down something both stores must agree on. */
@@ -93,7 +108,7 @@ export class Api {
   }
 
   connect(): Promise<Connection> {
-    return Connection.open(this.service.port)
+    return Connection.open(this.#port())
   }
 
   /** Reads the answer on a connection that the row drives by hand. */
@@ -108,7 +123,9 @@ export class Api {
     const body = typeof content === "string" ? Buffer.from(content) : content
     const key = call.key === undefined ? await this.key() : call.key
     const target = call.path.startsWith(publicUrl) ? targetOf(call.path) : call.path
-    const headers: Record<string, string | ReadonlyArray<string> | null> = { host: `127.0.0.1:${this.service.port}` }
+    const headers: Record<string, string | ReadonlyArray<string> | null> = {
+      host: `127.0.0.1:${this.service.ports[0]}`,
+    }
     if (key !== null) headers.authorization = `Bearer ${key.secret}`
     if (body !== undefined) headers["content-length"] = String(body.length)
     if (body !== undefined && method === "POST") headers["content-type"] = "application/json"
@@ -197,14 +214,27 @@ export class Api {
   }
 
   /** Repeats a request, without writing it down, until its answer is the awaited one. */
-  async until(call: Call, awaited: (answer: Answer) => boolean, limitMs = ANSWER_LIMIT_MS): Promise<Answer> {
-    const deadline = Date.now() + limitMs
-    while (true) {
-      const answer = await this.quietly(call)
-      if (awaited(answer)) return answer
-      if (Date.now() > deadline) throw new Error(`not within ${limitMs} ms; last: ${answer.status} ${answer.text}`)
-      await pause(20)
-    }
+  until(call: Call, awaited: (answer: Answer) => boolean, limitMs = ANSWER_LIMIT_MS): Promise<Answer> {
+    return repeat(() => this.quietly(call), awaited, limitMs)
+  }
+
+  /** The same at every part of the service, one after the other; the last one's answer. */
+  async untilEverywhere(call: Call, awaited: (answer: Answer) => boolean, limitMs = ANSWER_LIMIT_MS): Promise<Answer> {
+    let answer: Answer | undefined
+    for (const port of this.service.ports) answer = await repeat(() => this.#ask(call, port), awaited, limitMs)
+    if (answer === undefined) throw new Error("there is nobody to ask")
+    return answer
+  }
+
+  async #ask(call: Call, port: number): Promise<Answer> {
+    const request = await this.request(call)
+    return this.check(new Answer(await exchange(port, request, call.limitMs)), request.method)
+  }
+
+  /** Where there are two, every request goes to the other one than the request before: nothing may depend on who answers. */
+  #port(): number {
+    const { ports } = this.service
+    return ports[this.#requests++ % ports.length] ?? ports[0]
   }
 
   #record(call: Call, answer: Answer): void {

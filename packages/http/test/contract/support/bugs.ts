@@ -2,7 +2,7 @@ import type { Job } from "@kiln/core/domain"
 import type { StoredFile } from "@kiln/core/ports"
 import { Effect } from "effect"
 import { Answer } from "./Answer.ts"
-import type { ServiceSettings } from "./startService.ts"
+import type { ServiceSettings } from "./Service.ts"
 
 /** Bugs to be planted: a service that has one must not pass the tables. */
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Api } from "./Api.ts"
-import { type Service, type ServiceSettings, startService, storeNames } from "./startService.ts"
+import { type Service, type ServiceSettings, storeNames } from "./Service.ts"
+import { startService } from "./startService.ts"
 
 /** One thing the contract says. */
 export interface Row {
@@ -15,6 +16,11 @@ export interface Table {
   /** Rows share something (switches, one key's bucket), so that each waits for the one before. */
   readonly inTurn: boolean
 }
+
+/** On Postgres the service is processes of its own, which take a second of a core, and on a machine that is busy many. */
+const startLimitMs = 120_000
+/** A row runs on every store at the same time, and some send thousands of requests. How soon each is answered is checked apart. */
+const rowLimitMs = 90_000
 
 type Rows = ReadonlyArray<Row | ReadonlyArray<Row>>
 
@@ -57,14 +63,14 @@ export const runTables = (title: string, settings: ServiceSettings, ...tables: R
     const services: Array<Service> = []
     beforeAll(async () => {
       services.push(...(await Promise.all(storeNames.map((store) => startService(store, settings)))))
-    })
+    }, startLimitMs)
     afterAll(async () => {
       await Promise.all(services.map((service) => service.stop()))
     })
     // Most rows have keys of their own and do not disturb each other: while one waits, another runs.
     for (const { inTurn, name, rows } of tables) {
       describe(name, { concurrent: !inTurn }, () => {
-        it.each(rows)("$name", async (row) => {
+        it.each(rows)("$name", { timeout: rowLimitMs }, async (row) => {
           const [first, ...others] = await Promise.all(services.map((service) => runRow(row, service)))
           for (const other of others) expect(other, "the stores disagree").toEqual(first)
         })

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { expect } from "vitest"
 import type { Api, Call } from "../support/Api.ts"
 import { wav } from "../support/audio.ts"
-import type { Ports, ServiceSettings, StoreName } from "../support/startService.ts"
+import type { Ports, ServiceSettings, StoreName } from "../support/Service.ts"
 import { row, rows, tableInTurn } from "../support/tables.ts"
 import { expectReplay } from "./idempotency.ts"
 

@@ -2,7 +2,7 @@ import { expect } from "vitest"
 import type { Api } from "../support/Api.ts"
 import { wav } from "../support/audio.ts"
 import { audioPrice, everythingOn, occupied, pending, setPrice } from "../support/board.ts"
-import type { Key } from "../support/startService.ts"
+import type { Key } from "../support/Service.ts"
 import { row, tableInTurn } from "../support/tables.ts"
 
 /** What live jobs cost, to the last decimal. */

@@ -1,12 +1,11 @@
 import fc from "fast-check"
 import { expect } from "vitest"
-import { Answer } from "../support/Answer.ts"
 import type { Api } from "../support/Api.ts"
-import { exchange, type WireRequest } from "../support/Connection.ts"
+import type { WireRequest } from "../support/Connection.ts"
 import { row, type Row, table } from "../support/tables.ts"
 import { endpoints } from "../support/requests.ts"
 
-/** Requests nobody would write: never a 5xx, and every refusal has the envelope. The same seed goes to both stores. */
+/** Requests nobody would write: never a 5xx, and every refusal has the envelope. The same seed goes to every store. */
 
 const runs = Number(process.env.KILN_FUZZ_RUNS ?? 150)
 const seed = Number(process.env.KILN_FUZZ_SEED ?? 20_250)
@@ -145,7 +144,7 @@ const oddQuery = fc
 const methods = fc.constantFrom("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE")
 
 const send = async (api: Api, request: WireRequest): Promise<string> => {
-  const answer = api.check(new Answer(await exchange(api.service.port, request)), request.method, { fromParser: true })
+  const answer = api.check(await api.exchange(request), request.method, { fromParser: true })
   expect(answer.status).toBeLessThan(500)
   return `${answer.status} ${request.method === "HEAD" ? "" : answer.code}`
 }

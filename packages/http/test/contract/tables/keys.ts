@@ -108,7 +108,7 @@ const badKeys = rows(
 )
 
 const untilRefused = async (api: Api, key: Awaited<ReturnType<Api["newKey"]>>, limitMs: number) => {
-  const refused = await api.until({ path: probe, key }, (answer) => answer.status === 401, limitMs)
+  const refused = await api.untilEverywhere({ path: probe, key }, (answer) => answer.status === 401, limitMs)
   expect(refused.code).toBe("invalid_api_key")
   expect(refused.comparable).toBe((await withAuthorization(api, `Bearer ${unknownSecret()}`)).comparable)
 }

@@ -4,11 +4,12 @@ import type { Answer } from "../support/Answer.ts"
 import type { Api, Call } from "../support/Api.ts"
 import { wav } from "../support/audio.ts"
 import { row, rows, table, tableInTurn } from "../support/tables.ts"
-import { noRateLimits } from "../support/startService.ts"
+import { noRateLimits } from "../support/Service.ts"
 
 /** Token buckets by key, failed authentications by address, unfinished jobs by project. */
 
 export const limitSettings = {
+  oneProcess: true,
   http: {
     rateLimits: {
       // Slow enough that nothing flows back while a row runs; `read` flows back in three seconds.
@@ -21,9 +22,10 @@ export const limitSettings = {
   },
 } as const
 
-export const defaultLimitSettings = { http: { rateLimits: defaultRateLimits } } as const
+export const defaultLimitSettings = { oneProcess: true, http: { rateLimits: defaultRateLimits } } as const
 
 export const proxySettings = {
+  oneProcess: true,
   http: { trustedProxies: ["127.0.0.1"], rateLimits: { ...noRateLimits, authentication: { perMinute: 6, burst: 3 } } },
 } as const
 

@@ -2,7 +2,7 @@ import { expect } from "vitest"
 import type { Api } from "../support/Api.ts"
 import { wav } from "../support/audio.ts"
 import { activate, audioPrice, everythingOn, occupied, pending, setPrice, turnSwitch } from "../support/board.ts"
-import type { Key } from "../support/startService.ts"
+import type { Key } from "../support/Service.ts"
 import { row, rows, table, tableInTurn } from "../support/tables.ts"
 import { expectReplay } from "./idempotency.ts"
 

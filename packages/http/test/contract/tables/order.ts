@@ -1,6 +1,6 @@
 import { expect } from "vitest"
 import { type Api, type Call, imagePath } from "../support/Api.ts"
-import type { Key } from "../support/startService.ts"
+import type { Key } from "../support/Service.ts"
 import { row, rows, table } from "../support/tables.ts"
 
 /** The order of checks: a request that is wrong in two ways gets the answer of the earlier check. */
@@ -45,9 +45,9 @@ const withBody = (call: Keyed, change: (body: string) => string): Keyed => ({
   body: change(String(call.body)),
 })
 
-/** Uses up the bucket of the call's key, with requests that make nothing. */
+/** Uses up the call's key's bucket in every process, with requests that make nothing. */
 const exhaust = ({ key }: Keyed, api: Api) =>
-  api.until({ method: "POST", path: speech, key, body: "{}" }, (answer) => answer.code === "rate_limited")
+  api.untilEverywhere({ method: "POST", path: speech, key, body: "{}" }, (answer) => answer.code === "rate_limited")
 
 /** Fills the project's queue, by another key, so that the bucket of the call's own key stays untouched. */
 const fillQueue = async (call: Keyed, api: Api) => {

@@ -2,7 +2,7 @@ import { expect } from "vitest"
 import type { Answer } from "../support/Answer.ts"
 import type { Api } from "../support/Api.ts"
 import { wav } from "../support/audio.ts"
-import { publicUrl } from "../support/startService.ts"
+import { publicUrl } from "../support/Service.ts"
 import { row, rows, table } from "../support/tables.ts"
 
 /** The success answers of the ten endpoints: status, exact fields, headers. */

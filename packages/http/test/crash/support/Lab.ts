@@ -55,7 +55,7 @@ export class Lab implements AsyncDisposable {
     const root = temporaryDirectory()
     const dataDirectory = join(root.path, "data")
     mkdirSync(dataDirectory, { mode: 0o700 })
-    const store = makeStore(dataDirectory)
+    const store = await makeStore(dataDirectory)
     return new Lab(root, store, (await Effect.runPromise(Effect.provide(seedStores, store.layer))).live)
   }
 
@@ -175,6 +175,7 @@ export class Lab implements AsyncDisposable {
     for (const started of await Promise.allSettled(this.#starting))
       if (started.status === "fulfilled") await started.value[Symbol.asyncDispose]()
     process.off("exit", this.#killAll)
+    await this.store.dispose()
     this.#root[Symbol.dispose]()
   }
 }

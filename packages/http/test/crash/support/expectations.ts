@@ -38,7 +38,7 @@ export const expectSpokenOnce = async (
     const bytes = await client.audio(jobId)
     expect(Buffer.from(bytes).equals(speechBytes(jobId, job.attempts)), "the winner's bytes").toBe(true)
   }
-  const { chargedJobs, damaged } = await audit(lab.dataDirectory)
+  const { chargedJobs, damaged } = await audit(lab)
   expect(chargedJobs.filter((id) => id === jobId)).toEqual([jobId])
   expect(damaged).toEqual([])
 }

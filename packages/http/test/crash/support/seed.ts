@@ -1,7 +1,5 @@
-import { mkdirSync } from "node:fs"
 import { Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { SqliteStores } from "@kiln/adapter-sqlite"
 import { jobModeOf, keyScopes, type KeyMode, type Principal } from "@kiln/core/domain"
 import { IdGenerator, KeyDirectory, Switchboard } from "@kiln/core/ports"
 import { newKey } from "../../../src/cli/newKey.ts"
@@ -12,10 +10,14 @@ export interface SeededKey {
   readonly owner: Principal
 }
 
-/** A data directory in which live jobs may run: a project, a key of each mode, both prices, every switch. */
-export const seed = (dataDirectory: string): Promise<{ readonly live: SeededKey; readonly sandbox: SeededKey }> => {
-  mkdirSync(dataDirectory, { mode: 0o700 })
-  return Effect.gen(function* () {
+export interface SeededKeys {
+  readonly live: SeededKey
+  readonly sandbox: SeededKey
+}
+
+/** What live jobs need to run: a project, a key of each mode, both prices, every switch. */
+export const seedStores: Effect.Effect<SeededKeys, unknown, KeyDirectory | Switchboard> = Effect.provide(
+  Effect.gen(function* () {
     const directory = yield* KeyDirectory
     const ids = yield* IdGenerator
     const board = yield* Switchboard
@@ -34,14 +36,6 @@ export const seed = (dataDirectory: string): Promise<{ readonly live: SeededKey;
     for (const name of ["svc-audio", "svc-image"]) yield* board.activatePrice(name, true)
     for (const name of ["ai", "audio", "images"] as const) yield* board.setSwitch(name, true)
     return { live: yield* make("live"), sandbox: yield* make("test") }
-  }).pipe(
-    Effect.provide(
-      Layer.mergeAll(
-        SqliteStores.layer({ path: `${dataDirectory}/kiln.db` }),
-        IdGenerator.layer,
-        SecureRandom.layerWebCrypto,
-      ),
-    ),
-    Effect.runPromise,
-  )
-}
+  }),
+  Layer.merge(IdGenerator.layer, SecureRandom.layerWebCrypto),
+)

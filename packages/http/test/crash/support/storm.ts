@@ -1,9 +1,9 @@
 import { until } from "../../cli/support/Kiln.ts"
-import type { CallLine } from "../fixtures/LabFiles.ts"
-import { type Audit, audit, type JobRow } from "./audit.ts"
+import { audit } from "./audit.ts"
 import { Lab, leaseMs, type Server } from "./Lab.ts"
 import { randomFrom } from "./random.ts"
 import { RetryingClient, type Wish, wishKinds } from "./RetryingClient.ts"
+import { sum, type Told, violationsOf } from "./stormChecks.ts"
 
 export interface StormOptions {
   readonly jobs: number
@@ -25,13 +25,6 @@ export interface StormReport {
   readonly seconds: number
   /** Every way in which a promise was broken; empty when all were kept. */
   readonly violations: ReadonlyArray<string>
-}
-
-/** What a client was told about its wish. */
-interface Told {
-  readonly wish: Wish
-  readonly ids: ReadonlyArray<string>
-  readonly status: string
 }
 
 const clients = 8
@@ -69,51 +62,6 @@ const killAgainAndAgain = async (
   }
 }
 
-const sum = (numbers: ReadonlyArray<number>): number => numbers.reduce((total, number) => total + number, 0)
-
-type Claim = (holds: boolean, otherwise: string) => void
-
-/** What was promised to one client about one job. */
-const checkJob = (
-  claim: Claim,
-  { ids, status, wish }: Told,
-  row: JobRow | undefined,
-  begun: ReadonlyArray<CallLine>,
-) => {
-  const at = `${wish.kind} ${wish.idempotencyKey} ${ids[0]}`
-  claim(new Set(ids).size === 1, `${at}: a repeat was answered with ${ids.join(" and ")}`)
-  if (row === undefined) return claim(false, `${at}: the store has no such job`)
-  const is = `${at}: is ${JSON.stringify(row)}`
-  claim(row.idempotencyKey === wish.idempotencyKey, is)
-  claim(row.status === "done" && row.held === 0 && row.failures === 0, is)
-  claim(row.status === status, `${is}, its client was told ${status}`)
-  claim(row.attempts === row.lostWorkers + 1, is)
-  claim(begun.length > 0, `${is}, without any call`)
-  for (const provider of new Set(begun.map((call) => call.provider))) {
-    const attempts = begun.filter((call) => call.provider === provider).map((call) => call.attempt)
-    // At most one call of a provider in an attempt, and so at most as many calls as attempts.
-    claim(new Set(attempts).size === attempts.length, `${is}, ${provider} was called in attempts ${attempts.join()}`)
-    claim(Math.max(...attempts) <= row.attempts, `${is}, ${provider} was called in attempts ${attempts.join()}`)
-  }
-}
-
-const violationsOf = (lab: Lab, told: ReadonlyArray<Told>, wishes: ReadonlyArray<Wish>, found: Audit) => {
-  const violations: Array<string> = []
-  const claim: Claim = (holds, otherwise) => void (holds || violations.push(otherwise))
-  const rows = new Map(found.jobs.map((row) => [row.id, row]))
-  claim(told.length === wishes.length, `${wishes.length} wishes, ${told.length} answers`)
-  claim(found.jobs.length === wishes.length, `${wishes.length} wishes, ${found.jobs.length} jobs in the store`)
-  for (const one of told) checkJob(claim, one, rows.get(one.ids[0] ?? ""), lab.begun(one.ids[0] ?? ""))
-  const done = found.jobs.filter((row) => row.status === "done" && row.mode === "live").map((row) => row.id)
-  claim(
-    found.chargedJobs.toSorted().join() === done.toSorted().join(),
-    `charged ${found.chargedJobs.length} times, ${done.length} live jobs done`,
-  )
-  claim(found.damaged.length === 0, `rows name blobs that are missing or damaged: ${found.damaged.join()}`)
-  claim(found.unnamed.length === 0, `blobs that belong to nothing were not collected: ${found.unnamed.join()}`)
-  return violations
-}
-
 /**
  * Two processes on one data directory, one of them killed and replaced again and again, while clients that retry create
  * jobs of every kind and wait for their ends. Says what was counted, and what of the promises was broken.
@@ -142,8 +90,8 @@ export const stormOfKills = async (options: StormOptions): Promise<StormReport> 
   const ends = await Promise.allSettled([killing, ...Array.from({ length: clients }, work)])
   const failures = ends.flatMap((end) => (end.status === "rejected" ? [String(end.reason)] : []))
   // A sweep comes soon; what it has not taken by then is a violation.
-  await until(async () => ((await audit(lab.dataDirectory)).unnamed.length === 0 ? true : undefined)).catch(() => false)
-  const found = await audit(lab.dataDirectory)
+  await until(async () => ((await audit(lab)).unnamed.length === 0 ? true : undefined)).catch(() => false)
+  const found = await audit(lab)
   return {
     kills: lab.started - 2,
     acknowledged: told.length,

@@ -1,0 +1,77 @@
+import type { EngineSettings } from "@kiln/core"
+import type { KeyMode } from "@kiln/core/domain"
+import type { BlobStore, IdGenerator, JobStore, KeyDirectory, Switchboard, UploadStore } from "@kiln/core/ports"
+import type { HttpSettings, RateLimits } from "@kiln/http"
+import type { Effect } from "effect"
+import type { Answer } from "./Answer.ts"
+
+export type StoreName = "memory" | "sqlite" | "postgres"
+export const storeNames: ReadonlyArray<StoreName> = ["memory", "sqlite", "postgres"]
+
+/** The ports a test may stand in front of. */
+export interface Ports {
+  readonly jobs: JobStore["Service"]
+  readonly uploads: UploadStore["Service"]
+  readonly keys: KeyDirectory["Service"]
+  readonly switchboard: Switchboard["Service"]
+  readonly blobs: BlobStore["Service"]
+}
+
+/** How the service under test differs from an installation with the default settings. */
+export interface ServiceSettings {
+  readonly engine?: Partial<Omit<EngineSettings, "upload">> & { readonly upload?: Partial<EngineSettings["upload"]> }
+  readonly http?: Partial<HttpSettings>
+  /** `false`: nothing runs jobs. */
+  readonly worker?: boolean
+  /** Live jobs have a provider: the sandbox's models. */
+  readonly live?: boolean
+  /** What the sandbox hears in every file, in place of what it would say. */
+  readonly transcript?: string
+  /** The rows count what one process counts by itself, such as the tokens of a bucket: there is only one process. */
+  readonly oneProcess?: boolean
+  /** Stands between the service and its ports. */
+  readonly wrap?: (ports: Ports, store: StoreName) => Partial<Ports>
+  /** The service may answer 5xx: its ports are made to fail. */
+  readonly serverErrors?: boolean
+  /** Changes answers on their way to the tests, to see whether these notice. */
+  readonly tamper?: (answer: Answer) => Answer
+}
+
+/** An API key that exists, with its secret. */
+export interface Key {
+  readonly secret: string
+  readonly id: string
+  readonly projectId: `prj_${string}`
+  readonly mode: KeyMode
+}
+
+export interface NewKey {
+  readonly mode?: KeyMode
+  readonly scopes?: ReadonlyArray<string>
+  /** The project of this key; one of its own when left out. */
+  readonly besides?: Key
+  readonly expiresAt?: number
+}
+
+/** What tests reach behind the service's back. */
+export type Backstage = JobStore | UploadStore | KeyDirectory | Switchboard | BlobStore | IdGenerator
+
+/** A running service: on Postgres as two, on one database and one blob directory. */
+export interface Service {
+  readonly store: StoreName
+  /** One for each of its parts that answer requests; where there are two, jobs are run by the last one alone. */
+  readonly ports: readonly [number, ...ReadonlyArray<number>]
+  readonly settings: ServiceSettings
+  /** Everything it has logged, one entry a line. */
+  readonly logs: ReadonlyArray<string>
+  readonly run: <A>(effect: Effect.Effect<A, unknown, Backstage>) => Promise<A>
+  readonly createKey: (key?: NewKey) => Promise<Key>
+  readonly stop: () => Promise<void>
+}
+
+/** Not the address it listens on: absolute URLs come from configuration, never from `Host`. */
+export const publicUrl = "https://api.kiln.example"
+
+/** Every limit off, so that only the tables about limits meet them. */
+const off = { perMinute: 0, burst: 0 }
+export const noRateLimits: RateLimits = { create: off, upload: off, read: off, delete: off, authentication: off }

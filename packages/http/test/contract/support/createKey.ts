@@ -1,0 +1,26 @@
+import { createHash, randomBytes } from "node:crypto"
+import { formatApiKey } from "@kiln/core/domain"
+import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
+import { Effect } from "effect"
+import type { Key, NewKey } from "./Service.ts"
+
+/** Makes a key as an operator would, in a project of its own unless it says otherwise. */
+export const createKey = Effect.fnUntraced(function* (key: NewKey) {
+  const keys = yield* KeyDirectory
+  const ids = yield* IdGenerator
+  const mode = key.mode ?? "test"
+  const projectId = key.besides?.projectId ?? (yield* ids.next("prj"))
+  if (key.besides === undefined) yield* keys.createProject({ id: projectId, name: projectId })
+  const secret = formatApiKey(mode, randomBytes(32))
+  const record = yield* keys.createKey({
+    id: yield* ids.next("key"),
+    projectId,
+    mode,
+    scopes: key.scopes ?? ["audio.create", "images.create"],
+    name: null,
+    expiresAt: key.expiresAt ?? null,
+    secretHash: createHash("sha256").update(secret).digest("hex"),
+  })
+  if (record === undefined) throw new Error("the key was not made")
+  return { secret, id: record.id, projectId, mode } satisfies Key
+})

@@ -1,0 +1,9 @@
+import { expect, it } from "vitest"
+import { databaseDown } from "./support/databaseDown.ts"
+import { patience } from "./support/Lab.ts"
+
+it("Postgres is gone for 6 s under load: the service says so, lives on, and goes on by itself", patience, async () => {
+  const figures = await databaseDown({ downMs: 6_000, jobs: 40 })
+  console.info(`database down: ${JSON.stringify(figures)}`)
+  expect(figures.recoveredMs).toBeLessThanOrEqual(5_000)
+})
