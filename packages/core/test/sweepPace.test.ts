@@ -95,8 +95,8 @@ describe("processes that were started together", () => {
 
   it.effect("do not march together, but say at once what they serve", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* firstCalls(0.1), [100, 1_000, 0, 1_500])
-      assert.deepStrictEqual(yield* firstCalls(0.8), [800, 8_000, 0, 12_000])
+      assert.deepStrictEqual(yield* firstCalls(0.1), [100, 1_000, 0, 2_000])
+      assert.deepStrictEqual(yield* firstCalls(0.8), [800, 8_000, 0, 16_000])
     }),
   )
 

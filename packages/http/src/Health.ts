@@ -1,4 +1,4 @@
-import { Cause, Clock, Context, Effect, Layer, type Scope, Stream } from "effect"
+import { Cause, Clock, Context, Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { EngineConfig } from "@kiln/core"
 import { idBody } from "@kiln/core/domain"
 import { BlobStore, IdGenerator, Switchboard } from "@kiln/core/ports"
@@ -27,8 +27,9 @@ export class Readiness extends Context.Service<
 >()("@kiln/http/Readiness") {
   static readonly layer: Layer.Layer<Readiness> = Layer.sync(Readiness, () => {
     const checks = new Map<string, Effect.Effect<boolean, unknown>>()
+    // In a fiber of its own: a check that cannot be interrupted must not hold up the answer.
     const run = (name: string, check: Effect.Effect<boolean, unknown>): Effect.Effect<boolean> =>
-      check.pipe(
+      Effect.flatMap(Effect.forkDetach(check), Fiber.join).pipe(
         Effect.timeoutOrElse({ duration: checkLimitMs, orElse: () => Effect.succeed(false) }),
         Effect.catchCause((cause) => Effect.as(Effect.logWarning(`not ready: ${name}`, Cause.pretty(cause)), false)),
       )
@@ -88,11 +89,13 @@ export const layerWorkerReadiness: Layer.Layer<never, never, Readiness | Worker>
     const readiness = yield* Readiness
     const worker = yield* Worker
     const { concurrency } = yield* EngineConfig
+    const startedAt = yield* Clock.currentTimeMillis
     const check = Effect.gen(function* () {
       if ((yield* worker.running) >= concurrency) return true
-      const nextClaimBy = yield* worker.nextClaimBy
+      // One that has just begun has not failed yet.
+      const nextClaimBy = (yield* worker.nextClaimBy) ?? startedAt
       const now = yield* Clock.currentTimeMillis
-      return nextClaimBy !== undefined && now - nextClaimBy <= claimSilenceMs
+      return now - nextClaimBy <= claimSilenceMs
     })
     yield* readiness.add("worker", check)
   }),

@@ -84,7 +84,11 @@ const failedChecksums = async (client: pg.Client): Promise<ReadonlyArray<string>
 
 const connect = (options: PostgresOptions): Effect.Effect<pg.Client, StoreUnavailable> =>
   ask(async () => {
-    const client = new pg.Client(clientConfig(connectionOptions(options), "kiln doctor"))
+    const client = new pg.Client({
+      ...clientConfig(connectionOptions(options), "kiln doctor"),
+      // Several questions may be under way at once.
+      pipeline: true,
+    })
     // What happens to an idle connection comes as an event, and unheard it would end the process.
     client.on("error", () => undefined)
     await client.connect()

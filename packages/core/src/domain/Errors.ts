@@ -4,7 +4,12 @@ import { Schema } from "effect"
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
   operation: Schema.String,
   cause: Schema.Defect(),
-}) {}
+}) {
+  /** For logs: what was asked, and what was said. */
+  override get message(): string {
+    return `${this.operation}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+  }
+}
 
 /** The blob store is out of reach, or did not do what it said. */
 export class BlobUnavailable extends Schema.TaggedError<BlobUnavailable>()("BlobUnavailable", {

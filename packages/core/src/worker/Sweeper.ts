@@ -4,6 +4,7 @@ import { EngineConfig, type EngineSettings } from "../engine/EngineConfig.ts"
 import { purgeBlobs } from "../engine/PurgeBlobs.ts"
 import { BlobStore, JobStore, type PruneResult, UploadStore } from "../ports/index.ts"
 import { firstPause, growingPauses } from "./growingPauses.ts"
+import { makeOutageLog } from "./outageLog.ts"
 
 /** Records changed by one step of a sweep: a sweep never holds the store for long. */
 const stepSize = 100
@@ -126,10 +127,11 @@ const every = <E, R>(
 ): Effect.Effect<never, never, R> =>
   Effect.gen(function* () {
     const pauses = growingPauses(pace.intervalMs)
+    const outage = makeOutageLog(`the sweep "${name}"`)
     yield* Effect.sleep(yield* firstPause(Math.min(pace.intervalMs, startWithinMs)))
     while (true) {
-      const found = yield* Effect.catchCause(work, (cause) =>
-        Effect.as(Effect.logWarning(`sweep failed: ${name}`, cause), undefined),
+      const found = yield* Effect.tap(work, () => outage.worked).pipe(
+        Effect.catchCause((cause) => Effect.as(outage.failed(cause), undefined)),
       )
       if (found !== 0) pauses.reset()
       yield* Effect.sleep(yield* pauses.next(pace.idleIntervalMs))

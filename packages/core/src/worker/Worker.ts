@@ -18,6 +18,7 @@ import { heartbeat } from "./Heartbeat.ts"
 import { makeIdling } from "./Idling.ts"
 import { publishCapabilities } from "./publishCapabilities.ts"
 import { watchWithheld } from "./recovery.ts"
+import { makeOutageLog } from "./outageLog.ts"
 import { makeSlots } from "./Slots.ts"
 import { expireWhileHolding } from "./Sweeper.ts"
 
@@ -105,6 +106,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
       yield* Effect.forkScoped(watchWithheld(slots))
       yield* Effect.forkScoped(expireWhileHolding(() => slots.leases.size > 0))
       const running = yield* FiberSet.make<void>()
+      const outage = makeOutageLog("claiming jobs")
       yield* Effect.addFinalizer(() => drain(running, beating, config.drainMs, wakeUp))
       const claimAndStart = Effect.gen(function* () {
         const free = config.concurrency - slots.leases.size
@@ -129,14 +131,13 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
             ),
           ),
         )
+        yield* outage.worked
         if (result.claims.length === 0) yield* idling.rest(result.nextInMs)
         else idling.reset()
       })
       return yield* Effect.forever(
         // Whatever went wrong in one turn, the worker must not end: it would look alive and be idle.
-        Effect.catchCause(claimAndStart, (cause) =>
-          Effect.andThen(Effect.logWarning("claiming failed", cause), idling.restAfterFailure),
-        ),
+        Effect.catchCause(claimAndStart, (cause) => Effect.andThen(outage.failed(cause), idling.restAfterFailure)),
       )
     }),
   )

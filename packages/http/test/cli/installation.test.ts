@@ -75,6 +75,17 @@ describe("an installation", { timeout: 120_000 }, () => {
     expect(await run(["serve"], { ...env, PORT: "0" })).toMatchObject({ exit: 1, stdout: "" })
   })
 
+  it("says so when its blob store is not the one it marked", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path }
+    await visit(env)
+    // As a share looks that is not mounted.
+    rmSync(join(data.path, "blobs"), { recursive: true })
+    await using server = await serve(env)
+    server.kill("SIGTERM")
+    expect((await server.ended()).stderr).toContain("check that it is mounted")
+  })
+
   it("is begun by several processes at once, and all of them start", async () => {
     for (let round = 0; round < 2; round++) {
       using data = temporaryDirectory()

@@ -9,6 +9,7 @@ const library = process.env["LIBFAKETIME"] ?? globSync("/usr/lib/*/faketime/libf
 
 const perProcess = 3
 
+// A machine without libfaketime has one clock for all: the name says so.
 describe.skipIf(library === undefined)(
   `a process whose clock is wrong${library === undefined ? " (there is no libfaketime here)" : ""}`,
   patience,

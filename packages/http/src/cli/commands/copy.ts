@@ -3,7 +3,7 @@ import { Command, Flag } from "effect/cli"
 import { type CommandFailed, failed, misused } from "../CommandFailed.ts"
 import { describeDatabase, type PostgresPlace } from "../database/DatabasePlace.ts"
 import { answer, formatTable } from "../Output.ts"
-import { databaseSchema, databaseUrl } from "../settings/database.ts"
+import { databaseSchema, postgresUrl } from "../settings/database.ts"
 import type { SettingType } from "../settings/SettingType.ts"
 import { sqliteFile } from "../settings/storeUrl.ts"
 
@@ -41,7 +41,7 @@ const advice = (to: PostgresPlace, retired: string): string =>
 export const copyCommand = Command.make("copy", flags, ({ dryRun, ...flag }) =>
   Effect.gen(function* () {
     const path = yield* read("from", sqliteFile, flag.from)
-    const url = yield* read("to", databaseUrl, flag.to)
+    const url = yield* read("to", postgresUrl, flag.to)
     const schema = yield* read("schema", databaseSchema, flag.schema)
     const { copyRecords, countRecords, refuseRetiredBefore, retireSource } = yield* Effect.tryPromise({
       try: () => import("../copy/index.ts"),

@@ -9,7 +9,13 @@ const retiredPath = (path: string): string => `${path}.copied`
 export const refuseRetiredBefore = (path: string): Effect.Effect<void, CommandFailed> =>
   Effect.suspend(() =>
     existsSync(retiredPath(path))
-      ? Effect.fail(failed(`${retiredPath(path)} exists, which is where ${path} would go: move it away first`))
+      ? Effect.fail(
+          failed(
+            existsSync(path)
+              ? `${retiredPath(path)} exists, which is where ${path} would go: move it away first`
+              : `there is no database ${path} any more: it was copied before, and is now ${retiredPath(path)}`,
+          ),
+        )
       : Effect.void,
   )
 

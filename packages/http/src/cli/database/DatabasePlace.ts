@@ -26,5 +26,6 @@ export const describeDatabase = (place: DatabasePlace): string => {
   const { hostname, pathname, port } = new URL(place.url)
   const host = hostname === "" ? "" : ` at ${hostname}:${port === "" ? "5432" : port}`
   const name = pathname.replace(/^\//, "")
-  return `the Postgres database${name === "" ? "" : ` ${name}`}${host}`
+  const schema = place.schema === "kiln" ? "" : `, schema ${place.schema}`
+  return `the Postgres database${name === "" ? "" : ` ${name}`}${host}${schema}`
 }

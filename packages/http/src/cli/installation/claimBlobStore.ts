@@ -14,12 +14,15 @@ export class ForeignBlobStore extends Schema.TaggedError<ForeignBlobStore>()("Fo
   markers: Schema.Array(Schema.String),
 }) {}
 
-/** Which installation the records are: made once, lower-case hex, and copied along with them. */
-const installationId: Effect.Effect<string, StoreUnavailable, SecretStore> = Effect.gen(function* () {
-  const secrets = yield* SecretStore
-  const random = yield* SecureRandom.SecureRandom
-  return Hex.encode(yield* secrets.getOrCreate(installationSecret, yield* random.randomBytes(idBytes)))
-}).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+/** Which installation the records are, lower-case hex: made once, and copied along with them; and whether that was now. */
+const installation: Effect.Effect<{ readonly id: string; readonly isNew: boolean }, StoreUnavailable, SecretStore> =
+  Effect.gen(function* () {
+    const secrets = yield* SecretStore
+    const random = yield* SecureRandom.SecureRandom
+    const candidate = yield* random.randomBytes(idBytes)
+    const id = Hex.encode(yield* secrets.getOrCreate(installationSecret, candidate))
+    return { id, isNew: id === Hex.encode(candidate) }
+  }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
 
 /**
  * Makes sure that records and blobs belong together, and marks a blob store that nobody has marked. Whoever works with
@@ -30,7 +33,7 @@ export const claimBlobStore: Effect.Effect<
   StoreUnavailable | BlobUnavailable | ForeignBlobStore,
   SecretStore | BlobStore
 > = Effect.gen(function* () {
-  const id = yield* installationId
+  const { id, isNew } = yield* installation
   const blobs = yield* BlobStore
   const refuseForeign = (markers: ReadonlyArray<string>) => {
     const foreign = foreignMarkers(id, markers)
@@ -39,6 +42,11 @@ export const claimBlobStore: Effect.Effect<
   const before = yield* readMarkers
   yield* refuseForeign(before)
   if (before.length > 0) return
+  // It had marked one, unless another process began it just now: so this is not the one, or it was emptied.
+  if (!isNew)
+    yield* Effect.logError(
+      "the blob store carries no mark of this installation, which has marked one before: if it is a shared directory, check that it is mounted, for files that were stored elsewhere cannot be served from here",
+    )
   // Of several processes that start at once each writes the same.
   const mark = new TextEncoder().encode(id)
   yield* blobs

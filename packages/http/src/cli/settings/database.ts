@@ -3,14 +3,16 @@ import { broken, parsed, type SettingType } from "./SettingType.ts"
 /** The name of a Postgres schema, as it is written without quotes; those beginning with pg_ are the server's own. */
 const SCHEMA = /^(?!pg_)[a-z_][0-9a-z_]{0,50}$/
 
-/** Where the records are, when it is not in the data directory. A broken rule repeats nothing: URLs hold passwords. */
+const rule = "must be a URL like postgres://user:password@host:5432/database"
+const escapes = "(in a user or password, write @ : / # % as %40 %3A %2F %23 %25)"
+
+/** A Postgres database. A broken rule repeats nothing: URLs hold passwords. */
+export const postgresUrl: SettingType<string> = (text) =>
+  isPostgresUrl(text) ? parsed(text) : broken(`${rule} ${escapes}`)
+
+/** Where the records are, when it is not in the data directory. */
 export const databaseUrl: SettingType<string> = (text) =>
-  isPostgresUrl(text)
-    ? parsed(text)
-    : broken(
-        "must be a URL like postgres://user:password@host:5432/database, or unset for SQLite in KILN_DATA_DIR " +
-          "(in a user or password, write @ : / # % as %40 %3A %2F %23 %25)",
-      )
+  isPostgresUrl(text) ? parsed(text) : broken(`${rule}, or unset for SQLite in KILN_DATA_DIR ${escapes}`)
 
 const isPostgresUrl = (text: string): boolean => {
   if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text) || /[#\s]/.test(text)) return false

@@ -1,0 +1,28 @@
+import { type Cause, Clock, Effect } from "effect"
+
+/** While something goes on failing it is said again this often, and not each time: an hour's outage is no thousand lines. */
+const repeatEveryMs = 60_000
+
+/** What an operator hears of something that is tried again and again: that it fails, now and then that it still does, and that it works again. */
+export const makeOutageLog = (what: string) => {
+  let beganAt: number | undefined
+  let saidAt = -Infinity
+  return {
+    failed: (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        beganAt ??= now
+        if (now - saidAt < repeatEveryMs) return Effect.void
+        saidAt = now
+        return Effect.logWarning(`${what}: failing, and tried again`, cause)
+      }),
+    worked: Effect.suspend(() => {
+      if (beganAt === undefined) return Effect.void
+      const since = beganAt
+      beganAt = undefined
+      saidAt = -Infinity
+      return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        Effect.logInfo(`${what}: works again, after ${Math.round((now - since) / 1_000)} s`),
+      )
+    }),
+  }
+}

@@ -1,0 +1,35 @@
+import { assert, describe, it } from "@effect/vitest"
+import { JobStore } from "@kiln/core/ports"
+import { Effect, Logger } from "effect"
+import { makeOutage, storeDown, storesWith } from "./support/faults.ts"
+import { within } from "./support/harness.ts"
+import { passTime } from "./support/virtualTime.ts"
+
+describe("a store that is away", () => {
+  it.effect("is said to be once a minute, with what was asked and why, and once to be back", () => {
+    const outage = makeOutage(storeDown)
+    const lines: Array<string> = []
+    const capture = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => void lines.push(line))])
+    const about = (text: string) => lines.filter((line) => line.includes(text))
+    return Effect.gen(function* () {
+      yield* passTime("10 seconds")
+      assert.deepStrictEqual(lines, [])
+      yield* outage.begin
+      yield* passTime("150 seconds")
+      assert.strictEqual(about("claiming jobs: failing, and tried again").length, 3)
+      assert.include(about("claiming jobs: failing")[0], "test: down")
+      yield* outage.end
+      yield* passTime("10 seconds")
+      assert.strictEqual(about("claiming jobs: works again, after").length, 1)
+      assert.strictEqual(about("claiming jobs").length, 4)
+    }).pipe(
+      within({
+        stores: storesWith(JobStore, (verbs) => ({
+          claimJobs: (request) => outage.strikes(verbs.claimJobs(request)),
+        })),
+        worker: "running",
+      }),
+      Effect.provide(capture),
+    )
+  })
+})
