@@ -46,11 +46,23 @@ const serverSettings = ({ lockTimeoutMs, statementTimeoutMs }: ConnectionOptions
 
 /** Begins a transaction. Where sessions are not this process's own, each transaction brings the settings with it. */
 export const beginStatement = (options: ConnectionOptions): string =>
-  ["BEGIN", ...(options.ownSessions ? [] : serverSettings(options).map((setting) => `SET LOCAL ${setting}`))].join("; ")
+  [
+    "BEGIN ISOLATION LEVEL READ COMMITTED",
+    ...(options.ownSessions ? [] : serverSettings(options).map((setting) => `SET LOCAL ${setting}`)),
+  ].join("; ")
 
-/** What every connection is made with. */
+/** The URL without the session settings that it may bring: the driver would take them in place of ours, not beside them. */
+const withoutOptions = (text: string): { readonly url: string; readonly options: string } => {
+  if (!URL.canParse(text)) return { url: text, options: "" }
+  const url = new URL(text)
+  const options = url.searchParams.get("options") ?? ""
+  url.searchParams.delete("options")
+  return { url: options === "" ? text : url.href, options }
+}
+
+/** What every connection is made with. Settings of the URL come first, so that those a promise depends on are ours. */
 export const clientConfig = (options: ConnectionOptions, name: string): pg.ClientConfig => ({
-  connectionString: options.url,
+  connectionString: withoutOptions(options.url).url,
   application_name: name,
   connectionTimeoutMillis: options.connectTimeoutMs,
   keepAlive: true,
@@ -58,9 +70,14 @@ export const clientConfig = (options: ConnectionOptions, name: string): pg.Clien
   types,
   ...(options.ownSessions
     ? {
-        options: serverSettings(options)
-          .map((setting) => `-c ${setting}`)
-          .join(" "),
+        options: [
+          withoutOptions(options.url).options,
+          // A statement by itself must see what was committed before it, whatever the role's own setting is.
+          "-c default_transaction_isolation=read\\ committed",
+          ...serverSettings(options).map((setting) => `-c ${setting}`),
+        ]
+          .join(" ")
+          .trim(),
       }
     : {}),
 })

@@ -63,10 +63,8 @@ export class Database {
   read<A>(operation: string, work: (session: Session) => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return this.#step(operation, async () => {
       const client = await this.#pool.connect()
-      return this.#guarded(client, async () => ({
-        _tag: "Done",
-        value: await work(new Session(client, this.#options.wire)),
-      }))
+      const session = new Session(client, this.#options.wire)
+      return this.#guarded(client, async () => ({ _tag: "Done", value: await ending(session, work(session)) }))
     })
   }
 
@@ -178,11 +176,13 @@ export class Database {
     work: (tx: Transaction, opened: B) => Promise<A>,
   ): Promise<Try<A>> {
     const { begin: statement, wire } = this.#options
-    const [{ mark, now }, opened] = await Promise.all([
-      begin(client, statement, `"${wire.schema}".store_time()`),
-      opening(new Session(client, wire)),
-    ])
-    return this.#commit(client, mark, await work(new Transaction(client, wire, now), opened))
+    const first = new Session(client, wire)
+    const [{ mark, now }, opened] = await ending(
+      first,
+      Promise.all([begin(client, statement, `"${wire.schema}".store_time()`), opening(first)]),
+    )
+    const tx = new Transaction(client, wire, now)
+    return this.#commit(client, mark, await ending(tx, work(tx, opened)))
   }
 
   async #commit<A>(client: pg.PoolClient, mark: Mark, value: A): Promise<Try<A>> {
@@ -231,6 +231,9 @@ export class Database {
     }
   }
 }
+
+/** Whatever comes of it, what was begun in this session and is not waited for any more sends nothing afterwards. */
+const ending = <A>(session: Session, work: Promise<A>): Promise<A> => work.finally(() => session.end())
 
 /** One round trip: the transaction, its time, and by what the server knows it again when the answer to its COMMIT is lost. */
 const begin = async (

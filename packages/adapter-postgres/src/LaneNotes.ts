@@ -79,7 +79,11 @@ export class LaneNotes {
       else pending.count = Math.max(start, pending.start + pending.count) + count - pending.start
       this.#emptySince.delete(id)
     }
-    const settle = visited.filter((id) => (exhausted.has(id) ? this.#isEmptyLong(id, now) : this.#isBehind(id, now)))
+    // Many empty lanes at once would stand before others that are not.
+    const tooMany = exhausted.size >= maxPending
+    const settle = visited.filter((id) =>
+      exhausted.has(id) ? this.#isEmptyLong(id, now) || tooMany : this.#isBehind(id, now),
+    )
     const settled = new Set(settle)
     const unsettled = [...exhausted].filter((id) => !settled.has(id))
     for (const id of settled) this.#emptySince.delete(id)

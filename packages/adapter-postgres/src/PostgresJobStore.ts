@@ -6,6 +6,7 @@ import type { StateRow } from "./JobRow.ts"
 import type { LaneNotes } from "./LaneNotes.ts"
 import { isCorrupt } from "./postgresErrors.ts"
 import type { Transaction } from "./Session.ts"
+import { wholeAge } from "./Statement.ts"
 import { checkpointJobs } from "./sql/checkpointJobs.ts"
 import { claimJobs, type Claimed, openClaim } from "./sql/claimJobs.ts"
 import { completeJobs } from "./sql/completeJobs.ts"
@@ -135,20 +136,24 @@ export const makePostgresJobStore = (db: Database, heartbeats: Database, notes: 
         0,
       ),
     eraseJobs: (items) => db.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
-    expireData: (olderThanMs, limit) =>
-      db.writeIf(
+    expireData: (age, limit) => {
+      const olderThanMs = wholeAge(age)
+      return db.writeIf(
         "JobStore.expireData",
         (session) => session.any(anyKeptJob, { olderThanMs }),
         (tx) => expireData(tx, olderThanMs, limit),
         nothingPruned,
-      ),
-    deleteJobs: (olderThanMs, limit) =>
-      db.writeIf(
+      )
+    },
+    deleteJobs: (age, limit) => {
+      const olderThanMs = wholeAge(age)
+      return db.writeIf(
         "JobStore.deleteJobs",
         (session) => session.any(anyFinishedJob, { olderThanMs }),
         (tx) => deleteJobs(tx, olderThanMs, limit),
         nothingPruned,
-      ),
+      )
+    },
     listPurges: (limit) => db.read("JobStore.listPurges", (session) => listPurges(session, limit)),
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),

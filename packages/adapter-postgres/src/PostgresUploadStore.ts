@@ -1,5 +1,6 @@
 import { UploadStore } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
+import { wholeAge } from "./Statement.ts"
 import { claimUpload } from "./sql/claimUpload.ts"
 import { completeUpload } from "./sql/completeUpload.ts"
 import { createUploads } from "./sql/createUploads.ts"
@@ -26,13 +27,15 @@ export const makePostgresUploadStore = (db: Database, heartbeats: Database): Upl
         (tx) => expireUploads(tx, limit),
         { count: 0, purges: [] },
       ),
-    deleteUploads: (olderThanMs, limit) =>
-      db.writeIf(
+    deleteUploads: (age, limit) => {
+      const olderThanMs = wholeAge(age)
+      return db.writeIf(
         "UploadStore.deleteUploads",
         (session) => session.any(anyErasedUpload, { olderThanMs }),
         (tx) => deleteUploads(tx, olderThanMs, limit),
         0,
-      ),
+      )
+    },
     findUploadOrphans: (blobs) =>
       db.read("UploadStore.findUploadOrphans", (session) => findUploadOrphans(session, blobs)),
   })

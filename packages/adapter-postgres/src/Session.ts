@@ -12,6 +12,7 @@ export interface Wire {
 export class Session {
   readonly #client: Pick<ClientBase, "query">
   readonly #wire: Wire
+  #over = false
 
   constructor(client: Pick<ClientBase, "query">, wire: Wire) {
     this.#client = client
@@ -58,13 +59,23 @@ export class Session {
 
   /** Rows of a text written for the schema `"kiln"`, for what is not a verb: schemas are made with it. */
   async execute<Row>(text: string, values: ReadonlyArray<SqlValue> = []): Promise<ReadonlyArray<Row>> {
+    if (this.#over) throw new TypeError("a step that is over sends nothing")
     const sql = inSchema(text, this.#wire.schema)
     // Without values as a simple query, which may hold several statements.
     const result = await (values.length === 0 ? this.#client.query(sql) : this.#client.query(sql, [...values]))
     return result.rows as ReadonlyArray<Row>
   }
 
+  /**
+   * Nothing more is sent. Of several branches that travel together one may fail; the others must not go on, on a connection
+   * that by then is in another step's transaction.
+   */
+  end(): void {
+    this.#over = true
+  }
+
   #send({ name, sql }: { readonly name: string; readonly sql: string }, values: ReadonlyArray<SqlValue>) {
+    if (this.#over) throw new TypeError("a step that is over sends nothing")
     const text = inSchema(sql, this.#wire.schema)
     // The driver's type wants a mutable array and does not write to it.
     const config: QueryConfig<Array<SqlValue>> = { text, values: [...values] }

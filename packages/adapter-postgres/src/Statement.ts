@@ -96,6 +96,9 @@ export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<
 /** Store time, for statements that no transaction tells it. Computed once a statement, so that an index can be searched by it. */
 export const storeTime: RawBuilder<number> = sql<number>`(select "${sql.raw(defaultSchema)}".store_time())`
 
+/** An age that a caller gives, in whole milliseconds: a fraction more is the next, and for ever is longer than anything is old. */
+export const wholeAge = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER - 1)
+
 /** The store time that many milliseconds ago. */
 export const ago = (ms: RawBuilder<number>): RawBuilder<number> => sql<number>`(${storeTime} - ${whole(ms)})`
 

@@ -92,25 +92,31 @@ export const claimJobs = async (
   const visited = new Set<number>()
   const exhausted = new Set<number>()
   let lanes = found.lanes
-  while (round.picked.length < request.limit && lanes.length > 0) {
-    const shares = shareTurns(lanes, request.limit - round.picked.length, inHand.copy())
-    if (shares.length === 0) break
-    for (const { lane } of shares) {
-      visited.add(lane.id)
-      if (!served.has(lane.id)) served.set(lane.id, { id: lane.id, start: lane.turn, count: 0 })
+  try {
+    while (round.picked.length < request.limit && lanes.length > 0) {
+      const shares = shareTurns(lanes, request.limit - round.picked.length, inHand.copy())
+      if (shares.length === 0) break
+      for (const { lane } of shares) {
+        visited.add(lane.id)
+        if (!served.has(lane.id)) served.set(lane.id, { id: lane.id, start: lane.turn, count: 0 })
+      }
+      for (const id of await serve(round, shares)) exhausted.add(id)
+      lanes = lanes.filter(({ id }) => !exhausted.has(id))
     }
-    for (const id of await serve(round, shares)) exhausted.add(id)
-    lanes = lanes.filter(({ id }) => !exhausted.has(id))
+  } catch (error) {
+    // What fails after a write that failed says only that the transaction is over: the first cause is that of the write.
+    await Promise.all(round.writes)
+    throw error
   }
   round.picked.sort((a, b) => a.turn - b.turn || a.laneId - b.laneId)
   for (const { laneId } of round.picked) (served.get(laneId) ?? { count: 0 }).count += 1
-  const [claims] = await Promise.all([
-    readClaims(
-      tx,
-      round.picked.map(({ move }) => move),
-    ),
-    ...round.writes,
-  ])
+  const reading = readClaims(
+    tx,
+    round.picked.map(({ move }) => move),
+  )
+  reading.catch(() => undefined)
+  await Promise.all(round.writes)
+  const claims = await reading
   return {
     claims,
     abandoned: round.abandoned,

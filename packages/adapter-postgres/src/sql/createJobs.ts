@@ -79,9 +79,7 @@ export const readBatch = async (session: Session, items: ReadonlyArray<NewJob>):
     findLanes(session, items),
     session.batch(jobsByIdempotencyKey, items, {}),
   ])
-  // Who had to wait for its turn to count has counted jobs that were not there when the keys were looked up.
-  const seen = unfinished.waited ? await session.batch(jobsByIdempotencyKey, items, {}) : jobs
-  return { jobs: seen.map(jobOf), board, uploads: uploads.map(uploadOf), unfinished: unfinished.counts, lanes }
+  return { jobs: jobs.map(jobOf), board, uploads: uploads.map(uploadOf), unfinished, lanes }
 }
 
 const decide = (batch: Batch, item: NewJob): CreateOutcome => {

@@ -1,3 +1,4 @@
+import { sql } from "kysely"
 import type { JobMode, ProjectId } from "@kiln/core/domain"
 import type { Session, Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
@@ -25,17 +26,35 @@ const selectLanes = batchStatement<LaneKey, {}, LaneKey & { readonly id: number 
     .select(["lanes.id", "item.projectId", "item.kind", "item.kindVersion", "item.mode"]),
 )
 
-/** Numbered in the order of their creation, which is the order among lanes of equal turn. Another may make the same one first. */
+/**
+ * Numbered in the order in which they are asked for, which is the order among lanes of equal turn; inserted in the order of
+ * their keys, so that no two transactions wait for each other. Another may make the same one first.
+ */
 const insertLanes = batchStatement<LaneKey, {}, unknown>(columns, (item) =>
   query
     .insertInto("lanes")
-    .columns(["project_id", "kind", "kind_version", "mode", "next_at"])
+    .columns(["id", "project_id", "kind", "kind_version", "mode"])
     .expression(
       query
-        .selectFrom(item)
-        .select(["item.projectId", "item.kind", "item.kindVersion", "item.mode"])
-        .select((select) => select.lit(null).as("nextAt"))
-        .orderBy("item.ord"),
+        .selectFrom((from) =>
+          from
+            .selectFrom(item)
+            .select([
+              sql<number>`nextval('"kiln".lanes_id_seq')`.as("id"),
+              "item.projectId",
+              "item.kind",
+              "item.kindVersion",
+              "item.mode",
+            ])
+            .orderBy("item.ord")
+            .offset(0)
+            .as("numbered"),
+        )
+        .selectAll()
+        .orderBy("projectId")
+        .orderBy("kind")
+        .orderBy("kindVersion")
+        .orderBy("mode"),
     )
     .onConflict((conflict) => conflict.columns(["project_id", "kind", "kind_version", "mode"]).doNothing()),
 )

@@ -42,33 +42,25 @@ const oneAtATime = batchStatement<{ projectId: ProjectId }, {}, unknown>({ proje
     ),
 )
 
-/** Room beyond which other processes' jobs under way cannot matter: this many batches as large as this one, and then some. */
-const otherBatches = 8
-const otherJobs = 32
-
 /**
- * How many unfinished jobs the projects of these items have. Near the cap one process counts at a time, so that processes
- * that accept jobs at the same moment do not pass it together; far from it they need not wait for each other.
+ * How many unfinished jobs the projects of these items have. One process counts and adds at a time for a project, or several
+ * that accept jobs at the same moment would pass the cap together. All of it in one flight.
  */
 export const countUnfinished = async (
   session: Session,
   items: ReadonlyArray<NewJob>,
-): Promise<{ readonly counts: Map<ProjectId, number>; readonly waited: boolean }> => {
+): Promise<Map<ProjectId, number>> => {
   const capped = Map.groupBy(
     items.filter(({ queueCap }) => queueCap > 0),
     ({ projectId }) => projectId,
   )
   const projects = [...capped].map(([projectId, jobs]) => ({
     projectId,
-    jobs: jobs.length,
     cap: Math.max(...jobs.map(({ queueCap }) => queueCap)),
   }))
-  const counts = new Map((await session.batch(unfinishedJobs, projects, {})).map((row) => [row.projectId, row.count]))
-  const near = projects.filter(
-    ({ cap, jobs, projectId }) => (counts.get(projectId) ?? 0) + (otherBatches + 1) * jobs + otherJobs > cap,
-  )
-  if (near.length === 0) return { counts, waited: false }
-  await session.batch(oneAtATime, near, {})
-  for (const { count, projectId } of await session.batch(unfinishedJobs, near, {})) counts.set(projectId, count)
-  return { counts, waited: true }
+  const [, counted] = await Promise.all([
+    session.batch(oneAtATime, projects, {}),
+    session.batch(unfinishedJobs, projects, {}),
+  ])
+  return new Map(counted.map(({ count, projectId }) => [projectId, count]))
 }

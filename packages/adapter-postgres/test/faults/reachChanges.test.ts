@@ -1,0 +1,30 @@
+import { Effect } from "effect"
+import { expect, it } from "vitest"
+import { useCluster } from "./support/databases.ts"
+import { openStores } from "./support/openStores.ts"
+import { until } from "./support/until.ts"
+
+const cluster = useCluster()
+
+it("who waits is woken when its listening connection is lost, and when it is back: something may have been said", async () => {
+  await using database = await cluster.database()
+  await using stores = await openStores({ url: database.url, notifications: true })
+  const { reach, wait } = stores.wakeUp
+  const reaches = (wanted: string) => until(() => (Effect.runSync(reach) === wanted ? true : undefined))
+  await reaches("installation")
+  await Effect.runPromise(Effect.andThen(stores.wakeUp.notify, wait))
+  const heardIn: Array<string> = []
+  const waiter = Effect.forever(
+    Effect.andThen(
+      wait,
+      Effect.map(reach, (now) => heardIn.push(now)),
+    ),
+  )
+  const stop = new AbortController()
+  const waiting = Effect.runPromiseExit(waiter, { signal: stop.signal })
+  for (const { pid } of await cluster.backendsOf("kiln wake-up")) await cluster.server.terminate(pid)
+  await until(() => (heardIn.length === 2 ? true : undefined))
+  stop.abort()
+  await waiting
+  expect(heardIn).toEqual(["process", "installation"])
+})
