@@ -75,8 +75,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "const store = yield* JobStore\n  yield* purgeBlobs([{ blobPrefix: `jobs/${jobId.slice(4)}` }])",
       ),
     ],
-    seed: 4,
-    breaks: "deleted means gone",
+    seed: 1,
+    breaks: "no committed row names a missing blob",
   },
   {
     bug: "an idempotency key is looked up before the job is inserted, and nothing holds it then",
@@ -111,7 +111,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "holdLease(ref, askedAtNanos, (claim.job.claimableAt ?? 0) - clock.currentTimeMillisUnsafe(), leaseDurationMs)",
       ),
     ],
-    seed: 7,
+    seed: 3,
     breaks: "only lost workers are counted",
   },
   {
@@ -183,8 +183,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "defer(postponementMs(job.attempts, attempts), true)",
       ),
     ],
-    seed: 2,
-    breaks: "budgets end a job",
+    seed: 1,
+    breaks: "only providers' failures count as failures",
   },
   {
     bug: "a transfer that got no answer removes its blob without asking whether it was committed",
@@ -207,7 +207,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "callers that share a commit get each other's answers",
     edits: [core("engine/GroupCommit.ts", "offset += items.length", "offset += 0")],
-    seed: 18,
+    seed: 4,
     breaks: "no job is lost",
   },
   {
@@ -368,13 +368,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "lastStep: (_name, effect) => effect",
       ),
     ],
-    seed: 545,
+    seed: 58,
     breaks: "nothing is bought without a lease",
   },
   {
     bug: "jobs that are completed together end with the output of the first",
     edits: [memory("jobs/fencedVerbs.ts", "output: keep(item.output)", "output: keep((items[0] ?? item).output)")],
-    seed: 4,
+    seed: 128,
     breaks: "a job ends with what was made for it",
   },
   {
