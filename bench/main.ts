@@ -22,6 +22,9 @@ import { startCluster } from "@kiln/postgres-lab"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Clock, Effect, Fiber, Layer, Schema } from "effect"
 
+/** Told whenever an attempt begins. */
+let attemptBegan = (): void => undefined
+
 /** A kind that does nothing: what is measured is the engine. */
 const noop = JobKind({
   name: "noop",
@@ -30,7 +33,11 @@ const noop = JobKind({
   price: "none",
   switches: [],
   providers: [],
-  run: () => Effect.succeed({ output: {}, files: [], usage: {} }),
+  run: () =>
+    Effect.sync(() => {
+      attemptBegan()
+      return { output: {}, files: [], usage: {} }
+    }),
 })
 const principal: Principal = { keyId: "key_bench", projectId: "prj_bench", mode: "sandbox", scopes: ["bench"] }
 
@@ -70,15 +77,12 @@ const timed = Effect.fnUntraced(function* <E, R>(what: string, count: number, wo
   )
 })
 
-const suite = (store: Layer.Layer<JobStore, unknown>): Effect.Effect<void, unknown> =>
-  Effect.gen(function* () {
-    yield* create(500, 32, "warm")
-    yield* timed("create, 1 caller", 2_000, create(2_000, 1, "one"))
-    yield* timed("create, 32 callers", 20_000, create(20_000, 32, "many"))
-    yield* timed("drain", 22_500, drain("last"))
-  }).pipe(
-    Effect.scoped,
+/** An engine and a worker of a process of its own over these stores. */
+const inProcess =
+  (store: Layer.Layer<JobStore, unknown>) =>
+  <A, E>(work: Effect.Effect<A, E, Engine | Worker>): Effect.Effect<A, unknown> =>
     Effect.provide(
+      work,
       Worker.layer.pipe(
         Layer.provideMerge(layerEngine),
         Layer.provide(
@@ -97,7 +101,39 @@ const suite = (store: Layer.Layer<JobStore, unknown>): Effect.Effect<void, unkno
           ),
         ),
       ),
-    ),
+    )
+
+/** From one process's call to the other's attempt, in milliseconds, one job at a time while nothing else is to do. */
+const startLatency = (store: Layer.Layer<JobStore, unknown>, jobs: number) =>
+  Effect.gen(function* () {
+    yield* Effect.forkScoped(inProcess(store)(Effect.flatMap(Worker, (worker) => worker.run)))
+    yield* inProcess(store)(
+      Effect.gen(function* () {
+        yield* create(50, 1, "latency-warm")
+        yield* Effect.sleep(1_500)
+        const times: Array<number> = []
+        for (let n = 0; n < jobs; n += 1) {
+          const began = new Promise<number>((resolve) => (attemptBegan = () => resolve(performance.now())))
+          const calledAt = performance.now()
+          yield* create(1, 1, `latency-${n}`)
+          times.push((yield* Effect.promise(() => began)) - calledAt)
+          yield* Effect.sleep(20)
+        }
+        const sorted = times.toSorted((x, y) => x - y)
+        const at = (share: number) => (sorted[Math.floor(share * sorted.length)] ?? 0).toFixed(1)
+        console.log(`${"submit to start, median / p99".padEnd(34)} ${`${at(0.5)} / ${at(0.99)}`.padStart(10)} ms`)
+      }),
+    )
+  }).pipe(Effect.scoped)
+
+const suite = (store: Layer.Layer<JobStore, unknown>): Effect.Effect<void, unknown> =>
+  inProcess(store)(
+    Effect.gen(function* () {
+      yield* create(500, 32, "warm")
+      yield* timed("create, 1 caller", 2_000, create(2_000, 1, "one"))
+      yield* timed("create, 32 callers", 20_000, create(20_000, 32, "many"))
+      yield* timed("drain", 22_500, drain("last"))
+    }).pipe(Effect.scoped),
   )
 
 /** What can be measured, by the name it is asked for on the command line. Postgres is a server of its own, with fsync. */
@@ -113,6 +149,7 @@ const subjects: Readonly<Record<string, () => Promise<void>>> = {
   postgres: async () => {
     await using cluster = await startCluster({ fsync: true, settings: { synchronous_commit: "on" } })
     await Effect.runPromise(suite(PostgresStores.layer({ url: cluster.url })))
+    await Effect.runPromise(startLatency(PostgresStores.layer({ url: cluster.url }), 200))
   },
   memory: () => Effect.runPromise(suite(MemoryStores.layer)),
 }
