@@ -103,11 +103,11 @@ const times = [
   row("a slow transfer keeps its claim for longer than the claim's lease", async (api) => {
     const { upload_url } = await api.upload()
     const connection = (await begin(api, upload_url, chunkedHeaders)).send(chunk(wav(1)))
-    const dripping = trickle(connection, 2_900)
+    const dripping = trickle(connection, 3_200)
     // Of two processes either may be the first with its transfer: the other PUTs come once this one is.
     const probe = putCall(upload_url, wav(1), { "content-type": "text/plain" })
     await api.until(probe, (answer) => answer.code === "upload_in_progress")
-    for (const end = Date.now() + 2_600; Date.now() < end; await pause(50)) {
+    for (const end = Date.now() + 2_200; Date.now() < end; await pause(50)) {
       const answer = await api.quietly(putCall(upload_url, wav(1)))
       expect(answer.code).toBe("upload_in_progress")
     }
