@@ -1,11 +1,17 @@
 import { Effect } from "effect"
 import { IdGenerator, Switchboard } from "../ports/index.ts"
 import { firstPause } from "./growingPauses.ts"
+import { makeOutageLog } from "./outageLog.ts"
 import { liveKinds } from "./runnableKinds.ts"
 
 const intervalMs = 20_000
-/** Long enough to outlive two lost publications. */
-const ttlMs = 3 * intervalMs
+/**
+ * Long enough to outlive an outage of the store of a minute and more: when it is back, live jobs are to be accepted at once. Who
+ * stops in order takes it back; of a process that died it is believed for this long that it comes again.
+ */
+const ttlMs = 6 * intervalMs
+/** Milliseconds until it is tried again, when the store did not take it. */
+const retryMs = 1_000
 
 /** Says in the store, at once and again and again, which kinds this worker can serve live; takes it back when it stops. */
 export const publishCapabilities = Effect.gen(function* () {
@@ -14,13 +20,15 @@ export const publishCapabilities = Effect.gen(function* () {
   // Who serves nothing live has nothing to say, and need not say it again and again.
   if (kinds.length === 0) return
   const workerId = yield* (yield* IdGenerator).next("req")
+  const outage = makeOutageLog("publishing what this worker serves")
   const publish = (ttl: number) =>
-    Effect.catchCause(switchboard.publishWorker({ workerId, liveKinds: kinds, ttlMs: ttl }), (cause) =>
-      Effect.logWarning("publishing failed", cause),
+    Effect.as(switchboard.publishWorker({ workerId, liveKinds: kinds, ttlMs: ttl }), intervalMs).pipe(
+      Effect.tap(() => outage.worked),
+      Effect.catchCause((cause) => Effect.as(outage.failed(cause), retryMs)),
     )
   const again = Effect.andThen(
     Effect.flatMap(firstPause(intervalMs), Effect.sleep),
-    Effect.forever(Effect.andThen(publish(ttlMs), Effect.sleep(intervalMs))),
+    Effect.forever(Effect.flatMap(publish(ttlMs), Effect.sleep)),
   )
   // The first time before anything else, so that a live job can be accepted as soon as the worker is there.
   yield* Effect.acquireRelease(publish(ttlMs), () => publish(0))
