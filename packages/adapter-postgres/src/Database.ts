@@ -109,7 +109,8 @@ export class Database {
       const client = await this.#pool.connect()
       const make = async () => {
         const { mark } = await begin(client, this.#options.begin, "0")
-        return this.#commit(client, mark, await work(new Session(client, this.#options.wire)))
+        const session = new Session(client, this.#options.wire)
+        return this.#commit(client, mark, await ending(session, work(session)))
       }
       return this.#guarded(client, make, longestMigrationMs)
     })

@@ -53,6 +53,8 @@ export interface Claimed extends LanesAfter {
   readonly claims: ReadonlyArray<Claim>
   readonly abandoned: ReadonlyArray<JobId>
   readonly inHand: InHand
+  /** Store time, unix milliseconds. */
+  readonly claimedAt: number
 }
 
 /** One claim under way. */
@@ -125,6 +127,7 @@ export const claimJobs = async (
     exhausted,
     clock: round.picked.at(-1)?.turn ?? found.clock,
     inHand,
+    claimedAt: tx.now,
   }
 }
 

@@ -59,8 +59,6 @@ const settleLanes = statement((given: Given<{ laneIds: ReadonlyArray<number> }>)
   query.selectNoFrom(sql`"kiln".settle_lanes(${given.laneIds}::bigint[])`.as("settled")),
 )
 
-const storeTime = statement(() => query.selectNoFrom(sql<number>`"kiln".store_time()`.as("now")))
-
 /** How many lanes one claim corrects at most, so that a claim stays short after a burst in many lanes. */
 const maxCorrections = 16
 
@@ -115,7 +113,7 @@ export const noteTurns = async (session: Session, { clock, served }: Pick<Due, "
 export const settleAfter = async (
   session: Session,
   runnable: ReadonlyArray<Runnable>,
-  { exhausted, inHand, visited }: Claimed,
+  { claimedAt, exhausted, inHand, visited }: Claimed,
   due: Due,
 ): Promise<number | undefined> => {
   const open = runnable.filter((item) => !inHand.kindIsFull(item))
@@ -126,13 +124,12 @@ export const settleAfter = async (
     // What has more to give, and what was just set.
     believed: new Set(visited.filter((id) => settled.has(id) || !exhausted.has(id))),
   }
-  const [, , earliest, time] = await Promise.all([
+  const [, , earliest] = await Promise.all([
     noteTurns(session, due),
     due.settle.length > 0 && session.all(settleLanes, { laneIds: due.settle }),
     believedEarliest(session, open, known),
-    session.get(storeTime, {}),
   ])
-  const now = earliest?.now ?? time?.now ?? 0
+  const now = earliest?.now ?? claimedAt
   const inMs = Math.min(
     (earliest?.nextAt ?? Infinity) - now,
     inHand.firstRoomAt(runnable) - now,
