@@ -4,6 +4,7 @@
 // for each static check. Every test counts as one, every static check counts as one, and what hides its numbers (a test
 // file that did not load, a run that crashed, a run of nothing) counts as one failure.
 import { existsSync, readFileSync } from "node:fs"
+import { basename } from "node:path"
 
 export interface Result {
   readonly name: string
@@ -18,12 +19,18 @@ export interface Summary {
   readonly reasons: ReadonlyArray<string>
 }
 
-interface Report {
-  readonly testResults: ReadonlyArray<{
-    readonly name: string
+interface TestFile {
+  readonly name: string
+  readonly status: string
+  readonly assertionResults: ReadonlyArray<{
     readonly status: string
-    readonly assertionResults: ReadonlyArray<{ readonly status: string }>
+    readonly fullName?: string
+    readonly failureMessages?: ReadonlyArray<string> | null
   }>
+}
+
+interface Report {
+  readonly testResults: ReadonlyArray<TestFile>
 }
 
 /** What the checks and the tests add up to. `report` is undefined when there is none. */
@@ -61,6 +68,19 @@ const countTests = (text: string | undefined): Summary => {
   return { passed, failed, skipped: statuses.length - passed - failed, reasons }
 }
 
+/** Where a run's failure is looked for first: each failed test, with the first lines of what it said. */
+export const failures = (text: string | undefined): Array<string> =>
+  (parse(text)?.testResults ?? []).flatMap(({ name, assertionResults }) =>
+    assertionResults
+      .filter(({ status }) => status === "failed")
+      .map(({ fullName = "a test", failureMessages }) => {
+        const said = (failureMessages ?? []).join("\n").split("\n").slice(0, linesSaid)
+        return [`${basename(name)}: ${fullName}`, ...said.map((line) => `  ${line.slice(0, columnsSaid)}`)].join("\n")
+      }),
+  )
+const linesSaid = 12
+const columnsSaid = 300
+
 const parse = (text: string | undefined): Report | undefined => {
   try {
     const report: Report | undefined = text === undefined ? undefined : JSON.parse(text)
@@ -91,6 +111,7 @@ if (import.meta.main) {
   const summary = summarize(report, results)
   console.log("")
   for (const { name, exitCode } of results) console.log(`${exitCode === 0 ? "ok  " : "FAIL"} ${name}`)
+  for (const failure of failures(report)) console.log(`FAIL ${failure}`)
   for (const reason of summary.reasons) console.log(`FAIL ${reason}`)
   console.log(summaryLine(summary))
   process.exitCode = summary.failed === 0 ? 0 : 1

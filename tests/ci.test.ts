@@ -85,7 +85,8 @@ const runCi = (tests: Readonly<Record<string, string>>, command: string, install
     timeout: 100_000,
   })
   const lines = stdout.trimEnd().split("\n")
-  return { status, last: lines.at(-1), plain: lines.filter((text) => /^\d+ passed, \d+ failed/.test(text)).length }
+  const plain = lines.filter((text) => /^\d+ passed, \d+ failed/.test(text)).length
+  return { outcome: { status, last: lines.at(-1), plain }, tail: lines.slice(-40).join("\n") }
 }
 
 describe(".ci/run", () => {
@@ -94,7 +95,7 @@ describe(".ci/run", () => {
   const failing = `import { it } from "vitest"\nit("c", () => {})\nit("d", () => { throw new Error("d") })\nit.todo("e")\n`
 
   it("passes when everything does", () => {
-    expect(runCi({ "tests/a.test.ts": passing }, npx("nothing"))).toEqual({
+    expect(runCi({ "tests/a.test.ts": passing }, npx("nothing")).outcome).toEqual({
       status: 0,
       last: `${2 + checks} passed, 0 failed`,
       plain: 1,
@@ -107,19 +108,18 @@ describe(".ci/run", () => {
       "tests/b.test.ts": failing,
       "tests/c.test.ts": "throw new Error('load')\n",
     }
-    expect(runCi(tests, npx("lint|unused"))).toEqual({
-      status: 1,
-      last: `${3 + checks - 2} passed, 4 failed, 1 skipped`,
-      plain: 1,
-    })
+    const { outcome, tail } = runCi(tests, npx("lint|unused"))
+    expect(outcome).toEqual({ status: 1, last: `${3 + checks - 2} passed, 4 failed, 1 skipped`, plain: 1 })
+    // Near the end, since of a long run often only the end is kept.
+    expect(tail).toMatch(/^FAIL b\.test\.ts: d\n {2}.*d$/m)
   })
 
   it("fails when no test is found", () => {
-    expect(runCi({}, npx("nothing"))).toEqual({ status: 1, last: `${checks} passed, 1 failed`, plain: 1 })
+    expect(runCi({}, npx("nothing")).outcome).toEqual({ status: 1, last: `${checks} passed, 1 failed`, plain: 1 })
   })
 
   it("fails when nothing can be installed", () => {
-    expect(runCi({}, npx("nothing", false), false)).toEqual({
+    expect(runCi({}, npx("nothing", false), false).outcome).toEqual({
       status: 1,
       last: `0 passed, ${checks + 1} failed`,
       plain: 1,
