@@ -4,7 +4,7 @@ import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
 import { storesWith } from "./support/faults.ts"
-import { plainProviders, speaks } from "./support/harness.ts"
+import { mp3, plainProviders, speaks } from "./support/harness.ts"
 import { openBoard } from "./support/jobs.ts"
 
 const open = (sandbox = plainProviders) =>
@@ -26,7 +26,7 @@ describe("the engine without Effect", () => {
     expect(job).toMatchObject({ kind: "speech_synthesis", mode: "sandbox", status: "queued" })
     const done = await engine.wait<"speech_synthesis">(job.id)
     if (done.status !== "done" || done.output === null) throw new Error(`unexpected ${done.status}`)
-    expect([...(await engine.readFile(done.output.audio))]).toEqual([1, 2, 3])
+    expect([...(await engine.readFile(done.output.audio))]).toEqual([...mp3.data])
     await engine.erase(job.id)
     expect(await engine.get(job.id)).toMatchObject({ status: "done", output: null, warningCode: "data_deleted" })
     await expect(engine.readFile(done.output.audio)).rejects.toMatchObject({ _tag: "FileGone" })

@@ -18,7 +18,7 @@ const released = (version?: number, readsFrom?: number, told: Array<number> = []
     request: speech.request,
     price: speech.gate.price,
     switches: speech.gate.switches,
-    providers: speech.providers,
+    providers: speech.providers.flat(),
     run: (attempt) => {
       told.push(attempt.kindVersion)
       return speech.run(attempt)
@@ -44,7 +44,7 @@ describe("a job kind", () => {
   it("has a name that no version can be read into", () => {
     for (const name of ["", "speech@2"])
       assert.throws(
-        () => JobKind({ ...speech, name, price: "p", switches: [], uploadOf: () => "upl_1" }),
+        () => JobKind({ ...speech, name, providers: [], price: "p", switches: [], uploadOf: () => "upl_1" }),
         /name of a job/,
       )
   })

@@ -2,12 +2,12 @@ import { describe, expect, it } from "@effect/vitest"
 import { Engine, type ProviderSet } from "@kiln/core"
 import { BlobStore } from "@kiln/core/ports"
 import { Effect, Stream } from "effect"
-import { plainProviders, principal, within } from "./support/harness.ts"
+import { mp3, plainProviders, principal, within } from "./support/harness.ts"
 import { finished, running, submitSpeech, submitTranscription } from "./support/jobs.ts"
 
 /** Puts whole, sound bytes under a key, as a restored or mixed-up blob store would hold them. */
 const exchange = (key: string, bytes: Uint8Array) =>
-  Effect.flatMap(BlobStore, (blobs) => blobs.put(key, Stream.succeed(bytes), { maxBytes: 100 }))
+  Effect.flatMap(BlobStore, (blobs) => blobs.put(key, Stream.succeed(bytes), { maxBytes: 1_000 }))
 
 /** Listens to what it transcribes, as a real one does. */
 const sandbox: ProviderSet = {
@@ -26,13 +26,13 @@ describe("a blob that is not what its row says", () => {
       const file = (yield* finished(id, "10 seconds")).files[0]
       if (file === undefined) throw new Error("no file")
       const found = yield* engine.findFile(file.id)
-      for (const other of [Uint8Array.of(9, 9, 9), Uint8Array.of(1, 2, 3, 4)]) {
+      for (const other of [mp3.data.map((byte) => byte ^ 1), Uint8Array.of(...mp3.data, 4)]) {
         yield* exchange(file.blobKey, other)
         for (const range of [undefined, { offset: 0, length: 1 }])
           expect((yield* Effect.flip(engine.openFile(found, range)))._tag).toBe("BlobCorrupt")
       }
-      yield* exchange(file.blobKey, Uint8Array.of(1, 2, 3))
-      expect(yield* Stream.runCollect((yield* engine.openFile(found)).content)).toEqual([Uint8Array.of(1, 2, 3)])
+      yield* exchange(file.blobKey, mp3.data)
+      expect(yield* Stream.runCollect((yield* engine.openFile(found)).content)).toEqual([mp3.data])
     }).pipe(within()),
   )
 

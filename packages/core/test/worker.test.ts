@@ -50,7 +50,7 @@ describe("attempts", () => {
       const opened = yield* blobs.open(file?.blobKey ?? "")
       assert.deepStrictEqual(
         [...(yield* Stream.runCollect(opened.content))].flatMap((chunk) => [...chunk]),
-        [1, 2, 3],
+        [...mp3.data],
       )
     }).pipe(within()),
   )

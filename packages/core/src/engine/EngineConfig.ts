@@ -1,16 +1,27 @@
 import { Context } from "effect"
 import {
   type AttemptLimits,
+  type CircuitLimits,
   type ConcurrencyLimits,
   defaultAttemptLimits,
+  defaultCircuitLimits,
   limits,
   type SwitchName,
 } from "../domain/index.ts"
+import type { ProviderName } from "../ports/index.ts"
 
 const seconds = 1_000
 const minutes = 60 * seconds
 const hours = 60 * minutes
 const days = 24 * hours
+
+/** What one process asks of one live provider. */
+export interface ProviderBounds {
+  /** Calls at once; 0 is no bound of its own, which leaves the worker's concurrency. */
+  readonly concurrency: number
+  /** Longest time of one call. After it the request is aborted, and the attempt has failed. */
+  readonly callLimitMs: number
+}
 
 /** Every bound of the engine. Durations in milliseconds. */
 export interface EngineSettings {
@@ -49,6 +60,10 @@ export interface EngineSettings {
   /** All running of a job together, then `job_timeout`. */
   readonly runLimitMs: number
   readonly attempts: AttemptLimits
+  /** Of live providers, each by itself. */
+  readonly providers: Readonly<Record<ProviderName, ProviderBounds>>
+  /** When a live provider is paused. */
+  readonly circuit: CircuitLimits
   /** Unfinished jobs per project; 0 is no cap. */
   readonly queueCap: number
   /** How long finished jobs keep their data; 0 keeps it until it is erased. */
@@ -90,6 +105,15 @@ export const defaultEngineSettings: EngineSettings = {
   queueLimitMs: 24 * hours,
   runLimitMs: 30 * minutes,
   attempts: defaultAttemptLimits,
+  providers: {
+    // A quarter of an hour of audio on a small machine of one's own takes its time.
+    transcription: { concurrency: 0, callLimitMs: 10 * minutes },
+    reply: { concurrency: 0, callLimitMs: 2 * minutes },
+    speech: { concurrency: 0, callLimitMs: 3 * minutes },
+    image: { concurrency: 0, callLimitMs: 5 * minutes },
+    voiceTurn: { concurrency: 0, callLimitMs: 10 * minutes },
+  },
+  circuit: defaultCircuitLimits,
   queueCap: 1_000,
   dataRetentionMs: 30 * days,
   jobRetentionMs: 90 * days,

@@ -1,8 +1,7 @@
 import { Effect, Schema } from "effect"
 import { limits } from "../domain/index.ts"
 import { OneOf, Text } from "./fields.ts"
-import { JobKind, provider } from "./JobKind.ts"
-import { checkPng } from "./results.ts"
+import { JobKind } from "./JobKind.ts"
 
 /** A prompt in, a square PNG out. */
 export const ImageGeneration = JobKind({
@@ -15,13 +14,8 @@ export const ImageGeneration = JobKind({
   price: "svc-image",
   switches: ["ai", "images"],
   providers: ["image"],
-  run: Effect.fnUntraced(function* ({ call, fileStep, providers, request }) {
-    const image = yield* fileStep(
-      "image",
-      Effect.flatMap(provider(providers, "image").generate({ prompt: request.prompt }, call), (file) =>
-        checkPng(file, limits.imageSize),
-      ),
-    )
+  run: Effect.fnUntraced(function* ({ ask, fileStep, request }) {
+    const image = yield* fileStep("image", ask.image({ prompt: request.prompt }))
     return {
       output: { format: "png", size: `${limits.imageSize}x${limits.imageSize}` },
       files: [image],

@@ -18,10 +18,11 @@ import {
 import type {
   AudioInput,
   GeneratedFile,
+  ProviderAnswers,
   ProviderCall,
-  ProviderFailure,
+  ProviderError,
   ProviderName,
-  ProviderSet,
+  ProviderRequests,
 } from "../ports/index.ts"
 import type { FieldsSchema } from "./decodeFields.ts"
 
@@ -42,10 +43,16 @@ export class GateShut extends Schema.TaggedError<GateShut>()("GateShut", {
   missing: Schema.Array(Schema.String),
 }) {}
 
+/** A provider is paused in this process, because it failed or is broken: the job goes back and is tried again later. */
+export class ProviderPaused extends Schema.TaggedError<ProviderPaused>()("ProviderPaused", {
+  provider: Schema.String,
+}) {}
+
 /** Every way an attempt may end without a result. */
 export type AttemptError =
   | AttemptFailed
-  | ProviderFailure
+  | ProviderError
+  | ProviderPaused
   | LeaseLost
   | GateShut
   | BlobUnavailable
@@ -58,6 +65,16 @@ export interface MeasuredAudio extends AudioInput {
   readonly declaredSeconds: number
 }
 
+/**
+ * The providers of a job's mode, as an attempt asks them: each call within its bounds, each answer checked to be one. Asking
+ * for one that is not there is a defect; those of the set that serves the kind are.
+ */
+export type Ask = {
+  readonly [Name in ProviderName]: (
+    request: ProviderRequests[Name],
+  ) => Effect.Effect<ProviderAnswers[Name], AttemptError>
+}
+
 /** What an attempt has in hand. */
 export interface AttemptContext<Request> {
   readonly request: Request
@@ -65,8 +82,9 @@ export interface AttemptContext<Request> {
   readonly kindVersion: number
   readonly mode: JobMode
   readonly call: ProviderCall
-  /** The providers for this job's mode. Those the kind names under `providers` are present. */
-  readonly providers: ProviderSet
+  readonly ask: Ask
+  /** Whether there is such a provider, for kinds that more than one set of them can serve. */
+  readonly has: (provider: ProviderName) => boolean
   /** The upload this job consumes, measured and within limits. Fails the job where the kind has none. */
   readonly audio: Effect.Effect<MeasuredAudio, AttemptError>
   /**
@@ -82,6 +100,8 @@ export interface AttemptContext<Request> {
     name: string,
     effect: Effect.Effect<A, E>,
   ) => Effect.Effect<A, AttemptError>
+  /** Stores a file under a name: its blob is durable when it returns. */
+  readonly keepFile: (name: string, file: GeneratedFile) => Effect.Effect<OutputFile, AttemptError>
   /** The same for a step whose value is a file and therefore not kept between attempts: the blob is durable when it returns. */
   readonly fileStep: <E extends AttemptError>(
     name: string,
@@ -112,8 +132,8 @@ export interface JobKind<Name extends string = string, Request extends JsonObjec
   readonly request: FieldsSchema<Request>
   /** What live jobs of this kind need. */
   readonly gate: Gate
-  /** The provider ports its steps use: who lacks one cannot run the kind. */
-  readonly providers: ReadonlyArray<ProviderName>
+  /** Sets of provider ports, each of which can serve the kind; the first that is whole does. */
+  readonly providers: ReadonlyArray<ReadonlyArray<ProviderName>>
   /** The upload a request consumes. */
   uploadOf(request: Request): UploadId | null
   /** One attempt. Interrupted when the claim is lost or the worker stops. */
@@ -135,7 +155,10 @@ export const JobKind = <const Name extends string, Request extends JsonObject>(d
   readonly request: FieldsSchema<Request>
   readonly price: string
   readonly switches: ReadonlyArray<SwitchName>
+  /** The provider ports its steps use: who lacks one cannot run the kind. */
   readonly providers: ReadonlyArray<ProviderName>
+  /** Ports that can serve the kind in place of those, and do so where they are there. */
+  readonly orProviders?: ReadonlyArray<ProviderName>
   readonly uploadOf?: (request: Request) => UploadId
   readonly run: (attempt: AttemptContext<Request>) => Effect.Effect<AttemptResult, AttemptError>
 }): JobKind<Name, Request> => ({
@@ -144,7 +167,7 @@ export const JobKind = <const Name extends string, Request extends JsonObject>(d
   keyScope: definition.keyScope,
   request: definition.request,
   gate: { price: definition.price, switches: definition.switches, kind: definition.name },
-  providers: definition.providers,
+  providers: [...(definition.orProviders === undefined ? [] : [definition.orProviders]), definition.providers],
   uploadOf: (request) => definition.uploadOf?.(request) ?? null,
   run: definition.run,
 })
@@ -169,14 +192,4 @@ const versionsOf = ({
   if (!Number.isSafeInteger(readsFrom) || readsFrom < 1 || readsFrom > version)
     throw new TypeError(`${name} must read requests from a version between 1 and its own, ${version}, not ${readsFrom}`)
   return { version, readsFrom }
-}
-
-/** The providers a kind named; their presence was checked before the attempt began. */
-export const provider = <Name extends ProviderName>(
-  providers: ProviderSet,
-  name: Name,
-): NonNullable<ProviderSet[Name]> => {
-  const found = providers[name]
-  if (found === undefined) throw new Error(`the kind did not name the provider "${name}"`)
-  return found
 }

@@ -1,8 +1,7 @@
 import { Effect, Schema } from "effect"
 import { limits } from "../domain/index.ts"
 import { OneOf, Text } from "./fields.ts"
-import { JobKind, provider } from "./JobKind.ts"
-import { checkAudio } from "./results.ts"
+import { JobKind } from "./JobKind.ts"
 import { providerVoice, type Voices } from "./Voices.ts"
 
 /** Text in, speech out. */
@@ -17,17 +16,9 @@ export const SpeechSynthesis = (voices: Voices) =>
     price: "svc-audio",
     switches: ["ai", "audio"],
     providers: ["speech"],
-    run: Effect.fnUntraced(function* ({ call, fileStep, providers, request }) {
-      const audio = yield* fileStep(
-        "audio",
-        Effect.flatMap(
-          provider(providers, "speech").speak(
-            { text: request.input, voice: providerVoice(voices, request.voice) },
-            call,
-          ),
-          checkAudio,
-        ),
-      )
+    run: Effect.fnUntraced(function* ({ ask, fileStep, request }) {
+      const voice = providerVoice(voices, request.voice)
+      const audio = yield* fileStep("audio", ask.speech({ text: request.input, voice }))
       return { output: {}, files: [audio], usage: { input_characters: [...request.input].length } }
     }),
   })

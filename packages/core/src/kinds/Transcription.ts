@@ -1,9 +1,8 @@
 import { Effect, Schema } from "effect"
-import type { UploadId } from "../domain/index.ts"
+import { strongerWarning, type UploadId } from "../domain/index.ts"
 import { Reference } from "./fields.ts"
-import { JobKind, provider } from "./JobKind.ts"
-import { checkText } from "./results.ts"
-import { billedSeconds, transcriptWarning } from "./uploadedAudio.ts"
+import { JobKind } from "./JobKind.ts"
+import { heardAudio, speechWarning } from "./uploadedAudio.ts"
 
 /** An uploaded audio file in, its transcript out. */
 export const Transcription = JobKind({
@@ -14,19 +13,15 @@ export const Transcription = JobKind({
   switches: ["ai", "audio"],
   providers: ["transcription"],
   uploadOf: (request) => request.uploadId as UploadId,
-  run: Effect.fnUntraced(function* ({ audio, call, lastStep, providers }) {
+  run: Effect.fnUntraced(function* ({ ask, audio, lastStep }) {
     const measured = yield* audio
-    const transcript = yield* lastStep(
-      "transcribe",
-      Effect.flatMap(provider(providers, "transcription").transcribe({ audio: measured }, call), ({ text }) =>
-        checkText(text),
-      ),
-    )
+    const transcript = yield* lastStep("transcribe", ask.transcription({ audio: measured }))
+    const heard = yield* heardAudio(measured, transcript.seconds)
     return {
-      output: { transcript },
+      output: { transcript: transcript.text },
       files: [],
-      usage: { input_audio_seconds: billedSeconds(measured) },
-      warningCode: transcriptWarning(measured, transcript),
+      usage: { input_audio_seconds: heard.billedSeconds },
+      warningCode: strongerWarning(heard.warningCode, speechWarning(transcript.text)),
     }
   }),
 })

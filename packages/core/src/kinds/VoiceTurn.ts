@@ -1,62 +1,110 @@
 import { Effect, Schema } from "effect"
-import { limits, strongerWarning, type UploadId } from "../domain/index.ts"
+import { limits, type OutputFile, strongerWarning, type UploadId } from "../domain/index.ts"
+import type { Reply } from "../ports/index.ts"
 import { IntegerBetween, OneOf, Reference, Text } from "./fields.ts"
-import { JobKind, provider } from "./JobKind.ts"
-import { checkAudio, checkText } from "./results.ts"
-import { billedSeconds, transcriptWarning } from "./uploadedAudio.ts"
+import { type AttemptContext, JobKind, type MeasuredAudio } from "./JobKind.ts"
+import { heardAudio, speechWarning } from "./uploadedAudio.ts"
 import { providerVoice, type Voices } from "./Voices.ts"
 
+const request = (voices: Voices) =>
+  Schema.Struct({
+    uploadId: Reference,
+    maxOutputTokens: IntegerBetween(1, limits.outputTokens),
+    instructions: Schema.optionalKey(Text(limits.instructionsCharacters)),
+    voice: Schema.optionalKey(OneOf(Object.keys(voices.byName))),
+  })
+type VoiceTurnRequest = ReturnType<typeof request>["Type"]
+
+/** What either way of making a turn comes to. */
+interface TurnMade {
+  readonly text: string
+  readonly audio: OutputFile
+  readonly outputTokens: number
+  readonly truncated: boolean
+  /** `undefined` where who made it does not say what was understood. */
+  readonly transcript: string | undefined
+  /** How long the provider says the audio is. */
+  readonly seconds: number | undefined
+}
+
 /**
- * Audio in; text and voice out, in three steps: transcribe, reply, speak. What a finished step
- * brought is kept, so that an attempt which starts over does not buy it again.
+ * Audio in; text and voice out: by one provider that does it whole, or in three steps, transcribe, reply, speak. What a
+ * finished step brought is kept, so that an attempt which starts over does not buy it again.
  */
 export const VoiceTurn = (voices: Voices) =>
   JobKind({
     name: "voice_turn",
     keyScope: "audio.create",
-    request: Schema.Struct({
-      uploadId: Reference,
-      maxOutputTokens: IntegerBetween(1, limits.outputTokens),
-      instructions: Schema.optionalKey(Text(limits.instructionsCharacters)),
-      voice: Schema.optionalKey(OneOf(Object.keys(voices.byName))),
-    }),
+    request: request(voices),
     price: "svc-audio",
     switches: ["ai", "audio"],
     providers: ["transcription", "reply", "speech"],
-    uploadOf: (request) => request.uploadId as UploadId,
-    run: Effect.fnUntraced(function* ({ audio, call, fileStep, providers, request, step }) {
-      const measured = yield* audio
-      const transcript = yield* step(
-        "transcribe",
-        Effect.flatMap(provider(providers, "transcription").transcribe({ audio: measured }, call), ({ text }) =>
-          checkText(text),
-        ),
-      )
-      const reply = yield* step(
-        "reply",
-        Effect.tap(
-          provider(providers, "reply").reply(
-            { text: transcript, instructions: request.instructions, maxOutputTokens: request.maxOutputTokens },
-            call,
-          ),
-          ({ text }) => checkText(text),
-        ),
-      )
-      const speech = yield* fileStep(
-        "audio",
-        Effect.flatMap(
-          provider(providers, "speech").speak({ text: reply.text, voice: providerVoice(voices, request.voice) }, call),
-          checkAudio,
-        ),
-      )
+    orProviders: ["voiceTurn"],
+    uploadOf: ({ uploadId }) => uploadId as UploadId,
+    run: Effect.fnUntraced(function* (attempt) {
+      const audio = yield* attempt.audio
+      const voice = providerVoice(voices, attempt.request.voice)
+      const turn = yield* attempt.has("voiceTurn")
+        ? turnWhole(attempt, audio, voice)
+        : turnInSteps(attempt, audio, voice)
+      const heard = yield* heardAudio(audio, turn.seconds)
       return {
-        output: { text: reply.text },
-        files: [speech],
-        usage: { input_audio_seconds: billedSeconds(measured), output_tokens: reply.outputTokens },
-        warningCode: strongerWarning(
-          transcriptWarning(measured, transcript),
-          reply.truncated ? "output_truncated" : undefined,
-        ),
+        output: { text: turn.text },
+        files: [turn.audio],
+        usage: { input_audio_seconds: heard.billedSeconds, output_tokens: turn.outputTokens },
+        warningCode: [
+          speechWarning(turn.transcript),
+          turn.truncated ? ("output_truncated" as const) : undefined,
+        ].reduce(strongerWarning, heard.warningCode),
       }
     }),
   })
+
+const turnInSteps = Effect.fnUntraced(function* (
+  { ask, fileStep, request: { instructions, maxOutputTokens }, step }: AttemptContext<VoiceTurnRequest>,
+  audio: MeasuredAudio,
+  voice: string,
+) {
+  const transcript = yield* step(
+    "transcribe",
+    Effect.map(ask.transcription({ audio }), ({ seconds = null, text }) => ({ text, seconds })),
+  )
+  // Its length says whether the job may go on at all: what is too long buys no reply.
+  yield* heardAudio(audio, transcript.seconds ?? undefined)
+  const reply = yield* step(
+    "reply",
+    Effect.map(ask.reply({ text: transcript.text, instructions, maxOutputTokens }), speakable),
+  )
+  const speech = yield* fileStep("audio", ask.speech({ text: reply.text, voice }))
+  return {
+    ...reply,
+    audio: speech,
+    transcript: transcript.text,
+    seconds: transcript.seconds ?? undefined,
+  } satisfies TurnMade
+})
+
+const turnWhole = Effect.fnUntraced(function* (
+  { ask, keepFile, lastStep, request: { instructions, maxOutputTokens } }: AttemptContext<VoiceTurnRequest>,
+  audio: MeasuredAudio,
+  voice: string,
+) {
+  const turn = yield* lastStep("turn", ask.voiceTurn({ audio, instructions, maxOutputTokens, voice }))
+  const { outputTokens, seconds, text, transcript, truncated } = turn
+  return {
+    text,
+    outputTokens,
+    truncated,
+    transcript,
+    seconds,
+    audio: yield* keepFile("audio", turn.audio),
+  } satisfies TurnMade
+})
+
+/** Speech takes texts of a bounded length; few replies of 1,024 tokens are longer. Cut between two words where there are any. */
+const speakable = ({ outputTokens, text, truncated }: Reply) => {
+  const characters = [...text]
+  if (characters.length <= limits.inputCharacters) return { text, outputTokens, truncated }
+  const cut = characters.slice(0, limits.inputCharacters).join("")
+  return { text: cut.replace(/\s+\S*$/u, "") || cut, outputTokens, truncated: true }
+}

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { limits, strongerWarning, type Upload, type WarningCode } from "../domain/index.ts"
+import { limits, type Upload, type WarningCode } from "../domain/index.ts"
 import { type AudioInput, MediaProbe } from "../ports/index.ts"
 import { AttemptFailed, type MeasuredAudio } from "./JobKind.ts"
 
@@ -25,15 +25,27 @@ export const measureUpload = Effect.fnUntraced(function* (upload: Upload, file: 
   return audio
 })
 
-/** Audio is billed by whole seconds, rounded up. */
-export const billedSeconds = (audio: MeasuredAudio): number => Math.ceil(audio.seconds)
-
 /** A declaration that is off by more than 2 s and more than 5 % of itself is worth a warning. */
-const durationMismatch = (audio: MeasuredAudio): WarningCode | undefined =>
-  Math.abs(audio.seconds - audio.declaredSeconds) > Math.max(2, audio.declaredSeconds * 0.05)
-    ? "duration_mismatch"
-    : undefined
+const durationWarning = (seconds: number, declaredSeconds: number): WarningCode | undefined =>
+  Math.abs(seconds - declaredSeconds) > Math.max(2, declaredSeconds * 0.05) ? "duration_mismatch" : undefined
 
-/** The warning an upload and its transcript give rise to. */
-export const transcriptWarning = (audio: MeasuredAudio, transcript: string): WarningCode | undefined =>
-  strongerWarning(durationMismatch(audio), transcript.trim() === "" ? "no_speech_detected" : undefined)
+/**
+ * What counts of a file that was listened to: the longer of what was measured and what the provider says, for the limit, for
+ * the bill (whole seconds, rounded up) and for the warning.
+ */
+export const heardAudio = (
+  audio: MeasuredAudio,
+  reportedSeconds: number | undefined,
+): Effect.Effect<{ readonly billedSeconds: number; readonly warningCode: WarningCode | undefined }, AttemptFailed> => {
+  const seconds = Math.max(audio.seconds, reportedSeconds ?? 0)
+  if (seconds > limits.maxMeasuredSeconds)
+    return Effect.fail(failed("audio_too_long", `${seconds} s, says the provider`))
+  return Effect.succeed({
+    billedSeconds: Math.ceil(seconds),
+    warningCode: durationWarning(seconds, audio.declaredSeconds),
+  })
+}
+
+/** A transcript without a word is a result, and worth a warning. */
+export const speechWarning = (transcript: string | undefined): WarningCode | undefined =>
+  transcript?.trim() === "" ? "no_speech_detected" : undefined

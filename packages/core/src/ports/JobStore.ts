@@ -22,6 +22,7 @@ import type {
   WarningCode,
 } from "../domain/index.ts"
 import type { Upload } from "../domain/index.ts"
+import type { LedgerEntry, LedgerPage } from "./Ledger.ts"
 
 /** A job to be accepted. */
 export interface NewJob {
@@ -264,6 +265,9 @@ export class JobStore extends Context.Service<
 
     /** Removes the records of jobs finished at least `olderThanMs` ago, with whatever they retain, up to `limit`. */
     readonly deleteJobs: (olderThanMs: number, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
+
+    /** What was charged, by `chargedAt`, then by `jobId`; a full page may be followed by another. */
+    readonly listCharges: (page: LedgerPage) => Effect.Effect<ReadonlyArray<LedgerEntry>, StoreUnavailable>
 
     /** Purges not confirmed yet, oldest first, up to `limit`. */
     readonly listPurges: (limit: number) => Effect.Effect<ReadonlyArray<Purge>, StoreUnavailable>

@@ -1,17 +1,6 @@
-import { Context, type Effect, Schema, type Stream } from "effect"
-import { type AudioFormat, type BlobCorrupt, type BlobUnavailable, errorCodes, type JobId } from "../domain/index.ts"
-
-/** A provider did not deliver. */
-export class ProviderFailure extends Schema.TaggedError<ProviderFailure>()("ProviderFailure", {
-  /** What the job says if this is the end of it. */
-  errorCode: Schema.Literals(errorCodes),
-  /** Whether another attempt may succeed. */
-  retry: Schema.Boolean,
-  /** Milliseconds the provider asked us to wait. */
-  retryAfterMs: Schema.optionalKey(Schema.Number),
-  /** For the log. Never a prompt, a transcript or a secret. */
-  detail: Schema.String,
-}) {}
+import { Context, type Effect, type Stream } from "effect"
+import type { AudioFormat, BlobCorrupt, BlobUnavailable, JobId } from "../domain/index.ts"
+import type { ProviderError } from "./ProviderError.ts"
 
 /** Which call this is. Its interruption must abort the request. */
 export interface ProviderCall {
@@ -39,35 +28,75 @@ export interface GeneratedFile {
   readonly mediaType: string
 }
 
+/** What a provider understood. */
+export interface Transcript {
+  /** Empty where nobody speaks. */
+  readonly text: string
+  /** How long the provider says the audio is. Where that is longer than what was measured, it counts. */
+  readonly seconds?: number | undefined
+}
+
+/** An answer in text. */
+export interface Reply {
+  readonly text: string
+  /** As the provider counts them; a live voice turn is charged for these. */
+  readonly outputTokens: number
+  /** Whether the token limit cut it short. */
+  readonly truncated: boolean
+}
+
+/** Audio to text. */
 export interface TranscriptionProvider {
   readonly transcribe: (
     request: { readonly audio: AudioInput },
     call: ProviderCall,
-  ) => Effect.Effect<{ readonly text: string }, ProviderFailure | BlobUnavailable | BlobCorrupt>
+  ) => Effect.Effect<Transcript, ProviderError | BlobUnavailable | BlobCorrupt>
 }
 
+/** Text to audio, in a container: raw samples are no file. */
 export interface SpeechProvider {
   readonly speak: (
     request: { readonly text: string; readonly voice: string },
     call: ProviderCall,
-  ) => Effect.Effect<GeneratedFile, ProviderFailure>
+  ) => Effect.Effect<GeneratedFile, ProviderError>
 }
 
+/** Text to text. */
 export interface ReplyProvider {
   readonly reply: (
     request: { readonly text: string; readonly instructions: string | undefined; readonly maxOutputTokens: number },
     call: ProviderCall,
-  ) => Effect.Effect<
-    { readonly text: string; readonly outputTokens: number; readonly truncated: boolean },
-    ProviderFailure
-  >
+  ) => Effect.Effect<Reply, ProviderError>
 }
 
+/** Text to a PNG of 1024 by 1024 pixels. */
 export interface ImageProvider {
   readonly generate: (
     request: { readonly prompt: string },
     call: ProviderCall,
-  ) => Effect.Effect<GeneratedFile, ProviderFailure>
+  ) => Effect.Effect<GeneratedFile, ProviderError>
+}
+
+/** A reply that was spoken by who made it. */
+export interface Turn extends Reply {
+  readonly audio: GeneratedFile
+  /** What it understood, where it says so. */
+  readonly transcript?: string | undefined
+  /** As in `Transcript`. */
+  readonly seconds?: number | undefined
+}
+
+/** A voice turn in one piece: audio in, text and voice out. Where there is one, it is preferred to the three steps. */
+export interface VoiceTurnProvider {
+  readonly turn: (
+    request: {
+      readonly audio: AudioInput
+      readonly instructions: string | undefined
+      readonly maxOutputTokens: number
+      readonly voice: string
+    },
+    call: ProviderCall,
+  ) => Effect.Effect<Turn, ProviderError | BlobUnavailable | BlobCorrupt>
 }
 
 /** Everything job kinds may ask of the outside. A missing one means that kinds which need it are not served. */
@@ -76,8 +105,34 @@ export interface ProviderSet {
   readonly speech?: SpeechProvider | undefined
   readonly reply?: ReplyProvider | undefined
   readonly image?: ImageProvider | undefined
+  readonly voiceTurn?: VoiceTurnProvider | undefined
 }
 export type ProviderName = keyof ProviderSet
+export const providerNames = [
+  "transcription",
+  "reply",
+  "speech",
+  "image",
+  "voiceTurn",
+] as const satisfies ReadonlyArray<ProviderName>
+
+/** What each port is asked for. */
+export interface ProviderRequests {
+  readonly transcription: Parameters<TranscriptionProvider["transcribe"]>[0]
+  readonly reply: Parameters<ReplyProvider["reply"]>[0]
+  readonly speech: Parameters<SpeechProvider["speak"]>[0]
+  readonly image: Parameters<ImageProvider["generate"]>[0]
+  readonly voiceTurn: Parameters<VoiceTurnProvider["turn"]>[0]
+}
+
+/** What each port answers. */
+export interface ProviderAnswers {
+  readonly transcription: Transcript
+  readonly reply: Reply
+  readonly speech: GeneratedFile
+  readonly image: GeneratedFile
+  readonly voiceTurn: Turn
+}
 
 /** Who serves sandbox jobs and who serves live ones. A sandbox job never reaches `live`. */
 export class Providers extends Context.Service<

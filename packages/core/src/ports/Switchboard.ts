@@ -8,6 +8,26 @@ export interface PriceVersion extends PriceSnapshot {
   readonly createdAt: number
 }
 
+/** How a worker's provider stands, as the worker publishes it. */
+export interface ProviderStanding {
+  /** The port it serves: `transcription`, `speech`, … */
+  readonly provider: string
+  readonly status: "ready" | "paused"
+  /** Why it is paused: `quota` or `configuration` is the operator's to mend, `failing` may mend itself; `null` when ready. */
+  readonly reason: "quota" | "configuration" | "failing" | null
+  /** Since when it stands like this, unix milliseconds by the worker's clock. */
+  readonly since: number
+}
+
+/** What a worker process says of itself. */
+export interface PublishedWorker {
+  readonly workerId: string
+  /** Kinds it can serve live. */
+  readonly liveKinds: ReadonlyArray<string>
+  /** Its live providers. */
+  readonly providers: ReadonlyArray<ProviderStanding>
+}
+
 /** The operator's switches and prices, and what the running workers publish. Everything is off in a new installation. */
 export class Switchboard extends Context.Service<
   Switchboard,
@@ -20,11 +40,11 @@ export class Switchboard extends Context.Service<
     readonly activatePrice: (name: string, active: boolean) => Effect.Effect<boolean, StoreUnavailable>
     /** All versions, by name and version. */
     readonly listPrices: Effect.Effect<ReadonlyArray<PriceVersion>, StoreUnavailable>
-    /** Says which kinds a worker process can serve live, for the next `ttlMs` milliseconds. */
-    readonly publishWorker: (worker: {
-      readonly workerId: string
-      readonly liveKinds: ReadonlyArray<string>
-      readonly ttlMs: number
-    }) => Effect.Effect<void, StoreUnavailable>
+    /** Says what a worker process can serve live, for the next `ttlMs` milliseconds. */
+    readonly publishWorker: (
+      worker: PublishedWorker & { readonly ttlMs: number },
+    ) => Effect.Effect<void, StoreUnavailable>
+    /** What workers published and still counts, by worker. */
+    readonly listWorkers: Effect.Effect<ReadonlyArray<PublishedWorker>, StoreUnavailable>
   }
 >()("@kiln/core/ports/Switchboard") {}

@@ -10,9 +10,19 @@ import {
 } from "../kinds/JobKind.ts"
 import { openNamed } from "../engine/openNamed.ts"
 import { measureUpload } from "../kinds/uploadedAudio.ts"
-import { BlobStore, type Claim, IdGenerator, JobStore, MediaProbe, Providers } from "../ports/index.ts"
+import {
+  BlobStore,
+  type Claim,
+  type GeneratedFile,
+  IdGenerator,
+  JobStore,
+  MediaProbe,
+  Providers,
+} from "../ports/index.ts"
+import { askProviders } from "./askProviders.ts"
 import { GateWatch } from "./GateWatch.ts"
 import type { HeldLease } from "./HeldLease.ts"
+import { ProviderGuard } from "./ProviderGuard.ts"
 import { retrying } from "./retrying.ts"
 
 /** Bytes of one generated file: more is no answer to any request these kinds make. */
@@ -28,12 +38,13 @@ export const attemptContext = Effect.fnUntraced(function* (
   lease: Pick<HeldLease, "check">,
   written: Array<string>,
 ) {
-  const { job, token, upload } = claim
+  const { job, token } = claim
   const store = yield* JobStore
   const blobs = yield* BlobStore
   const ids = yield* IdGenerator
   const probe = yield* MediaProbe
   const { live, sandbox } = yield* Providers
+  const guard = yield* ProviderGuard
 
   const request = yield* storedRequest(kind, job.request)
 
@@ -41,30 +52,40 @@ export const attemptContext = Effect.fnUntraced(function* (
   // Last, and with nothing to wait for between it and the step.
   const mayBuy = Effect.andThen(gateIsOpen, lease.check)
 
+  const call = { jobId: job.id, attempt: job.attempts, failures: job.failures }
+  const asked =
+    job.mode === "sandbox"
+      ? askProviders(sandbox, call)
+      : askProviders(live, call, (name) => guard.through(name, mayBuy))
+
   // What was bought is written again and again while the claim holds, never bought again because a store was away.
   const keep = (step: string, value: Json): Effect.Effect<void, AttemptError> =>
     Effect.flatMap(Effect.retry(store.checkpointJobs([{ jobId: job.id, token, step, value }]), retrying), ([outcome]) =>
       outcome === "Written" ? Effect.void : Effect.fail(new LeaseLost()),
     )
 
-  const audio = Effect.suspend(() => {
-    const file = upload?.file
-    if (upload === null || file === null || file === undefined)
-      return Effect.die(new Error(`a ${job.kind} job has no uploaded file`))
-    const content = Stream.unwrap(Effect.map(openNamed(blobs, file), (blob) => blob.content)).pipe(
-      // The row names it and it is gone: as damaged as a blob can be.
-      Stream.catchTag("BlobNotFound", ({ key }) => Stream.fail(new BlobCorrupt({ key }))),
+  const keepFile = Effect.fnUntraced(function* (name: string, { data, mediaType }: GeneratedFile) {
+    const blobKey = jobBlobKey(job.id, token, name)
+    written.push(blobKey)
+    const info = yield* Effect.mapError(
+      Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {
+        schedule: retrying,
+        while: (error) => error._tag === "BlobUnavailable",
+        times: putRetries,
+      }),
+      (error) => (error._tag === "BlobTooLarge" ? tooLarge : error),
     )
-    return measureUpload(upload, { bytes: file.bytes, content }).pipe(Effect.provideService(MediaProbe, probe))
+    return { id: yield* ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
   })
 
   const context: AttemptContext<JsonObject> = {
     request,
     kindVersion: job.kindVersion,
     mode: job.mode,
-    call: { jobId: job.id, attempt: job.attempts, failures: job.failures },
-    providers: job.mode === "sandbox" ? sandbox : live,
-    audio,
+    call,
+    ask: asked.ask,
+    has: asked.has,
+    audio: Effect.provideService(uploadedAudio(claim, blobs), MediaProbe, probe),
     step: <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
       Object.hasOwn(job.checkpoints, name)
         ? Effect.succeed(job.checkpoints[name] as A)
@@ -73,28 +94,24 @@ export const attemptContext = Effect.fnUntraced(function* (
             Effect.tap((value) => keep(name, value)),
           ),
     lastStep: (_name, effect) => Effect.andThen(mayBuy, effect),
-    fileStep: (name, effect) =>
-      mayBuy.pipe(
-        Effect.andThen(effect),
-        Effect.flatMap(({ data, mediaType }) =>
-          Effect.gen(function* () {
-            const blobKey = jobBlobKey(job.id, token, name)
-            written.push(blobKey)
-            const info = yield* Effect.mapError(
-              Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {
-                schedule: retrying,
-                while: (error) => error._tag === "BlobUnavailable",
-                times: putRetries,
-              }),
-              (error) => (error._tag === "BlobTooLarge" ? tooLarge : error),
-            )
-            return { id: yield* ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
-          }),
-        ),
-      ),
+    keepFile,
+    fileStep: (name, effect) => Effect.flatMap(Effect.andThen(mayBuy, effect), (file) => keepFile(name, file)),
   }
   return context
 })
+
+/** The file the job consumes, measured. */
+const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>
+  Effect.suspend(() => {
+    const file = upload?.file
+    if (upload === null || file === null || file === undefined)
+      return Effect.die(new Error(`a ${job.kind} job has no uploaded file`))
+    const content = Stream.unwrap(Effect.map(openNamed(blobs, file), (blob) => blob.content)).pipe(
+      // The row names it and it is gone: as damaged as a blob can be.
+      Stream.catchTag("BlobNotFound", ({ key }) => Stream.fail(new BlobCorrupt({ key }))),
+    )
+    return measureUpload(upload, { bytes: file.bytes, content })
+  })
 
 /** Goes through while the gate is open. Sandbox jobs have none. */
 const passage = (gates: GateWatch["Service"], { gate }: JobKind, mode: JobMode): Effect.Effect<void, AttemptError> =>

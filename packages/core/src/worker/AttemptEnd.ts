@@ -8,8 +8,11 @@ export type AttemptEnd =
   | { readonly _tag: "LeaseLost" }
   /** The worker stops, or the gate shut: given back unharmed. */
   | { readonly _tag: "Released" }
-  /** Our own store or blobs were out of reach: later again, and not the job's fault. */
-  | { readonly _tag: "Postponed"; readonly outOfReach: "StoreUnavailable" | "BlobUnavailable" }
+  /** Our own store or blobs were out of reach, or a provider is no use to anybody: later again, and not the job's fault. */
+  | {
+      readonly _tag: "Postponed"
+      readonly outOfReach: "StoreUnavailable" | "BlobUnavailable" | "ProviderPaused" | "ProviderBroken"
+    }
   /** The attempt itself failed. */
   | { readonly _tag: "Failed"; readonly failure: AttemptFailure }
 
@@ -29,6 +32,8 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
       return { _tag: "Released" }
     case "StoreUnavailable":
     case "BlobUnavailable":
+    case "ProviderPaused":
+    case "ProviderBroken":
       return { _tag: "Postponed", outOfReach: error._tag }
     case "BlobCorrupt":
       return internal(false)

@@ -96,7 +96,10 @@ const settleWork = Effect.fnUntraced(function* (
  */
 const describe = (cause: Cause.Cause<AttemptError>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  if (error !== undefined) return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
+  if (error !== undefined) {
+    if (error._tag === "ProviderBroken") return `${error._tag} ${error.reason}: ${error.detail}`
+    return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
+  }
   const defect = Cause.squash(cause)
   if (!(defect instanceof Error)) return "defect"
   return [defect.name, ...(defect.stack ?? "").split("\n").filter((line) => line.startsWith("    at "))].join("\n")

@@ -8,6 +8,7 @@ import {
   type JobStore,
   type MediaProbe,
   type Providers,
+  type ProviderStanding,
   type Switchboard,
   type UploadStore,
   WakeUp,
@@ -16,6 +17,7 @@ import { claimInto } from "./claimInto.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { heartbeat } from "./Heartbeat.ts"
 import { makeIdling } from "./Idling.ts"
+import { ProviderGuard } from "./ProviderGuard.ts"
 import { publishCapabilities } from "./publishCapabilities.ts"
 import { watchWithheld } from "./recovery.ts"
 import { makeOutageLog } from "./outageLog.ts"
@@ -34,6 +36,11 @@ export type WorkerNeeds =
   | WakeUp
   | JobSignals
 
+type MakerNeeds = WorkerNeeds | GateWatch | ProviderGuard
+
+/** What a worker looks at before it claims, and an attempt before it buys. */
+const layerWatches = Layer.merge(GateWatch.layer, ProviderGuard.layer)
+
 /** Runs jobs. */
 export class Worker extends Context.Service<
   Worker,
@@ -51,16 +58,18 @@ export class Worker extends Context.Service<
      * the past until the store answers. Says nothing about a worker with all hands full, which does not ask.
      */
     readonly nextClaimBy: Effect.Effect<number | undefined>
+    /** How the live providers of this process stand. */
+    readonly providers: Effect.Effect<ReadonlyArray<ProviderStanding>>
   }
 >()("@kiln/core/worker/Worker") {
   /** A worker that does nothing until it is told to. */
   static readonly layer: Layer.Layer<Worker, never, WorkerNeeds> = Layer.effect(
     Worker,
     Effect.gen(function* () {
-      const context = yield* Effect.context<WorkerNeeds | GateWatch>()
+      const context = yield* Effect.context<MakerNeeds>()
       return yield* Effect.provide(makeWorker, context)
     }),
-  ).pipe(Layer.provide(GateWatch.layer))
+  ).pipe(Layer.provide(layerWatches))
 
   /** A worker that runs, with its heartbeat, until the layer's scope closes. The sweeps are a layer of their own. */
   static readonly layerRunning: Layer.Layer<Worker, never, WorkerNeeds> = Layer.effect(
@@ -71,12 +80,14 @@ export class Worker extends Context.Service<
       yield* Effect.forkScoped(worker.run)
       return worker
     }),
-  ).pipe(Layer.provide(Worker.layer))
+    // One guard for both: what the worker finds out of its providers is what is published.
+  ).pipe(Layer.provide(Worker.layer), Layer.provide(ProviderGuard.layer))
 }
 
-const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatch> = Effect.gen(function* () {
+const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.gen(function* () {
   const config = yield* EngineConfig
-  const context = yield* Effect.context<WorkerNeeds | GateWatch>()
+  const guard = yield* ProviderGuard
+  const context = yield* Effect.context<MakerNeeds>()
   const slots = yield* makeSlots
   const idling = yield* makeIdling
   let lastClaimAt: number | undefined
@@ -148,6 +159,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, WorkerNeeds | GateWatc
     running: Effect.sync(() => slots.leases.size),
     lastClaimAt: Effect.sync(() => lastClaimAt),
     nextClaimBy: Effect.sync(idling.nextClaimBy),
+    providers: guard.standings,
   })
 })
 

@@ -2,6 +2,7 @@ import { Clock, Effect } from "effect"
 import { StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobStore } from "../ports/index.ts"
+import { ProviderGuard } from "./ProviderGuard.ts"
 import { giveBackLapsed } from "./recovery.ts"
 import { runnableKinds } from "./runnableKinds.ts"
 import type { Slots } from "./Slots.ts"
@@ -10,6 +11,7 @@ import type { Slots } from "./Slots.ts"
 export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: number) {
   const { attempts, leaseDurationMs, limits } = yield* EngineConfig
   const store = yield* JobStore
+  const guard = yield* ProviderGuard
   const runnable = (yield* runnableKinds).filter(({ kind }) => !slots.withheld.has(kind))
   yield* answeredWithin(leaseDurationMs, "releaseJobs", giveBackLapsed(slots))
   // Only from here on: what was given back slowly must not take from the time of what is claimed.
@@ -21,8 +23,12 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: numbe
     store.claimJobs({ runnable, limits, limit, leaseDurationMs, maxLostWorkers }),
   )
   if (result.abandoned.length > 0) yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
-  return { ...result, askedAtNanos }
+  // What waits for a paused provider was not asked for, so the store does not tell when to look for it.
+  return { ...result, nextInMs: earlier(result.nextInMs, yield* guard.nextTryInMs), askedAtNanos }
 })
+
+const earlier = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
 
 /** An answer that comes after a lease's time grants only leases that are over; who stops must not wait for it for ever. */
 const answeredWithin = <A, R>(

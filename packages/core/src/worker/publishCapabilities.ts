@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { IdGenerator, Switchboard } from "../ports/index.ts"
 import { firstPause } from "./growingPauses.ts"
 import { makeOutageLog } from "./outageLog.ts"
+import { ProviderGuard } from "./ProviderGuard.ts"
 import { liveKinds } from "./runnableKinds.ts"
 
 const intervalMs = 20_000
@@ -13,22 +14,29 @@ const ttlMs = 6 * intervalMs
 /** Milliseconds until it is tried again, when the store did not take it. */
 const retryMs = 1_000
 
-/** Says in the store, at once and again and again, which kinds this worker can serve live; takes it back when it stops. */
+/**
+ * Says in the store, at once, again and again, and whenever one is paused or works again, which kinds this worker can serve
+ * live and how its providers stand; takes it back when it stops.
+ */
 export const publishCapabilities = Effect.gen(function* () {
   const switchboard = yield* Switchboard
+  const guard = yield* ProviderGuard
   const kinds = yield* liveKinds
   // Who serves nothing live has nothing to say, and need not say it again and again.
   if (kinds.length === 0) return
   const workerId = yield* (yield* IdGenerator).next("req")
   const outage = makeOutageLog("publishing what this worker serves")
-  const publish = (ttl: number) =>
-    Effect.as(switchboard.publishWorker({ workerId, liveKinds: kinds, ttlMs: ttl }), intervalMs).pipe(
+  const publish = (forMs: number) =>
+    guard.standings.pipe(
+      Effect.flatMap((providers) => switchboard.publishWorker({ workerId, liveKinds: kinds, providers, ttlMs: forMs })),
+      Effect.as(intervalMs),
       Effect.tap(() => outage.worked),
       Effect.catchCause((cause) => Effect.as(outage.failed(cause), retryMs)),
     )
+  const pause = (ms: number) => Effect.raceFirst(Effect.sleep(ms), guard.changed)
   const again = Effect.andThen(
-    Effect.flatMap(firstPause(intervalMs), Effect.sleep),
-    Effect.forever(Effect.flatMap(publish(ttlMs), Effect.sleep)),
+    Effect.flatMap(firstPause(intervalMs), pause),
+    Effect.forever(Effect.flatMap(publish(ttlMs), pause)),
   )
   // The first time before anything else, so that a live job can be accepted as soon as the worker is there.
   yield* Effect.acquireRelease(publish(ttlMs), () => publish(0))

@@ -1,25 +1,28 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ProviderFailure, type ProviderSet } from "@kiln/core"
+import { type JobKind, JobKinds, ProviderFailure } from "@kiln/core"
 import { billingOf } from "@kiln/core/domain"
 import { JobStore } from "@kiln/core/ports"
 import { Effect } from "effect"
 import { insteadOfFirst, storeDown, storesWith } from "../support/faults.ts"
-import { mp3, plainProviders, principal, speaks, within } from "../support/harness.ts"
+import { kind, mp3, plainProviders, principal, speaks, within } from "../support/harness.ts"
 import { finished, openBoard, running, submitSpeech, submitTranscription, submitVoiceTurn } from "../support/jobs.ts"
 
 const live = principal("live")
 
 describe("whatever an attempt ends with, the job is settled", () => {
   it.effect("usage that cannot be billed fails the job and counts as no lost worker", () => {
-    const reply = { text: "hi", outputTokens: 2.5, truncated: false }
-    const providers: ProviderSet = { ...plainProviders, reply: { reply: () => Effect.succeed(reply) } }
+    const speech = kind("speech_synthesis")
+    const miscounting: JobKind = {
+      ...speech,
+      run: (attempt) => Effect.map(speech.run(attempt), (result) => ({ ...result, usage: { input_characters: 2.5 } })),
+    }
     return Effect.gen(function* () {
-      yield* openBoard({ output_tokens: "0.1" })
-      const { id } = yield* submitVoiceTurn("k", live)
+      yield* openBoard({ input_characters: "0.1" })
+      const { id } = yield* submitSpeech("k", live)
       yield* running
       const job = yield* finished(id, "5 minutes", live)
       assert.deepStrictEqual([job.status, job.errorCode, job.lostWorkers], ["failed", "internal_error", 0])
-    }).pipe(within({ live: providers }))
+    }).pipe(within({ live: plainProviders }), Effect.provideService(JobKinds, [miscounting]))
   })
 
   it.effect("a result the store refuses fails the job, and is not bought a second time", () => {

@@ -25,7 +25,7 @@ import type {
   UploadStore,
 } from "@kiln/core/ports"
 import { Worker, type WorkerNeeds } from "@kiln/core/worker"
-import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
+import { fakeMp3, MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 
@@ -49,7 +49,7 @@ export const kind = (name: string): JobKind => {
 }
 
 /** A small valid answer of a speech provider. */
-export const mp3 = { data: new Uint8Array([1, 2, 3]), mediaType: "audio/mpeg" }
+export const mp3 = { data: fakeMp3("hello"), mediaType: "audio/mpeg" }
 
 /** Providers that answer at once with small valid results. */
 export const plainProviders: ProviderSet = {

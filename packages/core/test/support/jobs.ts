@@ -65,5 +65,5 @@ export const openBoard = (unitAmounts: Readonly<Record<string, string>>, liveKin
     yield* board.activatePrice("svc-audio", true)
     yield* board.setSwitch("ai", true)
     yield* board.setSwitch("audio", true)
-    yield* board.publishWorker({ workerId: "w", liveKinds, ttlMs: 24 * 3_600_000 })
+    yield* board.publishWorker({ workerId: "w", liveKinds, providers: [], ttlMs: 24 * 3_600_000 })
   })

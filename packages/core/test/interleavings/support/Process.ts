@@ -19,6 +19,7 @@ import {
 } from "@kiln/core"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { Worker } from "@kiln/core/worker"
+import { fakeMp3 } from "@kiln/testing"
 import { Clock, Context, Deferred, Effect, type Fiber, Layer, Logger, Random, Scheduler, type Scope } from "effect"
 import { type Adapters, asContext } from "./Adapters.ts"
 import type { VirtualClock } from "./VirtualClock.ts"
@@ -102,7 +103,7 @@ const layerProcess = (
 type Services = Layer.Success<ReturnType<typeof layerProcess>>
 
 /** What this process's speech provider makes: nobody else's bytes. */
-export const speechOf = (process: string) => Uint8Array.of(...new TextEncoder().encode(`speech of ${process}`))
+export const speechOf = (process: string) => fakeMp3(`speech of ${process}`)
 
 export const makeProcess = Effect.fnUntraced(function* (name: string, options: ProcessOptions, around: Surroundings) {
   let inHand: Deferred.Deferred<void> | undefined

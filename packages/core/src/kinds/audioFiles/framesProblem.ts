@@ -1,0 +1,21 @@
+import { afterTags } from "./tags.ts"
+
+/**
+ * What is wrong with audio that is frames and nothing else but tags, and has a frame's first two bytes behind the tags it
+ * begins with. `lengthAt` gives the bytes of the frame whose header stands at an offset, or 0 where none does.
+ */
+export const framesProblem = (
+  data: Uint8Array,
+  lengthAt: (data: Uint8Array, at: number) => number,
+): string | undefined => {
+  let frames = 0
+  let at = afterTags(data, 0)
+  while (at < data.length) {
+    const length = lengthAt(data, at)
+    if (length > 0) frames++
+    const next = length > 0 ? at + length : afterTags(data, at)
+    if (next === at) return `what follows ${frames} frames is neither a frame nor a tag`
+    at = next
+  }
+  return at > data.length ? `it is cut short in or after its frame ${frames}` : undefined
+}

@@ -1,0 +1,48 @@
+import { MAX_PIECES, startsWith, viewOf } from "./bytes.ts"
+
+/** From here on a length is one that a streaming writer left because it could not know: 0xFFFFFFFF, or the 0x7FFFF000 of some. */
+const UNKNOWN_LENGTH = 0x7fff_f000
+
+/**
+ * What is wrong with a WAVE file: `undefined` if its samples are described and as many as it says, at least one. What
+ * follows them is not looked at, and neither is the length of the whole, which many writers get wrong.
+ */
+export const wavProblem = (data: Uint8Array): string | undefined => {
+  const view = viewOf(data)
+  let bytesPerFrame = 0
+  let longDataBytes = 0
+  let at = 12
+  for (let chunks = 0; at + 8 <= data.length && chunks < MAX_PIECES; chunks++) {
+    const bytes = view.getUint32(at + 4, true)
+    const body = at + 8
+    if (startsWith(data, at, "data")) {
+      if (bytesPerFrame === 0) return "its samples are not described"
+      // A writer that did go back to fill in the length of the whole knew that there are none.
+      if (bytes === 0 && view.getUint32(4, true) + 8 === data.length) return "it has no samples"
+      const stated = bytes === 0xffff_ffff ? longDataBytes : bytes
+      return samplesProblem(data.length - body, stated, bytesPerFrame)
+    }
+    if (bytes > data.length - body) return "a chunk before its samples is cut short"
+    if (startsWith(data, at, "fmt ") && bytes >= 16) bytesPerFrame = frameBytes(view, body)
+    if (startsWith(data, at, "ds64") && bytes >= 16) longDataBytes = uint64(view, body + 8)
+    // Chunks begin at even offsets.
+    at = body + bytes + (bytes % 2)
+  }
+  return "it has no samples"
+}
+
+/** Bytes that one sample of every channel takes; 0 where the description is none. */
+const frameBytes = (view: DataView, at: number): number => {
+  const [format, channels] = [view.getUint16(at, true), view.getUint16(at + 2, true)]
+  const sampleRate = view.getUint32(at + 4, true)
+  return format === 0 || channels === 0 || sampleRate === 0 ? 0 : view.getUint16(at + 12, true)
+}
+
+const samplesProblem = (present: number, stated: number, bytesPerFrame: number): string | undefined => {
+  const isUnknown = stated === 0 || stated >= UNKNOWN_LENGTH
+  if (Math.min(present, isUnknown ? present : stated) < bytesPerFrame) return "it has no samples"
+  return isUnknown || stated <= present ? undefined : `it has ${present} of ${stated} bytes of samples`
+}
+
+/** Above 2^53 it is rounded, which is past any end. */
+const uint64 = (view: DataView, at: number): number => view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true)

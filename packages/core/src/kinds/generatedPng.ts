@@ -1,0 +1,83 @@
+/** Bits for each color type that PNG has: grey, color, palette, grey with alpha, color with alpha. */
+const bitDepths: Readonly<Record<number, ReadonlyArray<number>>> = {
+  0: [1, 2, 4, 8, 16],
+  2: [8, 16],
+  3: [1, 2, 4, 8],
+  4: [8, 16],
+  6: [8, 16],
+}
+
+const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
+const IHDR = 0x49484452
+const PLTE = 0x504c5445
+const IDAT = 0x49444154
+const IEND = 0x49454e44
+
+/** A chunk is its length, its type, that many bytes, and a checksum. */
+const CHUNK_FRAME = 12
+
+/**
+ * What keeps these bytes from being a PNG of `size` by `size` pixels, without a word of their content; `undefined` if
+ * nothing does. Every chunk is walked and its checksum computed, so a cut, a flipped bit or anything appended shows. The
+ * pixels themselves stay compressed: that they decode is what the checksums vouch for.
+ */
+export const generatedPng = (data: Uint8Array, size: number): string | undefined => {
+  if (!SIGNATURE.every((byte, index) => data[index] === byte)) return "its signature is not that of a PNG"
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+  const seen = { previous: 0, lacksPalette: false, pixels: 0 }
+  let at = SIGNATURE.length
+  while (at < data.length) {
+    if (at + CHUNK_FRAME > data.length || view.getUint32(at) > data.length - at - CHUNK_FRAME) return "it is cut short"
+    const end = at + CHUNK_FRAME + view.getUint32(at)
+    if (crc32(data, at + 4, end - 4) !== view.getUint32(end - 4)) return `the chunk at ${at} is damaged`
+    const type = view.getUint32(at + 4)
+    if (type === IHDR) {
+      const problem = seen.previous === 0 ? headerProblem(view, at, size) : "it has two headers"
+      if (problem !== undefined) return problem
+      seen.lacksPalette = view.getUint8(at + 17) === 3
+    } else if (seen.previous === 0) return "it does not begin with its header"
+    else if (type === PLTE) seen.lacksPalette = false
+    else if (type === IDAT) {
+      if (seen.pixels > 0 && seen.previous !== IDAT) return "its pixels are torn apart"
+      if (seen.lacksPalette) return "it lacks its palette"
+      seen.pixels += view.getUint32(at)
+    } else if (type === IEND) return endProblem(view, at, seen.pixels)
+    // A letter without bit 5 says "do not show this image unless you know this chunk", and there are no others.
+    else if ((type & 0x20000000) === 0) return `the chunk at ${at} is none that a PNG has`
+    seen.previous = type
+    at = end
+  }
+  return "it has no end"
+}
+
+const headerProblem = (view: DataView, at: number, size: number): string | undefined => {
+  if (view.getUint32(at) !== 13) return "its header is not 13 bytes long"
+  const width = view.getUint32(at + 8)
+  const height = view.getUint32(at + 12)
+  if (width !== size || height !== size) return `it has ${width}x${height} pixels, not ${size}x${size}`
+  const [bits = 0, color = 0, compression, filter, interlace = 0] = Array.from({ length: 5 }, (_, index) =>
+    view.getUint8(at + 16 + index),
+  )
+  return bitDepths[color]?.includes(bits) === true && compression === 0 && filter === 0 && interlace <= 1
+    ? undefined
+    : "its header describes pixels that a PNG cannot have"
+}
+
+const endProblem = (view: DataView, at: number, pixelBytes: number): string | undefined => {
+  if (view.getUint32(at) !== 0) return "its end is not empty"
+  // Two bytes of zlib header, four of its checksum, and something between them.
+  if (pixelBytes < 7) return "it has no pixels"
+  return at + CHUNK_FRAME === view.byteLength ? undefined : "something follows its end"
+}
+
+const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte
+  for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0)
+  return crc
+})
+
+const crc32 = (data: Uint8Array, start: number, end: number): number => {
+  let crc = -1
+  for (let at = start; at < end; at++) crc = (crc >>> 8) ^ (crcTable[(crc ^ (data[at] ?? 0)) & 0xff] ?? 0)
+  return ~crc >>> 0
+}

@@ -1,0 +1,162 @@
+import { Clock, Deferred, Effect, Exit, Option, Semaphore } from "effect"
+import { afterCallFailed, type CallFailure, type Circuit, closedCircuit, passageOf } from "../domain/index.ts"
+import { EngineConfig } from "../engine/EngineConfig.ts"
+import { type AttemptError, ProviderPaused } from "../kinds/JobKind.ts"
+import { type ProviderName, type ProviderStanding, providerUnavailable } from "../ports/index.ts"
+import { abandonable } from "./abandonable.ts"
+import { type CallOutcome, countCall, reportStanding } from "./providerMetrics.ts"
+
+const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
+
+type Restore = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
+
+/** The guard of one live provider of this process: its circuit, its places, the time a call may take. */
+export const makeProviderPost = Effect.fnUntraced(function* (name: ProviderName, changed: Effect.Effect<void>) {
+  const { circuit: limits, providers } = yield* EngineConfig
+  const { callLimitMs, concurrency } = providers[name]
+  const places = concurrency > 0 ? yield* Semaphore.make(concurrency) : undefined
+  const { circuit, learn, standing } = yield* makeCircuit(name, limits, changed)
+  let calls = 0
+
+  const callOnce = <A>(
+    mayBuy: Effect.Effect<void, AttemptError>,
+    hadToWait: boolean,
+    call: Effect.Effect<A, AttemptError>,
+  ): Effect.Effect<A, AttemptError> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const { leave, waited } = yield* circuit.enter(restore)
+        const bought = Effect.timeoutOrElse(abandonable(call), {
+          duration: callLimitMs,
+          orElse: () => Effect.fail(providerUnavailable(`no answer within ${callLimitMs / 1_000} s`)),
+        })
+        const learned = Effect.gen(function* () {
+          const beganAt = yield* monotonicMs
+          const exit = yield* Effect.exit(restore(bought))
+          yield* learn(exit, (yield* monotonicMs) - beganAt)
+          return yield* exit
+        })
+        const asked = waited || hadToWait ? Effect.andThen(restore(mayBuy), learned) : learned
+        return yield* Effect.ensuring(asked, leave)
+      }),
+    )
+
+  return {
+    standing,
+    /** Milliseconds until it is tried again; `undefined` unless it is paused. */
+    nextTryInMs: circuit.nextTryInMs,
+    /** Whether it is neither paused nor fully occupied. */
+    admits: Effect.map(circuit.isPaused, (paused) => !paused && (concurrency === 0 || calls < concurrency)),
+    /** Makes a call, within the bounds. `mayBuy` is asked once more where the call had to wait. */
+    through: <A>(mayBuy: Effect.Effect<void, AttemptError>, call: Effect.Effect<A, AttemptError>) =>
+      Effect.suspend(() => {
+        const once = callOnce(mayBuy, concurrency > 0 && calls >= concurrency, call)
+        return Effect.acquireUseRelease(
+          Effect.sync(() => void calls++),
+          () => (places === undefined ? once : places.withPermit(once)),
+          () => Effect.sync(() => void calls--),
+        )
+      }),
+  }
+})
+
+export type ProviderPost = Effect.Success<ReturnType<typeof makeProviderPost>>
+
+/** Whether one provider is called, and what its calls say of it. */
+const makeCircuit = Effect.fnUntraced(function* (
+  name: ProviderName,
+  limits: Parameters<typeof afterCallFailed>[2],
+  changed: Effect.Effect<void>,
+) {
+  let circuit = closedCircuit
+  let since = yield* Clock.currentTimeMillis
+  /** The one call that finds out whether it works again. */
+  let probe: Deferred.Deferred<void> | undefined
+  yield* reportStanding(name, null)
+
+  const become = Effect.fnUntraced(function* (next: Circuit) {
+    const before = circuit
+    circuit = next
+    if (before === next || (before.state === "closed" && next.state === "closed")) return
+    since = yield* Clock.currentTimeMillis
+    yield* reportStanding(name, next.state === "open" ? next.reason : null)
+    yield* sayStanding(name, next, yield* monotonicMs)
+    yield* changed
+  })
+
+  /** What has come to its time may be tried, and counts as ready as long as nobody tries. */
+  const isPaused = Effect.map(
+    monotonicMs,
+    (now) => circuit.state === "open" && (passageOf(circuit, now) === "paused" || probe !== undefined),
+  )
+
+  return {
+    circuit: {
+      isPaused,
+      /** Waits for its turn; says whether it had to, and what to do when the call is over. */
+      enter: (
+        restore: Restore,
+      ): Effect.Effect<{ readonly waited: boolean; readonly leave: Effect.Effect<void> }, ProviderPaused> =>
+        Effect.gen(function* () {
+          for (let waited = false; ; waited = true) {
+            const passage = passageOf(circuit, yield* monotonicMs)
+            if (passage === "paused") return yield* new ProviderPaused({ provider: name })
+            if (passage === "open_to_all") return { waited, leave: Effect.void }
+            if (probe !== undefined) {
+              yield* restore(Deferred.await(probe))
+              continue
+            }
+            const mine = Deferred.makeUnsafe<void>()
+            probe = mine
+            const leave = Effect.sync(() => {
+              probe = undefined
+              Deferred.doneUnsafe(mine, Effect.void)
+            })
+            return { waited, leave }
+          }
+        }),
+      nextTryInMs: Effect.map(monotonicMs, (now) =>
+        circuit.state === "open" && circuit.until > now ? Math.ceil(circuit.until - now) : undefined,
+      ),
+    },
+    learn: Effect.fnUntraced(function* (exit: Exit.Exit<unknown, AttemptError>, durationMs: number) {
+      const { failure, outcome } = readExit(exit)
+      yield* countCall(name, outcome, durationMs)
+      if (failure !== undefined) yield* become(afterCallFailed(circuit, failure, limits, yield* monotonicMs))
+      else if (outcome !== "interrupted") yield* become(closedCircuit)
+    }),
+    standing: Effect.map(isPaused, (paused): ProviderStanding =>
+      paused && circuit.state === "open"
+        ? { provider: name, status: "paused", reason: circuit.reason, since }
+        : { provider: name, status: "ready", reason: null, since },
+    ),
+  }
+})
+
+const sayStanding = (name: ProviderName, circuit: Circuit, now: number): Effect.Effect<void> =>
+  circuit.state === "open"
+    ? Effect.logWarning(
+        `the provider of ${name} is paused (${circuit.reason}): tried again in ${Math.ceil((circuit.until - now) / 1_000)} s`,
+      )
+    : Effect.logInfo(`the provider of ${name} works again`)
+
+/** What a call came to, and what that says of the provider. What a caller may bring about by a request says nothing against it. */
+const readExit = (
+  exit: Exit.Exit<unknown, AttemptError>,
+): { readonly outcome: CallOutcome; readonly failure: CallFailure | undefined } => {
+  if (Exit.isSuccess(exit)) return { outcome: "answered", failure: undefined }
+  const error = Option.getOrUndefined(Exit.findErrorOption(exit))
+  switch (error?._tag) {
+    case "ProviderBroken":
+      return { outcome: "broken", failure: { reason: error.reason, retryAfterMs: error.retryAfterMs } }
+    case "ProviderFailure":
+      if (error.errorCode === "result_invalid") return { outcome: "invalid", failure: undefined }
+      return error.retry
+        ? { outcome: "failed", failure: { reason: "failing", retryAfterMs: error.retryAfterMs } }
+        : { outcome: "refused", failure: undefined }
+    case "AttemptFailed":
+      return { outcome: "invalid", failure: undefined }
+    default:
+      return { outcome: "interrupted", failure: undefined }
+  }
+}

@@ -1,0 +1,104 @@
+import { assert, describe, it } from "@effect/vitest"
+import {
+  afterCallFailed,
+  type CallFailure,
+  type Circuit,
+  type CircuitLimits,
+  closedCircuit,
+  defaultCircuitLimits,
+  passageOf,
+} from "@kiln/core/domain"
+import fc from "fast-check"
+
+const limits: CircuitLimits = {
+  maxFailures: 3,
+  failingPauseMs: 1_000,
+  failingPauseMaxMs: 8_000,
+  brokenPauseMs: 10_000,
+  brokenPauseMaxMs: 40_000,
+}
+const failing: CallFailure = { reason: "failing" }
+const quota: CallFailure = { reason: "quota" }
+
+/** After these calls failed, one after the other, each as soon as it might. */
+const failInTurn = (failures: ReadonlyArray<CallFailure>, now = 0): { circuit: Circuit; now: number } =>
+  failures.reduce(
+    (at, failure) => {
+      const next = at.circuit.state === "open" ? at.circuit.until : at.now
+      return { circuit: afterCallFailed(at.circuit, failure, limits, next), now: next }
+    },
+    { circuit: closedCircuit, now },
+  )
+
+const pauseOf = ({ circuit, now }: { circuit: Circuit; now: number }): number | undefined =>
+  circuit.state === "open" ? circuit.until - now : undefined
+
+describe("a provider's circuit", () => {
+  it("opens after so many failures in a row, and no sooner", () => {
+    assert.deepStrictEqual(failInTurn([failing, failing]).circuit, { state: "closed", failures: 2 })
+    assert.deepStrictEqual(failInTurn([failing, failing, failing], 7).circuit, {
+      state: "open",
+      reason: "failing",
+      until: 1_007,
+      openings: 1,
+    })
+  })
+
+  it("opens at once for a provider that is broken", () => {
+    assert.deepStrictEqual(failInTurn([quota]).circuit, { state: "open", reason: "quota", until: 10_000, openings: 1 })
+    assert.strictEqual(pauseOf(failInTurn([{ reason: "configuration" }])), 10_000)
+  })
+
+  it("lets nobody through before its time, and one call from then on", () => {
+    const { circuit } = failInTurn([quota])
+    assert.strictEqual(passageOf(closedCircuit, 0), "open_to_all")
+    assert.strictEqual(passageOf(circuit, 9_999), "paused")
+    assert.strictEqual(passageOf(circuit, 10_000), "one_call")
+  })
+
+  it("opens again after each try that fails, for twice as long, up to the longest pause", () => {
+    const pauses = (failure: CallFailure, first: number) =>
+      Array.from({ length: 5 }, (_, n) => pauseOf(failInTurn(Array.from({ length: first + n }, () => failure))))
+    assert.deepStrictEqual(pauses(failing, 3), [1_000, 2_000, 4_000, 8_000, 8_000])
+    assert.deepStrictEqual(pauses(quota, 1), [10_000, 20_000, 40_000, 40_000, 40_000])
+    // One try is enough: it need not fail a few times in a row again.
+    assert.strictEqual(pauseOf(failInTurn([failing, failing, failing, failing])), 2_000)
+  })
+
+  it("honors what the provider asks for, up to the longest pause", () => {
+    const asked = (retryAfterMs: number) => pauseOf(failInTurn([{ ...quota, retryAfterMs }]))
+    assert.strictEqual(asked(15_000), 15_000)
+    assert.strictEqual(asked(5_000), 10_000)
+    for (const absurd of [Number.MAX_SAFE_INTEGER, Infinity]) assert.strictEqual(asked(absurd), 40_000)
+    for (const absurd of [-1, Number.NaN]) assert.strictEqual(asked(absurd), 10_000)
+  })
+
+  it("is not moved by calls that come back after the one that opened it", () => {
+    const { circuit } = failInTurn([quota])
+    assert.strictEqual(afterCallFailed(circuit, failing, limits, 5_000), circuit)
+    assert.strictEqual(afterCallFailed(circuit, quota, limits, 9_999), circuit)
+  })
+
+  it("never pauses for longer than the longest pause, nor for no time at all, whatever fails", () => {
+    const failure = fc.record({
+      reason: fc.constantFrom("failing" as const, "quota" as const, "configuration" as const),
+      retryAfterMs: fc.option(fc.double(), { nil: undefined }),
+    })
+    fc.assert(
+      fc.property(fc.array(fc.tuple(failure, fc.nat({ max: 400_000 })), { maxLength: 200 }), (failures) => {
+        let circuit = closedCircuit
+        let now = 0
+        for (const [each, laterMs] of failures) {
+          now += laterMs
+          const before = circuit
+          circuit = afterCallFailed(circuit, each, defaultCircuitLimits, now)
+          if (circuit.state !== "open" || circuit === before) continue
+          const longest =
+            each.reason === "failing" ? defaultCircuitLimits.failingPauseMaxMs : defaultCircuitLimits.brokenPauseMaxMs
+          assert.isAbove(circuit.until, now)
+          assert.isAtMost(circuit.until - now, longest)
+        }
+      }),
+    )
+  })
+})

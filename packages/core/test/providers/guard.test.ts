@@ -1,0 +1,348 @@
+import { assert, describe, it } from "@effect/vitest"
+import {
+  defaultEngineSettings,
+  type EngineSettings,
+  type GeneratedFile,
+  providerBroken,
+  type ProviderFailure,
+  providerRefused,
+  type ProviderSet,
+  providerUnavailable,
+  resultInvalid,
+} from "@kiln/core"
+import { Switchboard } from "@kiln/core/ports"
+import { Worker } from "@kiln/core/worker"
+import { answerLate, defaultAnswers, makeFakeProviders } from "@kiln/testing"
+import { Deferred, Effect, Metric } from "effect"
+import { principal, within } from "../support/harness.ts"
+import { finished, openBoard, readJob, running, submitSpeech, submitVoiceTurn } from "../support/jobs.ts"
+import { comesTrue, passTime, passUntil } from "../support/virtualTime.ts"
+
+const live = principal("live")
+const open = openBoard({ input_characters: "0.000015" })
+const settings: Partial<EngineSettings> = {
+  circuit: {
+    maxFailures: 3,
+    failingPauseMs: 10_000,
+    failingPauseMaxMs: 40_000,
+    brokenPauseMs: 60_000,
+    brokenPauseMaxMs: 120_000,
+  },
+}
+
+const submitMany = (count: number, prefix = "k") =>
+  Effect.forEach(Array.from({ length: count }), (_, n) => submitSpeech(`${prefix}${n}`, live))
+const statusesOf = (jobs: ReadonlyArray<{ readonly id: string }>) =>
+  Effect.forEach(jobs, ({ id }) => Effect.map(readJob(id, live), ({ status }) => status))
+const allDone = (jobs: ReadonlyArray<{ readonly id: string }>) =>
+  Effect.map(statusesOf(jobs), (statuses) => statuses.every((status) => status === "done"))
+const standingOf = (provider: string) =>
+  Effect.flatMap(Worker, (worker) =>
+    Effect.map(worker.providers, (all) => all.find((standing) => standing.provider === provider)),
+  )
+
+describe("a provider that is broken", () => {
+  it.effect("is asked once and then paused: no job pays for it, and all end when it is mended", () => {
+    const fake = makeFakeProviders()
+    let mended = false
+    const speak: NonNullable<ProviderSet["speech"]>["speak"] = (request, call) =>
+      mended
+        ? fake.providers.speech.speak(request, call)
+        : Effect.andThen(fail, providerBroken("quota", "429 insufficient_quota"))
+    let asked = 0
+    // Not at once, so that several calls would be under way together if they were let through.
+    const fail = Effect.andThen(
+      Effect.sync(() => void asked++),
+      Effect.sleep("200 millis"),
+    )
+    return Effect.gen(function* () {
+      yield* open
+      const jobs = yield* submitMany(20)
+      yield* running
+      yield* passTime("59 seconds")
+      // As many as the worker had claimed together, and nobody else.
+      assert.isAtMost(asked, defaultEngineSettings.concurrency)
+      assert.deepStrictEqual(yield* standingOf("speech"), {
+        provider: "speech",
+        status: "paused",
+        reason: "quota",
+        since: 200,
+      })
+      const before = asked
+      yield* passTime("10 minutes")
+      // One call finds out at the end of each pause: 60, 120, 120, … seconds.
+      assert.isAtMost(asked - before, 6)
+      assert.isAtLeast(asked - before, 4)
+      let attempts = 0
+      for (const { id } of jobs) {
+        attempts += (yield* readJob(id, live)).attempts
+        const { failures, lostWorkers, status } = yield* readJob(id, live)
+        assert.deepStrictEqual({ failures, lostWorkers }, { failures: 0, lostWorkers: 0 })
+        assert.include(["queued", "processing"], status)
+      }
+      // Jobs are left in line while it is paused, not claimed to be given back.
+      assert.isAtMost(attempts, defaultEngineSettings.concurrency * 6)
+      mended = true
+      assert.isTrue(yield* comesTrue(allDone(jobs), "5 minutes"))
+      assert.strictEqual((yield* standingOf("speech"))?.status, "ready")
+      // The first that got through said that it works: nobody was asked twice for one job.
+      assert.strictEqual(fake.callsOf("speech").length, 20)
+    }).pipe(within({ live: { ...fake.providers, speech: { speak } }, settings }))
+  })
+
+  it.effect("says so in the store at once, and that it works again", () => {
+    let broken = true
+    const fake = makeFakeProviders()
+    const speech: ProviderSet["speech"] = {
+      speak: (request, call) =>
+        broken ? Effect.fail(providerBroken("configuration", "401")) : fake.providers.speech.speak(request, call),
+    }
+    return Effect.gen(function* () {
+      yield* open
+      const board = yield* Switchboard
+      const published = Effect.map(board.listWorkers, (workers) =>
+        workers
+          .flatMap(({ providers }) => providers)
+          .filter(({ provider }) => provider === "speech")
+          .map(({ reason, status }) => ({ reason, status })),
+      )
+      const job = yield* submitSpeech("k", live)
+      const says = (status: string) =>
+        Effect.map(published, (all) => all.length > 0 && all.every((one) => one.status === status))
+      yield* passUntil("it is paused", says("paused"), "3 seconds")
+      assert.deepStrictEqual(yield* published, [{ reason: "configuration", status: "paused" }])
+      broken = false
+      assert.strictEqual((yield* finished(job.id, "2 minutes", live)).status, "done")
+      yield* passUntil("it works again", says("ready"), "1 seconds")
+    }).pipe(within({ live: { ...fake.providers, speech }, settings, worker: "running" }))
+  })
+
+  it.effect("does not hold up jobs that need it not, nor sandbox jobs", () => {
+    const fake = makeFakeProviders()
+    return Effect.gen(function* () {
+      yield* open
+      const spoken = yield* submitSpeech("live", live)
+      yield* running
+      yield* passTime("5 seconds")
+      assert.strictEqual((yield* standingOf("speech"))?.status, "paused")
+      const sandboxed = yield* submitSpeech("sandbox")
+      assert.strictEqual((yield* finished(sandboxed.id, "5 seconds")).status, "done")
+      assert.notStrictEqual((yield* readJob(spoken.id, live)).status, "done")
+    }).pipe(
+      within({
+        live: { ...fake.providers, speech: { speak: () => Effect.fail(providerBroken("quota", "x")) } },
+        sandbox: fake.providers,
+        settings,
+      }),
+    )
+  })
+
+  it.effect("in the middle of a voice turn sets it back, and what was bought is not bought again", () => {
+    const fake = makeFakeProviders()
+    let broken = true
+    const reply: ProviderSet["reply"] = {
+      reply: (request, call) =>
+        broken ? Effect.fail(providerBroken("quota", "x")) : fake.providers.reply.reply(request, call),
+    }
+    return Effect.gen(function* () {
+      yield* open
+      const job = yield* submitVoiceTurn("k", live)
+      yield* running
+      yield* passTime("30 seconds")
+      broken = false
+      assert.strictEqual((yield* finished(job.id, "2 minutes", live)).status, "done")
+      assert.strictEqual(fake.callsOf("transcription").length, 1)
+      assert.strictEqual((yield* readJob(job.id, live)).failures, 0)
+    }).pipe(within({ live: { ...fake.providers, reply }, settings }))
+  })
+})
+
+describe("a provider that fails", () => {
+  it.effect("is paused after a few failures in a row, so that an outage does not use up every job's attempts", () => {
+    const fake = makeFakeProviders()
+    let down = true
+    let asked = 0
+    const speech: ProviderSet["speech"] = {
+      speak: (request, call) =>
+        Effect.suspend(() => {
+          asked += 1
+          return down ? Effect.fail(providerUnavailable("503")) : fake.providers.speech.speak(request, call)
+        }),
+    }
+    return Effect.gen(function* () {
+      yield* open
+      const jobs = yield* submitMany(60)
+      yield* running
+      yield* passTime("2 minutes")
+      const askedMeanwhile = asked
+      down = false
+      yield* passTime("5 minutes")
+      const failed = (yield* statusesOf(jobs)).filter((status) => status !== "done").length
+      // Without a pause, 60 jobs would have failed for good within some seconds, in 180 calls.
+      assert.isAtMost(askedMeanwhile, 16)
+      assert.isAtMost(failed, 4)
+    }).pipe(within({ live: { ...fake.providers, speech }, settings }))
+  })
+
+  const html = { data: new TextEncoder().encode("<html>no</html>"), mediaType: "audio/mpeg" }
+  it.effect.each<[why: string, said: Effect.Effect<GeneratedFile, ProviderFailure>]>([
+    ["an answer that is none", Effect.succeed(html)],
+    ["an answer the provider itself finds to be none", Effect.fail(resultInvalid("empty"))],
+    ["a refusal", Effect.fail(providerRefused("content", "moderation_blocked"))],
+  ])(
+    "for a reason that may be the request's is not paused, or a caller could have it paused for others: %s",
+    ([, said]) => {
+      const fake = makeFakeProviders()
+      const speech: ProviderSet["speech"] = { speak: () => said }
+      return Effect.gen(function* () {
+        yield* open
+        const jobs = yield* submitMany(10)
+        yield* running
+        yield* passTime("2 minutes")
+        assert.deepStrictEqual(new Set(yield* statusesOf(jobs)), new Set(["failed"]))
+        assert.strictEqual((yield* standingOf("speech"))?.status, "ready")
+      }).pipe(within({ live: { ...fake.providers, speech }, settings }))
+    },
+  )
+})
+
+describe("the bounds of a provider", () => {
+  const bounds = (concurrency: number, callLimitMs = 60_000): Partial<EngineSettings> => ({
+    ...settings,
+    providers: { ...defaultEngineSettings.providers, speech: { concurrency, callLimitMs } },
+  })
+
+  it.effect("let so many calls go at once, and every job has its turn", () => {
+    const fake = makeFakeProviders()
+    let atOnce = 0
+    let most = 0
+    const speech: ProviderSet["speech"] = {
+      speak: () =>
+        Effect.acquireUseRelease(
+          Effect.sync(() => {
+            atOnce += 1
+            most = Math.max(most, atOnce)
+          }),
+          () => Effect.as(Effect.sleep("2 seconds"), defaultAnswers.speech),
+          () => Effect.sync(() => void atOnce--),
+        ),
+    }
+    return Effect.gen(function* () {
+      yield* open
+      const jobs = yield* submitMany(12)
+      yield* running
+      assert.isTrue(yield* comesTrue(allDone(jobs), "60 seconds"))
+      assert.strictEqual(most, 2)
+    }).pipe(within({ live: { ...fake.providers, speech }, settings: bounds(2) }))
+  })
+
+  it.effect("end a call that takes too long: it counts as a failure, its request is interrupted", () => {
+    const fake = makeFakeProviders()
+    fake.script("speech", answerLate(61_000, defaultAnswers.speech))
+    return Effect.gen(function* () {
+      yield* open
+      const job = yield* submitSpeech("k", live)
+      yield* running
+      assert.strictEqual((yield* finished(job.id, "70 seconds", live)).status, "done")
+      assert.deepStrictEqual(
+        fake.callsOf("speech").map(({ outcome }) => outcome),
+        ["interrupted", "answered"],
+      )
+      assert.strictEqual((yield* readJob(job.id, live)).failures, 1)
+    }).pipe(within({ live: fake.providers, settings: bounds(0) }))
+  })
+
+  it.effect("do not depend on the provider's good will: one that heeds no interruption holds up nobody", () => {
+    const fake = makeFakeProviders()
+    let calls = 0
+    const speech: ProviderSet["speech"] = {
+      speak: (request, call) =>
+        Effect.suspend(() => {
+          calls += 1
+          return calls === 1
+            ? Effect.uninterruptible(Effect.as(Effect.sleep("20 minutes"), defaultAnswers.speech))
+            : fake.providers.speech.speak(request, call)
+        }),
+    }
+    return Effect.gen(function* () {
+      yield* open
+      const job = yield* submitSpeech("k", live)
+      yield* running
+      assert.strictEqual((yield* finished(job.id, "70 seconds", live)).status, "done")
+      assert.strictEqual(calls, 2)
+      yield* passTime("30 minutes")
+    }).pipe(within({ live: { ...fake.providers, speech }, settings: bounds(0) }))
+  })
+
+  it.effect("look at the gate again after the wait for a place: what was switched off meanwhile is not called", () => {
+    const fake = makeFakeProviders()
+    return Effect.gen(function* () {
+      yield* open
+      const go = yield* Deferred.make<void>()
+      let calls = 0
+      const board = yield* Switchboard
+      const jobs = yield* submitMany(2)
+      speak = () =>
+        Effect.suspend(() => {
+          calls += 1
+          return Effect.as(Deferred.await(go), defaultAnswers.speech)
+        })
+      yield* running
+      yield* passUntil(
+        "the first is called",
+        Effect.sync(() => calls === 1),
+        "5 seconds",
+      )
+      yield* passTime("2 seconds")
+      yield* board.setSwitch("ai", false)
+      yield* passTime("1 seconds")
+      yield* Deferred.succeed(go, undefined)
+      yield* passTime("10 seconds")
+      assert.strictEqual(calls, 1)
+      assert.deepStrictEqual((yield* statusesOf(jobs)).toSorted(), ["done", "processing"])
+      yield* board.setSwitch("ai", true)
+      assert.isTrue(yield* comesTrue(allDone(jobs), "60 seconds"))
+    }).pipe(
+      within({ live: { ...fake.providers, speech: { speak: (...given) => speak(...given) } }, settings: bounds(1) }),
+    )
+  })
+  let speak: NonNullable<ProviderSet["speech"]>["speak"]
+})
+
+describe("the metrics of providers", () => {
+  it.effect("count calls by how they ended, and say what is paused", () => {
+    const fake = makeFakeProviders()
+    let broken = false
+    const speech: ProviderSet["speech"] = {
+      speak: (request, call) =>
+        broken ? Effect.fail(providerBroken("quota", "x")) : fake.providers.speech.speak(request, call),
+    }
+    const valueOf = (id: string, attributes: Readonly<Record<string, string>>) =>
+      Effect.map(Metric.snapshot, (all) => {
+        const found = all.find(
+          (metric) =>
+            metric.id === id &&
+            Object.entries(attributes).every(([name, value]) => metric.attributes?.[name] === value),
+        )
+        return found === undefined
+          ? undefined
+          : "count" in found.state
+            ? Number(found.state.count)
+            : Number(Reflect.get(found.state, "value"))
+      })
+    return Effect.gen(function* () {
+      yield* open
+      const answered = valueOf("kiln_provider_calls_total", { provider: "speech", outcome: "answered" })
+      const before = (yield* answered) ?? 0
+      const job = yield* submitSpeech("a", live)
+      yield* running
+      yield* finished(job.id, "5 seconds", live)
+      assert.strictEqual(yield* answered, before + 1)
+      assert.strictEqual(yield* valueOf("kiln_provider_paused", { provider: "speech", reason: "quota" }), 0)
+      broken = true
+      yield* submitSpeech("b", live)
+      yield* passTime("5 seconds")
+      assert.strictEqual(yield* valueOf("kiln_provider_paused", { provider: "speech", reason: "quota" }), 1)
+    }).pipe(within({ live: { ...fake.providers, speech }, settings }))
+  })
+})
