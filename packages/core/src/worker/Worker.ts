@@ -4,6 +4,7 @@ import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { JobSignals } from "../engine/JobSignals.ts"
 import {
   type BlobStore,
+  type Claim,
   type IdGenerator,
   type JobStore,
   type MediaProbe,
@@ -100,6 +101,9 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
     return claimed
   })
 
+  const attempt = (one: Claim, askedAtNanos: bigint) =>
+    Effect.ensuring(Effect.interruptible(slots.attempt(one, askedAtNanos)), idling.attemptEnded)
+
   const tick = Effect.gen(function* () {
     const { askedAtNanos, claims } = yield* claim(config.concurrency)
     const attempts = Effect.forEach(claims, (one) => slots.attempt(one, askedAtNanos), {
@@ -132,12 +136,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
           Effect.tap(claim(free), ({ askedAtNanos, claims }) =>
             Effect.forEach(
               claims,
-              (one) =>
-                FiberSet.run(
-                  running,
-                  Effect.ensuring(Effect.interruptible(slots.attempt(one, askedAtNanos)), idling.attemptEnded),
-                  { startImmediately: true },
-                ),
+              (one) => FiberSet.run(running, attempt(one, askedAtNanos), { startImmediately: true }),
               { discard: true },
             ),
           ),
