@@ -1,0 +1,38 @@
+import { type ImageProvider } from "@kiln/core/ports"
+import { generateImage, type ImageModel } from "ai"
+import { Effect } from "effect"
+import { callDefaults, callModel } from "./callModel.ts"
+import { idempotencyHeaders } from "./idempotencyHeaders.ts"
+import type { AiImageModel, ModelObject } from "./Models.ts"
+import { quiet } from "./quiet.ts"
+
+export interface ImageOptions {
+  /** For vendors that give something else than a PNG, or in a better quality, unless they are asked. */
+  readonly providerOptions?: NonNullable<Parameters<typeof generateImage>[0]["providerOptions"]> | undefined
+}
+
+/** An image model of the AI SDK, asked for one image of 1024 by 1024 pixels. */
+export const image = (model: AiImageModel, options: ImageOptions = {}): ImageProvider => ({
+  generate: ({ prompt }, call) =>
+    callModel(
+      (abortSignal) =>
+        generateImage({
+          maxRetries: callDefaults.maxRetries,
+          model: quiet<ModelObject<ImageModel>>(model),
+          prompt,
+          n: 1,
+          size: "1024x1024",
+          abortSignal,
+          headers: idempotencyHeaders(call, "image"),
+          providerOptions: options.providerOptions ?? defaultOptions(model),
+        }),
+      ({ image: made }) => Effect.succeed({ data: made.uint8Array, mediaType: made.mediaType }),
+    ),
+})
+
+/**
+ * What makes OpenAI's image models give a PNG at the lowest price. Only for those: older ones refuse it, and servers that
+ * are compatible know the size alone for certain.
+ */
+const defaultOptions = (model: AiImageModel): NonNullable<ImageOptions["providerOptions"]> =>
+  /^(gpt|chatgpt)-image-/.test(model.modelId) ? { openai: { quality: "low", outputFormat: "png" } } : {}

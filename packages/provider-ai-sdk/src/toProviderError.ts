@@ -1,0 +1,91 @@
+import {
+  ProviderBroken,
+  type ProviderError,
+  ProviderFailure,
+  providerBroken,
+  providerRefused,
+  providerUnavailable,
+  resultInvalid,
+} from "@kiln/core/ports"
+import { causes, classifyHttp, classifyThrown, FetchRefused, readErrorCode } from "@kiln/provider-http"
+import { APICallError } from "ai"
+
+/**
+ * What an error of the AI SDK means. The errors themselves stay here: they hold the request, the answer and messages,
+ * which repeat prompts and parts of keys. An abort is no failure of the provider's unless the provider aborted: whoever
+ * was interrupted does not see this. `nowMs` is for a `Retry-After` that is a date.
+ */
+export const toProviderError = (error: unknown, nowMs: number): ProviderError => {
+  const chain = causes(error)
+  const known = chain.find((cause) => cause instanceof ProviderFailure || cause instanceof ProviderBroken)
+  if (known !== undefined) return known
+  if (chain.some((cause) => cause instanceof FetchRefused)) return classifyThrown(error)
+  const answer = chain.find((cause) => APICallError.isInstance(cause))
+  if (answer !== undefined) return ofAnswer(answer, chain, nowMs)
+  const names = chain.map((cause) => (cause instanceof Error ? cause.name : ""))
+  const meaning = names.map(meaningOf).find((candidate) => candidate !== undefined)
+  if (meaning !== undefined) return meaning
+  // The gateway's own errors, and what models that are not from the AI SDK throw.
+  const status = chain.map(statusOf).find((candidate) => candidate !== undefined)
+  return status === undefined ? providerUnavailable(`unexpected ${labelOf(names[0])}`) : classifyHttp({ status, nowMs })
+}
+
+const ofAnswer = (answer: APICallError, chain: ReadonlyArray<unknown>, nowMs: number): ProviderError => {
+  const { statusCode: status, responseHeaders: headers } = answer
+  if (status === undefined) return classifyThrown(answer)
+  if (status < 200 || status > 299)
+    return classifyHttp({ status, headers, ...readErrorCode(answer.responseBody), nowMs })
+  const cause = chain[chain.indexOf(answer) + 1]
+  // The answer came whole and is none; or else it broke off, which is the network's fault.
+  if (cause === undefined) return resultInvalid(`HTTP ${status} without a body`)
+  if (cause instanceof Error && invalid.has(cause.name)) return resultInvalid(`HTTP ${status} ${cause.name}`)
+  return classifyThrown(answer)
+}
+
+const invalid: ReadonlySet<string> = new Set([
+  "AI_NoTranscriptGeneratedError",
+  "AI_NoSpeechGeneratedError",
+  "AI_NoImageGeneratedError",
+  "AI_NoObjectGeneratedError",
+  "AI_NoOutputGeneratedError",
+  "AI_NoContentGeneratedError",
+  "AI_EmptyResponseBodyError",
+  "AI_InvalidResponseDataError",
+  "AI_JSONParseError",
+  "AI_TypeValidationError",
+  // What is said to be base64 is none.
+  "InvalidCharacterError",
+])
+
+/** Nothing a caller says changes these. */
+const configuration: ReadonlySet<string> = new Set([
+  "AI_LoadAPIKeyError",
+  "AI_LoadSettingError",
+  "AI_NoSuchModelError",
+  "AI_NoSuchProviderError",
+  "AI_UnsupportedModelVersionError",
+  "GatewayAuthenticationError",
+])
+
+/**
+ * A caller may: what a model does not support may be the format of one upload, or that there are instructions at all. So
+ * these end the job and break nothing.
+ */
+const refused: ReadonlySet<string> = new Set([
+  "AI_InvalidArgumentError",
+  "AI_InvalidPromptError",
+  "AI_UnsupportedFunctionalityError",
+])
+
+const meaningOf = (name: string): ProviderError | undefined => {
+  if (invalid.has(name)) return resultInvalid(name)
+  if (configuration.has(name)) return providerBroken("configuration", name)
+  return refused.has(name) ? providerRefused("input", name) : undefined
+}
+
+const statusOf = (error: unknown): number | undefined =>
+  error instanceof Error && "statusCode" in error && typeof error.statusCode === "number" ? error.statusCode : undefined
+
+/** The class of an error is part of a program and not of a request. */
+const labelOf = (name: string | undefined): string =>
+  name !== undefined && /^[A-Za-z_]{1,64}$/.test(name) ? name : "error"

@@ -1,0 +1,53 @@
+import type { AudioFormat } from "@kiln/core/domain"
+import { type AudioInput, type TranscriptionProvider } from "@kiln/core/ports"
+import { transcribe, type TranscriptionModel } from "ai"
+import { Effect, Stream } from "effect"
+import { callDefaults, callModel } from "./callModel.ts"
+import { idempotencyHeaders } from "./idempotencyHeaders.ts"
+import type { AiTranscriptionModel, ModelObject } from "./Models.ts"
+import { quiet } from "./quiet.ts"
+
+/**
+ * A transcription model of the AI SDK. The whole file goes to it, under the media type of its format: the AI SDK would
+ * guess from the first bytes and call everything it does not know a WAV, such as an MP3 behind a large ID3 tag.
+ */
+export const transcription = (model: AiTranscriptionModel): TranscriptionProvider => ({
+  transcribe: ({ audio }, call) =>
+    Effect.flatMap(readAll(audio), (bytes) =>
+      callModel(
+        (abortSignal) =>
+          transcribe({
+            ...callDefaults,
+            model: quiet<ModelObject<TranscriptionModel>>(model, { mediaType: mediaTypes[audio.format] }),
+            audio: bytes,
+            abortSignal,
+            headers: idempotencyHeaders(call, "transcription"),
+          }),
+        ({ text, durationInSeconds }) =>
+          Effect.succeed({ text, ...(isDuration(durationInSeconds) ? { seconds: durationInSeconds } : {}) }),
+      ),
+    ),
+})
+
+/** The registered names. A server that goes by the name of the file gets `audio.mp3`, `.m4a`, `.wav` or `.webm` from these. */
+const mediaTypes: Readonly<Record<AudioFormat, string>> = {
+  mp3: "audio/mpeg",
+  mp4: "audio/mp4",
+  m4a: "audio/mp4",
+  wav: "audio/wav",
+  webm: "audio/webm",
+}
+
+const isDuration = (seconds: number | undefined): seconds is number =>
+  seconds !== undefined && Number.isFinite(seconds) && seconds > 0
+
+const readAll = (audio: AudioInput) =>
+  Effect.map(Stream.runCollect(audio.content), (chunks) => {
+    const bytes = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0))
+    let at = 0
+    for (const chunk of chunks) {
+      bytes.set(chunk, at)
+      at += chunk.byteLength
+    }
+    return bytes
+  })

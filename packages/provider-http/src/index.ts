@@ -1,0 +1,8 @@
+export { causes } from "./causes.ts"
+export { classifyHttp, type HttpFailure } from "./classifyHttp.ts"
+export { classifyThrown } from "./classifyThrown.ts"
+export { downloadFile } from "./downloadFile.ts"
+export { type FetchRefusal, FetchRefused } from "./FetchRefused.ts"
+export { guardedFetch, type GuardedFetchOptions } from "./guardedFetch.ts"
+export { readErrorCode, type ReportedCode } from "./readErrorCode.ts"
+export { type HttpAnswer, readJson, sendRequest } from "./sendRequest.ts"
