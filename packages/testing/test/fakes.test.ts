@@ -3,14 +3,21 @@ import { BlobCorrupt } from "@kiln/core/domain"
 import { MediaProbe, type ProviderCall } from "@kiln/core/ports"
 import { Effect, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
+import { inflateSync } from "node:zlib"
 import {
   answer,
   answerLate,
   defaultAnswers,
+  failBroken,
   failWith,
+  fakeMp3,
+  fakePng,
   hang,
+  huge,
   makeFakeMediaProbe,
   makeFakeProviders,
+  malformed,
+  trickle,
 } from "../src/fakes/index.ts"
 
 const call: ProviderCall = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0 }
@@ -36,8 +43,78 @@ describe("FakeProviders", () => {
         ["transcription", "reply", "speech", "image"],
       )
       assert.deepStrictEqual(fake.callsOf("image"), [
-        { provider: "image", request: { prompt: "a fox" }, call: { ...call, attempt: 2 }, outcome: "answered" },
+        {
+          provider: "image",
+          request: { prompt: "a fox" },
+          call: { ...call, attempt: 2 },
+          outcome: "answered",
+          pieces: 0,
+        },
       ])
+    }),
+  )
+
+  it.effect("make a voice turn whole, apart from the set, after listening to it", () =>
+    Effect.gen(function* () {
+      const fake = makeFakeProviders()
+      assert.notProperty(fake.providers, "voiceTurn")
+      const ask = (content?: Stream.Stream<Uint8Array, BlobCorrupt>) =>
+        fake.voiceTurn.turn({ audio: audio(content), instructions: undefined, maxOutputTokens: 5, voice: "nova" }, call)
+      assert.deepStrictEqual(yield* ask(), defaultAnswers.voiceTurn)
+      fake.script("voiceTurn", answer({ ...defaultAnswers.voiceTurn, text: "scripted" }))
+      assert.strictEqual((yield* ask()).text, "scripted")
+      const fault = new BlobCorrupt({ key: "uploads/1/1" })
+      assert.strictEqual(yield* Effect.flip(ask(Stream.fail(fault))), fault)
+      assert.deepStrictEqual(
+        fake.callsOf("voiceTurn").map((one) => [one.request.voice, one.outcome]),
+        [
+          ["nova", "answered"],
+          ["nova", "answered"],
+          ["nova", "failed"],
+        ],
+      )
+    }),
+  )
+
+  it.effect("break, as configured or by quota", () =>
+    Effect.gen(function* () {
+      const fake = makeFakeProviders()
+      fake.script("reply", failBroken(), failBroken({ reason: "quota", retryAfterMs: 9, detail: "spent" }))
+      const ask = Effect.flip(fake.providers.reply.reply(request, call))
+      const first = yield* ask
+      assert.deepStrictEqual(
+        [first._tag, first._tag === "ProviderBroken" && first.reason],
+        ["ProviderBroken", "configuration"],
+      )
+      assert.deepInclude(yield* ask, { _tag: "ProviderBroken", reason: "quota", retryAfterMs: 9, detail: "spent" })
+      assert.deepStrictEqual(
+        fake.callsOf("reply").map((one) => one.outcome),
+        ["failed", "failed"],
+      )
+    }),
+  )
+
+  it.effect("answer with any value, and with as much as they are told", () =>
+    Effect.gen(function* () {
+      const fake = makeFakeProviders()
+      const { image, reply, speech, transcription } = fake.providers
+      fake.script("reply", malformed(undefined), malformed("text"), huge(10))
+      const replies = [1, 2, 3].map(() => reply.reply(request, call))
+      assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* Effect.all(replies), [
+        undefined,
+        "text",
+        { ...defaultAnswers.reply, text: "x".repeat(10) },
+      ])
+      fake.script("transcription", huge(7))
+      assert.deepStrictEqual(yield* transcription.transcribe({ audio: audio() }, call), { text: "x".repeat(7) })
+      fake.script("speech", huge(100_001))
+      const { data } = yield* speech.speak({ text: "Hi", voice: "nova" }, call)
+      assert.deepStrictEqual([data.length, data.subarray(0, 24)], [100_008, data.subarray(99_984)])
+      fake.script("image", huge(5_000))
+      assert.strictEqual((yield* image.generate({ prompt: "a fox" }, call)).data.length, fakePng().length + 5_012)
+      fake.script("voiceTurn", huge(240))
+      const turn = { audio: audio(), instructions: undefined, maxOutputTokens: 5, voice: "nova" }
+      assert.strictEqual((yield* fake.voiceTurn.turn(turn, call)).audio.data.length, 240)
     }),
   )
 
@@ -100,6 +177,32 @@ describe("FakeProviders", () => {
     }),
   )
 
+  it.effect("trickle: piece by piece in virtual time, and note how far they came", () =>
+    Effect.gen(function* () {
+      const fake = makeFakeProviders()
+      fake.usually("image", trickle(3, 1_000, defaultAnswers.image))
+      const generate = Effect.forkChild(fake.providers.image.generate({ prompt: "a fox" }, call), {
+        startImmediately: true,
+      })
+      const [whole, cut] = [yield* generate, yield* generate]
+      const pieces = () => fake.callsOf("image").map((one) => [one.outcome, one.pieces])
+      yield* TestClock.adjust(1_000)
+      assert.deepStrictEqual(pieces(), [
+        ["running", 1],
+        ["running", 1],
+      ])
+      yield* TestClock.adjust(1_999)
+      yield* Fiber.interrupt(cut)
+      assert.isUndefined(whole.pollUnsafe())
+      yield* TestClock.adjust(1)
+      assert.deepStrictEqual(yield* Fiber.join(whole), defaultAnswers.image)
+      assert.deepStrictEqual(pieces(), [
+        ["answered", 3],
+        ["interrupted", 2],
+      ])
+    }),
+  )
+
   it.effect("transcribe what they could read", () =>
     Effect.gen(function* () {
       const fake = makeFakeProviders()
@@ -115,6 +218,25 @@ describe("FakeProviders", () => {
       )
     }),
   )
+})
+
+describe("fake files", () => {
+  it("an image is 1024 by 1024 black pixels", () => {
+    const png = Buffer.from(fakePng())
+    const at = png.indexOf("IDAT") + 4
+    const pixels = inflateSync(png.subarray(at, at + png.readUInt32BE(at - 8)))
+    assert.deepStrictEqual([pixels.length, pixels.every((byte) => byte === 0)], [1_024 * 129, true])
+    assert.deepStrictEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [1_024, 1_024])
+  })
+
+  it("have the bytes of their mark, and no two marks the same", () => {
+    for (const make of [fakeMp3, fakePng]) {
+      assert.deepStrictEqual(make("a"), make("a"))
+      assert.notDeepEqual(make("a"), make("b"))
+      assert.include(Buffer.from(make("Grüße")).toString(), "Grüße")
+    }
+    assert.strictEqual(fakeMp3("x".repeat(100_000), 2).length, 100_069)
+  })
 })
 
 describe("FakeMediaProbe", () => {

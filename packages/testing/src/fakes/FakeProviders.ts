@@ -1,30 +1,15 @@
 import type {
-  GeneratedFile,
-  ImageProvider,
+  ProviderAnswers,
   ProviderCall,
-  ProviderFailure,
+  ProviderError,
   ProviderName,
+  ProviderRequests,
   ProviderSet,
-  ReplyProvider,
-  SpeechProvider,
-  TranscriptionProvider,
+  VoiceTurnProvider,
 } from "@kiln/core/ports"
 import { Effect, Exit, Stream, type Types } from "effect"
 import { answer, type Behavior, perform } from "./Behavior.ts"
-
-export interface ProviderRequests {
-  readonly transcription: Parameters<TranscriptionProvider["transcribe"]>[0]
-  readonly speech: Parameters<SpeechProvider["speak"]>[0]
-  readonly reply: Parameters<ReplyProvider["reply"]>[0]
-  readonly image: Parameters<ImageProvider["generate"]>[0]
-}
-
-export interface ProviderAnswers {
-  readonly transcription: { readonly text: string }
-  readonly speech: GeneratedFile
-  readonly reply: { readonly text: string; readonly outputTokens: number; readonly truncated: boolean }
-  readonly image: GeneratedFile
-}
+import { defaultAnswers, enlarged } from "./defaultAnswers.ts"
 
 /** One call that reached a fake. `outcome` is how it stands now. */
 export interface RecordedCall<N extends ProviderName = ProviderName> {
@@ -32,6 +17,8 @@ export interface RecordedCall<N extends ProviderName = ProviderName> {
   readonly request: ProviderRequests[N]
   readonly call: ProviderCall
   readonly outcome: "running" | "answered" | "failed" | "interrupted"
+  /** Of a `trickle`: how many pieces have come. */
+  readonly pieces: number
 }
 
 /**
@@ -39,7 +26,9 @@ export interface RecordedCall<N extends ProviderName = ProviderName> {
  * `Layer.succeed(Providers, { sandbox: fake.providers, live: other.providers })`.
  */
 export interface FakeProviders {
-  readonly providers: { readonly [N in ProviderName]: NonNullable<ProviderSet[N]> }
+  readonly providers: { readonly [N in Exclude<ProviderName, "voiceTurn">]: NonNullable<ProviderSet[N]> }
+  /** Apart from the others, because a voice turn prefers it to the three steps wherever it is among them. */
+  readonly voiceTurn: VoiceTurnProvider
   /** The next calls of a provider behave like this, one each, in this order; those after them as usual. */
   readonly script: <N extends ProviderName>(
     provider: N,
@@ -53,13 +42,6 @@ export interface FakeProviders {
   readonly callsOf: <N extends ProviderName>(provider: N) => ReadonlyArray<RecordedCall<N>>
   /** Waits until a provider has been called that often, 1 by default: the way to wait for a call that hangs. */
   readonly untilCalled: (provider: ProviderName, times?: number) => Effect.Effect<void>
-}
-
-export const defaultAnswers: ProviderAnswers = {
-  transcription: { text: "fake transcript" },
-  speech: { data: new TextEncoder().encode("fake speech"), mediaType: "audio/mpeg" },
-  reply: { text: "fake reply", outputTokens: 2, truncated: false },
-  image: { data: new TextEncoder().encode("fake image"), mediaType: "image/png" },
 }
 
 interface Fake<N extends ProviderName> {
@@ -81,6 +63,7 @@ export const makeFakeProviders = (): FakeProviders => {
     speech: newFake("speech"),
     reply: newFake("reply"),
     image: newFake("image"),
+    voiceTurn: newFake("voiceTurn"),
   }
   const all: Array<RecordedCall> = []
   const waiting = new Set<() => void>()
@@ -90,16 +73,16 @@ export const makeFakeProviders = (): FakeProviders => {
     request: ProviderRequests[N],
     call: ProviderCall,
     first: Effect.Effect<void, E> = Effect.void,
-  ): Effect.Effect<ProviderAnswers[N], ProviderFailure | E> =>
+  ): Effect.Effect<ProviderAnswers[N], ProviderError | E> =>
     Effect.suspend(() => {
       const fake: Fake<N> = fakes[provider]
       const behavior = fake.scripted.shift() ?? fake.usual
-      const entry: Types.Mutable<RecordedCall<N>> = { provider, request, call, outcome: "running" }
+      const entry: Types.Mutable<RecordedCall<N>> = { provider, request, call, outcome: "running", pieces: 0 }
       fake.calls.push(entry)
       all.push(entry)
       for (const notice of waiting) notice()
       return first.pipe(
-        Effect.andThen(perform(behavior)),
+        Effect.andThen(perform(behavior, { enlarged: enlarged[provider], pieceCame: () => void entry.pieces++ })),
         Effect.onExit((exit) =>
           Effect.sync(() => {
             entry.outcome = Exit.isSuccess(exit) ? "answered" : Exit.hasInterrupts(exit) ? "interrupted" : "failed"
@@ -117,6 +100,9 @@ export const makeFakeProviders = (): FakeProviders => {
       speech: { speak: (request, call) => perCall("speech", request, call) },
       reply: { reply: (request, call) => perCall("reply", request, call) },
       image: { generate: (request, call) => perCall("image", request, call) },
+    },
+    voiceTurn: {
+      turn: (request, call) => perCall("voiceTurn", request, call, Stream.runDrain(request.audio.content)),
     },
     script: (provider, ...behaviors) => {
       fakes[provider].scripted.push(...behaviors)

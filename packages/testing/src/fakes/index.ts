@@ -1,3 +1,6 @@
 export * from "./Behavior.ts"
+export * from "./defaultAnswers.ts"
+export * from "./fakeMp3.ts"
+export * from "./fakePng.ts"
 export * from "./FakeMediaProbe.ts"
 export * from "./FakeProviders.ts"

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { Effect, Exit, Stream } from "effect"
-import { type JobId, type JobMode, limits } from "@kiln/core/domain"
+import type { JobId, JobMode } from "@kiln/core/domain"
 import {
   type AudioInput,
   type GeneratedFile,
@@ -9,6 +9,8 @@ import {
   type ProviderName,
   type ProviderSet,
 } from "@kiln/core/ports"
+import { fakeMp3 } from "../fakes/fakeMp3.ts"
+import { fakePng } from "../fakes/fakePng.ts"
 import type { ClaimBooks } from "./ClaimBooks.ts"
 import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
@@ -150,17 +152,11 @@ export class SimulatedProviders {
 }
 
 const speech = (n: number | undefined): GeneratedFile => ({
-  data: n === undefined ? new Uint8Array() : new TextEncoder().encode(`speech ${n}`),
+  data: n === undefined ? new Uint8Array() : fakeMp3(`speech ${n}`),
   mediaType: "audio/mpeg",
 })
 
-const png = (n: number | undefined): GeneratedFile => {
-  const data = new Uint8Array(80)
-  data.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
-  data.set([0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82], data.length - 8)
-  const view = new DataView(data.buffer)
-  view.setUint32(16, limits.imageSize)
-  view.setUint32(20, limits.imageSize)
-  view.setUint32(40, n ?? 0)
-  return { data: n === undefined ? data.subarray(0, 60) : data, mediaType: "image/png" }
-}
+const png = (n: number | undefined): GeneratedFile => ({
+  data: n === undefined ? fakePng().subarray(0, 60) : fakePng(`image ${n}`),
+  mediaType: "image/png",
+})

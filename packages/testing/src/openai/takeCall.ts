@@ -1,0 +1,128 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { CallLog, OpenCall } from "./CallLog.ts"
+import { deliver, failureAnswer, send, type WayBack } from "./deliver.ts"
+import type { OpenAiEndpoint } from "./Endpoint.ts"
+import { type Route, routeOf, services } from "./endpoints/index.ts"
+import type { Incoming, Surroundings } from "./endpoints/Service.ts"
+import { invalidApiKey, missingApiKey, modelNotFound, refuse, RequestRefused } from "./failures.ts"
+import { readBody } from "./readBody.ts"
+import type { Script } from "./Script.ts"
+
+/** What a stand-in is, seen by a single call. */
+export interface StandInState {
+  readonly log: CallLog
+  readonly script: Script
+  /** None: no key is asked for. */
+  readonly apiKeys: ReadonlyArray<string>
+  readonly models: ReadonlyArray<string> | "any"
+  readonly maxRequestBytes: number
+  readonly origin: string
+  /** Calls whose connections are open, and how to end those. */
+  readonly open: Set<() => void>
+}
+
+/** One call from its headers to its end. Never rejects. */
+export const takeCall = async (
+  state: StandInState,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> => {
+  const method = request.method ?? "GET"
+  const path = (request.url ?? "/").replace(/\?.*$/s, "")
+  const route = routeOf(method, path)
+  const call = opened(state, request, { method, path, route })
+  const back = wayBack(state, call, response)
+  response.setHeader("x-request-id", `req_${call.number}`)
+  try {
+    const endpoint = servedEndpoint(route, method, path)
+    if (endpoint !== "imageFile") checkKey(state, request.headers.authorization)
+    const body = await readBody(request, state.maxRequestBytes)
+    await serve(state, endpoint, { headers: request.headers, path, body }, { call, back })
+  } catch (error) {
+    // Nobody is there to hear of it.
+    if (back.closed.aborted || response.headersSent) return
+    send(failureAnswer(failureOf(error)), back)
+  }
+}
+
+const opened = (
+  { log }: StandInState,
+  { headers }: IncomingMessage,
+  { method, path, route }: { readonly method: string; readonly path: string; readonly route: Route },
+): OpenCall => {
+  const idempotencyKey = headers["idempotency-key"]
+  return log.begin({
+    endpoint: route === "nowhere" || route === "wrongMethod" ? undefined : route,
+    method,
+    path,
+    headers: {
+      authorization: headers.authorization !== undefined,
+      ...(typeof idempotencyKey === "string" ? { idempotencyKey } : {}),
+      ...(headers["content-type"] === undefined ? {} : { contentType: headers["content-type"] }),
+      ...(headers["user-agent"] === undefined ? {} : { userAgent: headers["user-agent"] }),
+    },
+  })
+}
+
+/** Follows the connection, so that the call ends with what became of it. */
+const wayBack = ({ open }: StandInState, call: OpenCall, response: ServerResponse): WayBack => {
+  const closed = new AbortController()
+  let isBroken = false
+  const breakIt = (how: () => void): void => {
+    isBroken = true
+    how()
+  }
+  const end = (): void => breakIt(() => response.socket?.destroy())
+  open.add(end)
+  // Emitted when the last byte was handed to the operating system; never for a connection that broke before.
+  response.once("finish", () => {
+    call.end(response.statusCode < 400 ? "answered" : "failed", response.statusCode)
+  })
+  response.once("close", () => {
+    open.delete(end)
+    call.end(isBroken ? "failed" : "client_gone", response.headersSent ? response.statusCode : undefined)
+    closed.abort()
+  })
+  return { response, closed: closed.signal, breakIt }
+}
+
+const servedEndpoint = (route: Route, method: string, path: string): OpenAiEndpoint => {
+  if (route === "nowhere") throw refuse(`Invalid URL (${method} ${path})`, { status: 404, code: "unknown_url" })
+  if (route === "wrongMethod") {
+    throw refuse(`Not allowed to ${method} on ${path}.`, { status: 405, code: "method_not_supported" })
+  }
+  return route
+}
+
+const checkKey = ({ apiKeys }: StandInState, authorization: string | undefined): void => {
+  if (apiKeys.length === 0) return
+  const key = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1]
+  if (key === undefined) throw new RequestRefused(missingApiKey)
+  if (!apiKeys.includes(key)) throw new RequestRefused(invalidApiKey(key))
+}
+
+const serve = async <E extends OpenAiEndpoint>(
+  { models, origin, script }: StandInState,
+  endpoint: E,
+  incoming: Incoming,
+  { back, call }: { readonly back: WayBack; readonly call: OpenCall },
+): Promise<void> => {
+  const service: (typeof services)[E] = services[endpoint]
+  const request = service.read(incoming)
+  const model = "model" in request ? request.model : undefined
+  const named = model === undefined ? {} : { model }
+  if (model !== undefined && models !== "any" && !models.includes(model)) {
+    call.note(named)
+    throw modelNotFound(model)
+  }
+  const behavior = script.next(endpoint)
+  call.note({ ...named, request, behavior: behavior._tag })
+  const value = "value" in behavior ? behavior.value : undefined
+  const surroundings: Surroundings = { number: call.number, origin, models: models === "any" ? [] : models }
+  await deliver(behavior, () => service.answer(request, value, surroundings), back)
+}
+
+const failureOf = (error: unknown): RequestRefused["failure"] =>
+  error instanceof RequestRefused
+    ? error.failure
+    : refuse(`The stand-in broke: ${String(error)}`, { status: 500, code: "stand_in_broke" }).failure
