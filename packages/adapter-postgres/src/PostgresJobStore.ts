@@ -24,6 +24,7 @@ import { findByIdempotencyKey } from "./sql/findByIdempotencyKey.ts"
 import { findFile } from "./sql/findFile.ts"
 import { findJobs } from "./sql/findJobs.ts"
 import { findOrphans } from "./sql/findOrphans.ts"
+import { listCharges } from "./sql/listCharges.ts"
 import { listPurges } from "./sql/listPurges.ts"
 import { lookForWork, settleAfter } from "./sql/nextClaimable.ts"
 import { releaseJobs } from "./sql/releaseJobs.ts"
@@ -154,6 +155,7 @@ export const makePostgresJobStore = (db: Database, heartbeats: Database, notes: 
         nothingPruned,
       )
     },
+    listCharges: (page) => db.read("JobStore.listCharges", (session) => listCharges(session, page)),
     listPurges: (limit) => db.read("JobStore.listPurges", (session) => listPurges(session, limit)),
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),

@@ -39,7 +39,12 @@ const idle: Record<string, Effect.Effect<unknown, unknown, JobStore | UploadStor
   deleteUploads: Effect.flatMap(UploadStore, (store) => store.deleteUploads(day, 100)),
   readBoard: Effect.flatMap(Switchboard, (board) => board.readBoard),
   publishWorker: Effect.flatMap(Switchboard, (board) =>
-    board.publishWorker({ workerId: "worker", liveKinds: ["transcription"], ttlMs: 45_000 }),
+    board.publishWorker({
+      workerId: "worker",
+      liveKinds: ["transcription"],
+      providers: fixtures.standings,
+      ttlMs: 45_000,
+    }),
   ),
 }
 

@@ -2,6 +2,7 @@ import { Switchboard } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import { activatePrice } from "./sql/activatePrice.ts"
 import { listPrices } from "./sql/listPrices.ts"
+import { listWorkers } from "./sql/listWorkers.ts"
 import { publishWorker } from "./sql/publishWorker.ts"
 import { readBoard } from "./sql/readBoard.ts"
 import { setPrice } from "./sql/setPrice.ts"
@@ -15,4 +16,5 @@ export const makeSqliteSwitchboard = (db: Database): Switchboard["Service"] =>
     activatePrice: (name, active) => db.write("Switchboard.activatePrice", (tx) => activatePrice(tx, name, active)),
     listPrices: db.read("Switchboard.listPrices", listPrices),
     publishWorker: (worker) => db.write("Switchboard.publishWorker", (tx) => publishWorker(tx, worker)),
+    listWorkers: db.read("Switchboard.listWorkers", listWorkers),
   })

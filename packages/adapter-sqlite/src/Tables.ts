@@ -91,6 +91,17 @@ interface Files {
   sha256: string
 }
 
+interface Charges {
+  job_id: JobId
+  project_id: ProjectId
+  key_id: KeyId
+  kind: string
+  currency: string
+  amount: string
+  line_items: JsonText
+  charged_at: number
+}
+
 interface Purges {
   id: Generated<number>
   blob_prefix: string
@@ -169,6 +180,7 @@ interface Workers {
   worker_id: string
   live_kinds: JsonText
   live_until: number
+  providers: JsonText
 }
 
 /** The schema as the migrations leave it. The ledger, `charges`, is written by a trigger. */
@@ -179,6 +191,7 @@ export interface Tables {
   job_data: JobData
   checkpoints: Checkpoints
   files: Files
+  charges: Charges
   purges: Purges
   uploads: Uploads
   projects: Projects

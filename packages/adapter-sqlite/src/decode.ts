@@ -1,4 +1,5 @@
-import type { Json, JsonObject } from "@kiln/core/domain"
+import type { Json, JsonObject, LineItem } from "@kiln/core/domain"
+import type { ProviderStanding } from "@kiln/core/ports"
 import type { JsonText } from "./Tables.ts"
 
 /** A row whose JSON is damaged. That record alone is unreadable. */
@@ -21,6 +22,22 @@ export const decodeStrings = (text: JsonText, record: string): ReadonlyArray<str
     throw new UndecodableRow(`${record} is not a list of strings`)
   return value
 }
+
+/** Parses a JSON list of objects. */
+const decodeObjects = (text: JsonText, record: string): ReadonlyArray<JsonObject> => {
+  const value = decodeJson(text, record)
+  const isObject = (part: Json): part is JsonObject => typeof part === "object" && part !== null && !Array.isArray(part)
+  if (!Array.isArray(value) || !value.every(isObject)) throw new UndecodableRow(`${record} is not a list of objects`)
+  return value
+}
+
+/** Parses the line items of a charge. */
+export const decodeLineItems = (text: JsonText, record: string): ReadonlyArray<LineItem> =>
+  decodeObjects(text, record) as ReadonlyArray<JsonObject & LineItem>
+
+/** Parses how a worker's providers stand. */
+export const decodeStandings = (text: JsonText, record: string): ReadonlyArray<ProviderStanding> =>
+  decodeObjects(text, record) as ReadonlyArray<JsonObject & ProviderStanding>
 
 /** Parses whatever JSON it is. */
 export const decodeJson = (text: JsonText, record: string): Json => {

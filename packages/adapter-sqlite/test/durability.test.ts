@@ -82,7 +82,7 @@ it.live("a store that is opened again knows everything it was told", () =>
       yield* board.setSwitch("ai", true)
       yield* board.setPrice({ name: "svc-audio", currency: "usd", unitAmounts: { images: "0.1" } })
       yield* board.activatePrice("svc-audio", true)
-      yield* board.publishWorker({ workerId: "w", liveKinds: ["transcription"], ttlMs: 3_600_000 })
+      yield* board.publishWorker({ workerId: "w", liveKinds: ["transcription"], providers: [], ttlMs: 3_600_000 })
       yield* (yield* SecretStore).getOrCreate("signing", Uint8Array.of(1, 2, 3))
       return yield* observe
     }).pipe(Effect.provide(layer, { local: true }))

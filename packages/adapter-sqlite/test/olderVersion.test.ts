@@ -1,3 +1,4 @@
+import Sqlite from "better-sqlite3"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fixtures } from "@kiln/testing/conformance"
@@ -5,10 +6,18 @@ import { initial } from "../src/migrations/0001Initial.ts"
 import { migrate, migrationStatus } from "../src/migrate.ts"
 import { openDatabase } from "../src/openDatabase.ts"
 import { storesOf } from "./support/arrangeJobs.ts"
-import { claimAsBefore, insertAsBefore, lanesAsBefore, makeOldDatabase } from "./support/oldDatabase.ts"
+import {
+  claimAsBefore,
+  completeAsBefore,
+  insertAsBefore,
+  lanesAsBefore,
+  makeOldDatabase,
+  publishAsBefore,
+  workersAsBefore,
+} from "./support/oldDatabase.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
-const { completionOf, jobId, newJob, noLimits, ownerOf } = fixtures
+const { charge, completionOf, jobId, newJob, noLimits, ownerOf, standings } = fixtures
 const minuteMs = 60_000
 
 const request = (...versions: ReadonlyArray<number>) => ({
@@ -93,6 +102,58 @@ describe("beside a process of the version before", () => {
       claimAsBefore(database.connection, 2, Date.now() - 1)
       const { claims } = yield* jobs.claimJobs(request(1))
       expect(claims.map(({ job }) => [job.id, job.lostWorkers])).toEqual([[jobId(2), 1]])
+    }),
+  )
+
+  it.live("each sees the other's workers; of providers that process says nothing", () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryFile
+      const now = Date.now()
+      const until = now + minuteMs
+      makeOldDatabase(path, now - 1_000, until)
+      const before = yield* Effect.acquireRelease(
+        Effect.sync(() => new Sqlite(path)),
+        (opened) => Effect.sync(() => opened.close()),
+      )
+      publishAsBefore(before, "old", ["transcription"], until)
+      // Migrated while that process has it open.
+      const { board } = storesOf(yield* openDatabase({ path }))
+      expect(yield* board.listWorkers).toEqual([{ workerId: "old", liveKinds: ["transcription"], providers: [] }])
+      yield* board.publishWorker({ workerId: "new", liveKinds: ["voice_turn"], providers: standings, ttlMs: minuteMs })
+      publishAsBefore(before, "old", [], until)
+      publishAsBefore(before, "older", ["speech_synthesis"], until)
+      expect(yield* board.listWorkers).toEqual([
+        { workerId: "new", liveKinds: ["voice_turn"], providers: standings },
+        { workerId: "old", liveKinds: [], providers: [] },
+        { workerId: "older", liveKinds: ["speech_synthesis"], providers: [] },
+      ])
+      expect(workersAsBefore(before, now)).toHaveLength(3)
+    }),
+  )
+
+  it.live("what that process charged and charges is in the ledger", () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryFile
+      const now = Date.now()
+      makeOldDatabase(path, now - 1_000, now + minuteMs)
+      const before = yield* Effect.acquireRelease(
+        Effect.sync(() => new Sqlite(path)),
+        (opened) => Effect.sync(() => opened.close()),
+      )
+      const chargeAsBefore = (n: number, chargedAt: number) => {
+        insertAsBefore(before, n, now, "live")
+        claimAsBefore(before, n, now + minuteMs)
+        completeAsBefore(before, n, chargedAt)
+      }
+      chargeAsBefore(10, now + 2)
+      const { jobs } = storesOf(yield* openDatabase({ path }))
+      chargeAsBefore(11, now + 1)
+      const { keyId, kind, projectId } = newJob(10)
+      const entry = (n: number, chargedAt: number) => ({ jobId: jobId(n), projectId, keyId, kind, chargedAt, charge })
+      expect(yield* jobs.listCharges({ from: now, to: now + 3, after: null, limit: 10 })).toEqual([
+        entry(11, now + 1),
+        entry(10, now + 2),
+      ])
     }),
   )
 })

@@ -11,6 +11,7 @@ import { erasedUploads } from "../src/sql/deleteUploads.ts"
 import { keptJobs } from "../src/sql/expireData.ts"
 import { overdueJobs } from "../src/sql/expireJobs.ts"
 import { unusedUploads } from "../src/sql/expireUploads.ts"
+import { chargesAfter } from "../src/sql/listCharges.ts"
 import { lanesAhead, lanesBehind } from "../src/sql/laneOrder.ts"
 import { jobsInHand } from "../src/sql/inHand.ts"
 import { earliestLane, earliestLaneOfOthers, nextClaimable } from "../src/sql/nextClaimable.ts"
@@ -117,6 +118,11 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "RIGHT",
       "SEARCH jobs USING INDEX jobs_finished (retained=? AND finished_at<?)",
     ],
+  ],
+  [
+    "entries of the ledger, in order",
+    chargesAfter.sql,
+    ["SEARCH charges USING INDEX charges_by_time ((charged_at,job_id)>(?,?) AND charged_at<?)"],
   ],
   [
     "uploads to expire",

@@ -1,13 +1,16 @@
 import { Cause, Clock, Context, Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { EngineConfig } from "@kiln/core"
-import { idBody } from "@kiln/core/domain"
+import { idBody, type JsonObject } from "@kiln/core/domain"
 import { BlobStore, IdGenerator, Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
+import { providerStandings } from "./providerStandings.ts"
 
 /** What `/readyz` says: ready when every check is. */
 export interface ReadinessReport {
   readonly status: "ready" | "unavailable"
   readonly checks: Readonly<Record<string, "ok" | "failing">>
+  /** What else there is to know, and does not make the process unready. */
+  readonly details: Readonly<Record<string, JsonObject>>
 }
 
 /** A check that hangs is a check that fails. */
@@ -22,37 +25,58 @@ export class Readiness extends Context.Service<
   {
     /** Adds a check until the scope closes: it succeeds with whether all is well. A failure or more than 2 s is a no. */
     readonly add: (name: string, check: Effect.Effect<boolean, unknown>) => Effect.Effect<void, never, Scope.Scope>
+    /** Adds a detail until the scope closes. One that fails or takes more than 2 s is left out. */
+    readonly addDetail: (
+      name: string,
+      detail: Effect.Effect<JsonObject, unknown>,
+    ) => Effect.Effect<void, never, Scope.Scope>
     readonly report: Effect.Effect<ReadinessReport>
   }
 >()("@kiln/http/Readiness") {
   static readonly layer: Layer.Layer<Readiness> = Layer.sync(Readiness, () => {
     const checks = new Map<string, Effect.Effect<boolean, unknown>>()
+    const details = new Map<string, Effect.Effect<JsonObject, unknown>>()
     // In a fiber of its own: a check that cannot be interrupted must not hold up the answer.
-    const run = (name: string, check: Effect.Effect<boolean, unknown>): Effect.Effect<boolean> =>
-      Effect.flatMap(Effect.forkDetach(check), Fiber.join).pipe(
-        Effect.timeoutOrElse({ duration: checkLimitMs, orElse: () => Effect.succeed(false) }),
-        Effect.catchCause((cause) => Effect.as(Effect.logWarning(`not ready: ${name}`, Cause.pretty(cause)), false)),
+    const run = <A, B>(name: string, look: Effect.Effect<A, unknown>, otherwise: B): Effect.Effect<A | B> =>
+      Effect.flatMap(Effect.forkDetach(look), Fiber.join).pipe(
+        Effect.timeoutOrElse({ duration: checkLimitMs, orElse: () => Effect.succeed(otherwise) }),
+        Effect.catchCause((cause) =>
+          Effect.as(Effect.logWarning(`not ready: ${name}`, Cause.pretty(cause)), otherwise),
+        ),
+      )
+    const runAll = <A, B>(looks: ReadonlyMap<string, Effect.Effect<A, unknown>>, otherwise: B) =>
+      Effect.forEach(
+        [...looks],
+        ([name, look]) => Effect.map(run(name, look, otherwise), (found) => [name, found] as const),
+        { concurrency: "unbounded" },
       )
     return Readiness.of({
-      add: (name, check) =>
-        Effect.acquireRelease(
-          Effect.sync(() => void checks.set(name, check)),
-          () => Effect.sync(() => (checks.get(name) === check ? void checks.delete(name) : undefined)),
-        ),
+      add: registerIn(checks),
+      addDetail: registerIn(details),
       report: Effect.gen(function* () {
-        const results = yield* Effect.forEach(
-          [...checks],
-          ([name, check]) => Effect.map(run(name, check), (ok) => [name, ok] as const),
-          { concurrency: "unbounded" },
-        )
+        const [results, known] = yield* Effect.all([runAll(checks, false), runAll(details, undefined)], {
+          concurrency: "unbounded",
+        })
         return {
           status: results.every(([, ok]) => ok) ? "ready" : "unavailable",
           checks: Object.fromEntries(results.map(([name, ok]) => [name, ok ? "ok" : "failing"] as const)),
+          details: Object.fromEntries(
+            known.flatMap(([name, detail]) => (detail === undefined ? [] : [[name, detail]])),
+          ),
         } satisfies ReadinessReport
       }),
     })
   })
 }
+
+/** Adds to a map until the scope closes. */
+const registerIn =
+  <A>(registered: Map<string, A>) =>
+  (name: string, value: A): Effect.Effect<void, never, Scope.Scope> =>
+    Effect.acquireRelease(
+      Effect.sync(() => void registered.set(name, value)),
+      () => Effect.sync(() => (registered.get(name) === value ? void registered.delete(name) : undefined)),
+    )
 
 /** Milliseconds an answer about writing is good for: whoever asks more often shall not wear out the disk. */
 const writeCheckMs = 5_000
@@ -69,7 +93,7 @@ export const layerWriteReadiness: Layer.Layer<never, never, Readiness | Switchbo
       const blobs = yield* BlobStore
       const ids = yield* IdGenerator
       // It serves nothing; that the store has taken it is all there is to know.
-      const writes = switchboard.publishWorker({ workerId: "readiness", liveKinds: [], ttlMs: 0 })
+      const writes = switchboard.publishWorker({ workerId: "readiness", liveKinds: [], providers: [], ttlMs: 0 })
       const putAndRemove = Effect.gen(function* () {
         const key = `probe/${idBody(yield* ids.next("req"))}`
         yield* blobs.put(key, Stream.succeed(new Uint8Array(1)), { maxBytes: 1 })
@@ -79,6 +103,32 @@ export const layerWriteReadiness: Layer.Layer<never, never, Readiness | Switchbo
       yield* readiness.add("blobs", yield* Effect.cachedWithTTL(Effect.as(putAndRemove, true), writeCheckMs))
     }),
   )
+
+/** Milliseconds what workers published is good for. */
+const providersCheckMs = 1_000
+
+/** Adds the detail `providers`: how the live providers stand, in all workers of the installation together. */
+export const layerProviderDetails: Layer.Layer<never, never, Readiness | Switchboard> = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const readiness = yield* Readiness
+    const switchboard = yield* Switchboard
+    const details = Effect.map(switchboard.listWorkers, (workers) =>
+      Object.fromEntries(
+        providerStandings(workers).map(({ pausedSince, pausedWorkers, provider, reason, status, workers: count }) => [
+          provider,
+          {
+            status,
+            workers: count,
+            paused_workers: pausedWorkers,
+            reason,
+            paused_since: pausedSince === null ? null : new Date(pausedSince).toISOString(),
+          },
+        ]),
+      ),
+    )
+    yield* readiness.addDetail("providers", yield* Effect.cachedWithTTL(details, providersCheckMs))
+  }),
+)
 
 /** Longest time for a worker that has room for more to go without an answer, from when it was to ask for work. */
 const claimSilenceMs = 10_000

@@ -92,7 +92,9 @@ describe("the comparison catches", () => {
     const costly = (job: Job | undefined) => job && { ...job, failures: job.failures + job.lostWorkers }
     expect(
       await broken((jobs) => ({ findJobs: (items) => Effect.map(jobs.findJobs(items), (found) => found.map(costly)) })),
-    ).toMatch(/a promise is broken: claimJobs at .* is no move of the table \(claimed: failures is wrong/)
+    ).toMatch(
+      /a promise is broken: claimJobs at .* (is no move of the table \(claimed: failures is wrong|no attempt both failed and lost its worker)/,
+    )
     // Expiring jobs deletes the data of those that are finished.
     expect(
       await broken((jobs) => ({
@@ -119,7 +121,10 @@ describe("a difference", () => {
   it("is shrunk to what it takes, and repeats by its seed", async () => {
     const found = (await findDifference({ layer, runs: 300, seed: 7 })) ?? ""
     const [, steps = ""] = /Counterexample: \[\[(.*)\]\]/.exec(found) ?? []
-    expect(steps.match(/(?<=^|,)[a-z]+[A-Z]?[a-z]* (?=[[{])/g)).toEqual(["releaseJobs "])
+    const [first, ...others] = steps.match(/(?<=^|,)[a-z]+[A-Z]?[a-z]* (?=[[{])/g) ?? []
+    expect(first).toBe("releaseJobs ")
+    // The last step of a history stays, whatever it is.
+    expect(others.length).toBeLessThan(2)
     expect(found).toMatch(/seed: 7, path: "/)
     expect(await findDifference({ layer, runs: 300, seed: 7 })).toBe(found)
   })

@@ -1,6 +1,7 @@
 import { Effect, Option, type Scope, Stream } from "effect"
 import pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
+import type { PublishedWorker } from "@kiln/core/ports"
 import { clientConfig } from "../Connections.ts"
 import type { MigrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
@@ -9,6 +10,7 @@ import { postgresMigrations } from "../postgresMigrations.ts"
 import { Session } from "../Session.ts"
 import { findSecret } from "../sql/findSecret.ts"
 import { firstBlobs, isNamed, listNamedBlobs, type NamedBlob } from "../sql/listNamedBlobs.ts"
+import { listWorkers } from "../sql/listWorkers.ts"
 import { type DuePurges, readDuePurges } from "../sql/readDuePurges.ts"
 import { type SchemaDrift, schemaDrift } from "./schemaDrift.ts"
 
@@ -32,6 +34,8 @@ export interface StoreInspection {
   readonly duePurges: Effect.Effect<DuePurges, StoreUnavailable>
   /** A secret by its name, if it was made already. */
   readonly findSecret: (name: string) => Effect.Effect<Uint8Array | undefined, StoreUnavailable>
+  /** What the running workers publish. Needs all migrations. */
+  readonly listWorkers: Effect.Effect<ReadonlyArray<PublishedWorker>, StoreUnavailable>
 }
 
 /** Opens a store for inspection, also while servers run on it. `undefined` where there is no such schema yet. */
@@ -70,6 +74,7 @@ const inspectionOf = (
     isNamed: (blob) => ask(() => isNamed(session, blob)),
     duePurges: ask(() => readDuePurges(session)),
     findSecret: (name) => ask(() => findSecret(session, name)),
+    listWorkers: ask(() => listWorkers(session)),
   }
 }
 

@@ -1,8 +1,9 @@
 import type { Migration } from "./Migration.ts"
 import { initial } from "./0001Initial.ts"
+import { ledgerAndStandings } from "./0002LedgerAndStandings.ts"
 
 /**
  * In order, each applied once. They only ever add: processes of the version before run beside the
  * new one while it is rolled out. One that was released never changes.
  */
-export const migrations: ReadonlyArray<Migration> = [initial]
+export const migrations: ReadonlyArray<Migration> = [initial, ledgerAndStandings]

@@ -1,5 +1,6 @@
 import { Effect, Option, type Scope, Stream } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
+import type { PublishedWorker } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { type MigrationStatus, migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
@@ -7,6 +8,7 @@ import type { SqliteOptions } from "../openDatabase.ts"
 import { openReadOnly } from "../openReadOnly.ts"
 import { findSecret } from "../sql/findSecret.ts"
 import { firstBlobs, isNamed, listNamedBlobs, type NamedBlob } from "../sql/listNamedBlobs.ts"
+import { listWorkers } from "../sql/listWorkers.ts"
 import { type DuePurges, readDuePurges } from "../sql/readDuePurges.ts"
 import { findDamage } from "./findDamage.ts"
 import { type SchemaDrift, schemaDrift } from "./schemaDrift.ts"
@@ -31,6 +33,8 @@ export interface StoreInspection {
   readonly duePurges: Effect.Effect<DuePurges, StoreUnavailable>
   /** A secret by its name, if it was made already. */
   readonly findSecret: (name: string) => Effect.Effect<Uint8Array | undefined, StoreUnavailable>
+  /** What the running workers publish. Needs all migrations. */
+  readonly listWorkers: Effect.Effect<ReadonlyArray<PublishedWorker>, StoreUnavailable>
 }
 
 /** Opens a store for inspection, also while a server runs on it. `undefined` where there is no database yet. */
@@ -57,4 +61,5 @@ const inspectionOf = (db: Database): StoreInspection => ({
   isNamed: (blob) => db.read("inspect.isNamed", (tx) => isNamed(tx, blob)),
   duePurges: db.read("inspect.duePurges", readDuePurges),
   findSecret: (name) => db.read("inspect.findSecret", (tx) => findSecret(tx, name)),
+  listWorkers: db.read("inspect.listWorkers", listWorkers),
 })

@@ -1,11 +1,12 @@
 import Sqlite from "better-sqlite3"
+import type { JobMode } from "@kiln/core/domain"
 import { fixtures } from "@kiln/testing/conformance"
 import { initial } from "../../src/migrations/0001Initial.ts"
 import { createMigrationTable } from "../../src/migrate.ts"
 
-/** What the first version of the store writes for a new sandbox job: it knows nothing of versions of kinds. */
-export const insertAsBefore = (database: Sqlite, n: number, now: number): void => {
-  const { id, idempotencyKey, fingerprint, keyId, kind, limits, mode, projectId, request } = fixtures.newJob(n)
+/** What the first version of the store writes for a new job: it knows nothing of versions of kinds. */
+export const insertAsBefore = (database: Sqlite, n: number, now: number, mode: JobMode = "sandbox"): void => {
+  const { id, idempotencyKey, fingerprint, keyId, kind, limits, projectId, request } = fixtures.newJob(n)
   const lane = [projectId, kind, mode]
   const origin = [id, keyId, idempotencyKey, fingerprint, now, limits.queueLimitMs, limits.runLimitMs]
   const state = [now, now + limits.queueLimitMs, now]
@@ -43,6 +44,30 @@ export const lanesAsBefore = (database: Sqlite): ReadonlyArray<unknown> =>
   database
     .prepare("SELECT id FROM lanes WHERE kind = ? AND mode = ? AND next_at IS NOT NULL")
     .all([fixtures.newJob(1).kind, fixtures.newJob(1).mode])
+
+/** What the first version writes for a worker: it knows nothing of providers. */
+export const publishAsBefore = (database: Sqlite, workerId: string, liveKinds: ReadonlyArray<string>, until: number) =>
+  void database
+    .prepare(
+      `INSERT INTO workers (worker_id, live_kinds, live_until) VALUES (?, ?, ?)
+       ON CONFLICT (worker_id) DO UPDATE SET live_kinds = excluded.live_kinds, live_until = excluded.live_until`,
+    )
+    .run([workerId, JSON.stringify(liveKinds), until])
+
+/** What the first version reads of the workers. */
+export const workersAsBefore = (database: Sqlite, now: number): ReadonlyArray<unknown> =>
+  database.prepare("SELECT worker_id, live_kinds FROM workers WHERE live_until > ?").all([now])
+
+/** A worker of the first version ends a live job that it holds, with `fixtures.charge`. */
+export const completeAsBefore = (database: Sqlite, n: number, finishedAt: number): void => {
+  database
+    .prepare(
+      `UPDATE jobs SET status = 'done', held = 0, token = token + 1, claimable_at = NULL, deadline_at = NULL,
+         phase_started_at = NULL, finished_at = ?, charge = ?, output = '{}'
+       WHERE id = ? AND held = 1`,
+    )
+    .run([finishedAt, JSON.stringify(fixtures.charge), fixtures.jobId(n)])
+}
 
 /** A database as the first version left it: jobs 1 and 2 queued, 3 in the hands of a worker until then. */
 export const makeOldDatabase = (path: string, now: number, leaseEndsAt: number): void => {

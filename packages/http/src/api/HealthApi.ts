@@ -7,8 +7,24 @@ const Alive = Schema.Struct({ status: Schema.Literal("ok") }).annotate({ identif
 const checks = Schema.Record(Schema.String, Schema.Literals(["ok", "failing"])).annotate({
   description: "What was looked at, by name.",
 })
-const Ready = Schema.Struct({ status: Schema.Literal("ready"), checks }).annotate({ identifier: "Ready" })
-const NotReady = Schema.Struct({ status: Schema.Literals(["unavailable", "stopping"]), checks })
+const ProviderDetail = Schema.Struct({
+  status: Schema.Literals(["ready", "paused"]).annotate({
+    description: "`paused` when no worker can call it at this moment.",
+  }),
+  workers: Schema.Int.annotate({ description: "Workers that serve it." }),
+  paused_workers: Schema.Int.annotate({ description: "Those of them in which it is paused." }),
+  reason: Schema.NullOr(Schema.Literals(["quota", "configuration", "failing"])).annotate({
+    description: "Why it is paused. `quota` and `configuration` are the operator's to mend.",
+  }),
+  paused_since: Schema.NullOr(Schema.String),
+}).annotate({ identifier: "ProviderDetail" })
+const details = Schema.Struct({
+  providers: Schema.optionalKey(Schema.Record(Schema.String, ProviderDetail)).annotate({
+    description: "The live providers, by what they do. A paused one holds its jobs up, and nothing else.",
+  }),
+})
+const Ready = Schema.Struct({ status: Schema.Literal("ready"), checks, details }).annotate({ identifier: "Ready" })
+const NotReady = Schema.Struct({ status: Schema.Literals(["unavailable", "stopping"]), checks, details })
   .annotate({ identifier: "NotReady" })
   .pipe(HttpApiSchema.status(503))
 

@@ -1,5 +1,5 @@
 import { builtInKinds, defaultEngineSettings, defaultVoices, type EngineSettings, type Voices } from "@kiln/core"
-import type { ProviderName, ProviderSet } from "@kiln/core/ports"
+import { type ProviderName, providerNames, type ProviderSet } from "@kiln/core/ports"
 
 /**
  * What the file named by `KILN_CONFIG` exports as its default: all that does not fit a variable.
@@ -16,9 +16,11 @@ export interface KilnConfig {
 
 /** Any part of the engine's settings. */
 export type EngineOverrides = {
-  readonly [Name in keyof EngineSettings]?: Name extends "upload" | "attempts" | "limits"
+  readonly [Name in keyof EngineSettings]?: Name extends "upload" | "attempts" | "limits" | "circuit"
     ? Partial<EngineSettings[Name]>
-    : EngineSettings[Name]
+    : Name extends "providers"
+      ? { readonly [Provider in ProviderName]?: Partial<EngineSettings["providers"][Provider]> }
+      : EngineSettings[Name]
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -30,6 +32,7 @@ const methods: Readonly<Record<ProviderName, string>> = {
   speech: "speak",
   reply: "reply",
   image: "generate",
+  voiceTurn: "turn",
 }
 
 const unknownFields = (fields: Fields, known: ReadonlyArray<string>, prefix: string): ReadonlyArray<string> =>
@@ -144,4 +147,14 @@ export const engineSettings = (config: KilnConfig, environment: Partial<EngineSe
   upload: { ...defaultEngineSettings.upload, ...config.engine?.upload },
   attempts: { ...defaultEngineSettings.attempts, ...config.engine?.attempts },
   limits: { ...defaultEngineSettings.limits, ...config.engine?.limits },
+  circuit: { ...defaultEngineSettings.circuit, ...config.engine?.circuit },
+  providers: {
+    ...defaultEngineSettings.providers,
+    ...Object.fromEntries(
+      providerNames.map((name) => [
+        name,
+        { ...defaultEngineSettings.providers[name], ...config.engine?.providers?.[name] },
+      ]),
+    ),
+  },
 })

@@ -7,6 +7,7 @@ import { type BlobPlace, blobPlace } from "./settings/blobPlace.ts"
 import { databaseSchema, databaseUrl } from "./settings/database.ts"
 import { retention } from "./settings/duration.ts"
 import { fixedPort, integer, port } from "./settings/integer.ts"
+import { apiKey, modelName, type OpenAiPlace } from "./settings/openAi.ts"
 import { nearestName } from "./settings/nearestName.ts"
 import { forcedOff, oneOf, onOff } from "./settings/oneOf.ts"
 import { host, publicUrl } from "./settings/publicUrl.ts"
@@ -27,7 +28,7 @@ export interface Settings {
   /** Whether a store without keys gets a first one. */
   readonly firstKey: boolean
   /** Who serves live jobs, when it is not the config file that says so. */
-  readonly provider: "sandbox" | undefined
+  readonly provider: { readonly _tag: "Sandbox" } | OpenAiPlace | undefined
   /** Of the config file, absolute. */
   readonly configPath: string | undefined
   /** Where `/metrics` is served, on loopback. */
@@ -58,9 +59,9 @@ const seconds =
     const count = integer(min, 86_400)(text)
     return count.ok ? parsed(count.value * 1_000) : count
   }
-const sandboxAlone: SettingType<"sandbox"> = (text) => {
-  const word = oneOf("sandbox")(text)
-  return word.ok ? word : { ok: false, rule: "must be sandbox, or unset: real providers are named in KILN_CONFIG" }
+const providerName: SettingType<"openai" | "sandbox"> = (text) => {
+  const word = oneOf("openai", "sandbox")(text)
+  return word.ok ? word : { ok: false, rule: `${word.rule}, or unset: others are named in KILN_CONFIG` }
 }
 
 /** Every setting there is, by its name. */
@@ -89,7 +90,13 @@ const types = {
   KILN_SWITCH_AI: forcedOff,
   KILN_SWITCH_AUDIO: forcedOff,
   KILN_SWITCH_IMAGES: forcedOff,
-  KILN_PROVIDER: sandboxAlone,
+  KILN_PROVIDER: providerName,
+  KILN_OPENAI_API_KEY: apiKey,
+  KILN_OPENAI_BASE_URL: publicUrl,
+  KILN_OPENAI_TRANSCRIPTION_MODEL: modelName,
+  KILN_OPENAI_SPEECH_MODEL: modelName,
+  KILN_OPENAI_REPLY_MODEL: modelName,
+  KILN_OPENAI_IMAGE_MODEL: modelName,
   KILN_CONFIG: path,
   KILN_FIRST_KEY: onOff,
   KILN_PAGES: onOff,
@@ -149,6 +156,21 @@ const databaseOf = (values: Values, dataDirectory: string): DatabasePlace =>
         pooler: values.KILN_DATABASE_POOLER ?? "none",
       }
 
+const providerOf = (values: Values): Settings["provider"] => {
+  if (values.KILN_PROVIDER !== "openai") return values.KILN_PROVIDER === undefined ? undefined : { _tag: "Sandbox" }
+  return {
+    _tag: "OpenAi",
+    apiKey: values.KILN_OPENAI_API_KEY,
+    baseUrl: values.KILN_OPENAI_BASE_URL,
+    models: {
+      transcription: values.KILN_OPENAI_TRANSCRIPTION_MODEL,
+      speech: values.KILN_OPENAI_SPEECH_MODEL,
+      reply: values.KILN_OPENAI_REPLY_MODEL,
+      image: values.KILN_OPENAI_IMAGE_MODEL,
+    },
+  }
+}
+
 const settingsOf = (values: Values): Settings => {
   const dataDirectory = values.KILN_DATA_DIR ?? resolve("data")
   const http = defaultHttpSettings
@@ -168,7 +190,7 @@ const settingsOf = (values: Values): Settings => {
     },
     engine: engineOf(values),
     firstKey: values.KILN_FIRST_KEY ?? true,
-    provider: values.KILN_PROVIDER,
+    provider: providerOf(values),
     configPath: values.KILN_CONFIG,
     managementPort: values.KILN_MANAGEMENT_PORT,
   }
@@ -187,10 +209,28 @@ const withoutDatabase = (values: Values): ReadonlyArray<string> =>
         .filter((name) => name.startsWith("KILN_DATABASE_"))
         .map((name) => `${name} has no effect: DATABASE_URL names no Postgres database`)
 
+/** The same of OpenAI, and of servers like it. */
+const withoutOpenAi = (values: Values): ReadonlyArray<string> =>
+  values.KILN_PROVIDER === "openai"
+    ? []
+    : Object.keys(values)
+        .filter((name) => name.startsWith("KILN_OPENAI_"))
+        .map((name) => `${name} has no effect: KILN_PROVIDER is not openai`)
+
+/** OpenAI itself serves nobody without a key; a server of one's own may. */
+const withoutKey = (values: Values): ReadonlyArray<SettingProblem> =>
+  values.KILN_PROVIDER === "openai" &&
+  values.KILN_OPENAI_API_KEY === undefined &&
+  values.KILN_OPENAI_BASE_URL === undefined
+    ? [{ setting: "KILN_OPENAI_API_KEY", rule: "must be set where KILN_PROVIDER=openai names no KILN_OPENAI_BASE_URL" }]
+    : []
+
 /** Reads every setting out of the environment; where some break their rules, all of those are named at once. */
 export const readSettings = (environment: Environment): ReadSettings => {
-  const { problems, values } = valuesOf(environment)
-  return problems.length > 0
-    ? { ok: false, problems }
-    : { ok: true, settings: settingsOf(values), warnings: [...unknownNames(environment), ...withoutDatabase(values)] }
+  const { problems: broken, values } = valuesOf(environment)
+  // A key that breaks its rule is no key that is missing.
+  const problems = broken.length > 0 ? broken : withoutKey(values)
+  if (problems.length > 0) return { ok: false, problems }
+  const warnings = [...unknownNames(environment), ...withoutDatabase(values), ...withoutOpenAi(values)]
+  return { ok: true, settings: settingsOf(values), warnings }
 }

@@ -22,7 +22,7 @@ import {
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import { MediaProbeLive } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"
-import { layerWorkerReadiness, layerWriteReadiness, Readiness } from "../Health.ts"
+import { layerProviderDetails, layerWorkerReadiness, layerWriteReadiness, Readiness } from "../Health.ts"
 import { HttpConfig } from "../HttpConfig.ts"
 import { HttpService } from "../HttpService.ts"
 import { type CommandFailed, misused } from "./CommandFailed.ts"
@@ -31,6 +31,7 @@ import { engineSettings, type KilnConfig } from "./KilnConfig.ts"
 import { layerBlobs } from "./layerBlobs.ts"
 import { databaseSilent, listenProblem } from "./startProblems.ts"
 import { loadConfig } from "./loadModule.ts"
+import { loadOpenAi } from "./loadOpenAi.ts"
 import { openStores, type Stores } from "./openStores.ts"
 import type { Settings } from "./Settings.ts"
 
@@ -39,10 +40,13 @@ export type Base = Stores | Engine | BlobStore | Providers | MediaProbe | IdGene
 
 /** Who serves live jobs. */
 const liveProviders = (settings: Settings, config: KilnConfig): Effect.Effect<ProviderSet, CommandFailed> => {
-  if (settings.provider === undefined) return Effect.succeed(config.providers ?? {})
-  return config.providers === undefined
-    ? Effect.succeed(sandboxProviders({ steering: false }))
-    : Effect.fail(misused("KILN_PROVIDER and the providers of KILN_CONFIG both say who serves live jobs: unset one"))
+  const { provider } = settings
+  if (provider === undefined) return Effect.succeed(config.providers ?? {})
+  if (config.providers !== undefined)
+    return Effect.fail(
+      misused("KILN_PROVIDER and the providers of KILN_CONFIG both say who serves live jobs: unset one"),
+    )
+  return provider._tag === "OpenAi" ? loadOpenAi(provider) : Effect.succeed(sandboxProviders({ steering: false }))
 }
 
 const layerReferences = (engine: EngineSettings, config: KilnConfig, settings: Settings): Layer.Layer<never> =>
@@ -68,7 +72,7 @@ export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> 
         Layer.succeed(Providers, { sandbox: sandboxProviders({ steering: true }), live }),
         MediaProbeLive.layer,
       )
-      const base: Layer.Layer<Base, CommandFailed> = layerWriteReadiness.pipe(
+      const base: Layer.Layer<Base, CommandFailed> = Layer.merge(layerWriteReadiness, layerProviderDetails).pipe(
         Layer.provideMerge(Layer.merge(layerEngine, Readiness.layer)),
         // A sweep every process runs, whichever its role; not before blobs and records are known to belong together.
         Layer.provideMerge(layerSweeps),

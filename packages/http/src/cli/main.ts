@@ -3,6 +3,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, Layer, Logger, Runtime } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { CommandFailed, exitFailed, exitUsage } from "./CommandFailed.ts"
+import { billingCommand } from "./commands/billing.ts"
 import { copyCommand } from "./commands/copy.ts"
 import { doctorCommand } from "./commands/doctor.ts"
 import { keyCommand } from "./commands/key.ts"
@@ -25,6 +26,7 @@ const kiln = Command.make("kiln").pipe(
     keyCommand,
     switchCommand,
     priceCommand,
+    billingCommand,
     migrateCommand,
     doctorCommand,
     copyCommand,

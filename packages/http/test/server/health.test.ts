@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Worker } from "@kiln/core/worker"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { expect, it as plain } from "vitest"
 import { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import { BlobStore, IdGenerator, Switchboard } from "@kiln/core/ports"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
-import { layerWorkerReadiness, layerWriteReadiness, Readiness } from "../../src/index.ts"
+import { layerProviderDetails, layerWorkerReadiness, layerWriteReadiness, Readiness } from "../../src/index.ts"
 import { startServer } from "./startServer.ts"
 
 describe("Readiness", () => {
@@ -14,7 +14,7 @@ describe("Readiness", () => {
     Effect.gen(function* () {
       const readiness = yield* Readiness
       yield* readiness.add("store", Effect.succeed(true))
-      assert.deepStrictEqual(yield* readiness.report, { status: "ready", checks: { store: "ok" } })
+      assert.deepStrictEqual(yield* readiness.report, { status: "ready", checks: { store: "ok" }, details: {} })
       yield* Effect.scoped(
         Effect.gen(function* () {
           yield* readiness.add("blobs", Effect.fail("disk full"))
@@ -22,12 +22,60 @@ describe("Readiness", () => {
           assert.deepStrictEqual(yield* readiness.report, {
             status: "unavailable",
             checks: { store: "ok", blobs: "failing", worker: "failing" },
+            details: {},
           })
         }),
       )
       assert.deepStrictEqual((yield* readiness.report).checks, { store: "ok" })
     }).pipe(Effect.scoped, Effect.provide(Readiness.layer)),
   )
+
+  it.effect("gives details beside, which make nothing unready; one that fails or hangs is left out", () =>
+    Effect.gen(function* () {
+      const readiness = yield* Readiness
+      yield* readiness.addDetail("known", Effect.succeed({ n: 1 }))
+      yield* readiness.addDetail("failing", Effect.fail("no"))
+      yield* readiness.addDetail("hanging", Effect.never)
+      const report = yield* Effect.forkChild(readiness.report)
+      yield* TestClock.adjust(2_000)
+      assert.deepStrictEqual(yield* Fiber.join(report), { status: "ready", checks: {}, details: { known: { n: 1 } } })
+    }).pipe(Effect.scoped, Effect.provide(Readiness.layer)),
+  )
+
+  it.effect("tells of providers what all workers published, and is ready though one is paused", () => {
+    const layer = layerProviderDetails.pipe(Layer.provideMerge(Readiness.layer), Layer.provideMerge(MemoryStores.layer))
+    return Effect.gen(function* () {
+      const readiness = yield* Readiness
+      const board = yield* Switchboard
+      const ready = (provider: string) => ({ provider, status: "ready", reason: null, since: 5 }) as const
+      const paused = (provider: string, reason: "quota" | "failing", since: number) =>
+        ({ provider, status: "paused", reason, since }) as const
+      const publish = (workerId: string, providers: Parameters<typeof board.publishWorker>[0]["providers"]) =>
+        board.publishWorker({ workerId, liveKinds: [], providers, ttlMs: 60_000 })
+      assert.deepStrictEqual((yield* readiness.report).details, { providers: {} })
+      yield* publish("a", [paused("speech", "failing", 3_000), ready("image")])
+      yield* publish("b", [paused("speech", "quota", 2_000), paused("image", "failing", 4_000)])
+      yield* TestClock.adjust(1_000)
+      const { details, status } = yield* readiness.report
+      assert.strictEqual(status, "ready")
+      assert.deepStrictEqual(details["providers"], {
+        speech: {
+          status: "paused",
+          workers: 2,
+          paused_workers: 2,
+          reason: "quota",
+          paused_since: "1970-01-01T00:00:02.000Z",
+        },
+        image: {
+          status: "ready",
+          workers: 2,
+          paused_workers: 1,
+          reason: "failing",
+          paused_since: "1970-01-01T00:00:04.000Z",
+        },
+      })
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  })
 
   it.effect("does not wait for a check that hangs", () =>
     Effect.gen(function* () {
@@ -91,6 +139,7 @@ describe("Readiness", () => {
       running: Effect.sync(() => running),
       lastClaimAt: Effect.sync(() => (nextClaimBy === undefined ? undefined : 0)),
       nextClaimBy: Effect.sync(() => nextClaimBy),
+      providers: Effect.succeed([]),
     })
     const layer = layerWorkerReadiness.pipe(Layer.provideMerge(Readiness.layer), Layer.provide(worker))
     return Effect.gen(function* () {
@@ -132,6 +181,7 @@ plain("/readyz tells the truth while /healthz only lives", async () => {
         expect(yield* Effect.promise(() => response.json())).toEqual({
           status: "unavailable",
           checks: { store: "ok", disk: "failing" },
+          details: {},
         })
         expect((yield* ask("/healthz")).status).toBe(200)
       }),

@@ -25,6 +25,7 @@ import {
   noLimits,
   outputFile,
   ownerOf,
+  standings,
   uploadedFile,
   uploadId,
 } from "./fixtures.ts"
@@ -192,6 +193,7 @@ export const openAudioGate = Effect.gen(function* () {
   yield* board.publishWorker({
     workerId: "worker",
     liveKinds: ["speech_synthesis", "transcription"],
+    providers: standings,
     ttlMs: 86_400_000,
   })
 })

@@ -13,6 +13,7 @@ import {
   outputFile,
   ownerOf,
   projectId,
+  standings,
   uploadedFile,
   uploadId,
 } from "./fixtures.ts"
@@ -30,7 +31,12 @@ const arrangeBoard = Effect.gen(function* () {
   yield* board.setPrice({ name: audioGate.price, currency: "usd", unitAmounts: { input_characters: "0.1" } })
   yield* board.setPrice({ name: audioGate.price, currency: "usd", unitAmounts: { input_characters: "0.2" } })
   yield* board.activatePrice(audioGate.price, true)
-  yield* board.publishWorker({ workerId: "w", liveKinds: ["speech_synthesis"], ttlMs: 86_400_000 })
+  yield* board.publishWorker({
+    workerId: "w",
+    liveKinds: ["speech_synthesis"],
+    providers: standings,
+    ttlMs: 86_400_000,
+  })
 })
 
 const arrangeUploads = Effect.gen(function* () {

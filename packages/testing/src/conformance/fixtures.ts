@@ -13,7 +13,7 @@ import type {
   UploadId,
 } from "@kiln/core/domain"
 import { jobBlobKey, uploadBlobKey } from "@kiln/core/domain"
-import type { Claim, Completion, NewApiKey, NewJob, NewUpload } from "@kiln/core/ports"
+import type { Claim, Completion, NewApiKey, NewJob, NewUpload, ProviderStanding } from "@kiln/core/ports"
 
 const body = (n: number): string => n.toString().padStart(26, "0")
 
@@ -108,6 +108,14 @@ export const charge: Charge = {
   amount: "0.00015",
   lineItems: [{ meter: "input_characters", quantity: 10, unitAmount: "0.000015", amount: "0.00015" }],
 }
+
+/** How the providers of a worker may stand: ready, and paused for each reason. */
+export const standings: ReadonlyArray<ProviderStanding> = [
+  { provider: "transcription", status: "ready", reason: null, since: 1_000 },
+  { provider: "speech", status: "paused", reason: "quota", since: 2_000 },
+  { provider: "reply", status: "paused", reason: "configuration", since: 3_000 },
+  { provider: "image", status: "paused", reason: "failing", since: 4_000 },
+]
 
 /** What completes this claim, with a charge exactly if the job is live. */
 export const completionOf = (claim: Pick<Claim, "job" | "token">, overrides: Partial<Completion> = {}): Completion => ({

@@ -13,11 +13,12 @@ import { completeJobs, expireJobs, failJobs } from "./JobStore/finishJobs.ts"
 import { deleteJobs, expireData } from "./JobStore/pruneJobs.ts"
 import { findOrphans, purges } from "./JobStore/purges.ts"
 import { kindVersions } from "./JobStore/kindVersions.ts"
+import { listCharges } from "./JobStore/listCharges.ts"
 import { limits } from "./JobStore/limits.ts"
 import { checkpointJobs, deferJobs, extendLeases, releaseJobs } from "./JobStore/runningJobs.ts"
 import { apiKeys, firstKey, keyLife, projects } from "./KeyDirectory/keyDirectory.ts"
 import { getOrCreate } from "./SecretStore/getOrCreate.ts"
-import { prices, switches, workers } from "./Switchboard/switchboard.ts"
+import { prices, publishedWorkers, switches, workers } from "./Switchboard/switchboard.ts"
 import { claimUploadSection, createUploads } from "./UploadStore/claimUpload.ts"
 import { deleteUploads, expireUploads, findUploadOrphans } from "./UploadStore/pruneUploads.ts"
 import { transfers } from "./UploadStore/transfers.ts"
@@ -51,6 +52,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   eraseJobs,
   expireData,
   deleteJobs,
+  listCharges,
   purges,
   findOrphans,
 ]
@@ -66,7 +68,7 @@ export const uploadStoreSections: ReadonlyArray<Section> = [
 ]
 
 export const keyDirectorySections: ReadonlyArray<Section<KeyDirectory>> = [projects, apiKeys, firstKey, keyLife]
-export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [switches, prices, workers]
+export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [switches, prices, workers, publishedWorkers]
 export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate]
 
 /** Everything asked of a record store. */

@@ -6,6 +6,7 @@ import { eraseJobs } from "./jobs/eraseJobs.ts"
 import { expireJobs } from "./jobs/expireJobs.ts"
 import { checkpointJobs, completeJobs, deferJobs, extendLeases, failJobs, releaseJobs } from "./jobs/fencedVerbs.ts"
 import { findOrphans } from "./jobs/findOrphans.ts"
+import { listCharges } from "./jobs/listCharges.ts"
 import { deleteJobs, expireData } from "./jobs/pruneJobs.ts"
 import { type MemoryState, step } from "./MemoryState.ts"
 
@@ -34,6 +35,7 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
     eraseJobs: (items) => step(() => eraseJobs(state, items)),
     expireData: (olderThanMs, limit) => step((now) => expireData(state, olderThanMs, limit, now)),
     deleteJobs: (olderThanMs, limit) => step((now) => deleteJobs(state, olderThanMs, limit, now)),
+    listCharges: (page) => step(() => listCharges(state, page)),
     listPurges: (limit) => step(() => [...state.purges.values()].slice(0, limit)),
     confirmPurges: (purges) =>
       step(() => {

@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { Charge, Job, JobId, Json, KeyId, ProjectId, SwitchName, Upload, UploadId } from "@kiln/core/domain"
 import { isFinished, jobBlobPrefix, uploadBlobPrefix } from "@kiln/core/domain"
-import type { ApiKeyRecord, PriceVersion, Project, Purge } from "@kiln/core/ports"
+import type { ApiKeyRecord, LedgerEntry, PriceVersion, Project, PublishedWorker, Purge } from "@kiln/core/ports"
 
 /** One project's unfinished jobs of one kind, version and mode. Lanes keep their creation order for ever. */
 export interface Lane {
@@ -30,7 +30,7 @@ export interface MemoryState {
   /** The virtual time at which a lane was last served. */
   virtualTime: number
   /** The ledger. Outlives the jobs. */
-  readonly charges: Map<JobId, Charge>
+  readonly charges: Map<JobId, LedgerEntry>
   readonly uploads: Map<UploadId, Upload>
   /** By prefix, oldest first. */
   readonly purges: Map<string, Purge>
@@ -39,7 +39,7 @@ export interface MemoryState {
   readonly secrets: Map<string, KeySecret>
   readonly switches: Record<SwitchName, boolean>
   readonly prices: Map<string, ReadonlyArray<PriceVersion>>
-  readonly workers: Map<string, { readonly liveKinds: ReadonlyArray<string>; readonly until: number }>
+  readonly workers: Map<string, { readonly published: PublishedWorker; readonly until: number }>
   readonly namedSecrets: Map<string, Uint8Array>
 }
 
@@ -94,17 +94,52 @@ export const decodeState = (text: string): MemoryState => {
     jobByIdempotencyKey: new Map(saved.jobByIdempotencyKey),
     unfinishedByProject: new Map(saved.unfinishedByProject),
     lanes: new Map(saved.lanes.map(([key, lane]) => [key, { ...lane, unfinished: new Set(lane.unfinished) }])),
-    charges: new Map(saved.charges),
+    charges: new Map(ledgerOf(saved.charges, saved.jobs)),
     uploads: new Map(saved.uploads),
     purges: new Map(saved.purges),
     projects: new Map(saved.projects),
     keys: new Map(saved.keys),
     secrets: new Map(saved.secrets),
     prices: new Map(saved.prices),
-    workers: new Map(saved.workers),
+    workers: new Map(saved.workers.map(publicationOf)),
     namedSecrets: new Map(saved.namedSecrets.map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
   }
 }
+
+/** What versions before kept of a worker. */
+type OldPublication = readonly [string, { readonly liveKinds: ReadonlyArray<string>; readonly until: number }]
+
+const publicationOf = (
+  saved: ReturnType<typeof savedOf>["workers"][number] | OldPublication,
+): ReturnType<typeof savedOf>["workers"][number] => {
+  const [workerId, worker] = saved
+  if ("published" in worker) return [workerId, worker]
+  const { liveKinds, until } = worker
+  return [workerId, { published: { workerId, liveKinds, providers: [] }, until }]
+}
+
+/** Versions before kept of an entry the charge alone: the rest is its job's, and an entry whose job is gone has none. */
+const ledgerOf = (
+  saved: ReadonlyArray<readonly [JobId, LedgerEntry | Charge]>,
+  jobs: ReadonlyArray<readonly [JobId, Job]>,
+): ReadonlyArray<readonly [JobId, LedgerEntry]> => {
+  const jobOf = new Map(jobs)
+  return saved.flatMap(([jobId, entry]): ReadonlyArray<readonly [JobId, LedgerEntry]> => {
+    if ("charge" in entry) return [[jobId, entry]]
+    const job = jobOf.get(jobId)
+    return job?.finishedAt == null ? [] : [[jobId, entryOf(job, entry, job.finishedAt)]]
+  })
+}
+
+/** What the ledger says of a job that was finished then. */
+export const entryOf = ({ id, keyId, kind, projectId }: Job, charge: Charge, chargedAt: number): LedgerEntry => ({
+  jobId: id,
+  projectId,
+  keyId,
+  kind,
+  chargedAt,
+  charge,
+})
 
 /** One atomic step at one store time. Synchronous, so nothing else can run in between; what it throws is a defect. */
 export const step = <A>(run: (now: number) => A): Effect.Effect<A> =>

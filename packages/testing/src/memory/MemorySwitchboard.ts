@@ -1,5 +1,5 @@
 import type { Board, PriceSnapshot } from "@kiln/core/domain"
-import { type PriceVersion, Switchboard } from "@kiln/core/ports"
+import { type PriceVersion, type PublishedWorker, Switchboard } from "@kiln/core/ports"
 import { keep, type MemoryState, step } from "./MemoryState.ts"
 
 /** The reference model of `Switchboard`. */
@@ -13,10 +13,11 @@ export const makeMemorySwitchboard = (state: MemoryState): Switchboard["Service"
     setPrice: (price) => step((now) => setPrice(state, price, now)),
     activatePrice: (name, active) => step(() => activatePrice(state, name, active)),
     listPrices: step(() => [...state.prices.keys()].sort().flatMap((name) => state.prices.get(name) ?? [])),
-    publishWorker: ({ workerId, liveKinds, ttlMs }) =>
+    publishWorker: ({ liveKinds, providers, ttlMs, workerId }) =>
       step((now) => {
-        state.workers.set(workerId, { liveKinds: keep(liveKinds), until: now + ttlMs })
+        state.workers.set(workerId, { published: keep({ workerId, liveKinds, providers }), until: now + ttlMs })
       }),
+    listWorkers: step((now) => publishedWorkers(state, now)),
   })
 
 export const readBoard = (state: MemoryState, now: number): Board => ({
@@ -26,10 +27,15 @@ export const readBoard = (state: MemoryState, now: number): Board => ({
       .flat()
       .flatMap(({ active, createdAt: _, ...price }) => (active ? [[price.name, price]] : [])),
   ),
-  liveKinds: [
-    ...new Set([...state.workers.values()].flatMap((worker) => (now < worker.until ? worker.liveKinds : []))),
-  ].sort(),
+  liveKinds: [...new Set(publishedWorkers(state, now).flatMap((worker) => worker.liveKinds))].sort(),
 })
+
+/** What workers published counts until its time is up, exclusive. */
+const publishedWorkers = (state: MemoryState, now: number): ReadonlyArray<PublishedWorker> =>
+  [...state.workers.keys()].sort().flatMap((workerId) => {
+    const worker = state.workers.get(workerId)
+    return worker !== undefined && now < worker.until ? [worker.published] : []
+  })
 
 const setPrice = (state: MemoryState, price: Omit<PriceSnapshot, "version">, now: number): PriceVersion => {
   const versions = state.prices.get(price.name) ?? []

@@ -102,6 +102,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
           if (uploadId !== undefined && uploadId !== null) watch.uploadTouched("eraseJobs", uploadId)
         }
       }),
+    listCharges: (page) => call("listCharges", store.listCharges(page)),
     listPurges: (limit) => call("listPurges", store.listPurges(limit)),
     confirmPurges: (purges) => call("confirmPurges", store.confirmPurges(purges)),
     findOrphans: (blobs) => call("findOrphans", store.findOrphans(blobs)),
@@ -183,5 +184,6 @@ export const remoteSwitchboard = (line: Line, store: Switchboard["Service"]): Sw
     activatePrice: (name, active) => call("activatePrice", store.activatePrice(name, active)),
     listPrices: Effect.suspend(() => call("listPrices", store.listPrices)),
     publishWorker: (worker) => call("publishWorker", store.publishWorker(worker)),
+    listWorkers: Effect.suspend(() => call("listWorkers", store.listWorkers)),
   })
 }

@@ -38,7 +38,8 @@ export const running = [
       'isRepeatedEnd(job, event(job))) return "Written"',
       `isRepeatedEnd(job, event(job))) {
     const charge = changes?.(job).charge ?? job.charge
-    if (charge !== null) state.charges.set(job.id, charge)
+    const entry = state.charges.get(job.id)
+    if (entry !== undefined && charge !== null) state.charges.set(job.id, { ...entry, charge })
     putJob(state, { ...job, charge })
     return "Written"
   }`,

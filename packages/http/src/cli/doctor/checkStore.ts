@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { StoreInspection } from "@kiln/adapter-sqlite"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { causeMessage } from "../CommandFailed.ts"
+import { checkProviders } from "./checkProviders.ts"
 import { type Check, counted, ok, problem, warning, wellUnless } from "./Check.ts"
 
 /** Blobs go within seconds of their erasure, or with one of the sweeps of every minute that follow. */
@@ -66,7 +67,7 @@ const checkPurges = (store: StoreInspection): Effect.Effect<Check, StoreUnavaila
 /** What the records alone tell, one look after the other. A schema that was never migrated holds nothing to look at. */
 export const checkStore = (store: StoreInspection): Effect.Effect<ReadonlyArray<Check>, StoreUnavailable> =>
   Effect.gen(function* () {
-    const { applied } = yield* store.migrations
+    const { applied, pending } = yield* store.migrations
     const looks = applied.length === 0 ? [checkMigrations] : [checkMigrations, checkSchema, checkIntegrity, checkPurges]
-    return yield* Effect.forEach(looks, (look) => look(store))
+    return yield* Effect.forEach([...looks, ...(pending.length === 0 ? [checkProviders] : [])], (look) => look(store))
   })

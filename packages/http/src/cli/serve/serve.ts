@@ -58,7 +58,7 @@ const warnOfUnreachableUrls = ({ http: { host, publicUrl } }: Settings): Effect.
       )
 
 const warnings = (settings: Settings): ReadonlyArray<string> => [
-  ...(settings.provider === "sandbox"
+  ...(settings.provider?._tag === "Sandbox"
     ? ["KILN_PROVIDER=sandbox: live jobs run on the sandbox's models and are charged; for rehearsals only"]
     : []),
   ...(settings.engine.forcedOff ?? []).map(

@@ -52,7 +52,7 @@ const seedBoard = Effect.gen(function* () {
   for (const amount of ["0.1", "0.2"])
     yield* board.setPrice({ name: audioGate.price, currency: "usd", unitAmounts: { input_characters: amount } })
   yield* board.activatePrice(audioGate.price, true)
-  yield* board.publishWorker({ workerId: "w", liveKinds: ["speech_synthesis"], ttlMs: 86_400_000 })
+  yield* board.publishWorker({ workerId: "w", liveKinds: ["speech_synthesis"], providers: [], ttlMs: 86_400_000 })
   yield* (yield* SecretStore).getOrCreate(
     "fingerprint",
     Uint8Array.from({ length: 32 }, (_, n) => n * 8),
@@ -106,6 +106,7 @@ export const readEverything = Effect.gen(function* () {
   const { prices, switches } = yield* board.readBoard
   return {
     jobs: yield* jobs.findJobs(owned),
+    charges: yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 100 }),
     file: yield* jobs.findFile(fixtures.fileId(4)),
     purges: yield* jobs.listPurges(100),
     uploads: yield* Effect.forEach([1, 2, 3, 4, 5, 6], (n) => uploads.findUpload(uploadId(n))),

@@ -70,9 +70,9 @@ export const createJobsGate: Section = {
         yield* board.activatePrice("svc-audio", false)
         expect(yield* missingOf(newLiveJob(1))).toEqual(["price:svc-audio"])
         yield* board.activatePrice("svc-audio", true)
-        yield* board.publishWorker({ workerId: "worker", liveKinds: ["transcription"], ttlMs: 1_000 })
+        yield* board.publishWorker({ workerId: "worker", liveKinds: ["transcription"], providers: [], ttlMs: 1_000 })
         expect(yield* missingOf(newLiveJob(1))).toEqual(["provider:speech_synthesis"])
-        yield* board.publishWorker({ workerId: "worker", liveKinds: ["speech_synthesis"], ttlMs: 1_000 })
+        yield* board.publishWorker({ workerId: "worker", liveKinds: ["speech_synthesis"], providers: [], ttlMs: 1_000 })
         expect(yield* missingOf(newLiveJob(1))).toBe("Created")
       }),
     ),
@@ -91,8 +91,8 @@ export const createJobsGate: Section = {
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* openAudioGate
-        yield* board.publishWorker({ workerId: "worker", liveKinds: [], ttlMs: 1 })
-        yield* board.publishWorker({ workerId: "other", liveKinds: ["speech_synthesis"], ttlMs: 5_000 })
+        yield* board.publishWorker({ workerId: "worker", liveKinds: [], providers: [], ttlMs: 1 })
+        yield* board.publishWorker({ workerId: "other", liveKinds: ["speech_synthesis"], providers: [], ttlMs: 5_000 })
         yield* advance(4_999)
         expect(yield* missingOf(newLiveJob(1))).toBe("Created")
         yield* advance(1)

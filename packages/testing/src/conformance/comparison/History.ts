@@ -1,5 +1,5 @@
 import type { FileId, Job, JobId, Principal, ProjectId, Upload, UploadId } from "@kiln/core/domain"
-import type { TransferRef } from "@kiln/core/ports"
+import type { LedgerEntry, TransferRef } from "@kiln/core/ports"
 
 /** A claim that was handed out, and what it takes to complete it. */
 export interface KnownClaim {
@@ -49,6 +49,8 @@ export interface History {
   readonly keys: Array<number>
   /** Which job an upload fed, also when both are gone. */
   readonly fed: Map<UploadId, JobId>
+  /** What stood in the ledger after the last step. */
+  readonly ledger: Map<JobId, LedgerEntry>
   /** The jobs as they were after the last step. */
   present: ReadonlyMap<JobId, Job>
   seen: Seen
@@ -64,6 +66,7 @@ export const emptyHistory = (sighted: (what: string) => void): History => ({
   transfers: [],
   keys: [],
   fed: new Map(),
+  ledger: new Map(),
   present: new Map(),
   seen: {
     held: [],

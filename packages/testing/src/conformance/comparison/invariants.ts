@@ -2,6 +2,7 @@ import type { Job, JobId, UploadId } from "@kiln/core/domain"
 import type { ConcurrencyLimits } from "@kiln/core/domain"
 import type { Claim } from "@kiln/core/ports"
 import { jobChange } from "../../model/jobChange.ts"
+import { sameValue } from "../../model/jobFields.ts"
 import type { History } from "./History.ts"
 import type { Observation } from "./observe.ts"
 
@@ -22,6 +23,7 @@ export const expectPromises = (
   expectUniqueKeys(present)
   expectUploadsUsedOnce(history, observed, present)
   expectUniqueFiles(present)
+  expectLedger(history, observed, present)
 }
 
 const expectMoves = (name: string, history: History, present: ReadonlyMap<JobId, Job>, now: number): void => {
@@ -63,6 +65,24 @@ const expectUniqueFiles = (present: ReadonlyMap<JobId, Job>): void => {
       if (seen.has(id) || seen.has(blobKey)) refuse(`two jobs name the file ${id}`)
       seen.add(id).add(blobKey)
     }
+}
+
+/** An entry for each done live job, as the job says; it stays as it is, also when the job's record is gone. */
+const expectLedger = (history: History, { charges }: Observation, present: ReadonlyMap<JobId, Job>): void => {
+  const entries = new Map(charges.map((entry) => [entry.jobId, entry]))
+  if (entries.size < charges.length) refuse("a job stands in the ledger once")
+  for (const [jobId, before] of history.ledger)
+    if (!sameValue(before, entries.get(jobId))) refuse(`the ledger's entry for ${jobId} changed`)
+  for (const [jobId, entry] of entries) {
+    const job = present.get(jobId)
+    if (job === undefined ? !history.ledger.has(jobId) : job.charge === null) refuse(`${jobId} is charged for nothing`)
+    history.ledger.set(jobId, entry)
+  }
+  for (const { charge, finishedAt, id } of present.values()) {
+    const entry = entries.get(id)
+    if (charge !== null && !(entry?.chargedAt === finishedAt && sameValue(entry?.charge, charge)))
+      refuse(`the ledger does not say of ${id} what it cost`)
+  }
 }
 
 /** A claim's token is the job's, and higher than that of every claim of the job before it. */

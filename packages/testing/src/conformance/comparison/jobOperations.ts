@@ -230,6 +230,31 @@ const reads: ReadonlyArray<fc.Arbitrary<Operation>> = [
   ),
 ]
 
+/** At the very time of an entry, or a millisecond beside it. */
+const entryTime = record({ back: fc.nat(6), delta: fc.constantFrom(-1, 0, 0, 1) })
+const ledgerPage = record({
+  from: fc.option(entryTime, { freq: 2, nil: undefined }),
+  to: fc.option(entryTime, { freq: 2, nil: undefined }),
+  after: fc.option(record({ back: fc.nat(6), byTime: fc.boolean() }), { freq: 2, nil: null }),
+  limit: fc.constantFrom(0, 1, 2, LIMIT, LIMIT),
+})
+
+const listCharges = operation("listCharges", ledgerPage, ({ after, from, limit, to }, { ledger }) => {
+  const entries = [...ledger.values()]
+  const timeOf = (at: typeof from, otherwise: number): number =>
+    at === undefined ? otherwise : (latest(entries, at.back)?.chargedAt ?? 0) + at.delta
+  const entry = after === null ? undefined : latest(entries, after.back)
+  return Effect.flatMap(JobStore, (store) =>
+    store.listCharges({
+      from: timeOf(from, 0),
+      to: timeOf(to, Number.MAX_SAFE_INTEGER),
+      // An entry that is there, or the place of one that is not.
+      after: entry === undefined ? null : after?.byTime === true ? { ...entry, jobId: jobId(0) } : entry,
+      limit,
+    }),
+  )
+})
+
 /** With their weights. */
 export const jobOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>> = [
   { weight: 14, arbitrary: createJobs },
@@ -238,4 +263,5 @@ export const jobOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>> = [
   ...sweeps.map((arbitrary) => ({ weight: 1, arbitrary })),
   { weight: 3, arbitrary: eraseJobs },
   ...reads.map((arbitrary) => ({ weight: 1, arbitrary })),
+  { weight: 2, arbitrary: listCharges },
 ]

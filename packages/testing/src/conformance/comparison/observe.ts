@@ -15,9 +15,11 @@ export const observe = Effect.fnUntraced(function* (history: History) {
   return {
     jobs: yield* jobs.findJobs(history.jobs),
     uploads: yield* Effect.forEach(history.uploads, ({ uploadId }) => uploads.findUpload(uploadId)),
+    charges: yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10_000 }),
     purges: unordered(yield* jobs.listPurges(10_000), (purge) => purge.blobPrefix),
     board: { ...rest, liveKinds: liveKinds.toSorted() },
     prices: yield* board.listPrices,
+    workers: yield* board.listWorkers,
     projects: unordered(yield* keys.listProjects, (project) => project.id),
     keys: unordered(yield* keys.listKeys, (key) => key.id),
   }

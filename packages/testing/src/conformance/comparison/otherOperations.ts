@@ -3,7 +3,7 @@ import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { switchNames, uploadBlobKey } from "@kiln/core/domain"
 import { KeyDirectory, SecretStore, Switchboard, type TransferRef, UploadStore } from "@kiln/core/ports"
-import { digest, keyId, newApiKey, newUpload, projectId, uploadedFile, uploadId } from "../fixtures.ts"
+import { digest, keyId, newApiKey, newUpload, projectId, standings, uploadedFile, uploadId } from "../fixtures.ts"
 import { mode, owner } from "./jobOperations.ts"
 import type { History } from "./History.ts"
 import { type Operation, operation } from "./Operation.ts"
@@ -179,7 +179,8 @@ const boardOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
     record({
       workerId: fc.constantFrom("a", "b"),
       liveKinds: fc.subarray(["speech_synthesis", "transcription"]),
-      ttlMs: fc.constantFrom(1_000, 60_000),
+      providers: fc.subarray([...standings]),
+      ttlMs: fc.constantFrom(0, 1_000, 60_000),
     }),
     (worker) => Effect.flatMap(Switchboard, (board) => board.publishWorker(worker)),
   ),
@@ -195,7 +196,12 @@ const openGate = operation(
       for (const name of switchNames) yield* board.setSwitch(name, true)
       yield* board.setPrice({ name: "svc-audio", currency: "usd", unitAmounts: { input_characters: "0.1" } })
       yield* board.activatePrice("svc-audio", true)
-      yield* board.publishWorker({ workerId: "c", liveKinds: ["speech_synthesis", "transcription"], ttlMs: 60_000 })
+      yield* board.publishWorker({
+        workerId: "c",
+        liveKinds: ["speech_synthesis", "transcription"],
+        providers: [],
+        ttlMs: 60_000,
+      })
     }),
   { atomic: false },
 )

@@ -61,7 +61,7 @@ export const boardPlaceChecks: ReadonlyArray<PlaceCheck<Switchboard>> = keeps(
   openAudioGate,
   Effect.gen(function* () {
     const board = yield* Switchboard
-    return { board: yield* board.readBoard, prices: yield* board.listPrices }
+    return { board: yield* board.readBoard, prices: yield* board.listPrices, workers: yield* board.listWorkers }
   }),
 )
 

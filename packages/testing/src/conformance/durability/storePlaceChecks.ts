@@ -65,9 +65,11 @@ const everything = Effect.gen(function* () {
   return {
     jobs: yield* Effect.forEach(items, read),
     uploads: yield* Effect.forEach([1, 8], (n) => uploads.findUpload(uploadId(n))),
+    charges: yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 }),
     purges: yield* jobs.listPurges(10),
     board: yield* board.readBoard,
     prices: yield* board.listPrices,
+    workers: yield* board.listWorkers,
     projects: yield* keys.listProjects,
     keys: yield* keys.listKeys,
     key: yield* keys.findKey(digest(1)),
@@ -83,6 +85,7 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
     run: Effect.fnUntraced(function* (session) {
       const before = yield* session(Effect.andThen(fill, everything))
       expect(before.jobs.map((job) => job.status)).toContain("processing")
+      expect([before.charges.length, before.workers.length]).toEqual([1, 1])
       expect(yield* session(everything)).toEqual(before)
     }),
   },

@@ -9,7 +9,7 @@ import type {
   Failure,
   FencedOutcome,
 } from "@kiln/core/ports"
-import { keep, type MemoryState, putJob } from "../MemoryState.ts"
+import { entryOf, keep, type MemoryState, putJob } from "../MemoryState.ts"
 
 /** Applies an event to the job of a claim, with what else it changes. `undefined`: the claim does not hold the job, nothing was written. */
 const write = (
@@ -24,8 +24,14 @@ const write = (
   const next = applyEvent(job, event(job), now)
   if (next === undefined) return undefined
   const written = putJob(state, { ...job, ...next, ...changes(job) })
-  if (written.charge !== null) state.charges.set(written.id, written.charge)
+  enterCharge(state, written)
   return written
+}
+
+/** What the ledger says of a job it says once and for all. */
+const enterCharge = (state: MemoryState, job: Job): void => {
+  if (job.charge === null || job.finishedAt === null || state.charges.has(job.id)) return
+  state.charges.set(job.id, keep(entryOf(job, job.charge, job.finishedAt)))
 }
 
 const outcome = (written: Job | undefined): FencedOutcome => (written === undefined ? "LeaseLost" : "Written")

@@ -1,0 +1,7 @@
+import { Command } from "effect/cli"
+import { billingExport } from "./billingExport.ts"
+
+export const billingCommand = Command.make("billing").pipe(
+  Command.withDescription("Read the ledger of live jobs"),
+  Command.withSubcommands([billingExport]),
+)
