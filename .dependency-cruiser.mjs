@@ -44,8 +44,15 @@ const forbidden = [
     name: "adapters-see-domain-and-ports",
     comment: "an adapter implements ports: of kiln it sees @kiln/core/domain and @kiln/core/ports",
     severity: "error",
-    from: { path: adapters },
+    from: { path: adapters, pathNot: "^packages/provider-ai-sdk/" },
     to: { path: "^packages/(?!$1/)", pathNot: coreDomainAndPorts },
+  },
+  {
+    name: "ai-sdk-sees-ports-and-http",
+    comment: "what speaks to models over HTTP sees @kiln/core/domain, @kiln/core/ports and @kiln/provider-http",
+    severity: "error",
+    from: { path: "^packages/(provider-ai-sdk)/src/" },
+    to: { path: "^packages/(?!$1/)", pathNot: [coreDomainAndPorts, "^packages/provider-http/src/index[.]ts$"] },
   },
   {
     name: "testing-sees-domain-and-ports",

@@ -52,6 +52,8 @@ const planted: ReadonlyArray<readonly [rule: string, file: string, text: string]
   ["adapters-see-domain-and-ports", "packages/adapter-sqlite/src/EngineInAdapter.ts", `import "@kiln/core"`],
   ["adapters-see-domain-and-ports", "packages/media-probe/src/WorkerInProbe.ts", `import "@kiln/core/worker"`],
   ["adapters-see-domain-and-ports", "packages/provider-sandbox/src/Neighbor.ts", `import "@kiln/adapter-blobs"`],
+  ["ai-sdk-sees-ports-and-http", "packages/provider-ai-sdk/src/Neighbor.ts", `import "@kiln/provider-sandbox"`],
+  ["ai-sdk-sees-ports-and-http", "packages/provider-ai-sdk/src/Worker.ts", `import "@kiln/core/worker"`],
   ["testing-sees-domain-and-ports", "packages/testing/src/EngineInSuite.ts", `import "@kiln/core"`],
   ["planted-bugs-see-tests", "scripts/plantedBugs/inside.ts", `import "../../packages/core/src/index.ts"`],
   ["test-engine-sees-core", "packages/testing/src/TestEngine/Sqlite.ts", `import "@kiln/adapter-sqlite"`],
