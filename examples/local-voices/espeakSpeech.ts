@@ -1,0 +1,25 @@
+import { resultInvalid, type SpeechProvider } from "@kiln/core/ports"
+import { Effect } from "effect"
+import { runProgram } from "./runProgram.ts"
+import { withLengths } from "./wav.ts"
+
+/** Text to WAV by espeak-ng. A voice is one of `espeak-ng --voices`, with a variant if you like: `en-us+f5`. */
+export const espeakSpeech = ({ command = "espeak-ng" } = {}): SpeechProvider => ({
+  speak: ({ text, voice }) =>
+    runProgram({
+      command,
+      // The text comes on the standard input: an argument could be an option, and everybody on the machine can read it.
+      args: ["-b", "1", "-v", voice, "-s", "145", "-a", "80", "--stdin", "--stdout"],
+      input: new TextEncoder().encode(text),
+      install: "apt-get install espeak-ng",
+      timeLimitMs: 60_000,
+      maxOutputBytes: 20 * 1024 * 1024,
+    }).pipe(
+      Effect.flatMap((file) => {
+        const data = withLengths(file)
+        return data === undefined
+          ? Effect.fail(resultInvalid(`${command} wrote ${file.length} bytes that are no WAV file`))
+          : Effect.succeed({ data, mediaType: "audio/wav" })
+      }),
+    ),
+})
