@@ -140,7 +140,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "a sandbox job is given the live providers",
-    edits: [core("worker/AttemptContext.ts", 'providers: job.mode === "sandbox" ? sandbox : live', "providers: live")],
+    edits: [core("worker/AttemptContext.ts", "askProviders(sandbox, call)", "askProviders(live, call)")],
     seed: 2,
     breaks: "sandbox never reaches a provider",
   },
@@ -242,6 +242,48 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     ],
     seed: 1,
     breaks: "exactly one charge",
+  },
+  {
+    bug: "the charge is written after the transaction that completes the job",
+    edits: [
+      memory(
+        "jobs/fencedVerbs.ts",
+        "  enterCharge(state, written)\n",
+        "  setImmediate(() => enterCharge(state, written))\n",
+      ),
+    ],
+    seed: 1,
+    breaks: "exactly one charge",
+  },
+  {
+    bug: "a provider that says it is broken is asked again at once",
+    edits: [core("domain/Circuit.ts", 'return now < circuit.until ? "paused" : "one_call"', 'return "one_call"')],
+    seed: 1,
+    breaks: "a broken provider is left alone",
+  },
+  {
+    bug: "an answer to a call from before the pause ends the pause",
+    edits: [core("worker/ProviderPost.ts", '(probed || circuit.state === "closed")', "(probed || true)")],
+    seed: 1,
+    breaks: "a broken provider is left alone",
+  },
+  {
+    bug: "a provider that is broken counts against the job that asked it",
+    edits: [
+      core(
+        "worker/AttemptEnd.ts",
+        '    case "ProviderBroken":\n',
+        '    case "ProviderBroken":\n      if (error._tag === "ProviderBroken") return internal(true)\n',
+      ),
+    ],
+    seed: 1,
+    breaks: "only providers' failures count as failures",
+  },
+  {
+    bug: "jobs that were claimed together ask a provider all at once, whatever its bound",
+    edits: [core("worker/ProviderPost.ts", "places === undefined ? once : places.withPermit(once)", "once")],
+    seed: 1,
+    breaks: "a provider is not asked for more at once than it may be",
   },
   {
     bug: "a job that waits for its next attempt is shown as queued again",
@@ -380,11 +422,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a voice turn replies to its instructions",
     edits: [
-      core(
-        "kinds/VoiceTurn.ts",
-        "{ text: transcript, instructions:",
-        '{ text: request.instructions ?? "", instructions:',
-      ),
+      core("kinds/VoiceTurn.ts", "{ text: transcript.text, instructions", '{ text: instructions ?? "", instructions'),
     ],
     seed: 1,
     breaks: "a job ends with what was made for it",

@@ -5,8 +5,8 @@ import { makeSpeech } from "./speech.ts"
 import { followSteering, ignoreSteering } from "./Steering.ts"
 import { transcription } from "./transcription.ts"
 
-/** A set that lacks nobody. */
-export type SandboxProviders = { readonly [N in ProviderName]: NonNullable<ProviderSet[N]> }
+/** Everything the four kinds need; a voice turn is made in its three steps. */
+export type SandboxProviders = { readonly [N in Exclude<ProviderName, "voiceTurn">]: NonNullable<ProviderSet[N]> }
 
 /**
  * Providers that call nobody and cost nothing: the same request always gets the same bytes, all of them valid files.

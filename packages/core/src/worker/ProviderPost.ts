@@ -25,7 +25,7 @@ export const makeProviderPost = Effect.fnUntraced(function* (name: ProviderName,
   ): Effect.Effect<A, AttemptError> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        const { leave, waited } = yield* circuit.enter(restore)
+        const { leave, probes, waited } = yield* circuit.enter(restore)
         const bought = Effect.timeoutOrElse(abandonable(call), {
           duration: callLimitMs,
           orElse: () => Effect.fail(providerUnavailable(`no answer within ${callLimitMs / 1_000} s`)),
@@ -33,7 +33,7 @@ export const makeProviderPost = Effect.fnUntraced(function* (name: ProviderName,
         const learned = Effect.gen(function* () {
           const beganAt = yield* monotonicMs
           const exit = yield* Effect.exit(restore(bought))
-          yield* learn(exit, (yield* monotonicMs) - beganAt)
+          yield* learn(exit, probes, (yield* monotonicMs) - beganAt)
           return yield* exit
         })
         const asked = waited || hadToWait ? Effect.andThen(restore(mayBuy), learned) : learned
@@ -93,15 +93,18 @@ const makeCircuit = Effect.fnUntraced(function* (
   return {
     circuit: {
       isPaused,
-      /** Waits for its turn; says whether it had to, and what to do when the call is over. */
+      /** Waits for its turn; says whether it had to, whether it is the one call that finds out, and what to do afterwards. */
       enter: (
         restore: Restore,
-      ): Effect.Effect<{ readonly waited: boolean; readonly leave: Effect.Effect<void> }, ProviderPaused> =>
+      ): Effect.Effect<
+        { readonly waited: boolean; readonly probes: boolean; readonly leave: Effect.Effect<void> },
+        ProviderPaused
+      > =>
         Effect.gen(function* () {
           for (let waited = false; ; waited = true) {
             const passage = passageOf(circuit, yield* monotonicMs)
             if (passage === "paused") return yield* new ProviderPaused({ provider: name })
-            if (passage === "open_to_all") return { waited, leave: Effect.void }
+            if (passage === "open_to_all") return { waited, probes: false, leave: Effect.void }
             if (probe !== undefined) {
               yield* restore(Deferred.await(probe))
               continue
@@ -112,18 +115,19 @@ const makeCircuit = Effect.fnUntraced(function* (
               probe = undefined
               Deferred.doneUnsafe(mine, Effect.void)
             })
-            return { waited, leave }
+            return { waited, probes: true, leave }
           }
         }),
       nextTryInMs: Effect.map(monotonicMs, (now) =>
         circuit.state === "open" && circuit.until > now ? Math.ceil(circuit.until - now) : undefined,
       ),
     },
-    learn: Effect.fnUntraced(function* (exit: Exit.Exit<unknown, AttemptError>, durationMs: number) {
+    learn: Effect.fnUntraced(function* (exit: Exit.Exit<unknown, AttemptError>, probed: boolean, durationMs: number) {
       const { failure, outcome } = readExit(exit)
       yield* countCall(name, outcome, durationMs)
       if (failure !== undefined) yield* become(afterCallFailed(circuit, failure, limits, yield* monotonicMs))
-      else if (outcome !== "interrupted") yield* become(closedCircuit)
+      // An answer to a call from before the pause says nothing of the time since.
+      else if (outcome !== "interrupted" && (probed || circuit.state === "closed")) yield* become(closedCircuit)
     }),
     standing: Effect.map(isPaused, (paused): ProviderStanding =>
       paused && circuit.state === "open"

@@ -261,21 +261,23 @@ describe.each([
     expect(full.stderr).toMatch(/^kiln: cannot write the export: ENOSPC.*\nexit 1\n$/)
   })
 
-  it.runIf(open === postgres)("asks for no more pages than somebody reads", async () => {
-    const proxy = await tcpProxy(store.environment["DATABASE_URL"] ?? "")
-    try {
-      const pages = async (then: string) => {
-        proxy.resetCounts()
-        await inShell(`billing export --from ${always} --to ${ever}`, then, { DATABASE_URL: proxy.url })
-        return [...proxy.statements()].flatMap(([sql, times]) => (sql.includes('"charges"') ? [times] : []))
+  // Only of a server can be told what it was asked.
+  if (open === postgres)
+    it("asks for no more pages than somebody reads", async () => {
+      const proxy = await tcpProxy(store.environment["DATABASE_URL"] ?? "")
+      try {
+        const pages = async (then: string) => {
+          proxy.resetCounts()
+          await inShell(`billing export --from ${always} --to ${ever}`, then, { DATABASE_URL: proxy.url })
+          return [...proxy.statements()].flatMap(([sql, times]) => (sql.includes('"charges"') ? [times] : []))
+        }
+        expect(await pages("> /dev/null")).toEqual([count / 500 + 1])
+        // A pipe holds less than a page. The one that is written by then is the last.
+        expect(await pages("| head -n 1")).toEqual([1])
+      } finally {
+        await proxy.close()
       }
-      expect(await pages("> /dev/null")).toEqual([count / 500 + 1])
-      // A pipe holds less than a page. The one that is written by then is the last.
-      expect(await pages("| head -n 1")).toEqual([1])
-    } finally {
-      await proxy.close()
-    }
-  })
+    })
 
   it("is there after kiln migrate has brought a schema of the version before up to date, with what was in it", async () => {
     const before = await exported(always, ever, "jsonl")

@@ -14,6 +14,7 @@ import type { Profile } from "./Profile.ts"
 import { Reached } from "./Reached.ts"
 import { Blobs, remoteBlobStore } from "./RemoteBlobs.ts"
 import { remoteJobStore, remoteSwitchboard, remoteUploadStore } from "./RemoteStores.ts"
+import { ProviderBooks } from "./ProviderBooks.ts"
 import { ResultBooks } from "./ResultBooks.ts"
 import { RetentionBooks } from "./RetentionBooks.ts"
 import { Server } from "./Server.ts"
@@ -80,7 +81,16 @@ export class Installation {
     this.retention = new RetentionBooks(this.kernel, profile.settings, this.store, this.watch)
     this.results = new ResultBooks(this.kernel, this.watch)
     this.money = new MoneyBooks(this.kernel, this.watch, this.reached)
-    this.#providers = new SimulatedProviders(this.kernel, this.network, profile, this.claims, this.results, this.watch)
+    const guards = new ProviderBooks(this.kernel, profile.settings, this.reached)
+    this.#providers = new SimulatedProviders(
+      this.kernel,
+      this.network,
+      profile,
+      this.claims,
+      this.results,
+      guards,
+      this.watch,
+    )
     this.#door = new Frontdoor(this.kernel, this.network, profile)
     this.callers = Array.from({ length: profile.callers }, (_, n) => this.#caller(n + 1))
     this.reprice()

@@ -29,6 +29,8 @@ export interface Faults {
   readonly providerHangs: number
   /** Of a provider's call: an answer that is none. */
   readonly providerTalksNonsense: number
+  /** Of a provider's call: it says that it cannot work for anybody. */
+  readonly providerBreaks: number
   /** Of a caller's request: it goes away before the answer. */
   readonly callerGoesAway: number
 }
@@ -110,6 +112,14 @@ const drawSettings = (dice: Dice, leaseDurationMs: number): EngineSettings => ({
   queueLimitMs: dice.pick([40 * seconds, 10 * minutes, 60 * minutes]),
   runLimitMs: dice.pick([20 * seconds, 2 * minutes, 30 * minutes]),
   attempts: { ...defaultEngineSettings.attempts, backoffMaxMs: 10 * seconds, retryAfterMaxMs: 20 * seconds },
+  providers: drawBounds(dice),
+  circuit: {
+    maxFailures: dice.pick([2, 5]),
+    failingPauseMs: 500,
+    failingPauseMaxMs: 4 * seconds,
+    brokenPauseMs: 2 * seconds,
+    brokenPauseMaxMs: 8 * seconds,
+  },
   queueCap: dice.pick([0, 0, 4]),
   dataRetentionMs: dice.pick([0, 30 * seconds, 30 * minutes]),
   jobRetentionMs: dice.pick([0, 0, 60 * seconds, 60 * minutes]),
@@ -134,6 +144,11 @@ export const drawLimits = (dice: Dice): EngineSettings["limits"] =>
       }
 
 /** Every fault is in about half of the runs. */
+const drawBounds = (dice: Dice): EngineSettings["providers"] => {
+  const draw = () => ({ concurrency: dice.pick([0, 0, 1, 2]), callLimitMs: dice.pick([5, 30, 600]) * seconds })
+  return { transcription: draw(), reply: draw(), speech: draw(), image: draw(), voiceTurn: draw() }
+}
+
 const drawFaults = (dice: Dice): Faults => {
   const often = (...values: readonly [number, ...ReadonlyArray<number>]) => (dice.chance(0.5) ? 0 : dice.pick(values))
   return {
@@ -150,6 +165,7 @@ const drawFaults = (dice: Dice): Faults => {
     providerFails: often(0.1, 0.4),
     providerHangs: often(0.02),
     providerTalksNonsense: often(0.1),
+    providerBreaks: often(0.05),
     callerGoesAway: often(0.1, 0.4),
   }
 }
@@ -168,5 +184,6 @@ export const noFaults: Faults = {
   providerFails: 0,
   providerHangs: 0,
   providerTalksNonsense: 0,
+  providerBreaks: 0,
   callerGoesAway: 0,
 }

@@ -9,7 +9,8 @@ export interface ProviderCallRecord {
   readonly provider: ProviderName
   readonly jobId: JobId
   readonly attempt: number
-  /** `failed`: it is the provider's fault that there is no usable answer. */
-  outcome: "running" | "answered" | "failed" | "interrupted"
+  readonly beganAt: number
+  /** `failed`: it is the provider's fault that there is no usable answer. `broken`: it said that it cannot work for anybody. */
+  outcome: "running" | "answered" | "failed" | "broken" | "interrupted"
   endedAt: number | undefined
 }

@@ -39,6 +39,7 @@ export const mustBeReached: ReadonlyArray<string> = [
   "a live job is charged",
   "a gate shuts under a live job",
   "the queue is full",
+  "a paused provider is tried again",
   "a process stops and gives its jobs back",
   "the store's clock is put forward",
   "a limit holds a job back",

@@ -5,6 +5,8 @@ import {
   type AudioInput,
   type GeneratedFile,
   type ProviderCall,
+  type ProviderError,
+  providerBroken,
   ProviderFailure,
   type ProviderName,
   type ProviderSet,
@@ -15,12 +17,13 @@ import type { ClaimBooks } from "./ClaimBooks.ts"
 import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
 import type { Profile } from "./Profile.ts"
+import type { ProviderBooks } from "./ProviderBooks.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
 import type { Answer, ResultBooks } from "./ResultBooks.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"
 
-type Behavior = "answer" | "fail" | "refuse" | "hang" | "nonsense"
+type Behavior = "answer" | "fail" | "refuse" | "hang" | "nonsense" | "break"
 
 /** The providers, which all processes call. They answer late, badly, or not at all, as the dice say. */
 export class SimulatedProviders {
@@ -30,6 +33,7 @@ export class SimulatedProviders {
   readonly #books: ClaimBooks
   readonly #watch: Watch
   readonly #results: ResultBooks
+  readonly #guards: ProviderBooks
   #answers = 0
 
   constructor(
@@ -38,6 +42,7 @@ export class SimulatedProviders {
     profile: Profile,
     books: ClaimBooks,
     results: ResultBooks,
+    guards: ProviderBooks,
     watch: Watch,
   ) {
     this.#kernel = kernel
@@ -45,6 +50,7 @@ export class SimulatedProviders {
     this.#profile = profile
     this.#books = books
     this.#results = results
+    this.#guards = guards
     this.#watch = watch
   }
 
@@ -55,7 +61,21 @@ export class SimulatedProviders {
       { attempt, jobId }: ProviderCall,
       answer: (good: boolean) => A,
       first: Effect.Effect<void, E> = Effect.void,
-    ) => this.#call({ process, mode, provider, jobId, attempt, outcome: "running", endedAt: undefined }, first, answer)
+    ) =>
+      Effect.suspend(() => {
+        const beganAt = this.#kernel.now
+        const record: ProviderCallRecord = {
+          process,
+          mode,
+          provider,
+          jobId,
+          attempt,
+          beganAt,
+          outcome: "running",
+          endedAt: undefined,
+        }
+        return this.#call(record, first, answer)
+      })
     const text = (good: boolean) => (good ? `answer ${this.#answers}` : "\u0000")
     return {
       transcription: {
@@ -97,7 +117,7 @@ export class SimulatedProviders {
     call: ProviderCallRecord,
     first: Effect.Effect<void, E>,
     answer: (good: boolean) => A,
-  ): Effect.Effect<A, ProviderFailure | E> {
+  ): Effect.Effect<A, ProviderError | E> {
     return Effect.suspend(() => {
       const behavior = this.#behavior()
       this.#answers += 1
@@ -105,6 +125,7 @@ export class SimulatedProviders {
         () => `${call.process.name} asks ${call.provider} for ${call.jobId}, attempt ${call.attempt}: ${behavior}`,
       )
       this.#books.callBegan(call)
+      this.#guards.callBegan(call)
       let reached = false
       const performed = Effect.andThen(
         first,
@@ -116,13 +137,21 @@ export class SimulatedProviders {
       return Effect.onExit(performed, (exit) =>
         Effect.sync(() => {
           call.endedAt = this.#kernel.now
-          const brokenOff = !reached || (Exit.isFailure(exit) && Exit.hasInterrupts(exit))
-          call.outcome = brokenOff ? "interrupted" : behavior === "answer" ? "answered" : "failed"
+          const interrupted = Exit.isFailure(exit) && Exit.hasInterrupts(exit)
+          call.outcome = interrupted ? this.#brokenOff(call) : reached ? outcomeOf[behavior] : "interrupted"
           if (Exit.isSuccess(exit)) this.#results.given(call, exit.value)
           this.#books.callEnded(call)
+          this.#guards.callEnded(call)
         }),
       )
     })
+  }
+
+  /** It counts as the provider's fault where it took longer than it may, be it to read the audio, and else as nobody's. */
+  #brokenOff({ beganAt, mode, process, provider }: ProviderCallRecord): "failed" | "interrupted" {
+    const { callLimitMs } = this.#profile.settings.providers[provider]
+    const tookMs = (this.#kernel.now - beganAt) * process.rate
+    return mode === "live" && tookMs >= callLimitMs - 1 ? "failed" : "interrupted"
   }
 
   #behavior(): Behavior {
@@ -130,13 +159,16 @@ export class SimulatedProviders {
     const { faults } = this.#network
     if (dice.chance(faults.providerFails)) return dice.pick(["fail", "fail", "refuse"])
     if (dice.chance(faults.providerTalksNonsense)) return "nonsense"
+    if (dice.chance(faults.providerBreaks)) return "break"
     return dice.chance(faults.providerHangs) ? "hang" : "answer"
   }
 
-  #perform<A>(behavior: Behavior, answer: (good: boolean) => A): Effect.Effect<A, ProviderFailure> {
+  #perform<A>(behavior: Behavior, answer: (good: boolean) => A): Effect.Effect<A, ProviderError> {
     if (behavior === "hang") return Effect.never
     const { dice } = this.#kernel
-    const said = Effect.suspend((): Effect.Effect<A, ProviderFailure> => {
+    const said = Effect.suspend((): Effect.Effect<A, ProviderError> => {
+      if (behavior === "break")
+        return Effect.fail(providerBroken(dice.pick(["quota", "configuration"]), "as the dice say"))
       if (behavior === "answer" || behavior === "nonsense") return Effect.sync(() => answer(behavior === "answer"))
       return Effect.fail(
         new ProviderFailure({
@@ -149,6 +181,15 @@ export class SimulatedProviders {
     })
     return Effect.andThen(Effect.sleep(dice.between(0, this.#profile.providerMs)), said)
   }
+}
+
+const outcomeOf: Readonly<Record<Behavior, ProviderCallRecord["outcome"]>> = {
+  answer: "answered",
+  fail: "failed",
+  refuse: "failed",
+  nonsense: "failed",
+  hang: "interrupted",
+  break: "broken",
 }
 
 const speech = (n: number | undefined): GeneratedFile => ({

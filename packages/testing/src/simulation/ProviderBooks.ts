@@ -1,0 +1,61 @@
+import type { EngineSettings } from "@kiln/core"
+import type { Kernel } from "./Kernel.ts"
+import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
+import type { Reached } from "./Reached.ts"
+import type { SimulatedProcess } from "./SimulatedProcess.ts"
+
+/** What one process has learned of one live provider, as these books see it. */
+interface Known {
+  /** When it was last told that the provider is broken. */
+  brokenAt: number | undefined
+  atOnce: number
+}
+
+/**
+ * Keeps the books on live providers, each process by itself: who was told that one is broken leaves it alone for a while,
+ * calls go only so many at once, and none takes longer than it may.
+ */
+export class ProviderBooks {
+  readonly #kernel: Kernel
+  readonly #settings: EngineSettings
+  readonly #reached: Reached
+  readonly #known = new Map<string, Known>()
+
+  constructor(kernel: Kernel, settings: EngineSettings, reached: Reached) {
+    this.#kernel = kernel
+    this.#settings = settings
+    this.#reached = reached
+  }
+
+  callBegan(call: ProviderCallRecord): void {
+    if (call.mode !== "live") return
+    const known = this.#knownBy(call.process, call.provider)
+    const about = `${call.provider} for ${call.jobId}, attempt ${call.attempt}, by ${call.process.name}`
+    known.atOnce += 1
+    const { concurrency } = this.#settings.providers[call.provider]
+    if (concurrency > 0 && known.atOnce > concurrency)
+      this.#kernel.violate("a provider is not asked for more at once than it may be", about)
+    if (known.brokenAt === undefined) return
+    const passedMs = this.#kernel.now - known.brokenAt
+    if (passedMs < this.#settings.circuit.brokenPauseMs * slowestClock)
+      this.#kernel.violate("a broken provider is left alone", `${about}, ${passedMs} ms after it said so`)
+    this.#reached.note("a paused provider is tried again")
+  }
+
+  callEnded(call: ProviderCallRecord): void {
+    if (call.mode !== "live") return
+    const known = this.#knownBy(call.process, call.provider)
+    known.atOnce -= 1
+    if (call.outcome === "broken") known.brokenAt = this.#kernel.now
+  }
+
+  #knownBy(process: SimulatedProcess, provider: string): Known {
+    const key = `${process.name} ${provider}`
+    const known = this.#known.get(key) ?? { brokenAt: undefined, atOnce: 0 }
+    this.#known.set(key, known)
+    return known
+  }
+}
+
+/** How much faster a process's clock may run than the one these books go by: its pauses are that much shorter here. */
+const slowestClock = 0.9
