@@ -8,7 +8,7 @@ import { makePostgresKeyDirectory } from "./PostgresKeyDirectory.ts"
 import { makePostgresSecretStore } from "./PostgresSecretStore.ts"
 import { makePostgresSwitchboard } from "./PostgresSwitchboard.ts"
 import { makePostgresUploadStore } from "./PostgresUploadStore.ts"
-import { makePostgresWakeUp } from "./PostgresWakeUp.ts"
+import { hintOnce, makePostgresWakeUp } from "./PostgresWakeUp.ts"
 import { noteTurns } from "./sql/nextClaimable.ts"
 
 /**
@@ -26,10 +26,12 @@ export const PostgresStores = {
     Layer.effectContext(
       Effect.gen(function* () {
         const { connections, database, heartbeats } = yield* openDatabase(options)
-        const across = (options.notifications ?? true) && connections.ownSessions
-        const wakeUp = across
-          ? yield* makePostgresWakeUp(connections, database)
-          : yield* Effect.map(Layer.build(WakeUp.layer), (built) => Context.get(built, WakeUp))
+        const notifications = connections.ownSessions ? (options.notifications ?? true) : false
+        const hint = notifications === false ? Effect.void : hintOnce(database, connections)
+        const wakeUp =
+          notifications === true
+            ? yield* makePostgresWakeUp(connections, database)
+            : yield* Effect.map(Layer.build(WakeUp.layer), (built) => Context.get(built, WakeUp))
         const notes = new LaneNotes(options.noteLanesEveryMs ?? 1_000)
         yield* Effect.addFinalizer(() =>
           Effect.ignore(database.read("LaneNotes.rest", (session) => noteTurns(session, notes.rest()))),
@@ -37,7 +39,7 @@ export const PostgresStores = {
         return Context.make(JobStore, makePostgresJobStore(database, heartbeats, notes)).pipe(
           Context.add(UploadStore, makePostgresUploadStore(database, heartbeats)),
           Context.add(KeyDirectory, makePostgresKeyDirectory(database)),
-          Context.add(Switchboard, makePostgresSwitchboard(database)),
+          Context.add(Switchboard, makePostgresSwitchboard(database, hint)),
           Context.add(SecretStore, makePostgresSecretStore(database)),
           Context.add(WakeUp, wakeUp),
         )

@@ -1,3 +1,4 @@
+import { Effect } from "effect"
 import { Switchboard } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import { activatePrice } from "./sql/activatePrice.ts"
@@ -8,12 +9,21 @@ import { readBoard } from "./sql/readBoard.ts"
 import { setPrice } from "./sql/setPrice.ts"
 import { setSwitch } from "./sql/setSwitch.ts"
 
-export const makePostgresSwitchboard = (db: Database): Switchboard["Service"] =>
+/** `hint` tells idle workers that a gate may be open that was shut. */
+export const makePostgresSwitchboard = (db: Database, hint: Effect.Effect<void>): Switchboard["Service"] =>
   Switchboard.of({
     readBoard: db.read("Switchboard.readBoard", readBoard),
-    setSwitch: (name, on) => db.write("Switchboard.setSwitch", (tx) => setSwitch(tx, name, on)),
+    setSwitch: (name, on) =>
+      Effect.tap(
+        db.write("Switchboard.setSwitch", (tx) => setSwitch(tx, name, on)),
+        () => (on ? hint : Effect.void),
+      ),
     setPrice: (price) => db.write("Switchboard.setPrice", (tx) => setPrice(tx, price)),
-    activatePrice: (name, active) => db.write("Switchboard.activatePrice", (tx) => activatePrice(tx, name, active)),
+    activatePrice: (name, active) =>
+      Effect.tap(
+        db.write("Switchboard.activatePrice", (tx) => activatePrice(tx, name, active)),
+        () => (active ? hint : Effect.void),
+      ),
     listPrices: db.read("Switchboard.listPrices", listPrices),
     publishWorker: (worker) => db.read("Switchboard.publishWorker", (session) => publishWorker(session, worker)),
     listWorkers: db.read("Switchboard.listWorkers", listWorkers),

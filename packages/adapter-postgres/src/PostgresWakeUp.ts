@@ -54,8 +54,19 @@ export const makePostgresWakeUp = (
     })
   })
 
+/**
+ * One hint, for processes that do not listen themselves: an operator's command that opens a gate has ended long before
+ * workers look by themselves. Of servers without NOTIFY nothing is expected.
+ */
+export const hintOnce = (database: Database, options: Pick<ConnectionOptions, "schema">): Effect.Effect<void> =>
+  Effect.ignore(
+    database.read("WakeUp.hintOnce", (session) =>
+      session.execute("SELECT pg_notify($1, $2)", [channelOf(options), ""]),
+    ),
+  )
+
 /** One channel for each schema of a database; names are cut at 63 bytes, as the server does it. */
-const channelOf = ({ schema }: ConnectionOptions): string => `kiln_${schema}`.slice(0, 63)
+const channelOf = ({ schema }: Pick<ConnectionOptions, "schema">): string => `kiln_${schema}`.slice(0, 63)
 
 /** A connection that hears of notifications, made anew when it is lost. */
 class Listener {

@@ -13,9 +13,10 @@ export interface PostgresOptions {
   readonly poolSize?: number | undefined
   /**
    * Whether processes wake each other by LISTEN and NOTIFY, default true. Turn it off where the database does not know
-   * them (CockroachDB, YugabyteDB): processes then poll every second, as with SQLite.
+   * them (CockroachDB, YugabyteDB): processes then poll every second, as with SQLite. `send` is for a program that asks a
+   * few things and ends: it tells others, and hears nobody.
    */
-  readonly notifications?: boolean | undefined
+  readonly notifications?: boolean | "send" | undefined
   /**
    * What stands between this process and the server, default `none`. Behind a pooler in transaction mode (pgbouncer) every
    * transaction may meet another server session: no prepared statements, no session settings, no LISTEN.

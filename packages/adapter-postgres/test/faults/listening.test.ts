@@ -2,8 +2,10 @@ import { setTimeout as pause } from "node:timers/promises"
 import { Effect, Exit, Scope } from "effect"
 import { describe, expect, it } from "vitest"
 import { tcpProxy } from "@kiln/postgres-lab"
-import type { WakeUp } from "@kiln/core/ports"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { Switchboard, type WakeUp } from "@kiln/core/ports"
 import { connect } from "../../src/openDatabase.ts"
+import { PostgresStores } from "../../src/PostgresStores.ts"
 import { makePostgresWakeUp } from "../../src/PostgresWakeUp.ts"
 import { useCluster } from "./support/databases.ts"
 import { until } from "./support/until.ts"
@@ -87,6 +89,28 @@ describe("notifications", () => {
     expect(sent()).toBeLessThanOrEqual(tookMs / 20 + 2)
     expect(sent()).toBeLessThan(100)
     expect(await hears(other, wakeUp)).toBe(true)
+  })
+
+  it("come of a gate that is opened, also by a program that ends at once and hears nobody", async () => {
+    await using database = await cluster.database()
+    const opening = (open: (board: Switchboard["Service"]) => Effect.Effect<unknown, StoreUnavailable>) =>
+      Effect.flatMap(Switchboard, open).pipe(
+        Effect.provide(PostgresStores.layer({ url: database.url, poolSize: 2, notifications: "send" })),
+        Effect.runPromise,
+      )
+    await opening((board) => board.setPrice({ name: "svc-audio", currency: "usd", unitAmounts: {} }))
+    await using wakeUp = await openWakeUp(database.url)
+    await reaches(wakeUp, "installation")
+    const isHeard = async (open: Parameters<typeof opening>[0], withinMs: number) => {
+      await Effect.runPromise(Effect.timeoutOption(Effect.forever(wakeUp.wait), 300))
+      const heard = Effect.runPromise(Effect.timeoutOption(wakeUp.wait, withinMs))
+      await opening(open)
+      return (await heard)._tag === "Some"
+    }
+    expect(await isHeard((board) => board.setSwitch("ai", true), 10_000)).toBe(true)
+    expect(await isHeard((board) => board.activatePrice("svc-audio", true), 10_000)).toBe(true)
+    // Nobody has to wake up for what is shut.
+    expect(await isHeard((board) => board.setSwitch("ai", false), 2_000)).toBe(false)
   })
 
   it("that cannot be sent hold up nobody", async () => {

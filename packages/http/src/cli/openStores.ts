@@ -48,4 +48,6 @@ export const openStores = ({ database }: Settings): Layer.Layer<Stores, CommandF
 
 /** As `openStores`, for a command that asks a few things and ends: it neither waits for work nor asks at the same time. */
 export const openStoresBriefly = ({ database }: Settings): Layer.Layer<Stores, CommandFailed> =>
-  database._tag === "Sqlite" ? openSqlite(database) : openPostgres({ ...database, poolSize: 2, notifications: false })
+  database._tag === "Sqlite"
+    ? openSqlite(database)
+    : openPostgres({ ...database, poolSize: 2, notifications: database.notifications && "send" })

@@ -3,7 +3,8 @@ import { join } from "node:path"
 import { Effect, Stream } from "effect"
 import { describe, expect, it } from "vitest"
 import { FileBlobStore } from "@kiln/adapter-blobs"
-import { BlobStore } from "@kiln/core/ports"
+import { SqliteStores } from "@kiln/adapter-sqlite"
+import { BlobStore, type ProviderStanding, Switchboard } from "@kiln/core/ports"
 import { Api } from "./support/Api.ts"
 import { changeDatabase } from "./support/changeDatabase.ts"
 import { run, serve, temporaryDirectory } from "./support/Kiln.ts"
@@ -164,6 +165,35 @@ describe("kiln doctor", { timeout: 120_000 }, () => {
     expect({ ok, statuses }).toEqual({ ok: false, statuses: { settings: "ok", database: "problem" } })
     expect(findings("database")).toEqual([])
     expect(readdirSync(data.path)).toEqual([])
+  })
+
+  it("says which live providers are paused and why, as running workers publish it", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path }
+    await withFiles(env, 0)
+    const publish = (standing: Pick<ProviderStanding, "status" | "reason">) =>
+      Effect.gen(function* () {
+        const providers = [
+          { provider: "image", status: "ready", reason: null, since: 0 } as const,
+          { provider: "speech", since: 1_000, ...standing },
+        ]
+        yield* (yield* Switchboard).publishWorker({ workerId: "w", liveKinds: [], providers, ttlMs: 60_000 })
+      }).pipe(Effect.provide(SqliteStores.layer({ path: join(data.path, "kiln.db") })), Effect.runPromise)
+
+    expect((await diagnose(env)).statuses).toMatchObject({ providers: "skipped" })
+    await publish({ status: "ready", reason: null })
+    expect(await diagnose(env)).toMatchObject({ ok: true, statuses: { providers: "ok" } })
+    await publish({ status: "paused", reason: "failing" })
+    expect(await diagnose(env)).toMatchObject({ ok: true, statuses: { providers: "warning" } })
+    for (const reason of ["quota", "configuration"] as const) {
+      await publish({ status: "paused", reason })
+      const { findings, ok, statuses } = await diagnose(env)
+      expect({ ok, statuses }).toMatchObject({ ok: false, statuses: { ...well, providers: "problem" } })
+      expect(findings("providers")).toMatchObject([
+        { provider: "speech", reason, paused_since: "1970-01-01T00:00:01.000Z" },
+      ])
+    }
+    expect((await run(["doctor"], env)).stdout).toContain("speech is paused in 1 of 1 worker: ")
   })
 
   it("finds a blob store that is another installation's, and leaves it alone", async () => {

@@ -1,8 +1,10 @@
 import { resolve } from "node:path"
+import { inspect } from "node:util"
+import { Redacted } from "effect"
 import { describe, expect, it } from "vitest"
 import { readSettings, settingNames, type Settings } from "../../src/cli/Settings.ts"
 import { defaultHttpSettings } from "../../src/HttpConfig.ts"
-import { run } from "./support/Kiln.ts"
+import { run, serve, temporaryDirectory } from "./support/Kiln.ts"
 
 const settings = (environment: Readonly<Record<string, string>>): Settings => {
   const read = readSettings(environment)
@@ -75,7 +77,7 @@ describe("settings", () => {
     ["KILN_MANAGEMENT_PORT", "9090", { managementPort: 9_090 }],
     ["KILN_SWITCH_AI", "off", { engine: { forcedOff: ["ai"] } }],
     ["KILN_SWITCH_IMAGES", "off", { engine: { forcedOff: ["images"] } }],
-    ["KILN_PROVIDER", "sandbox", { provider: "sandbox" }],
+    ["KILN_PROVIDER", "sandbox", { provider: { _tag: "Sandbox" } }],
     ["KILN_CONFIG", "kiln.config.ts", { configPath: resolve("kiln.config.ts") }],
     ["KILN_FIRST_KEY", "off", { firstKey: false }],
     ["KILN_PAGES", "off", { http: { ...defaultHttpSettings, pages: false } }],
@@ -108,6 +110,61 @@ describe("settings", () => {
       warnings: [expect.stringMatching(/^KILN_DATABASE_POOL has no effect/)],
     })
     expect(readSettings({ KILN_DATABASE_POOL: "5", DATABASE_URL: "postgres://h/d" })).toMatchObject({ warnings: [] })
+  })
+
+  it("of OpenAI, and of servers like it", () => {
+    const none = { transcription: undefined, speech: undefined, reply: undefined, image: undefined }
+    const keyed = settings({ KILN_PROVIDER: "openai", KILN_OPENAI_API_KEY: "sk-1" }).provider
+    expect(keyed).toEqual({ _tag: "OpenAi", apiKey: expect.anything(), baseUrl: undefined, models: none })
+    expect(keyed?._tag === "OpenAi" && keyed.apiKey !== undefined && Redacted.value(keyed.apiKey)).toBe("sk-1")
+    expect(`${JSON.stringify(keyed)} ${inspect(keyed, { depth: null })}`).not.toContain("sk-1")
+    expect(
+      settings({
+        KILN_PROVIDER: "openai",
+        KILN_OPENAI_BASE_URL: "http://127.0.0.1:8080/v1/",
+        KILN_OPENAI_TRANSCRIPTION_MODEL: "Systran/faster-whisper-small",
+        KILN_OPENAI_SPEECH_MODEL: "kokoro",
+        KILN_OPENAI_REPLY_MODEL: "llama-3.2:3b",
+        KILN_OPENAI_IMAGE_MODEL: "off",
+      }).provider,
+    ).toEqual({
+      _tag: "OpenAi",
+      apiKey: undefined,
+      baseUrl: "http://127.0.0.1:8080/v1",
+      models: {
+        transcription: "Systran/faster-whisper-small",
+        speech: "kokoro",
+        reply: "llama-3.2:3b",
+        image: null,
+      },
+    })
+  })
+
+  it("of OpenAI that name neither a key nor a server are refused", () => {
+    for (const more of [{}, { KILN_OPENAI_API_KEY: " " }, { KILN_OPENAI_IMAGE_MODEL: "off" }])
+      expect(readSettings({ KILN_PROVIDER: "openai", ...more })).toEqual({
+        ok: false,
+        problems: [{ setting: "KILN_OPENAI_API_KEY", rule: expect.stringContaining("KILN_OPENAI_BASE_URL") }],
+      })
+  })
+
+  it.each([
+    ["KILN_OPENAI_API_KEY", "sk-1"],
+    ["KILN_OPENAI_BASE_URL", "http://127.0.0.1:8080/v1"],
+    ["KILN_OPENAI_TRANSCRIPTION_MODEL", "whisper-1"],
+    ["KILN_OPENAI_SPEECH_MODEL", "tts-1"],
+    ["KILN_OPENAI_REPLY_MODEL", "off"],
+    ["KILN_OPENAI_IMAGE_MODEL", "off"],
+  ])("%s is said to have no effect where OpenAI serves nobody", (name, text) => {
+    for (const environment of [{}, { KILN_PROVIDER: "sandbox" }])
+      expect(readSettings({ ...environment, [name]: text })).toMatchObject({
+        ok: true,
+        warnings: [`${name} has no effect: KILN_PROVIDER is not openai`],
+      })
+    expect(readSettings({ KILN_PROVIDER: "openai", KILN_OPENAI_API_KEY: "sk-1", [name]: text })).toMatchObject({
+      ok: true,
+      warnings: [],
+    })
   })
 
   it("KILN_RATE_LIMITS", () => {
@@ -146,7 +203,13 @@ describe("settings", () => {
     ["KILN_JOB_RETENTION", ["never"], "or 0 to keep"],
     ["KILN_MANAGEMENT_PORT", ["0", "on"], "from 1 to 65535"],
     ["KILN_SWITCH_AI", ["on", "true"], "must be off"],
-    ["KILN_PROVIDER", ["openai"], "must be sandbox"],
+    ["KILN_PROVIDER", ["OpenAI", "ollama", "off"], "must be openai or sandbox, or unset"],
+    ["KILN_OPENAI_API_KEY", ["sk 1", "sk-é", "a".repeat(513)], "visible ASCII"],
+    ["KILN_OPENAI_BASE_URL", ["localhost:8080/v1", "ftp://x", "http://u:p@x/v1", "http://x/?a=1"], "http"],
+    ["KILN_OPENAI_TRANSCRIPTION_MODEL", ["whisper 1", "é"], "or off"],
+    ["KILN_OPENAI_SPEECH_MODEL", ["a".repeat(201)], "or off"],
+    ["KILN_OPENAI_REPLY_MODEL", ["gpt 5"], "or off"],
+    ["KILN_OPENAI_IMAGE_MODEL", ["\u0001"], "or off"],
     ["KILN_FIRST_KEY", ["no"], "must be on or off"],
     ["KILN_PAGES", ["0"], "must be on or off"],
   ])("%s refuses %s", (setting, texts, rule) => {
@@ -160,6 +223,7 @@ describe("settings", () => {
   it("say nothing of a secret that is refused", () => {
     expect(JSON.stringify(readSettings({ KILN_SIGNING_KEYS: "a:c2VjcmV0" }))).not.toContain("c2VjcmV0")
     expect(JSON.stringify(readSettings({ DATABASE_URL: "postgres://u:c2VjcmV0#@h/d" }))).not.toContain("c2VjcmV0")
+    expect(JSON.stringify(readSettings({ KILN_OPENAI_API_KEY: "c2VjcmV0 1" }))).not.toContain("c2VjcmV0")
   })
 
   it("that are none are named with the one that was meant", () => {
@@ -192,5 +256,21 @@ describe("kiln", { timeout: 120_000 }, () => {
   it("names a single one in one line", async () => {
     const ended = await run(["serve"], { KILN_ROLE: "both" })
     expect(ended).toEqual({ exit: 2, stdout: "", stderr: "kiln: KILN_ROLE must be all, api or worker\n" })
+  })
+
+  it("does not start on OpenAI without a key", async () => {
+    expect(await run(["serve"], { KILN_PROVIDER: "openai" })).toEqual({
+      exit: 2,
+      stdout: "",
+      stderr: "kiln: KILN_OPENAI_API_KEY must be set where KILN_PROVIDER=openai names no KILN_OPENAI_BASE_URL\n",
+    })
+  })
+
+  it("says at its start which variables have no effect, and nothing of what they hold", async () => {
+    using data = temporaryDirectory()
+    const environment = { KILN_DATA_DIR: data.path, KILN_FIRST_KEY: "off", KILN_OPENAI_API_KEY: "sk-c2VjcmV0" }
+    await using kiln = await serve(environment)
+    await kiln.says(/KILN_OPENAI_API_KEY has no effect: KILN_PROVIDER is not openai/, "stderr")
+    expect(kiln.stdout + kiln.stderr).not.toContain("c2VjcmV0")
   })
 })

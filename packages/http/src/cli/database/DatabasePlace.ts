@@ -15,7 +15,7 @@ export interface PostgresPlace {
   /** Connections of this process at most. */
   readonly poolSize: number
   /** Whether LISTEN and NOTIFY hint at new work. */
-  readonly notifications: boolean
+  readonly notifications: boolean | "send"
   /** What stands between this process and the database. */
   readonly pooler: "none" | "transaction"
 }
