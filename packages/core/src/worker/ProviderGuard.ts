@@ -18,8 +18,12 @@ export class ProviderGuard extends Context.Service<
       name: ProviderName,
       mayBuy: Effect.Effect<void, AttemptError>,
     ) => <A>(call: Effect.Effect<A, AttemptError>) => Effect.Effect<A, AttemptError>
-    /** Whether a job that asks these providers should be claimed now: none is paused, each has a free place. */
-    readonly admits: (names: ReadonlyArray<ProviderName>) => Effect.Effect<boolean>
+    /** How many jobs that ask these providers should be claimed now: none while one is paused; `Infinity` without bounds. */
+    readonly room: (names: ReadonlyArray<ProviderName>) => Effect.Effect<number>
+    /** Does something with a job in hand that asks these providers. */
+    readonly holding: (
+      names: ReadonlyArray<ProviderName>,
+    ) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
     /** Milliseconds until the first paused provider is tried again; `undefined` when none is paused. */
     readonly nextTryInMs: Effect.Effect<number | undefined>
     readonly standings: Effect.Effect<ReadonlyArray<ProviderStanding>>
@@ -31,10 +35,10 @@ export class ProviderGuard extends Context.Service<
     ProviderGuard,
     Effect.gen(function* () {
       const { live } = yield* Providers
-      let change = Deferred.makeUnsafe<void>()
+      let nextChange = Deferred.makeUnsafe<void>()
       const changed = Effect.sync(() => {
-        const over = change
-        change = Deferred.makeUnsafe<void>()
+        const over = nextChange
+        nextChange = Deferred.makeUnsafe<void>()
         Deferred.doneUnsafe(over, Effect.void)
       })
       const posts = new Map<ProviderName, ProviderPost>()
@@ -42,11 +46,19 @@ export class ProviderGuard extends Context.Service<
         if (live[name] !== undefined) posts.set(name, yield* makeProviderPost(name, changed))
       return ProviderGuard.of({
         through: (name, mayBuy) => (call) => posts.get(name)?.through(mayBuy, call) ?? call,
-        admits: (names) =>
+        room: (names) =>
           Effect.map(
-            Effect.forEach(names, (name) => posts.get(name)?.admits ?? Effect.succeed(true)),
-            (admitted) => admitted.every((each) => each),
+            Effect.forEach(names, (name) => posts.get(name)?.room ?? Effect.succeed(Infinity)),
+            (rooms) => Math.min(...rooms),
           ),
+        holding: (names) => (effect) => {
+          const holds = (by: 1 | -1) => Effect.sync(() => names.forEach((name) => posts.get(name)?.holds(by)))
+          return Effect.acquireUseRelease(
+            holds(1),
+            () => effect,
+            () => holds(-1),
+          )
+        },
         nextTryInMs: Effect.map(
           Effect.forEach([...posts.values()], ({ nextTryInMs }) => nextTryInMs),
           (waits) => {
@@ -55,7 +67,7 @@ export class ProviderGuard extends Context.Service<
           },
         ),
         standings: Effect.forEach([...posts.values()], ({ standing }) => standing),
-        changed: Effect.suspend(() => Deferred.await(change)),
+        changed: Effect.suspend(() => Deferred.await(nextChange)),
       })
     }),
   )

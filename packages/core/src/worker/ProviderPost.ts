@@ -8,6 +8,12 @@ import { type CallOutcome, countCall, reportStanding } from "./providerMetrics.t
 
 const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
+/**
+ * Jobs in hand for each place, those that have it among them: the next one is there when it gets free, and no more of them
+ * wait in the worker's slots, which others need.
+ */
+const waitingPerPlace = 2
+
 type Restore = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
 /** The guard of one live provider of this process: its circuit, its places, the time a call may take. */
@@ -17,6 +23,7 @@ export const makeProviderPost = Effect.fnUntraced(function* (name: ProviderName,
   const places = concurrency > 0 ? yield* Semaphore.make(concurrency) : undefined
   const { circuit, learn, standing } = yield* makeCircuit(name, limits, changed)
   let calls = 0
+  let inHand = 0
 
   const callOnce = <A>(
     mayBuy: Effect.Effect<void, AttemptError>,
@@ -45,8 +52,15 @@ export const makeProviderPost = Effect.fnUntraced(function* (name: ProviderName,
     standing,
     /** Milliseconds until it is tried again; `undefined` unless it is paused. */
     nextTryInMs: circuit.nextTryInMs,
-    /** Whether it is neither paused nor fully occupied. */
-    admits: Effect.map(circuit.isPaused, (paused) => !paused && (concurrency === 0 || calls < concurrency)),
+    /** How many more jobs that ask it should be claimed: none while it is paused, and as many as there are places to wait. */
+    room: Effect.map(circuit.isPaused, (paused) => {
+      if (paused) return 0
+      return concurrency === 0 ? Infinity : Math.max(0, waitingPerPlace * concurrency - inHand)
+    }),
+    /** A job that asks it is in hand, or no longer. */
+    holds: (change: 1 | -1): void => {
+      inHand += change
+    },
     /** Makes a call, within the bounds. `mayBuy` is asked once more where the call had to wait. */
     through: <A>(mayBuy: Effect.Effect<void, AttemptError>, call: Effect.Effect<A, AttemptError>) =>
       Effect.suspend(() => {

@@ -2,14 +2,18 @@ import { Deferred, Effect } from "effect"
 import { jobBlobKey } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
-import { type Claim, type ClaimRef, WakeUp } from "../ports/index.ts"
+import { type Claim, type ClaimRef, Providers, WakeUp } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
+import { ProviderGuard } from "./ProviderGuard.ts"
 import { runAttempt } from "./RunAttempt.ts"
+import { servedBy } from "./runnableKinds.ts"
 
 /** The jobs a worker has in hand. */
 export const makeSlots = Effect.gen(function* () {
   const { leaseDurationMs, limits } = yield* EngineConfig
   const wakeUp = yield* WakeUp
+  const guard = yield* ProviderGuard
+  const { live } = yield* Providers
   const limited = limits.perProject > 0 || Object.keys(limits.perKind).length > 0
   const kinds = new Map((yield* JobKinds).map((kind) => [kind.name, kind]))
   const leases = new Set<HeldLease>()
@@ -40,8 +44,9 @@ export const makeSlots = Effect.gen(function* () {
         const ref = { jobId: claim.job.id, token: claim.token }
         const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs)
         leases.add(lease)
+        const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
         return Effect.ensuring(
-          Effect.map(runAttempt(kind, claim, lease), (settled) => {
+          Effect.map(guard.holding(names)(runAttempt(kind, claim, lease)), (settled) => {
             if (settled === "lapsed" && !lease.isLast()) lapsed.add(ref)
             // The token of this claim is spent, so nothing else is or will be under its keys.
             if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))

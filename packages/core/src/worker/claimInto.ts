@@ -12,7 +12,8 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: numbe
   const { attempts, leaseDurationMs, limits } = yield* EngineConfig
   const store = yield* JobStore
   const guard = yield* ProviderGuard
-  const runnable = (yield* runnableKinds).filter(({ kind }) => !slots.withheld.has(kind))
+  const now = yield* runnableKinds
+  const runnable = now.runnable.filter(({ kind }) => !slots.withheld.has(kind))
   yield* answeredWithin(leaseDurationMs, "releaseJobs", giveBackLapsed(slots))
   // Only from here on: what was given back slowly must not take from the time of what is claimed.
   const askedAtNanos = yield* Clock.monotonicTimeNanos
@@ -20,7 +21,7 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: numbe
   const result = yield* answeredWithin(
     leaseDurationMs,
     "claimJobs",
-    store.claimJobs({ runnable, limits, limit, leaseDurationMs, maxLostWorkers }),
+    store.claimJobs({ runnable, limits, limit: Math.min(limit, now.atMost), leaseDurationMs, maxLostWorkers }),
   )
   if (result.abandoned.length > 0) yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
   // What waits for a paused provider was not asked for, so the store does not tell when to look for it.

@@ -6,8 +6,14 @@ import { type ProviderName, Providers, type ProviderSet, type Runnable } from ".
 import { GateWatch } from "./GateWatch.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
 
+/** What this process can run at this moment, and how many jobs of it may be claimed at once. */
+export interface RunnableNow {
+  readonly runnable: ReadonlyArray<Runnable>
+  readonly atMost: number
+}
+
 /** Those of the kind's providers that serve it here; `undefined` where none of its sets is whole. */
-const servedBy = (providers: ProviderSet, kind: JobKind): ReadonlyArray<ProviderName> | undefined =>
+export const servedBy = (providers: ProviderSet, kind: JobKind): ReadonlyArray<ProviderName> | undefined =>
   kind.providers.find((names) => names.every((name) => providers[name] !== undefined))
 
 /** The kinds this process can serve live, whether or not they may run now. */
@@ -20,21 +26,24 @@ export const liveKinds = Effect.gen(function* () {
 const versionsIn = (mode: JobMode, { name, readsFrom, version }: JobKind): ReadonlyArray<Runnable> =>
   Array.from({ length: version - readsFrom + 1 }, (_, n) => ({ kind: name, kindVersion: readsFrom + n, mode }))
 
-/** What this process can run at this moment: the providers are there and, for live jobs, admit calls and the gate is open. */
-export const runnableKinds: Effect.Effect<
-  ReadonlyArray<Runnable>,
-  StoreUnavailable,
-  Providers | ProviderGuard | GateWatch
-> = Effect.gen(function* () {
-  const { live, sandbox } = yield* Providers
-  const gates = yield* GateWatch
-  const guard = yield* ProviderGuard
-  const runnable: Array<Runnable> = []
-  for (const kind of yield* JobKinds) {
-    if (servedBy(sandbox, kind) !== undefined) runnable.push(...versionsIn("sandbox", kind))
-    const names = servedBy(live, kind)
-    if (names === undefined || !(yield* guard.admits(names))) continue
-    if ((yield* gates.missing(kind.gate)).length === 0) runnable.push(...versionsIn("live", kind))
-  }
-  return runnable
-})
+/**
+ * The kinds whose providers are there and, for live jobs, have room, while the gate is open. A claim does not say how many of
+ * which kind it wants, so it wants no more than the kind with the least room can have; the next one is not far.
+ */
+export const runnableKinds: Effect.Effect<RunnableNow, StoreUnavailable, Providers | ProviderGuard | GateWatch> =
+  Effect.gen(function* () {
+    const { live, sandbox } = yield* Providers
+    const gates = yield* GateWatch
+    const guard = yield* ProviderGuard
+    const runnable: Array<Runnable> = []
+    let atMost = Infinity
+    for (const kind of yield* JobKinds) {
+      if (servedBy(sandbox, kind) !== undefined) runnable.push(...versionsIn("sandbox", kind))
+      const names = servedBy(live, kind)
+      const room = names === undefined ? 0 : yield* guard.room(names)
+      if (room === 0 || (yield* gates.missing(kind.gate)).length > 0) continue
+      runnable.push(...versionsIn("live", kind))
+      atMost = Math.min(atMost, room)
+    }
+    return { runnable, atMost }
+  })

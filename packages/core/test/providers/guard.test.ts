@@ -15,7 +15,15 @@ import { Worker } from "@kiln/core/worker"
 import { answerLate, defaultAnswers, makeFakeProviders } from "@kiln/testing"
 import { Deferred, Effect, Metric } from "effect"
 import { principal, within } from "../support/harness.ts"
-import { finished, openBoard, readJob, running, submitSpeech, submitVoiceTurn } from "../support/jobs.ts"
+import {
+  finished,
+  openBoard,
+  readJob,
+  running,
+  submitSpeech,
+  submitTranscription,
+  submitVoiceTurn,
+} from "../support/jobs.ts"
 import { comesTrue, passTime, passUntil } from "../support/virtualTime.ts"
 
 const live = principal("live")
@@ -234,6 +242,22 @@ describe("the bounds of a provider", () => {
       assert.isTrue(yield* comesTrue(allDone(jobs), "60 seconds"))
       assert.strictEqual(most, 2)
     }).pipe(within({ live: { ...fake.providers, speech }, settings: bounds(2) }))
+  })
+
+  it.effect("leave the worker's other slots to other jobs: no more wait for a place than can have it next", () => {
+    const fake = makeFakeProviders()
+    fake.usually("speech", answerLate(50_000, defaultAnswers.speech))
+    return Effect.gen(function* () {
+      yield* open
+      const slow = yield* submitMany(20)
+      yield* running
+      yield* passTime("10 seconds")
+      const others = yield* Effect.forEach(Array.from({ length: 12 }), (_, n) => submitTranscription(`t${n}`, live))
+      assert.isTrue(yield* comesTrue(allDone(others), "10 seconds"))
+      const inHand = (yield* statusesOf(slow)).filter((status) => status === "processing")
+      assert.strictEqual(inHand.length, 2)
+      assert.isTrue(yield* comesTrue(allDone(slow), "1100 seconds"))
+    }).pipe(within({ live: fake.providers, settings: bounds(1) }))
   })
 
   it.effect("end a call that takes too long: it counts as a failure, its request is interrupted", () => {
