@@ -10,13 +10,29 @@ export class ByteCursor {
   #view = new DataView(this.#bytes.buffer)
   #at = 0
   #ended = false
+  /** Where the bytes at hand begin in the file. */
+  #start = 0
+  #see: ((bytes: Uint8Array) => void) | undefined
+
+  /** How far into the file the cursor is. */
+  get position(): number {
+    return this.#start + this.#at
+  }
 
   /** Bytes at hand. */
   get available(): number {
     return this.#bytes.length - this.#at
   }
 
+  /** Shows `see` all bytes from here on, in order. */
+  watch(see: (bytes: Uint8Array) => void): void {
+    see(this.bytes(0, this.available))
+    this.#see = see
+  }
+
   push(chunk: Uint8Array): void {
+    this.#see?.(chunk)
+    this.#start = this.position
     if (this.available === 0) this.#bytes = chunk
     else {
       const joined = new Uint8Array(this.available + chunk.length)
@@ -54,12 +70,31 @@ export class ByteCursor {
     }
   }
 
-  /** Moves on, at least by one byte, to the next `byte` at hand or past all that is at hand. Returns how far. */
-  seek(byte: number): number {
-    const from = this.#at
-    const found = this.#bytes.indexOf(byte, from + 1)
-    this.#at = found === -1 ? this.#bytes.length : found
-    return this.#at - from
+  /** Moves past `count` bytes that are at hand. */
+  advance(count: number): void {
+    this.#at += count
+  }
+
+  /** Moves on, at least by one byte, to the next `byte` at hand or past all that is at hand, at most by `limit` bytes. */
+  seek(byte: number, limit = Infinity): void {
+    const found = this.#bytes.indexOf(byte, this.#at + 1)
+    this.#at = Math.min(found === -1 ? this.#bytes.length : found, this.#at + limit)
+  }
+
+  /**
+   * Moves on to the next big-endian `word` of 32 bits at hand, at most by `limit` bytes, and says whether it is there. If
+   * it is not, the last three bytes stay at hand: the word may have begun.
+   */
+  seekWord(word: number, limit = Infinity): boolean {
+    const first = word >>> 24
+    const end = this.#at + Math.min(limit, Math.max(0, this.available - 3))
+    while (this.#at < end) {
+      const found = this.#bytes.indexOf(first, this.#at)
+      this.#at = found === -1 || found > end ? end : found
+      if (this.#at < end && this.#view.getUint32(this.#at) === word) return true
+      if (this.#at < end) this.#at++
+    }
+    return false
   }
 
   u8(offset: number): number {
@@ -72,6 +107,10 @@ export class ByteCursor {
 
   i16(offset: number): number {
     return this.#view.getInt16(this.#at + offset)
+  }
+
+  i32(offset: number): number {
+    return this.#view.getInt32(this.#at + offset)
   }
 
   u24(offset: number): number {

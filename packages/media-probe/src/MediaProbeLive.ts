@@ -1,6 +1,7 @@
 import {
   type AudioContainer,
   type AudioFormat,
+  type BlobCorrupt,
   BlobUnavailable,
   containerMatches,
   SNIFF_BYTES,
@@ -9,7 +10,7 @@ import {
 import { MediaProbe, MediaUnreadable } from "@kiln/core/ports"
 import { Effect, Layer, Stream } from "effect"
 import { ByteCursor, type Scan } from "./ByteCursor.ts"
-import { type Measure, type Measurement, unreadable } from "./Measurement.ts"
+import { type Measure, type Measurement, type SecondLook, unreadable } from "./Measurement.ts"
 import { mp3Duration } from "./mp3Duration.ts"
 import { mp4Duration } from "./mp4Duration.ts"
 import { wavDuration } from "./wavDuration.ts"
@@ -29,44 +30,62 @@ const measures: Readonly<Record<AudioContainer, Measure>> = {
 }
 
 /**
- * Measures audio by walking its container while it streams by; nothing is decoded and at most a chunk is held.
+ * Measures audio by walking its container while it streams by; nothing is decoded, and little more than a chunk is held.
  *
  * The content is always read to its end, also when the answer is clear: a damaged blob says so only there, and it must be
- * `BlobCorrupt`, not a caller's unreadable file. A store that stalls is `BlobUnavailable` for the same reason.
+ * `BlobCorrupt`, not a caller's unreadable file. A store that stalls is `BlobUnavailable` for the same reason. Where the
+ * container asks for it, the content is read a second time.
  */
 export const layer: Layer.Layer<MediaProbe> = Layer.succeed(
   MediaProbe,
   MediaProbe.of({
     probe: Effect.fnUntraced(function* ({ content, format }) {
-      const cursor = new ByteCursor()
-      const scan = measureAs(format, cursor)
-      let step = scan.next()
-      yield* content.pipe(
-        Stream.timeoutOrElse({
-          duration: `${STALL_LIMIT_SECONDS} seconds`,
-          orElse: () =>
-            Stream.fail(new BlobUnavailable({ operation: "probe", cause: new Error("the content stalled") })),
-        }),
-        Stream.runForEach(
-          Effect.fnUntraced(function* (chunk) {
-            for (let at = 0; at < chunk.length && !step.done; at += SLICE_BYTES) {
-              cursor.push(chunk.subarray(at, at + SLICE_BYTES))
-              step = scan.next()
-              yield* Effect.yieldNow
-            }
-          }),
-        ),
-      )
-      cursor.end()
-      while (!step.done) step = scan.next()
-      const measurement = step.value
+      const first = yield* readWith(content, (cursor) => measureAs(format, cursor))
+      const measurement =
+        "secondLook" in first.answer ? yield* lookAgain(content, first.bytes, first.answer) : first.answer
       return measurement instanceof MediaUnreadable ? yield* measurement : measurement
     }),
   }),
 )
 
+type Content = Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>
+
+/** Runs a scan over the content, a slice at a time. */
+const readWith = Effect.fnUntraced(function* <A>(content: Content, scanOf: (cursor: ByteCursor) => Scan<A>) {
+  const cursor = new ByteCursor()
+  let bytes = 0
+  const scan = scanOf(cursor)
+  let step = scan.next()
+  yield* content.pipe(
+    Stream.timeoutOrElse({
+      duration: `${STALL_LIMIT_SECONDS} seconds`,
+      orElse: () => Stream.fail(new BlobUnavailable({ operation: "probe", cause: new Error("the content stalled") })),
+    }),
+    Stream.runForEach(
+      Effect.fnUntraced(function* (chunk) {
+        bytes += chunk.length
+        for (let at = 0; at < chunk.length && !step.done; at += SLICE_BYTES) {
+          cursor.push(chunk.subarray(at, at + SLICE_BYTES))
+          step = scan.next()
+          yield* Effect.yieldNow
+        }
+      }),
+    ),
+  )
+  cursor.end()
+  while (!step.done) step = scan.next()
+  return { answer: step.value, bytes }
+})
+
+/** A stream that has less to say the second time would make a recording shorter than it is. */
+const lookAgain = Effect.fnUntraced(function* (content: Content, bytes: number, { secondLook }: SecondLook) {
+  const second = yield* readWith(content, secondLook)
+  if (second.bytes === bytes) return second.answer
+  return yield* new BlobUnavailable({ operation: "probe", cause: new Error("the content differs when read again") })
+})
+
 /** Lets the container measure itself once its first bytes prove that it is the declared one. */
-function* measureAs(format: AudioFormat, cursor: ByteCursor): Scan<Measurement> {
+function* measureAs(format: AudioFormat, cursor: ByteCursor): Scan<Measurement | SecondLook> {
   yield* cursor.need(SNIFF_BYTES)
   const container = sniffContainer(cursor.bytes(0, SNIFF_BYTES))
   if (container === undefined || !containerMatches(format, container))

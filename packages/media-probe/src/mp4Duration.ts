@@ -1,68 +1,88 @@
 import type { ByteCursor, Scan } from "./ByteCursor.ts"
-import { type Measurement, unreadable } from "./Measurement.ts"
+import { tallyFrames } from "./frameTally.ts"
+import { type Measurement, type SecondLook, unreadable } from "./Measurement.ts"
+import { type Fragment, readFragmentHeader, readRun, type SampleDefaults } from "./mp4Fragment.ts"
+import { lookAtPackets } from "./mp4Packets.ts"
+import { readTable } from "./mp4Tables.ts"
+import {
+  addTally,
+  hasSamplesToFind,
+  isSound,
+  type Mp4Media,
+  type Mp4Track,
+  newTrack,
+  samplesOf,
+  secondsOf,
+} from "./mp4Track.ts"
+import { tableBudget } from "./SampleMap.ts"
+import { readSoundEntry } from "./soundEntry.ts"
 
-/** More than any recording has; what lies beyond is not looked at. */
+/** More than any recording has. */
 const MAX_TRACKS = 64
+const MAX_DEPTH = 16
 
 /** Enough of a box to read any field that counts, tables aside. */
 const HEAD_BYTES = 32
 
-/** Boxes that are nothing but a row of boxes. They are walked through without minding where they say they end: the types tell all. */
-const containers = new Set(["moov", "trak", "mdia", "minf", "stbl", "mvex", "moof", "traf"])
+/** Enough of a sample description. */
+const MAX_DESCRIPTION_BYTES = 4096
 
-/** Times are in ticks of the track. */
-interface Track {
-  id: number
-  handler: string | undefined
-  ticksPerSecond: number
-  /** What the header claims; only believed where no sample says otherwise. */
-  statedTicks: number
-  sampleTicks: number
-}
+/** Boxes that are nothing but a row of boxes. */
+const containers = new Set(["moov", "trak", "mdia", "minf", "stbl", "edts", "mvex", "moof", "traf"])
 
 /** What was found on the way. */
 interface Movie {
-  readonly tracks: Array<Track>
+  readonly tracks: Array<Mp4Track>
   /** The track that is being described. */
-  described: Track
-  /** By track id: how long a fragment's sample lasts where the fragment does not say. */
-  readonly defaultTicks: Map<number, number>
-  /** The track and the default of the fragment that is being read. */
-  fragment: { readonly track: Track | undefined; readonly defaultTicks: number } | undefined
-  mediaBytes: number
+  described: Mp4Track
+  ticksPerSecond: number
+  /** By track id. */
+  readonly defaults: Map<number, SampleDefaults>
+  moofStart: number
+  fragment: Fragment | undefined
+  readonly media: Mp4Media
+  readonly budget: ReturnType<typeof tableBudget>
+  /** Something that decoders read and this does not, or that they disagree about. */
+  isOdd: boolean
 }
 
 /**
- * Length of the longest audio track of an MP4: the sum of its samples' durations, from the sample table, from fragments or
- * both. The media's own boxes may come before or after the description, so one pass is enough.
+ * Length of the longest audio track of an MP4: what its samples hold, by their number and their codec, or what the tables
+ * and fragments say, whichever is longer. The media's own boxes may come before or after the description; only Opus, whose
+ * packets alone know how long they are, takes a second look.
  */
-export function* mp4Duration(cursor: ByteCursor): Scan<Measurement> {
+export function* mp4Duration(cursor: ByteCursor): Scan<Measurement | SecondLook> {
+  const budget = tableBudget()
   const movie: Movie = {
     tracks: [],
-    described: newTrack(),
-    defaultTicks: new Map(),
+    described: newTrack(budget),
+    ticksPerSecond: 0,
+    defaults: new Map(),
+    moofStart: 0,
     fragment: undefined,
-    mediaBytes: 0,
+    media: { bytes: 0, tallies: { mpeg: 0, adts: 0 }, opusSeconds: new Map() },
+    budget,
+    isOdd: false,
   }
+  /** Where the boxes end that are being read. */
+  const ends: Array<number> = []
   while (yield* cursor.need(8)) {
+    while (cursor.position >= (ends.at(-1) ?? Infinity)) ends.pop()
+    const end = ends.at(-1) ?? Infinity
+    const start = cursor.position
     const type = cursor.ascii(4, 4)
     const payload = yield* skipBoxHeader(cursor)
-    if (payload === undefined) break
-    if (containers.has(type)) enter(movie, type)
-    else if (type === "mdat") movie.mediaBytes += yield* cursor.skip(payload)
-    else yield* cursor.skip(payload - (yield* readBox(cursor, movie, type, payload)))
+    if (payload === undefined) {
+      // Nothing can begin here; what is around it goes on where it ends.
+      if (end === Infinity) break
+      yield* cursor.skip(end - cursor.position)
+    } else if (containers.has(type)) {
+      enter(movie, type, start)
+      if (ends.length === MAX_DEPTH) movie.isOdd = true
+      else ends.push(Math.min(end, cursor.position + payload))
+    } else yield* readBox(cursor, movie, type, Math.min(payload, end - cursor.position), ends.length === 0)
   }
   return conclude(movie)
-}
-
-const conclude = (movie: Movie): Measurement => {
-  const audio = movie.tracks.filter((track) => track.handler === "soun" && track.ticksPerSecond > 0)
-  if (audio.length === 0) return unreadable("mp4: no audio track is described")
-  if (movie.mediaBytes === 0) return unreadable("mp4: no media data")
-  const seconds = Math.max(
-    ...audio.map((track) => (track.sampleTicks > 0 ? track.sampleTicks : track.statedTicks) / track.ticksPerSecond),
-  )
-  return { seconds: seconds > 0 ? seconds : undefined }
 }
 
 /** Payload bytes of the box that begins here, `Infinity` for "up to the end"; `undefined` where no box can begin. */
@@ -79,81 +99,100 @@ function* skipBoxHeader(cursor: ByteCursor): Scan<number | undefined> {
   return size === 0 ? Infinity : size - 8
 }
 
-const enter = (movie: Movie, type: string): void => {
+const enter = (movie: Movie, type: string, start: number): void => {
+  if (type === "moof") movie.moofStart = start
   if (type === "traf") movie.fragment = undefined
   if (type !== "trak") return
-  movie.described = newTrack()
+  movie.described = newTrack(movie.budget)
   if (movie.tracks.length < MAX_TRACKS) movie.tracks.push(movie.described)
+  else movie.isOdd = true
 }
 
-const newTrack = (): Track => ({ id: 0, handler: undefined, ticksPerSecond: 0, statedTicks: 0, sampleTicks: 0 })
+/** Moves past the payload of a box, and reads it if it counts. */
+function* readBox(cursor: ByteCursor, movie: Movie, type: string, payload: number, isOuter: boolean): Scan<void> {
+  const end = cursor.position + payload
+  const headBytes = Math.max(0, Math.min(payload, HEAD_BYTES))
+  if (!isOuter && headBytes >= 8 && (yield* cursor.need(headBytes)))
+    if (type === "stsd") yield* readDescription(cursor, movie, payload)
+    else if (type === "trun") yield* readRunOf(cursor, movie, payload)
+    else {
+      readHead(cursor, movie, type, headBytes)
+      yield* readTable(cursor, movie.described, type, payload)
+    }
+  const bytes = Math.max(0, end - cursor.position)
+  if (!isOuter) yield* cursor.skip(bytes)
+  else {
+    // The samples may lie in any of the outer boxes, whatever it is called.
+    const tally = yield* tallyFrames(cursor, bytes)
+    addTally(movie.media, tally)
+    if (type === "mdat") movie.media.bytes += tally.bytes
+  }
+}
 
-/** Reads the boxes that count, and returns how much of the payload it moved past. */
-function* readBox(cursor: ByteCursor, movie: Movie, type: string, payload: number): Scan<number> {
+function* readDescription(cursor: ByteCursor, movie: Movie, payload: number): Scan<void> {
   const track = movie.described
-  const headBytes = Math.min(payload, HEAD_BYTES)
-  if (headBytes < 8 || !(yield* cursor.need(headBytes))) return 0
+  const bytes = Math.min(payload, MAX_DESCRIPTION_BYTES)
+  if (!(yield* cursor.need(bytes))) return
+  // A second description of one track is not what it was measured by.
+  track.codec = track.codec === undefined ? readSoundEntry(cursor.bytes(0, bytes)) : "unmeasured"
+}
+
+function* readRunOf(cursor: ByteCursor, movie: Movie, payload: number): Scan<void> {
+  if (movie.fragment !== undefined) yield* readRun(cursor, movie.fragment, payload)
+}
+
+/** Reads the fields that count of the boxes that have a fixed form. */
+const readHead = (cursor: ByteCursor, movie: Movie, type: string, headBytes: number): void => {
+  const track = movie.described
   const isLong = cursor.u8(0) === 1
   const holds = (bytes: number): boolean => headBytes >= bytes
+  if (type === "cmov") movie.isOdd = true
+  if (type === "mvhd" && holds(isLong ? 24 : 16)) movie.ticksPerSecond = cursor.u32(isLong ? 20 : 12)
   if (type === "tkhd" && holds(isLong ? 24 : 16)) track.id = cursor.u32(isLong ? 20 : 12)
   // The first handler is the track's own; QuickTime writes a second one, of the data.
   if (type === "hdlr" && holds(12)) track.handler ??= cursor.ascii(8, 4)
-  if (type === "mdhd" && holds(isLong ? 32 : 20)) {
-    track.ticksPerSecond = cursor.u32(isLong ? 20 : 12)
-    const ticks = isLong ? cursor.u64(24) : cursor.u32(16)
-    track.statedTicks = ticks === 0xffff_ffff || ticks === 2 ** 64 ? 0 : ticks
-  }
-  if (type === "trex" && holds(16) && movie.defaultTicks.size < MAX_TRACKS)
-    movie.defaultTicks.set(cursor.u32(4), cursor.u32(12))
-  if (type === "tfhd") movie.fragment = fragmentHeader(cursor, movie, headBytes)
-  if (type === "stts") return yield* addSampleTable(cursor, track, payload)
-  if (type === "trun" && movie.fragment) return yield* addTrackRun(cursor, movie.fragment, payload)
-  return 0
+  if (type === "mdhd" && holds(isLong ? 24 : 16)) track.ticksPerSecond = cursor.u32(isLong ? 20 : 12)
+  if (type === "trex" && holds(20) && movie.defaults.size < MAX_TRACKS)
+    movie.defaults.set(cursor.u32(4), { ticks: cursor.u32(12), bytes: cursor.u32(16) })
+  if (type === "tfhd")
+    movie.fragment = readFragmentHeader(cursor, headBytes, movie.tracks, movie.defaults, movie.moofStart)
 }
 
-const fragmentHeader = (cursor: ByteCursor, movie: Movie, headBytes: number): Movie["fragment"] => {
-  const flags = cursor.u24(1)
-  const id = cursor.u32(4)
-  const at = 8 + (flags & 0x1 ? 8 : 0) + (flags & 0x2 ? 4 : 0)
-  const stated = flags & 0x8 && headBytes >= at + 4 ? cursor.u32(at) : undefined
+const conclude = (movie: Movie): Measurement | SecondLook => {
+  const sounds = movie.tracks.filter(isSound)
+  if (sounds.length === 0) return unreadable("mp4: no audio track is described")
+  if (movie.media.bytes === 0) return unreadable("mp4: no media data")
+  const ids = new Set(movie.tracks.map((track) => track.id))
+  if (movie.isOdd || ids.size < movie.tracks.length) return unreadable("mp4: described in more than one way")
+  const played = sounds.filter((track) => samplesOf(track) > 0)
+  if (played.length === 0) return unreadable("mp4: no samples")
+  if (played.some((track) => typeof track.codec !== "object")) return unreadable("mp4: a codec that is not measured")
+  if (movie.tracks.length > sounds.length && played.some(isMpeg))
+    return unreadable("mp4: MPEG audio beside pictures, which is not measured")
+  const toFind = played.filter((track) => hasSamplesToFind(track))
+  if (toFind.length === 0) return longest(movie, played)
+  if (toFind.some((track) => track.map.isPartial)) {
+    const atLeast = longest(movie, played)
+    return atLeast.seconds > MAX_MAPPED_SECONDS ? atLeast : unreadable("mp4: Opus whose packets are not found")
+  }
   return {
-    track: movie.tracks.find((track) => track.id === id),
-    defaultTicks: stated ?? movie.defaultTicks.get(id) ?? 0,
+    *secondLook(cursor) {
+      yield* lookAtPackets(cursor, toFind, movie.media.opusSeconds)
+      return longest(movie, played)
+    },
   }
 }
 
-/** `stts`: rows of a count of samples and the duration each of them has. */
-function* addSampleTable(cursor: ByteCursor, track: Track, payload: number): Scan<number> {
-  const rows = Math.min(cursor.u32(4), Math.floor((payload - 8) / 8))
-  yield* cursor.skip(8)
-  for (let row = 0; row < rows; row++) {
-    if (!(yield* cursor.need(8))) break
-    track.sampleTicks += cursor.u32(0) * cursor.u32(4)
-    yield* cursor.skip(8)
-  }
-  return 8 + rows * 8
-}
+const isMpeg = ({ codec }: Mp4Track): boolean => typeof codec === "object" && codec.type === "mpeg"
 
-/** `trun`: a count of samples, and for each those fields the flags name, the duration first. */
-function* addTrackRun(cursor: ByteCursor, fragment: NonNullable<Movie["fragment"]>, payload: number): Scan<number> {
-  const flags = cursor.u24(1)
-  const samples = cursor.u32(4)
-  const ownHead = 8 + (flags & 0x1 ? 4 : 0) + (flags & 0x4 ? 4 : 0)
-  const { track, defaultTicks } = fragment
-  if (track === undefined) return 0
-  if (!(flags & 0x100)) {
-    // One product, not a loop: the count is only a claim, and four billion samples fit in twelve bytes.
-    track.sampleTicks += samples * defaultTicks
-    return 0
-  }
-  const rowBytes = [0x100, 0x200, 0x400, 0x800].filter((field) => flags & field).length * 4
-  const rows = Math.min(samples, Math.floor((payload - ownHead) / rowBytes))
-  if (rows <= 0) return 0
-  yield* cursor.skip(ownHead)
-  for (let row = 0; row < rows; row++) {
-    if (!(yield* cursor.need(4))) break
-    track.sampleTicks += cursor.u32(0)
-    yield* cursor.skip(rowBytes)
-  }
-  return ownHead + rows * rowBytes
-}
+/** Longer recordings than this need no exact length. */
+const MAX_MAPPED_SECONDS = 1000
+
+const longest = (movie: Movie, tracks: ReadonlyArray<Mp4Track>): { readonly seconds: number } => ({
+  seconds: Math.max(
+    0,
+    ...tracks.map((track) =>
+      typeof track.codec === "object" ? secondsOf(track, track.codec, movie.media, movie.ticksPerSecond) : 0,
+    ),
+  ),
+})

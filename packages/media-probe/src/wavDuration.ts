@@ -1,46 +1,108 @@
 import type { ByteCursor, Scan } from "./ByteCursor.ts"
+import { type FrameTally, secondsFound, tallyFrames } from "./frameTally.ts"
 import { type Measurement, unreadable } from "./Measurement.ts"
-
-// WAVE_FORMAT_* whose samples all have the same size, so that the size of the data is its length.
-const uncompressed = new Set([
-  0x0001 /* PCM */, 0x0003 /* float */, 0x0006 /* A-law */, 0x0007 /* µ-law */, 0xfffe /* extensible */,
-])
+import { RawDisguise } from "./rawDisguise.ts"
+import { readWavFormat, type WavFormat } from "./wavFormat.ts"
 
 // What live writers leave in the length they could not know.
 const unknownLengths = new Set([0, 0xffff_ffff])
 
+/** Enough of any format that counts. */
+const MAX_FORMAT_BYTES = 40
+
+/** Frames without a gap from which on decoders take raw samples for them. */
+const MPEG_RUN = 7
+const ADTS_RUN = 3
+
+/** What was found on the way. */
+interface Wave {
+  format: WavFormat | undefined
+  formats: number
+  /** 64-bit forms say here how long the data is. */
+  longDataBytes: number
+  isLong: boolean
+  /** A chunk of data was met. */
+  hasData: boolean
+  dataBytes: number
+  frameSeconds: number
+  hasRuns: boolean
+  readonly disguise: RawDisguise
+}
+
 /**
- * Length of a WAVE file: the audio bytes that are really there over the bytes a second takes. RF64 and BW64, RIFF with
- * 64-bit lengths, are WAVE too.
+ * Length of a WAVE file: the audio bytes that are really there, in all chunks of them, over what the format says a second
+ * takes. RF64 and BW64, RIFF with 64-bit lengths, are WAVE too.
  */
 export function* wavDuration(cursor: ByteCursor): Scan<Measurement> {
-  let bytesPerSecond = 0
-  let longDataBytes: number | undefined
+  const wave: Wave = {
+    format: undefined,
+    formats: 0,
+    longDataBytes: 0,
+    isLong: (yield* cursor.need(12)) && cursor.ascii(0, 4) !== "RIFF",
+    hasData: false,
+    dataBytes: 0,
+    frameSeconds: 0,
+    hasRuns: false,
+    disguise: new RawDisguise(),
+  }
   yield* cursor.skip(12)
   while (yield* cursor.need(8)) {
     const id = cursor.ascii(0, 4)
+    // Behind the audio, what is no chunk is more of it: there are decoders that do not ask how long it is.
+    if (wave.hasData && !/^[ -~]{4}$/.test(id)) {
+      yield* readData(cursor, wave, Infinity)
+      break
+    }
     const bytes = cursor.u32(4, true)
     yield* cursor.skip(8)
-    if (id === "data") {
-      if (bytesPerSecond === 0) return unreadable("wav: the sample format is missing or impossible")
-      const declared = unknownLengths.has(bytes) ? (longDataBytes ?? Infinity) : bytes
-      return { seconds: (yield* cursor.skip(declared)) / bytesPerSecond }
-    }
-    if (id === "fmt " && bytes >= 16 && (yield* cursor.need(16))) bytesPerSecond = byteRate(cursor)
-    if (id === "ds64" && bytes >= 16 && (yield* cursor.need(16))) longDataBytes = cursor.u64(8, true)
     // Chunks begin at even offsets.
-    yield* cursor.skip(bytes + (bytes % 2))
+    const padding = bytes % 2
+    if (id === "data") {
+      wave.hasData ||= wave.format === undefined || wave.formats > 1
+      if (wave.format === undefined || wave.formats > 1) break
+      yield* readData(cursor, wave, dataLength(wave, bytes))
+      yield* cursor.skip(cursor.position % 2)
+    } else yield* cursor.skip(bytes + padding - (yield* readHeader(cursor, wave, id, bytes)))
   }
-  return unreadable("wav: no audio data")
+  return conclude(wave)
 }
 
-/** From what a decoder goes by: the byte rate the header states is only used where samples have no fixed size. */
-const byteRate = (cursor: ByteCursor): number => {
-  const format = cursor.u16(0, true)
-  const channels = cursor.u16(2, true)
-  const sampleRate = cursor.u32(4, true)
-  const statedByteRate = cursor.u32(8, true)
-  const bytesPerSample = Math.ceil(cursor.u16(14, true) / 8)
-  if (sampleRate === 0 || channels === 0) return 0
-  return uncompressed.has(format) ? sampleRate * channels * bytesPerSample : statedByteRate
+const conclude = (wave: Wave): Measurement => {
+  const { format } = wave
+  if (wave.hasData && (format === undefined || wave.formats > 1))
+    return unreadable("wav: the sample format is missing, impossible or not measured")
+  if (format === undefined || !wave.hasData) return unreadable("wav: no audio data")
+  if (format.isRaw && (wave.hasRuns || wave.disguise.isFound))
+    return unreadable("wav: compressed frames where samples should be")
+  if (format.isMpeg) return wave.frameSeconds > 0 ? { seconds: wave.frameSeconds } : unreadable("wav: no frames")
+  const samples = (wave.dataBytes / format.blockBytes) * format.blockSamples
+  return { seconds: samples / format.sampleRate }
 }
+
+/** How long the data says it is. Of two sizes the larger counts: decoders differ in which they believe. */
+const dataLength = (wave: Wave, bytes: number): number => {
+  const long = wave.isLong && !wave.hasData ? wave.longDataBytes : 0
+  if (!unknownLengths.has(bytes)) return Math.max(bytes, long)
+  return long > 0 ? long : Infinity
+}
+
+/** Reads the chunks that count, and returns how much of them it moved past. */
+function* readHeader(cursor: ByteCursor, wave: Wave, id: string, bytes: number): Scan<number> {
+  if (id === "ds64" && bytes >= 16 && (yield* cursor.need(16))) wave.longDataBytes = cursor.u64(8, true)
+  if (id !== "fmt " || wave.hasData) return 0
+  const formatBytes = Math.min(bytes, MAX_FORMAT_BYTES)
+  wave.formats++
+  if (formatBytes >= 16 && (yield* cursor.need(formatBytes))) wave.format = readWavFormat(cursor, formatBytes)
+  return 0
+}
+
+function* readData(cursor: ByteCursor, wave: Wave, bytes: number): Scan<void> {
+  if (!wave.hasData && wave.format?.isRaw) cursor.watch((seen) => wave.disguise.see(seen))
+  wave.hasData = true
+  const tally = yield* tallyFrames(cursor, bytes)
+  wave.dataBytes += tally.bytes
+  wave.frameSeconds += secondsFound(tally, "mpeg")
+  wave.hasRuns ||= hasRuns(tally)
+}
+
+const hasRuns = ({ adts, mpeg }: FrameTally): boolean => mpeg.longestRun >= MPEG_RUN || adts.longestRun >= ADTS_RUN

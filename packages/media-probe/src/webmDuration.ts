@@ -1,7 +1,9 @@
 import type { ByteCursor, Scan } from "./ByteCursor.ts"
 import { numberAt } from "./ebmlNumber.ts"
 import { type Measurement, unreadable } from "./Measurement.ts"
-import { opusPacketMs } from "./opusDuration.ts"
+import { readVorbisModes } from "./vorbisPackets.ts"
+import { readFrameSizes } from "./webmLacing.ts"
+import { addPacket, extend, isMeasured, newTrack, playFor, secondsHeard, type WebmTrack } from "./webmTrack.ts"
 
 /** An id and a size. */
 const MAX_HEAD_BYTES = 12
@@ -12,16 +14,26 @@ const MAX_TRACKS = 64
 /** Enough of any element that counts. */
 const MAX_VALUE_BYTES = 64
 
+/** Enough of the three header packets of Vorbis. */
+const MAX_PRIVATE_BYTES = 65_536
+
+/** Larger elements may be none, or one that claims to be larger than it is, to hide what follows. */
+const MAX_TRUSTED_BYTES = 8192
+
+/** More than 256 packets of audio take, which is the most that fit in a block. */
+const MAX_BLOCK_BYTES = 1_048_576
+
 const Id = {
   segment: 0x18538067,
   info: 0x1549a966,
   timestampScale: 0x2ad7b1,
-  duration: 0x4489,
   tracks: 0x1654ae6b,
   trackEntry: 0xae,
   trackNumber: 0xd7,
   trackType: 0x83,
   codecId: 0x86,
+  codecPrivate: 0x63a2,
+  contentEncodings: 0x6d80,
   defaultDuration: 0x23e383,
   cluster: 0x1f43b675,
   clusterTimestamp: 0xe7,
@@ -34,61 +46,46 @@ const Id = {
 /** Elements that hold elements. They are walked through without minding where they say they end (a live recording does not say): the ids tell all. */
 const containers = new Set<number>([Id.segment, Id.info, Id.tracks, Id.trackEntry, Id.cluster, Id.blockGroup])
 
-/** Times are in ticks, of `nsPerTick`. */
-interface Track {
-  number: number
-  isAudio: boolean
-  isOpus: boolean
-  defaultNs: number
-  firstTick: number | undefined
-  lastTick: number
-  /** Between the last two blocks: how long the last one plays, where nothing says it. */
-  lastGap: number
-  /** Nothing says how long the last block plays. */
-  isGuessed: boolean
-  /** Of what is known to play. */
-  endTick: number
-}
-
 interface Recording {
   nsPerTick: number
-  statedTicks: number | undefined
-  readonly tracks: Array<Track>
+  readonly tracks: Array<WebmTrack>
   /** The track that is being described. */
-  described: Track
+  described: WebmTrack
   clusterTick: number
   /** The audio track of the latest block, which a duration that follows belongs to. */
-  blockOf: Track | undefined
-  /** Something was met that is no element. */
-  damaged: boolean
+  blockOf: WebmTrack | undefined
+  /** A block was met of a track that was not described before. */
+  hasStrangers: boolean
+  /** Something that decoders read and this does not, or that they disagree about. */
+  isOdd: boolean
 }
 
 /**
- * Length of the longest audio track of a WebM: from its first block to the end of its last. The stated duration is the
- * last resort: browsers leave it out, and it stays the same when the file is cut.
+ * Length of the longest audio track of a WebM: from its first block to the end of its last, or what its packets hold, if
+ * that is longer. The stated duration is not asked: browsers leave it out, and it stays the same when the file is cut.
  */
 export function* webmDuration(cursor: ByteCursor): Scan<Measurement> {
   const recording: Recording = {
     nsPerTick: 1_000_000,
-    statedTicks: undefined,
     tracks: [],
     described: newTrack(),
     clusterTick: 0,
     blockOf: undefined,
-    damaged: false,
+    hasStrangers: false,
+    isOdd: false,
   }
-  while (yield* cursor.need(2)) {
-    yield* cursor.need(MAX_HEAD_BYTES)
+  while (cursor.available >= MAX_HEAD_BYTES || (yield* cursor.need(2))) {
+    if (cursor.available < MAX_HEAD_BYTES) yield* cursor.need(MAX_HEAD_BYTES)
     const id = numberAt(cursor, 0, 4)
     const size = id && numberAt(cursor, id.bytes, 8)
     if (id === undefined || size === undefined || (size.isUnknown && !containers.has(id.raw))) {
-      recording.damaged = true
-      yield* toNextCluster(cursor)
+      cursor.advance(1)
+      yield* toNextCluster(cursor, Infinity)
       continue
     }
-    yield* cursor.skip(id.bytes + size.bytes)
+    cursor.advance(id.bytes + size.bytes)
     if (containers.has(id.raw)) enter(recording, id.raw)
-    else yield* cursor.skip(size.value - (yield* readElement(cursor, recording, id.raw, size.value)))
+    else yield* readElement(cursor, recording, id.raw, size.value)
   }
   return conclude(recording)
 }
@@ -96,51 +93,50 @@ export function* webmDuration(cursor: ByteCursor): Scan<Measurement> {
 const conclude = (recording: Recording): Measurement => {
   const audio = recording.tracks.filter((track) => track.isAudio)
   if (audio.length === 0) return unreadable("webm: no audio track is described")
-  const heard = audio.flatMap(ticksHeard)
-  // Multiplied first: a whole second stays a whole one, and is not billed as the next.
-  const secondsOf = (ticks: number): number => (ticks * recording.nsPerTick) / 1e9
-  if (heard.length > 0) return { seconds: secondsOf(Math.max(...heard)) }
-  if (!recording.damaged) return unreadable("webm: no audio data")
-  const stated = secondsOf(recording.statedTicks ?? NaN)
-  return { seconds: stated > 0 && stated < Infinity ? stated : undefined }
+  if (recording.isOdd) return unreadable("webm: described in more than one way")
+  const heard = audio.filter((track) => track.firstTick !== undefined)
+  if (heard.length === 0) return unreadable("webm: no audio data")
+  if (!heard.every(isMeasured)) return unreadable("webm: a codec that is not measured")
+  return { seconds: Math.max(0, ...heard.map((track) => secondsHeard(track, recording.nsPerTick) ?? 0)) }
 }
 
 /** Decoders go on at the next cluster after damage; so does the measuring, or a byte would hide all that follows it. */
-function* toNextCluster(cursor: ByteCursor): Scan<void> {
-  do cursor.seek(0x1f)
-  while ((yield* cursor.need(4)) && cursor.u32(0) !== Id.cluster)
+function* toNextCluster(cursor: ByteCursor, bytes: number): Scan<boolean> {
+  const end = cursor.position + bytes
+  while (yield* cursor.need(4)) {
+    if (cursor.seekWord(Id.cluster, end - cursor.position)) return true
+    if (cursor.position >= end) return false
+    yield* cursor.need(cursor.available + 1)
+  }
+  yield* cursor.skip(end - cursor.position)
+  return false
 }
 
 const enter = (recording: Recording, id: number): void => {
   if (id === Id.blockGroup) recording.blockOf = undefined
   if (id !== Id.trackEntry) return
   recording.described = newTrack()
-  if (recording.tracks.length < MAX_TRACKS) recording.tracks.push(recording.described)
+  // Decoders that look for the description first play what came before it.
+  if (recording.tracks.length === MAX_TRACKS || recording.hasStrangers) recording.isOdd = true
+  else recording.tracks.push(recording.described)
 }
 
-const newTrack = (): Track => ({
-  number: 0,
-  isAudio: false,
-  isOpus: false,
-  defaultNs: 0,
-  firstTick: undefined,
-  lastTick: 0,
-  lastGap: 0,
-  isGuessed: false,
-  endTick: 0,
-})
+/** Moves past an element that holds no elements, and reads it if it counts. */
+function* readElement(cursor: ByteCursor, recording: Recording, id: number, size: number): Scan<void> {
+  if (id === Id.simpleBlock || id === Id.block) yield* readBlock(cursor, recording, size)
+  else {
+    const isRead = size <= (id === Id.codecPrivate ? MAX_PRIVATE_BYTES : MAX_VALUE_BYTES)
+    if (isRead && (yield* cursor.need(size))) readValue(cursor, recording, id, size)
+    if (id === Id.contentEncodings) recording.described.isEncoded = true
+    yield* size > MAX_TRUSTED_BYTES ? toNextCluster(cursor, size) : cursor.skip(size)
+  }
+}
 
-/** Reads the elements that count, and returns how much of them it moved past. */
-function* readElement(cursor: ByteCursor, recording: Recording, id: number, size: number): Scan<number> {
-  if (id === Id.simpleBlock || id === Id.block) return yield* readBlock(cursor, recording, size)
-  if (size > MAX_VALUE_BYTES || !(yield* cursor.need(size))) return 0
+const readValue = (cursor: ByteCursor, recording: Recording, id: number, size: number): void => {
   const track = recording.described
   switch (id) {
     case Id.timestampScale:
       recording.nsPerTick = unsigned(cursor, size) || 1_000_000
-      break
-    case Id.duration:
-      if (size === 4 || size === 8) recording.statedTicks = size === 4 ? cursor.f32(0) : cursor.f64(0)
       break
     case Id.trackNumber:
       track.number = unsigned(cursor, size)
@@ -149,7 +145,10 @@ function* readElement(cursor: ByteCursor, recording: Recording, id: number, size
       track.isAudio = unsigned(cursor, size) === 2
       break
     case Id.codecId:
-      track.isOpus = cursor.ascii(0, size).startsWith("A_OPUS")
+      track.codec = cursor.ascii(0, size).replace(/\0+$/, "")
+      break
+    case Id.codecPrivate:
+      track.vorbis = readVorbisModes(cursor.bytes(0, size))
       break
     case Id.defaultDuration:
       track.defaultNs = unsigned(cursor, size)
@@ -163,7 +162,6 @@ function* readElement(cursor: ByteCursor, recording: Recording, id: number, size
       break
     }
   }
-  return 0
 }
 
 const unsigned = (cursor: ByteCursor, size: number): number => {
@@ -173,41 +171,56 @@ const unsigned = (cursor: ByteCursor, size: number): number => {
 }
 
 /** A block: its track's number, its time relative to the cluster's, flags, and frames. Only whole blocks count: of a cut one nothing plays. */
-function* readBlock(cursor: ByteCursor, recording: Recording, size: number): Scan<number> {
-  if (!(yield* cursor.need(Math.min(size, 16)))) return 0
+function* readBlock(cursor: ByteCursor, recording: Recording, size: number): Scan<void> {
+  recording.blockOf = undefined
+  const end = cursor.position + size
+  if (size > MAX_TRUSTED_BYTES) {
+    yield* cursor.need(8)
+    const number = numberAt(cursor, 0, 8)
+    const isAudio = recording.tracks.some((track) => track.isAudio && track.number === number?.value)
+    if (isAudio && size > MAX_BLOCK_BYTES) recording.isOdd = true
+    if (!isAudio || size > MAX_BLOCK_BYTES) {
+      yield* toNextCluster(cursor, size)
+      return
+    }
+  }
+  if (!(yield* cursor.need(size))) {
+    yield* cursor.skip(size)
+    return
+  }
   const number = numberAt(cursor, 0, 8)
-  if (number === undefined || size < number.bytes + 4) return 0
-  const at = number.bytes
-  const tick = recording.clusterTick + cursor.i16(at)
-  const isLaced = (cursor.u8(at + 2) & 0x06) !== 0
-  const packetMs = isLaced ? undefined : opusPacketMs(cursor.u8(at + 3), size > at + 4 ? cursor.u8(at + 4) : undefined)
-  const track = recording.tracks.find((candidate) => candidate.isAudio && candidate.number === number.value)
-  const isWhole = (yield* cursor.skip(size)) === size
-  recording.blockOf = isWhole ? track : undefined
-  if (isWhole && track) extend(track, tick, playTicks(track, packetMs, recording.nsPerTick))
-  return size
+  if (number !== undefined && size >= number.bytes + 4) {
+    const known = recording.tracks.filter((candidate) => candidate.number === number.value)
+    const track = known.find((candidate) => candidate.isAudio)
+    if (known.length === 0) recording.hasStrangers = true
+    const tick = recording.clusterTick + cursor.i16(number.bytes)
+    const lacing = (cursor.u8(number.bytes + 2) >> 1) & 3
+    yield* cursor.skip(number.bytes + 3)
+    if (track !== undefined) readFrames(cursor, recording, { track, tick, lacing, end })
+  }
+  yield* cursor.skip(end - cursor.position)
 }
 
-/** What a block's own codec or its track say about how long it plays. */
-const playTicks = (track: Track, packetMs: number | undefined, nsPerTick: number): number | undefined => {
-  if (track.isOpus && packetMs !== undefined) return (packetMs * 1e6) / nsPerTick
+const readFrames = (
+  cursor: ByteCursor,
+  recording: Recording,
+  block: { readonly track: WebmTrack; readonly tick: number; readonly lacing: number; readonly end: number },
+): void => {
+  const { track } = block
+  const sizes = readFrameSizes(cursor, block.lacing, block.end - cursor.position)
+  if (sizes === undefined) return
+  let seconds: number | undefined
+  for (const size of sizes) {
+    const packet = size > 0 ? addPacket(track, cursor.u8(0), size > 1 ? cursor.u8(1) : undefined) : undefined
+    if (packet !== undefined) seconds = (seconds ?? 0) + packet
+    cursor.advance(size)
+  }
+  recording.blockOf = track
+  extend(track, block.tick, playTicks(track, seconds, recording.nsPerTick))
+}
+
+/** What a block's own codec or its track say about how long it plays. A Vorbis packet says it of the one before. */
+const playTicks = (track: WebmTrack, seconds: number | undefined, nsPerTick: number): number | undefined => {
+  if (track.vorbis === undefined && seconds !== undefined) return (seconds * 1e9) / nsPerTick
   return track.defaultNs > 0 ? track.defaultNs / nsPerTick : undefined
 }
-
-const extend = (track: Track, tick: number, ticks: number | undefined): void => {
-  if (track.firstTick !== undefined && tick > track.lastTick) track.lastGap = tick - track.lastTick
-  track.firstTick = Math.min(track.firstTick ?? tick, tick)
-  track.lastTick = tick
-  track.isGuessed = true
-  if (ticks !== undefined) playFor(track, ticks)
-}
-
-const playFor = (track: Track, ticks: number): void => {
-  track.isGuessed = false
-  track.endTick = Math.max(track.endTick, track.lastTick + ticks)
-}
-
-const ticksHeard = (track: Track): ReadonlyArray<number> =>
-  track.firstTick === undefined
-    ? []
-    : [Math.max(track.endTick, track.lastTick + (track.isGuessed ? track.lastGap : 0)) - track.firstTick]

@@ -16,6 +16,7 @@ import {
   stts,
   track,
   u32,
+  vorbisPrivate,
   wav,
   webm,
 } from "./support/files.ts"
@@ -57,11 +58,9 @@ describe("wav", () => {
       assert.strictEqual(yield* secondsOf("wav", wav({ data: second, channels: 2, rate: 4000 })), 1)
       assert.strictEqual(yield* secondsOf("wav", wav({ data: second, codec: 7, bits: 8 })), 2)
       assert.strictEqual(yield* secondsOf("wav", wav({ data: second, codec: 0xfffe, bits: 32 })), 0.5)
-      assert.strictEqual(
-        yield* secondsOf("wav", wav({ data: second, codec: 0x11, bits: 4, byteRate: 4000 })),
-        4,
-        "ADPCM",
-      )
+      // Blocks of 256 bytes hold a sample in their head and two in each byte behind it.
+      const ima = wav({ data: second, codec: 0x11, bits: 4, blockBytes: 256, byteRate: 4_000_000 })
+      assert.strictEqual(yield* secondsOf("wav", ima), (62.5 * 505) / 8000)
     }),
   )
 
@@ -83,11 +82,11 @@ describe("wav", () => {
 
   it.effect("is unreadable without a possible format or without audio", () =>
     Effect.gen(function* () {
-      const impossible = "wav: the sample format is missing or impossible"
+      const impossible = "wav: the sample format is missing, impossible or not measured"
       assert.strictEqual(yield* reasonOf("wav", wav({ data: second, rate: 0 })), impossible)
       assert.strictEqual(yield* reasonOf("wav", wav({ data: second, channels: 0 })), impossible)
       assert.strictEqual(yield* reasonOf("wav", wav({ data: second, bits: 0 })), impossible)
-      assert.strictEqual(yield* reasonOf("wav", wav({ data: second, codec: 0x11, byteRate: 0 })), impossible)
+      assert.strictEqual(yield* reasonOf("wav", wav({ data: second, codec: 0x160, byteRate: 2000 })), impossible)
       assert.strictEqual(
         yield* reasonOf("wav", Buffer.concat([Buffer.from("RIFF\0\0\0\0WAVE"), riffChunk("data", second)])),
         impossible,
@@ -187,11 +186,7 @@ describe("mp4", () => {
           1.5,
           `says ${stated}`,
         )
-      assert.strictEqual(
-        yield* secondsOf("mp4", movie(soundTrack(1, 2500))),
-        2.5,
-        "no sample table: the header is all there is",
-      )
+      assert.strictEqual(yield* reasonOf("mp4", movie(soundTrack(1, 2500))), "mp4: no samples")
     }),
   )
 
@@ -212,12 +207,13 @@ describe("mp4", () => {
 
   it.effect("adds up fragments: their own durations, or the movie's default", () =>
     Effect.gen(function* () {
-      const own = fragment(1, { flags: 0x301, samples: 2, words: [0, 300, 9999, 200, 9999] })
+      const own = fragment(1, { flags: 0x301, samples: 2, words: [0, 300, 99, 200, 99] })
       const byDefault = fragment(1, { flags: 0x001, samples: 20, words: [0] })
       const foreign = fragment(9, { flags: 0x100, samples: 1, words: [7000] })
       assert.strictEqual(yield* secondsOf("mp4", fragmented(noDefaults, own, foreign)), 0.5)
       assert.strictEqual(yield* secondsOf("mp4", fragmented(trex(1, 100), byDefault, own, byDefault)), 4.5)
-      assert.isUndefined(yield* secondsOf("mp4", fragmented(noDefaults, byDefault)), "no duration anywhere")
+      const timeless = yield* secondsOf("mp4", fragmented(noDefaults, byDefault))
+      assert.strictEqual(timeless, (18 * 1024) / 48_000, "no duration anywhere, but frames")
     }),
   )
 
@@ -226,7 +222,11 @@ describe("mp4", () => {
       const boundless = fragment(1, { flags: 0, samples: HUGE })
       assert.strictEqual(yield* secondsOf("mp4", fragmented(trex(1, 1000), boundless)), HUGE)
       const cut = fragment(1, { flags: 0x100, samples: HUGE, words: [250, 250] })
-      assert.strictEqual(yield* secondsOf("mp4", fragmented(noDefaults, cut)), 0.5)
+      assert.isAbove(
+        (yield* secondsOf("mp4", fragmented(noDefaults, cut))) ?? NaN,
+        1e6,
+        "decoders read on behind the box",
+      )
       const table = box("stts", Buffer.alloc(4), u32(HUGE), u32(3), u32(1000))
       assert.strictEqual(yield* secondsOf("mp4", movie(soundTrack(1, 0, table))), 3)
     }),
@@ -253,10 +253,7 @@ describe("mp4", () => {
       const good = movie(soundTrack(1, 0, stts([1, 1000])))
       assert.strictEqual(yield* reasonOf("mp4", good.subarray(0, good.length - mdat.length)), "mp4: no media data")
       const timeScale = good.indexOf("mdhd") + 16
-      assert.strictEqual(
-        yield* reasonOf("mp4", patched(good, timeScale, 0, 0, 0, 0)),
-        "mp4: no audio track is described",
-      )
+      assert.strictEqual(yield* secondsOf("mp4", patched(good, timeScale, 0, 0, 0, 0)), 0, "a frame is next to nothing")
     }),
   )
 
@@ -273,7 +270,7 @@ describe("mp4", () => {
 
 describe("webm", () => {
   const opus = { number: 1, type: 2, codec: "A_OPUS" }
-  const vorbis = { number: 2, type: 2, codec: "A_VORBIS" }
+  const vorbis = { number: 2, type: 2, codec: "A_VORBIS", codecPrivate: vorbisPrivate() }
   const video = { number: 3, type: 1, codec: "V_VP8" }
   const stated = (ticks: number): Buffer => {
     const value = Buffer.alloc(8)
@@ -380,13 +377,12 @@ describe("webm", () => {
     }),
   )
 
-  it.effect("has no length, or the stated one, where damage leaves no block", () =>
+  it.effect("is unreadable where damage leaves no block, whatever length is stated", () =>
     Effect.gen(function* () {
-      assert.isUndefined(yield* secondsOf("webm", webm([opus], Buffer.alloc(50))))
-      assert.strictEqual(yield* secondsOf("webm", webm([opus], stated(5000), Buffer.alloc(50))), 5)
-      for (const ticks of [0, -1, NaN, Infinity, 1e308])
-        assert.isUndefined(
-          yield* secondsOf("webm", webm([opus], stated(ticks), element(0x2ad7b1, u32(HUGE)), Buffer.alloc(50))),
+      for (const ticks of [0, -1, 5000, NaN, Infinity, 1e308])
+        assert.strictEqual(
+          yield* reasonOf("webm", webm([opus], stated(ticks), element(0x2ad7b1, u32(HUGE)), Buffer.alloc(50))),
+          "webm: no audio data",
         )
     }),
   )

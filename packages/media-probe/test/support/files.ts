@@ -25,6 +25,7 @@ export interface WavShape {
   readonly rate?: number
   readonly byteRate?: number
   readonly bits?: number
+  readonly blockBytes?: number
   /** What the header says; the real length by default. */
   readonly dataLength?: number
   readonly data: Buffer
@@ -42,7 +43,7 @@ export const wav = (shape: WavShape): Buffer => {
     u16le(channels),
     u32le(rate),
     u32le(shape.byteRate ?? rate * frameBytes),
-    u16le(frameBytes),
+    u16le(shape.blockBytes ?? frameBytes),
     u16le(bits),
   ])
   const body = Buffer.concat([
@@ -85,8 +86,32 @@ export const track = (
       "mdia",
       box("mdhd", zeros(12), u32(1000), u32(statedTicks), zeros(4)),
       box("hdlr", zeros(8), Buffer.from(handler), zeros(13)),
-      box("minf", box("hdlr", zeros(4), Buffer.from("dhlrurl "), zeros(13)), box("stbl", ...sampleTable)),
+      box(
+        "minf",
+        box("hdlr", zeros(4), Buffer.from("dhlrurl "), zeros(13)),
+        box("stbl", handler === "soun" ? aac(48_000) : Buffer.alloc(0), ...sampleTable),
+      ),
     ),
+  )
+
+const aacRates = [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350]
+
+/** A sample description: AAC LC, mono, in frames of 1,024 samples. */
+export const aac = (rate: number): Buffer => {
+  const config = (2 << 11) | (aacRates.indexOf(rate) << 7) | (1 << 3)
+  const specific = Buffer.from([5, 2, config >> 8, config & 0xff])
+  const decoder = Buffer.concat([Buffer.from([4, 13 + specific.length, 0x40, 0x15]), zeros(11), specific])
+  const stream = Buffer.concat([Buffer.from([3, 3 + decoder.length, 0, 1, 0]), decoder])
+  return soundEntry("mp4a", rate, box("esds", zeros(4), stream))
+}
+
+/** A sample description of one mono entry of 16 bits. */
+export const soundEntry = (format: string, rate: number, ...boxes: ReadonlyArray<Buffer>): Buffer =>
+  box(
+    "stsd",
+    zeros(4),
+    u32(1),
+    box(format, zeros(7), Buffer.from([1]), zeros(8), u32(0x0001_0010), zeros(4), u32(rate * 65_536), ...boxes),
   )
 
 /** Rows of a sample count and the ticks each sample lasts. */
@@ -120,6 +145,34 @@ export const element = (id: number, payload: Buffer | ReadonlyArray<Buffer>, siz
   return Buffer.concat([idBytes, size ?? Buffer.concat([Buffer.from([1, 0, 0, 0]), u32(body.length)]), body])
 }
 
+/** Vorbis at 48 kHz in blocks of 256 and 2,048 samples; a packet begins with 0 for a short and 2 for a long one. */
+export const vorbisPrivate = (): Buffer => {
+  const identification = Buffer.concat([
+    Buffer.from("\x01vorbis\0\0\0\0\x01", "latin1"),
+    u32le(48_000),
+    Buffer.alloc(12),
+    Buffer.from([0xb8, 1]),
+  ])
+  const modes = [
+    [1, 6],
+    ...[0, 1].flatMap((flag) => [
+      [flag, 1],
+      [0, 32],
+      [0, 8],
+    ]),
+    [1, 1],
+  ]
+  let bits = 0n
+  let length = 0n
+  for (const [value = 0, count = 0] of modes) {
+    bits |= BigInt(value) << length
+    length += BigInt(count)
+  }
+  const tail = Buffer.from(Array.from({ length: 12 }, (_, i) => Number((bits >> BigInt(8 * i)) & 0xffn)))
+  const setup = Buffer.concat([Buffer.from("\x05vorbis"), Buffer.alloc(16), tail])
+  return Buffer.concat([Buffer.from([2, identification.length, 1, ...identification, 3]), setup])
+}
+
 const unknownSize = Buffer.from([1, 255, 255, 255, 255, 255, 255, 255])
 
 export interface WebmTrack {
@@ -127,6 +180,9 @@ export interface WebmTrack {
   readonly type: number
   readonly codec: string
   readonly defaultNs?: number
+  readonly codecPrivate?: Buffer
+  /** Elements the description ends with. */
+  readonly more?: Buffer
 }
 
 /** A live recording: header, tracks, and whatever clusters follow. Ticks are milliseconds. */
@@ -136,17 +192,23 @@ export const webm = (tracks: ReadonlyArray<WebmTrack>, ...rest: ReadonlyArray<Bu
     element(0x18538067, [], unknownSize),
     element(
       0x1654ae6b,
-      tracks.map(({ codec, defaultNs, number, type }) =>
+      tracks.map(({ codec, codecPrivate, defaultNs, more, number, type }) =>
         element(0xae, [
           element(0xd7, Buffer.from([number])),
           element(0x83, Buffer.from([type])),
           element(0x86, Buffer.from(codec)),
           ...(defaultNs === undefined ? [] : [element(0x23e383, u32(defaultNs))]),
+          ...(codecPrivate === undefined ? [] : [element(0x63a2, codecPrivate)]),
+          ...(more === undefined ? [] : [more]),
         ]),
       ),
     ),
     ...rest,
   ])
+
+/** A block of several frames, laced in a way (1: Xiph, 2: fixed, 3: EBML), whose lacing is given. */
+export const lacedBlock = (trackNumber: number, offset: number, lacing: number, body: Buffer): Buffer =>
+  element(0xa3, patched(blockBody(trackNumber, offset, body), 3, lacing << 1))
 
 export const cluster = (timestamp: number, ...blocks: ReadonlyArray<Buffer>): Buffer =>
   element(0x1f43b675, [element(0xe7, u32(timestamp)), ...blocks], unknownSize)

@@ -25,6 +25,9 @@ export const reasonOf = (format: AudioFormat, file: Uint8Array) =>
     Effect.orDie,
   )
 
-function* chunksOf(file: Uint8Array, chunkBytes: number): Generator<Uint8Array> {
-  for (let at = 0; at < file.length; at += chunkBytes) yield file.slice(at, at + chunkBytes)
-}
+/** To be read as often as one likes, as a blob is. */
+const chunksOf = (file: Uint8Array, chunkBytes: number): Iterable<Uint8Array> => ({
+  *[Symbol.iterator]() {
+    for (let at = 0; at < file.length; at += chunkBytes) yield file.slice(at, at + chunkBytes)
+  },
+})

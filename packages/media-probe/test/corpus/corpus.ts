@@ -1,0 +1,9 @@
+import type { HostileFile } from "./HostileFile.ts"
+import { mp3Files } from "./mp3Files.ts"
+import { mp4Files } from "./mp4Files.ts"
+import { otherFiles } from "./otherFiles.ts"
+import { wavFiles } from "./wavFiles.ts"
+import { webmFiles } from "./webmFiles.ts"
+
+/** Files made to hang whoever measures them, to be billed for less than they are, or just odd. */
+export const corpus: ReadonlyArray<HostileFile> = [...mp3Files, ...wavFiles, ...mp4Files, ...webmFiles, ...otherFiles]
