@@ -80,7 +80,12 @@ export class Installation {
     this.transfers = new TransferBooks(this.kernel, this.network, profile.settings.upload.leaseDurationMs)
     this.retention = new RetentionBooks(this.kernel, profile.settings, this.store, this.watch)
     this.results = new ResultBooks(this.kernel, this.watch)
-    this.money = new MoneyBooks(this.kernel, this.watch, this.reached)
+    this.money = new MoneyBooks(
+      this.kernel,
+      (page) => this.#read(this.#jobs.listCharges(page)),
+      this.watch,
+      this.reached,
+    )
     const guards = new ProviderBooks(this.kernel, profile.settings, this.reached)
     this.#providers = new SimulatedProviders(
       this.kernel,

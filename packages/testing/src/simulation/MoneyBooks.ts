@@ -1,4 +1,5 @@
 import { chargeFor, type Job, type PriceSnapshot, type Usage } from "@kiln/core/domain"
+import type { LedgerEntry, LedgerPage } from "@kiln/core/ports"
 import { sameValue } from "../model/jobFields.ts"
 import type { Kernel } from "./Kernel.ts"
 import type { Reached } from "./Reached.ts"
@@ -9,10 +10,17 @@ import type { Watch } from "./Watch.ts"
 export class MoneyBooks {
   readonly #kernel: Kernel
   readonly #reached: Reached
+  readonly #readLedger: (page: LedgerPage) => ReadonlyArray<LedgerEntry>
   readonly #prices = new Map<string, PriceSnapshot>()
 
-  constructor(kernel: Kernel, watch: Watch, reached: Reached) {
+  constructor(
+    kernel: Kernel,
+    readLedger: (page: LedgerPage) => ReadonlyArray<LedgerEntry>,
+    watch: Watch,
+    reached: Reached,
+  ) {
     this.#kernel = kernel
+    this.#readLedger = readLedger
     this.#reached = reached
     watch.onMoved((event, before, after) => {
       if (event === "created" && after !== undefined) this.#accepted(after)
@@ -40,6 +48,12 @@ export class MoneyBooks {
         `${after.id}: ${JSON.stringify(after.charge)}, not ${JSON.stringify(expected)}`,
       )
     if (after.charge !== null) this.#reached.note("a live job is charged")
+    const at = after.finishedAt ?? 0
+    const entered = this.#readLedger({ from: at, to: at + 1, after: null, limit: 1_000 })
+      .filter(({ jobId }) => jobId === after.id)
+      .map(({ charge }) => charge)
+    if (!sameValue(entered, expected === null ? [] : [expected]))
+      this.#kernel.violate("exactly one charge", `${after.id}: the ledger has ${JSON.stringify(entered)}`)
   }
 }
 
