@@ -12,7 +12,7 @@ import type {
   PriceSnapshot,
   ProjectId,
 } from "@kiln/core/domain"
-import { decodeJson, decodeObject, UndecodableRow } from "./decode.ts"
+import { decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
 import { batchStatement, type Given, query, type RowOf, statement } from "./Statement.ts"
 
 /** The columns of an unfinished job that transitions change, under their names in the domain, with what a transition needs beside them. */

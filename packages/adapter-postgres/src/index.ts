@@ -1,6 +1,5 @@
 export { CopyCountsDiffer, type CopyTarget, CopyTargetNotEmpty, openCopyTarget } from "./copy/copyInto.ts"
-export { inspectPostgres, type StoreInspection } from "./inspect/inspectPostgres.ts"
-export type { MigrationStatus } from "./migrate.ts"
+export { inspectPostgres } from "./inspect/inspectPostgres.ts"
 export type { PostgresOptions } from "./openDatabase.ts"
 export { postgresMigrations } from "./postgresMigrations.ts"
 export { PostgresStores } from "./PostgresStores.ts"

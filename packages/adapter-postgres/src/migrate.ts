@@ -1,23 +1,9 @@
 import { Effect } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
+import type { Migration, MigrationStatus } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import { migrations as bundled } from "./migrations/index.ts"
-import type { Migration } from "./migrations/Migration.ts"
 import type { Session } from "./Session.ts"
-
-/** How far a schema is. */
-export interface MigrationStatus {
-  /** Those of this version that were applied, in order. */
-  readonly applied: ReadonlyArray<{
-    readonly name: string
-    /** Unix milliseconds. */
-    readonly appliedAt: number
-  }>
-  /** In the order in which they will be applied. */
-  readonly pending: ReadonlyArray<Migration>
-  /** Applied by a newer version. */
-  readonly unknown: ReadonlyArray<string>
-}
 
 /** Changes nothing. Where there is no schema yet, everything is pending. */
 export const migrationStatus = async (

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { applyMigrations, migrationStatus, type MigrationStatus } from "./migrate.ts"
+import type { MigrationStatus } from "@kiln/core/ports"
+import { applyMigrations, migrationStatus } from "./migrate.ts"
 import { connect, type PostgresOptions } from "./openDatabase.ts"
 
 /** Migrations apart from opening the store, which brings its schema up to date by itself unless it is told not to. */

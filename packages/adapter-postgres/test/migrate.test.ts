@@ -6,7 +6,7 @@ import { arrangeEveryState, callEveryVerb, compareWithMemory, fixtures } from "@
 import { type PostgresOptions, postgresMigrations, PostgresStores } from "../src/index.ts"
 import { applyMigrations } from "../src/migrate.ts"
 import { migrations } from "../src/migrations/index.ts"
-import type { Migration } from "../src/migrations/Migration.ts"
+import type { Migration } from "@kiln/core/ports"
 import { connect } from "../src/openDatabase.ts"
 import { emptyDatabase, runSql } from "./support/databases.ts"
 import { ownPlace } from "./support/ownPlace.ts"

@@ -10,7 +10,7 @@ import type {
   PriceSnapshot,
   ProjectId,
 } from "@kiln/core/domain"
-import { decodeJson, decodeObject, UndecodableRow } from "./decode.ts"
+import { decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Flag } from "./Tables.ts"
 import type { Transaction } from "./Transaction.ts"

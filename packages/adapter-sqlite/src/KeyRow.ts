@@ -1,5 +1,5 @@
 import type { ApiKeyRecord } from "@kiln/core/ports"
-import { decodeStrings } from "./decode.ts"
+import { decodeStrings } from "@kiln/core/ports"
 import { query, type RowOf, statement } from "./Statement.ts"
 
 export const selectKeys = query

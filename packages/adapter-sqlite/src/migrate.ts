@@ -1,29 +1,15 @@
 import type SqliteDatabase from "better-sqlite3"
 import { Effect } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
+import type { Migration, MigrationStatus } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import { migrations as bundled } from "./migrations/index.ts"
-import type { Migration } from "./migrations/Migration.ts"
 
 /** Its own name: an embedder's tables, and their migrations, may stand in the same file. */
 const table = "kiln_migrations"
 
 /** Makes the table of what was applied, where it is missing. */
 export const createMigrationTable = `CREATE TABLE IF NOT EXISTS ${table} (name TEXT NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT`
-
-/** How far the schema of a store is. */
-export interface MigrationStatus {
-  /** Those of this version that were applied, in order. */
-  readonly applied: ReadonlyArray<{
-    readonly name: string
-    /** Unix milliseconds of store time. */
-    readonly appliedAt: number
-  }>
-  /** Those of this version that were not, in the order in which they will be. */
-  readonly pending: ReadonlyArray<Migration>
-  /** What a newer version applied. This one may still run beside it. */
-  readonly unknown: ReadonlyArray<string>
-}
 
 /**
  * Brings the schema up to date. All that is missing is applied in one transaction that holds the

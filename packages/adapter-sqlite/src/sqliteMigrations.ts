@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { type MigrationStatus, migrationStatus } from "./migrate.ts"
+import type { MigrationStatus } from "@kiln/core/ports"
+import { migrationStatus } from "./migrate.ts"
 import { migrations } from "./migrations/index.ts"
 import { openDatabase, type SqliteOptions } from "./openDatabase.ts"
 import { openReadOnly } from "./openReadOnly.ts"

@@ -1,14 +1,8 @@
 import type { ClientBase } from "pg"
-import type { Migration } from "../migrations/Migration.ts"
+import type { Migration } from "@kiln/core/ports"
 import { inSchema } from "../Statement.ts"
+import type { SchemaDrift } from "@kiln/core/ports"
 import { readSchema, type SchemaPart } from "./readSchema.ts"
-
-/** A part of the schema that is not as the migrations leave it. */
-export interface SchemaDrift {
-  /** What it is and its name: `table jobs`, `column jobs.token`, `index queue_ready`, `trigger jobs_finish`, `function refuse`. */
-  readonly object: string
-  readonly problem: "missing" | "changed" | "extra"
-}
 
 /** The schema of temporary tables, which every user may fill who may connect: the comparison needs no other right. */
 const scratch = "pg_temp"

@@ -1,4 +1,4 @@
-import type { Migration } from "./Migration.ts"
+import type { Migration } from "@kiln/core/ports"
 
 /**
  * Workers publish how their providers stand: what a process of the version before publishes says nothing of any. And the ledger

@@ -1,4 +1,4 @@
-import type { Migration } from "./Migration.ts"
+import type { Migration } from "@kiln/core/ports"
 import { initial } from "./0001Initial.ts"
 import { ledgerAndStandings } from "./0002LedgerAndStandings.ts"
 

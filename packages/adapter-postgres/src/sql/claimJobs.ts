@@ -1,6 +1,6 @@
 import { applyEvent, type InHand, type JobId } from "@kiln/core/domain"
 import type { Claim, ClaimRequest } from "@kiln/core/ports"
-import { UndecodableRow } from "../decode.ts"
+import { UndecodableRow } from "@kiln/core/ports"
 import type { LaneNotes, LanesAfter, Served } from "../LaneNotes.ts"
 import { jobOf, jobsBySeq, type StateRow, stateColumns, stateOf } from "../JobRow.ts"
 import { isCorrupt } from "../postgresErrors.ts"

@@ -11,7 +11,7 @@ import {
   withForcedOff,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { decodeObject } from "../decode.ts"
+import { decodeObject } from "@kiln/core/ports"
 import { jobOf, jobsByIdempotencyKey } from "../JobRow.ts"
 import type { Session, Transaction } from "../Session.ts"
 import { lockUploads, ownUploads, uploadOf } from "../UploadRow.ts"

@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { JobId } from "@kiln/core/domain"
 import type { LedgerEntry, LedgerPage } from "@kiln/core/ports"
-import { decodeLineItems } from "../decode.ts"
+import { decodeLineItems } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 

@@ -1,16 +1,7 @@
+import type { NamedBlob } from "@kiln/core/ports"
 import type { FileId, UploadId } from "@kiln/core/domain"
 import type { Session } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
-
-/** A blob that a committed row names. */
-export interface NamedBlob {
-  /** Of the generated file, or of the upload. */
-  readonly id: FileId | UploadId
-  readonly blobKey: string
-  readonly bytes: number
-  /** Lower-case hex. */
-  readonly sha256: string
-}
 
 /** How far a listing got. */
 export interface BlobCursor {

@@ -1,5 +1,5 @@
 import type { PriceVersion } from "@kiln/core/ports"
-import { decodeObject } from "../decode.ts"
+import { decodeObject } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { query, type RowOf, statement } from "../Statement.ts"
 

@@ -1,5 +1,5 @@
 import type { PublishedWorker } from "@kiln/core/ports"
-import { decodeStandings, decodeStrings } from "../decode.ts"
+import { decodeStandings, decodeStrings } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { query, statement, storeTime } from "../Statement.ts"
 

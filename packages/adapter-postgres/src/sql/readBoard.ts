@@ -1,6 +1,6 @@
 import { jsonArrayFrom } from "kysely/helpers/postgres"
 import type { Board, PriceSnapshot } from "@kiln/core/domain"
-import { decodeObject, decodeStrings } from "../decode.ts"
+import { decodeObject, decodeStrings } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { query, statement, storeTime } from "../Statement.ts"
 

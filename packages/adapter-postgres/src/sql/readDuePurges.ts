@@ -1,13 +1,7 @@
+import type { DuePurges } from "@kiln/core/ports"
 import { sql } from "kysely"
 import type { Session } from "../Session.ts"
 import { query, statement } from "../Statement.ts"
-
-/** Blobs that were let go of and are still to be removed. */
-export interface DuePurges {
-  readonly count: number
-  /** Milliseconds of store time since the oldest was recorded; 0 where there is none. */
-  readonly oldestAgeMs: number
-}
 
 const purgesDue = statement(() =>
   query

@@ -1,13 +1,7 @@
 import SqliteDatabase from "better-sqlite3"
-import { createMigrationTable, type MigrationStatus } from "../migrate.ts"
-import type { Migration } from "../migrations/Migration.ts"
-
-/** A part of the schema that is not as the migrations leave it. */
-export interface SchemaDrift {
-  /** What it is and its name: `table jobs`, `column jobs.token`, `index jobs_ready`, `trigger jobs_legal_moves`. */
-  readonly object: string
-  readonly problem: "missing" | "changed" | "extra"
-}
+import type { MigrationStatus, SchemaDrift } from "@kiln/core/ports"
+import { createMigrationTable } from "../migrate.ts"
+import type { Migration } from "@kiln/core/ports"
 
 interface SchemaRow {
   readonly type: "table" | "index" | "trigger" | "view"

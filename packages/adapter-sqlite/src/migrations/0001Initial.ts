@@ -1,4 +1,4 @@
-import type { Migration } from "./Migration.ts"
+import type { Migration } from "@kiln/core/ports"
 import { accessTables } from "./initial/access.ts"
 import { boardTables } from "./initial/board.ts"
 import { jobTables } from "./initial/jobs.ts"

@@ -1,4 +1,4 @@
-import type { Migration } from "./Migration.ts"
+import type { Migration } from "@kiln/core/ports"
 
 /**
  * Jobs know the version of their kind; what was stored before is of the first. And the jobs in hand, a few of very many,

@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import { applyEvent, type JobId } from "@kiln/core/domain"
 import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
-import { UndecodableRow } from "../decode.ts"
+import { UndecodableRow } from "@kiln/core/ports"
 import { jobBySeq, jobOf, stateColumns, stateOf, type StateRow } from "../JobRow.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
 import { type Given, query, statement } from "../Statement.ts"

@@ -11,7 +11,7 @@ import {
   withForcedOff,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { decodeObject } from "../decode.ts"
+import { decodeObject } from "@kiln/core/ports"
 import { jobByIdempotencyKey, jobOf } from "../JobRow.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"

@@ -1,5 +1,5 @@
 import type { PublishedWorker } from "@kiln/core/ports"
-import { decodeStandings, decodeStrings } from "../decode.ts"
+import { decodeStandings, decodeStrings } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 

@@ -1,5 +1,5 @@
 import type { Board, PriceSnapshot } from "@kiln/core/domain"
-import { decodeObject, decodeStrings } from "../decode.ts"
+import { decodeObject, decodeStrings } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 

@@ -1,12 +1,6 @@
+import type { DuePurges } from "@kiln/core/ports"
 import { query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-
-/** Blobs that were let go of and are still to be removed. */
-export interface DuePurges {
-  readonly count: number
-  /** Milliseconds since the oldest was recorded; 0 where there is none. */
-  readonly oldestAgeMs: number
-}
 
 const purgesDue = statement(() =>
   query

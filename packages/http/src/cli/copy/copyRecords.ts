@@ -1,11 +1,6 @@
 import { Effect, type Scope } from "effect"
-import {
-  type CopySource,
-  CopySourceInUse,
-  copyTables,
-  type MigrationStatus,
-  openCopySource,
-} from "@kiln/adapter-sqlite"
+import { type CopySource, CopySourceInUse, copyTables, openCopySource } from "@kiln/adapter-sqlite"
+import type { MigrationStatus } from "@kiln/core/ports"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { type CommandFailed, failed } from "../CommandFailed.ts"
 import { describeDatabase, type PostgresPlace, type SqlitePlace } from "../database/DatabasePlace.ts"

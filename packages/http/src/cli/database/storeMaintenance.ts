@@ -1,6 +1,7 @@
 import { dirname } from "node:path"
 import { Effect, type Scope } from "effect"
-import { inspectSqlite, type MigrationStatus, sqliteMigrations, type StoreInspection } from "@kiln/adapter-sqlite"
+import { inspectSqlite, sqliteMigrations } from "@kiln/adapter-sqlite"
+import type { MigrationStatus, StoreInspection } from "@kiln/core/ports"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { CommandFailed } from "../CommandFailed.ts"
 import { prepareDirectory } from "../openStores.ts"

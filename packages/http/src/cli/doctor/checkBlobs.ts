@@ -1,5 +1,5 @@
 import { Effect, Stream } from "effect"
-import type { NamedBlob, StoreInspection } from "@kiln/adapter-sqlite"
+import type { NamedBlob, StoreInspection } from "@kiln/core/ports"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import { BlobStore } from "@kiln/core/ports"
 import { type Check, counted, type Finding, wellUnless } from "./Check.ts"

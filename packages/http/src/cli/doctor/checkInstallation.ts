@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Hex } from "effect/encoding"
-import type { StoreInspection } from "@kiln/adapter-sqlite"
+import type { StoreInspection } from "@kiln/core/ports"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
 import { foreignMarkers, installationSecret, readMarkers } from "../installation/markers.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { StoreInspection } from "@kiln/adapter-sqlite"
+import type { StoreInspection } from "@kiln/core/ports"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { type InstallationStanding, providerStandings } from "../../providerStandings.ts"
 import { type Check, counted, type Finding, ok, problem, skipped, warning } from "./Check.ts"

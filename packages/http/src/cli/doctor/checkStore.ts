@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { StoreInspection } from "@kiln/adapter-sqlite"
+import type { StoreInspection } from "@kiln/core/ports"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { causeMessage } from "../CommandFailed.ts"
 import { checkProviders } from "./checkProviders.ts"

@@ -1,5 +1,5 @@
 import { Effect, type Scope } from "effect"
-import type { StoreInspection } from "@kiln/adapter-sqlite"
+import type { StoreInspection } from "@kiln/core/ports"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
 import { causeMessage, type CommandFailed } from "../CommandFailed.ts"

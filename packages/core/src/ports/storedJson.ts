@@ -1,6 +1,10 @@
-import type { Json, JsonObject, LineItem } from "@kiln/core/domain"
-import type { ProviderStanding } from "@kiln/core/ports"
-import type { JsonText } from "./Tables.ts"
+import type { Json, JsonObject, LineItem } from "../domain/index.ts"
+import type { ProviderStanding } from "./Switchboard.ts"
+
+/*
+ * For stores that keep parts of their records as JSON text. What is read was written by a store of the same kind, so only its
+ * outline is looked at; a record whose text is damaged is unreadable alone.
+ */
 
 /** A row whose JSON is damaged. That record alone is unreadable. */
 export class UndecodableRow extends Error {
@@ -8,7 +12,7 @@ export class UndecodableRow extends Error {
 }
 
 /** Parses a JSON object. Messages name the record, never its content. */
-export const decodeObject = (text: JsonText, record: string): JsonObject => {
+export const decodeObject = (text: string, record: string): JsonObject => {
   const value = decodeJson(text, record)
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new UndecodableRow(`${record} is not an object`)
@@ -16,7 +20,7 @@ export const decodeObject = (text: JsonText, record: string): JsonObject => {
 }
 
 /** Parses a JSON list of strings. */
-export const decodeStrings = (text: JsonText, record: string): ReadonlyArray<string> => {
+export const decodeStrings = (text: string, record: string): ReadonlyArray<string> => {
   const value = decodeJson(text, record)
   if (!Array.isArray(value) || !value.every((part) => typeof part === "string"))
     throw new UndecodableRow(`${record} is not a list of strings`)
@@ -24,7 +28,7 @@ export const decodeStrings = (text: JsonText, record: string): ReadonlyArray<str
 }
 
 /** Parses a JSON list of objects. */
-const decodeObjects = (text: JsonText, record: string): ReadonlyArray<JsonObject> => {
+const decodeObjects = (text: string, record: string): ReadonlyArray<JsonObject> => {
   const value = decodeJson(text, record)
   const isObject = (part: Json): part is JsonObject => typeof part === "object" && part !== null && !Array.isArray(part)
   if (!Array.isArray(value) || !value.every(isObject)) throw new UndecodableRow(`${record} is not a list of objects`)
@@ -32,15 +36,15 @@ const decodeObjects = (text: JsonText, record: string): ReadonlyArray<JsonObject
 }
 
 /** Parses the line items of a charge. */
-export const decodeLineItems = (text: JsonText, record: string): ReadonlyArray<LineItem> =>
+export const decodeLineItems = (text: string, record: string): ReadonlyArray<LineItem> =>
   decodeObjects(text, record) as ReadonlyArray<JsonObject & LineItem>
 
 /** Parses how a worker's providers stand. */
-export const decodeStandings = (text: JsonText, record: string): ReadonlyArray<ProviderStanding> =>
+export const decodeStandings = (text: string, record: string): ReadonlyArray<ProviderStanding> =>
   decodeObjects(text, record) as ReadonlyArray<JsonObject & ProviderStanding>
 
 /** Parses whatever JSON it is. */
-export const decodeJson = (text: JsonText, record: string): Json => {
+export const decodeJson = (text: string, record: string): Json => {
   try {
     return JSON.parse(text) as Json
   } catch {
