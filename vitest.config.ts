@@ -10,8 +10,9 @@ export default defineConfig({
     include: ["packages/*/test/**/*.test.ts", "tests/**/*.test.ts", "examples/**/*.test.ts"],
     // One Postgres for all test files, started when the first of them asks.
     globalSetup: ["packages/postgres-lab/src/globalSetup.ts"],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Of no figure that is asserted: how long a machine that does other things as well may take for what takes seconds.
+    testTimeout: 120_000,
+    hookTimeout: 180_000,
     // `.ci/run` counts from a report; people read the default one.
     reporters: report === undefined ? ["default"] : ["default", ["json", { outputFile: report }]],
     // Two cores are the smallest machine supported; more workers only add noise there.

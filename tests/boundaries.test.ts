@@ -9,7 +9,7 @@ const run = (root: string): { readonly status: number | null; readonly report: B
   const script = join(repository, "scripts/boundaries.ts")
   const { status, stdout, stderr } = spawnSync(process.execPath, [script, "--json", root], {
     encoding: "utf8",
-    timeout: 60_000,
+    timeout: 180_000,
   })
   if (stdout === "") throw new Error(`no report: ${stderr}`)
   return { status, report: JSON.parse(stdout) }

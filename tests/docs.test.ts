@@ -5,7 +5,7 @@ import { repository } from "./support/plantTree.ts"
 import { repositoryFiles } from "./tidy/TidyFile.ts"
 
 /** A snippet is small: one that takes longer is waiting for something that does not come. */
-const SLOWEST_SNIPPET_MS = 25_000
+const SLOWEST_SNIPPET_MS = 60_000
 
 /** What is wrong with running a snippet, or undefined. */
 const problemOf = async (workshop: SnippetWorkshop, snippet: Snippet, index: number, timeoutMs: number) => {

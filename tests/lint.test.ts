@@ -9,7 +9,7 @@ const run = (root: string) => {
   const { status, stdout, stderr } = spawnSync(process.execPath, [oxlint, "--format", "json"], {
     cwd: root,
     encoding: "utf8",
-    timeout: 60_000,
+    timeout: 180_000,
   })
   if (!stdout.startsWith("{")) throw new Error(`no report: ${stdout}${stderr}`)
   const { diagnostics }: { readonly diagnostics: ReadonlyArray<{ readonly code: string; readonly filename: string }> } =

@@ -124,7 +124,7 @@ describe("errors of the system", () => {
     }
     const failed = (operation: string) => ({ tag: "BlobUnavailable", operation, code: "EIO" })
     expect(outcomes).toEqual([failed("start"), ...Array(5).fill(failed("put")), "Stored"])
-  }, 60_000)
+  }, 180_000)
 
   it("EIO on a sync of a removal, of the temporary files or the blobs: BlobUnavailable", async ({ skip }) => {
     skip(!strace, NO_STRACE)
@@ -136,7 +136,7 @@ describe("errors of the system", () => {
     const failed = { tag: "BlobUnavailable", operation: "remove", code: "EIO" }
     expect(outcomes).toEqual([failed, failed, { tag: "Removed" }])
     expect(temporaryFiles()).toEqual([])
-  }, 60_000)
+  }, 180_000)
 
   it("file size limit: BlobUnavailable, nothing readable, nothing left", async () => {
     // 512-byte blocks: the write that crosses the limit is cut short, the next one fails.

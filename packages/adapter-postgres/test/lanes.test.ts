@@ -101,7 +101,7 @@ describe("lanes that several processes add to and take from", () => {
     expect((await addAndTake(600, opened)).left).toBeGreaterThan(0)
   })
 
-  it("are served in turn by each process, although turns are noted late", { timeout: 60_000 }, async () => {
+  it("are served in turn by each process, although turns are noted late", { timeout: 180_000 }, async () => {
     const projects = 40
     await using opened = await openStores(2, {})
     const [first, second] = opened.stores

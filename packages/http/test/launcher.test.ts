@@ -10,7 +10,7 @@ const bin = join(import.meta.dirname, "../bin")
 const run = (node: string, script: string, args: ReadonlyArray<string> = []) => {
   // Settings of the surrounding test run (conditions among them) must not reach the launcher under test.
   const { NODE_OPTIONS: _, ...env } = process.env
-  const { status, stdout, stderr } = spawnSync(node, [script, ...args], { encoding: "utf8", env, timeout: 30_000 })
+  const { status, stdout, stderr } = spawnSync(node, [script, ...args], { encoding: "utf8", env, timeout: 120_000 })
   return { status, stdout, stderr }
 }
 
@@ -116,7 +116,7 @@ describe("the launcher", () => {
       .filter((node) => existsSync(node))
       .map((node) => ({
         node,
-        version: spawnSync(node, ["-p", "process.versions.node"], { encoding: "utf8", timeout: 30_000 }).stdout.trim(),
+        version: spawnSync(node, ["-p", "process.versions.node"], { encoding: "utf8", timeout: 120_000 }).stdout.trim(),
       }))
       .find(({ version }) => requireNode(version) !== undefined)
     if (old === undefined) return skip("no Node older than the oldest supported one is on the PATH")

@@ -15,10 +15,10 @@ const report = async (run: Run, env: Readonly<Record<string, string>> = {}): Pro
   return stdout
 }
 
-it.each(plantedBugs)("$bug: noticed", { timeout: 90_000 }, async ({ edits, noticed, ...run }) => {
+it.each(plantedBugs)("$bug: noticed", { timeout: 180_000 }, async ({ edits, noticed, ...run }) => {
   expect(await report(run, planting(edits))).toMatch(noticed)
 })
 
-it("without a bug there is nothing to notice", { timeout: 90_000 }, async () => {
+it("without a bug there is nothing to notice", { timeout: 180_000 }, async () => {
   expect(await report({ scenario: "reportLostCommits.ts", arguments: ["answer lost", "claimJobs"] })).toBe("")
 })

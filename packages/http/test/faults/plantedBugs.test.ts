@@ -11,7 +11,7 @@ describeWith("attach", "a planted bug is caught by the order of durability", () 
 })
 
 describeWith("strace", "a planted bug is caught by kills", () => {
-  it.each([answersBeforeCommit, rowBeforeBlob])("$bug", { timeout: 60_000 }, async ({ inWreck, ...bug }) => {
+  it.each([answersBeforeCommit, rowBeforeBlob])("$bug", { timeout: 180_000 }, async ({ inWreck, ...bug }) => {
     using _ = vi.spyOn(console, "log").mockReturnValue()
     const sweep = await killSweep({ points: 4, seed: 3, env: planted(bug) })
     expect(sweep.violations.join("\n")).toMatch(inWreck)

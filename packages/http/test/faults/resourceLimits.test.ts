@@ -30,7 +30,7 @@ const expectWhole = async (service: Service, directory: string, jobs: number): P
 }
 
 describeWith("prlimit", "limits of the process", () => {
-  it("no more descriptors: files are 503, jobs wait, and all goes on", { timeout: 60_000 }, async () => {
+  it("no more descriptors: files are 503, jobs wait, and all goes on", { timeout: 180_000 }, async () => {
     using data = temporaryDirectory()
     await using service = await startService(data.path)
     const { api } = service
@@ -49,7 +49,7 @@ describeWith("prlimit", "limits of the process", () => {
     await expectWhole(service, data.path, 2)
   })
 
-  it("no longer files: 503, nothing half readable, and all goes on", { timeout: 60_000 }, async () => {
+  it("no longer files: 503, nothing half readable, and all goes on", { timeout: 180_000 }, async () => {
     using data = temporaryDirectory()
     await using service = await startService(data.path)
     const { api } = service

@@ -45,7 +45,7 @@ const stateOf = async (connection: RawConnection, target: string) =>
   codeOf(await connection.send(head(`PUT ${target}`, "Content-Type: text/plain", "Content-Length: 0")).read())
 
 /** Other work on this machine may be slow, the service must not be. */
-const patience = { timeout: 15_000 }
+const patience = { timeout: 120_000 }
 
 describe("Expect: 100-continue", () => {
   const expectContinue = "Expect: 100-continue"

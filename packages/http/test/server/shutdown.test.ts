@@ -20,7 +20,7 @@ const accepted = async (server: TestServer) => {
   return connection
 }
 
-const patience = { timeout: 15_000 }
+const patience = { timeout: 120_000 }
 
 describe("stopping", () => {
   it("finishes what is under way, refuses what comes later, and closes idle connections", async () => {

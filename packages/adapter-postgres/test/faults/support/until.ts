@@ -1,5 +1,5 @@
 /** Asks again and again until there is an answer. */
-export const until = async <A>(ask: () => A | undefined | Promise<A | undefined>, limitMs = 15_000): Promise<A> => {
+export const until = async <A>(ask: () => A | undefined | Promise<A | undefined>, limitMs = 60_000): Promise<A> => {
   const givesUpAt = performance.now() + limitMs
   for (;;) {
     const answer = await ask()

@@ -5,7 +5,7 @@ import { broken, parsed, type SettingType } from "./SettingType.ts"
 export interface OpenAiPlace {
   readonly _tag: "OpenAi"
   /** `undefined` for servers that ask for none. */
-  readonly apiKey: Redacted.Redacted<string> | undefined
+  readonly apiKey: Redacted.Redacted | undefined
   /** What endpoints are appended to, without a slash at the end; `undefined` for OpenAI itself. */
   readonly baseUrl: string | undefined
   /** Model names that were set; `null` for a port that this server shall not serve. */
@@ -18,7 +18,7 @@ export interface OpenAiPlace {
 }
 
 /** A key that fits into a header. A broken rule says nothing of the key itself. */
-export const apiKey: SettingType<Redacted.Redacted<string>> = (text) =>
+export const apiKey: SettingType<Redacted.Redacted> = (text) =>
   /^[\x21-\x7e]{1,512}$/.test(text)
     ? parsed(Redacted.make(text, { label: "API key" }))
     : broken("must be 1 to 512 visible ASCII characters")

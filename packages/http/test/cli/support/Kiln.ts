@@ -62,7 +62,7 @@ export class KilnProcess implements AsyncDisposable {
   }
 
   /** How it ended; kills it and fails when that takes too long. */
-  async ended(limitMs = 20_000): Promise<Ended> {
+  async ended(limitMs = 60_000): Promise<Ended> {
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), limitMs)
     const ended = await this.#ended
     clearTimeout(timer)
@@ -80,7 +80,7 @@ export class KilnProcess implements AsyncDisposable {
   async says(
     pattern: RegExp,
     stream: "stdout" | "stderr" = "stdout",
-    limitMs: number = 20_000,
+    limitMs: number = 60_000,
   ): Promise<RegExpExecArray> {
     const found = await until(() => pattern.exec(this[stream]) ?? (this.#hasEnded ? "ended" : undefined), limitMs)
     if (found === "ended") throw new Error(`ended without saying ${String(pattern)}: ${this.stdout}${this.stderr}`)
@@ -130,7 +130,7 @@ export const temporaryDirectory = () => {
 }
 
 /** Asks again and again until there is an answer. */
-export const until = async <A>(ask: () => A | undefined | Promise<A | undefined>, limitMs = 20_000): Promise<A> => {
+export const until = async <A>(ask: () => A | undefined | Promise<A | undefined>, limitMs = 60_000): Promise<A> => {
   const givesUpAt = Date.now() + limitMs
   while (true) {
     const answer = await ask()
