@@ -5,6 +5,7 @@ import { IdGenerator } from "@kiln/core/ports"
 import type { CommandFailed } from "./CommandFailed.ts"
 import { openStoresBriefly, type Stores } from "./openStores.ts"
 import { readEnvironment } from "./readEnvironment.ts"
+import type { Settings } from "./Settings.ts"
 import { databaseSilent } from "./startProblems.ts"
 
 /** What commands work with: the records, and what makes new ones. */
@@ -13,9 +14,14 @@ export type CommandNeeds = Stores | IdGenerator | SecureRandom.SecureRandom
 /** Runs a command on the stores themselves, whether or not a server is running on them. */
 export const withStores = <A, R>(
   command: Effect.Effect<A, CommandFailed | StoreUnavailable, R>,
+): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds>> => withSettings(() => command)
+
+/** The same for a command that goes by other settings too. */
+export const withSettings = <A, R>(
+  command: (settings: Settings) => Effect.Effect<A, CommandFailed | StoreUnavailable, R>,
 ): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds>> =>
   Effect.flatMap(readEnvironment, (settings) =>
-    command.pipe(
+    command(settings).pipe(
       Effect.catchTag("StoreUnavailable", (error) => Effect.fail(databaseSilent(error))),
       Effect.provide(Layer.mergeAll(openStoresBriefly(settings), IdGenerator.layer, SecureRandom.layerWebCrypto)),
     ),

@@ -3,8 +3,7 @@ import { Argument, Command } from "effect/cli"
 import { type SwitchName, switchNames } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { answer, formatTable } from "../Output.ts"
-import { readEnvironment } from "../readEnvironment.ts"
-import { withStores } from "../withStores.ts"
+import { withSettings, withStores } from "../withStores.ts"
 
 const setter = (word: "on" | "off") =>
   Command.make(
@@ -24,9 +23,8 @@ const setter = (word: "on" | "off") =>
   )
 
 const status = Command.make("status", {}, () =>
-  withStores(
+  withSettings(({ engine }) =>
     Effect.gen(function* () {
-      const { engine } = yield* readEnvironment
       const board = yield* (yield* Switchboard).readBoard
       const forcedOff = engine.forcedOff ?? []
       const word = (name: SwitchName): "on" | "off" => (board.switches[name] ? "on" : "off")
