@@ -1,0 +1,28 @@
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { join } from "node:path"
+import { standInApiKey } from "@kiln/testing/openai"
+
+/** What makes a stand-in the provider of live jobs, by nothing but settings. */
+export const openAiEnvironment = ({ url }: { readonly url: string }): Readonly<Record<string, string>> => ({
+  KILN_PROVIDER: "openai",
+  KILN_OPENAI_API_KEY: standInApiKey,
+  KILN_OPENAI_BASE_URL: url,
+  KILN_OPENAI_REPLY_MODEL: "gpt-4o-mini",
+})
+
+/** The same for a process of a lab: its own providers are out, and its engine's bounds are in. */
+export const labEnvironment = (standIn: { readonly url: string }): Readonly<Record<string, string>> => ({
+  ...openAiEnvironment(standIn),
+  KILN_CONFIG: join(import.meta.dirname, "../fixtures/live.config.ts"),
+})
+
+/** A port that nobody listened on a moment ago. */
+export const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once("error", reject).listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
