@@ -149,6 +149,17 @@ describe("what is sent", () => {
     vi.unstubAllEnvs()
   })
 
+  it("by the fetch that was given, within the guard", async () => {
+    await using server = await serve(json({ text: "hi" }))
+    const sent: Array<string | undefined> = []
+    const fetch: typeof globalThis.fetch = (input, init) => {
+      sent.push(init?.redirect)
+      return globalThis.fetch(input, init)
+    }
+    await Effect.runPromise(requests.transcription(providers(server.origin, { fetch })))
+    expect(sent).toEqual(["manual"])
+  })
+
   it("nothing for a port without a model", () => {
     const set = providers("http://127.0.0.1:9", { models: { reply: "m" } })
     expect(Object.keys(set)).toEqual(["reply"])
@@ -187,6 +198,26 @@ describe("what servers answer that are compatible", () => {
       path: "/images/a.png",
       headers: { authorization: `Bearer ${canaries.key}` },
     })
+  })
+
+  it("an image as a URL whose transfer ends with the call that was interrupted", async () => {
+    await using server = await serve((response, { path, headers }) => {
+      if (path === "/v1/images/generations")
+        return json({ data: [{ url: `http://${headers.host}/images/a.png` }] })(response)
+      response.writeHead(200, { "content-type": "image/png" }).write(png)
+    })
+    const fiber = Effect.runFork(requests.image(providers(server.origin)))
+    await server.arrived(2)
+    const from = performance.now()
+    await Effect.runPromise(Fiber.interrupt(fiber))
+    await server.received[1]?.closed
+    expect(performance.now() - from).toBeLessThan(1_000)
+  })
+
+  it("an image with more about it than the AI SDK knows, in shapes of their own", async () => {
+    const more = { revised_prompt: { text: "p" }, url: null, usage: "none" }
+    await using server = await serve(json({ data: [{ b64_json: png.toString("base64"), ...more }], ...more }))
+    expect((await Effect.runPromise(requests.image(providers(server.origin)))).data).toEqual(new Uint8Array(png))
   })
 
   it("an image as a URL of an origin that was allowed, which does not get the key", async () => {

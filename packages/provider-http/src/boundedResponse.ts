@@ -12,6 +12,11 @@ interface AnyResponse {
  * small file may unpack to a huge one. What is over it ends the transfer and the body fails with `FetchRefused`.
  */
 export const boundedResponse = (response: AnyResponse, maxBytes: number): Response => {
+  if (response.status < 200 || response.status > 599) {
+    // No `Response` can say that, and nobody could end the transfer any more.
+    abandon(response)
+    throw new TypeError("the status is none of HTTP's")
+  }
   const init = {
     status: response.status,
     statusText: response.statusText,

@@ -71,6 +71,16 @@ describe("an address strangers have chosen", () => {
     expect(server.requests).toEqual([])
   })
 
+  it("is trusted with its port and scheme, or not at all", async () => {
+    await using mine = await rawServer((socket) => socket.write(answer(200, "mine")))
+    await using other = await rawServer((socket) => socket.write(answer(200, "secret")))
+    const fetch = guardedFetch({ maxBytes: 1000, trustedOrigins: [mine.origin] })
+    expect(await refusalOf(fetch(`${mine.origin}/a`))).toBe("none")
+    expect(await refusalOf(fetch(`${other.origin}/a`))).toBe("address")
+    expect(await refusalOf(fetch(mine.origin.replace("http:", "https:")))).toBe("address")
+    expect(other.requests).toEqual([])
+  })
+
   it("must be http or https, without a user name", async () => {
     for (const url of [
       "file:///etc/passwd",

@@ -52,6 +52,28 @@ describe("a request", () => {
     expect([classOf(error), error.detail]).toEqual(["retry provider_unavailable", "no answer: ECONNREFUSED"])
   })
 
+  it("is tried again when the status is none of HTTP's, and the transfer ends", async () => {
+    await using server = await rawServer((socket) => socket.write(answer(999, "no", { "content-length": "100" })))
+    const from = performance.now()
+    expect(await failure(server)).toBe("retry provider_unavailable")
+    await server.closed(0)
+    // And not when the answer's memory is cleared.
+    expect(performance.now() - from).toBeLessThan(1_000)
+  })
+
+  it("tells of what broke the innermost code, and nothing that is no code", async () => {
+    const told = (...codes: ReadonlyArray<string>) => {
+      const error = codes.reduceRight(
+        (cause, code) => Object.assign(new Error("of sk-4242", { cause }), { code }),
+        new Error("of sk-4242"),
+      )
+      return failureOf(sendRequest(() => Promise.reject(error), "http://a.example/"))
+    }
+    expect((await told("UND_ERR_SOCKET", "ECONNRESET")).detail).toBe("no answer: ECONNRESET")
+    expect((await told("ECONNRESET", "key sk-4242")).detail).toBe("no answer: ECONNRESET")
+    expect((await told("sk-4242")).detail).toBe("no answer: unknown")
+  })
+
   it("breaks the provider when its own address sends it away", async () => {
     await using server = await rawServer((socket) => socket.write(answer(302, "", { location: "/login" })))
     expect(await failure(server)).toBe("broken configuration")

@@ -1,4 +1,4 @@
-import { Clock, Deferred, Effect, Exit, Option, Semaphore } from "effect"
+import { Clock, Effect, Exit, Option, Semaphore } from "effect"
 import { afterCallFailed, type CallFailure, type Circuit, closedCircuit, passageOf } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { type AttemptError, ProviderPaused } from "../kinds/JobKind.ts"
@@ -13,8 +13,6 @@ const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos
  * wait in the worker's slots, which others need.
  */
 const waitingPerPlace = 2
-
-type Restore = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
 /** The guard of one live provider of this process: its circuit, its places, the time a call may take. */
 export const makeProviderPost = Effect.fnUntraced(function* (name: ProviderName, changed: Effect.Effect<void>) {
@@ -32,7 +30,7 @@ export const makeProviderPost = Effect.fnUntraced(function* (name: ProviderName,
   ): Effect.Effect<A, AttemptError> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        const { leave, probes, waited } = yield* circuit.enter(restore)
+        const { leave, probes } = yield* circuit.enter
         const bought = Effect.timeoutOrElse(abandonable(call), {
           duration: callLimitMs,
           orElse: () => Effect.fail(providerUnavailable(`no answer within ${callLimitMs / 1_000} s`)),
@@ -43,7 +41,7 @@ export const makeProviderPost = Effect.fnUntraced(function* (name: ProviderName,
           yield* learn(exit, probes, (yield* monotonicMs) - beganAt)
           return yield* exit
         })
-        const asked = waited || hadToWait ? Effect.andThen(restore(mayBuy), learned) : learned
+        const asked = hadToWait ? Effect.andThen(restore(mayBuy), learned) : learned
         return yield* Effect.ensuring(asked, leave)
       }),
     )
@@ -52,10 +50,14 @@ export const makeProviderPost = Effect.fnUntraced(function* (name: ProviderName,
     standing,
     /** Milliseconds until it is tried again; `undefined` unless it is paused. */
     nextTryInMs: circuit.nextTryInMs,
-    /** How many more jobs that ask it should be claimed: none while it is paused, and as many as there are places to wait. */
-    room: Effect.map(circuit.isPaused, (paused) => {
-      if (paused) return 0
-      return concurrency === 0 ? Infinity : Math.max(0, waitingPerPlace * concurrency - inHand)
+    /**
+     * How many more jobs that ask it should be claimed: none while it is paused, one to find out, and else as many as there
+     * are places to wait.
+     */
+    room: Effect.map(circuit.passage, (passage) => {
+      if (passage === "paused") return 0
+      const left = concurrency === 0 ? Infinity : Math.max(0, waitingPerPlace * concurrency - inHand)
+      return passage === "one_call" ? Math.min(1, left) : left
     }),
     /** A job that asks it is in hand, or no longer. */
     holds: (change: 1 | -1): void => {
@@ -84,8 +86,8 @@ const makeCircuit = Effect.fnUntraced(function* (
 ) {
   let circuit = closedCircuit
   let since = yield* Clock.currentTimeMillis
-  /** The one call that finds out whether it works again. */
-  let probe: Deferred.Deferred<void> | undefined
+  /** Whether the one call that finds out if it works again is under way. */
+  let isProbed = false
   yield* reportStanding(name, null)
 
   const become = Effect.fnUntraced(function* (next: Circuit) {
@@ -98,40 +100,26 @@ const makeCircuit = Effect.fnUntraced(function* (
     yield* changed
   })
 
-  /** What has come to its time may be tried, and counts as ready as long as nobody tries. */
-  const isPaused = Effect.map(
-    monotonicMs,
-    (now) => circuit.state === "open" && (passageOf(circuit, now) === "paused" || probe !== undefined),
-  )
+  /** What has come to its time may be tried, as long as nobody does. */
+  const passage = Effect.map(monotonicMs, (now) => {
+    const allowed = passageOf(circuit, now)
+    return allowed === "one_call" && isProbed ? "paused" : allowed
+  })
 
   return {
     circuit: {
-      isPaused,
-      /** Waits for its turn; says whether it had to, whether it is the one call that finds out, and what to do afterwards. */
-      enter: (
-        restore: Restore,
-      ): Effect.Effect<
-        { readonly waited: boolean; readonly probes: boolean; readonly leave: Effect.Effect<void> },
-        ProviderPaused
-      > =>
-        Effect.gen(function* () {
-          for (let waited = false; ; waited = true) {
-            const passage = passageOf(circuit, yield* monotonicMs)
-            if (passage === "paused") return yield* new ProviderPaused({ provider: name })
-            if (passage === "open_to_all") return { waited, probes: false, leave: Effect.void }
-            if (probe !== undefined) {
-              yield* restore(Deferred.await(probe))
-              continue
-            }
-            const mine = Deferred.makeUnsafe<void>()
-            probe = mine
-            const leave = Effect.sync(() => {
-              probe = undefined
-              Deferred.doneUnsafe(mine, Effect.void)
-            })
-            return { waited, probes: true, leave }
-          }
-        }),
+      passage,
+      /**
+       * Lets a call in; says whether it is the one that finds out, and what to do afterwards. Nobody waits for that one: it may
+       * take as long as a call may, and who waits does so in a slot and within the run limit.
+       */
+      enter: Effect.gen(function* () {
+        const allowed = yield* passage
+        if (allowed === "open_to_all") return { probes: false, leave: Effect.void }
+        if (allowed === "paused") return yield* new ProviderPaused({ provider: name })
+        isProbed = true
+        return { probes: true, leave: Effect.sync(() => void (isProbed = false)) }
+      }),
       nextTryInMs: Effect.map(monotonicMs, (now) =>
         circuit.state === "open" && circuit.until > now ? Math.ceil(circuit.until - now) : undefined,
       ),
@@ -143,8 +131,9 @@ const makeCircuit = Effect.fnUntraced(function* (
       // An answer to a call from before the pause says nothing of the time since.
       else if (outcome !== "interrupted" && (probed || circuit.state === "closed")) yield* become(closedCircuit)
     }),
-    standing: Effect.map(isPaused, (paused): ProviderStanding =>
-      paused && circuit.state === "open"
+    // One whose time has come and whom nobody has tried yet is not known to work.
+    standing: Effect.sync((): ProviderStanding =>
+      circuit.state === "open"
         ? { provider: name, status: "paused", reason: circuit.reason, since }
         : { provider: name, status: "ready", reason: null, since },
     ),

@@ -1,5 +1,12 @@
 import { Cause, Effect, Exit, Option, Random } from "effect"
-import { afterFailure, type AttemptLimits, chargeFor, type Job, type StoreUnavailable } from "../domain/index.ts"
+import {
+  afterFailure,
+  type AttemptLimits,
+  chargeFor,
+  type CircuitLimits,
+  type Job,
+  type StoreUnavailable,
+} from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobSignals } from "../engine/JobSignals.ts"
 import type { AttemptError, AttemptResult, JobKind } from "../kinds/JobKind.ts"
@@ -112,7 +119,7 @@ const settle = Effect.fnUntraced(function* (
   end: AttemptEnd,
 ): Effect.fn.Return<Settled, never, JobStore | JobSignals> {
   const store = yield* JobStore
-  const { attempts } = yield* EngineConfig
+  const { attempts, circuit } = yield* EngineConfig
   const { job, token } = claim
   const ref = { jobId: job.id, token }
   const defer = (delayMs: number, countsAsFailure: boolean) =>
@@ -124,7 +131,7 @@ const settle = Effect.fnUntraced(function* (
     case "Released":
       return yield* insist(lease, store.releaseJobs([ref]))
     case "Postponed": {
-      const deferred = yield* defer(postponementMs(job.attempts, attempts), false)
+      const deferred = yield* defer(postponementMs(end.outOfReach, job.attempts, attempts, circuit), false)
       return deferred === "written" && end.outOfReach === "BlobUnavailable" ? "blobs_away" : deferred
     }
     case "Failed": {
@@ -137,9 +144,24 @@ const settle = Effect.fnUntraced(function* (
   }
 })
 
-/** Milliseconds: doubled with each attempt, like the pause after a failure, but without end: the queue limit ends it. */
-const postponementMs = (attempt: number, limits: AttemptLimits): number =>
-  Math.min(limits.backoffMaxMs, limits.backoffBaseMs * 2 ** Math.min(attempt - 1, 16))
+/**
+ * Milliseconds: doubled with each attempt, like the pause after a failure, but without end: the queue limit ends it. What waits
+ * for a paused provider is not claimed before its time, and need not wait for longer then. Who found one broken comes back
+ * after the pause and after others: should it be the reason itself, as one that asks for more than is left of a quota, it
+ * would otherwise be the one that finds out each time, and keep it paused for everybody.
+ */
+const postponementMs = (
+  outOfReach: (AttemptEnd & { readonly _tag: "Postponed" })["outOfReach"],
+  attempt: number,
+  { backoffBaseMs, backoffMaxMs }: AttemptLimits,
+  { brokenPauseMaxMs, brokenPauseMs }: CircuitLimits,
+): number => {
+  if (outOfReach === "ProviderPaused") return backoffBaseMs
+  const doubled = 2 ** Math.min(attempt - 1, 16)
+  return outOfReach === "ProviderBroken"
+    ? Math.ceil(1.5 * Math.min(brokenPauseMaxMs, brokenPauseMs * doubled))
+    : Math.min(backoffMaxMs, backoffBaseMs * doubled)
+}
 
 /**
  * Removes what this attempt wrote and nobody will ever commit. The store is asked, not the

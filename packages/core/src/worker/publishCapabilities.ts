@@ -33,10 +33,10 @@ export const publishCapabilities = Effect.gen(function* () {
       Effect.tap(() => outage.worked),
       Effect.catchCause((cause) => Effect.as(outage.failed(cause), retryMs)),
     )
-  const pause = (ms: number) => Effect.raceFirst(Effect.sleep(ms), guard.changed)
   const again = Effect.andThen(
-    Effect.flatMap(firstPause(intervalMs), pause),
-    Effect.forever(Effect.flatMap(publish(ttlMs), pause)),
+    Effect.raceFirst(Effect.flatMap(firstPause(intervalMs), Effect.sleep), guard.changed),
+    // What changes while it is being said makes it untrue: it is said anew, and not only after the pause.
+    Effect.forever(Effect.raceFirst(Effect.flatMap(publish(ttlMs), Effect.sleep), guard.changed)),
   )
   // The first time before anything else, so that a live job can be accepted as soon as the worker is there.
   yield* Effect.acquireRelease(publish(ttlMs), () => publish(0))

@@ -174,6 +174,11 @@ describe("a turn", () => {
     expect(resultOf(checkTurn({ ...reply, audio }, 5))).toEqual({ ...reply, audio })
   })
 
+  it.each([Number.NaN, Infinity, -1])("with %s seconds has none", (seconds) => {
+    const { seconds: _, ...rest } = turn
+    expect(resultOf(checkTurn({ ...turn, seconds }, 5))).toEqual(rest)
+  })
+
   it.each([
     ...shapes,
     { ...turn, text: "" },

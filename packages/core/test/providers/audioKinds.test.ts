@@ -1,21 +1,25 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ProviderSet, Transcript } from "@kiln/core"
-import { answer, defaultAnswers, failWith, makeFakeProviders } from "@kiln/testing"
-import { Effect } from "effect"
+import { JobStore, Switchboard } from "@kiln/core/ports"
+import { answer, answerLate, defaultAnswers, failWith, makeFakeProviders, MemoryStores } from "@kiln/testing"
+import { Effect, Stream } from "effect"
+import { heardAudio } from "../../src/kinds/uploadedAudio.ts"
+import { storesWith } from "../support/faults.ts"
 import { principal, within } from "../support/harness.ts"
 import { finished, openBoard, running, submitTranscription, submitVoiceTurn } from "../support/jobs.ts"
+import { passTime, passUntil } from "../support/virtualTime.ts"
 
 const live = principal("live")
 const open = openBoard({ input_audio_seconds: "0.1", output_tokens: "0.01" })
 
 /** Runs one live job to its end, over these providers; the file measures so many seconds and was declared as 3. */
-const run = (submit: typeof submitTranscription, providers: ProviderSet, seconds = 3) =>
+const run = (submit: typeof submitTranscription, providers: ProviderSet, seconds = 3, stores = MemoryStores.layer) =>
   Effect.gen(function* () {
     yield* open
     const { id } = yield* submit("k", live)
     yield* running
     return yield* finished(id, "1 minutes", live)
-  }).pipe(within({ live: providers, seconds }))
+  }).pipe(within({ live: providers, seconds, stores }))
 
 const quantities = (job: Effect.Success<ReturnType<typeof run>>) =>
   Object.fromEntries((job.charge?.lineItems ?? []).map(({ meter, quantity }) => [meter, quantity]))
@@ -49,6 +53,29 @@ describe("how long audio is", () => {
       assert.strictEqual(job.status, "done")
       assert.deepStrictEqual(quantities(job), { input_audio_seconds: billed })
       assert.strictEqual(job.warningCode, warning)
+    }),
+  )
+
+  const heard = (seconds: number, declaredSeconds: number, reported?: number) =>
+    heardAudio({ format: "wav", bytes: 1, content: Stream.empty, seconds, declaredSeconds }, reported)
+
+  it.effect("is worth a warning beyond 2 s and 5 % of what was declared, not of what it is", () =>
+    Effect.gen(function* () {
+      const warningOf = (...given: Parameters<typeof heard>) =>
+        Effect.map(heard(...given), ({ warningCode }) => warningCode)
+      assert.isUndefined(yield* warningOf(105, 100))
+      assert.strictEqual(yield* warningOf(105.1, 100), "duration_mismatch")
+      assert.strictEqual(yield* warningOf(94.9, 100), "duration_mismatch")
+      assert.isUndefined(yield* warningOf(12, 10))
+      assert.strictEqual(yield* warningOf(12.1, 10), "duration_mismatch")
+    }),
+  )
+
+  it.effect("may be as long as the limit, by either account", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* heard(901, 900)).billedSeconds, 901)
+      assert.strictEqual((yield* heard(900, 900, 901)).billedSeconds, 901)
+      assert.strictEqual((yield* Effect.flip(heard(900, 900, 901.001))).errorCode, "audio_too_long")
     }),
   )
 
@@ -86,6 +113,24 @@ describe("how long audio is", () => {
 })
 
 describe("a voice turn", () => {
+  it.effect("goes on from a transcript that an earlier release has kept, which was the text alone", () => {
+    const fake = makeFakeProviders()
+    fake.script("reply", failWith())
+    const stores = storesWith(JobStore, (store) => ({
+      checkpointJobs: (items) =>
+        store.checkpointJobs(items.map((item) => (item.step === "transcribe" ? { ...item, value: "kept" } : item))),
+    }))
+    return Effect.gen(function* () {
+      const job = yield* run(submitVoiceTurn, fake.providers, 3, stores)
+      assert.deepStrictEqual(
+        fake.callsOf("reply").map(({ request }) => request.text),
+        ["fake transcript", "kept"],
+      )
+      assert.strictEqual(fake.callsOf("transcription").length, 1)
+      assert.deepStrictEqual(quantities(job), { input_audio_seconds: 3, output_tokens: 2 })
+    })
+  })
+
   it.effect("warns where nobody spoke, and more strongly where the reply was cut short", () => {
     const fake = makeFakeProviders()
     fake.usually("transcription", answer({ text: " \n" }))
@@ -149,6 +194,61 @@ describe("a voice turn", () => {
       )
       assert.deepStrictEqual(quantities(job), { input_audio_seconds: 5, output_tokens: 3 })
     })
+  })
+
+  it.effect.each<[how: string, whole: boolean]>([
+    ["in steps", false],
+    ["by one provider", true],
+  ])("made %s is told the caller's instructions and voice, and says what became of it", ([, whole]) => {
+    const fake = makeFakeProviders()
+    const said = { text: "well", outputTokens: 3, truncated: true }
+    fake.usually("reply", answer(said))
+    fake.usually("voiceTurn", answer({ ...said, transcript: "", audio: defaultAnswers.speech }))
+    const submit = (key: string, who = live) => submitVoiceTurn(key, who, { instructions: "Be brief.", voice: "nova" })
+    return Effect.gen(function* () {
+      const job = yield* run(submit, whole ? { voiceTurn: fake.voiceTurn } : fake.providers)
+      assert.strictEqual(job.warningCode, "output_truncated")
+      const [asked] = whole ? fake.callsOf("voiceTurn") : fake.callsOf("reply")
+      assert.deepInclude(asked?.request, { instructions: "Be brief.", maxOutputTokens: 5 })
+      const [spoken] = whole ? fake.callsOf("voiceTurn") : fake.callsOf("speech")
+      assert.deepInclude(spoken?.request, { voice: "nova" })
+    })
+  })
+
+  it.effect("made by one provider warns where that provider heard nobody speak, and not where it does not say", () => {
+    const fake = makeFakeProviders()
+    const turn = { text: "well", outputTokens: 3, truncated: false, audio: defaultAnswers.speech }
+    return Effect.gen(function* () {
+      fake.usually("voiceTurn", answer({ ...turn, transcript: " " }))
+      assert.strictEqual((yield* run(submitVoiceTurn, { voiceTurn: fake.voiceTurn })).warningCode, "no_speech_detected")
+      fake.usually("voiceTurn", answer(turn))
+      assert.isNull((yield* run(submitVoiceTurn, { voiceTurn: fake.voiceTurn })).warningCode)
+    })
+  })
+
+  it.effect("is not spoken where a switch was thrown while the reply was made, and is when it is on again", () => {
+    const fake = makeFakeProviders()
+    fake.script("reply", answerLate(2_000, defaultAnswers.reply))
+    return Effect.gen(function* () {
+      yield* open
+      const board = yield* Switchboard
+      const { id } = yield* submitVoiceTurn("k", live)
+      yield* running
+      yield* passUntil(
+        "a reply is asked for",
+        Effect.sync(() => fake.callsOf("reply").length === 1),
+        "5 seconds",
+      )
+      yield* board.setSwitch("audio", false)
+      yield* passTime("10 seconds")
+      assert.strictEqual(fake.callsOf("speech").length, 0)
+      yield* board.setSwitch("audio", true)
+      assert.strictEqual((yield* finished(id, "1 minutes", live)).status, "done")
+      assert.deepStrictEqual(
+        fake.calls().map(({ provider }) => provider),
+        ["transcription", "reply", "speech"],
+      )
+    }).pipe(within({ live: fake.providers }))
   })
 
   it.effect("needs no other provider then; and without it, needs all three", () => {

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import {
   defaultEngineSettings,
+  Engine,
   type EngineSettings,
   type GeneratedFile,
   providerBroken,
@@ -10,11 +11,23 @@ import {
   providerUnavailable,
   resultInvalid,
 } from "@kiln/core"
+import { defaultCircuitLimits } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
-import { answerLate, defaultAnswers, makeFakeProviders } from "@kiln/testing"
+import {
+  answer,
+  answerLate,
+  type Behavior,
+  defaultAnswers,
+  failBroken,
+  failWith,
+  hang,
+  makeFakeProviders,
+  malformed,
+} from "@kiln/testing"
 import { Deferred, Effect, Metric } from "effect"
-import { principal, within } from "../support/harness.ts"
+import { storesWith } from "../support/faults.ts"
+import { grantOf, kind, principal, within } from "../support/harness.ts"
 import {
   finished,
   openBoard,
@@ -24,7 +37,7 @@ import {
   submitTranscription,
   submitVoiceTurn,
 } from "../support/jobs.ts"
-import { comesTrue, passTime, passUntil } from "../support/virtualTime.ts"
+import { comesTrue, passTime, passUntil, stopped } from "../support/virtualTime.ts"
 
 const live = principal("live")
 const open = openBoard({ input_characters: "0.000015" })
@@ -163,9 +176,122 @@ describe("a provider that is broken", () => {
       assert.strictEqual((yield* readJob(job.id, live)).failures, 0)
     }).pipe(within({ live: { ...fake.providers, reply }, settings }))
   })
+
+  it.effect("is said to be paused until a call has shown that it works, also where nobody calls it", () => {
+    const fake = makeFakeProviders()
+    fake.script("speech", failBroken({ reason: "quota" }))
+    return Effect.gen(function* () {
+      yield* open
+      const job = yield* submitSpeech("k", live)
+      yield* running
+      // Its time has come after a minute, and the job comes back after one and a half.
+      yield* passTime("80 seconds")
+      assert.strictEqual((yield* standingOf("speech"))?.reason, "quota")
+      assert.strictEqual((yield* finished(job.id, "1 minutes", live)).status, "done")
+      assert.strictEqual((yield* standingOf("speech"))?.status, "ready")
+    }).pipe(within({ live: fake.providers, settings }))
+  })
+
+  it.effect("by one job alone, such as one that asks for more than is left, is not kept from the others by it", () => {
+    const fake = makeFakeProviders()
+    const greedy = "a very long text"
+    const speech: ProviderSet["speech"] = {
+      speak: (request, call) =>
+        request.text === greedy
+          ? Effect.fail(providerBroken("quota", "402"))
+          : fake.providers.speech.speak(request, call),
+    }
+    return Effect.gen(function* () {
+      yield* open
+      const engine = yield* Engine
+      yield* engine.createJob(grantOf(live), kind("speech_synthesis"), { input: greedy }, "greedy")
+      const jobs = yield* submitMany(20)
+      yield* running
+      assert.isTrue(yield* comesTrue(allDone(jobs), "5 minutes"))
+      let pausedSeconds = 0
+      for (let second = 0; second < 1_800; second++) {
+        yield* passTime("1 seconds")
+        if ((yield* standingOf("speech"))?.status === "paused") pausedSeconds += 1
+        if (second % 60 === 0) jobs.push(yield* submitSpeech(`later${second}`, live))
+      }
+      // A pause of a minute each time that job comes back, which is rarer and rarer.
+      assert.isAtMost(pausedSeconds, 900)
+      assert.isTrue(yield* comesTrue(allDone(jobs), "2 minutes"))
+    }).pipe(within({ live: { ...fake.providers, speech }, settings }))
+  })
+
+  it.effect("and works again while the store is still being told: the store is told that as well, at once", () => {
+    const fake = makeFakeProviders()
+    fake.script("speech", failBroken())
+    const slowly = storesWith(Switchboard, (board) => ({
+      publishWorker: (worker) =>
+        worker.providers.some(({ status }) => status === "paused")
+          ? Effect.delay(board.publishWorker(worker), "2 seconds")
+          : board.publishWorker(worker),
+    }))
+    return Effect.gen(function* () {
+      yield* open
+      const board = yield* Switchboard
+      const job = yield* submitSpeech("k", live)
+      assert.strictEqual((yield* finished(job.id, "5 seconds", live)).status, "done")
+      yield* passTime("4 seconds")
+      const standings = (yield* board.listWorkers).flatMap(({ providers }) => providers)
+      assert.deepStrictEqual(
+        standings.filter(({ status }) => status === "paused"),
+        [],
+      )
+    }).pipe(
+      within({
+        live: fake.providers,
+        settings: { circuit: { ...defaultCircuitLimits, brokenPauseMs: 200, brokenPauseMaxMs: 200 } },
+        stores: slowly,
+        worker: "running",
+      }),
+    )
+  })
 })
 
 describe("a provider that fails", () => {
+  it.effect("by hanging holds up nobody else, and no job fails for having waited for it", () => {
+    const fake = makeFakeProviders()
+    fake.usually("speech", hang)
+    return Effect.gen(function* () {
+      yield* open
+      const jobs = yield* submitMany(40)
+      yield* running
+      const worker = yield* Worker
+      let full = 0
+      const minutes = 180
+      for (let minute = 0; minute < minutes; minute++) {
+        yield* passTime("1 minutes")
+        if ((yield* worker.running) === defaultEngineSettings.concurrency) full += 1
+      }
+      // Only until it is found to fail.
+      assert.isAtMost(full, 15)
+      fake.usually("speech", answer(defaultAnswers.speech))
+      assert.isTrue(
+        yield* comesTrue(
+          Effect.map(statusesOf(jobs), (all) => !all.includes("processing")),
+          "20 minutes",
+        ),
+      )
+      const ends = yield* Effect.forEach(jobs, ({ id }) => readJob(id, live))
+      assert.deepStrictEqual(
+        ends.filter(({ errorCode }) => errorCode === "job_timeout"),
+        [],
+      )
+    }).pipe(
+      within({
+        live: fake.providers,
+        // Each wait for the one call that finds out would take a third of the run limit, or nearly so.
+        settings: {
+          ...settings,
+          providers: { ...defaultEngineSettings.providers, speech: { concurrency: 0, callLimitMs: 540_000 } },
+        },
+      }),
+    )
+  })
+
   it.effect("is paused after a few failures in a row, so that an outage does not use up every job's attempts", () => {
     const fake = makeFakeProviders()
     let down = true
@@ -214,6 +340,108 @@ describe("a provider that fails", () => {
   )
 })
 
+describe("the pause of a provider", () => {
+  const broken = failBroken({ reason: "quota" })
+
+  it.effect("is not ended by the answer to a call from before it", () => {
+    const fake = makeFakeProviders()
+    fake.script("speech", answerLate(30_000, defaultAnswers.speech), broken)
+    return Effect.gen(function* () {
+      yield* open
+      const [first] = yield* submitMany(2)
+      yield* running
+      assert.strictEqual((yield* finished(first?.id ?? "", "35 seconds", live)).status, "done")
+      assert.strictEqual((yield* standingOf("speech"))?.status, "paused")
+    }).pipe(within({ live: fake.providers, settings }))
+  })
+
+  it.effect("is not ended by a call that was to find out and was stopped", () => {
+    const fake = makeFakeProviders()
+    fake.script("speech", broken, hang)
+    return Effect.gen(function* () {
+      yield* open
+      const worker = yield* Worker
+      yield* submitMany(1)
+      const first = yield* Effect.forkDetach(worker.run)
+      yield* passUntil(
+        "it is tried again",
+        Effect.sync(() => fake.callsOf("speech").length === 2),
+        "3 minutes",
+      )
+      yield* stopped(first, "1 minutes")
+      assert.strictEqual(fake.callsOf("speech")[1]?.outcome, "interrupted")
+      assert.strictEqual((yield* standingOf("speech"))?.status, "paused")
+      yield* running
+      assert.isTrue(
+        yield* comesTrue(
+          Effect.map(standingOf("speech"), (one) => one?.status === "ready"),
+          "3 minutes",
+        ),
+      )
+    }).pipe(within({ live: fake.providers, settings: { ...settings, drainMs: 0 } }))
+  })
+
+  it.effect.each<[why: string, failures: ReadonlyArray<Behavior<never>>]>([
+    ["is broken", [failBroken({ retryAfterMs: 110_000 })]],
+    ["fails", Array.from({ length: 3 }, () => failWith({ retryAfterMs: 38_000 }))],
+  ])("is as long as it asks for itself, where it %s", ([, failures]) => {
+    const fake = makeFakeProviders()
+    fake.script("speech", ...failures)
+    const asksMs = failures.length === 1 ? 110_000 : 38_000
+    return Effect.gen(function* () {
+      yield* open
+      yield* submitMany(failures.length)
+      yield* running
+      yield* passUntil(
+        "it is paused",
+        Effect.map(standingOf("speech"), (one) => one?.status === "paused"),
+        "5 seconds",
+      )
+      // Others, which have not been told to wait.
+      yield* submitMany(2, "other")
+      yield* passTime(asksMs - 2_000)
+      assert.strictEqual(fake.callsOf("speech").length, failures.length)
+      yield* passTime("5 seconds")
+      assert.isAbove(fake.callsOf("speech").length, failures.length)
+    }).pipe(within({ live: fake.providers, settings }))
+  })
+
+  it.effect("ends for an idle worker when its time has come, not at its next look for work, and each by itself", () => {
+    const fake = makeFakeProviders()
+    fake.usually("speech", broken)
+    fake.usually("transcription", failBroken({ retryAfterMs: 600_000 }))
+    const pauses = { ...defaultCircuitLimits, brokenPauseMs: 61_000, brokenPauseMaxMs: 600_000 }
+    return Effect.gen(function* () {
+      yield* open
+      yield* submitSpeech("a", live)
+      yield* submitTranscription("b", live)
+      yield* running
+      yield* passUntil(
+        "both are paused",
+        Effect.map(Effect.all([standingOf("speech"), standingOf("transcription")]), (both) =>
+          both.every((one) => one?.status === "paused"),
+        ),
+        "5 seconds",
+      )
+      const job = yield* submitSpeech("c", live)
+      fake.usually("speech", answer(defaultAnswers.speech))
+      yield* passTime("59 seconds")
+      assert.strictEqual((yield* readJob(job.id, live)).status, "queued")
+      assert.strictEqual((yield* finished(job.id, "4 seconds", live)).status, "done")
+      // A voice turn needs both, and one of them is still paused.
+      const turn = yield* submitVoiceTurn("d", live)
+      yield* passTime("60 seconds")
+      assert.strictEqual((yield* readJob(turn.id, live)).attempts, 0)
+    }).pipe(
+      // This worker rests for ten minutes where it knows of nothing to come.
+      within({
+        live: fake.providers,
+        settings: { circuit: pauses, pollIntervalMs: 600_000, idlePollIntervalMs: 600_000, leaseDurationMs: 600_000 },
+      }),
+    )
+  })
+})
+
 describe("the bounds of a provider", () => {
   const bounds = (concurrency: number, callLimitMs = 60_000): Partial<EngineSettings> => ({
     ...settings,
@@ -249,6 +477,11 @@ describe("the bounds of a provider", () => {
     fake.usually("speech", answerLate(50_000, defaultAnswers.speech))
     return Effect.gen(function* () {
       yield* open
+      // A kind without bounds beside it, which takes nothing of theirs.
+      const board = yield* Switchboard
+      yield* board.setPrice({ name: "svc-image", currency: "usd", unitAmounts: { images: "1" } })
+      yield* board.activatePrice("svc-image", true)
+      yield* board.setSwitch("images", true)
       const slow = yield* submitMany(20)
       yield* running
       yield* passTime("10 seconds")
@@ -336,11 +569,6 @@ describe("the bounds of a provider", () => {
 describe("the metrics of providers", () => {
   it.effect("count calls by how they ended, and say what is paused", () => {
     const fake = makeFakeProviders()
-    let broken = false
-    const speech: ProviderSet["speech"] = {
-      speak: (request, call) =>
-        broken ? Effect.fail(providerBroken("quota", "x")) : fake.providers.speech.speak(request, call),
-    }
     const valueOf = (id: string, attributes: Readonly<Record<string, string>>) =>
       Effect.map(Metric.snapshot, (all) => {
         const found = all.find(
@@ -363,10 +591,17 @@ describe("the metrics of providers", () => {
       yield* finished(job.id, "5 seconds", live)
       assert.strictEqual(yield* answered, before + 1)
       assert.strictEqual(yield* valueOf("kiln_provider_paused", { provider: "speech", reason: "quota" }), 0)
-      broken = true
-      yield* submitSpeech("b", live)
+      // What was found to be no answer is none, although the provider gave it for one.
+      const invalid = valueOf("kiln_provider_calls_total", { provider: "speech", outcome: "invalid" })
+      const invalidBefore = (yield* invalid) ?? 0
+      fake.script("speech", malformed({ data: "no bytes" }))
+      const second = yield* submitSpeech("b", live)
+      yield* finished(second.id, "10 seconds", live)
+      assert.deepStrictEqual([yield* invalid, yield* answered], [invalidBefore + 1, before + 2])
+      fake.usually("speech", failBroken({ reason: "quota" }))
+      yield* submitSpeech("c", live)
       yield* passTime("5 seconds")
       assert.strictEqual(yield* valueOf("kiln_provider_paused", { provider: "speech", reason: "quota" }), 1)
-    }).pipe(within({ live: { ...fake.providers, speech }, settings }))
+    }).pipe(within({ live: fake.providers, settings }))
   })
 })

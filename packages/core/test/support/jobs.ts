@@ -24,11 +24,16 @@ export const submitTranscription = (key: string, who: Principal = principal()) =
   })
 
 /** Uploads a file and accepts a voice turn about it. */
-export const submitVoiceTurn = (key: string, who: Principal = principal()) =>
+export const submitVoiceTurn = (
+  key: string,
+  who: Principal = principal(),
+  more: { readonly instructions?: string; readonly voice?: string } = {},
+) =>
   Effect.gen(function* () {
     const engine = yield* Engine
     const uploadId = yield* uploadWav(who)
-    return (yield* engine.createJob(grantOf(who), kind("voice_turn"), { uploadId, maxOutputTokens: 5 }, key)).job
+    return (yield* engine.createJob(grantOf(who), kind("voice_turn"), { uploadId, maxOutputTokens: 5, ...more }, key))
+      .job
   })
 
 const uploadWav = (who: Principal) =>

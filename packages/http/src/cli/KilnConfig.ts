@@ -116,6 +116,23 @@ const limitProblems = (limits: unknown): ReadonlyArray<string> => {
   ]
 }
 
+/** Milliseconds. No provider answers in less: it is meant as seconds, or 0 as no limit, and every call would fail. */
+const leastCallLimitMs = 1_000
+
+/** A place is whole: of half of one, no call would ever go out. What is no object is found elsewhere. */
+const providerBoundProblems = (providers: unknown): ReadonlyArray<string> =>
+  Object.entries(isFields(providers) ? providers : {}).flatMap(([provider, bounds]) => {
+    const { callLimitMs, concurrency } = isFields(bounds) ? bounds : {}
+    return [
+      ...(typeof concurrency === "number" && concurrency > 0 && !isWhole(concurrency, 1)
+        ? [`engine.providers.${provider}.concurrency must be a whole number, 0 or more; 0 is no bound`]
+        : []),
+      ...(typeof callLimitMs === "number" && callLimitMs >= 0 && callLimitMs < leastCallLimitMs
+        ? [`engine.providers.${provider}.callLimitMs must be ${leastCallLimitMs} or more`]
+        : []),
+    ]
+  })
+
 const engineProblems = (engine: unknown): ReadonlyArray<string> => {
   if (!isFields(engine)) return ["engine must be an object"]
   // The kinds it names are fields of no default.
@@ -124,6 +141,7 @@ const engineProblems = (engine: unknown): ReadonlyArray<string> => {
     ...boundProblems(bounds, { ...defaultEngineSettings }, "engine"),
     ...(limits === undefined ? [] : limitProblems(limits)),
     ...tooLittle(engine),
+    ...providerBoundProblems(engine["providers"]),
   ]
 }
 

@@ -8,6 +8,7 @@ import { type Charge, chargeFor, Decimal } from "@kiln/core/domain"
 import { JobStore, type LedgerEntry, Switchboard } from "@kiln/core/ports"
 import { freshDatabase, readRows, tcpProxy } from "@kiln/postgres-lab"
 import { fixtures, type Stores } from "@kiln/testing/conformance"
+import { billingFormats } from "../../src/cli/commands/billingFormats.ts"
 import { parseMoment } from "../../src/cli/commands/billingMoment.ts"
 import { changeDatabase } from "./support/changeDatabase.ts"
 import { run, runJson, temporaryDirectory } from "./support/Kiln.ts"
@@ -262,22 +263,21 @@ describe.each([
   })
 
   // Only of a server can be told what it was asked.
-  if (open === postgres)
-    it("asks for no more pages than somebody reads", async () => {
-      const proxy = await tcpProxy(store.environment["DATABASE_URL"] ?? "")
-      try {
-        const pages = async (then: string) => {
-          proxy.resetCounts()
-          await inShell(`billing export --from ${always} --to ${ever}`, then, { DATABASE_URL: proxy.url })
-          return [...proxy.statements()].flatMap(([sql, times]) => (sql.includes('"charges"') ? [times] : []))
-        }
-        expect(await pages("> /dev/null")).toEqual([count / 500 + 1])
-        // A pipe holds less than a page. The one that is written by then is the last.
-        expect(await pages("| head -n 1")).toEqual([1])
-      } finally {
-        await proxy.close()
+  it.each(open === postgres ? ["asks for no more pages than somebody reads"] : [])("%s", async () => {
+    const proxy = await tcpProxy(store.environment["DATABASE_URL"] ?? "")
+    try {
+      const pages = async (then: string) => {
+        proxy.resetCounts()
+        await inShell(`billing export --from ${always} --to ${ever}`, then, { DATABASE_URL: proxy.url })
+        return [...proxy.statements()].flatMap(([sql, times]) => (sql.includes('"charges"') ? [times] : []))
       }
-    })
+      expect(await pages("> /dev/null")).toEqual([count / 500 + 1])
+      // A pipe holds less than a page. The one that is written by then is the last.
+      expect(await pages("| head -n 1")).toEqual([1])
+    } finally {
+      await proxy.close()
+    }
+  })
 
   it("is there after kiln migrate has brought a schema of the version before up to date, with what was in it", async () => {
     const before = await exported(always, ever, "jsonl")
@@ -368,4 +368,21 @@ describe("dates", () => {
   ])("%j is none", (text) => {
     expect(parseMoment(text)).toBe(undefined)
   })
+})
+
+it.each([
+  ["plain", "plain"],
+  ['a "quote" alone', '"a ""quote"" alone"'],
+  ["a, comma", '"a, comma"'],
+  ["a\rreturn", '"a\rreturn"'],
+])("a csv field is quoted where it must be: %j", (kind, field) => {
+  const entry: LedgerEntry = {
+    jobId: "job_1",
+    projectId: "prj_1",
+    keyId: "key_1",
+    kind,
+    chargedAt: 0,
+    charge: { currency: "usd", amount: "0", lineItems: [] },
+  }
+  expect(billingFormats.csv.entry(entry)).toBe(`job_1,prj_1,key_1,${field},1970-01-01T00:00:00Z,usd,,,,0\r\n`)
 })

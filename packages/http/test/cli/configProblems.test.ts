@@ -38,3 +38,46 @@ describe("limits of concurrency in the config file", () => {
     ])
   })
 })
+
+describe("bounds of providers in the config file", () => {
+  const problemsOf = (engine: unknown) => configProblems({ engine })
+
+  it("are by provider, each of them optional; what is not said stays as it is", () => {
+    for (const providers of [{}, { image: {} }, { image: { concurrency: 0 } }, { reply: { callLimitMs: 1_000 } }])
+      expect(problemsOf({ providers })).toEqual([])
+    const { circuit, providers } = engineSettings(
+      { engine: { providers: { image: { concurrency: 2 } }, circuit: { maxFailures: 9 } } },
+      {},
+    )
+    const usual = defaultEngineSettings
+    expect(providers).toEqual({ ...usual.providers, image: { ...usual.providers.image, concurrency: 2 } })
+    expect(circuit).toEqual({ ...usual.circuit, maxFailures: 9 })
+  })
+
+  const places = "must be a whole number, 0 or more; 0 is no bound"
+  it.each([
+    [{ providers: { image: { concurrency: 0.5 } } }, `engine.providers.image.concurrency ${places}`],
+    [{ providers: { image: { concurrency: 1e300 } } }, `engine.providers.image.concurrency ${places}`],
+    [{ providers: { image: { concurrency: -1 } } }, "engine.providers.image.concurrency must be a number, 0 or more"],
+    [
+      { providers: { image: { concurrency: Number.NaN } } },
+      "engine.providers.image.concurrency must be a number, 0 or more",
+    ],
+    [{ providers: { reply: { callLimitMs: 120 } } }, "engine.providers.reply.callLimitMs must be 1000 or more"],
+    [{ providers: { reply: { callLimitMs: 0 } } }, "engine.providers.reply.callLimitMs must be 1000 or more"],
+    [{ providers: { reply: 5 } }, "engine.providers.reply must be an object"],
+    [{ providers: 5 }, "engine.providers must be an object"],
+    [{ circuit: { maxFailures: -1 } }, "engine.circuit.maxFailures must be a number, 0 or more"],
+    [{ circuit: { brokenPauseMs: Infinity } }, "engine.circuit.brokenPauseMs must be a number, 0 or more"],
+  ])("%j: %s", (engine, problem) => {
+    expect(problemsOf(engine)).toEqual([problem])
+  })
+
+  it("are of providers and of names that there are", () => {
+    expect(problemsOf({ providers: { images: {}, reply: { concurency: 1 } }, circuit: { pauseMs: 1 } })).toEqual([
+      expect.stringMatching(/^engine\.providers\.images is not known; there is .*image/),
+      expect.stringMatching(/^engine\.providers\.reply\.concurency is not known/),
+      expect.stringMatching(/^engine\.circuit\.pauseMs is not known; there is maxFailures/),
+    ])
+  })
+})

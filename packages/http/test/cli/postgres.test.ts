@@ -46,7 +46,11 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
     await using database = await freshDatabase()
     const env = { DATABASE_URL: database.url }
     const dry = await runJson(["migrate", "--dry-run"], env)
-    expect(dry).toMatchObject({ applied_now: [], applied: [], pending: [{ name: "0001Initial" }] })
+    expect(dry).toMatchObject({
+      applied_now: [],
+      applied: [],
+      pending: [{ name: "0001Initial" }, { name: "0002LedgerAndStandings" }],
+    })
     const { applied_now: names } = await runJson(["migrate"], env)
     expect(names).toEqual(dry.pending.map(({ name }: { readonly name: string }) => name))
     expect(await runJson(["migrate"], env)).toMatchObject({ applied_now: [], pending: [] })

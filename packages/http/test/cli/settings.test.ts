@@ -146,6 +146,11 @@ describe("settings", () => {
         ok: false,
         problems: [{ setting: "KILN_OPENAI_API_KEY", rule: expect.stringContaining("KILN_OPENAI_BASE_URL") }],
       })
+    // A key that no header can carry is not one that is missing as well.
+    expect(readSettings({ KILN_PROVIDER: "openai", KILN_OPENAI_API_KEY: "sk 1" })).toEqual({
+      ok: false,
+      problems: [{ setting: "KILN_OPENAI_API_KEY", rule: expect.stringContaining("visible ASCII") }],
+    })
   })
 
   it.each([

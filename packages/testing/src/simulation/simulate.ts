@@ -107,7 +107,11 @@ const endWell = (installation: Installation, everythingEnded: () => boolean): vo
 /** Attempts, leases and backoffs of one job, the turns of all others before it, and the patience of callers: generous, but a bound. */
 const boundMs = ({ callers, faultyMs, jobsPerCaller, providerMs, settings }: Profile): number => {
   const { attempts, leaseDurationMs, pollIntervalMs, runLimitMs, upload } = settings
-  const longestWaitMs = Math.max(attempts.backoffMaxMs, attempts.retryAfterMaxMs, settings.circuit.brokenPauseMaxMs)
+  const longestWaitMs = Math.max(
+    attempts.backoffMaxMs,
+    attempts.retryAfterMaxMs,
+    1.5 * settings.circuit.brokenPauseMaxMs,
+  )
   const oneJobMs = 3 * providerMs + pollIntervalMs + 5_000
   const turnMs = callers * jobsPerCaller * oneJobMs
   const uploadMs = jobsPerCaller * upload.maxTransfers * (upload.transferLimitMs + upload.leaseDurationMs)
