@@ -129,7 +129,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "the sweep takes blobs that a live attempt may still commit",
     edits: [memory("jobs/findOrphans.ts", ": token !== job.token", ": true")],
-    seed: 39,
+    seed: 14,
     breaks: "blob first, row second",
   },
   {
@@ -165,7 +165,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "const mayBuy = gateIsOpen",
       ),
     ],
-    seed: 180,
+    seed: 74,
     breaks: "nothing is bought without a lease",
   },
   {
@@ -179,11 +179,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/RunAttempt.ts",
-        "defer(postponementMs(job.attempts, attempts), false)",
-        "defer(postponementMs(job.attempts, attempts), true)",
+        "defer(postponementMs(end.outOfReach, job.attempts, attempts, circuit), false)",
+        "defer(postponementMs(end.outOfReach, job.attempts, attempts, circuit), true)",
       ),
     ],
-    seed: 1,
+    seed: 2,
     breaks: "only providers' failures count as failures",
   },
   {
@@ -207,7 +207,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "callers that share a commit get each other's answers",
     edits: [core("engine/GroupCommit.ts", "offset += items.length", "offset += 0")],
-    seed: 24,
+    seed: 3,
     breaks: "no job is lost",
   },
   {
@@ -264,7 +264,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "an answer to a call from before the pause ends the pause",
     edits: [core("worker/ProviderPost.ts", '(probed || circuit.state === "closed")', "(probed || true)")],
-    seed: 1,
+    seed: 593,
     breaks: "a broken provider is left alone",
   },
   {
@@ -410,7 +410,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "lastStep: (_name, effect) => effect",
       ),
     ],
-    seed: 58,
+    seed: 792,
     breaks: "nothing is bought without a lease",
   },
   {
