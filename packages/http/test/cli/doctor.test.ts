@@ -37,6 +37,8 @@ const well = {
   schema: "ok",
   integrity: "ok",
   purges: "ok",
+  // No worker runs that serves live jobs.
+  providers: "skipped",
   installation: "ok",
   blobs: "ok",
 }
@@ -136,7 +138,10 @@ describe("kiln doctor", { timeout: 120_000 }, () => {
     expect(behind.statuses["migrations"]).toBe("problem")
     expect(behind.findings("migrations")?.map(({ migration }) => migration)).toContain("0002KindVersions")
 
-    changeDatabase(data.path, "INSERT INTO kiln_migrations VALUES ('9999Newer', 1), ('0002KindVersions', 1)")
+    changeDatabase(
+      data.path,
+      "INSERT INTO kiln_migrations VALUES ('9999Newer', 1), ('0002KindVersions', 1), ('0003LedgerAndStandings', 1)",
+    )
     expect((await diagnose(env)).statuses["migrations"]).toBe("warning")
   })
 

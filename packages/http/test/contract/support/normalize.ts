@@ -8,6 +8,8 @@ const MASKS: ReadonlyArray<readonly [RegExp, string]> = [
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, "<time>"],
   [/\b([rt])=\d+/g, "$1=#"],
   [/(127\.0\.0\.1|localhost):\d+/g, "<address>"],
+  // One service is two processes, and each has a worker.
+  [/"workers":\d+/g, '"workers":#'],
 ]
 
 /** A text without what legitimately differs between two runs: ids, times, signatures, ports. */

@@ -10,7 +10,7 @@ import { MediaProbeLive } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Context, Effect, Layer, Logger, ManagedRuntime, References } from "effect"
-import { layerWriteReadiness } from "../../../src/Health.ts"
+import { layerProviderDetails, layerWriteReadiness } from "../../../src/Health.ts"
 import { createKey } from "./createKey.ts"
 import { blobDirectory, type Place } from "./Place.ts"
 import type { Backstage, Ports, Service, ServiceSettings, StoreName } from "./Service.ts"
@@ -77,7 +77,7 @@ const layerService = (store: StoreName, settings: ServiceSettings, place: Place)
   const worker =
     settings.worker === false ? Layer.empty : Layer.provide(Worker.layerRunning, [providers, MediaProbeLive.layer])
   return HttpService.layer.pipe(
-    Layer.provide(Layer.provideMerge(layerWriteReadiness, Readiness.layer)),
+    Layer.provide(Layer.provideMerge(Layer.merge(layerWriteReadiness, layerProviderDetails), Readiness.layer)),
     Layer.merge(worker),
     Layer.merge(layerSweeps),
     Layer.provideMerge(engine),
