@@ -217,19 +217,9 @@ const withoutOpenAi = (values: Values): ReadonlyArray<string> =>
         .filter((name) => name.startsWith("KILN_OPENAI_"))
         .map((name) => `${name} has no effect: KILN_PROVIDER is not openai`)
 
-/** OpenAI itself serves nobody without a key; a server of one's own may. */
-const withoutKey = (values: Values): ReadonlyArray<SettingProblem> =>
-  values.KILN_PROVIDER === "openai" &&
-  values.KILN_OPENAI_API_KEY === undefined &&
-  values.KILN_OPENAI_BASE_URL === undefined
-    ? [{ setting: "KILN_OPENAI_API_KEY", rule: "must be set where KILN_PROVIDER=openai names no KILN_OPENAI_BASE_URL" }]
-    : []
-
 /** Reads every setting out of the environment; where some break their rules, all of those are named at once. */
 export const readSettings = (environment: Environment): ReadSettings => {
-  const { problems: broken, values } = valuesOf(environment)
-  // A key that breaks its rule is no key that is missing.
-  const problems = broken.length > 0 ? broken : withoutKey(values)
+  const { problems, values } = valuesOf(environment)
   if (problems.length > 0) return { ok: false, problems }
   const warnings = [...unknownNames(environment), ...withoutDatabase(values), ...withoutOpenAi(values)]
   return { ok: true, settings: settingsOf(values), warnings }

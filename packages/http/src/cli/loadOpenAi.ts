@@ -1,7 +1,7 @@
 import { Effect, Redacted } from "effect"
 import type { ProviderSet } from "@kiln/core/ports"
-import { causeMessage, type CommandFailed, failed } from "./CommandFailed.ts"
-import type { OpenAiPlace } from "./settings/openAi.ts"
+import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
+import { type OpenAiPlace, openAiProblem } from "./settings/openAi.ts"
 
 /** Who has no live jobs on OpenAI does not wait for its libraries. */
 const loadProviders = Effect.tryPromise({
@@ -9,21 +9,29 @@ const loadProviders = Effect.tryPromise({
   catch: (cause) => failed(`cannot load the providers of KILN_PROVIDER=openai: ${causeMessage(cause)}`),
 })
 
-/** The providers behind `KILN_PROVIDER=openai`: OpenAI's own models where no others are named. Calls nobody. */
-export const loadOpenAi = ({ apiKey, baseUrl, models }: OpenAiPlace): Effect.Effect<ProviderSet, CommandFailed> =>
-  Effect.map(loadProviders, ({ openAiModels, openAiProviders }) => {
+/**
+ * The providers behind `KILN_PROVIDER=openai`: OpenAI's own models where no others are named. Says in the log which and where,
+ * and calls nobody.
+ */
+export const loadOpenAi = (place: OpenAiPlace): Effect.Effect<ProviderSet, CommandFailed> =>
+  Effect.gen(function* () {
+    const problem = openAiProblem(place)
+    if (problem !== undefined) return yield* misused(problem)
+    const { apiKey, baseUrl } = place
+    const { openAiBaseUrl, openAiModels, openAiProviders } = yield* loadProviders
     const modelOf = (port: keyof typeof openAiModels): string | undefined => {
-      const named = models[port]
+      const named = place.models[port]
       return named === null ? undefined : (named ?? openAiModels[port])
     }
-    return openAiProviders({
-      apiKey: apiKey === undefined ? undefined : Redacted.value(apiKey),
-      baseUrl,
-      models: {
-        transcription: modelOf("transcription"),
-        speech: modelOf("speech"),
-        reply: modelOf("reply"),
-        image: modelOf("image"),
-      },
-    })
+    const models = {
+      transcription: modelOf("transcription"),
+      speech: modelOf("speech"),
+      reply: modelOf("reply"),
+      image: modelOf("image"),
+    }
+    const served = Object.entries(models).flatMap(([port, model]) => (model === undefined ? [] : [`${port} ${model}`]))
+    yield* Effect.logInfo(`live jobs go to ${baseUrl ?? openAiBaseUrl}: ${served.join(", ")}`)
+    if (baseUrl !== undefined && new URL(baseUrl).pathname === "/")
+      yield* Effect.logWarning("KILN_OPENAI_BASE_URL has no path; most servers have their endpoints under /v1")
+    return openAiProviders({ apiKey: apiKey === undefined ? undefined : Redacted.value(apiKey), baseUrl, models })
   })

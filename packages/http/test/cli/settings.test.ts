@@ -3,6 +3,7 @@ import { inspect } from "node:util"
 import { Redacted } from "effect"
 import { describe, expect, it } from "vitest"
 import { readSettings, settingNames, type Settings } from "../../src/cli/Settings.ts"
+import { openAiProblem } from "../../src/cli/settings/openAi.ts"
 import { defaultHttpSettings } from "../../src/HttpConfig.ts"
 import { run, serve, temporaryDirectory } from "./support/Kiln.ts"
 
@@ -140,12 +141,15 @@ describe("settings", () => {
     })
   })
 
-  it("of OpenAI that name neither a key nor a server are refused", () => {
+  it("of OpenAI that name neither a key nor a server serve nobody", () => {
+    const problemOf = (more: Readonly<Record<string, string>>) => {
+      const { provider } = settings({ KILN_PROVIDER: "openai", ...more })
+      return provider?._tag === "OpenAi" ? openAiProblem(provider) : "not OpenAI"
+    }
     for (const more of [{}, { KILN_OPENAI_API_KEY: " " }, { KILN_OPENAI_IMAGE_MODEL: "off" }])
-      expect(readSettings({ KILN_PROVIDER: "openai", ...more })).toEqual({
-        ok: false,
-        problems: [{ setting: "KILN_OPENAI_API_KEY", rule: expect.stringContaining("KILN_OPENAI_BASE_URL") }],
-      })
+      expect(problemOf(more)).toContain("KILN_OPENAI_BASE_URL")
+    for (const more of [{ KILN_OPENAI_API_KEY: "sk" }, { KILN_OPENAI_BASE_URL: "http://127.0.0.1:8080/v1" }])
+      expect(problemOf(more)).toBeUndefined()
     // A key that no header can carry is not one that is missing as well.
     expect(readSettings({ KILN_PROVIDER: "openai", KILN_OPENAI_API_KEY: "sk 1" })).toEqual({
       ok: false,
@@ -263,7 +267,12 @@ describe("kiln", { timeout: 120_000 }, () => {
     expect(ended).toEqual({ exit: 2, stdout: "", stderr: "kiln: KILN_ROLE must be all, api or worker\n" })
   })
 
-  it("does not start on OpenAI without a key", async () => {
+  it("does not start on OpenAI without a key; who only throws a switch need not mind", async () => {
+    using data = temporaryDirectory()
+    const environment = { KILN_PROVIDER: "openai", KILN_DATA_DIR: data.path }
+    expect(await run(["switch", "off", "ai"], environment)).toEqual({ exit: 0, stdout: "ai is off\n", stderr: "" })
+    const diagnosis = JSON.parse((await run(["doctor", "--json"], environment)).stdout)
+    expect(diagnosis.checks[0]).toMatchObject({ name: "settings", status: "problem" })
     expect(await run(["serve"], { KILN_PROVIDER: "openai" })).toEqual({
       exit: 2,
       stdout: "",

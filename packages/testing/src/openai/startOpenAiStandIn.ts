@@ -58,6 +58,7 @@ export const standInApiKey = "sk-stand-in-0123456789abcdef"
 
 /** One of every sort the service has. */
 export const standInModels = [
+  "gpt-4.1-mini",
   "whisper-1",
   "gpt-4o-transcribe",
   "gpt-4o-mini-transcribe",

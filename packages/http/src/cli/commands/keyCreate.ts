@@ -29,7 +29,12 @@ const flags = {
 const findProject = Effect.fnUntraced(function* (nameOrId: string) {
   const projects = yield* (yield* KeyDirectory).listProjects
   const project = projects.find(({ id }) => id === nameOrId) ?? projects.find(({ name }) => name === nameOrId)
-  return project ?? (yield* failed(`there is no project ${JSON.stringify(nameOrId)}: see \`kiln project list\``))
+  return (
+    project ??
+    (yield* failed(
+      `there is no project ${JSON.stringify(nameOrId)}: kiln project create NAME makes one, and the first kiln serve makes "default"`,
+    ))
+  )
 })
 
 const expiryOf = Effect.fnUntraced(function* (expires: Option.Option<string>) {

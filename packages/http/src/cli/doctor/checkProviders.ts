@@ -8,7 +8,8 @@ const name = "providers"
 
 const why: Readonly<Record<NonNullable<InstallationStanding["reason"]>, string>> = {
   quota: "its quota is used up",
-  configuration: "it does not accept its configuration: check key and model",
+  configuration:
+    "it does not accept its configuration: check key, base URL and model; the log of the worker says what it answered",
   failing: "it fails",
 }
 
@@ -31,5 +32,5 @@ export const checkProviders = (store: StoreInspection): Effect.Effect<Check, Sto
     if (paused.some(({ reason }) => reason !== "failing"))
       return problem(name, "some are paused until mended", findings)
     if (paused.length > 0) return warning(name, "some are paused for a while", findings)
-    return ok(name, `${standings.map(({ provider }) => provider).join(", ")}: all work`)
+    return ok(name, `${standings.map(({ provider }) => provider).join(", ")}: none is paused`)
   })

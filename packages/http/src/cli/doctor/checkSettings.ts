@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { engineSettings } from "../KilnConfig.ts"
 import { loadConfig } from "../loadModule.ts"
 import { type Environment, readSettings, type Settings } from "../Settings.ts"
+import { openAiProblem } from "../settings/openAi.ts"
 import { type Check, ok, problem, warning } from "./Check.ts"
 
 const name = "settings"
@@ -28,6 +29,8 @@ export const checkSettings = (
         settings,
         check: problem(name, "KILN_PROVIDER and the providers of KILN_CONFIG both say who serves live jobs"),
       }
+    const keyless = settings.provider?._tag === "OpenAi" ? openAiProblem(settings.provider) : undefined
+    if (keyless !== undefined) return { settings, check: problem(name, keyless) }
     const { leaseDurationMs, runLimitMs } = engineSettings(config.success, settings.engine)
     if (leaseDurationMs > runLimitMs)
       return { settings, check: problem(name, "a lease is longer than a job may run: lower KILN_LEASE_SECONDS") }

@@ -17,6 +17,14 @@ export interface OpenAiPlace {
   }
 }
 
+/**
+ * Why these places serve nobody. Only who runs jobs has to mind: a command that throws a switch must not fail for it.
+ */
+export const openAiProblem = ({ apiKey: key, baseUrl }: OpenAiPlace): string | undefined =>
+  key === undefined && baseUrl === undefined
+    ? "KILN_OPENAI_API_KEY must be set where KILN_PROVIDER=openai names no KILN_OPENAI_BASE_URL"
+    : undefined
+
 /** A key that fits into a header. A broken rule says nothing of the key itself. */
 export const apiKey: SettingType<Redacted.Redacted> = (text) =>
   /^[\x21-\x7e]{1,512}$/.test(text)
