@@ -12,6 +12,7 @@ import {
   type ProviderSet,
   providerUnavailable,
 } from "../ports/index.ts"
+import { concat } from "./concat.ts"
 
 /** Which call this is, and when it is no longer wanted. */
 export interface AsyncCall extends ProviderCall {
@@ -76,16 +77,4 @@ const hearing =
   }
 
 const collect = (content: AudioInput["content"], bytes: number) =>
-  Effect.suspend(() => {
-    const data = new Uint8Array(bytes)
-    let offset = 0
-    return content.pipe(
-      Stream.runForEach((chunk) =>
-        Effect.sync(() => {
-          data.set(chunk, offset)
-          offset += chunk.length
-        }),
-      ),
-      Effect.as(data),
-    )
-  })
+  Effect.map(Stream.runCollect(content), (chunks) => concat(chunks, bytes))

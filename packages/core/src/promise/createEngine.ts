@@ -4,6 +4,7 @@ import { defaultEngineSettings, Engine, EngineConfig, layerCrypto, layerEngine }
 import { builtInKinds, JobKinds } from "../kinds/index.ts"
 import { IdGenerator, MediaProbe, Providers } from "../ports/index.ts"
 import { layerSweeps, Worker } from "../worker/index.ts"
+import { concat } from "./concat.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
 import { type FileRef, type JobResult, jobResult, type KindName, type Requests } from "./JobResult.ts"
 
@@ -180,13 +181,3 @@ const fileOperations = (run: Run): Pick<EmbeddedEngine, "createUpload" | "receiv
 
 const isJobNotFound = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "JobNotFound"
-
-const concat = (chunks: Iterable<Uint8Array>, bytes: number): Uint8Array => {
-  const whole = new Uint8Array(bytes)
-  let offset = 0
-  for (const chunk of chunks) {
-    whole.set(chunk, offset)
-    offset += chunk.length
-  }
-  return whole
-}
