@@ -13,7 +13,7 @@ import {
   MediaProbe,
   type Principal,
   Providers,
-} from "@kiln/core"
+} from "@kiln/core/effect"
 import type { JobStore } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { PostgresStores } from "@kiln/adapter-postgres"

@@ -2,7 +2,7 @@
 // fails if they differ. What moves change is not told but tried: the reference function makes them.
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { defaultEngineSettings } from "@kiln/core"
+import { defaultEngineSettings } from "@kiln/core/effect"
 import {
   applyEvent,
   created,

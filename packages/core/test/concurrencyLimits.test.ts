@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { EngineSettings } from "@kiln/core"
+import type { EngineSettings } from "@kiln/core/effect"
 import { Effect } from "effect"
 import { mp3, principal, speaks, within } from "./support/harness.ts"
 import { finished, running, submitSpeech } from "./support/jobs.ts"

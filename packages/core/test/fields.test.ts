@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { builtInKinds, decodeFields, UploadRequest } from "@kiln/core"
+import { builtInKinds, decodeFields, UploadRequest } from "@kiln/core/effect"
 import { Result } from "effect"
 import * as fc from "fast-check"
 import { kind } from "./support/harness.ts"

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Fingerprint, layerCrypto } from "@kiln/core"
+import { Fingerprint, layerCrypto } from "@kiln/core/effect"
 import type { Json, JsonObject } from "@kiln/core/domain"
 import { MemoryStores } from "@kiln/testing"
 import { Effect, Layer, ManagedRuntime } from "effect"

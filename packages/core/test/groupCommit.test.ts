@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { groupCommit } from "@kiln/core"
+import { groupCommit } from "@kiln/core/effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { Deferred, Effect, Exit, Fiber, Scheduler, Scope } from "effect"
 

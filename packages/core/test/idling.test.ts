@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ProviderFailure } from "@kiln/core"
+import { ProviderFailure } from "@kiln/core/effect"
 import { JobStore, WakeUp } from "@kiln/core/ports"
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import { MemoryStores } from "@kiln/testing"

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Engine, JobKind, JobKinds } from "@kiln/core"
+import { Engine, JobKind, JobKinds } from "@kiln/core/effect"
 import { type ClaimRequest, JobStore } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { Effect } from "effect"

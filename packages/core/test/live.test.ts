@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { ProviderSet } from "@kiln/core"
+import type { ProviderSet } from "@kiln/core/effect"
 import { billingOf } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"

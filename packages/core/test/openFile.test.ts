@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Engine, type ProviderSet } from "@kiln/core"
+import { Engine, type ProviderSet } from "@kiln/core/effect"
 import { BlobStore } from "@kiln/core/ports"
 import { Effect, Stream } from "effect"
 import { mp3, plainProviders, principal, within } from "./support/harness.ts"

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Engine } from "@kiln/core"
+import { Engine } from "@kiln/core/effect"
 import { BlobStore, UploadStore } from "@kiln/core/ports"
 import { Clock, Deferred, Effect, Fiber, type Layer, Stream } from "effect"
 import { insteadOfFirst, storeDown, storesWith } from "./support/faults.ts"

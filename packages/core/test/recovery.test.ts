@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { defaultEngineSettings, EngineConfig, layerCrypto, layerEngine, MediaProbe, Providers } from "@kiln/core"
+import { defaultEngineSettings, EngineConfig, layerCrypto, layerEngine, MediaProbe, Providers } from "@kiln/core/effect"
 import { WakeUp } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"

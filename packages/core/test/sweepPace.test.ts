@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { defaultEngineSettings, EngineConfig, type EngineSettings } from "@kiln/core"
+import { defaultEngineSettings, EngineConfig, type EngineSettings } from "@kiln/core/effect"
 import { layerSweeps } from "@kiln/core/worker"
 import { MemoryStores } from "@kiln/testing"
 import { Clock, Effect, Layer, Random } from "effect"

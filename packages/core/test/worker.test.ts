@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Engine, ProviderFailure, type ProviderSet } from "@kiln/core"
+import { Engine, ProviderFailure, type ProviderSet } from "@kiln/core/effect"
 import { BlobStore, JobStore, Switchboard } from "@kiln/core/ports"
 import { expireOverdue, Worker } from "@kiln/core/worker"
 import { Clock, Deferred, Effect, Exit, Layer, Random, Scope, Stream } from "effect"

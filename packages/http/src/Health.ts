@@ -1,5 +1,5 @@
 import { Cause, Clock, Context, Effect, Fiber, Layer, type Scope, Stream } from "effect"
-import { EngineConfig } from "@kiln/core"
+import { EngineConfig } from "@kiln/core/effect"
 import { idBody, type JsonObject } from "@kiln/core/domain"
 import { BlobStore, IdGenerator, Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"

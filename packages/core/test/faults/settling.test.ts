@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type JobKind, JobKinds, ProviderFailure } from "@kiln/core"
+import { type JobKind, JobKinds, ProviderFailure } from "@kiln/core/effect"
 import { billingOf } from "@kiln/core/domain"
 import { JobStore } from "@kiln/core/ports"
 import { Effect } from "effect"

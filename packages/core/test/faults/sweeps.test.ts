@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { defaultEngineSettings, Engine, EngineConfig } from "@kiln/core"
+import { defaultEngineSettings, Engine, EngineConfig } from "@kiln/core/effect"
 import { jobBlobKey } from "@kiln/core/domain"
 import { BlobStore, JobStore, UploadStore } from "@kiln/core/ports"
 import { collectOrphans, layerSweeps, pruneOnce, Worker } from "@kiln/core/worker"

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { defaultEngineSettings, type EngineSettings, type ProviderSet } from "@kiln/core"
+import { defaultEngineSettings, type EngineSettings, type ProviderSet } from "@kiln/core/effect"
 import { Switchboard } from "@kiln/core/ports"
 import { answerLate, defaultAnswers, failBroken, makeFakeProviders, malformed } from "@kiln/testing"
 import { Deferred, Effect, Metric } from "effect"

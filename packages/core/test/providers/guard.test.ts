@@ -9,7 +9,7 @@ import {
   type ProviderSet,
   providerUnavailable,
   resultInvalid,
-} from "@kiln/core"
+} from "@kiln/core/effect"
 import { defaultCircuitLimits } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"

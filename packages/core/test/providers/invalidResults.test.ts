@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { authorize, Engine, type ProviderSet } from "@kiln/core"
+import { authorize, Engine, type ProviderSet } from "@kiln/core/effect"
 import { billingOf } from "@kiln/core/domain"
 import { BlobStore, JobStore, type ProviderName, Switchboard } from "@kiln/core/ports"
 import {

@@ -14,7 +14,7 @@ import {
   type Principal,
   Providers,
   type ProviderSet,
-} from "@kiln/core"
+} from "@kiln/core/effect"
 import type {
   BlobStore,
   IdGenerator,

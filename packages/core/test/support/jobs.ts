@@ -1,4 +1,4 @@
-import { Engine, type Principal } from "@kiln/core"
+import { Engine, type Principal } from "@kiln/core/effect"
 import { isFinished } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"

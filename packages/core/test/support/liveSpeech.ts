@@ -1,4 +1,4 @@
-import type { EngineSettings } from "@kiln/core"
+import type { EngineSettings } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
 import { Effect } from "effect"
 import { principal } from "./harness.ts"

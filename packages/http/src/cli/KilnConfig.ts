@@ -1,4 +1,4 @@
-import { builtInKinds, defaultEngineSettings, defaultVoices, type EngineSettings, type Voices } from "@kiln/core"
+import { builtInKinds, defaultEngineSettings, defaultVoices, type EngineSettings, type Voices } from "@kiln/core/effect"
 import { type ProviderName, providerNames, type ProviderSet } from "@kiln/core/ports"
 
 /**

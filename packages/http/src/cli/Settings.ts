@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path"
-import type { EngineSettings } from "@kiln/core"
+import type { EngineSettings } from "@kiln/core/effect"
 import { type SwitchName, switchNames } from "@kiln/core/domain"
 import { defaultHttpSettings, type HttpSettings } from "../HttpConfig.ts"
 import type { DatabasePlace } from "./database/DatabasePlace.ts"

@@ -10,7 +10,7 @@ import {
   JobKinds,
   type JobSignals,
   layerEngine,
-} from "@kiln/core"
+} from "@kiln/core/effect"
 import {
   type BlobStore,
   type IdGenerator,

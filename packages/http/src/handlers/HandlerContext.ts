@@ -1,5 +1,5 @@
 import type { Effect } from "effect"
-import type { Engine, JobKind } from "@kiln/core"
+import type { Engine, JobKind } from "@kiln/core/effect"
 import type { Grant, KeyScope } from "@kiln/core/domain"
 import type { Exchange } from "../server/Exchange.ts"
 import type { Refusal } from "../server/Refusal.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { CreateJobError } from "@kiln/core"
+import type { CreateJobError } from "@kiln/core/effect"
 import type { Job } from "@kiln/core/domain"
 import type { BodyBroken } from "../server/body.ts"
 import type { Exchange } from "../server/Exchange.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { type InvalidRequest, UploadRequest } from "@kiln/core"
+import { type InvalidRequest, UploadRequest } from "@kiln/core/effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { BodyBroken } from "../server/body.ts"
 import { readJsonObject } from "../server/jsonBody.ts"

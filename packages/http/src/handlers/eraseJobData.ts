@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { JobNotFound, JobUnfinished } from "@kiln/core"
+import type { JobNotFound, JobUnfinished } from "@kiln/core/effect"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 import { noContent, type Reply } from "../server/Reply.ts"

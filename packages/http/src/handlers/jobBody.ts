@@ -1,5 +1,5 @@
 import { type Billing, billingOf, type Job, type JsonObject } from "@kiln/core/domain"
-import type { JobKind } from "@kiln/core"
+import type { JobKind } from "@kiln/core/effect"
 import { toSnakeCase } from "./fields.ts"
 
 /** The two families of paths under which jobs are polled. A job is found under its own only. */

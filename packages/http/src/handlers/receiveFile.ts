@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import type { ReceiveError } from "@kiln/core"
+import type { ReceiveError } from "@kiln/core/effect"
 import type { UploadId } from "@kiln/core/domain"
 import { BodyBroken, streamBody } from "../server/body.ts"
 import { corsHeaders, preflightHeaders } from "../server/cors.ts"

@@ -1,5 +1,5 @@
 import { Clock, Effect, Stream } from "effect"
-import type { FileGone } from "@kiln/core"
+import type { FileGone } from "@kiln/core/effect"
 import type { BlobCorrupt, BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import type { StoredFile } from "@kiln/core/ports"
 import type { Exchange } from "../server/Exchange.ts"

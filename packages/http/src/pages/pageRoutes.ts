@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { decodeFields, type Engine } from "@kiln/core"
+import { decodeFields, type Engine } from "@kiln/core/effect"
 import { openApiDocument } from "../api/openApiDocument.ts"
 import { kindNamed } from "../handlers/HandlerContext.ts"
 import { jsonReply } from "../server/Reply.ts"

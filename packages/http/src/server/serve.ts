@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Scope } from "effect"
-import { Engine } from "@kiln/core"
+import { Engine } from "@kiln/core/effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { IdGenerator, type KeyDirectory, type SecretStore } from "@kiln/core/ports"
 import { Readiness } from "../Health.ts"

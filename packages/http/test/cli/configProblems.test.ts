@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { defaultEngineSettings } from "@kiln/core"
+import { defaultEngineSettings } from "@kiln/core/effect"
 import { configProblems, engineSettings } from "../../src/cli/KilnConfig.ts"
 
 describe("limits of concurrency in the config file", () => {

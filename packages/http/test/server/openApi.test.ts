@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { builtInKinds, decodeFields, type FieldsSchema, UploadRequest } from "@kiln/core"
+import { builtInKinds, decodeFields, type FieldsSchema, UploadRequest } from "@kiln/core/effect"
 import { OpenApi } from "effect/http-api"
 import { describe, expect, it } from "vitest"
 import { errorCatalogue, KilnApi, openApiDocument } from "../../src/index.ts"

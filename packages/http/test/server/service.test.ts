@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 import { Cause, Effect, Exit, Layer } from "effect"
-import { layerCrypto, layerEngine } from "@kiln/core"
+import { layerCrypto, layerEngine } from "@kiln/core/effect"
 import { SecretStore } from "@kiln/core/ports"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { describe, expect, it } from "vitest"

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto"
-import { defaultEngineSettings, EngineConfig, type EngineSettings, layerCrypto, layerEngine } from "@kiln/core"
+import { defaultEngineSettings, EngineConfig, type EngineSettings, layerCrypto, layerEngine } from "@kiln/core/effect"
 import { formatApiKey, type KeyMode } from "@kiln/core/domain"
 import { IdGenerator, KeyDirectory, MediaProbe, Providers, type ProviderSet } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"

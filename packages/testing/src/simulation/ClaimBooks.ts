@@ -1,4 +1,4 @@
-import type { EngineSettings, Job, JobId, SwitchName } from "@kiln/core"
+import type { EngineSettings, Job, JobId, SwitchName } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"

@@ -1,5 +1,5 @@
 import { Cause, Effect, Exit, Schema } from "effect"
-import type { Engine } from "@kiln/core"
+import type { Engine } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
 import type { Profile } from "./Profile.ts"

@@ -1,4 +1,4 @@
-import { type EngineSettings, isClaimable, type Job } from "@kiln/core"
+import { type EngineSettings, isClaimable, type Job } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { Reached } from "./Reached.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"

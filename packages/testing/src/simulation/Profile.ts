@@ -1,4 +1,4 @@
-import { defaultEngineSettings, type EngineSettings } from "@kiln/core"
+import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
 import type { Dice } from "./Dice.ts"
 
 /** How often something goes wrong, and what. Each run has its own: some faults only, so that none hides another. */

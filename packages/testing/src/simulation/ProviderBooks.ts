@@ -1,4 +1,4 @@
-import type { EngineSettings } from "@kiln/core"
+import type { EngineSettings } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
 import type { Reached } from "./Reached.ts"

@@ -1,4 +1,4 @@
-import type { EngineSettings, Job, Upload } from "@kiln/core"
+import type { EngineSettings, Job, Upload } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"

@@ -18,7 +18,7 @@ import {
   Switchboard,
   UploadStore,
   WakeUp,
-} from "@kiln/core"
+} from "@kiln/core/effect"
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import type { Kernel } from "./Kernel.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"

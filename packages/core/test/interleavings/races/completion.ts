@@ -1,5 +1,5 @@
 import { assert } from "@effect/vitest"
-import { Engine, ProviderFailure } from "@kiln/core"
+import { Engine, ProviderFailure } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
 import { Effect, Fiber } from "effect"
 import * as fc from "fast-check"

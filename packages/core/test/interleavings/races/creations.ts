@@ -1,5 +1,5 @@
 import { assert } from "@effect/vitest"
-import { defaultEngineSettings, Engine } from "@kiln/core"
+import { defaultEngineSettings, Engine } from "@kiln/core/effect"
 import { collectOrphans, pruneOnce } from "@kiln/core/worker"
 import { Effect, Stream } from "effect"
 import * as fc from "fast-check"

@@ -1,5 +1,5 @@
 import { assert } from "@effect/vitest"
-import { Engine } from "@kiln/core"
+import { Engine } from "@kiln/core/effect"
 import { collectOrphans, expireOverdue, pruneOnce } from "@kiln/core/worker"
 import { Effect, Fiber, Stream } from "effect"
 import * as fc from "fast-check"

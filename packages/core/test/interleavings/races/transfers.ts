@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { assert } from "@effect/vitest"
-import { Engine } from "@kiln/core"
+import { Engine } from "@kiln/core/effect"
 import type { UploadId } from "@kiln/core/domain"
 import { collectOrphans, pruneOnce } from "@kiln/core/worker"
 import { Deferred, Effect, Fiber, Stream } from "effect"

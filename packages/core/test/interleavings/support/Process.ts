@@ -16,7 +16,7 @@ import {
   Providers,
   type ProviderSet,
   WakeUp,
-} from "@kiln/core"
+} from "@kiln/core/effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { Worker } from "@kiln/core/worker"
 import { fakeMp3 } from "@kiln/testing"

@@ -1,4 +1,4 @@
-import { Engine } from "@kiln/core"
+import { Engine } from "@kiln/core/effect"
 import { isFinished, type Job, type JobId, type Principal } from "@kiln/core/domain"
 import { collectOrphans, pruneOnce } from "@kiln/core/worker"
 import { assert } from "@effect/vitest"

@@ -1,6 +1,6 @@
 import { Effect, Exit, Layer, Scope } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { EngineConfig } from "@kiln/core"
+import { EngineConfig } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
 import { HttpService } from "../../HttpService.ts"
 import type { CommandFailed } from "../CommandFailed.ts"

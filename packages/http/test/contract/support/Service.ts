@@ -1,4 +1,4 @@
-import type { EngineSettings } from "@kiln/core"
+import type { EngineSettings } from "@kiln/core/effect"
 import type { KeyMode } from "@kiln/core/domain"
 import type { BlobStore, IdGenerator, JobStore, KeyDirectory, Switchboard, UploadStore } from "@kiln/core/ports"
 import type { HttpSettings, RateLimits } from "@kiln/http"

@@ -1,4 +1,4 @@
-import { defaultEngineSettings, type EngineSettings } from "@kiln/core"
+import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
 import { defaultHttpSettings, type HttpSettings } from "@kiln/http"
 import { noRateLimits, publicUrl, type ServiceSettings } from "./Service.ts"
 import { signingKeys } from "./signing.ts"

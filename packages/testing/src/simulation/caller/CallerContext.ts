@@ -8,7 +8,7 @@ import {
   type JsonObject,
   type Principal,
   type UploadId,
-} from "@kiln/core"
+} from "@kiln/core/effect"
 import type { Frontdoor } from "../Frontdoor.ts"
 import type { Kernel } from "../Kernel.ts"
 import type { Reached } from "../Reached.ts"

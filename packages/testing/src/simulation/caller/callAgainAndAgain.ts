@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { builtInKinds, type JobKind } from "@kiln/core"
+import { builtInKinds, type JobKind } from "@kiln/core/effect"
 import type { CallerContext } from "./CallerContext.ts"
 import { inputOf } from "./CallerContext.ts"
 import { eraseJob, eraseTooEarly } from "./eraseJob.ts"

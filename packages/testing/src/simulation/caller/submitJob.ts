@@ -1,5 +1,5 @@
 import { Effect, Schedule } from "effect"
-import type { JobId, JobKind, JsonObject, UploadId } from "@kiln/core"
+import type { JobId, JobKind, JsonObject, UploadId } from "@kiln/core/effect"
 import { type CallerContext, inputOf } from "./CallerContext.ts"
 
 /** Asks for a job until the answer is known, now and then twice at once; `undefined` when it is refused for good. */

@@ -1,0 +1,4 @@
+export * from "./domain/index.ts"
+export * from "./engine/index.ts"
+export * from "./kinds/index.ts"
+export * from "./ports/index.ts"
