@@ -2,8 +2,8 @@ import type { JobMode } from "./Access.ts"
 import * as Decimal from "./Decimal.ts"
 import type { JobStatus } from "./JobState.ts"
 
-/** What is counted. `quantity` is always a whole number. */
-export type Meter = "input_audio_seconds" | "input_characters" | "output_tokens" | "images"
+/** What is counted, the four of the built-in kinds or one of a kind's own. Its quantity is always a whole number. */
+export type Meter = string
 
 /** Prices per unit, as decimal strings, of one version of one price. */
 export interface PriceSnapshot {
@@ -12,10 +12,10 @@ export interface PriceSnapshot {
   readonly version: number
   /** Lower-case ISO 4217. */
   readonly currency: string
-  readonly unitAmounts: Readonly<Partial<Record<Meter, string>>>
+  readonly unitAmounts: Readonly<Record<Meter, string>>
 }
 
-export type Usage = Readonly<Partial<Record<Meter, number>>>
+export type Usage = Readonly<Record<Meter, number>>
 
 export interface LineItem {
   readonly meter: Meter
@@ -31,14 +31,19 @@ export interface Charge {
   readonly lineItems: ReadonlyArray<LineItem>
 }
 
-/** Meters in the order in which line items are listed. */
-export const meters: ReadonlyArray<Meter> = ["input_audio_seconds", "input_characters", "output_tokens", "images"]
+/** The meters of the built-in kinds, in the order in which line items are listed; others follow, by name. */
+export const meters = ["input_audio_seconds", "input_characters", "output_tokens", "images"] as const
+
+const inOrder = (names: ReadonlyArray<Meter>): ReadonlyArray<Meter> => {
+  const builtIn: ReadonlyArray<Meter> = meters
+  return [...builtIn.filter((name) => names.includes(name)), ...names.filter((name) => !builtIn.includes(name)).sort()]
+}
 
 /** Σ price × usage, exactly. A meter the price does not name is free and not listed. */
 export const chargeFor = (price: PriceSnapshot, usage: Usage): Charge => {
   const lineItems: Array<LineItem> = []
   let total = Decimal.zero
-  for (const meter of meters) {
+  for (const meter of inOrder(Object.keys(usage))) {
     const quantity = usage[meter]
     const unitAmount = price.unitAmounts[meter]
     if (quantity === undefined || unitAmount === undefined) continue

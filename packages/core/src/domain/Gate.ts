@@ -7,7 +7,8 @@ export const priceNames = ["svc-audio", "svc-image"] as const
 
 /** What a live job needs besides a key. Sandbox jobs have no gate. */
 export interface Gate {
-  readonly price: string
+  /** `null` where jobs of the kind cost nothing. */
+  readonly price: string | null
   readonly switches: ReadonlyArray<SwitchName>
   /** The job kind that some running worker must be able to serve live. */
   readonly kind: string
@@ -20,11 +21,13 @@ export interface Board {
   readonly prices: Readonly<Record<string, PriceSnapshot>>
   /** Job kinds some running worker can serve live. */
   readonly liveKinds: ReadonlyArray<string>
+  /** Job kinds the operator has paused: none of their jobs is claimed, in neither mode; they are accepted and wait. By name. */
+  readonly pausedKinds: ReadonlyArray<string>
 }
 
 /** `price:svc-audio`, `switch:ai`, `provider:transcription`, … in the order of the contract: prices, switches, provider. */
 export const missingPrerequisites = (gate: Gate, board: Board): ReadonlyArray<string> => [
-  ...(!Object.hasOwn(board.prices, gate.price) ? [`price:${gate.price}`] : []),
+  ...(gate.price !== null && !Object.hasOwn(board.prices, gate.price) ? [`price:${gate.price}`] : []),
   ...switchNames
     .filter((name) => gate.switches.includes(name) && !board.switches[name])
     .map((name) => `switch:${name}`),

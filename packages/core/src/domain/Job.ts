@@ -4,6 +4,7 @@ import type { ErrorCode, WarningCode } from "./ErrorCode.ts"
 import type { FileId, JobId, KeyId, ProjectId, UploadId } from "./Ids.ts"
 import type { Json, JsonObject } from "./Json.ts"
 import type { JobState } from "./JobState.ts"
+import type { Priority } from "./Priority.ts"
 
 /** A blob that belongs to a job's output. `name` is unique within the job, for example `audio`. */
 export interface OutputFile {
@@ -27,12 +28,16 @@ export interface JobOrigin {
   readonly kind: string
   /** The kind's version by which the request was accepted: who runs the job must know it. */
   readonly kindVersion: number
+  /** The upload it consumes; `null` also once a retry of this job took it over. */
   readonly uploadId: UploadId | null
+  readonly priority: Priority
   readonly idempotencyKey: string
   /** Keyed digest of the request, lower-case hex: tells a repeat from a reuse without keeping the prompt. */
   readonly fingerprint: string
   /** The price in force at acceptance; `null` for sandbox jobs. */
   readonly price: PriceSnapshot | null
+  /** Fields of the request that are not the caller's data: they stay when it is erased. As long as the record. */
+  readonly kept: JsonObject
   /** Unix milliseconds, store time. */
   readonly createdAt: number
 }

@@ -102,6 +102,14 @@ export const jobTransitions = {
     token: "raised",
     meaning: "waited or ran too long: `queue_timeout`, `job_timeout`",
   },
+  canceled: {
+    verb: "cancelJobs",
+    from: ["queued", "processing"],
+    to: "failed",
+    guard: "none",
+    token: "raised",
+    meaning: "by the operator: `canceled_by_operator`; a worker that has it loses its claim",
+  },
   erased: {
     verb: "eraseJobs",
     from: ["done", "failed"],
@@ -125,18 +133,19 @@ export type JobEvent =
   | { readonly event: "deferred"; readonly token: number; readonly delayMs: number; readonly countsAsFailure: boolean }
   | { readonly event: "released"; readonly token: number; readonly createdAt: number }
   | { readonly event: "expired" }
+  | { readonly event: "canceled" }
   | { readonly event: "erased" }
 
-/** The state a job is created in. */
-export const created = (now: number, limits: JobLimits): JobState => ({
+/** The state a job is created in. What is to begin later waits from then on: the delay is none of its waiting. */
+export const created = (now: number, limits: JobLimits, delayMs = 0): JobState => ({
   queueLimitMs: limits.queueLimitMs,
   runLimitMs: limits.runLimitMs,
   status: "queued",
   token: 0,
   held: false,
-  claimableAt: now,
-  deadlineAt: now + limits.queueLimitMs,
-  phaseStartedAt: now,
+  claimableAt: now + delayMs,
+  deadlineAt: now + delayMs + limits.queueLimitMs,
+  phaseStartedAt: now + delayMs,
   ranMs: 0,
   waitedMs: 0,
   attempts: 0,
@@ -167,6 +176,8 @@ export const applyEvent = (job: JobState, event: JobEvent, now: number): JobStat
       return wait(job, now, event.createdAt)
     case "expired":
       return finish(job, "failed", overdueCode(job), now)
+    case "canceled":
+      return finish(job, "failed", "canceled_by_operator", now)
     case "checkpointed":
     case "erased":
       return job
@@ -182,6 +193,7 @@ const guardHolds = (job: JobState, event: JobEvent, now: number): boolean => {
     case "overdue":
       return isOverdue(job, now)
     case "finished":
+    case "none":
       return true // `from` says it all
   }
 }

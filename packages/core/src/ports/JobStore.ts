@@ -14,6 +14,7 @@ import type {
   KeyId,
   OutputFile,
   Principal,
+  Priority,
   ProjectId,
   StoreUnavailable,
   SwitchName,
@@ -34,6 +35,16 @@ export interface NewJob {
   /** The version of the kind the request was made for, at least 1. */
   readonly kindVersion: number
   readonly request: JsonObject
+  readonly priority: Priority
+  /** Milliseconds before which it is not claimed; 0 begins at once. Its queue limit counts from then on. */
+  readonly delayMs: number
+  /** Fields of the request that stay when its data is erased. */
+  readonly kept: JsonObject
+  /**
+   * The failed job this one is another try of; `null` for all others. It must belong to the same key, be failed and have its
+   * data, and what it consumed goes over to this one in the same transaction: `uploadId` is that of the failed job then.
+   */
+  readonly retryOf: JobId | null
   /** Consumed by this job in the same transaction. */
   readonly uploadId: UploadId | null
   /** Transfers an upload allows: after the last one failed, nothing can arrive any more. */
@@ -55,6 +66,8 @@ export type CreateOutcome =
   | { readonly _tag: "Replayed"; readonly job: Job }
   /** The key belongs to a job that asked for something else. */
   | { readonly _tag: "KeyReused" }
+  /** There is no such failed job with its data any more. */
+  | { readonly _tag: "NotRetryable" }
   | { readonly _tag: "GateClosed"; readonly missing: ReadonlyArray<string> }
   | { readonly _tag: "UploadRefused"; readonly reason: UploadRefusal }
   | { readonly _tag: "QueueFull" }
@@ -160,6 +173,9 @@ export interface Deferral extends ClaimRef {
   readonly countsAsFailure: boolean
 }
 
+/** What became of one item of `cancelJobs`. */
+export type CancelOutcome = "Canceled" | "AlreadyFinished" | "NotFound"
+
 /** Erases on behalf of `principal`, who must own the job. */
 export interface Erasure {
   readonly jobId: JobId
@@ -213,7 +229,7 @@ export class JobStore extends Context.Service<
   {
     readonly capabilities: StoreCapabilities
 
-    /** Accepts jobs: idempotency, gate, upload, queue cap, insertion, in that order and in one transaction. */
+    /** Accepts jobs: idempotency, what is retried, gate, upload, queue cap, insertion, in that order and in one transaction. */
     readonly createJobs: (jobs: ReadonlyArray<NewJob>) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable>
 
     /** The job, if this principal owns it. There is no way to read another's. */
@@ -230,7 +246,7 @@ export class JobStore extends Context.Service<
     /** A file that is still reachable: its job is done and its data is kept. */
     readonly findFile: (fileId: FileId) => Effect.Effect<StoredFile | undefined, StoreUnavailable>
 
-    /** Hands out claimable jobs, projects in turn, each project's in order of arrival, within limits of concurrency. */
+    /** Hands out claimable jobs, projects in turn, each project's by priority and then in order of arrival, within limits of concurrency. */
     readonly claimJobs: (request: ClaimRequest) => Effect.Effect<ClaimResult, StoreUnavailable>
 
     readonly extendLeases: (
@@ -253,6 +269,14 @@ export class JobStore extends Context.Service<
     readonly releaseJobs: (
       items: ReadonlyArray<ClaimRef>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+
+    /**
+     * Fails unfinished jobs, whoever has them in hand (`canceled_by_operator`); for the operator, so of any project. A repeat
+     * says `AlreadyFinished`.
+     */
+    readonly cancelJobs: (jobIds: ReadonlyArray<JobId>) => Effect.Effect<ReadonlyArray<CancelOutcome>, StoreUnavailable>
+    /** Whether each claim still holds its job. Reads only: what says `true` may be lost a moment later. */
+    readonly checkClaims: (items: ReadonlyArray<ClaimRef>) => Effect.Effect<ReadonlyArray<boolean>, StoreUnavailable>
 
     /** Fails up to `limit` jobs whose deadline has come; their number is returned. */
     readonly expireJobs: (limit: number) => Effect.Effect<number, StoreUnavailable>

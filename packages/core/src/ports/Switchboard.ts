@@ -33,6 +33,8 @@ export class Switchboard extends Context.Service<
   Switchboard,
   {
     readonly readBoard: Effect.Effect<Board, StoreUnavailable>
+    /** Pauses a kind of job, or lets it go on. Of a kind nobody knows as well: the store does not know kinds. */
+    readonly pauseKind: (kind: string, paused: boolean) => Effect.Effect<void, StoreUnavailable>
     readonly setSwitch: (name: SwitchName, on: boolean) => Effect.Effect<void, StoreUnavailable>
     /** Adds a version; an active price stays active with it, for new jobs. */
     readonly setPrice: (price: Omit<PriceSnapshot, "version">) => Effect.Effect<PriceVersion, StoreUnavailable>

@@ -1,4 +1,5 @@
-import { Context, Effect, Latch, Layer, Option } from "effect"
+import { Context, Effect, Latch, Layer, Option, type Scope } from "effect"
+import type { JobId } from "../domain/index.ts"
 
 /** How far a notification is heard: in the process that sends it, or in every process of the installation. */
 export type WakeUpReach = "process" | "installation"
@@ -20,6 +21,11 @@ export class WakeUp extends Context.Service<
     readonly wait: Effect.Effect<void>
     /** How far a notification is heard right now. Never waits. `installation`: what any process says is heard here. */
     readonly reach: Effect.Effect<WakeUpReach>
+    /**
+     * Says, until the scope closes, which jobs ended in other processes, as far as it hears of them; `"any"` where only that
+     * some job may have. A hint like the others: who waits for a job looks by itself as well.
+     */
+    readonly onFinished: (hear: (jobs: ReadonlyArray<JobId> | "any") => void) => Effect.Effect<void, never, Scope.Scope>
   }
 >()("@kiln/core/ports/WakeUp") {
   /** The one that came with the stores this is built upon, or else one within this process. */
@@ -33,6 +39,7 @@ export class WakeUp extends Context.Service<
         notify: Effect.asVoid(latch.open),
         wait: Effect.andThen(latch.await, Effect.asVoid(latch.close)),
         reach: Effect.succeed("process"),
+        onFinished: () => Effect.void,
       })
     }),
   )

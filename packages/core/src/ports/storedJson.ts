@@ -19,6 +19,14 @@ export const decodeObject = (text: string, record: string): JsonObject => {
   return value as JsonObject
 }
 
+/** Parses an object of strings: the amounts of a price, by meter. */
+export const decodeAmounts = (text: string, record: string): Readonly<Record<string, string>> => {
+  const value = decodeObject(text, record)
+  if (!Object.values(value).every((part) => typeof part === "string"))
+    throw new UndecodableRow(`${record} is not an object of strings`)
+  return value as Readonly<Record<string, string>>
+}
+
 /** Parses a JSON list of strings. */
 export const decodeStrings = (text: string, record: string): ReadonlyArray<string> => {
   const value = decodeJson(text, record)
