@@ -70,14 +70,29 @@ const forbidden = [
     to: { path: "^packages/(?!testing/|core/)" },
   },
   {
-    name: "http-api-sees-domain",
-    comment: "a client imports the declarations without the server: they see @kiln/core/domain and effect",
+    name: "client-sees-domain",
+    comment: "a client is installed without a server: it sees effect and @kiln/core/domain, and nothing of Node",
     severity: "error",
-    from: { path: "^packages/http/src/api/" },
+    from: { path: "^packages/client/src/" },
     to: {
-      pathNot: [effect, "^packages/http/src/api/", "^packages/core/src/domain/index[.]ts$"],
+      pathNot: [effect, "^packages/client/src/", "^packages/core/src/domain/index[.]ts$"],
       dependencyTypesNot: ["unknown"],
     },
+  },
+  {
+    name: "client-api-is-apart",
+    comment: "the declarations know nothing of the clients that are made from them",
+    severity: "error",
+    from: { path: "^packages/client/src/api/" },
+    to: { path: "^packages/client/src/(?!api/)" },
+  },
+  {
+    name: "client-without-effect",
+    comment:
+      "a program with promises loads the client alone: of the declarations it sees types and the catalogue of errors",
+    severity: "error",
+    from: { path: "^packages/client/src/(?!api/|effect/)" },
+    to: { pathNot: ["^packages/client/src/(?!api/|effect/)", "^packages/client/src/api/ErrorCatalogue[.]ts$"] },
   },
   {
     name: "shipped-without-testing",

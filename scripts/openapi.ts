@@ -1,11 +1,14 @@
-// Writes docs/openapi.json from what @kiln/http exports, or with `--check` fails if they differ.
+// Writes docs/openapi.json, and the types of the client for promises, from what @kiln/client/api exports; or with `--check`
+// fails if they differ.
 import { spawnSync } from "node:child_process"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { HttpApi, OpenApi } from "effect/http-api"
+import { clientTypes } from "./clientTypes.ts"
 
 const repository = join(import.meta.dirname, "..")
 const committed = join(repository, "docs/openapi.json")
+const committedTypes = join(repository, "packages/client/src/wire.ts")
 
 /**
  * The one description of an API among what a module exports, as text that is the same every time: an OpenAPI document as it
@@ -42,16 +45,36 @@ export const difference = (generated: string, path: string): string | undefined 
   return `is out of date from line ${at + 1}`
 }
 
+/** As the formatter leaves it, so that both checks agree. */
+const formatted = (text: string): string => {
+  const { status, stderr, stdout } = spawnSync("oxfmt", ["--stdin-filepath", committedTypes], {
+    input: text,
+    encoding: "utf8",
+    env: { ...process.env, PATH: `${join(repository, "node_modules/.bin")}:${process.env["PATH"]}` },
+  })
+  if (status !== 0) throw new Error(`the types are not TypeScript: ${stderr}`)
+  return stdout
+}
+
 if (import.meta.main) {
-  const generated = describeApi(await import("@kiln/http"))
+  const generated = describeApi(await import("@kiln/client/api"))
+  const outputs = [
+    ["docs/openapi.json", committed, generated],
+    ["packages/client/src/wire.ts", committedTypes, formatted(clientTypes(JSON.parse(generated)))],
+  ] as const
   if (process.argv.includes("--check")) {
-    const stale = difference(generated, committed)
-    if (stale !== undefined) console.log(`docs/openapi.json ${stale}: run \`npx -y pnpm@12 openapi\``)
+    const stale = outputs.flatMap(([name, path, text]) => {
+      const problem = difference(text, path)
+      return problem === undefined ? [] : [`${name} ${problem}: run \`npx -y pnpm@12 openapi\``]
+    })
+    for (const problem of stale) console.log(problem)
     const { status, output } = lintDescription(committed)
     console.log(output.trim())
-    process.exitCode = stale === undefined && status === 0 ? 0 : 1
+    process.exitCode = stale.length === 0 && status === 0 ? 0 : 1
   } else {
-    writeFileSync(committed, generated)
-    console.log("wrote docs/openapi.json")
+    for (const [name, path, text] of outputs) {
+      writeFileSync(path, text)
+      console.log(`wrote ${name}`)
+    }
   }
 }

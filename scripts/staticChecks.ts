@@ -8,4 +8,6 @@ export const staticChecks = [
   "openapi:check",
   "state-machine:check",
   "planted-bugs:check",
+  "packages:check",
+  "api-report:check",
 ] as const

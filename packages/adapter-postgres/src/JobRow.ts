@@ -10,9 +10,11 @@ import type {
   JsonObject,
   KeyId,
   PriceSnapshot,
+  Priority,
   ProjectId,
 } from "@kiln/core/domain"
-import { decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
+import { priorityOfRank } from "@kiln/core/domain"
+import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
 import { batchStatement, type Given, query, type RowOf, statement } from "./Statement.ts"
 
 /** The columns of an unfinished job that transitions change, under their names in the domain, with what a transition needs beside them. */
@@ -65,7 +67,7 @@ export const stateOf = (row: StateRow): JobState => ({
 })
 
 /** Of an unfinished job its row in the queue says it, of a finished one its own. */
-const either = <A>(column: "status" | "token" | "ran_ms" | "waited_ms" | "attempts" | "failures" | "lost_workers") =>
+export const either = <A>(column: "status" | "token" | "ran_ms" | "waited_ms" | "attempts" | "failures" | "lost_workers") =>
   sql<A>`coalesce(${sql.ref(`queue.${column}`)}, ${sql.ref(`jobs.${column}`)})`
 
 /**
@@ -86,6 +88,8 @@ const selectJobs = query
     "jobs.kind",
     "jobs.kind_version as kindVersion",
     "jobs.upload_id as uploadId",
+    "jobs.priority",
+    "jobs.kept",
     "jobs.idempotency_key as idempotencyKey",
     "jobs.fingerprint",
     "jobs.created_at as createdAt",
@@ -162,6 +166,11 @@ export const jobsByOwner = batchStatement<
     .select("item.ord"),
 )
 
+/** Whosever they are. There is nothing like it above the store but for the operator. */
+export const jobsById = batchStatement<{ id: JobId }, {}, RowOf<typeof jobByIdempotencyKey>>({ id: "text" }, (item) =>
+  selectJobs.innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id")),
+)
+
 export const jobByIdempotencyKey = statement((given: Given<{ keyId: KeyId; idempotencyKey: string }>) =>
   selectJobs.where("jobs.key_id", "=", given.keyId).where("jobs.idempotency_key", "=", given.idempotencyKey),
 )
@@ -181,8 +190,8 @@ type JobRow = RowOf<typeof jobByIdempotencyKey>
 
 /** Throws `UndecodableRow` where the row is damaged. */
 export const jobOf = (row: JobRow): Job => {
-  const kept = row.retained === "kept"
-  if (kept !== (row.request !== null)) throw new UndecodableRow(`${row.id} has lost its data`)
+  const hasData = row.retained === "kept"
+  if (hasData !== (row.request !== null)) throw new UndecodableRow(`${row.id} has lost its data`)
   const { checkpoints, files } = row
   return {
     id: row.id,
@@ -192,6 +201,8 @@ export const jobOf = (row: JobRow): Job => {
     kind: row.kind,
     kindVersion: row.kindVersion,
     uploadId: row.uploadId,
+    priority: priorityOf(row),
+    kept: decodeObject(row.kept, `what stays of ${row.id}`),
     idempotencyKey: row.idempotencyKey,
     fingerprint: row.fingerprint,
     price: priceOf(row),
@@ -217,10 +228,16 @@ export const jobOf = (row: JobRow): Job => {
       checkpoints.map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${row.id}`)]),
     ),
     output: objectOrNull(row, "output"),
-    files: kept ? files : [],
+    files: hasData ? files : [],
     warningCode: row.warningCode,
     charge: chargeOf(row),
   }
+}
+
+export const priorityOf = ({ id, priority: rank }: { readonly id: JobId; readonly priority: number }): Priority => {
+  const priority = priorityOfRank(rank)
+  if (priority === undefined) throw new UndecodableRow(`the priority of ${id} is none`)
+  return priority
 }
 
 const objectOrNull = (row: JobRow, column: "request" | "output"): JsonObject | null => {
@@ -231,7 +248,7 @@ const objectOrNull = (row: JobRow, column: "request" | "output"): JsonObject | n
 const priceOf = (row: JobRow): PriceSnapshot | null => {
   const { priceName: name, priceVersion: version, priceCurrency: currency, priceUnitAmounts: unitAmounts } = row
   if (name === null || version === null || currency === null || unitAmounts === null) return null
-  return { name, version, currency, unitAmounts: decodeObject(unitAmounts, `price ${name} ${version}`) }
+  return { name, version, currency, unitAmounts: decodeAmounts(unitAmounts, `price ${name} ${version}`) }
 }
 
 const chargeOf = (row: JobRow): Charge | null =>

@@ -1,12 +1,21 @@
 import { Effect } from "effect"
-import type { StoreUnavailable } from "@kiln/core/domain"
-import { type ClaimRef, type ClaimRequest, type ClaimResult, JobStore, type PruneResult } from "@kiln/core/ports"
+import type { JobId, StoreUnavailable } from "@kiln/core/domain"
+import {
+  type ClaimRef,
+  type ClaimRequest,
+  type ClaimResult,
+  type FencedOutcome,
+  JobStore,
+  type PruneResult,
+} from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import type { StateRow } from "./JobRow.ts"
 import type { LaneNotes } from "./LaneNotes.ts"
 import { isCorrupt } from "./postgresErrors.ts"
 import type { Transaction } from "./Session.ts"
 import { wholeAge } from "./Statement.ts"
+import { cancelJobs } from "./sql/cancelJobs.ts"
+import { checkClaims } from "./sql/checkClaims.ts"
 import { checkpointJobs } from "./sql/checkpointJobs.ts"
 import { claimJobs, type Claimed, openClaim } from "./sql/claimJobs.ts"
 import { completeJobs } from "./sql/completeJobs.ts"
@@ -86,6 +95,20 @@ const claim = Effect.fnUntraced(function* (
   return { claims, abandoned, nextInMs }
 }, Effect.uninterruptible)
 
+/** Hears of jobs that ended here. Never waits. */
+export type TellFinished = (jobs: ReadonlyArray<JobId>) => void
+
+/** The verb, and then word of the jobs it ended. */
+const ends = <Item extends { readonly jobId: JobId }, E>(
+  verb: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<FencedOutcome>, E>,
+  tell: TellFinished,
+) => {
+  return (items: ReadonlyArray<Item>) =>
+    Effect.tap(verb(items), (outcomes) =>
+      Effect.sync(() => tell(items.flatMap(({ jobId }, index) => (outcomes[index] === "Written" ? [jobId] : [])))),
+    )
+}
+
 const nothingPruned: PruneResult = { count: 0, purges: [] }
 
 /** Verbs about claims: the jobs are locked as the transaction begins. */
@@ -107,7 +130,12 @@ const locking =
     )
 
 /** One line per verb, one file per verb, one transaction per call. Heartbeats have connections of their own, so that a pool in full use loses no lease. */
-export const makePostgresJobStore = (db: Database, heartbeats: Database, notes: LaneNotes): JobStore["Service"] => {
+export const makePostgresJobStore = (
+  db: Database,
+  heartbeats: Database,
+  notes: LaneNotes,
+  tell: TellFinished,
+): JobStore["Service"] => {
   const ending = locking(db, lockedJobs)
   const givingBack = locking(db, lockedJobsAndLanes)
   return JobStore.of({
@@ -122,20 +150,37 @@ export const makePostgresJobStore = (db: Database, heartbeats: Database, notes: 
     findByIdempotencyKey: (keyId, key) =>
       db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),
     findFile: (fileId) => db.read("JobStore.findFile", (session) => findFile(session, fileId)),
-    claimJobs: (request) => claim(db, notes, request),
+    claimJobs: (request) =>
+      Effect.tap(claim(db, notes, request), ({ abandoned }) => Effect.sync(() => tell(abandoned))),
     extendLeases: locking(heartbeats, lockedJobsAndLanes)("extendLeases", extendLeases),
     checkpointJobs: ending("checkpointJobs", checkpointJobs),
-    completeJobs: ending("completeJobs", completeJobs),
-    failJobs: ending("failJobs", failJobs),
+    completeJobs: ends(ending("completeJobs", completeJobs), tell),
+    failJobs: ends(ending("failJobs", failJobs), tell),
     deferJobs: givingBack("deferJobs", deferJobs),
     releaseJobs: givingBack("releaseJobs", releaseJobs),
-    expireJobs: (limit) =>
-      db.writeIf(
-        "JobStore.expireJobs",
-        (session) => session.any(anyOverdue, {}),
-        (tx) => expireJobs(tx, limit),
-        0,
+    cancelJobs: (jobIds) =>
+      Effect.tap(
+        db.writeAfter(
+          "JobStore.cancelJobs",
+          (session) =>
+            lockedJobs(
+              session,
+              jobIds.map((jobId) => ({ jobId })),
+            ),
+          (tx, jobs) => cancelJobs(tx, jobIds, jobs),
+        ),
+        (outcomes) => Effect.sync(() => tell(jobIds.filter((_, index) => outcomes[index] === "Canceled"))),
       ),
+    checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
+    expireJobs: (limit) =>
+      db
+        .writeIf<ReadonlyArray<JobId>>(
+          "JobStore.expireJobs",
+          (session) => session.any(anyOverdue, {}),
+          (tx) => expireJobs(tx, limit),
+          [],
+        )
+        .pipe(Effect.tap((jobs) => Effect.sync(() => tell(jobs)))),
     eraseJobs: (items) => db.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
     expireData: (age, limit) => {
       const olderThanMs = wholeAge(age)

@@ -1,15 +1,38 @@
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore, WakeUp } from "@kiln/core/ports"
+import { CallerTransactions, JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore, WakeUp } from "@kiln/core/ports"
 import { LaneNotes } from "./LaneNotes.ts"
-import { openDatabase, type PostgresOptions } from "./openDatabase.ts"
+import { type OpenDatabase, openDatabase, type PostgresOptions } from "./openDatabase.ts"
+import { makePostgresCallerTransactions } from "./PostgresCallerTransactions.ts"
+import { makePostgresJobDirectory } from "./PostgresJobDirectory.ts"
 import { makePostgresJobStore } from "./PostgresJobStore.ts"
 import { makePostgresKeyDirectory } from "./PostgresKeyDirectory.ts"
 import { makePostgresSecretStore } from "./PostgresSecretStore.ts"
 import { makePostgresSwitchboard } from "./PostgresSwitchboard.ts"
 import { makePostgresUploadStore } from "./PostgresUploadStore.ts"
-import { hintOnce, makePostgresWakeUp } from "./PostgresWakeUp.ts"
+import { hintOnce, makeFinishedTeller, makePostgresWakeUp, type PostgresWakeUp } from "./PostgresWakeUp.ts"
 import { noteTurns } from "./sql/nextClaimable.ts"
+
+/** What the layer provides. */
+type PostgresStore =
+  | JobStore
+  | JobDirectory
+  | CallerTransactions
+  | UploadStore
+  | KeyDirectory
+  | Switchboard
+  | SecretStore
+  | WakeUp
+
+/** Hears of nothing but its own process; and tells others what ended here, or not even that. */
+const deafWakeUp = (
+  { connections, database }: OpenDatabase,
+  tells: boolean,
+): Effect.Effect<PostgresWakeUp, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const wakeUp = Context.get(yield* Layer.build(WakeUp.layer), WakeUp)
+    return { wakeUp, tellFinished: tells ? yield* makeFinishedTeller(database, connections) : () => undefined }
+  })
 
 /**
  * All record stores in one schema of a Postgres database, for any number of processes on any number of machines. What a
@@ -22,21 +45,27 @@ export const PostgresStores = {
   /** Fails with `StoreUnavailable` where the database cannot be reached, or its schema not brought up to date. */
   layer: (
     options: PostgresOptions,
-  ): Layer.Layer<JobStore | UploadStore | KeyDirectory | Switchboard | SecretStore | WakeUp, StoreUnavailable> =>
+  ): Layer.Layer<PostgresStore, StoreUnavailable> =>
     Layer.effectContext(
       Effect.gen(function* () {
-        const { connections, database, heartbeats } = yield* openDatabase(options)
+        const open = yield* openDatabase(options)
+        const { connections, database, heartbeats } = open
         const notifications = connections.ownSessions ? (options.notifications ?? true) : false
         const hint = notifications === false ? Effect.void : hintOnce(database, connections)
-        const wakeUp =
+        const { tellFinished, wakeUp } =
           notifications === true
             ? yield* makePostgresWakeUp(connections, database)
-            : yield* Effect.map(Layer.build(WakeUp.layer), (built) => Context.get(built, WakeUp))
+            : yield* deafWakeUp(open, notifications === "send")
         const notes = new LaneNotes(options.noteLanesEveryMs ?? 1_000)
         yield* Effect.addFinalizer(() =>
           Effect.ignore(database.read("LaneNotes.rest", (session) => noteTurns(session, notes.rest()))),
         )
-        return Context.make(JobStore, makePostgresJobStore(database, heartbeats, notes)).pipe(
+        return Context.make(JobStore, makePostgresJobStore(database, heartbeats, notes, tellFinished)).pipe(
+          Context.add(JobDirectory, makePostgresJobDirectory(database)),
+          Context.add(
+            CallerTransactions,
+            makePostgresCallerTransactions(database, connections, notifications !== false),
+          ),
           Context.add(UploadStore, makePostgresUploadStore(database, heartbeats)),
           Context.add(KeyDirectory, makePostgresKeyDirectory(database)),
           Context.add(Switchboard, makePostgresSwitchboard(database, hint)),

@@ -4,6 +4,7 @@ import type { Database } from "./Database.ts"
 import { activatePrice } from "./sql/activatePrice.ts"
 import { listPrices } from "./sql/listPrices.ts"
 import { listWorkers } from "./sql/listWorkers.ts"
+import { pauseKind } from "./sql/pauseKind.ts"
 import { publishWorker } from "./sql/publishWorker.ts"
 import { readBoard } from "./sql/readBoard.ts"
 import { setPrice } from "./sql/setPrice.ts"
@@ -13,6 +14,11 @@ import { setSwitch } from "./sql/setSwitch.ts"
 export const makePostgresSwitchboard = (db: Database, hint: Effect.Effect<void>): Switchboard["Service"] =>
   Switchboard.of({
     readBoard: db.read("Switchboard.readBoard", readBoard),
+    pauseKind: (kind, paused) =>
+      Effect.tap(
+        db.write("Switchboard.pauseKind", (tx) => pauseKind(tx, kind, paused)),
+        () => (paused ? Effect.void : hint),
+      ),
     setSwitch: (name, on) =>
       Effect.tap(
         db.write("Switchboard.setSwitch", (tx) => setSwitch(tx, name, on)),

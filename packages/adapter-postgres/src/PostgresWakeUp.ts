@@ -1,20 +1,30 @@
 import { Effect, Latch, type Scope } from "effect"
-import pg from "pg"
+import { sql } from "kysely"
+import type { JobId } from "@kiln/core/domain"
 import { WakeUp } from "@kiln/core/ports"
-import { clientConfig, type ConnectionOptions, cutOff } from "./Connections.ts"
+import { finishedChannel, workChannel } from "./channels.ts"
+import type { ConnectionOptions } from "./Connections.ts"
 import type { Database } from "./Database.ts"
+import { FinishedJobs } from "./FinishedJobs.ts"
+import { defaultCheckMs, Listener } from "./Listener.ts"
+import { Notifier } from "./Notifier.ts"
+import type { Session } from "./Session.ts"
+import { type Given, query, statement } from "./Statement.ts"
 
-/** Milliseconds between two notifications of one process at least: NOTIFY takes a lock on the whole database when it commits. */
-const coalesceMs = 20
-/** Milliseconds until a listening connection that was lost is made again: soon, then less and less often. */
-const firstRetryMs = 100
-const longestRetryMs = 5_000
-/**
- * Milliseconds between two questions whether the listening connection still hears: it may have nothing to hear for days, and
- * of a network that has forgotten it, it would never know. Meanwhile this process looks for work seldom, which is why it need
- * not be asked more often either: an idle process leaves the server alone.
- */
-const defaultCheckMs = 60_000
+/** What hints are sent with: to which channel, and as whose. */
+interface Sender {
+  readonly options: Pick<ConnectionOptions, "schema">
+  /** Empty for those that hear nothing themselves. */
+  readonly mark: () => string
+}
+
+const nobody = () => ""
+
+export interface PostgresWakeUp {
+  readonly wakeUp: WakeUp["Service"]
+  /** Tells other processes of jobs that ended here. Never waits. */
+  readonly tellFinished: (jobs: ReadonlyArray<JobId>) => void
+}
 
 /**
  * Hints by LISTEN and NOTIFY: what one process adds, idle workers of all processes hear of. The connection that listens is
@@ -25,16 +35,18 @@ export const makePostgresWakeUp = (
   options: ConnectionOptions,
   database: Database,
   checkMs: number = defaultCheckMs,
-): Effect.Effect<WakeUp["Service"], never, Scope.Scope> =>
+): Effect.Effect<PostgresWakeUp, never, Scope.Scope> =>
   Effect.gen(function* () {
     const latch = yield* Latch.make(false)
-    const listener = new Listener(options, checkMs, () => latch.openUnsafe())
+    const hearers = new Set<(jobs: ReadonlyArray<JobId> | "any") => void>()
+    const listener = new Listener(options, checkMs, {
+      work: () => latch.openUnsafe(),
+      finished: (jobs) => hearers.forEach((hear) => hear(jobs)),
+    })
+    const sender = { options, mark: () => listener.mark }
+    const tellFinished = yield* makeTellFinished(database, sender)
     // A hint: if it cannot be sent, polling finds what it was about.
-    const send = Effect.ignore(
-      database.read("WakeUp.notify", (session) =>
-        session.execute("SELECT pg_notify($1, $2)", [listener.channel, listener.mark]),
-      ),
-    )
+    const send = hint(database, (session) => notify(session, workChannel(options), sender.mark()))
     const notifier = new Notifier(() => Effect.runPromise(send))
     yield* Effect.acquireRelease(
       Effect.sync(() => listener.start()),
@@ -44,146 +56,73 @@ export const makePostgresWakeUp = (
           return notifier.stop()
         }),
     )
-    return WakeUp.of({
+    const wakeUp = WakeUp.of({
       notify: Effect.sync(() => {
         latch.openUnsafe()
         notifier.notify()
       }),
       wait: Effect.andThen(latch.await, Effect.asVoid(latch.close)),
       reach: Effect.sync(() => (listener.listening ? "installation" : "process")),
+      onFinished: (hear) =>
+        Effect.asVoid(
+          Effect.acquireRelease(
+            Effect.sync(() => {
+              // One function may hear twice, and stop once.
+              const hearer = (jobs: ReadonlyArray<JobId> | "any") => hear(jobs)
+              hearers.add(hearer)
+              const stop = listener.hearFinished()
+              return () => {
+                hearers.delete(hearer)
+                stop()
+              }
+            }),
+            (stop) => Effect.sync(stop),
+          ),
+        ),
     })
+    return { wakeUp, tellFinished }
   })
+
+/** Sends what ended within some milliseconds at once, beside the transactions in which it did; before the scope closes, the rest. */
+const makeTellFinished = (
+  database: Database,
+  { mark, options }: Sender,
+): Effect.Effect<PostgresWakeUp["tellFinished"], never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const finished = new FinishedJobs()
+    const channel = finishedChannel(options)
+    const send = Effect.suspend(() => {
+      const payloads = finished.take(mark())
+      return hint(database, (session) => notify(session, channel, ...payloads))
+    })
+    const notifier = new Notifier(() => Effect.runPromise(send))
+    yield* Effect.addFinalizer(() => Effect.promise(() => notifier.stop()))
+    return (jobs) => {
+      if (jobs.length === 0) return
+      finished.add(jobs)
+      notifier.notify()
+    }
+  })
+
+/** The same for processes that do not listen themselves. */
+export const makeFinishedTeller = (database: Database, options: Pick<ConnectionOptions, "schema">) =>
+  makeTellFinished(database, { options, mark: nobody })
 
 /**
  * One hint, for processes that do not listen themselves: an operator's command that opens a gate has ended long before
  * workers look by themselves. Of servers without NOTIFY nothing is expected.
  */
 export const hintOnce = (database: Database, options: Pick<ConnectionOptions, "schema">): Effect.Effect<void> =>
-  Effect.ignore(
-    database.read("WakeUp.hintOnce", (session) =>
-      session.execute("SELECT pg_notify($1, $2)", [channelOf(options), ""]),
-    ),
-  )
+  hint(database, (session) => notify(session, workChannel(options), nobody()))
 
-/** One channel for each schema of a database; names are cut at 63 bytes, as the server does it. */
-const channelOf = ({ schema }: Pick<ConnectionOptions, "schema">): string => `kiln_${schema}`.slice(0, 63)
+const hint = (database: Database, send: (session: Session) => Promise<unknown>): Effect.Effect<void> =>
+  Effect.ignore(database.read("WakeUp.notify", send))
 
-/** A connection that hears of notifications, made anew when it is lost. */
-class Listener {
-  listening = false
-  readonly channel: string
-  readonly #options: ConnectionOptions
-  readonly #checkMs: number
-  readonly #heard: () => void
-  #client: (pg.Client & { readonly processID?: number | null }) | undefined
-  #next: NodeJS.Timeout | undefined
-  #retryMs = firstRetryMs
-  #stopped = false
+const notifications = statement((given: Given<{ channel: string; payloads: ReadonlyArray<string> }>) =>
+  query.selectNoFrom(sql`pg_notify(${given.channel}, unnest(${given.payloads}::text[]))`.as("sent")),
+)
 
-  constructor(options: ConnectionOptions, checkMs: number, heard: () => void) {
-    this.#options = options
-    this.#checkMs = checkMs
-    this.#heard = heard
-    this.channel = channelOf(options)
-  }
-
-  /** Tells this process's notifications from those of others: its server process is nobody else's. */
-  get mark(): string {
-    return String(this.#client?.processID ?? "")
-  }
-
-  start(): void {
-    const client = new pg.Client(clientConfig(this.#options, "kiln wake-up"))
-    this.#client = client
-    // More than one error may come of one connection, and the end after it.
-    client.on("error", () => this.#lost(client))
-    client.on("end", () => this.#lost(client))
-    client.on("notification", ({ payload }) => {
-      if (payload !== this.mark) this.#heard()
-    })
-    void this.#listen(client).catch(() => this.#lost(client))
-  }
-
-  async #listen(client: pg.Client): Promise<void> {
-    await client.connect()
-    await client.query(`LISTEN ${pg.escapeIdentifier(this.channel)}`)
-    if (client !== this.#client) return
-    this.listening = true
-    this.#retryMs = firstRetryMs
-    this.#checkLater(client)
-    // What was said meanwhile was not heard.
-    this.#heard()
-  }
-
-  #checkLater(client: pg.Client): void {
-    this.#next = setTimeout(() => {
-      // No answer within the time a new connection may take: then it hears nothing either.
-      this.#next = setTimeout(() => this.#lost(client), this.#options.connectTimeoutMs)
-      void this.#check(client).catch(() => this.#lost(client))
-    }, this.#checkMs)
-  }
-
-  async #check(client: pg.Client): Promise<void> {
-    await client.query("SELECT")
-    if (client !== this.#client) return
-    clearTimeout(this.#next)
-    this.#checkLater(client)
-  }
-
-  #lost(client: pg.Client): void {
-    if (client !== this.#client) return
-    this.#client = undefined
-    this.listening = false
-    clearTimeout(this.#next)
-    // Nobody may be there any more to say goodbye to.
-    cutOff(client)
-    if (this.#stopped) return
-    // Whoever sleeps long because it would hear of everything must not go on sleeping.
-    this.#heard()
-    this.#next = setTimeout(() => this.start(), this.#retryMs)
-    this.#retryMs = Math.min(2 * this.#retryMs, longestRetryMs)
-  }
-
-  stop(): void {
-    this.#stopped = true
-    clearTimeout(this.#next)
-    const client = this.#client
-    this.#client = undefined
-    this.listening = false
-    if (client !== undefined) cutOff(client)
-  }
-}
-
-/** Sends at most one notification at a time, and none sooner than the pause after the one before. */
-class Notifier {
-  readonly #send: () => Promise<void>
-  #wanted = false
-  #sending: Promise<void> | undefined
-  #stopped = false
-
-  constructor(send: () => Promise<void>) {
-    this.#send = send
-  }
-
-  notify(): void {
-    if (this.#stopped) return
-    this.#wanted = true
-    this.#sending ??= this.#sendAll().finally(() => {
-      this.#sending = undefined
-    })
-  }
-
-  async #sendAll(): Promise<void> {
-    while (this.#wanted) {
-      this.#wanted = false
-      await this.#send()
-      if (!this.#stopped) await new Promise((resolve) => setTimeout(resolve, coalesceMs))
-    }
-  }
-
-  /** What was asked for before is still sent: a process that stops gives its jobs back as its last act, and says so. */
-  async stop(): Promise<void> {
-    this.#stopped = true
-    await this.#sending
-  }
+/** With the session's transaction, if there is one, and else at once. */
+export const notify = async (session: Session, channel: string, ...payloads: ReadonlyArray<string>): Promise<void> => {
+  await session.all(notifications, { channel, payloads })
 }

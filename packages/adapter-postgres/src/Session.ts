@@ -1,4 +1,3 @@
-import type { ClientBase, QueryConfig } from "pg"
 import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "./Statement.ts"
 
 /** How statements travel on this store's connections. */
@@ -8,13 +7,22 @@ export interface Wire {
   readonly prepared: boolean
 }
 
+/** What a session needs of a connection: a client of the driver's, or something that passes statements on to one. */
+export interface Connection {
+  query(config: {
+    readonly text: string
+    readonly values: Array<SqlValue>
+    readonly name?: string
+  }): Promise<{ readonly rows: ReadonlyArray<unknown>; readonly rowCount: number | null }>
+}
+
 /** Runs statements on one connection. Several may be sent before the first has answered; they are answered in order. */
 export class Session {
-  readonly #client: Pick<ClientBase, "query">
+  readonly #client: Connection
   readonly #wire: Wire
   #over = false
 
-  constructor(client: Pick<ClientBase, "query">, wire: Wire) {
+  constructor(client: Connection, wire: Wire) {
     this.#client = client
     this.#wire = wire
   }
@@ -60,9 +68,8 @@ export class Session {
   /** Rows of a text written for the schema `"kiln"`, for what is not a verb: schemas are made with it. */
   async execute<Row>(text: string, values: ReadonlyArray<SqlValue> = []): Promise<ReadonlyArray<Row>> {
     if (this.#over) throw new TypeError("a step that is over sends nothing")
-    const sql = inSchema(text, this.#wire.schema)
-    // Without values as a simple query, which may hold several statements.
-    const result = await (values.length === 0 ? this.#client.query(sql) : this.#client.query(sql, [...values]))
+    // Without values it is a simple query, which may hold several statements.
+    const result = await this.#client.query({ text: inSchema(text, this.#wire.schema), values: [...values] })
     return result.rows as ReadonlyArray<Row>
   }
 
@@ -78,7 +85,7 @@ export class Session {
     if (this.#over) throw new TypeError("a step that is over sends nothing")
     const text = inSchema(sql, this.#wire.schema)
     // The driver's type wants a mutable array and does not write to it.
-    const config: QueryConfig<Array<SqlValue>> = { text, values: [...values] }
+    const config = { text, values: [...values] }
     return this.#client.query(this.#wire.prepared ? { ...config, name } : config)
   }
 }
@@ -93,7 +100,7 @@ export class Transaction extends Session {
   /** Store time, read after the transaction began: unix milliseconds by the database's clock. */
   readonly now: number
 
-  constructor(client: Pick<ClientBase, "query">, wire: Wire, now: number) {
+  constructor(client: Connection, wire: Wire, now: number) {
     super(client, wire)
     this.now = now
   }

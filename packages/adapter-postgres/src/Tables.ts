@@ -43,6 +43,9 @@ interface Jobs {
   kind: string
   kind_version: number
   upload_id: UploadId | null
+  /** A rank, see `priorityRank`. */
+  priority: Generated<number>
+  kept: Generated<JsonText>
   idempotency_key: string
   fingerprint: string
   price_id: number | null
@@ -71,6 +74,7 @@ interface Queue {
   project_id: ProjectId
   kind: string
   mode: JobMode
+  priority: Generated<number>
   created_at: number
   queue_limit_ms: number
   run_limit_ms: number
@@ -184,6 +188,10 @@ interface Switches {
   enabled: boolean
 }
 
+interface PausedKinds {
+  kind: string
+}
+
 interface Prices {
   id: Generated<number>
   name: string
@@ -218,6 +226,7 @@ export interface Tables {
   key_secrets: KeySecrets
   secrets: Secrets
   switches: Switches
+  paused_kinds: PausedKinds
   prices: Prices
   workers: Workers
 }

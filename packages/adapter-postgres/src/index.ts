@@ -1,5 +1,7 @@
 export { CopyCountsDiffer, type CopyTarget, CopyTargetNotEmpty, openCopyTarget } from "./copy/copyInto.ts"
 export { inspectPostgres } from "./inspect/inspectPostgres.ts"
+export type { KyselyTransaction, PgClient } from "./CallerHandle.ts"
 export type { PostgresOptions } from "./openDatabase.ts"
+export { postgresStore } from "./postgresStore.ts"
 export { postgresMigrations } from "./postgresMigrations.ts"
 export { PostgresStores } from "./PostgresStores.ts"

@@ -13,8 +13,13 @@ export type ErrorMeaning =
   | "defect"
 
 /** Five characters, for example `40P01`; `undefined` for what the server did not say. */
-export const sqlState = (error: unknown): string | undefined =>
-  error instanceof pg.DatabaseError ? error.code : undefined
+export const sqlState = (error: unknown): string | undefined => {
+  if (error instanceof pg.DatabaseError) return error.code
+  // Of a caller's own driver.
+  return error instanceof Error && "severity" in error && "code" in error && typeof error.code === "string"
+    ? error.code
+    : undefined
+}
 
 /** Serialization failure, deadlock, lock timeout. */
 const conflicts = new Set(["40001", "40P01", "55P03"])

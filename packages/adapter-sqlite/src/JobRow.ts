@@ -8,9 +8,11 @@ import type {
   KeyId,
   OutputFile,
   PriceSnapshot,
+  Priority,
   ProjectId,
 } from "@kiln/core/domain"
-import { decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
+import { priorityOfRank } from "@kiln/core/domain"
+import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 import type { Flag } from "./Tables.ts"
 import type { Transaction } from "./Transaction.ts"
@@ -61,6 +63,8 @@ const selectJobs = query
     "jobs.kind",
     "jobs.kind_version as kindVersion",
     "jobs.upload_id as uploadId",
+    "jobs.priority",
+    "jobs.kept",
     "jobs.idempotency_key as idempotencyKey",
     "jobs.fingerprint",
     "jobs.retained",
@@ -76,7 +80,10 @@ const selectJobs = query
 
 export const jobBySeq = statement((given: Given<{ seq: number }>) => selectJobs.where("jobs.seq", "=", given.seq))
 
-/** Only its owner's: above the store there is no query by id alone. */
+/** Whosever it is: for the operator. */
+export const jobById = statement((given: Given<{ id: JobId }>) => selectJobs.where("jobs.id", "=", given.id))
+
+/** Only its owner's: above the store callers have no query by id alone. */
 export const jobByOwner = statement((given: Given<{ id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode }>) =>
   selectJobs
     .where("jobs.id", "=", given.id)
@@ -117,9 +124,11 @@ export const jobOf = (tx: Transaction, row: JobRow): Job => {
     kind: row.kind,
     kindVersion: row.kindVersion,
     uploadId: row.uploadId,
+    priority: priorityOf(row.priority, row.id),
     idempotencyKey: row.idempotencyKey,
     fingerprint: row.fingerprint,
     price: priceOf(row),
+    kept: decodeObject(row.kept, `the kept fields of ${row.id}`),
     createdAt: row.createdAt,
     ...stateOf(row),
     retained: row.retained,
@@ -150,6 +159,13 @@ export const stateOf = (row: StateRow): JobState => ({
   finishedAt: row.finishedAt,
 })
 
+/** The priority a row holds as its rank. */
+export const priorityOf = (rank: number, id: JobId): Priority => {
+  const priority = priorityOfRank(rank)
+  if (priority === undefined) throw new UndecodableRow(`${id} has no priority`)
+  return priority
+}
+
 const objectOrNull = (row: JobRow, column: "request" | "output"): JsonObject | null => {
   const text = row[column]
   return text === null ? null : decodeObject(text, `the ${column} of ${row.id}`)
@@ -163,7 +179,7 @@ const checkpointsOf = (tx: Transaction, { id, seq }: JobRow): Job["checkpoints"]
 const priceOf = (row: JobRow): PriceSnapshot | null => {
   const { priceName: name, priceVersion: version, priceCurrency: currency, priceUnitAmounts: unitAmounts } = row
   if (name === null || version === null || currency === null || unitAmounts === null) return null
-  return { name, version, currency, unitAmounts: decodeObject(unitAmounts, `price ${name} ${version}`) }
+  return { name, version, currency, unitAmounts: decodeAmounts(unitAmounts, `price ${name} ${version}`) }
 }
 
 const chargeOf = (row: JobRow): Charge | null =>

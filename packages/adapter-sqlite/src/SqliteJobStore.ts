@@ -2,6 +2,8 @@ import { Effect } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimResult, JobStore } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
+import { cancelJobs } from "./sql/cancelJobs.ts"
+import { checkClaims } from "./sql/checkClaims.ts"
 import { checkpointJobs } from "./sql/checkpointJobs.ts"
 import { claimJobs } from "./sql/claimJobs.ts"
 import { completeJobs } from "./sql/completeJobs.ts"
@@ -62,6 +64,8 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
     failJobs: (items) => db.write("JobStore.failJobs", (tx) => failJobs(tx, items)),
     deferJobs: (items) => db.write("JobStore.deferJobs", (tx) => deferJobs(tx, items)),
     releaseJobs: (items) => db.write("JobStore.releaseJobs", (tx) => releaseJobs(tx, items)),
+    cancelJobs: (jobIds) => db.write("JobStore.cancelJobs", (tx) => cancelJobs(tx, jobIds)),
+    checkClaims: (items) => db.read("JobStore.checkClaims", (tx) => checkClaims(tx, items)),
     expireJobs: (limit) => db.write("JobStore.expireJobs", (tx) => expireJobs(tx, limit)),
     eraseJobs: (items) => db.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
     expireData: (olderThanMs, limit) => db.write("JobStore.expireData", (tx) => expireData(tx, olderThanMs, limit)),

@@ -27,6 +27,7 @@ interface Lanes {
   mode: JobMode
   virtual_time: Generated<number>
   next_at: number | null
+  prioritized: Generated<Flag>
 }
 
 interface Fairness {
@@ -47,6 +48,8 @@ interface Jobs {
   idempotency_key: string
   fingerprint: string
   price_id: number | null
+  priority: number
+  kept: JsonText
   created_at: number
   queue_limit_ms: number
   run_limit_ms: number
@@ -166,6 +169,10 @@ interface Switches {
   enabled: Flag
 }
 
+interface PausedKinds {
+  kind: string
+}
+
 interface Prices {
   id: Generated<number>
   name: string
@@ -199,6 +206,7 @@ export interface Tables {
   key_secrets: KeySecrets
   secrets: Secrets
   switches: Switches
+  paused_kinds: PausedKinds
   prices: Prices
   workers: Workers
 }

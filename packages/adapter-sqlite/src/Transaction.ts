@@ -1,9 +1,18 @@
 import type SqliteDatabase from "better-sqlite3"
-import type { PreparedStatement } from "better-sqlite3"
+import type { PreparedStatement, SqlValue } from "better-sqlite3"
 import type { Parameters, Statement } from "./Statement.ts"
 
+/** Where a transaction gets its statements from, by their text. */
+export interface Statements {
+  readonly get: (sql: string) => {
+    readonly all: (values: ReadonlyArray<SqlValue>) => ReadonlyArray<unknown>
+    readonly get: (values: ReadonlyArray<SqlValue>) => unknown
+    readonly run: (values: ReadonlyArray<SqlValue>) => { readonly changes: number }
+  }
+}
+
 /** Preparing costs ten times what running does. One connection, one cache. */
-export class PreparedStatements {
+export class PreparedStatements implements Statements {
   readonly #database: SqliteDatabase
   readonly #bySql = new Map<string, PreparedStatement>()
 
@@ -14,7 +23,8 @@ export class PreparedStatements {
   get(sql: string): PreparedStatement {
     const known = this.#bySql.get(sql)
     if (known !== undefined) return known
-    const prepared = this.#database.prepare(sql)
+    // A caller's connection may be set to hand out integers as bigints.
+    const prepared = this.#database.prepare(sql).safeIntegers(false)
     this.#bySql.set(sql, prepared)
     return prepared
   }
@@ -25,9 +35,9 @@ export class Transaction {
   /** Store time, read after the transaction began: unix milliseconds. */
   readonly now: number
   #erased = false
-  readonly #statements: PreparedStatements
+  readonly #statements: Statements
 
-  constructor(statements: PreparedStatements, now: number) {
+  constructor(statements: Statements, now: number) {
     this.#statements = statements
     this.now = now
   }

@@ -7,7 +7,8 @@ declare module "better-sqlite3" {
     readonly all: (values: ReadonlyArray<SqlValue>) => Array<unknown>
     readonly iterate: (values: ReadonlyArray<SqlValue>) => IterableIterator<unknown>
     readonly get: (values: ReadonlyArray<SqlValue>) => unknown
-    readonly run: (values: ReadonlyArray<SqlValue>) => { readonly changes: number }
+    readonly safeIntegers: (on: boolean) => this
+    readonly run: (values: ReadonlyArray<SqlValue>) => { readonly changes: number; readonly lastInsertRowid: number | bigint }
   }
 
   export default class SqliteDatabase {

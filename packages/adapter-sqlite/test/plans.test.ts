@@ -11,6 +11,8 @@ import { erasedUploads } from "../src/sql/deleteUploads.ts"
 import { keptJobs } from "../src/sql/expireData.ts"
 import { overdueJobs } from "../src/sql/expireJobs.ts"
 import { unusedUploads } from "../src/sql/expireUploads.ts"
+import { finishedByStatus, unfinishedByStatus } from "../src/sql/countJobs.ts"
+import { furthestPlace, jobsInStretch } from "../src/sql/listJobs.ts"
 import { chargesAfter } from "../src/sql/listCharges.ts"
 import { lanesAhead, lanesBehind } from "../src/sql/laneOrder.ts"
 import { jobsInHand } from "../src/sql/inHand.ts"
@@ -27,14 +29,24 @@ const planOf = ({ connection }: Database, sql: string): ReadonlyArray<string> =>
   return rows.map((row) => row.detail)
 }
 
+/** Four walks that are merged, one for each priority. */
+const fourTimes = (walk: string): ReadonlyArray<string> => [
+  ...["MERGE (UNION ALL)", "LEFT", "MERGE (UNION ALL)", "LEFT", walk, "RIGHT", walk],
+  ...["RIGHT", "MERGE (UNION ALL)", "LEFT", walk, "RIGHT", walk],
+]
+
 /** How each question about many rows is answered: from which index, and by how much of it. */
 const answers: ReadonlyArray<readonly [question: string, sql: string, plan: ReadonlyArray<string>]> = [
   [
-    "a lane's claimable jobs, in order",
+    "a lane's claimable jobs of a priority, in order",
     claimableJobs.sql,
-    ["SEARCH jobs USING INDEX jobs_ready (lane_id=? AND claimable_at<?)"],
+    ["SEARCH jobs USING INDEX jobs_ready (lane_id=? AND priority=? AND claimable_at<?)"],
   ],
-  ["a lane's next time", nextClaimable.sql, ["SEARCH jobs USING INDEX jobs_ready (lane_id=? AND claimable_at>?)"]],
+  [
+    "a lane's next time",
+    nextClaimable.sql,
+    fourTimes("SEARCH jobs USING INDEX jobs_ready (lane_id=? AND priority=? AND claimable_at>?)"),
+  ],
   [
     "lanes behind the clock, by age",
     lanesBehind.sql,
@@ -86,7 +98,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     [
       "CO-ROUTINE unfinished",
       "SEARCH lanes USING COVERING INDEX sqlite_autoindex_lanes_1 (project_id=?)",
-      "SEARCH jobs USING COVERING INDEX jobs_ready (lane_id=? AND claimable_at>?)",
+      "SEARCH jobs USING COVERING INDEX jobs_ready (lane_id=?)",
       "SCAN unfinished",
     ],
   ],
@@ -118,6 +130,16 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "RIGHT",
       "SEARCH jobs USING INDEX jobs_finished (retained=? AND finished_at<?)",
     ],
+  ],
+  [
+    "how far a page of jobs looks",
+    furthestPlace.sql,
+    ["SEARCH jobs USING COVERING INDEX jobs_by_time ((created_at,id)>(?,?) AND (created_at,id)<(?,?))"],
+  ],
+  [
+    "a page of jobs, newest first",
+    jobsInStretch.sql,
+    ["SEARCH jobs USING INDEX jobs_by_time ((created_at,id)>(?,?) AND (created_at,id)<(?,?))"],
   ],
   [
     "entries of the ledger, in order",
@@ -164,11 +186,31 @@ const grown = Effect.gen(function* () {
   return database
 })
 
+/** The same of questions that look at many rows by nature; statistics may change where they begin. */
+const counts: typeof answers = [
+  [
+    "unfinished jobs, counted",
+    unfinishedByStatus.sql,
+    [
+      "SCAN lanes USING COVERING INDEX sqlite_autoindex_lanes_1",
+      "SEARCH jobs USING INDEX jobs_ready (lane_id=?)",
+      "USE TEMP B-TREE FOR GROUP BY",
+    ],
+  ],
+  [
+    "jobs that finished lately, counted",
+    finishedByStatus.sql,
+    ["SEARCH jobs USING INDEX jobs_finished (retained=? AND finished_at>?)", "USE TEMP B-TREE FOR GROUP BY"],
+  ],
+]
+
 describe("answered from an index, in its order", () => {
-  it.effect.each(answers.map(([question, sql, plan]) => ({ question, sql, plan })))("$question", ({ plan, sql }) =>
-    Effect.gen(function* () {
-      expect(planOf(yield* everyState, sql)).toEqual(plan)
-    }),
+  it.effect.each([...answers, ...counts].map(([question, sql, plan]) => ({ question, sql, plan })))(
+    "$question",
+    ({ plan, sql }) =>
+      Effect.gen(function* () {
+        expect(planOf(yield* everyState, sql)).toEqual(plan)
+      }),
   )
 
   it.effect("also with statistics, should an operator gather them", () =>
@@ -192,7 +234,11 @@ it.effect("no verb scans or sorts a table that grows", () =>
     expect(statements.size).toBeGreaterThan(60)
     const growing = /^SCAN (jobs|job_data|files|checkpoints|uploads|charges|lanes)\b|TEMP B-TREE/
     // One job's files, a few, are put in order after they were found.
-    const sorting = [...statements].filter((sql) => !sql.endsWith('from "files" where "job_seq" = +? order by "seq"'))
+    // A count is of all there are, by definition.
+    const counting = counts.map(([, sql]) => sql)
+    const sorting = [...statements].filter(
+      (sql) => !sql.endsWith('from "files" where "job_seq" = +? order by "seq"') && !counting.includes(sql),
+    )
     for (const sql of sorting)
       expect(
         planOf(database, sql).filter((step) => growing.test(step)),

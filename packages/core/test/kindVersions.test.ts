@@ -1,13 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Engine, JobKind, JobKinds } from "@kiln/core/effect"
+import { Engine, JobKind, JobKinds, Text } from "@kiln/core/effect"
 import { type ClaimRequest, JobStore } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { storesWith } from "./support/faults.ts"
 import { grantOf, kind, plainProviders, principal, within } from "./support/harness.ts"
 import { readJob, submitSpeech } from "./support/jobs.ts"
 
 const speech = kind("speech_synthesis")
+
+const speechRequest = Schema.Struct({ input: Text(4_096), voice: Schema.optionalKey(Schema.String) })
 
 /** The speech kind of some release, which notes what versions its attempts are told. */
 const released = (version?: number, readsFrom?: number, told: Array<number> = []): JobKind => ({
@@ -15,10 +17,11 @@ const released = (version?: number, readsFrom?: number, told: Array<number> = []
   ...JobKind({
     name: speech.name,
     keyScope: speech.keyScope,
-    request: speech.request,
-    price: speech.gate.price,
+    request: speechRequest,
+    files: ["audio"],
+    price: "svc-audio",
     switches: speech.gate.switches,
-    providers: speech.providers.flat(),
+    providers: ["speech"],
     run: (attempt) => {
       told.push(attempt.kindVersion)
       return speech.run(attempt)
@@ -44,7 +47,7 @@ describe("a job kind", () => {
   it("has a name that no version can be read into", () => {
     for (const name of ["", "speech@2"])
       assert.throws(
-        () => JobKind({ ...speech, name, providers: [], price: "p", switches: [], uploadOf: () => "upl_1" }),
+        () => JobKind({ name, request: Schema.Struct({}), run: () => Effect.die("never run") }),
         /name of a job/,
       )
   })

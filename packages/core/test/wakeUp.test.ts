@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { createEngine, EngineConfig, defaultEngineSettings, layerCrypto, layerEngine } from "@kiln/core"
+import { createEngine, speechSynthesis } from "@kiln/core"
+import { EngineConfig, defaultEngineSettings, layerCrypto, layerEngine, storeAdapter } from "@kiln/core/effect"
 import { WakeUp } from "@kiln/core/ports"
 import { layerSweeps } from "@kiln/core/worker"
-import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
+import { memoryBlobs, MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Context, Effect, Layer } from "effect"
 import { expect, it as plain } from "vitest"
 import { plainProviders, within } from "./support/harness.ts"
@@ -38,8 +39,8 @@ describe("the wake-up that comes with a store", () => {
     const channel = makeChannel()
     const adapters: Layer.Layer<Layer.Success<typeof MemoryStores.layer>> = storesOver(channel)
     const base = Layer.empty.pipe(
-      Layer.provideMerge(layerEngine),
-      Layer.provideMerge(Layer.provideMerge(layerSweeps, Layer.merge(adapters, MemoryBlobStore.layer))),
+      Layer.provideMerge(Layer.provideMerge(layerSweeps, layerEngine)),
+      Layer.provideMerge(Layer.merge(adapters, MemoryBlobStore.layer)),
       Layer.provide(layerCrypto),
       Layer.provideMerge(Layer.succeed(EngineConfig, defaultEngineSettings)),
     )
@@ -60,8 +61,9 @@ describe("the wake-up that comes with a store", () => {
 plain("createEngine hands the store's wake-up to engine and worker", async () => {
   const channel = makeChannel()
   await using engine = await createEngine({
-    store: storesOver(channel),
-    blobs: MemoryBlobStore.layer,
+    store: storeAdapter(storesOver(channel)),
+    blobs: memoryBlobs(),
+    kinds: [speechSynthesis()],
     providers: { sandbox: plainProviders },
     // Nothing but the wake-up has the job run in time.
     settings: { pollIntervalMs: 3_600_000 },

@@ -2,7 +2,8 @@ import { Context, Layer } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { HttpSettingInvalid } from "./server/HttpSettingInvalid.ts"
 import { ListenFailed } from "./server/listen.ts"
-import { type HttpNeeds, serve } from "./server/serve.ts"
+import type { HttpNeeds } from "./server/makeService.ts"
+import { serve } from "./server/serve.ts"
 
 /**
  * The HTTP service, listening. When its scope closes it stops accepting, lets requests in flight

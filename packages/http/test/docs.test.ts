@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { errorCodes, jobTransitions, warningCodes } from "@kiln/core/domain"
 import { describe, expect, it } from "vitest"
-import { errorCatalogue, refusalCodes } from "../src/api/ErrorCatalogue.ts"
+import { errorCatalogue, refusalCodes } from "@kiln/client/api"
 import { settingNames } from "../src/cli/Settings.ts"
 
 const page = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8")

@@ -38,6 +38,7 @@ it("random histories get everywhere", async () => {
     [
       ...Object.keys(jobTransitions),
       "removed",
+      "retried",
       ...zombies.map((fate) => `a zombie meets a job ${fate}`),
       "interrupted: did not happen",
       "opened again",

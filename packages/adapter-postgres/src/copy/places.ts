@@ -26,6 +26,7 @@ const shared = [
   "project_id",
   "kind",
   "mode",
+  "priority",
   "created_at",
   "queue_limit_ms",
   "run_limit_ms",

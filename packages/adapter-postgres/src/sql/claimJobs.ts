@@ -1,4 +1,5 @@
-import { applyEvent, type InHand, type JobId } from "@kiln/core/domain"
+import { sql } from "kysely"
+import { applyEvent, type InHand, type JobId, priorities, priorityRank } from "@kiln/core/domain"
 import type { Claim, ClaimRequest } from "@kiln/core/ports"
 import { UndecodableRow } from "@kiln/core/ports"
 import type { LaneNotes, LanesAfter, Served } from "../LaneNotes.ts"
@@ -9,16 +10,24 @@ import { batchStatement, query } from "../Statement.ts"
 import { uploadOf, uploadsOfJobs } from "../UploadRow.ts"
 import { UnreadableJob } from "./failUnreadable.ts"
 import { loadInHand } from "./inHand.ts"
-import { type Lane, lanesWithWork, shareTurns } from "./laneOrder.ts"
+import { type Lane, type LanesFound, lanesWithWork, shareTurns } from "./laneOrder.ts"
 import { finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
 
 /** Lanes read at a time, at least. Each gives a job as a rule; some turn out empty. */
 const pageSize = 32
 
+/** What is served first comes first. */
+const ranks = sql<{ rank: number }>`(values ${sql.join(
+  priorities.map((priority) => sql`(${sql.lit(priorityRank[priority])}::smallint)`),
+)})`.as<"step">(sql`step(rank)`)
+
 /**
  * The heads of lanes, straight from the index of what is ready, locked as they are read. What another claim has in hand is
  * passed over, not waited for. It begins at the lane's floor: below it are only rows that are gone and not vacuumed yet,
  * of which an old snapshot anywhere in the database may keep a great many.
+ *
+ * A rank is asked only for what those before it left of the count: a nested loop goes through a list of values in its order, and no further
+ * than its limit. To sort it below that limit would lock what is not taken.
  */
 export const lockHeads = batchStatement<{ laneId: number; floor: number; count: number }, { now: number }, StateRow>(
   { laneId: "bigint", floor: "bigint", count: "bigint" },
@@ -28,22 +37,34 @@ export const lockHeads = batchStatement<{ laneId: number; floor: number; count: 
       .innerJoinLateral(
         (from) =>
           from
-            .selectFrom("queue")
-            .select(stateColumns)
-            .whereRef("queue.lane_id", "=", "item.laneId")
-            .whereRef("queue.claimable_at", ">=", "item.floor")
-            .where("queue.claimable_at", "<=", given.now)
-            .where("queue.deadline_at", ">", given.now)
-            .orderBy("queue.claimable_at")
-            .orderBy("queue.id")
-            .limit((limit) => limit.ref("item.count"))
-            .forUpdate()
-            .skipLocked()
+            .selectFrom(ranks)
+            .innerJoinLateral(
+              (inRank) =>
+                inRank
+                  .selectFrom("queue")
+                  .select(stateColumns)
+                  .whereRef("queue.lane_id", "=", sql`${sql.ref("item.laneId")}`)
+                  .whereRef("queue.priority", "=", "step.rank")
+                  .whereRef("queue.claimable_at", ">=", sql`${sql.ref("item.floor")}`)
+                  .where("queue.claimable_at", "<=", given.now)
+                  .where("queue.deadline_at", ">", given.now)
+                  .orderBy("queue.claimable_at")
+                  .orderBy("queue.id")
+                  .limit(sql<number>`${sql.ref("item.count")}`)
+                  .forUpdate()
+                  .skipLocked()
+                  .as("ready"),
+              (join) => join.onTrue(),
+            )
+            .selectAll("ready")
+            .select("step.rank")
+            .limit(sql<number>`${sql.ref("item.count")}`)
             .as("head"),
         (join) => join.onTrue(),
       )
       .selectAll("head")
       .orderBy("item.ord")
+      .orderBy("head.rank", "desc")
       .orderBy("head.claimableAt")
       .orderBy("head.id"),
 )
@@ -71,13 +92,20 @@ interface Round {
 /** What a claim begins with: what is in hand, where there are limits, and the lanes that may have something. */
 export interface OpenedClaim {
   readonly inHand: InHand
-  readonly found: Awaited<ReturnType<typeof lanesWithWork>>
+  readonly found: LanesFound
+  /** Those behind them, when all that were found have nothing: something may be being added to each of them for minutes. */
+  readonly next: (session: Session, visited: ReadonlySet<number>) => Promise<LanesFound>
 }
 
 export const openClaim = async (session: Session, request: ClaimRequest, notes: LaneNotes): Promise<OpenedClaim> => {
   const inHand = await loadInHand(session, request.limits)
   const limit = Math.max(pageSize, request.limit)
-  return { inHand, found: await lanesWithWork(session, request.runnable, limit, inHand, notes) }
+  const among = { runnable: request.runnable, notes }
+  return {
+    inHand,
+    found: await lanesWithWork(session, among, limit, inHand, []),
+    next: (later, visited) => lanesWithWork(later, among, limit, inHand, [...visited]),
+  }
 }
 
 /**
@@ -87,13 +115,13 @@ export const openClaim = async (session: Session, request: ClaimRequest, notes: 
 export const claimJobs = async (
   tx: Transaction,
   request: ClaimRequest,
-  { found, inHand }: OpenedClaim,
+  { found, inHand, next }: OpenedClaim,
 ): Promise<Claimed> => {
   const round: Round = { tx, request, inHand, picked: [], abandoned: [], writes: [] }
   const served = new Map<number, Served>()
   const visited = new Set<number>()
   const exhausted = new Set<number>()
-  let lanes = found.lanes
+  let { lanes, more } = found
   try {
     while (round.picked.length < request.limit && lanes.length > 0) {
       const shares = shareTurns(lanes, request.limit - round.picked.length, inHand.copy())
@@ -104,6 +132,7 @@ export const claimJobs = async (
       }
       for (const id of await serve(round, shares)) exhausted.add(id)
       lanes = lanes.filter(({ id }) => !exhausted.has(id))
+      if (lanes.length === 0 && more) ({ lanes, more } = await next(tx, visited))
     }
   } catch (error) {
     // What fails after a write that failed says only that the transaction is over: the first cause is that of the write.

@@ -7,6 +7,7 @@ import {
   type ProjectId,
   type Upload,
   type UploadId,
+  type UploadRefusal,
   uploadRefusal,
   withForcedOff,
 } from "@kiln/core/domain"
@@ -17,8 +18,9 @@ import type { Session, Transaction } from "../Session.ts"
 import { lockUploads, ownUploads, uploadOf } from "../UploadRow.ts"
 import { type Accepted, insertJobs } from "./insertJobs.ts"
 import { findLanes } from "./lanes.ts"
-import { countUnfinished } from "./queueCap.ts"
+import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
 import { loadBoard, type StoredBoard } from "./readBoard.ts"
+import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
 
 /** What is read before anything is decided about the items of one batch. */
 export interface Read {
@@ -27,6 +29,8 @@ export interface Read {
   readonly uploads: ReadonlyArray<Upload>
   readonly unfinished: Map<ProjectId, number>
   readonly lanes: Map<string, number>
+  /** By the place of the item that retries it. */
+  readonly retried: ReadonlyMap<number, RetriedJob>
 }
 
 /** What decides: what was read, kept up to date by the items that come first. */
@@ -36,6 +40,9 @@ interface Batch {
   readonly board: StoredBoard | undefined
   readonly uploads: Map<string, Upload>
   readonly unfinished: Map<ProjectId, number>
+  readonly retried: ReadonlyMap<number, RetriedJob>
+  /** Uploads that a retry of this batch took over. */
+  readonly takenOver: Set<UploadId>
   readonly accepted: Array<Accepted>
 }
 
@@ -44,48 +51,72 @@ const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; i
   [item.projectId, item.keyId, item.mode, item.id].join(" ")
 
 /** The checks stand in the order of precedence. Items earlier in the batch count for later ones. */
-export const createJobs = async (
-  tx: Transaction,
+export const decideJobs = (
+  now: number,
   items: ReadonlyArray<NewJob>,
-  { board, jobs, lanes, unfinished, uploads }: Read,
-): Promise<ReadonlyArray<CreateOutcome>> => {
+  { board, jobs, retried, unfinished, uploads }: Omit<Read, "lanes">,
+): { readonly outcomes: ReadonlyArray<CreateOutcome>; readonly accepted: ReadonlyArray<Accepted> } => {
   const batch: Batch = {
-    now: tx.now,
+    now,
     jobs: new Map(jobs.map((job) => [keyName(job), job])),
     board,
     uploads: new Map(uploads.map((upload) => [uploadName(upload), upload])),
     unfinished,
+    retried,
+    takenOver: new Set(),
     accepted: [],
   }
-  const outcomes = items.map((item) => decide(batch, item))
-  await insertJobs(tx, batch.accepted, lanes)
+  return { outcomes: items.map((item, index) => decide(batch, item, index)), accepted: batch.accepted }
+}
+
+export const createJobs = async (
+  tx: Transaction,
+  items: ReadonlyArray<NewJob>,
+  read: Read,
+): Promise<ReadonlyArray<CreateOutcome>> => {
+  const { accepted, outcomes } = decideJobs(tx.now, items, read)
+  await insertJobs(tx, accepted, read.lanes)
   return outcomes
 }
 
 /**
- * All in one flight: in this order, since uploads are locked before anything is known of them, and keys are looked up after
+ * All in one flight: in this order, since jobs that are retried and uploads are locked before anything is known of them, and keys are looked up after
  * everything that could refuse an item: of two that ask for the same at the same moment, the one that finds the upload used or
  * the queue full finds the other's job as well.
  */
 export const readBatch = async (session: Session, items: ReadonlyArray<NewJob>): Promise<Read> => {
+  const [read, lanes] = await Promise.all([readItems(session, items, true), findLanes(session, items)])
+  return { ...read, lanes }
+}
+
+/** The same without lanes. `alone`: nobody else adds to a project that has a cap, until the transaction ends. */
+export const readItems = async (
+  session: Session,
+  items: ReadonlyArray<NewJob>,
+  alone: boolean,
+): Promise<Omit<Read, "lanes">> => {
   const consumed = items.flatMap(({ keyId, mode, projectId, uploadId: id }) =>
     id === null ? [] : [{ id, projectId, keyId, mode }],
   )
-  const [, unfinished, board, uploads, lanes, jobs] = await Promise.all([
+  const [retried, , , unfinished, board, uploads, jobs] = await Promise.all([
+    lockedRetried(session, items),
     session.batch(lockUploads, consumed, {}),
+    alone && oneAtATimePerProject(session, items),
     countUnfinished(session, items),
     items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
     session.batch(ownUploads, consumed, {}),
-    findLanes(session, items),
     session.batch(jobsByIdempotencyKey, items, {}),
   ])
-  return { jobs: jobs.map(jobOf), board, uploads: uploads.map(uploadOf), unfinished, lanes }
+  return { jobs: jobs.map(jobOf), board, uploads: uploads.map(uploadOf), unfinished, retried }
 }
 
-const decide = (batch: Batch, item: NewJob): CreateOutcome => {
+const decide = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
   const existing = batch.jobs.get(keyName(item))
   if (existing !== undefined)
     return existing.fingerprint === item.fingerprint ? { _tag: "Replayed", job: existing } : { _tag: "KeyReused" }
+
+  const retried = item.retryOf === null ? undefined : retriedBy(batch, item, index)
+  if (item.retryOf !== null && retried === undefined) return { _tag: "NotRetryable" }
 
   const { board } = batch
   const missing =
@@ -94,31 +125,44 @@ const decide = (batch: Batch, item: NewJob): CreateOutcome => {
       : missingPrerequisites(item.gate, withForcedOff(board, item.forcedOff))
   if (missing.length > 0) return { _tag: "GateClosed", missing }
 
-  const name = item.uploadId === null ? undefined : uploadName({ ...item, id: item.uploadId })
-  if (name !== undefined) {
-    const upload = batch.uploads.get(name)
-    const reason = upload === undefined ? "not_found" : uploadRefusal(upload, batch.now, item.maxTransfers)
-    if (reason !== undefined) return { _tag: "UploadRefused", reason }
-    if (upload !== undefined) batch.uploads.set(name, { ...upload, jobId: item.id })
-  }
+  const reason = retried === undefined ? refusalOf(batch, item) : undefined
+  if (reason !== undefined) return { _tag: "UploadRefused", reason }
 
   const unfinished = batch.unfinished.get(item.projectId) ?? 0
-  if (item.queueCap > 0 && unfinished >= item.queueCap) {
-    const upload = name === undefined ? undefined : batch.uploads.get(name)
-    if (name !== undefined && upload !== undefined) batch.uploads.set(name, { ...upload, jobId: null })
-    return { _tag: "QueueFull" }
-  }
+  if (item.queueCap > 0 && unfinished >= item.queueCap) return { _tag: "QueueFull" }
   batch.unfinished.set(item.projectId, unfinished + 1)
 
-  const price = item.gate === null ? undefined : board?.stored[item.gate.price]
+  const price = item.gate?.price == null ? undefined : board?.stored[item.gate.price]
   const job = jobFrom(item, batch.now, price?.snapshot ?? null)
   batch.jobs.set(keyName(item), job)
-  batch.accepted.push({ item, job, priceId: price?.id ?? null })
+  consume(batch, item, retried)
+  batch.accepted.push({ item, job, priceId: price?.id ?? null, retried })
   return { _tag: "Created", job }
 }
 
+/** The job an item is another try of. Where another retry came first, it has taken the upload this one asks for. */
+const retriedBy = ({ retried, takenOver }: Batch, { uploadId }: NewJob, index: number): RetriedJob | undefined => {
+  const job = retried.get(index)
+  return job?.uploadId === uploadId && (uploadId === null || !takenOver.has(uploadId)) ? job : undefined
+}
+
+const refusalOf = ({ now, uploads }: Batch, item: NewJob): UploadRefusal | undefined => {
+  if (item.uploadId === null) return undefined
+  const upload = uploads.get(uploadName({ ...item, id: item.uploadId }))
+  return upload === undefined ? "not_found" : uploadRefusal(upload, now, item.maxTransfers)
+}
+
+/** From now on the upload is this job's, for the items that follow as well. */
+const consume = ({ takenOver, uploads }: Batch, item: NewJob, retried: RetriedJob | undefined): void => {
+  if (item.uploadId === null) return
+  if (retried !== undefined) takenOver.add(item.uploadId)
+  const name = uploadName({ ...item, id: item.uploadId })
+  const upload = uploads.get(name)
+  if (upload !== undefined) uploads.set(name, { ...upload, jobId: item.id })
+}
+
 const jobFrom = (item: NewJob, now: number, price: Job["price"]): Job => ({
-  ...created(now, item.limits),
+  ...created(now, item.limits, Math.ceil(item.delayMs)),
   id: item.id,
   projectId: item.projectId,
   keyId: item.keyId,
@@ -126,12 +170,14 @@ const jobFrom = (item: NewJob, now: number, price: Job["price"]): Job => ({
   kind: item.kind,
   kindVersion: item.kindVersion,
   uploadId: item.uploadId,
+  priority: item.priority,
   idempotencyKey: item.idempotencyKey,
   fingerprint: item.fingerprint,
   price,
+  // Decoded again: the caller sees what every later reader will see.
+  kept: decodeObject(JSON.stringify(item.kept), item.id),
   createdAt: now,
   retained: "kept",
-  // Decoded again: the caller sees what every later reader will see.
   request: decodeObject(JSON.stringify(item.request), item.id),
   checkpoints: {},
   output: null,

@@ -1,4 +1,4 @@
-import { applyEvent } from "@kiln/core/domain"
+import { applyEvent, type JobId } from "@kiln/core/domain"
 import { stateColumns, stateOf } from "../JobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { type Given, query, statement, storeTime } from "../Statement.ts"
@@ -22,7 +22,8 @@ export const anyOverdue = statement(() =>
   query.selectFrom("queue").select("id").where("deadline_at", "<=", storeTime).orderBy("deadline_at").limit(1),
 )
 
-export const expireJobs = async (tx: Transaction, limit: number): Promise<number> => {
+/** Their ids. */
+export const expireJobs = async (tx: Transaction, limit: number): Promise<ReadonlyArray<JobId>> => {
   const jobs = await tx.all(overdueJobs, { now: tx.now, limit })
   await finishJobs(
     tx,
@@ -32,5 +33,5 @@ export const expireJobs = async (tx: Transaction, limit: number): Promise<number
       return withoutResult({ from, to })
     }),
   )
-  return jobs.length
+  return jobs.map(({ id }) => id)
 }

@@ -1,15 +1,17 @@
 import { sql } from "kysely"
-import type { Job, JobId, JobMode, KeyId, ProjectId, UploadId } from "@kiln/core/domain"
+import { type Job, type JobId, type JobMode, type KeyId, priorityRank, type ProjectId, type UploadId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import { Superseded, type Transaction } from "../Session.ts"
+import { type Session, Superseded, type Transaction } from "../Session.ts"
 import { batchStatement, query, whole } from "../Statement.ts"
 import { laneName, makeLanes, mayBeClaimableAt } from "./lanes.ts"
+import { letGoOfUploads, type RetriedJob } from "./retriedJobs.ts"
 
 /** A job that was decided to be accepted. */
 export interface Accepted {
   readonly item: NewJob
   readonly job: Job
   readonly priceId: number | null
+  readonly retried: RetriedJob | undefined
 }
 
 /** In the order of their keys, so that no two transactions wait for each other; numbered in the order in which they came. */
@@ -22,6 +24,8 @@ const insertRows = batchStatement<
     kind: string
     kindVersion: number
     uploadId: UploadId | null
+    rank: number
+    kept: string
     idempotencyKey: string
     fingerprint: string
     priceId: number | null
@@ -39,6 +43,8 @@ const insertRows = batchStatement<
     kind: "text",
     kindVersion: "bigint",
     uploadId: "text",
+    rank: "bigint",
+    kept: "text",
     idempotencyKey: "text",
     fingerprint: "text",
     priceId: "bigint",
@@ -57,6 +63,8 @@ const insertRows = batchStatement<
         "kind",
         "kind_version",
         "upload_id",
+        "priority",
+        "kept",
         "idempotency_key",
         "fingerprint",
         "price_id",
@@ -78,6 +86,8 @@ const insertRows = batchStatement<
                 "item.kind",
                 "item.kindVersion",
                 "item.uploadId",
+                "item.rank",
+                "item.kept",
                 "item.idempotencyKey",
                 "item.fingerprint",
                 "item.priceId",
@@ -103,8 +113,10 @@ const insertQueue = batchStatement<
     projectId: ProjectId
     kind: string
     mode: JobMode
+    rank: number
     queueLimitMs: number
     runLimitMs: number
+    claimableAt: number
     deadlineAt: number
   },
   { now: number },
@@ -116,8 +128,10 @@ const insertQueue = batchStatement<
     projectId: "text",
     kind: "text",
     mode: "text",
+    rank: "bigint",
     queueLimitMs: "bigint",
     runLimitMs: "bigint",
+    claimableAt: "bigint",
     deadlineAt: "bigint",
   },
   (item, given) =>
@@ -130,6 +144,7 @@ const insertQueue = batchStatement<
         "project_id",
         "kind",
         "mode",
+        "priority",
         "created_at",
         "queue_limit_ms",
         "run_limit_ms",
@@ -156,12 +171,14 @@ const insertQueue = batchStatement<
             "item.projectId",
             "item.kind",
             "item.mode",
+            "item.rank",
             whole(given.now).as("createdAt"),
             "item.queueLimitMs",
             "item.runLimitMs",
-            whole(given.now).as("claimableAt"),
+            "item.claimableAt",
             "item.deadlineAt",
-            whole(given.now).as("phaseStartedAt"),
+            // What is to begin later waits from then on.
+            "item.claimableAt as phaseStartedAt",
           ])
           .select(sql<never>`'queued', 0, false, 0, 0, 0, 0, 0`.as("lost")),
       ),
@@ -181,40 +198,57 @@ const leaveSweep = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text" },
   query.updateTable("uploads").from(item).set({ sweep_at: null }).whereRef("uploads.id", "=", "item.id"),
 )
 
-/** Writes accepted jobs: their own rows, their places in the queue, what they ask for. One flight, when their lanes are known. */
+/** The rows of accepted jobs in lanes that are there, ready to be written. */
+export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>, now: number) =>
+  accepted.map(({ item, job, priceId, retried }) => ({
+    ...job,
+    priceId,
+    retried,
+    rank: priorityRank[job.priority],
+    kept: JSON.stringify(item.kept),
+    laneId: known(lanes.get(laneName(item))),
+    deadlineAt: job.deadlineAt ?? now,
+    claimableAt: job.claimableAt ?? now,
+    request: JSON.stringify(item.request),
+  }))
+
+/**
+ * Their own rows, their places in the queue, what they ask for. In one flight. Throws `Superseded` where another transaction
+ * bound a key of these meanwhile: it is committed by now.
+ */
+export const writeRows = async (session: Session, now: number, rows: ReturnType<typeof rowsOf>): Promise<void> => {
+  const [, inserted] = await Promise.all([
+    letGoOfUploads(
+      session,
+      rows.flatMap(({ retried }) => retried ?? []),
+    ),
+    session.runBatch(insertRows, rows, { now }),
+    session.runBatch(insertQueue, rows, { now }),
+    session.runBatch(insertData, rows, {}),
+    session.runBatch(
+      leaveSweep,
+      rows.flatMap(({ uploadId: id }) => (id === null ? [] : [{ id }])),
+      {},
+    ),
+  ])
+  // Seen from the beginning, it is a replay.
+  if (inserted < rows.length) throw new Superseded()
+}
+
+/** Writes accepted jobs, with their lanes. One flight, when those are known. */
 export const insertJobs = async (
   tx: Transaction,
   accepted: ReadonlyArray<Accepted>,
   lanes: Map<string, number>,
 ): Promise<void> => {
   if (accepted.length === 0) return
-  const { now } = tx
   await makeLanes(
     tx,
     accepted.map(({ item }) => item),
     lanes,
   )
-  const rows = accepted.map(({ item, job, priceId }) => ({
-    ...job,
-    priceId,
-    laneId: known(lanes.get(laneName(item))),
-    deadlineAt: job.deadlineAt ?? now,
-    claimableAt: now,
-    request: JSON.stringify(item.request),
-  }))
-  const [inserted] = await Promise.all([
-    tx.runBatch(insertRows, rows, { now }),
-    tx.runBatch(insertQueue, rows, { now }),
-    tx.runBatch(insertData, rows, {}),
-    tx.runBatch(
-      leaveSweep,
-      rows.flatMap(({ uploadId: id }) => (id === null ? [] : [{ id }])),
-      {},
-    ),
-    mayBeClaimableAt(tx, rows),
-  ])
-  // Another transaction bound a key of these meanwhile and is committed by now: seen from the beginning, it is a replay.
-  if (inserted < accepted.length) throw new Superseded()
+  const rows = rowsOf(accepted, lanes, tx.now)
+  await Promise.all([writeRows(tx, tx.now, rows), mayBeClaimableAt(tx, rows)])
 }
 
 const known = (laneId: number | undefined): number => {

@@ -15,7 +15,12 @@ export interface Lane extends Limited {
   turn: number
 }
 
-type Page = { noted: number; limit: number; fullProjects: ReadonlyArray<string> }
+type Page = {
+  noted: number
+  limit: number
+  fullProjects: ReadonlyArray<string>
+  without: ReadonlyArray<number>
+}
 type Kind = { kind: string; kindVersion: number; mode: JobMode }
 const kindColumns = { kind: "text", kindVersion: "bigint", mode: "text" } as const
 
@@ -23,7 +28,7 @@ const kindColumns = { kind: "text", kindVersion: "bigint", mode: "text" } as con
 const clockOf = ({ noted }: Pick<Given<Page>, "noted">) =>
   sql<number>`(select greatest(virtual_time, ${whole(noted)}) from "kiln".fairness where id = 1)`
 
-const selectLanes = ({ fullProjects }: Pick<Given<Page>, "fullProjects">) =>
+const selectLanes = ({ fullProjects, without }: Pick<Given<Page>, "fullProjects" | "without">) =>
   query
     .selectFrom("lanes")
     .select([
@@ -39,6 +44,7 @@ const selectLanes = ({ fullProjects }: Pick<Given<Page>, "fullProjects">) =>
     .whereRef("lanes.mode", "=", sql`${sql.ref("item.mode")}`)
     .where("lanes.next_at", "<=", storeTime)
     .where(sql<boolean>`(lanes.mode || ' ' || lanes.project_id) <> all(${fullProjects}::text[])`)
+    .where(sql<boolean>`lanes.id <> all(${without}::bigint[])`)
 
 interface LaneRow {
   readonly id: number
@@ -48,6 +54,9 @@ interface LaneRow {
   readonly virtualTime: number
   readonly nextAt: number
 }
+
+/** Kinds the operator has not paused. */
+export const isGoingOn = sql<boolean>`item.kind <> all(array(select kind from "kiln".paused_kinds))`
 
 /**
  * Lanes that stand behind the clock start at the clock: a lane that had nothing claimable for a
@@ -65,6 +74,7 @@ export const lanesBehind = batchStatement<Kind, Page, LaneRow>(kindColumns, (ite
           .as("lane"),
       (join) => join.onTrue(),
     )
+    .where(isGoingOn)
     .selectAll("lane")
     .$castTo<LaneRow>(),
 )
@@ -83,6 +93,7 @@ export const lanesAhead = batchStatement<Kind, Page, LaneRow>(kindColumns, (item
           .as("lane"),
       (join) => join.onTrue(),
     )
+    .where(isGoingOn)
     .selectAll("lane")
     .$castTo<LaneRow>(),
 )
@@ -97,16 +108,27 @@ const distinct = (runnable: ReadonlyArray<Runnable>): ReadonlyArray<Kind> => [
   ).values(),
 ]
 
-/** The lanes that may have something claimable now and are below their limits, in the order in which they are to be served, and no more than can be needed. */
+/** Lanes as they were found. */
+export interface LanesFound {
+  readonly lanes: ReadonlyArray<Lane>
+  readonly clock: number
+  /** Whether there may be others behind them. */
+  readonly more: boolean
+}
+
+/**
+ * The lanes that may have something claimable now and are below their limits, in the order in which they are to be served, and
+ * no more than can be needed. `without`: those that were looked into already.
+ */
 export const lanesWithWork = async (
   session: Session,
-  runnable: ReadonlyArray<Runnable>,
+  { notes, runnable }: { readonly runnable: ReadonlyArray<Runnable>; readonly notes: LaneNotes },
   limit: number,
   inHand: InHand,
-  notes: LaneNotes,
-): Promise<{ readonly lanes: ReadonlyArray<Lane>; readonly clock: number }> => {
+  without: ReadonlyArray<number>,
+): Promise<LanesFound> => {
   const kinds = distinct(runnable).filter((item) => !inHand.kindIsFull(item))
-  const page = { noted: notes.clock(0), limit, fullProjects: fullProjectNames(inHand) }
+  const page = { noted: notes.clock(0), limit, fullProjects: fullProjectNames(inHand), without }
   const [behind, ahead, stored] = await Promise.all([
     session.batch(lanesBehind, kinds, page),
     session.batch(lanesAhead, kinds, page),
@@ -121,7 +143,7 @@ export const lanesWithWork = async (
     floor: nextAt,
     turn: Math.max(notes.turn(id, virtualTime), clock),
   }))
-  return { lanes: lanes.sort(byTurn), clock }
+  return { lanes: lanes.sort(byTurn), clock, more: behind.length >= limit || ahead.length >= limit }
 }
 
 const byTurn = (a: Lane, b: Lane): number => a.turn - b.turn || a.id - b.id

@@ -1,6 +1,6 @@
 import { sql } from "kysely"
 import type { JobMode, ProjectId } from "@kiln/core/domain"
-import type { Session, Transaction } from "../Session.ts"
+import type { Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
 /** A lane is one project's jobs of one kind, version and mode. */
@@ -78,7 +78,7 @@ export const findLanes = async (session: Session, jobs: ReadonlyArray<LaneKey>):
 
 /** Makes those lanes of these jobs that are not known yet, and adds them to what is. */
 export const makeLanes = async (
-  tx: Transaction,
+  tx: Session,
   jobs: ReadonlyArray<LaneKey>,
   known: Map<string, number>,
 ): Promise<void> => {
@@ -117,19 +117,41 @@ const lockLanes = batchStatement<{ laneId: number; nextAt: number }, {}, { reado
       .forNoKeyUpdate("lanes"),
 )
 
+export interface MayBeClaimable {
+  readonly laneId: number
+  readonly claimableAt: number | null
+}
+
+const earliestOf = (jobs: ReadonlyArray<MayBeClaimable>) => {
+  const earliest = new Map<number, number>()
+  for (const { claimableAt, laneId } of jobs)
+    if (claimableAt !== null) earliest.set(laneId, Math.min(claimableAt, earliest.get(laneId) ?? claimableAt))
+  return [...earliest].map(([laneId, nextAt]) => ({ laneId, nextAt }))
+}
+
+const laterLanes = batchStatement<{ laneId: number; nextAt: number }, {}, { readonly id: number }>(
+  { laneId: "bigint", nextAt: "bigint" },
+  (item) =>
+    query
+      .selectFrom("lanes")
+      .innerJoin(item, (join) => join.onRef("item.laneId", "=", "lanes.id"))
+      .select("lanes.id")
+      .where((where) =>
+        where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
+      ),
+)
+
+/** Whether `mayBeClaimableAt` has anything to say. */
+export const anyLaneIsLater = async (session: Session, jobs: ReadonlyArray<MayBeClaimable>): Promise<boolean> =>
+  (await session.batch(laterLanes, earliestOf(jobs), {})).length > 0
+
 /**
  * Says that jobs of these lanes may become claimable then. The last thing a transaction does, after it took part in the
  * lanes (a KEY SHARE lock): whoever settles a lane has either finished, and this sees it, or does not begin. Lanes that
  * change are locked in the order of their ids first, so that no two transactions wait for each other.
  */
-export const mayBeClaimableAt = async (
-  tx: Transaction,
-  jobs: ReadonlyArray<{ readonly laneId: number; readonly claimableAt: number | null }>,
-): Promise<void> => {
-  const earliest = new Map<number, number>()
-  for (const { claimableAt, laneId } of jobs)
-    if (claimableAt !== null) earliest.set(laneId, Math.min(claimableAt, earliest.get(laneId) ?? claimableAt))
-  const times = [...earliest].map(([laneId, nextAt]) => ({ laneId, nextAt }))
+export const mayBeClaimableAt = async (tx: Session, jobs: ReadonlyArray<MayBeClaimable>): Promise<void> => {
+  const times = earliestOf(jobs)
   if (times.length === 0 || (await tx.batch(lockLanes, times, {})).length === 0) return
   await tx.runBatch(lowerNextAt, times, {})
 }

@@ -1,5 +1,5 @@
 import type { PriceVersion } from "@kiln/core/ports"
-import { decodeObject } from "@kiln/core/ports"
+import { decodeAmounts } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { query, type RowOf, statement } from "../Statement.ts"
 
@@ -11,7 +11,7 @@ const allPrices = statement(() => selectPrices.orderBy("name").orderBy("version"
 
 export const priceOf = (row: RowOf<typeof allPrices>): PriceVersion => ({
   ...row,
-  unitAmounts: decodeObject(row.unitAmounts, `price ${row.name} ${row.version}`),
+  unitAmounts: decodeAmounts(row.unitAmounts, `price ${row.name} ${row.version}`),
 })
 
 export const listPrices = async (session: Session): Promise<ReadonlyArray<PriceVersion>> =>

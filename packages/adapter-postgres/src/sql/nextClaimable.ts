@@ -5,6 +5,7 @@ import type { Due } from "../LaneNotes.ts"
 import type { Session } from "../Session.ts"
 import type { Claimed } from "./claimJobs.ts"
 import { fullProjectNames } from "./inHand.ts"
+import { isGoingOn } from "./laneOrder.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 
 /** The earliest lane of some kinds; by itself it says when to come back, and one that is idle has no row at all. */
@@ -32,6 +33,7 @@ export const earliestLane = batchStatement<
           .as("lane"),
       (join) => join.onTrue(),
     )
+    .where(isGoingOn)
     .select(["lane.id", "lane.nextAt", sql<number>`"kiln".store_time()`.as("now")])
     .orderBy("lane.nextAt")
     .limit(1),
@@ -54,10 +56,16 @@ const serveLanes = statement(
     ),
 )
 
-/** Sets lanes to the time when each has something, and so out of the way until then. */
+/** Sets lanes to the time when each has something, and so out of the way until then; returns those that are being added to. */
 const settleLanes = statement((given: Given<{ laneIds: ReadonlyArray<number> }>) =>
-  query.selectNoFrom(sql`"kiln".settle_lanes(${given.laneIds}::bigint[])`.as("settled")),
+  query.selectNoFrom(sql<number>`"kiln".try_settle_lanes(${given.laneIds}::bigint[])`.as("laneId")),
 )
+
+/**
+ * Milliseconds until lanes are looked into again that were found empty while something is being added to them. A transaction
+ * of a caller's may stay open for minutes; when it commits, a hint says so.
+ */
+const beingAddedToMs = 1_000
 
 /** How many lanes one claim corrects at most, so that a claim stays short after a burst in many lanes. */
 const maxCorrections = 16
@@ -124,16 +132,20 @@ export const settleAfter = async (
     // What has more to give, and what was just set.
     believed: new Set(visited.filter((id) => settled.has(id) || !exhausted.has(id))),
   }
-  const [, , earliest] = await Promise.all([
+  const [, unsettled, first] = await Promise.all([
     noteTurns(session, due),
-    due.settle.length > 0 && session.all(settleLanes, { laneIds: due.settle }),
+    due.settle.length > 0 ? session.all(settleLanes, { laneIds: due.settle }) : [],
     believedEarliest(session, open, known),
   ])
+  const addedTo = unsettled.flatMap(({ laneId }) => (exhausted.has(laneId) ? [laneId] : []))
+  const without = [...known.without, ...addedTo]
+  const earliest = addedTo.length === 0 ? first : await believedEarliest(session, open, { ...known, without })
   const now = earliest?.now ?? claimedAt
   const inMs = Math.min(
     (earliest?.nextAt ?? Infinity) - now,
     inHand.firstRoomAt(runnable) - now,
     due.againInMs ?? Infinity,
+    addedTo.length === 0 ? Infinity : beingAddedToMs,
   )
   return inMs === Infinity ? undefined : Math.max(0, inMs)
 }

@@ -42,25 +42,27 @@ const oneAtATime = batchStatement<{ projectId: ProjectId }, {}, unknown>({ proje
     ),
 )
 
-/**
- * How many unfinished jobs the projects of these items have. One process counts and adds at a time for a project, or several
- * that accept jobs at the same moment would pass the cap together. All of it in one flight.
- */
-export const countUnfinished = async (
-  session: Session,
-  items: ReadonlyArray<NewJob>,
-): Promise<Map<ProjectId, number>> => {
+const cappedProjects = (items: ReadonlyArray<NewJob>) => {
   const capped = Map.groupBy(
     items.filter(({ queueCap }) => queueCap > 0),
     ({ projectId }) => projectId,
   )
-  const projects = [...capped].map(([projectId, jobs]) => ({
+  return [...capped].map(([projectId, jobs]) => ({
     projectId,
     cap: Math.max(...jobs.map(({ queueCap }) => queueCap)),
   }))
-  const [, counted] = await Promise.all([
-    session.batch(oneAtATime, projects, {}),
-    session.batch(unfinishedJobs, projects, {}),
-  ])
+}
+
+/** One process counts and adds at a time for a project, or several that accept jobs at the same moment would pass the cap together. */
+export const oneAtATimePerProject = async (session: Session, items: ReadonlyArray<NewJob>): Promise<void> => {
+  await session.batch(oneAtATime, cappedProjects(items), {})
+}
+
+/** How many unfinished jobs the projects of these items have. */
+export const countUnfinished = async (
+  session: Session,
+  items: ReadonlyArray<NewJob>,
+): Promise<Map<ProjectId, number>> => {
+  const counted = await session.batch(unfinishedJobs, cappedProjects(items), {})
   return new Map(counted.map(({ count, projectId }) => [projectId, count]))
 }

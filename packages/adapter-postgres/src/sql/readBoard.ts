@@ -1,6 +1,6 @@
 import { jsonArrayFrom } from "kysely/helpers/postgres"
 import type { Board, PriceSnapshot } from "@kiln/core/domain"
-import { decodeObject, decodeStrings } from "@kiln/core/ports"
+import { decodeAmounts, decodeStrings } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { query, statement, storeTime } from "../Statement.ts"
 
@@ -20,6 +20,7 @@ const board = statement(() =>
         .select(["worker_id as workerId", "live_kinds as liveKinds"])
         .where("live_until", ">", storeTime),
     ).as("workers"),
+    jsonArrayFrom(select.selectFrom("paused_kinds").select("kind").orderBy("kind")).as("paused"),
   ]),
 )
 
@@ -33,7 +34,7 @@ export const loadBoard = async (session: Session): Promise<StoredBoard> => {
   const enabled = new Set(row?.enabled.map(({ name }) => name))
   const prices = (row?.prices ?? []).map(({ id, unitAmounts, ...price }) => ({
     id,
-    snapshot: { ...price, unitAmounts: decodeObject(unitAmounts, `price ${price.name} ${price.version}`) },
+    snapshot: { ...price, unitAmounts: decodeAmounts(unitAmounts, `price ${price.name} ${price.version}`) },
   }))
   const kinds = (row?.workers ?? []).flatMap(({ liveKinds, workerId }) =>
     decodeStrings(liveKinds, `worker ${workerId}`),
@@ -42,11 +43,12 @@ export const loadBoard = async (session: Session): Promise<StoredBoard> => {
     switches: { ai: enabled.has("ai"), audio: enabled.has("audio"), images: enabled.has("images") },
     prices: Object.fromEntries(prices.map(({ snapshot }) => [snapshot.name, snapshot])),
     liveKinds: [...new Set(kinds)].sort(),
+    pausedKinds: (row?.paused ?? []).map(({ kind }) => kind),
     stored: Object.fromEntries(prices.map((price) => [price.snapshot.name, price])),
   }
 }
 
 export const readBoard = async (session: Session): Promise<Board> => {
-  const { liveKinds, prices, switches } = await loadBoard(session)
-  return { switches, prices, liveKinds }
+  const { liveKinds, pausedKinds, prices, switches } = await loadBoard(session)
+  return { switches, prices, liveKinds, pausedKinds }
 }

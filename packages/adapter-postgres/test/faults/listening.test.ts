@@ -18,7 +18,7 @@ const openWakeUp = async (url: string): Promise<WakeUp["Service"] & AsyncDisposa
   const wakeUp = await Effect.runPromise(
     Effect.gen(function* () {
       const { connections, database } = yield* connect({ url, connectTimeoutMs: 500, statementTimeoutMs: 1_000 })
-      return yield* makePostgresWakeUp(connections, database, 300)
+      return (yield* makePostgresWakeUp(connections, database, 300)).wakeUp
     }).pipe(Scope.provide(scope)),
   )
   return Object.assign(wakeUp, {

@@ -1,7 +1,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import pg from "pg"
 import type { Stores } from "@kiln/testing/conformance"
-import { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 
 /**
  * Puts the database's clock into the hands of a test: `store_time` reads a table, into which the Effect `Clock` is written
@@ -39,6 +39,7 @@ export const onEffectClock = <E>(
       )
       const onTime = <A, E2, R2>(verb: Effect.Effect<A, E2, R2>) => Effect.andThen(sync, verb)
       return Context.make(JobStore, withVerbs(Context.get(context, JobStore), onTime)).pipe(
+        Context.add(JobDirectory, withVerbs(Context.get(context, JobDirectory), onTime)),
         Context.add(UploadStore, withVerbs(Context.get(context, UploadStore), onTime)),
         Context.add(KeyDirectory, withVerbs(Context.get(context, KeyDirectory), onTime)),
         Context.add(Switchboard, withVerbs(Context.get(context, Switchboard), onTime)),

@@ -9,6 +9,7 @@ export type CopyRow = Readonly<Record<string, string | number | boolean | null |
  */
 export const copyTables = [
   "switches",
+  "paused_kinds",
   "prices",
   "projects",
   "api_keys",
@@ -30,6 +31,7 @@ export type CopyTable = (typeof copyTables)[number]
 /** In the order of creation where there is one. */
 const order: Readonly<Record<CopyTable, string>> = {
   switches: "name",
+  paused_kinds: "kind",
   prices: "id",
   projects: "seq",
   api_keys: "seq",
@@ -57,7 +59,8 @@ const flags = new Set(["enabled", "active", "erased", "held"])
 /** A lane's name of a kind holds its version from the second on (`sql/laneKind.ts`). */
 const namedVersion = /^(.*)@([1-9][0-9]*)$/s
 
-const laneOf = (row: CopyRow): CopyRow => {
+/** That a lane has priorities only spares this store's claims a look. */
+const laneOf = ({ prioritized: _, ...row }: CopyRow): CopyRow => {
   const [, kind = row["kind"] ?? "", version = "1"] = namedVersion.exec(String(row["kind"])) ?? []
   return { ...row, kind, kind_version: Number(version) }
 }

@@ -8,20 +8,22 @@ import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { uploadById, uploadOf } from "../UploadRow.ts"
 import { loadInHand } from "./inHand.ts"
-import { LaneOrder } from "./laneOrder.ts"
+import { type Lane, LaneOrder } from "./laneOrder.ts"
 import { nextInMs, settleLane } from "./nextClaimable.ts"
+import { normalOnly, ranks } from "./ranks.ts"
 import { UnreadableJob } from "./failUnreadable.ts"
 import { writeState } from "./writeState.ts"
 
 /**
- * The head of a lane, straight from the index of ready jobs. Overdue ones are the sweep's: their
+ * The head of a lane among jobs of one priority, straight from the index of ready jobs. Overdue ones are the sweep's: their
  * column stands behind a plus, which keeps the planner from starting at the index of deadlines.
  */
-export const claimableJobs = statement((given: Given<{ laneId: number; now: number; limit: number }>) =>
+export const claimableJobs = statement((given: Given<{ laneId: number; rank: number; now: number; limit: number }>) =>
   query
     .selectFrom("jobs")
     .select(stateColumns)
     .where("lane_id", "=", given.laneId)
+    .where("priority", "=", given.rank)
     .where("claimable_at", "<=", given.now)
     .where(sql<number>`+deadline_at`, ">", given.now)
     .orderBy("claimable_at")
@@ -37,25 +39,39 @@ const setClock = statement((given: Given<{ clock: number }>) =>
   query.updateTable("fairness").set({ virtual_time: given.clock }),
 )
 
-/** A lane's claimable jobs, read in growing steps: most lanes give one, a single lane gives all. */
+/**
+ * A lane's claimable jobs, one priority after the other, read in growing steps: most lanes give one, a single lane gives all.
+ * Each walk begins where jobs are claimable, so that those of a higher priority that are not yet, delayed or held ones, are
+ * nowhere in the way.
+ */
 class Head {
   readonly #tx: Transaction
   readonly #laneId: number
   #rows: ReadonlyArray<StateRow> = []
   #next = 0
   #limit = 2
+  #ranks: ReadonlyArray<number>
 
-  constructor(tx: Transaction, laneId: number) {
+  constructor(tx: Transaction, lane: Lane) {
     this.#tx = tx
-    this.#laneId = laneId
+    this.#laneId = lane.id
+    this.#ranks = lane.prioritized ? ranks : normalOnly
   }
 
   /** The job whose turn it is. Those taken before were claimed or failed, so the index no longer shows them. */
   peek(): StateRow | undefined {
-    if (this.#next === this.#rows.length) {
-      this.#rows = this.#tx.all(claimableJobs, { laneId: this.#laneId, now: this.#tx.now, limit: this.#limit })
+    while (this.#next === this.#rows.length) {
+      const [rank, ...others] = this.#ranks
+      if (rank === undefined) return undefined
+      this.#rows = this.#tx.all(claimableJobs, {
+        laneId: this.#laneId,
+        rank,
+        now: this.#tx.now,
+        limit: this.#limit,
+      })
       this.#next = 0
-      this.#limit *= 2
+      if (this.#rows.length < this.#limit) this.#ranks = others
+      else this.#limit *= 2
     }
     return this.#rows[this.#next]
   }
@@ -78,7 +94,7 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
   const abandoned: Array<JobId> = []
   let more = false
   for (let lane = order.take(); lane !== undefined && !more; lane = order.take()) {
-    const head = heads.get(lane.id) ?? new Head(tx, lane.id)
+    const head = heads.get(lane.id) ?? new Head(tx, lane)
     heads.set(lane.id, head)
     const fate = serve(tx, head, request, claims.length, abandoned)
     if (fate === "empty") settleLane(tx, lane.id)

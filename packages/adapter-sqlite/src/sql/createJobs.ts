@@ -1,22 +1,18 @@
 import {
-  created,
-  type Job,
   type JobId,
-  type JobMode,
-  type KeyId,
   missingPrerequisites,
   type ProjectId,
-  type UploadId,
   uploadRefusal,
+  type UploadRefusal,
   withForcedOff,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { decodeObject } from "@kiln/core/ports"
 import { jobByIdempotencyKey, jobOf } from "../JobRow.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { ownUpload, uploadOf } from "../UploadRow.ts"
-import { laneOf, mayBeClaimableAt } from "./lanes.ts"
+import { ownJob } from "./eraseJobs.ts"
+import { insertJob, type KnownLanes } from "./insertJob.ts"
 import { loadBoard, type StoredBoard } from "./readBoard.ts"
 
 /**
@@ -38,65 +34,9 @@ export const unfinishedJobs = statement((given: Given<{ projectId: ProjectId; ca
     .select((select) => select.fn.countAll<number>().as("count")),
 )
 
-const insertJob = statement(
-  (
-    given: Given<{
-      id: JobId
-      laneId: number
-      projectId: ProjectId
-      keyId: KeyId
-      mode: JobMode
-      kind: string
-      kindVersion: number
-      uploadId: UploadId | null
-      idempotencyKey: string
-      fingerprint: string
-      priceId: number | null
-      now: number
-      queueLimitMs: number
-      runLimitMs: number
-      deadlineAt: number
-    }>,
-  ) =>
-    query
-      .insertInto("jobs")
-      .values({
-        id: given.id,
-        lane_id: given.laneId,
-        project_id: given.projectId,
-        key_id: given.keyId,
-        mode: given.mode,
-        kind: given.kind,
-        kind_version: given.kindVersion,
-        upload_id: given.uploadId,
-        idempotency_key: given.idempotencyKey,
-        fingerprint: given.fingerprint,
-        price_id: given.priceId,
-        created_at: given.now,
-        queue_limit_ms: given.queueLimitMs,
-        run_limit_ms: given.runLimitMs,
-        status: "queued",
-        token: 0,
-        held: 0,
-        claimable_at: given.now,
-        deadline_at: given.deadlineAt,
-        phase_started_at: given.now,
-        ran_ms: 0,
-        waited_ms: 0,
-        attempts: 0,
-        failures: 0,
-        lost_workers: 0,
-      })
-      .returning("seq"),
-)
-
-const insertData = statement((given: Given<{ seq: number; request: string }>) =>
-  query.insertInto("job_data").values({ job_seq: given.seq, request: given.request }),
-)
-
-/** The insertion consumed the upload; this takes it out of the sweep's way. */
-const leaveSweep = statement((given: Given<{ uploadId: UploadId }>) =>
-  query.updateTable("uploads").set({ sweep_at: null }).where("id", "=", given.uploadId),
+/** What a failed job consumed is free for its retry. The schema allows this one change of what it was asked for. */
+const letGoOfUpload = statement((given: Given<{ seq: number }>) =>
+  query.updateTable("jobs").set({ upload_id: null }).where("seq", "=", given.seq),
 )
 
 /** What the items of one batch share: read once, and kept up to date by those that come first. */
@@ -104,7 +44,7 @@ interface Batch {
   board?: StoredBoard
   readonly unfinished: Map<ProjectId, number>
   readonly cap: number
-  readonly lanes: Map<string, number>
+  readonly lanes: KnownLanes
 }
 
 /** The checks stand in the order of precedence. Items earlier in the batch count for later ones. */
@@ -115,31 +55,44 @@ export const createJobs = (tx: Transaction, items: ReadonlyArray<NewJob>): Reado
 }
 
 const createJob = (tx: Transaction, batch: Batch, item: NewJob): CreateOutcome => {
-  const existing = tx.get(jobByIdempotencyKey, { keyId: item.keyId, idempotencyKey: item.idempotencyKey })
+  const { gate, idempotencyKey, keyId, projectId, retryOf, uploadId } = item
+  const existing = tx.get(jobByIdempotencyKey, { keyId, idempotencyKey })
   if (existing !== undefined)
     return existing.fingerprint === item.fingerprint
       ? { _tag: "Replayed", job: jobOf(tx, existing) }
       : { _tag: "KeyReused" }
 
-  const board = item.gate === null ? undefined : (batch.board ??= loadBoard(tx))
+  const retried = retryOf === null ? undefined : retryable(tx, item, retryOf)
+  if (retryOf !== null && retried === undefined) return { _tag: "NotRetryable" }
+
+  const board = gate === null ? undefined : (batch.board ??= loadBoard(tx))
   const missing =
-    item.gate === null || board === undefined
-      ? []
-      : missingPrerequisites(item.gate, withForcedOff(board, item.forcedOff))
+    gate === null || board === undefined ? [] : missingPrerequisites(gate, withForcedOff(board, item.forcedOff))
   if (missing.length > 0) return { _tag: "GateClosed", missing }
 
-  if (item.uploadId !== null) {
-    const row = tx.get(ownUpload, { id: item.uploadId, projectId: item.projectId, keyId: item.keyId, mode: item.mode })
-    const reason = row === undefined ? "not_found" : uploadRefusal(uploadOf(row), tx.now, item.maxTransfers)
-    if (reason !== undefined) return { _tag: "UploadRefused", reason }
-  }
+  const reason = retried === undefined ? refusalOf(tx, item) : undefined
+  if (reason !== undefined) return { _tag: "UploadRefused", reason }
 
-  if (item.queueCap > 0 && unfinishedOf(tx, batch, item.projectId) >= item.queueCap) return { _tag: "QueueFull" }
+  if (item.queueCap > 0 && unfinishedOf(tx, batch, projectId) >= item.queueCap) return { _tag: "QueueFull" }
 
-  return {
-    _tag: "Created",
-    job: insert(tx, batch, item, item.gate === null ? undefined : board?.stored[item.gate.price]),
-  }
+  if (retried !== undefined && uploadId !== null) tx.run(letGoOfUpload, { seq: retried.seq })
+  const job = insertJob(tx, batch.lanes, item, gate?.price == null ? undefined : board?.stored[gate.price])
+  const unfinished = batch.unfinished.get(projectId)
+  if (unfinished !== undefined) batch.unfinished.set(projectId, unfinished + 1)
+  return { _tag: "Created", job }
+}
+
+/** The job this one is another try of. Where another retry came first, it has taken the upload this one asks for. */
+const retryable = (tx: Transaction, { keyId, mode, projectId, uploadId }: NewJob, id: JobId) => {
+  const job = tx.get(ownJob, { id, projectId, keyId, mode })
+  return job?.status === "failed" && job.retained === "kept" && job.uploadId === uploadId ? job : undefined
+}
+
+const refusalOf = (tx: Transaction, item: NewJob): UploadRefusal | undefined => {
+  const { keyId, maxTransfers, mode, projectId, uploadId: id } = item
+  if (id === null) return undefined
+  const row = tx.get(ownUpload, { id, projectId, keyId, mode })
+  return row === undefined ? "not_found" : uploadRefusal(uploadOf(row), tx.now, maxTransfers)
 }
 
 const unfinishedOf = (tx: Transaction, batch: Batch, projectId: ProjectId): number => {
@@ -148,59 +101,4 @@ const unfinishedOf = (tx: Transaction, batch: Batch, projectId: ProjectId): numb
   const count = tx.get(unfinishedJobs, { projectId, cap: batch.cap })?.count ?? 0
   batch.unfinished.set(projectId, count)
   return count
-}
-
-const insert = (tx: Transaction, batch: Batch, item: NewJob, price: StoredBoard["stored"][string] | undefined): Job => {
-  const { now } = tx
-  const { fingerprint, id, idempotencyKey, keyId, kind, kindVersion, mode, projectId, uploadId } = item
-  const state = created(now, item.limits)
-  const lane = `${mode} ${projectId} ${kindVersion} ${kind}`
-  const laneId = batch.lanes.get(lane) ?? laneOf(tx, item)
-  if (!batch.lanes.has(lane)) mayBeClaimableAt(tx, laneId, now)
-  batch.lanes.set(lane, laneId)
-  const row = tx.get(insertJob, {
-    id,
-    laneId,
-    projectId,
-    keyId,
-    mode,
-    kind,
-    kindVersion,
-    uploadId,
-    idempotencyKey,
-    fingerprint,
-    priceId: price?.id ?? null,
-    now,
-    queueLimitMs: state.queueLimitMs,
-    runLimitMs: state.runLimitMs,
-    deadlineAt: state.deadlineAt ?? now,
-  })
-  if (row === undefined) throw new TypeError("an inserted job has a row")
-  const request = JSON.stringify(item.request)
-  tx.run(insertData, { seq: row.seq, request })
-  if (uploadId !== null) tx.run(leaveSweep, { uploadId })
-  const unfinished = batch.unfinished.get(projectId)
-  if (unfinished !== undefined) batch.unfinished.set(projectId, unfinished + 1)
-  return {
-    ...state,
-    id,
-    projectId,
-    keyId,
-    mode,
-    kind,
-    kindVersion,
-    uploadId,
-    idempotencyKey,
-    fingerprint,
-    price: price?.snapshot ?? null,
-    createdAt: now,
-    // Decoded again: the caller sees what every later reader will see.
-    retained: "kept",
-    request: decodeObject(request, id),
-    checkpoints: {},
-    output: null,
-    files: [],
-    warningCode: null,
-    charge: null,
-  }
 }

@@ -6,7 +6,7 @@ import { blankJob, retentionColumns } from "./blankJob.ts"
 import { blobPrefixesOf, recordPurges, stillDue } from "./purges.ts"
 
 /** Only its owner's; another's is as unknown as one that never was. */
-const ownJob = statement((given: Given<{ id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode }>) =>
+export const ownJob = statement((given: Given<{ id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode }>) =>
   query
     .selectFrom("jobs")
     .select(retentionColumns)

@@ -1,4 +1,4 @@
-import { applyEvent } from "@kiln/core/domain"
+import { applyEvent, type JobId } from "@kiln/core/domain"
 import { stateColumns, stateOf } from "../JobRow.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -15,11 +15,11 @@ export const overdueJobs = statement((given: Given<{ now: number; limit: number 
     .limit(given.limit),
 )
 
-export const expireJobs = (tx: Transaction, limit: number): number => {
+export const expireJobs = (tx: Transaction, limit: number): ReadonlyArray<JobId> => {
   const jobs = tx.all(overdueJobs, { now: tx.now, limit })
   for (const job of jobs) {
     const failed = applyEvent(stateOf(job), { event: "expired" }, tx.now)
     if (failed === undefined || !writeState(tx, job, failed)) throw new TypeError(`${job.id} cannot expire`)
   }
-  return jobs.length
+  return jobs.map(({ id }) => id)
 }

@@ -1,6 +1,6 @@
 import type { InHand, JobMode, ProjectId } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
-import { type Given, query, statement } from "../Statement.ts"
+import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { laneKind } from "./laneKind.ts"
 
@@ -12,7 +12,7 @@ type Page = { kind: string; mode: JobMode; now: number; clock: number; afterTurn
 const mayHaveWork = ({ kind, mode, now }: Pick<Given<Page>, "kind" | "mode" | "now">) =>
   query
     .selectFrom("lanes")
-    .select(["id", "project_id as projectId", "virtual_time as virtualTime"])
+    .select(["id", "project_id as projectId", "virtual_time as virtualTime", "prioritized"])
     .where("kind", "=", kind)
     .where("mode", "=", mode)
     .where("next_at", "<=", now)
@@ -34,6 +34,8 @@ export const lanesAhead = statement((given: Given<Omit<Page, "clock">>) =>
     .orderBy("id"),
 )
 
+type LaneRow = RowOf<typeof lanesAhead>
+
 /** The virtual time at which a lane was last served. */
 const fairnessClock = statement(() => query.selectFrom("fairness").select("virtual_time as virtualTime"))
 
@@ -48,6 +50,8 @@ export interface Lane extends Turn {
   readonly kind: string
   readonly mode: JobMode
   readonly projectId: ProjectId
+  /** Whether there were ever jobs of another priority than normal. */
+  readonly prioritized: boolean
 }
 
 const comesBefore = (a: Turn, b: Turn): boolean => a.turn < b.turn || (a.turn === b.turn && a.id < b.id)
@@ -136,23 +140,22 @@ const walksOf = (tx: Transaction, runnable: Runnable, clock: number): ReadonlyAr
   const { now } = tx
   const { mode } = runnable
   const kind = laneKind(runnable.kind, runnable.kindVersion)
-  const laneAt = (id: number, projectId: ProjectId, turn: number): Lane => ({
+  const laneAt = ({ id, prioritized, projectId }: LaneRow, turn: number): Lane => ({
     id,
     turn,
     kind: runnable.kind,
     mode,
     projectId,
+    prioritized: prioritized === 1,
   })
   return [
     new Walk(runnable, { turn: clock, id: -1 }, ({ id }) =>
-      tx
-        .all(lanesBehind, { kind, mode, now, clock, afterId: id })
-        .map((lane) => laneAt(lane.id, lane.projectId, clock)),
+      tx.all(lanesBehind, { kind, mode, now, clock, afterId: id }).map((lane) => laneAt(lane, clock)),
     ),
     new Walk(runnable, { turn: clock, id: Number.MAX_SAFE_INTEGER }, ({ id, turn }) =>
       tx
         .all(lanesAhead, { kind, mode, now, afterTurn: turn, afterId: id })
-        .map((lane) => laneAt(lane.id, lane.projectId, lane.virtualTime)),
+        .map((lane) => laneAt(lane, lane.virtualTime)),
     ),
   ]
 }

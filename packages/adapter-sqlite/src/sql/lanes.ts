@@ -36,6 +36,15 @@ export const laneOf = (
   return inserted.id
 }
 
+/** From now on, claims look for all priorities in this lane. */
+const prioritize = statement((given: Given<{ laneId: number }>) =>
+  query.updateTable("lanes").set({ prioritized: 1 }).where("id", "=", given.laneId).where("prioritized", "=", 0),
+)
+
+export const hasPriorities = (tx: Transaction, laneId: number): void => {
+  tx.run(prioritize, { laneId })
+}
+
 /**
  * Keeps `next_at` a lower bound. Only a time that comes earlier is written, so creating and
  * extending seldom write here at all; a claim raises it again when it looked.

@@ -4,16 +4,27 @@ import type { Runnable } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { laneKind } from "./laneKind.ts"
+import { ranks } from "./ranks.ts"
 
-/** When a lane without anything claimable has something again. A job whose deadline comes first never will be. */
-export const nextClaimable = statement((given: Given<{ laneId: number; now: number }>) =>
+const [first = 0, ...others] = ranks
+
+const claimableLater = (given: Given<{ laneId: number; now: number }>, rank: number) =>
   query
     .selectFrom("jobs")
     .select("claimable_at as claimableAt")
     .where("lane_id", "=", given.laneId)
+    .where("priority", "=", rank)
     .where("claimable_at", ">", given.now)
     .whereRef("deadline_at", ">", "claimable_at")
-    .orderBy("claimable_at")
+
+/**
+ * When a lane without anything claimable has something again: the first of all priorities, one walk of the index for each.
+ * A job whose deadline comes first never will be.
+ */
+export const nextClaimable = statement((given: Given<{ laneId: number; now: number }>) =>
+  others
+    .reduce((merged, rank) => merged.unionAll(claimableLater(given, rank)), claimableLater(given, first))
+    .orderBy("claimableAt")
     .limit(1),
 )
 

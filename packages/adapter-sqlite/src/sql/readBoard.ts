@@ -1,5 +1,5 @@
 import type { Board, PriceSnapshot } from "@kiln/core/domain"
-import { decodeObject, decodeStrings } from "@kiln/core/ports"
+import { decodeAmounts, decodeStrings } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 
@@ -11,6 +11,8 @@ const activePrices = statement(() =>
     .select(["id", "name", "version", "currency", "unit_amounts as unitAmounts"])
     .where("active", "=", 1),
 )
+
+const pausedKinds = statement(() => query.selectFrom("paused_kinds").select("kind").orderBy("kind"))
 
 /** What a worker published counts until its time is up, exclusive. */
 const liveWorkers = statement((given: Given<{ now: number }>) =>
@@ -29,7 +31,7 @@ export const loadBoard = (tx: Transaction): StoredBoard => {
   const enabled = new Set(tx.all(enabledSwitches, {}).map((row) => row.name))
   const prices = tx.all(activePrices, {}).map(({ id, unitAmounts, ...price }) => ({
     id,
-    snapshot: { ...price, unitAmounts: decodeObject(unitAmounts, `price ${price.name} ${price.version}`) },
+    snapshot: { ...price, unitAmounts: decodeAmounts(unitAmounts, `price ${price.name} ${price.version}`) },
   }))
   const kinds = tx
     .all(liveWorkers, { now: tx.now })
@@ -38,11 +40,12 @@ export const loadBoard = (tx: Transaction): StoredBoard => {
     switches: { ai: enabled.has("ai"), audio: enabled.has("audio"), images: enabled.has("images") },
     prices: Object.fromEntries(prices.map(({ snapshot }) => [snapshot.name, snapshot])),
     liveKinds: [...new Set(kinds)].sort(),
+    pausedKinds: tx.all(pausedKinds, {}).map(({ kind }) => kind),
     stored: Object.fromEntries(prices.map((price) => [price.snapshot.name, price])),
   }
 }
 
 export const readBoard = (tx: Transaction): Board => {
-  const { liveKinds, prices, switches } = loadBoard(tx)
-  return { switches, prices, liveKinds }
+  const { liveKinds, pausedKinds: paused, prices, switches } = loadBoard(tx)
+  return { switches, prices, liveKinds, pausedKinds: paused }
 }

@@ -1,9 +1,10 @@
 import { Context, Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { arrangeEveryState, type Stores } from "@kiln/testing/conformance"
 import type { Database } from "../../src/Database.ts"
 import { openDatabase } from "../../src/openDatabase.ts"
+import { makeSqliteJobDirectory } from "../../src/SqliteJobDirectory.ts"
 import { makeSqliteJobStore } from "../../src/SqliteJobStore.ts"
 import { makeSqliteKeyDirectory } from "../../src/SqliteKeyDirectory.ts"
 import { makeSqliteSecretStore } from "../../src/SqliteSecretStore.ts"
@@ -13,6 +14,7 @@ import { temporaryFile } from "./temporaryDirectory.ts"
 
 export const storesOf = (database: Database) => ({
   jobs: makeSqliteJobStore(database),
+  directory: makeSqliteJobDirectory(database),
   uploads: makeSqliteUploadStore(database),
   keys: makeSqliteKeyDirectory(database),
   board: makeSqliteSwitchboard(database),
@@ -23,10 +25,11 @@ export const storesOf = (database: Database) => ({
 export const onDatabase =
   (database: Database) =>
   <A, E>(use: Effect.Effect<A, E, Stores>): Effect.Effect<A, E> => {
-    const { board, jobs, keys, secrets, uploads } = storesOf(database)
+    const { board, directory, jobs, keys, secrets, uploads } = storesOf(database)
     return Effect.provideContext(
       use,
       Context.make(JobStore, jobs).pipe(
+        Context.add(JobDirectory, directory),
         Context.add(UploadStore, uploads),
         Context.add(KeyDirectory, keys),
         Context.add(Switchboard, board),

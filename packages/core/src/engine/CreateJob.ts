@@ -1,12 +1,10 @@
 import { Effect, Result } from "effect"
-import { authorize, type Grant, type Job, type JsonObject, type UploadRefusal } from "../domain/index.ts"
-import { decodeFields } from "../kinds/decodeFields.ts"
+import type { Grant, Job, UploadRefusal } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import { IdGenerator, JobStore, WakeUp } from "../ports/index.ts"
-import { EngineConfig } from "./EngineConfig.ts"
+import { type CreateOutcome, JobStore, WakeUp } from "../ports/index.ts"
 import {
   IdempotencyKeyReused,
-  InvalidRequest,
+  JobNotRetryable,
   LiveNotActive,
   QueueFull,
   UploadAlreadyUsed,
@@ -14,7 +12,8 @@ import {
   UploadNotFound,
   UploadNotReady,
 } from "./errors.ts"
-import { Fingerprint } from "./Fingerprint.ts"
+import { JobEvents, refOf } from "./JobEvents.ts"
+import { type Placement, prepareJob, readDraft } from "./prepareJob.ts"
 
 /** An accepted job: a new one, or the one this idempotency key already made. */
 export interface Accepted {
@@ -30,60 +29,67 @@ const uploadRefused: Record<UploadRefusal, () => UploadNotFound | UploadNotReady
     expired: () => new UploadExpired(),
   }
 
+/** Why a store did not accept a job. */
+export type Refused =
+  | IdempotencyKeyReused
+  | JobNotRetryable
+  | LiveNotActive
+  | UploadNotFound
+  | UploadNotReady
+  | UploadAlreadyUsed
+  | UploadExpired
+  | QueueFull
+
+/** What became of the only item of a store's verb. */
+export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Accepted, Refused> => {
+  switch (outcome?._tag) {
+    case "Created":
+      return Result.succeed({ job: outcome.job, replayed: false })
+    case "Replayed":
+      return Result.succeed({ job: outcome.job, replayed: true })
+    case "KeyReused":
+      return Result.fail(new IdempotencyKeyReused())
+    case "NotRetryable":
+      return Result.fail(new JobNotRetryable())
+    case "GateClosed":
+      return Result.fail(new LiveNotActive({ missing: outcome.missing }))
+    case "UploadRefused":
+      return Result.fail(uploadRefused[outcome.reason]())
+    case "QueueFull":
+      return Result.fail(new QueueFull())
+    case undefined:
+      throw new TypeError("the store answered none of the jobs it was given")
+  }
+}
+
+/** Tells workers and listeners of a job that is there now. */
+export const announce = Effect.fnUntraced(function* ({ job, replayed }: Accepted) {
+  if (replayed) return
+  const wakeUp = yield* WakeUp
+  const events = yield* JobEvents
+  yield* wakeUp.notify
+  events.emit({ type: "queued", ...refOf(job) })
+})
+
 /**
  * Accepts a job, exactly once per key record and idempotency key. When it returns, the job
  * survives any crash. Fields are checked here; everything after them, in the order replay, live
  * prerequisites, upload, queue cap, in one step of the store.
  */
-export const createJob = Effect.fnUntraced(function* <Request extends JsonObject>(
+export const createJob = Effect.fnUntraced(function* (
   grant: Grant,
-  kind: JobKind<string, Request>,
+  kind: JobKind,
   input: unknown,
   idempotencyKey: string,
+  placement?: Placement,
 ) {
-  if (authorize(grant, kind.keyScope) === undefined)
-    return yield* Effect.die(new Error(`the grant does not cover ${kind.keyScope}, which ${kind.name} needs`))
-  const config = yield* EngineConfig
-  const ids = yield* IdGenerator
   const store = yield* JobStore
-  const wakeUp = yield* WakeUp
-  const fingerprint = yield* Fingerprint
-  const request = decodeFields(kind.request, input)
-  if (Result.isFailure(request)) return yield* new InvalidRequest({ errors: request.failure })
-  const [outcome] = yield* store.createJobs([
-    {
-      id: yield* ids.next("job"),
-      projectId: grant.projectId,
-      keyId: grant.keyId,
-      mode: grant.mode,
-      kind: kind.name,
-      kindVersion: kind.version,
-      request: request.success,
-      uploadId: kind.uploadOf(request.success),
-      maxTransfers: config.upload.maxTransfers,
-      idempotencyKey,
-      fingerprint: yield* fingerprint.of(kind.name, request.success),
-      gate: grant.mode === "live" ? kind.gate : null,
-      forcedOff: config.forcedOff,
-      limits: { queueLimitMs: config.queueLimitMs, runLimitMs: config.runLimitMs },
-      queueCap: config.queueCap,
-    },
-  ])
-  switch (outcome?._tag) {
-    case "Created":
-      yield* wakeUp.notify
-      return { job: outcome.job, replayed: false } satisfies Accepted
-    case "Replayed":
-      return { job: outcome.job, replayed: true } satisfies Accepted
-    case "KeyReused":
-      return yield* new IdempotencyKeyReused()
-    case "GateClosed":
-      return yield* new LiveNotActive({ missing: outcome.missing })
-    case "UploadRefused":
-      return yield* uploadRefused[outcome.reason]()
-    case "QueueFull":
-      return yield* new QueueFull()
-    case undefined:
-      return yield* Effect.die("the store answered none of the jobs it was given")
-  }
+  const draft = yield* Effect.fromResult(readDraft(grant, kind, input, idempotencyKey, placement))
+  const [outcome] = yield* store.createJobs([yield* prepareJob(draft)])
+  const accepted = yield* Effect.fromResult(acceptedOf(outcome)).pipe(
+    // Nobody asked to retry anything.
+    Effect.catchTag("JobNotRetryable", Effect.die),
+  )
+  yield* announce(accepted)
+  return accepted
 })

@@ -5,7 +5,6 @@ import type {
   Board,
   Grant,
   Job,
-  JsonObject,
   Principal,
   StoreUnavailable,
   Upload,
@@ -25,14 +24,17 @@ import {
   type WakeUp,
 } from "../ports/index.ts"
 import { type Accepted, createJob } from "./CreateJob.ts"
+import { type Asked, createJobIn, makeCreateJobInSync } from "./CreateJobIn.ts"
 import { createUpload } from "./CreateUpload.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { eraseJobData } from "./EraseJobData.ts"
 import type * as Errors from "./errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { getJob } from "./GetJob.ts"
+import type { JobEvents } from "./JobEvents.ts"
 import type { JobSignals } from "./JobSignals.ts"
 import { findFile, openFile } from "./OpenFile.ts"
+import type { Placement } from "./prepareJob.ts"
 import { type IncomingFile, receiveUpload } from "./ReceiveUpload.ts"
 import { waitForJob } from "./WaitForJob.ts"
 
@@ -73,17 +75,27 @@ export class Engine extends Context.Service<
       request: unknown,
     ) => Effect.Effect<Upload, Errors.InvalidRequest | StoreUnavailable>
     readonly receiveUpload: <E>(incoming: IncomingFile<E>) => Effect.Effect<void, ReceiveError | E>
-    readonly createJob: <Request extends JsonObject>(
+    readonly createJob: (
       grant: Grant,
-      kind: JobKind<string, Request>,
+      kind: JobKind,
       request: unknown,
       idempotencyKey: string,
+      placement?: Placement,
     ) => Effect.Effect<Accepted, CreateJobError>
+    /**
+     * The same inside a transaction of the caller's: the job exists exactly if that commits. Which handles count is the
+     * store adapter's to say; anything else, and a store that takes none, is a defect.
+     */
+    readonly createJobIn: (transaction: unknown, asked: Asked) => Effect.Effect<Accepted, CreateJobError>
+    /** The same for synchronous handles; throws what `createJobIn` fails with. */
+    readonly createJobInSync: (transaction: unknown, asked: Asked) => Accepted
     readonly getJob: (principal: Principal, jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
+    /** The job once it is finished; for as long as it takes, where no `timeoutMs` is given. */
     readonly waitForJob: (
       principal: Principal,
       jobId: string,
-    ) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
+      timeoutMs?: number,
+    ) => Effect.Effect<Job, Errors.JobNotFound | Errors.WaitTimedOut | StoreUnavailable>
     readonly eraseJobData: (
       principal: Principal,
       jobId: string,
@@ -100,7 +112,7 @@ export class Engine extends Context.Service<
   static readonly layer: Layer.Layer<
     Engine,
     never,
-    JobStore | UploadStore | BlobStore | Switchboard | IdGenerator | WakeUp | JobSignals | Fingerprint
+    JobStore | UploadStore | BlobStore | Switchboard | IdGenerator | WakeUp | JobSignals | JobEvents | Fingerprint
   > = Layer.effect(
     Engine,
     Effect.gen(function* () {
@@ -108,7 +120,7 @@ export class Engine extends Context.Service<
       const kinds = yield* JobKinds
       const switchboard = yield* Switchboard
       const context = yield* Effect.context<
-        JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobSignals | Fingerprint
+        JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobSignals | JobEvents | Fingerprint
       >()
       const provide = Effect.provide(context)
       return Engine.of({
@@ -116,9 +128,12 @@ export class Engine extends Context.Service<
         kinds,
         createUpload: (principal, request) => provide(createUpload(principal, request)),
         receiveUpload: (incoming) => provide(receiveUpload(incoming)),
-        createJob: (grant, kind, request, idempotencyKey) => provide(createJob(grant, kind, request, idempotencyKey)),
+        createJob: (grant, kind, request, idempotencyKey, placement) =>
+          provide(createJob(grant, kind, request, idempotencyKey, placement)),
+        createJobIn: (transaction, asked) => provide(createJobIn(transaction, asked)),
+        createJobInSync: yield* makeCreateJobInSync,
         getJob: (principal, jobId) => provide(getJob(principal, jobId)),
-        waitForJob: (principal, jobId) => provide(waitForJob(principal, jobId)),
+        waitForJob: (principal, jobId, timeoutMs) => provide(waitForJob(jobId, getJob(principal, jobId), timeoutMs)),
         eraseJobData: (principal, jobId) => provide(eraseJobData(principal, jobId)),
         findFile: (fileId) => provide(findFile(fileId)),
         openFile: (file, range) => provide(openFile(file, range)),
@@ -128,4 +143,4 @@ export class Engine extends Context.Service<
   )
 }
 
-export type { Accepted, IncomingFile }
+export type { Accepted, Asked, IncomingFile, Placement }

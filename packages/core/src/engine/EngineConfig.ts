@@ -1,90 +1,11 @@
 import { Context } from "effect"
-import {
-  type AttemptLimits,
-  type CircuitLimits,
-  type ConcurrencyLimits,
-  defaultAttemptLimits,
-  defaultCircuitLimits,
-  limits,
-  type SwitchName,
-} from "../domain/index.ts"
-import type { ProviderName } from "../ports/index.ts"
+import { defaultAttemptLimits, defaultCircuitLimits, limits } from "../domain/index.ts"
+import type { EngineSettings, ProviderBounds } from "./EngineSettings.ts"
 
 const seconds = 1_000
 const minutes = 60 * seconds
 const hours = 60 * minutes
 const days = 24 * hours
-
-/** What one process asks of one live provider. */
-export interface ProviderBounds {
-  /** Calls at once; 0 is no bound of its own, which leaves the worker's concurrency. */
-  readonly concurrency: number
-  /** Longest time of one call. After it the request is aborted, and the attempt has failed. */
-  readonly callLimitMs: number
-}
-
-/** Every bound of the engine. Durations in milliseconds. */
-export interface EngineSettings {
-  readonly upload: {
-    /** Inclusive. */
-    readonly maxBytes: number
-    /** How long a transfer may begin. */
-    readonly transferWindowMs: number
-    /** How long a file waits for its job. */
-    readonly usableForMs: number
-    readonly maxTransfers: number
-    /** Lease of a running transfer, extended while it runs. */
-    readonly leaseDurationMs: number
-    /** Longest pause between two pieces of a transfer. */
-    readonly stallLimitMs: number
-    /** Longest transfer. */
-    readonly transferLimitMs: number
-  }
-  /** Lease of a claim, extended by heartbeats every third of it. */
-  readonly leaseDurationMs: number
-  /** Jobs one worker runs at once. */
-  readonly concurrency: number
-  /** Jobs in hand at once in the whole installation, by kind and by project; none by default. */
-  readonly limits: ConcurrencyLimits
-  /** Pause between two looks for work, when nothing wakes the worker; the longest where wake-ups do not reach every process. */
-  readonly pollIntervalMs: number
-  /**
-   * What that pause grows to while there is nothing to do and wake-ups reach every process. Never longer than a lease: who
-   * looks once a lease knows of every job before its worker can be lost, and takes it over as soon as the lease ends.
-   */
-  readonly idlePollIntervalMs: number
-  /** How long running jobs may finish when the worker stops, before they are released. */
-  readonly drainMs: number
-  /** All waiting of a job together, then `queue_timeout`. */
-  readonly queueLimitMs: number
-  /** All running of a job together, then `job_timeout`. */
-  readonly runLimitMs: number
-  readonly attempts: AttemptLimits
-  /** Of live providers, each by itself. */
-  readonly providers: Readonly<Record<ProviderName, ProviderBounds>>
-  /** When a live provider is paused. */
-  readonly circuit: CircuitLimits
-  /** Unfinished jobs per project; 0 is no cap. */
-  readonly queueCap: number
-  /** How long finished jobs keep their data; 0 keeps it until it is erased. */
-  readonly dataRetentionMs: number
-  /** How long records of finished jobs are kept; 0 keeps them. */
-  readonly jobRetentionMs: number
-  /** How often overdue jobs are looked for: while this process has jobs in hand, or finds some that are. */
-  readonly sweepIntervalMs: number
-  /** What that grows to otherwise; never more than a sixtieth of the shorter of the two limits of a job. */
-  readonly idleSweepIntervalMs: number
-  /** How often data past its retention, and purges still due, are looked for: while there are any. */
-  readonly pruneIntervalMs: number
-  /** What that grows to otherwise; never more than a sixtieth of the shortest time anything is kept. */
-  readonly idlePruneIntervalMs: number
-  /** How often all blobs are looked through for ones that belong to nothing. */
-  readonly orphanIntervalMs: number
-  /** Where no price says otherwise; lower-case ISO 4217. */
-  readonly defaultCurrency: string
-  /** Switches this process forces off, whatever the store says. */
-  readonly forcedOff: ReadonlyArray<SwitchName>
-}
 
 export const defaultEngineSettings: EngineSettings = {
   upload: {
@@ -97,6 +18,7 @@ export const defaultEngineSettings: EngineSettings = {
     transferLimitMs: 10 * minutes,
   },
   leaseDurationMs: 30 * seconds,
+  claimCheckIntervalMs: 1 * seconds,
   concurrency: 8,
   limits: { perKind: {}, perProject: 0 },
   pollIntervalMs: 1 * seconds,
@@ -130,3 +52,5 @@ export const defaultEngineSettings: EngineSettings = {
 export const EngineConfig = Context.Reference<EngineSettings>("@kiln/core/engine/EngineConfig", {
   defaultValue: () => defaultEngineSettings,
 })
+
+export type { EngineSettings, ProviderBounds }

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { isId, type Principal } from "../domain/index.ts"
 import { JobStore } from "../ports/index.ts"
 import { JobNotFound, JobUnfinished } from "./errors.ts"
+import { JobEvents } from "./JobEvents.ts"
 import { purgeBlobs } from "./PurgeBlobs.ts"
 
 /**
@@ -14,6 +15,8 @@ export const eraseJobData = Effect.fnUntraced(function* (principal: Principal, j
   const [outcome] = yield* store.eraseJobs([{ jobId, principal }])
   switch (outcome?._tag) {
     case "Erased":
+      ;(yield* JobEvents).emit({ type: "erased", jobId })
+      return yield* purgeBlobs(outcome.purges)
     case "AlreadyErased":
       return yield* purgeBlobs(outcome.purges)
     case "Unfinished":

@@ -10,6 +10,12 @@ export class Fingerprint extends Context.Service<
   {
     /** Lower-case hex. Requests that differ only in key order, white space or the spelling of numbers have the same one. */
     readonly of: (kind: string, request: JsonObject) => Effect.Effect<string>
+    /** The same at once, for who has an HMAC-SHA-256 that need not be waited for. */
+    readonly ofSync: (
+      kind: string,
+      request: JsonObject,
+      hmacSha256: (key: Uint8Array, message: Uint8Array) => Uint8Array,
+    ) => string
   }
 >()("@kiln/core/engine/Fingerprint") {
   /** The key is made once and lives in the store, apart from signing keys and never rotated. */
@@ -23,13 +29,15 @@ export class Fingerprint extends Context.Service<
         const bytes = yield* secrets.getOrCreate("fingerprint", yield* random.randomBytes(32))
         const key = yield* Effect.orDie(Mac.key(Mac.hmacSha256, bytes))
         const encoder = new TextEncoder()
+        const messageOf = (kind: string, request: JsonObject) => encoder.encode(`${kind}\n${canonicalJson(request)}`)
         return Fingerprint.of({
           of: (kind, request) =>
-            mac.sign(key, encoder.encode(`${kind}\n${canonicalJson(request)}`)).pipe(
+            mac.sign(key, messageOf(kind, request)).pipe(
               Effect.map((tag) => Hex.encode(tag)),
               // Signing with a key of our own cannot fail on account of the request.
               Effect.orDie,
             ),
+          ofSync: (kind, request, hmacSha256) => Hex.encode(hmacSha256(bytes, messageOf(kind, request))),
         })
       }),
     )

@@ -13,6 +13,18 @@ export class JobNotFound extends Schema.TaggedError<JobNotFound>()("JobNotFound"
 /** Only finished jobs can be erased. */
 export class JobUnfinished extends Schema.TaggedError<JobUnfinished>()("JobUnfinished", {}) {}
 
+/** A finished job stays as it is. */
+export class JobFinished extends Schema.TaggedError<JobFinished>()("JobFinished", {}) {}
+/** Only failed jobs whose data is still there can be tried again as new ones. */
+export class JobNotRetryable extends Schema.TaggedError<JobNotRetryable>()("JobNotRetryable", {}) {}
+/** The job was not finished within the time that was waited for it. */
+export class WaitTimedOut extends Schema.TaggedError<WaitTimedOut>()("WaitTimedOut", {
+  /** Milliseconds. */
+  afterMs: Schema.Number,
+}) {}
+/** No kind of this name is known here. */
+export class KindUnknown extends Schema.TaggedError<KindUnknown>()("KindUnknown", { kind: Schema.String }) {}
+
 /** The idempotency key belongs to a job that asked for something else. */
 export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {}
 /** Prices, switches or providers a live job needs and does not have. */

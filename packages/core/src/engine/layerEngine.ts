@@ -4,16 +4,20 @@ import { IdGenerator, WakeUp } from "../ports/index.ts"
 import { Engine } from "./Engine.ts"
 import { Fingerprint } from "./Fingerprint.ts"
 import { layerGroupCommit } from "./GroupCommit.ts"
+import { JobEvents } from "./JobEvents.ts"
 import { JobSignals } from "./JobSignals.ts"
+import { Operator } from "./Operator.ts"
 
 /**
  * The engine over some adapter's stores and blobs, together with what it shares with a worker in
- * the same process: the job store whose callers share commits, the wake-up, the signals.
+ * the same process: the job store whose callers share commits, the wake-up, the signals, the events.
  * Needs `Mac` and `SecureRandom`; `layerCrypto` is one way to have them.
  */
-export const layerEngine = Engine.layer.pipe(
+export const layerEngine = Layer.merge(Engine.layer, Operator.layer).pipe(
   Layer.provide(Fingerprint.layer),
-  Layer.provideMerge(Layer.mergeAll(IdGenerator.layer, WakeUp.layer, JobSignals.layer, layerGroupCommit)),
+  Layer.provideMerge(
+    Layer.mergeAll(IdGenerator.layer, WakeUp.layer, JobSignals.layer, JobEvents.layer, layerGroupCommit),
+  ),
 )
 
 /** Hashing and randomness by Web Crypto, which every runtime has. */

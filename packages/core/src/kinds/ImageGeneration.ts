@@ -11,13 +11,15 @@ export const ImageGeneration = JobKind({
     prompt: Text(limits.promptCharacters),
     model: Schema.optionalKey(OneOf(["svc-image"])),
   }),
+  output: Schema.Struct({ format: Schema.Literal("png"), size: Schema.String }),
+  files: ["image"],
   price: "svc-image",
   switches: ["ai", "images"],
   providers: ["image"],
   run: Effect.fnUntraced(function* ({ ask, fileStep, request }) {
     const image = yield* fileStep("image", ask.image({ prompt: request.prompt }))
     return {
-      output: { format: "png", size: `${limits.imageSize}x${limits.imageSize}` },
+      output: { format: "png" as const, size: `${limits.imageSize}x${limits.imageSize}` },
       files: [image],
       usage: { images: 1 },
     }

@@ -1,5 +1,6 @@
-import { type Effect, Schema } from "effect"
+import { type Effect, Result, Schema } from "effect"
 import {
+  meters as builtInMeters,
   type BlobCorrupt,
   type BlobUnavailable,
   errorCodes,
@@ -8,6 +9,7 @@ import {
   type Json,
   type JsonObject,
   type KeyScope,
+  type Meter,
   type OutputFile,
   type StoreUnavailable,
   type SwitchName,
@@ -24,7 +26,9 @@ import type {
   ProviderName,
   ProviderRequests,
 } from "../ports/index.ts"
-import type { FieldsSchema } from "./decodeFields.ts"
+import type { FileRef, Kind, KindTypes } from "./KindTypes.ts"
+import { type RequestReader, type RequestSchema, requestReader } from "./requestReader.ts"
+import { isStandardSchema, type StandardSchema } from "./StandardSchema.ts"
 
 /** An attempt found out for itself that it cannot succeed. */
 export class AttemptFailed extends Schema.TaggedError<AttemptFailed>()("AttemptFailed", {
@@ -110,18 +114,28 @@ export interface AttemptContext<Request> {
 }
 
 /** What a finished attempt hands over. */
-export interface AttemptResult {
-  readonly output: JsonObject
+export interface AttemptResult<Output = JsonObject> {
+  readonly output: Output
   readonly files: ReadonlyArray<OutputFile>
-  /** What a live job is charged for. */
+  /** What a live job is charged for: whole numbers, not below 0, under the kind's meters. */
   readonly usage: Usage
   readonly warningCode?: WarningCode | undefined
 }
 
+/** Bounds of one kind, in place of the engine's. Durations in milliseconds. */
+export interface KindLimits {
+  /** All waiting of a job together, then `queue_timeout`. */
+  readonly queueLimitMs?: number
+  /** All running of a job together, then `job_timeout`. */
+  readonly runLimitMs?: number
+  /** Attempts that may fail. */
+  readonly maxFailures?: number
+  /** Jobs of the kind in hand at once, in the whole installation and by mode. */
+  readonly concurrency?: number
+}
+
 /** Everything particular to one kind of job. Engine, worker and stores know only this. */
-export interface JobKind<Name extends string = string, Request extends JsonObject = JsonObject> {
-  /** What callers see as `type`. */
-  readonly name: Name
+export interface JobKind<Name extends string = string, Types extends KindTypes = KindTypes> extends Kind<Name, Types> {
   /** Of the requests this code accepts, from 1. */
   readonly version: number
   /** The oldest version of stored requests this code can run, and with it every one up to `version`. */
@@ -129,15 +143,102 @@ export interface JobKind<Name extends string = string, Request extends JsonObjec
   /** The scope a key must have to create, read and erase such jobs. */
   readonly keyScope: KeyScope
   /** The fields of a request, with their limits. */
-  readonly request: FieldsSchema<Request>
+  readonly request: RequestSchema<Types["request"]>
+  /** Reads a request, a caller's or a stored one. */
+  readonly reader: RequestReader<Types["request"]>
+  /** Fields of the request that are not the caller's data: they stay when it is erased. */
+  readonly keeps: ReadonlyArray<string>
+  /** Names of the files a finished job has. */
+  readonly files: ReadonlyArray<string>
+  /** What jobs of the kind are charged for, by name. */
+  readonly meters: ReadonlyArray<Meter>
+  readonly limits: KindLimits
   /** What live jobs of this kind need. */
   readonly gate: Gate
   /** Sets of provider ports, each of which can serve the kind; the first that is whole does. */
   readonly providers: ReadonlyArray<ReadonlyArray<ProviderName>>
   /** The upload a request consumes. */
-  uploadOf(request: Request): UploadId | null
+  uploadOf(request: Types["request"]): UploadId | null
+  /** Why an output is not what the kind promises; `undefined` when it is. */
+  outputProblem(output: JsonObject): string | undefined
   /** One attempt. Interrupted when the claim is lost or the worker stops. */
-  run(attempt: AttemptContext<Request>): Effect.Effect<AttemptResult, AttemptError>
+  run(attempt: AttemptContext<Types["request"]>): Effect.Effect<AttemptResult, AttemptError>
+}
+
+/** Output fields, as they are described; any JSON object where they are not. */
+export type OutputSchema<Output extends object> = Schema.Codec<Output, unknown> | StandardSchema<unknown, Output>
+
+/** What a kind's requests can be described with: a struct of Effect Schema, or any Standard Schema. */
+export type DescribesRequest =
+  | { readonly fields: Readonly<Record<string, unknown>>; readonly Type: unknown; readonly Encoded: unknown }
+  | StandardSchema
+
+type Run<Request, Output> = (attempt: AttemptContext<Request>) => Effect.Effect<AttemptResult<Output>, AttemptError>
+
+/** What callers submit for a request that is described like this. */
+type InputOfSchema<S> = S extends { readonly Encoded: infer Encoded }
+  ? Encoded
+  : S extends StandardSchema<infer Input, unknown>
+    ? Input
+    : never
+/** What attempts work with. */
+export type RequestOfSchema<S> = S extends { readonly Type: infer Type }
+  ? Type
+  : S extends StandardSchema<unknown, infer Output>
+    ? Output
+    : never
+
+/** The types of a kind that is defined with these. */
+export interface DefinedTypes<
+  S,
+  Output extends object,
+  File extends string,
+  Provider extends ProviderName,
+  OrProvider extends ProviderName,
+> extends KindTypes {
+  readonly input: InputOfSchema<S>
+  readonly request: RequestOfSchema<S>
+  readonly output: Simplify<Output & { readonly [Name in File]: FileRef }>
+  readonly needs: { readonly all: Provider; readonly or: OrProvider }
+}
+type Simplify<T> = { readonly [Key in keyof T]: T[Key] }
+
+/** What a kind is defined with, apart from its attempts. */
+export interface KindDefinition<
+  Name extends string,
+  S,
+  Output extends object,
+  File extends string,
+  Provider extends ProviderName,
+  OrProvider extends ProviderName,
+> {
+  readonly name: Name
+  /** A positive integer, default 1. */
+  readonly version?: number
+  /** Between 1, the default, and `version`. */
+  readonly readsFrom?: number
+  /** Default: the kind's name with `.create` behind it. */
+  readonly keyScope?: KeyScope
+  /** A struct of Effect Schema, or any Standard Schema of an object that validates without waiting. */
+  readonly request: S
+  /** The output without its files. What an attempt brings is checked; without it, any JSON object is taken. */
+  readonly output?: OutputSchema<Output>
+  /** Names of the files that a finished job has, all of them. None by default. */
+  readonly files?: ReadonlyArray<File>
+  /** Fields of the request that are not the caller's data: they stay, as `kept`, when the rest is erased. None by default. */
+  readonly keeps?: ReadonlyArray<string & keyof InputOfSchema<S>>
+  /** The price live jobs are charged by; without one they cost nothing. */
+  readonly price?: string
+  /** What they are charged for, besides the meters of the built-in kinds. */
+  readonly meters?: ReadonlyArray<Meter>
+  /** Switches that must be on for live jobs. None by default. */
+  readonly switches?: ReadonlyArray<SwitchName>
+  /** The provider ports its steps use: who lacks one cannot run the kind. None by default. */
+  readonly providers?: ReadonlyArray<Provider>
+  /** Ports that can serve the kind in place of those, and do so where they are there. */
+  readonly orProviders?: ReadonlyArray<OrProvider>
+  readonly limits?: KindLimits
+  readonly uploadOf?: (request: RequestOfSchema<S>) => string
 }
 
 /**
@@ -145,37 +246,68 @@ export interface JobKind<Name extends string = string, Request extends JsonObjec
  * release is rolled out, workers of the old one leave such jobs to the others. Raise `readsFrom` (default 1) once the code
  * for older requests is gone and none of them is unfinished any more; what is left of them waits until it times out.
  */
-export const JobKind = <const Name extends string, Request extends JsonObject>(definition: {
-  readonly name: Name
-  /** A positive integer, default 1. */
-  readonly version?: number
-  /** Between 1, the default, and `version`. */
-  readonly readsFrom?: number
-  readonly keyScope: KeyScope
-  readonly request: FieldsSchema<Request>
-  readonly price: string
-  readonly switches: ReadonlyArray<SwitchName>
-  /** The provider ports its steps use: who lacks one cannot run the kind. */
-  readonly providers: ReadonlyArray<ProviderName>
-  /** Ports that can serve the kind in place of those, and do so where they are there. */
-  readonly orProviders?: ReadonlyArray<ProviderName>
-  readonly uploadOf?: (request: Request) => UploadId
-  readonly run: (attempt: AttemptContext<Request>) => Effect.Effect<AttemptResult, AttemptError>
-}): JobKind<Name, Request> => ({
-  name: nameOf(definition.name),
-  ...versionsOf(definition),
-  keyScope: definition.keyScope,
-  request: definition.request,
-  gate: { price: definition.price, switches: definition.switches, kind: definition.name },
-  providers: [...(definition.orProviders === undefined ? [] : [definition.orProviders]), definition.providers],
-  uploadOf: (request) => definition.uploadOf?.(request) ?? null,
-  run: definition.run,
-})
+export const JobKind = <
+  const Name extends string,
+  S extends DescribesRequest,
+  Output extends object = JsonObject,
+  const File extends string = never,
+  const Provider extends ProviderName = never,
+  const OrProvider extends ProviderName = never,
+>(
+  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider> & {
+    readonly run: Run<RequestOfSchema<S>, NoInfer<Output>>
+    /** Makes attempts of sandbox jobs in place of `run`, for kinds that ask others than provider ports. */
+    readonly sandbox?: Run<RequestOfSchema<S>, NoInfer<Output>>
+  },
+): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider>> => {
+  type Request = RequestOfSchema<S>
+  const { orProviders, providers = [], run, sandbox = run, uploadOf } = definition
+  const schema: RequestSchema<Request> = definition.request as never
+  return {
+    name: nameOf(definition.name),
+    "~kind": undefined as never,
+    ...versionsOf(definition),
+    keyScope: definition.keyScope ?? `${definition.name}.create`,
+    request: schema,
+    reader: requestReader(schema),
+    keeps: definition.keeps ?? [],
+    files: definition.files ?? [],
+    meters: [...builtInMeters, ...(definition.meters ?? [])],
+    limits: limitsOf(definition.limits ?? {}),
+    gate: { price: definition.price ?? null, switches: definition.switches ?? [], kind: definition.name },
+    providers: [...(orProviders === undefined ? [] : [orProviders]), providers],
+    uploadOf: (request: Request) => (uploadOf?.(request) as UploadId | undefined) ?? null,
+    outputProblem: outputCheck(definition.output),
+    // Checked against what the kind promises before it is kept.
+    run: (attempt: AttemptContext<Request>) =>
+      (attempt.mode === "sandbox" ? sandbox : run)(attempt) as Effect.Effect<AttemptResult, AttemptError>,
+  }
+}
 
 /** Stores write a kind and its version as one word, with this sign between them. */
 const nameOf = <Name extends string>(name: Name): Name => {
   if (name === "" || name.includes("@")) throw new TypeError(`"${name}" cannot be the name of a job kind`)
   return name
+}
+
+const limitsOf = (limits: KindLimits): KindLimits => {
+  for (const [name, value] of Object.entries(limits) as ReadonlyArray<[string, number]>)
+    if (!(value > 0) || (!name.endsWith("Ms") && !Number.isSafeInteger(value)))
+      throw new TypeError(`${name} of a job kind must be a number above 0, not ${value}`)
+  return limits
+}
+
+const outputCheck = (schema: object | undefined): ((output: JsonObject) => string | undefined) => {
+  if (schema === undefined) return () => undefined
+  if (!isStandardSchema(schema)) {
+    const decode = Schema.decodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
+    return (output) => (Result.isSuccess(decode(output)) ? undefined : "the output does not decode")
+  }
+  return (output) => {
+    const result = schema["~standard"].validate(output)
+    if (result instanceof Promise) throw new TypeError("the schema of an output must not be asynchronous")
+    return result.issues === undefined ? undefined : "the output does not validate"
+  }
 }
 
 const versionsOf = ({

@@ -13,6 +13,8 @@ export const SpeechSynthesis = (voices: Voices) =>
       input: Text(limits.inputCharacters),
       voice: Schema.optionalKey(OneOf(Object.keys(voices.byName))),
     }),
+    output: Schema.Struct({}),
+    files: ["audio"],
     price: "svc-audio",
     switches: ["ai", "audio"],
     providers: ["speech"],

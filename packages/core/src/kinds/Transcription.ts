@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { strongerWarning, type UploadId } from "../domain/index.ts"
+import { strongerWarning } from "../domain/index.ts"
 import { Reference } from "./fields.ts"
 import { JobKind } from "./JobKind.ts"
 import { heardAudio, speechWarning } from "./uploadedAudio.ts"
@@ -9,10 +9,11 @@ export const Transcription = JobKind({
   name: "transcription",
   keyScope: "audio.create",
   request: Schema.Struct({ uploadId: Reference }),
+  output: Schema.Struct({ transcript: Schema.String }),
   price: "svc-audio",
   switches: ["ai", "audio"],
   providers: ["transcription"],
-  uploadOf: (request) => request.uploadId as UploadId,
+  uploadOf: ({ uploadId }) => uploadId,
   run: Effect.fnUntraced(function* ({ ask, audio, lastStep }) {
     const measured = yield* audio
     const transcript = yield* lastStep("transcribe", ask.transcription({ audio: measured }))

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { limits, type OutputFile, strongerWarning, type UploadId } from "../domain/index.ts"
+import { limits, type OutputFile, strongerWarning } from "../domain/index.ts"
 import type { Reply } from "../ports/index.ts"
 import { IntegerBetween, OneOf, Reference, Text } from "./fields.ts"
 import { type AttemptContext, type AttemptError, JobKind, type MeasuredAudio } from "./JobKind.ts"
@@ -36,11 +36,13 @@ export const VoiceTurn = (voices: Voices) =>
     name: "voice_turn",
     keyScope: "audio.create",
     request: request(voices),
+    output: Schema.Struct({ text: Schema.String }),
+    files: ["audio"],
     price: "svc-audio",
     switches: ["ai", "audio"],
     providers: ["transcription", "reply", "speech"],
     orProviders: ["voiceTurn"],
-    uploadOf: ({ uploadId }) => uploadId as UploadId,
+    uploadOf: ({ uploadId }) => uploadId,
     run: Effect.fnUntraced(function* (attempt) {
       const audio = yield* attempt.audio
       const voice = providerVoice(voices, attempt.request.voice)

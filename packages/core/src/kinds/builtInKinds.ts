@@ -6,9 +6,7 @@ import { defaultVoices, type Voices } from "./Voices.ts"
 import { VoiceTurn } from "./VoiceTurn.ts"
 
 /** The four kinds of the service. A fifth is one more file and one more line. */
-export const builtInKinds = (voices: Voices = defaultVoices): ReadonlyArray<JobKind> => [
-  Transcription,
-  SpeechSynthesis(voices),
-  VoiceTurn(voices),
-  ImageGeneration,
-]
+export const builtInKinds = (voices: Voices = defaultVoices) =>
+  [Transcription, SpeechSynthesis(voices), VoiceTurn(voices), ImageGeneration] as const satisfies ReadonlyArray<JobKind>
+
+export type BuiltInKinds = ReturnType<typeof builtInKinds>

@@ -278,8 +278,8 @@ export class JobStore extends Context.Service<
     /** Whether each claim still holds its job. Reads only: what says `true` may be lost a moment later. */
     readonly checkClaims: (items: ReadonlyArray<ClaimRef>) => Effect.Effect<ReadonlyArray<boolean>, StoreUnavailable>
 
-    /** Fails up to `limit` jobs whose deadline has come; their number is returned. */
-    readonly expireJobs: (limit: number) => Effect.Effect<number, StoreUnavailable>
+    /** Fails up to `limit` jobs whose deadline has come; says which. */
+    readonly expireJobs: (limit: number) => Effect.Effect<ReadonlyArray<JobId>, StoreUnavailable>
 
     /** Deletes what finished jobs retain: request, checkpoints, output, files, upload. */
     readonly eraseJobs: (items: ReadonlyArray<Erasure>) => Effect.Effect<ReadonlyArray<EraseOutcome>, StoreUnavailable>

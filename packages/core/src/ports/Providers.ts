@@ -1,6 +1,7 @@
 import { Context, type Effect, type Stream } from "effect"
 import type { AudioFormat, BlobCorrupt, BlobUnavailable, JobId } from "../domain/index.ts"
 import type { ProviderError } from "./ProviderError.ts"
+import type { ProviderName } from "./ProviderName.ts"
 
 /** Which call this is. Its interruption must abort the request. */
 export interface ProviderCall {
@@ -100,21 +101,16 @@ export interface VoiceTurnProvider {
 }
 
 /** Everything job kinds may ask of the outside. A missing one means that kinds which need it are not served. */
-export interface ProviderSet {
-  readonly transcription?: TranscriptionProvider | undefined
-  readonly speech?: SpeechProvider | undefined
-  readonly reply?: ReplyProvider | undefined
-  readonly image?: ImageProvider | undefined
-  readonly voiceTurn?: VoiceTurnProvider | undefined
+export type ProviderSet = { readonly [Name in ProviderName]?: ProviderPorts[Name] | undefined }
+
+/** The port behind each name. */
+export interface ProviderPorts {
+  readonly transcription: TranscriptionProvider
+  readonly reply: ReplyProvider
+  readonly speech: SpeechProvider
+  readonly image: ImageProvider
+  readonly voiceTurn: VoiceTurnProvider
 }
-export type ProviderName = keyof ProviderSet
-export const providerNames = [
-  "transcription",
-  "reply",
-  "speech",
-  "image",
-  "voiceTurn",
-] as const satisfies ReadonlyArray<ProviderName>
 
 /** What each port is asked for. */
 export interface ProviderRequests {

@@ -1,35 +1,70 @@
-import type { Layer } from "effect"
-import type { EngineSettings } from "../engine/index.ts"
-import type { JobKind } from "../kinds/index.ts"
-import type {
-  BlobStore,
-  JobStore,
-  KeyDirectory,
-  MediaProbe,
-  ProviderSet,
-  SecretStore,
-  Switchboard,
-  UploadStore,
-} from "../ports/index.ts"
+import type { EngineSettings } from "../engine/EngineSettings.ts"
+import type { Kind, TypesOf } from "../kinds/KindTypes.ts"
+import type { BlobAdapter, ProbeAdapter, StoreAdapter } from "../ports/adapters.ts"
+import type { ProviderName } from "../ports/ProviderName.ts"
+import type { AnyProvider } from "./AsyncProviders.ts"
+import type { BuiltInKind } from "./BuiltInKind.ts"
 
-/** All record stores of one adapter. */
-export type StoreAdapter = Layer.Layer<JobStore | UploadStore | KeyDirectory | Switchboard | SecretStore, unknown>
-/** A place for bytes. */
-export type BlobAdapter = Layer.Layer<BlobStore, unknown>
-/** Something that measures audio. */
-export type ProbeAdapter = Layer.Layer<MediaProbe, unknown>
+/** A line of the log. Never a prompt, a transcript or a secret. */
+export interface LogEntry {
+  readonly level: "debug" | "info" | "warning" | "error"
+  readonly message: string
+  /** What it is about: `jobId`, `attempt`, … */
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly at: Date
+}
 
 /** What an engine is put together from. */
-export interface EngineOptions {
-  readonly store: StoreAdapter
+export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Working extends boolean> {
+  readonly store: StoreAdapter<Transaction, SyncTransaction>
   readonly blobs: BlobAdapter
-  /** Who serves sandbox jobs and who serves live ones. A sandbox job never reaches `live`. */
-  readonly providers: { readonly sandbox?: ProviderSet; readonly live?: ProviderSet }
+  /** The kinds of job it knows; the built-in four by default. */
+  readonly kinds?: ReadonlyArray<K>
   /** Measures uploaded audio. Without one, the declared duration counts. */
   readonly probe?: ProbeAdapter
-  /** The kinds of job it knows; the built-in four by default. */
-  readonly kinds?: ReadonlyArray<JobKind>
   readonly settings?: Partial<EngineSettings>
   /** `false` for a process that only submits and reads. Default: jobs run in this process. */
-  readonly worker?: boolean
+  readonly worker?: Working
+  /** `false` leaves the worker still until `start` is called. Default: it runs as soon as the engine is there. */
+  readonly autoStart?: boolean
+  /** Where the log goes: warnings and errors to the console by default; `false` is nowhere. */
+  readonly log?: false | ((entry: LogEntry) => void)
 }
+
+/** All of these providers. */
+type Whole<Names extends ProviderName> = { readonly [Name in Names]: AnyProvider<Name> }
+
+type Needed<K extends Kind> = [TypesOf<K>["needs"]["or"]] extends [never]
+  ? Whole<TypesOf<K>["needs"]["all"]>
+  : Whole<TypesOf<K>["needs"]["all"]> | Whole<TypesOf<K>["needs"]["or"]>
+
+type Boxed<K extends Kind> = K extends Kind ? { readonly box: Needed<K> } : never
+type Together<Union> = (Union extends unknown ? (each: Union) => void : never) extends (all: infer All) => void
+  ? All
+  : never
+
+/** What serves all of these kinds. More may be there. */
+export type ProvidersFor<K extends Kind> = (Together<Boxed<K>> extends { readonly box: infer Box } ? Box : never) & {
+  readonly [Name in ProviderName]?: AnyProvider<Name> | undefined
+}
+
+/**
+ * Who serves sandbox jobs and who serves live ones, one of them at least, and each whole. A sandbox job never reaches `live`.
+ */
+export type ModeProviders<Providers> =
+  | { readonly sandbox: Providers; readonly live?: Providers }
+  | { readonly live: Providers; readonly sandbox?: Providers }
+
+type ProvidersOption<K extends Kind, Working extends boolean> = Working extends false
+  ? { readonly providers?: undefined }
+  : {} extends ProvidersFor<K>
+    ? { readonly providers?: ModeProviders<ProvidersFor<K>> }
+    : { readonly providers: ModeProviders<ProvidersFor<K>> }
+
+/** The options of `createEngine`. */
+export type EngineOptions<
+  K extends Kind = BuiltInKind,
+  Transaction = never,
+  SyncTransaction = never,
+  Working extends boolean = true,
+> = EngineParts<K, Transaction, SyncTransaction, Working> & ProvidersOption<K, Working>

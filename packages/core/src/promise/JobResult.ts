@@ -1,70 +1,45 @@
-import type { ErrorCode, FileId, Job, JobId, JobMode, JobStatus, WarningCode } from "../domain/index.ts"
+import type { JobMode } from "../domain/Access.ts"
+import type { Billing } from "../domain/Billing.ts"
+import type { ErrorCode, WarningCode } from "../domain/ErrorCode.ts"
+import type { JobId } from "../domain/Ids.ts"
+import type { JsonObject } from "../domain/Json.ts"
+import type { Priority } from "../domain/Priority.ts"
+import type { Kind, OutputOf } from "../kinds/KindTypes.ts"
 
-/** A generated file, readable with `readFile` while its job's data is kept. */
-export interface FileRef {
-  readonly id: FileId
-  /** For example `audio/mpeg`. */
-  readonly mediaType: string
-  readonly bytes: number
-  /** Lower-case hex. */
-  readonly sha256: string
-}
-
-/** The requests of the built-in kinds. Limits are those of the service: 4,096, 4,000 and 1,024. */
-export interface Requests {
-  readonly transcription: { readonly uploadId: string }
-  readonly speech_synthesis: { readonly input: string; readonly voice?: string }
-  readonly voice_turn: {
-    readonly uploadId: string
-    readonly maxOutputTokens: number
-    readonly instructions?: string
-    readonly voice?: string
-  }
-  readonly image_generation: { readonly prompt: string; readonly model?: "svc-image" }
-}
-
-/** What the built-in kinds bring. */
-export interface Outputs {
-  readonly transcription: { readonly transcript: string }
-  readonly speech_synthesis: { readonly audio: FileRef }
-  readonly voice_turn: { readonly text: string; readonly audio: FileRef }
-  readonly image_generation: { readonly format: "png"; readonly size: string; readonly image: FileRef }
-}
-export type KindName = keyof Requests
-
-interface AnyJob<Name extends KindName> {
+/** What every job has. Times are `Date`s, by the store's clock. */
+export interface JobFields<Name extends string = string> {
   readonly id: JobId
   readonly kind: Name
   readonly mode: JobMode
+  readonly priority: Priority
+  readonly createdAt: Date
   readonly warningCode: WarningCode | null
+  /** What it costs: pending while a live job is unfinished. */
+  readonly billing: Billing
+  /** Fields of the request that stay when its data is erased: those its kind names in `keeps`. */
+  readonly kept: JsonObject
+  /** Attempts begun so far. */
+  readonly attempts: number
 }
 
-/** A job as an embedding program sees it. */
-export type JobResult<Name extends KindName = KindName> =
-  | (AnyJob<Name> & { readonly status: "queued" | "processing" })
-  /** `output` is `null` once its data was erased or has expired. */
-  | (AnyJob<Name> & { readonly status: "done"; readonly output: Outputs[Name] | null })
-  | (AnyJob<Name> & { readonly status: "failed"; readonly errorCode: ErrorCode })
-
-/** Puts output and files together under their names. */
-export const jobResult = <Name extends KindName>(job: Job): JobResult<Name> => {
-  const common = { id: job.id, kind: job.kind, mode: job.mode, warningCode: job.warningCode }
-  const statusFields: Record<JobStatus, object> = {
-    queued: {},
-    processing: {},
-    done: {
-      output:
-        job.output === null
-          ? null
-          : {
-              ...job.output,
-              ...Object.fromEntries(
-                job.files.map(({ bytes, id, mediaType, name, sha256 }) => [name, { id, mediaType, bytes, sha256 }]),
-              ),
-            },
-    },
-    failed: { errorCode: job.errorCode },
-  }
-  // The store's rows are untyped by kind; which kind a job has is what its caller submitted.
-  return { ...common, status: job.status, ...statusFields[job.status] } as JobResult<Name>
+export interface UnfinishedJob<Name extends string = string> extends JobFields<Name> {
+  readonly status: "queued" | "processing"
 }
+
+export interface DoneJob<Name extends string = string, Output = unknown> extends JobFields<Name> {
+  readonly status: "done"
+  readonly finishedAt: Date
+  /** `null` once its data was erased or has expired. */
+  readonly output: Output | null
+}
+
+export interface FailedJob<Name extends string = string> extends JobFields<Name> {
+  readonly status: "failed"
+  readonly finishedAt: Date
+  readonly errorCode: ErrorCode
+}
+
+/** A job as an embedding program sees it: look at `status`, and the rest is typed. */
+export type JobResult<K extends Kind = Kind> = K extends Kind
+  ? UnfinishedJob<K["name"]> | DoneJob<K["name"], OutputOf<K>> | FailedJob<K["name"]>
+  : never

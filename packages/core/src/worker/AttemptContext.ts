@@ -1,4 +1,4 @@
-import { Effect, Schema, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { BlobCorrupt, jobBlobKey, type JobMode, type Json, type JsonObject, type OutputFile } from "../domain/index.ts"
 import {
   type AttemptContext,
@@ -78,7 +78,7 @@ export const attemptContext = Effect.fnUntraced(function* (
     return { id: yield* ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
   })
 
-  const context: AttemptContext<JsonObject> = {
+  const context: AttemptContext<unknown> = {
     request,
     kindVersion: job.kindVersion,
     mode: job.mode,
@@ -123,10 +123,13 @@ const passage = (gates: GateWatch["Service"], { gate }: JobKind, mode: JobMode):
 
 const tooLarge = new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: "the result is too large" })
 
-/** It decoded when the job was accepted, by this version or another. */
-const storedRequest = (kind: JobKind, request: JsonObject | null): Effect.Effect<JsonObject, AttemptFailed> =>
-  Effect.mapError(
-    Schema.decodeUnknownEffect(kind.request)(request),
-    () =>
-      new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request does not decode" }),
+/** It could be read when the job was accepted, by this version or another. */
+const storedRequest = (kind: JobKind, request: JsonObject | null): Effect.Effect<unknown, AttemptFailed> =>
+  Effect.mapBoth(
+    Effect.suspend(() => Effect.fromResult(kind.reader.read(request))),
+    {
+      onSuccess: ({ value }) => value,
+      onFailure: () =>
+        new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request does not decode" }),
+    },
   )

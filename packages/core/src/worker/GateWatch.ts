@@ -8,12 +8,14 @@ const maxAgeNanos = 500_000_000n
 /** How often a board is asked for whose answers are too old when they come. */
 const maxQuestions = 3
 
-/** What live jobs are missing right now, without asking the store before every step. */
+/** What the operator allows right now, without asking the store before every step. */
 export class GateWatch extends Context.Service<
   GateWatch,
   {
     /** Empty when the gate is open. */
     readonly missing: (gate: Gate) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+    /** Kinds of which no job is to be begun. */
+    readonly paused: Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
   }
 >()("@kiln/core/worker/GateWatch") {
   static readonly layer = Layer.effect(
@@ -35,6 +37,7 @@ export class GateWatch extends Context.Service<
         return yield* new StoreUnavailable({ operation: "readBoard", cause: "every answer was too old to go by" })
       })
       return GateWatch.of({
+        paused: Effect.map(board, ({ pausedKinds }) => pausedKinds),
         // This worker serves the kind itself, so no other one has to.
         missing: (gate) =>
           Effect.map(board, (now) => missingPrerequisites(gate, { ...now, liveKinds: [...now.liveKinds, gate.kind] })),

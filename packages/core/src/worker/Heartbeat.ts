@@ -34,6 +34,6 @@ const beat = Effect.fnUntraced(function* (leases: ReadonlyArray<HeldLease>, leas
   for (const [index, lease] of leases.entries()) {
     const outcome = outcomes[index]
     if (outcome?._tag === "Extended") lease.renew(askedAtNanos, outcome.leaseRemainingMs)
-    else yield* lease.lose
+    else lease.lose()
   }
 })

@@ -19,7 +19,7 @@ export interface HeldLease extends ClaimRef {
   /** The run limit ends this lease: the job has no time left, and giving it back would only have it started again. */
   readonly isLast: () => boolean
   /** The store says that the claim is gone. */
-  readonly lose: Effect.Effect<void>
+  readonly lose: () => void
   /** Fails once the claim is lost, or its time is up. Never succeeds. */
   readonly lost: Effect.Effect<never, LeaseLost>
 }
@@ -58,7 +58,7 @@ export const holdLease = (
     renew,
     check: Effect.asVoid(timeLeft),
     isLast: () => last,
-    lose: Effect.asVoid(Deferred.fail(gone, new LeaseLost())),
+    lose: () => Deferred.doneUnsafe(gone, Effect.fail(new LeaseLost())),
     lost: Effect.raceFirst(watch, Deferred.await(gone)),
   }
 }

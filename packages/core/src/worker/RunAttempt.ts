@@ -2,14 +2,16 @@ import { Cause, Effect, Exit, Option, Random } from "effect"
 import {
   afterFailure,
   type AttemptLimits,
+  type Charge,
   chargeFor,
   type CircuitLimits,
   type Job,
   type StoreUnavailable,
 } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
+import { JobEvents, type JobHappening, type JobRef, refOf } from "../engine/JobEvents.ts"
 import { JobSignals } from "../engine/JobSignals.ts"
-import type { AttemptError, AttemptResult, JobKind } from "../kinds/JobKind.ts"
+import { type AttemptError, AttemptFailed, type AttemptResult, type JobKind } from "../kinds/JobKind.ts"
 import { BlobStore, type Claim, type Completion, type FencedOutcome, JobStore } from "../ports/index.ts"
 import { attemptContext } from "./AttemptContext.ts"
 import { type AttemptEnd, attemptEnd } from "./AttemptEnd.ts"
@@ -31,7 +33,7 @@ export const runAttempt = Effect.fnUntraced(
     const written: Array<string> = []
     const work = attemptContext(kind, claim, lease, written).pipe(
       Effect.flatMap((context) => kind.run(context)),
-      Effect.map((result) => completionOf(claim, result)),
+      Effect.flatMap((result) => completionOf(kind, claim, result)),
     )
     return yield* Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
@@ -39,8 +41,13 @@ export const runAttempt = Effect.fnUntraced(
         // outside, a lost lease or a worker that stops, ends the race without it.
         const exit = yield* Effect.exit(restore(Effect.raceFirst(Effect.exit(work), lease.lost)))
         const settling = Exit.isSuccess(exit)
-          ? settleWork(claim, lease, exit.value)
-          : settle(claim, lease, Cause.hasInterruptsOnly(exit.cause) ? { _tag: "Released" } : { _tag: "LeaseLost" })
+          ? settleWork(kind, claim, lease, exit.value)
+          : settle(
+              kind,
+              claim,
+              lease,
+              Cause.hasInterruptsOnly(exit.cause) ? { _tag: "Released" } : { _tag: "LeaseLost" },
+            )
         const settled = yield* Effect.catchCause(settling, (cause) =>
           Effect.as(Effect.logError("the end of an attempt could not be written", describe(cause)), "lapsed" as const),
         )
@@ -52,14 +59,39 @@ export const runAttempt = Effect.fnUntraced(
   (effect, _kind, claim) => Effect.annotateLogs(effect, { jobId: claim.job.id, attempt: claim.job.attempts }),
 )
 
-const completionOf = ({ job, token }: Claim, result: AttemptResult): Completion => ({
-  jobId: job.id,
-  token,
-  output: result.output,
-  files: result.files,
-  warningCode: result.warningCode ?? null,
-  charge: job.price === null ? null : chargeFor(job.price, result.usage),
+/** A result that is what its kind promises, with what it costs. */
+const completionOf = Effect.fnUntraced(function* (kind: JobKind, { job, token }: Claim, result: AttemptResult) {
+  const { defaultCurrency } = yield* EngineConfig
+  const problem = resultProblem(kind, result)
+  if (problem !== undefined) return yield* Effect.die(new TypeError(`a result of ${kind.name}: ${problem}`))
+  const wrong = kind.outputProblem(result.output)
+  if (wrong !== undefined) return yield* new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong })
+  return {
+    jobId: job.id,
+    token,
+    output: result.output,
+    files: result.files,
+    warningCode: result.warningCode ?? null,
+    charge: chargeOf(job, result, defaultCurrency),
+  } satisfies Completion
 })
+
+/** A live job of a kind without a price is charged nothing, and that is written down as well. */
+const chargeOf = ({ mode, price }: Job, { usage }: AttemptResult, defaultCurrency: string): Charge | null => {
+  if (mode === "sandbox") return null
+  return price === null ? { currency: defaultCurrency, amount: "0", lineItems: [] } : chargeFor(price, usage)
+}
+
+/** What a kind's code got wrong: a mistake of its author, not of a provider. */
+const resultProblem = (kind: JobKind, { files, usage }: AttemptResult): string | undefined => {
+  const names = files.map(({ name }) => name).sort()
+  if (names.join() !== [...kind.files].sort().join()) return `has the files "${names.join()}"`
+  for (const [meter, quantity] of Object.entries(usage)) {
+    if (!kind.meters.includes(meter)) return `uses "${meter}", which is none of its meters`
+    if (!Number.isSafeInteger(quantity) || quantity < 0) return `uses ${quantity} of "${meter}"`
+  }
+  return undefined
+}
 
 type Write<R> = Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable, R>
 
@@ -73,28 +105,38 @@ const insist = <R>(lease: HeldLease, write: Write<R>): Effect.Effect<"written" |
     Effect.catch(() => Effect.succeed("lapsed" as const)),
   )
 
-const signal = (job: Job) => Effect.flatMap(JobSignals, (signals) => signals.finished(job.id))
+type Ended = { readonly type: "done" } | Pick<JobHappening & { readonly type: "failed" }, "type" | "errorCode">
+type Told = Ended | Omit<JobHappening & { readonly type: "attempt_failed" }, keyof JobRef>
+
+/** Tells this process what was written of a job. */
+const tell = Effect.fnUntraced(function* (job: Job, what: Told) {
+  const events = yield* JobEvents
+  const signals = yield* JobSignals
+  if (what.type !== "attempt_failed") yield* signals.finished(job.id)
+  events.emit({ ...refOf(job), ...what })
+})
 
 /** Commits a result, or writes why there is none. */
 const settleWork = Effect.fnUntraced(function* (
+  kind: JobKind,
   claim: Claim,
   lease: HeldLease,
   work: Exit.Exit<Completion, AttemptError>,
-): Effect.fn.Return<Settled, never, JobStore | JobSignals> {
+): Effect.fn.Return<Settled, never, JobStore | JobSignals | JobEvents> {
   if (Exit.isFailure(work)) {
     yield* Effect.logWarning("attempt ended without a result", describe(work.cause))
-    return yield* settle(claim, lease, attemptEnd(work.cause))
+    return yield* settle(kind, claim, lease, attemptEnd(work.cause))
   }
   const store = yield* JobStore
   const commit = yield* Effect.exit(insist(lease, store.completeJobs([work.value])))
   if (Exit.isSuccess(commit)) {
     if (commit.value === "lapsed") return "lapsed"
-    yield* signal(claim.job)
+    yield* tell(claim.job, { type: "done" })
     return "committed"
   }
   // A result the store will not have: asking the provider again would bring another of its kind.
   yield* Effect.logError("the store refused a result", describe(commit.cause))
-  return yield* settle(claim, lease, { _tag: "Failed", failure: { errorCode: "internal_error", retry: false } })
+  return yield* settle(kind, claim, lease, { _tag: "Failed", failure: { errorCode: "internal_error", retry: false } })
 })
 
 /**
@@ -114,10 +156,11 @@ const describe = (cause: Cause.Cause<AttemptError>): string => {
 
 /** Writes the end of an attempt without a result. */
 const settle = Effect.fnUntraced(function* (
+  kind: JobKind,
   claim: Claim,
   lease: HeldLease,
   end: AttemptEnd,
-): Effect.fn.Return<Settled, never, JobStore | JobSignals> {
+): Effect.fn.Return<Settled, never, JobStore | JobSignals | JobEvents> {
   const store = yield* JobStore
   const { attempts, circuit } = yield* EngineConfig
   const { job, token } = claim
@@ -135,10 +178,18 @@ const settle = Effect.fnUntraced(function* (
       return deferred === "written" && end.outOfReach === "BlobUnavailable" ? "blobs_away" : deferred
     }
     case "Failed": {
-      const after = afterFailure(end.failure, job.failures, attempts, yield* Random.next)
-      if (after.next === "defer") return yield* defer(after.delayMs, true)
+      const { maxFailures = attempts.maxFailures } = kind.limits
+      const after = afterFailure(end.failure, job.failures, { ...attempts, maxFailures }, yield* Random.next)
+      if (after.next === "defer") {
+        const deferred = yield* defer(after.delayMs, true)
+        const { errorCode } = end.failure
+        const { delayMs: retryInMs } = after
+        if (deferred === "written")
+          yield* tell(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs })
+        return deferred
+      }
       const failed = yield* insist(lease, store.failJobs([{ ...ref, errorCode: after.errorCode }]))
-      if (failed === "written") yield* signal(job)
+      if (failed === "written") yield* tell(job, { type: "failed", errorCode: after.errorCode })
       return failed
     }
   }

@@ -1,9 +1,12 @@
 import { Deferred, Effect } from "effect"
-import { jobBlobKey } from "../domain/index.ts"
+import { isLimiting, jobBlobKey } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
+import { JobEvents, refOf } from "../engine/JobEvents.ts"
+import { JobSignals } from "../engine/JobSignals.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { type Claim, type ClaimRef, Providers, WakeUp } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
+import { limitsWith } from "./limitsWith.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
 import { runAttempt } from "./RunAttempt.ts"
 import { servedBy } from "./runnableKinds.ts"
@@ -13,9 +16,12 @@ export const makeSlots = Effect.gen(function* () {
   const { leaseDurationMs, limits } = yield* EngineConfig
   const wakeUp = yield* WakeUp
   const guard = yield* ProviderGuard
+  const signals = yield* JobSignals
+  const events = yield* JobEvents
   const { live } = yield* Providers
-  const limited = limits.perProject > 0 || Object.keys(limits.perKind).length > 0
-  const kinds = new Map((yield* JobKinds).map((kind) => [kind.name, kind]))
+  const known = yield* JobKinds
+  const limited = isLimiting(limitsWith(limits, known))
+  const kinds = new Map(known.map((kind) => [kind.name, kind]))
   const leases = new Set<HeldLease>()
   const lapsed = new Set<ClaimRef>()
   const withheld = new Map<string, string>()
@@ -44,6 +50,8 @@ export const makeSlots = Effect.gen(function* () {
         const ref = { jobId: claim.job.id, token: claim.token }
         const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs)
         leases.add(lease)
+        const release = signals.holding(claim.job.id, lease.lose)
+        events.emit({ type: "started", ...refOf(claim.job), attempt: claim.job.attempts })
         const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
         return Effect.ensuring(
           Effect.map(guard.holding(names)(runAttempt(kind, claim, lease)), (settled) => {
@@ -53,6 +61,7 @@ export const makeSlots = Effect.gen(function* () {
           }),
           Effect.suspend(() => {
             leases.delete(lease)
+            release()
             const freed = nextFreed
             nextFreed = Deferred.makeUnsafe<void>()
             Deferred.doneUnsafe(freed, Effect.void)

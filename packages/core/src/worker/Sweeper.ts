@@ -1,8 +1,11 @@
 import { Effect, Layer, Stream } from "effect"
 import { type BlobUnavailable, ownerOfBlob } from "../domain/index.ts"
 import { EngineConfig, type EngineSettings } from "../engine/EngineConfig.ts"
+import type { JobEvents } from "../engine/JobEvents.ts"
+import type { JobSignals } from "../engine/JobSignals.ts"
 import { purgeBlobs } from "../engine/PurgeBlobs.ts"
-import { BlobStore, JobStore, type PruneResult, UploadStore } from "../ports/index.ts"
+import { tellFailed } from "../engine/tellFailed.ts"
+import { BlobStore, type JobDirectory, JobStore, type PruneResult, UploadStore } from "../ports/index.ts"
 import { firstPause, growingPauses } from "./growingPauses.ts"
 import { makeOutageLog } from "./outageLog.ts"
 
@@ -30,7 +33,9 @@ const untilDone = <E, R>(step: Effect.Effect<number, E, R>): Effect.Effect<numbe
 const notRemoved = (error: BlobUnavailable) => Effect.logWarning("blobs could not be removed yet", error.cause)
 
 /** Fails jobs that waited or ran too long, and says how many. */
-export const expireOverdue = Effect.flatMap(JobStore, (store) => untilDone(store.expireJobs(stepSize)))
+export const expireOverdue = Effect.flatMap(JobStore, (store) =>
+  untilDone(Effect.flatMap(store.expireJobs(stepSize), (expired) => Effect.as(tellFailed(expired), expired.length))),
+)
 
 /** Lets go of what is past its retention, and finishes purges that are still due. Answers how much there was of it. */
 export const pruneOnce = Effect.gen(function* () {
@@ -171,15 +176,19 @@ const sweep = Effect.gen(function* () {
 })
 
 /** The sweeps, until the layer's scope closes. Every process runs them, whether or not it runs jobs. */
-export const layerSweeps: Layer.Layer<never, never, JobStore | UploadStore | BlobStore> = Layer.effectDiscard(
-  Effect.forkScoped(sweep),
-)
+export const layerSweeps: Layer.Layer<
+  never,
+  never,
+  JobStore | JobDirectory | UploadStore | BlobStore | JobSignals | JobEvents
+> = Layer.effectDiscard(Effect.forkScoped(sweep))
 
 /**
  * Looks for overdue jobs at the quick pace while `holds` something, whatever the other sweeps do: who runs a job answers for
  * its end. And for a heartbeat longer, because an attempt ends by itself just before the deadline of its job.
  */
-export const expireWhileHolding = (holds: () => boolean): Effect.Effect<never, never, JobStore> =>
+export const expireWhileHolding = (
+  holds: () => boolean,
+): Effect.Effect<never, never, JobStore | JobDirectory | JobSignals | JobEvents> =>
   Effect.gen(function* () {
     const { leaseDurationMs, sweepIntervalMs } = yield* EngineConfig
     const lingerMs = Math.max(leaseDurationMs / 3, sweepIntervalMs)

@@ -1,11 +1,13 @@
-import { Clock, Context, Effect, Fiber, FiberSet, Layer } from "effect"
+import { Clock, Context, Effect, Fiber, FiberSet, Layer, Scope } from "effect"
 import type { StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
+import type { JobEvents } from "../engine/JobEvents.ts"
 import type { JobSignals } from "../engine/JobSignals.ts"
 import {
   type BlobStore,
   type Claim,
   type IdGenerator,
+  type JobDirectory,
   type JobStore,
   type MediaProbe,
   type Providers,
@@ -14,6 +16,7 @@ import {
   type UploadStore,
   WakeUp,
 } from "../ports/index.ts"
+import { checkClaims } from "./checkClaims.ts"
 import { claimInto } from "./claimInto.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { heartbeat } from "./Heartbeat.ts"
@@ -36,6 +39,8 @@ export type WorkerNeeds =
   | IdGenerator
   | WakeUp
   | JobSignals
+  | JobEvents
+  | JobDirectory
 
 type MakerNeeds = WorkerNeeds | GateWatch | ProviderGuard
 
@@ -50,6 +55,8 @@ export class Worker extends Context.Service<
     readonly tick: Effect.Effect<number, StoreUnavailable>
     /** Claims and runs until interrupted. Interruption stops claiming, lets running jobs finish for `drainMs`, and releases the rest. */
     readonly run: Effect.Effect<never>
+    /** The same in the background until the scope closes, and says meanwhile in the store which kinds are served live here. */
+    readonly start: Effect.Effect<void, never, Scope.Scope>
     /** Jobs in hand. */
     readonly running: Effect.Effect<number>
     /** When the store last answered a claim, unix milliseconds; `undefined` before the first. What `alive` means for a worker. */
@@ -75,14 +82,8 @@ export class Worker extends Context.Service<
   /** A worker that runs, with its heartbeat, until the layer's scope closes. The sweeps are a layer of their own. */
   static readonly layerRunning: Layer.Layer<Worker, never, WorkerNeeds> = Layer.effect(
     Worker,
-    Effect.gen(function* () {
-      const worker = yield* Worker
-      yield* publishCapabilities
-      yield* Effect.forkScoped(worker.run)
-      return worker
-    }),
-    // One guard for both: what the worker finds out of its providers is what is published.
-  ).pipe(Layer.provide(Worker.layer), Layer.provide(ProviderGuard.layer))
+    Effect.tap(Worker, (worker) => worker.start),
+  ).pipe(Layer.provide(Worker.layer))
 }
 
 const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.gen(function* () {
@@ -118,6 +119,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
     Effect.gen(function* () {
       const wakeUp = yield* WakeUp
       const beating = yield* Effect.forkScoped(heartbeat(slots.leases))
+      yield* Effect.forkScoped(checkClaims(slots.leases))
       yield* Effect.forkScoped(watchWithheld(slots))
       yield* Effect.forkScoped(expireWhileHolding(() => slots.leases.size > 0))
       const running = yield* FiberSet.make<void>()
@@ -155,12 +157,17 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
   return Worker.of({
     tick: Effect.provide(tick, context),
     run: Effect.provide(run, context),
+    start: Effect.provide(runInBackground(run), Context.omit(Scope.Scope)(context)),
     running: Effect.sync(() => slots.leases.size),
     lastClaimAt: Effect.sync(() => lastClaimAt),
     nextClaimBy: Effect.sync(idling.nextClaimBy),
     providers: guard.standings,
   })
 })
+
+/** In the scope of who starts it, which is not the one the worker was made in. */
+const runInBackground = (run: Effect.Effect<never, never, MakerNeeds>) =>
+  Effect.asVoid(Effect.andThen(publishCapabilities, Effect.forkScoped(run)))
 
 /**
  * Lets running attempts finish for a while; the rest is interrupted, and each gives its job back as its last act. One

@@ -1,8 +1,11 @@
 import { Clock, Effect } from "effect"
 import { StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
+import { tellFailed } from "../engine/tellFailed.ts"
+import { JobKinds } from "../kinds/JobKinds.ts"
 import { JobStore } from "../ports/index.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
+import { limitsWith } from "./limitsWith.ts"
 import { giveBackLapsed } from "./recovery.ts"
 import { runnableKinds } from "./runnableKinds.ts"
 import type { Slots } from "./Slots.ts"
@@ -21,9 +24,18 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: numbe
   const result = yield* answeredWithin(
     leaseDurationMs,
     "claimJobs",
-    store.claimJobs({ runnable, limits, limit: Math.min(limit, now.atMost), leaseDurationMs, maxLostWorkers }),
+    store.claimJobs({
+      runnable,
+      limits: limitsWith(limits, yield* JobKinds),
+      limit: Math.min(limit, now.atMost),
+      leaseDurationMs,
+      maxLostWorkers,
+    }),
   )
-  if (result.abandoned.length > 0) yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
+  if (result.abandoned.length > 0) {
+    yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
+    yield* tellFailed(result.abandoned)
+  }
   // What waits for a paused provider was not asked for, so the store does not tell when to look for it.
   return { ...result, nextInMs: earlier(result.nextInMs, yield* guard.nextTryInMs), askedAtNanos }
 })

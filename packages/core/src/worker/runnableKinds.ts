@@ -27,7 +27,7 @@ const versionsIn = (mode: JobMode, { name, readsFrom, version }: JobKind): Reado
   Array.from({ length: version - readsFrom + 1 }, (_, n) => ({ kind: name, kindVersion: readsFrom + n, mode }))
 
 /**
- * The kinds whose providers are there and, for live jobs, have room, while the gate is open. A claim does not say how many of
+ * The kinds that are not paused, whose providers are there and, for live jobs, have room, while the gate is open. A claim does not say how many of
  * which kind it wants, so it wants no more than the kind with the least room can have; the next one is not far.
  */
 export const runnableKinds: Effect.Effect<RunnableNow, StoreUnavailable, Providers | ProviderGuard | GateWatch> =
@@ -37,7 +37,9 @@ export const runnableKinds: Effect.Effect<RunnableNow, StoreUnavailable, Provide
     const guard = yield* ProviderGuard
     const runnable: Array<Runnable> = []
     let atMost = Infinity
+    const paused = yield* gates.paused
     for (const kind of yield* JobKinds) {
+      if (paused.includes(kind.name)) continue
       if (servedBy(sandbox, kind) !== undefined) runnable.push(...versionsIn("sandbox", kind))
       const names = servedBy(live, kind)
       const room = names === undefined ? 0 : yield* guard.room(names)

@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
+import type { AsyncCall } from "@kiln/core"
 import {
-  type AsyncCall,
-  asyncProviders,
   type AudioInput,
   providerBroken,
   type ProviderCall,
   providerRefused,
+  providerSet,
   resultInvalid,
-} from "@kiln/core"
+} from "@kiln/core/effect"
 import { BlobUnavailable } from "@kiln/core/domain"
 import { defaultAnswers } from "@kiln/testing"
 import { Effect, Fiber, Stream } from "effect"
@@ -16,10 +16,16 @@ const call: ProviderCall = { jobId: "job_a", attempt: 2, failures: 1 }
 const heard = (content: AudioInput["content"]): AudioInput => ({ format: "wav", bytes: 5, seconds: 1, content })
 const pieces = Stream.make(Uint8Array.of(1, 2), Uint8Array.of(3), Uint8Array.of(4, 5))
 
-describe("asyncProviders", () => {
+describe("providerSet", () => {
   it("has the ports that were given, and no others", () => {
-    assert.deepStrictEqual(asyncProviders({}), {})
-    assert.deepStrictEqual(Object.keys(asyncProviders({ reply: () => Promise.reject(new Error("x")) })), ["reply"])
+    assert.deepStrictEqual(providerSet({}), {})
+    assert.deepStrictEqual(providerSet(undefined), {})
+    assert.deepStrictEqual(Object.keys(providerSet({ reply: () => Promise.reject(new Error("x")) })), ["reply"])
+  })
+
+  it("leaves as they are those that were made elsewhere", () => {
+    const speech = { speak: () => Effect.succeed(defaultAnswers.speech) }
+    assert.strictEqual(providerSet({ speech }).speech, speech)
   })
 
   it.effect("asks with the request and the call, and answers what is resolved with", () =>
@@ -32,7 +38,7 @@ describe("asyncProviders", () => {
           return answer
         }
       const turn = { text: "t", outputTokens: 1, truncated: false, audio: defaultAnswers.speech }
-      const { image, reply, speech, transcription, voiceTurn } = asyncProviders({
+      const { image, reply, speech, transcription, voiceTurn } = providerSet({
         transcription: note({ text: "hi" }),
         reply: note({ text: "a", outputTokens: 1, truncated: false }),
         speech: note(defaultAnswers.speech),
@@ -60,7 +66,7 @@ describe("asyncProviders", () => {
 
   const failing = (thrown: unknown) =>
     Effect.flip(
-      asyncProviders({
+      providerSet({
         image: () => {
           throw thrown
         },
@@ -88,7 +94,7 @@ describe("asyncProviders", () => {
   it.effect("aborts the signal when it is interrupted", () =>
     Effect.gen(function* () {
       let signal: AbortSignal | undefined
-      const { image } = asyncProviders({
+      const { image } = providerSet({
         image: (_request, about) => {
           signal = about.signal
           return new Promise(() => undefined)
@@ -106,7 +112,7 @@ describe("asyncProviders", () => {
   it.effect("does not ask where the audio cannot be read", () =>
     Effect.gen(function* () {
       let asked = false
-      const { transcription } = asyncProviders({
+      const { transcription } = providerSet({
         transcription: async () => {
           asked = true
           return { text: "" }

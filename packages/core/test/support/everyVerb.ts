@@ -1,5 +1,5 @@
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { Context, Effect, Layer } from "effect"
 import type { Stores } from "./harness.ts"
 
@@ -25,6 +25,7 @@ const around = <Verbs extends object>(verbs: Verbs, change: AroundCall): Verbs =
 /** The same stores, with something around each call of each verb. */
 export const everyVerb = (stores: Context.Context<Stores>, change: AroundCall): Context.Context<Stores> =>
   Context.make(JobStore, around(Context.get(stores, JobStore), change)).pipe(
+    Context.add(JobDirectory, around(Context.get(stores, JobDirectory), change)),
     Context.add(UploadStore, around(Context.get(stores, UploadStore), change)),
     Context.add(Switchboard, around(Context.get(stores, Switchboard), change)),
     Context.add(KeyDirectory, around(Context.get(stores, KeyDirectory), change)),

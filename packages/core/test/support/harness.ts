@@ -18,6 +18,7 @@ import {
 import type {
   BlobStore,
   IdGenerator,
+  JobDirectory,
   JobStore,
   KeyDirectory,
   SecretStore,
@@ -25,7 +26,7 @@ import type {
   UploadStore,
 } from "@kiln/core/ports"
 import { Worker, type WorkerNeeds } from "@kiln/core/worker"
-import { fakeMp3, MemoryBlobStore, MemoryStores } from "@kiln/testing"
+import { defaultAnswers, fakeMp3, MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 
@@ -43,7 +44,8 @@ export const grantOf = (who: Principal): Grant => {
 }
 
 export const kind = (name: string): JobKind => {
-  const found = builtInKinds().find((one) => one.name === name)
+  const known: ReadonlyArray<JobKind> = builtInKinds()
+  const found = known.find((one) => one.name === name)
   if (found === undefined) throw new Error(`no kind ${name}`)
   return found
 }
@@ -52,20 +54,21 @@ export const kind = (name: string): JobKind => {
 export const mp3 = { data: fakeMp3("hello"), mediaType: "audio/mpeg" }
 
 /** Providers that answer at once with small valid results. */
-export const plainProviders: ProviderSet = {
+export const plainProviders = {
   transcription: { transcribe: () => Effect.succeed({ text: "hello" }) },
   reply: { reply: () => Effect.succeed({ text: "hi there", outputTokens: 2, truncated: false }) },
   speech: { speak: () => Effect.succeed(mp3) },
-}
+  image: { generate: () => Effect.succeed(defaultAnswers.image) },
+} satisfies ProviderSet
 
 /** The plain providers with another voice. */
-export const speaks = (speak: NonNullable<ProviderSet["speech"]>["speak"]): ProviderSet => ({
+export const speaks = (speak: NonNullable<ProviderSet["speech"]>["speak"]) => ({
   ...plainProviders,
   speech: { speak },
 })
 
 /** What the memory stores provide. */
-export type Stores = JobStore | UploadStore | Switchboard | SecretStore | KeyDirectory
+export type Stores = JobStore | JobDirectory | UploadStore | Switchboard | SecretStore | KeyDirectory
 
 export interface HarnessOptions {
   readonly sandbox?: ProviderSet

@@ -25,6 +25,7 @@ export const makeChannel = (reach: WakeUpReach = "installation") => {
         }),
         wait: Effect.andThen(latch.await, Effect.asVoid(latch.close)),
         reach: Effect.sync(() => channel.reach),
+        onFinished: () => Effect.void,
       })
     },
   }

@@ -2,10 +2,13 @@ import type { StoreUnavailable } from "@kiln/core/domain"
 import type { HttpSettingInvalid, ListenFailed } from "../HttpService.ts"
 import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
 
+/** Those of a service that is mounted have no variable. */
 const settingOf: Readonly<Record<HttpSettingInvalid["setting"], string>> = {
   signingKeys: "KILN_SIGNING_KEYS",
   trustedProxies: "KILN_TRUSTED_PROXIES",
   publicUrl: "PUBLIC_URL",
+  prefix: "prefix",
+  routes: "routes",
 }
 
 const codeOf = (cause: unknown): string | undefined =>

@@ -9,15 +9,14 @@ import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { storeUnavailable } from "../server/unavailable.ts"
 import { parseIdempotencyKey } from "../wire/IdempotencyKey.ts"
-import { refuseFields, toRequest } from "./fields.ts"
-import { type HandlerContext, kindNamed } from "./HandlerContext.ts"
-import { pollingPath } from "./jobBody.ts"
+import type { HandlerContext } from "./HandlerContext.ts"
+import { pollingPath } from "./JobFamily.ts"
+import type { Offer } from "./offerKinds.ts"
 import { refusing } from "./refusing.ts"
 
 const aboutUpload = { param: "upload_id" }
 
-const refuse = refusing<CreateJobError>({
-  InvalidRequest: ({ errors }) => refuseFields(errors),
+const refuse = refusing<Exclude<CreateJobError, { readonly _tag: "InvalidRequest" }>>({
   IdempotencyKeyReused: () => new Refusal({ code: "idempotency_key_reused" }),
   LiveNotActive: ({ missing }) => new Refusal({ code: "live_not_active", details: { missing } }),
   UploadNotFound: () => new Refusal({ code: "upload_not_found", ...aboutUpload }),
@@ -29,22 +28,22 @@ const refuse = refusing<CreateJobError>({
 })
 
 /** Creates a job of one kind; a repeated request gets the job it made first. */
-export const createJob = (context: HandlerContext, kindName: string): Handler => {
-  const kind = kindNamed(context.engine, kindName)
-  return Effect.fnUntraced(function* (exchange): Effect.fn.Return<Reply, Refusal | BodyBroken> {
+export const createJob = (context: HandlerContext, { family, kind, names }: Offer): Handler =>
+  Effect.fnUntraced(function* (exchange): Effect.fn.Return<Reply, Refusal | BodyBroken> {
     const grant = yield* context.admit(exchange, kind.keyScope, "create")
     const body = yield* readJsonObject(exchange)
     yield* context.confirm(exchange)
     const key = yield* idempotencyKey(exchange)
-    const accepted = context.engine.createJob(grant, kind, toRequest(kind.request.fields, body), key)
-    const { job, replayed } = yield* Effect.mapError(accepted, refuse)
+    const accepted = context.engine.createJob(grant, kind, names.toRequest(body), key)
+    const { job, replayed } = yield* Effect.mapError(accepted, (error) =>
+      error._tag === "InvalidRequest" ? names.refuse(error.errors) : refuse(error),
+    )
     return jsonReply(202, createdBody(job), {
-      location: context.publicUrl() + pollingPath(kind, job.id),
+      location: context.publicUrl() + pollingPath(family, job.id),
       "retry-after": "2",
       ...(replayed && { "idempotency-replayed": "true" }),
     })
   })
-}
 
 /** What a job is at its creation; a replay says the same, whatever has become of it. */
 const createdBody = (job: Job) => ({

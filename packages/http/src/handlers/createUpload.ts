@@ -1,6 +1,5 @@
 import { Effect } from "effect"
-import { type InvalidRequest, UploadRequest } from "@kiln/core/effect"
-import type { StoreUnavailable } from "@kiln/core/domain"
+import { UploadRequest } from "@kiln/core/effect"
 import type { BodyBroken } from "../server/body.ts"
 import { readJsonObject } from "../server/jsonBody.ts"
 import type { Refusal } from "../server/Refusal.ts"
@@ -8,14 +7,10 @@ import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { storeUnavailable } from "../server/unavailable.ts"
 import { signUpload } from "../wire/SignedUrls.ts"
-import { refuseFields, toRequest } from "./fields.ts"
+import { fieldNames } from "./fieldNames.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
-import { refusing } from "./refusing.ts"
 
-const refuse = refusing<InvalidRequest | StoreUnavailable>({
-  InvalidRequest: ({ errors }) => refuseFields(errors),
-  StoreUnavailable: storeUnavailable,
-})
+const names = fieldNames(Object.keys(UploadRequest.fields))
 
 /** Announces a file and says where to send it. */
 export const createUpload = (context: HandlerContext): Handler =>
@@ -23,8 +18,10 @@ export const createUpload = (context: HandlerContext): Handler =>
     const grant = yield* context.admit(exchange, "audio.create", "upload")
     const body = yield* readJsonObject(exchange)
     yield* context.confirm(exchange)
-    const announced = context.engine.createUpload(grant, toRequest(UploadRequest.fields, body))
-    const upload = yield* Effect.mapError(announced, refuse)
+    const announced = context.engine.createUpload(grant, names.toRequest(body))
+    const upload = yield* Effect.mapError(announced, (error) =>
+      error._tag === "InvalidRequest" ? names.refuse(error.errors) : storeUnavailable(error),
+    )
     // Whole seconds, rounded down: the URL never promises more than the record behind it.
     const expiresAtSeconds = Math.floor(upload.expiresAt / 1000)
     return jsonReply(201, {

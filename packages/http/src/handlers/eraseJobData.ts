@@ -6,7 +6,7 @@ import { noContent, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { storeUnavailable } from "../server/unavailable.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
-import { familyScope, type JobFamily } from "./jobBody.ts"
+import type { JobFamily } from "./JobFamily.ts"
 import { findJob } from "./pollJob.ts"
 import { refusing } from "./refusing.ts"
 
@@ -20,7 +20,7 @@ const refuse = refusing<JobNotFound | JobUnfinished | StoreUnavailable | BlobUna
 /** Deletes what a finished job retains; again and again with the same answer. */
 export const eraseJobData = (context: HandlerContext, family: JobFamily): Handler =>
   Effect.fnUntraced(function* (exchange, id): Effect.fn.Return<Reply, Refusal> {
-    const grant = yield* context.admit(exchange, familyScope[family], "delete")
+    const grant = yield* context.admit(exchange, family.keyScope, "delete")
     yield* findJob(context, grant, family, id)
     yield* Effect.mapError(context.engine.eraseJobData(grant, id), refuse)
     return noContent

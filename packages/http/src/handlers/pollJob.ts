@@ -6,8 +6,9 @@ import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { storeUnavailable } from "../server/unavailable.ts"
 import { signDownload } from "../wire/SignedUrls.ts"
-import { type HandlerContext, kindNamed } from "./HandlerContext.ts"
-import { audioJobBody, familyOf, familyScope, imageJobBody, type JobFamily } from "./jobBody.ts"
+import type { HandlerContext } from "./HandlerContext.ts"
+import { type JobFamily, outputBody } from "./JobFamily.ts"
+import type { Offer } from "./offerKinds.ts"
 import { refusing } from "./refusing.ts"
 
 /** Seconds a file's URL is valid, from the poll that made it. */
@@ -18,29 +19,27 @@ const refuse = refusing<JobNotFound | StoreUnavailable>({
   StoreUnavailable: storeUnavailable,
 })
 
-/** The caller's job of a family; one of the other family is not found here. */
+/** The caller's job of a family, and what it was offered as; one of another family is not found here. */
 export const findJob = Effect.fnUntraced(function* (
   context: HandlerContext,
   principal: Principal,
   family: JobFamily,
   id: string,
-): Effect.fn.Return<Job, Refusal> {
+): Effect.fn.Return<{ readonly job: Job; readonly offer: Offer }, Refusal> {
   const job = yield* Effect.mapError(context.engine.getJob(principal, id), refuse)
-  if (familyOf(kindNamed(context.engine, job.kind)) !== family) return yield* new Refusal({ code: "job_not_found" })
-  return job
+  const offer = context.offers.get(job.kind)
+  if (offer?.family !== family) return yield* new Refusal({ code: "job_not_found" })
+  return { job, offer }
 })
 
 /** Tells how a job stands. */
 export const pollJob = (context: HandlerContext, family: JobFamily): Handler =>
   Effect.fnUntraced(function* (exchange, id): Effect.fn.Return<Reply, Refusal> {
-    const grant = yield* context.admit(exchange, familyScope[family], "read")
-    const job = yield* findJob(context, grant, family, id)
+    const grant = yield* context.admit(exchange, family.keyScope, "read")
+    const { job, offer } = yield* findJob(context, grant, family, id)
     const expiresAtSeconds = Math.floor((yield* Clock.currentTimeMillis) / 1000) + fileUrlSeconds
     const fileUrl = (fileId: string) =>
       signDownload(context.keyring, { publicUrl: context.publicUrl(), fileId, expiresAtSeconds })
-    const body =
-      family === "audio"
-        ? audioJobBody(job, fileUrl, context.engine.settings.defaultCurrency)
-        : imageJobBody(job, fileUrl)
+    const body = family.body(job, outputBody(job, offer.names, fileUrl), context.engine.settings.defaultCurrency)
     return jsonReply(200, body, isFinished(job) ? undefined : { "retry-after": "2" })
   })

@@ -1,7 +1,9 @@
 import { Effect } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiScalar } from "effect/http-api"
-import { apiOf, type DocumentOptions } from "../api/openApiDocument.ts"
+import type { DocumentOptions } from "@kiln/client/api"
+import type { Offers } from "../handlers/offerKinds.ts"
+import { installationApi } from "./installationApi.ts"
 
 /** No fonts, no reports, no tools that live elsewhere. Some of these the renderer knows, but not the type of its settings. */
 const scalar = {
@@ -14,9 +16,9 @@ const scalar = {
 } as const
 
 /** The reference as one page with everything in it. Its renderer has three megabytes, so it is loaded when first asked for. */
-export const renderDocs = (options: DocumentOptions): Effect.Effect<string> =>
+export const renderDocs = (options: DocumentOptions, offers: Offers): Effect.Effect<string> =>
   Effect.promise(async () => {
-    const page = HttpApiScalar.layer(apiOf(options), { path: "/docs", scalar })
+    const page = HttpApiScalar.layer(installationApi(options, offers), { path: "/docs", scalar })
     const { dispose, handler } = HttpRouter.toWebHandler(page, { disableLogger: true })
     const response = await handler(new Request("http://localhost/docs"))
     const html = await response.text()

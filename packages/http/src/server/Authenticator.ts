@@ -24,14 +24,19 @@ interface Remembered {
 /** Finds out who sends a request. Only keys that were found good are remembered, and not for long. */
 export type Authenticate = (exchange: Exchange) => Effect.Effect<Principal, Refusal>
 
-export const makeAuthenticate = Effect.fnUntraced(function* (options: {
+export interface AuthenticateOptions {
   readonly trustedProxies: TrustedProxies
   /** Failed authentications per client address. */
   readonly failures: RateLimitPolicy
-}): Effect.fn.Return<Authenticate, never, KeyDirectory | Scope.Scope> {
+}
+
+/** By the API keys of the store. */
+export const makeAuthenticate = Effect.fnUntraced(function* (
+  options: AuthenticateOptions,
+): Effect.fn.Return<Authenticate, never, KeyDirectory | Scope.Scope> {
   const directory = yield* KeyDirectory
   const noteUse = yield* trackKeyUses
-  const failures = new RateLimiter(options.failures)
+  const failed = makeRefuseCredentials(options)
   const remembered = new Map<string, Remembered>()
 
   const remember = (hash: string, entry: Remembered): void => {
@@ -39,22 +44,6 @@ export const makeAuthenticate = Effect.fnUntraced(function* (options: {
     remembered.set(hash, entry)
     const oldest = remembered.size > maxRemembered ? remembered.keys().next() : undefined
     if (oldest?.done === false) remembered.delete(oldest.value)
-  }
-
-  const failed = (exchange: Exchange, now: number): Refusal => {
-    const { source } = exchange
-    const address = clientAddress(
-      source.socket.remoteAddress,
-      exchange.header("x-forwarded-for"),
-      options.trustedProxies,
-    )
-    const decision = failures.take(addressRateLimitKey(address), now)
-    if (decision.allowed) return new Refusal({ code: "invalid_api_key" })
-    return new Refusal({
-      code: "rate_limited",
-      message: "Too many requests with an invalid API key from this address. Wait as long as Retry-After says.",
-      headers: { ...rateLimitHeaders("authentication", decision), "retry-after": String(decision.retryAfterSeconds) },
-    })
   }
 
   const accept = (entry: Remembered, now: number): Principal => {
@@ -81,6 +70,25 @@ export const makeAuthenticate = Effect.fnUntraced(function* (options: {
     return accept(entry, now)
   })
 })
+
+/** What is said to bad credentials: 401, or 429 once too many came from one address. */
+export const makeRefuseCredentials = (options: AuthenticateOptions) => {
+  const failures = new RateLimiter(options.failures)
+  return (exchange: Exchange, now: number): Refusal => {
+    const address = clientAddress(
+      exchange.source.remoteAddress,
+      exchange.header("x-forwarded-for"),
+      options.trustedProxies,
+    )
+    const decision = failures.take(addressRateLimitKey(address), now)
+    if (decision.allowed) return new Refusal({ code: "invalid_api_key" })
+    return new Refusal({
+      code: "rate_limited",
+      message: "Too many requests with an invalid API key from this address. Wait as long as Retry-After says.",
+      headers: { ...rateLimitHeaders("authentication", decision), "retry-after": String(decision.retryAfterSeconds) },
+    })
+  }
+}
 
 // A clock that was set back must not prolong belief.
 const isFresh = (entry: Remembered, now: number): boolean =>

@@ -1,5 +1,5 @@
 import { Data } from "effect"
-import { type ErrorEnvelope, errorCatalogue, type RefusalCode } from "../api/ErrorCatalogue.ts"
+import { type ErrorEnvelope, errorCatalogue, type RefusalCode } from "@kiln/client/api"
 
 /** A request is answered with an error of the catalogue. */
 export class Refusal extends Data.TaggedError("Refusal")<{

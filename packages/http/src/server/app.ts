@@ -1,35 +1,34 @@
-import type { IncomingMessage, ServerResponse } from "node:http"
-import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Cause, Effect, type Scope } from "effect"
-import { HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { Cause, Effect } from "effect"
 import type { RequestId } from "@kiln/core/domain"
 import { BodyBroken, discardBody } from "./body.ts"
 import { corsHeaders } from "./cors.ts"
-import { Exchange } from "./Exchange.ts"
+import { Exchange, isUnder, localTarget } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
-import { refusalReply, type Reply, toResponse } from "./Reply.ts"
+import { refusalReply, type Reply } from "./Reply.ts"
+import type { RequestSource } from "./RequestSource.ts"
 import type { Router } from "./Router.ts"
 
-export type App = Effect.Effect<
-  HttpServerResponse.HttpServerResponse,
-  never,
-  HttpServerRequest.HttpServerRequest | Scope.Scope
->
+/** Answers one request, whatever server it came from. */
+export interface App {
+  readonly answer: (source: RequestSource) => Effect.Effect<Reply>
+  /** The service is stopping: what begins now is not answered any more. */
+  readonly isStopping: () => boolean
+  /** Whether a request is the service's to answer, for servers that have other things to do as well. */
+  readonly isOurs: (source: RequestSource) => boolean
+}
 
 export interface AppOptions {
   readonly router: Router
   readonly newRequestId: Effect.Effect<RequestId>
-  /** The service is stopping: what begins now is not answered any more. */
   readonly isStopping: () => boolean
+  /** What the paths of requests begin with, in front of the routes' own; empty for none. */
+  readonly prefix: string
 }
 
-/** One request, one response: finds the route, and turns whatever comes of it into a reply. */
-export const makeApp = ({ isStopping, newRequestId, router }: AppOptions): App => {
+/** One request, one reply: finds the route, and turns whatever comes of it into a reply with the headers all have. */
+export const makeApp = ({ isStopping, newRequestId, prefix, router }: AppOptions): App => {
   const dispatch = (exchange: Exchange) => {
-    // RFC 9112, section 3.2: exactly one Host.
-    const hosts = exchange.header("host")?.length ?? 0
-    if (hosts > 1 || (hosts === 0 && exchange.source.httpVersion === "1.1"))
-      return Effect.fail(new Refusal({ code: "malformed_request" }))
+    if (!exchange.source.hasOneHost) return Effect.fail(new Refusal({ code: "malformed_request" }))
     const match = router.match(exchange.method, exchange.path)
     if (match._tag === "NotFound") return Effect.fail(new Refusal({ code: "not_found" }))
     if (match.cors) Object.assign(exchange.responseHeaders, corsHeaders)
@@ -41,7 +40,7 @@ export const makeApp = ({ isStopping, newRequestId, router }: AppOptions): App =
     return match.route.handle(exchange, match.id)
   }
 
-  const answer = (exchange: Exchange): Effect.Effect<Reply> =>
+  const replyTo = (exchange: Exchange): Effect.Effect<Reply> =>
     Effect.matchCauseEffect(
       Effect.suspend(() => dispatch(exchange)),
       {
@@ -51,16 +50,26 @@ export const makeApp = ({ isStopping, newRequestId, router }: AppOptions): App =
       },
     )
 
-  return Effect.gen(function* () {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const exchange = new Exchange(
-      yield* newRequestId,
-      // The server speaks HTTP/1 only.
-      NodeHttpServerRequest.toIncomingMessage(request) as IncomingMessage,
-      NodeHttpServerRequest.toServerResponse(request) as ServerResponse,
-    )
-    return toResponse(exchange, yield* answer(exchange), isStopping())
+  const answer = Effect.fnUntraced(function* (source: RequestSource): Effect.fn.Return<Reply> {
+    const exchange = new Exchange(yield* newRequestId, source, prefix)
+    const reply = yield* replyTo(exchange)
+    const headers = {
+      "x-request-id": exchange.requestId,
+      "x-content-type-options": "nosniff",
+      ...exchange.responseHeaders,
+      ...reply.headers,
+    }
+    return { ...reply, headers }
   })
+
+  const isOurs = (source: RequestSource): boolean => {
+    const local = localTarget(source.target)
+    // A prefix is the service's alone; without one only its routes are.
+    if (prefix !== "") return isUnder(prefix, local)
+    return router.match(source.method, local.replace(/\?.*$/s, ""))._tag !== "NotFound"
+  }
+
+  return { answer, isStopping, isOurs }
 }
 
 /** What to say about a failure, after it was logged and what is left of the body was let pass. */

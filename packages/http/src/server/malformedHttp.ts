@@ -1,7 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import type { RefusalCode } from "../api/ErrorCatalogue.ts"
-import { errorCatalogue } from "../api/ErrorCatalogue.ts"
+import { errorCatalogue, type RefusalCode } from "@kiln/client/api"
 import { envelopeOf, Refusal } from "./Refusal.ts"
 
 /** Milliseconds a client gets to read its answer before the connection is cut. */

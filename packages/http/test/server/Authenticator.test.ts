@@ -8,6 +8,7 @@ import { Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { makeAuthenticate } from "../../src/server/Authenticator.ts"
 import { Exchange } from "../../src/server/Exchange.ts"
+import { NodeSource } from "../../src/server/NodeSource.ts"
 import { parseTrustedProxies } from "../../src/wire/ClientAddress.ts"
 
 const secret = formatApiKey("test", new Uint8Array(32).fill(7))
@@ -19,7 +20,7 @@ const exchangeWith = (...authorization: ReadonlyArray<string>): Exchange => {
   source.rawHeaders = authorization.flatMap((value) => ["Authorization", value])
   // Node fills this in from the parser.
   for (const value of authorization) (source.headersDistinct["authorization"] ??= []).push(value)
-  return new Exchange("req_x", source, new ServerResponse(source))
+  return new Exchange("req_x", new NodeSource(source, new ServerResponse(source)))
 }
 
 class Fake extends Context.Service<

@@ -166,7 +166,7 @@ describe("the limits the description shows", () => {
 })
 
 it("the declarations import neither the server nor the engine", () => {
-  const api = join(import.meta.dirname, "../../src/api")
+  const api = join(import.meta.dirname, "../../../client/src/api")
   for (const file of ["KilnApi.ts", "AudioApi.ts", "ErrorBodies.ts"])
     expect(readFileSync(join(api, file), "utf8")).not.toMatch(/from "(\.\.\/|@kiln\/core"|node:)/)
 })

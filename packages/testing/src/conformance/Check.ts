@@ -1,9 +1,9 @@
 import type { Effect, Layer } from "effect"
-import type { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import type { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import type { Declared, Place } from "./capabilities.ts"
 
 /** The ports whose records live in one store, because one transaction spans them. */
-export type Stores = JobStore | UploadStore | KeyDirectory | Switchboard | SecretStore
+export type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
 
 /**
  * How the tests get at stores. Store time must be the Effect `Clock`, so that leases end in virtual

@@ -31,6 +31,7 @@ const arrangeBoard = Effect.gen(function* () {
   yield* board.setPrice({ name: audioGate.price, currency: "usd", unitAmounts: { input_characters: "0.1" } })
   yield* board.setPrice({ name: audioGate.price, currency: "usd", unitAmounts: { input_characters: "0.2" } })
   yield* board.activatePrice(audioGate.price, true)
+  yield* board.pauseKind("image_generation", true)
   yield* board.publishWorker({
     workerId: "w",
     liveKinds: ["speech_synthesis"],
@@ -68,7 +69,7 @@ const createAndClaim = Effect.fnUntraced(function* (n: number, live = false, upl
  * Brings an empty store to one job in every state, by the verbs themselves. Jobs: 1 queued, 2 held with
  * a checkpoint, 3 waiting after a failure, 4 done with a file, 5 failed, 6 live and done, 7 live and
  * held, 8 done with upload 1, 9 erased, 10 queued with upload 4. Uploads: 2 announced, 3 arrived,
- * 5 in transfer, 6 erased.
+ * 5 in transfer, 6 erased. Jobs 11 and 12 are urgent: delayed, and canceled. One kind is paused.
  */
 export const arrangeEveryState: Effect.Effect<void, StoreUnavailable, Stores> = Effect.gen(function* () {
   const jobs = yield* JobStore
@@ -87,4 +88,6 @@ export const arrangeEveryState: Effect.Effect<void, StoreUnavailable, Stores> = 
   yield* jobs.eraseJobs([{ jobId: jobId(9), principal: ownerOf(newJob(9)) }])
   yield* jobs.deferJobs([{ jobId: jobId(3), token, delayMs: 60_000, countsAsFailure: true }])
   yield* jobs.createJobs([newJob(10, { uploadId: uploadId(4) }), newJob(1)])
+  yield* jobs.createJobs([11, 12].map((n) => newJob(n, { priority: "urgent", delayMs: 60_000, kept: { n } })))
+  yield* jobs.cancelJobs([jobId(12)])
 })

@@ -3,6 +3,7 @@ import type { StoreUnavailable } from "@kiln/core/domain"
 import {
   type Claim,
   type ClaimRequest,
+  JobDirectory,
   JobStore,
   KeyDirectory,
   SecretStore,
@@ -59,11 +60,30 @@ const runningJobs = Effect.gen(function* () {
   yield* jobs.deferJobs([{ ...refOf(two), delayMs: 1, countsAsFailure: false }])
   yield* jobs.releaseJobs([refOf(three)])
   yield* jobs.completeJobs(four === undefined ? [] : [completionOf(four)])
+  yield* jobs.checkClaims([refOf(one)])
+  yield* jobs.createJobs([newJob(102, { delayMs: 60_000, priority: "high", retryOf: jobId(5) })])
+  yield* jobs.cancelJobs([jobId(102)])
   yield* jobs.expireJobs(5)
   yield* jobs.eraseJobs([{ jobId: jobId(4), principal }])
   yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 })
   yield* jobs.findOrphans([{ blobKey: "a", jobId: jobId(4), token: 1 }])
   yield* jobs.confirmPurges(yield* jobs.listPurges(1))
+})
+
+const directory = Effect.gen(function* () {
+  const jobs = yield* JobDirectory
+  const { next } = yield* jobs.listJobs({ limit: 1 })
+  const everything = {
+    mode: "sandbox",
+    kind: "speech_synthesis",
+    status: "queued",
+    createdFrom: 0,
+    createdTo: 1,
+  } as const
+  yield* jobs.listJobs({ ...everything, projectId: projectId(1), after: next, limit: 1 })
+  yield* jobs.countJobs({ finishedWithinMs: 1_000 })
+  yield* jobs.countJobs({ finishedWithinMs: 1_000, projectId: projectId(1) })
+  yield* jobs.readJobs([jobId(1)])
 })
 
 const uploadsAndRetention = Effect.gen(function* () {
@@ -92,6 +112,8 @@ const administration = Effect.gen(function* () {
   yield* keys.createFirstKey({ id: projectId(2), name: "two" }, newApiKey(3))
   yield* Effect.all([keys.listKeys, keys.listProjects, board.readBoard, board.listPrices, board.listWorkers])
   yield* board.setSwitch("ai", true)
+  yield* board.pauseKind("image_generation", true)
+  yield* board.pauseKind("image_generation", false)
   yield* board.setPrice({ name: "svc-image", currency: "usd", unitAmounts: {} })
   yield* board.activatePrice("svc-image", true)
   yield* board.publishWorker({ workerId: "w", liveKinds: [], providers: [], ttlMs: 1 })
@@ -101,6 +123,7 @@ const administration = Effect.gen(function* () {
 /** Calls every verb of every store at least once, on what `arrangeEveryState` leaves behind. */
 export const callEveryVerb: Effect.Effect<void, StoreUnavailable, Stores> = Effect.gen(function* () {
   yield* runningJobs
+  yield* directory
   yield* uploadsAndRetention
   yield* administration
 })

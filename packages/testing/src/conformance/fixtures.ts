@@ -43,6 +43,10 @@ export const newJob = (n: number, overrides: Partial<NewJob> = {}): NewJob => ({
   kind: "speech_synthesis",
   kindVersion: 1,
   request: { input: `text ${n}` },
+  priority: "normal",
+  delayMs: 0,
+  kept: {},
+  retryOf: null,
   uploadId: null,
   maxTransfers,
   idempotencyKey: `idempotency-${n}`,
@@ -54,7 +58,11 @@ export const newJob = (n: number, overrides: Partial<NewJob> = {}): NewJob => ({
   ...overrides,
 })
 
-export const audioGate: Gate = { price: "svc-audio", switches: ["ai", "audio"], kind: "speech_synthesis" }
+export const audioGate: Gate & { readonly price: string } = {
+  price: "svc-audio",
+  switches: ["ai", "audio"],
+  kind: "speech_synthesis",
+}
 
 /** A live job behind `audioGate`. */
 export const newLiveJob = (n: number, overrides: Partial<NewJob> = {}): NewJob =>

@@ -3,6 +3,7 @@ import { Clock, Effect, type Layer, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import type { Stores } from "./Check.ts"
+import { directoryOperations } from "./comparison/directoryOperations.ts"
 import { emptyHistory } from "./comparison/History.ts"
 import { expectPromises } from "./comparison/invariants.ts"
 import { jobOperations } from "./comparison/jobOperations.ts"
@@ -61,7 +62,12 @@ const performHistory = Effect.fnUntraced(function* (
  */
 export const findDifference = async (comparison: Compared & Search): Promise<string | undefined> => {
   const { place, runs, seed, shrink = true } = comparison
-  const operations = [...jobOperations, ...otherOperations, ...(place === undefined ? [] : [reopen])]
+  const operations = [
+    ...jobOperations,
+    ...directoryOperations,
+    ...otherOperations,
+    ...(place === undefined ? [] : [reopen]),
+  ]
   const histories = fc.array(fc.oneof(...operations), { minLength: 1, maxLength: 150, size: "max" })
   const property = fc.asyncProperty(histories, (history) =>
     Effect.runPromise(performHistory(history, comparison).pipe(Effect.scoped, Effect.provide(TestClock.layer()))),

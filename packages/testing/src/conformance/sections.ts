@@ -1,10 +1,15 @@
 import type { KeyDirectory, SecretStore, Switchboard } from "@kiln/core/ports"
 import type { Section } from "./Check.ts"
+import { countJobs, readJobs } from "./JobDirectory/countJobs.ts"
+import { listJobs } from "./JobDirectory/listJobs.ts"
+import { cancelJobs } from "./JobStore/cancelJobs.ts"
+import { checkClaims } from "./JobStore/checkClaims.ts"
 import { claimJobs } from "./JobStore/claimJobs.ts"
 import { claimJobsLostWorkers } from "./JobStore/claimJobsLostWorkers.ts"
 import { createJobs, createJobsIdempotency } from "./JobStore/createJobs.ts"
 import { createJobsGate, createJobsPrecedence, createJobsQueueCap } from "./JobStore/createJobsRefusals.ts"
 import { createJobsUpload } from "./JobStore/createJobsUpload.ts"
+import { delay } from "./JobStore/delay.ts"
 import { eraseJobs } from "./JobStore/eraseJobs.ts"
 import { fairness } from "./JobStore/fairness.ts"
 import { fencing } from "./JobStore/fencing.ts"
@@ -12,13 +17,16 @@ import { findByIdempotencyKey, findFileSection, findJobs } from "./JobStore/find
 import { completeJobs, expireJobs, failJobs } from "./JobStore/finishJobs.ts"
 import { deleteJobs, expireData } from "./JobStore/pruneJobs.ts"
 import { findOrphans, purges } from "./JobStore/purges.ts"
+import { keptFields } from "./JobStore/kept.ts"
 import { kindVersions } from "./JobStore/kindVersions.ts"
 import { listCharges } from "./JobStore/listCharges.ts"
 import { limits } from "./JobStore/limits.ts"
+import { priority } from "./JobStore/priority.ts"
+import { retries } from "./JobStore/retries.ts"
 import { checkpointJobs, deferJobs, extendLeases, releaseJobs } from "./JobStore/runningJobs.ts"
 import { apiKeys, firstKey, keyLife, projects } from "./KeyDirectory/keyDirectory.ts"
 import { getOrCreate } from "./SecretStore/getOrCreate.ts"
-import { prices, publishedWorkers, switches, workers } from "./Switchboard/switchboard.ts"
+import { pausedKinds, prices, publishedWorkers, switches, workers } from "./Switchboard/switchboard.ts"
 import { claimUploadSection, createUploads } from "./UploadStore/claimUpload.ts"
 import { deleteUploads, expireUploads, findUploadOrphans } from "./UploadStore/pruneUploads.ts"
 import { transfers } from "./UploadStore/transfers.ts"
@@ -33,12 +41,16 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   createJobsUpload,
   createJobsQueueCap,
   createJobsPrecedence,
+  delay,
+  keptFields,
+  retries,
   findJobs,
   findByIdempotencyKey,
   findFileSection,
   claimJobs,
   claimJobsLostWorkers,
   fairness,
+  priority,
   kindVersions,
   limits,
   fencing,
@@ -48,6 +60,8 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   failJobs,
   deferJobs,
   releaseJobs,
+  cancelJobs,
+  checkClaims,
   expireJobs,
   eraseJobs,
   expireData,
@@ -56,6 +70,9 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   purges,
   findOrphans,
 ]
+
+/** Asked of `JobDirectory`. It reads what `JobStore` wrote, so the other ports take part. */
+export const jobDirectorySections: ReadonlyArray<Section> = [listJobs, countJobs, readJobs]
 
 /** Asked of `UploadStore`. Jobs consume uploads, so the other ports take part. */
 export const uploadStoreSections: ReadonlyArray<Section> = [
@@ -68,12 +85,19 @@ export const uploadStoreSections: ReadonlyArray<Section> = [
 ]
 
 export const keyDirectorySections: ReadonlyArray<Section<KeyDirectory>> = [projects, apiKeys, firstKey, keyLife]
-export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [switches, prices, workers, publishedWorkers]
+export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
+  switches,
+  pausedKinds,
+  prices,
+  workers,
+  publishedWorkers,
+]
 export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate]
 
 /** Everything asked of a record store. */
 export const storeSections: ReadonlyArray<Section> = [
   ...jobStoreSections,
+  ...jobDirectorySections,
   ...uploadStoreSections,
   ...keyDirectorySections,
   ...switchboardSections,

@@ -13,7 +13,7 @@ export const MemoryBlobStore = {
 }
 
 /** A blob is there from one moment to the next, when all of it has arrived; it is replaced and removed as a whole. */
-const makeMemoryBlobStore = (
+export const makeMemoryBlobStore = (
   blobs: Map<string, { readonly bytes: Uint8Array; readonly info: BlobInfo }>,
 ): BlobStore["Service"] =>
   BlobStore.of({

@@ -1,5 +1,6 @@
-import { type FileId, isFinished, owns } from "@kiln/core/domain"
+import { type FileId, holdsClaim, isFinished, owns } from "@kiln/core/domain"
 import { JobStore, type StoredFile } from "@kiln/core/ports"
+import { cancelJobs } from "./jobs/cancelJobs.ts"
 import { claimJobs } from "./jobs/claimJobs.ts"
 import { createJobs, findByIdempotencyKey } from "./jobs/createJobs.ts"
 import { eraseJobs } from "./jobs/eraseJobs.ts"
@@ -31,6 +32,14 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
     failJobs: (items) => step((now) => failJobs(state, items, now)),
     deferJobs: (items) => step((now) => deferJobs(state, items, now)),
     releaseJobs: (items) => step((now) => releaseJobs(state, items, now)),
+    cancelJobs: (jobIds) => step((now) => cancelJobs(state, jobIds, now)),
+    checkClaims: (items) =>
+      step(() =>
+        items.map(({ jobId, token }) => {
+          const job = state.jobs.get(jobId)
+          return job !== undefined && holdsClaim(job, token)
+        }),
+      ),
     expireJobs: (limit) => step((now) => expireJobs(state, limit, now)),
     eraseJobs: (items) => step(() => eraseJobs(state, items)),
     expireData: (olderThanMs, limit) => step((now) => expireData(state, olderThanMs, limit, now)),

@@ -38,6 +38,7 @@ export interface MemoryState {
   readonly keys: Map<KeyId, ApiKeyRecord>
   readonly secrets: Map<string, KeySecret>
   readonly switches: Record<SwitchName, boolean>
+  readonly pausedKinds: Set<string>
   readonly prices: Map<string, ReadonlyArray<PriceVersion>>
   readonly workers: Map<string, { readonly published: PublishedWorker; readonly until: number }>
   readonly namedSecrets: Map<string, Uint8Array>
@@ -56,6 +57,7 @@ export const emptyState = (): MemoryState => ({
   keys: new Map(),
   secrets: new Map(),
   switches: { ai: false, audio: false, images: false },
+  pausedKinds: new Set(),
   prices: new Map(),
   workers: new Map(),
   namedSecrets: new Map(),
@@ -76,6 +78,7 @@ const savedOf = (state: MemoryState) =>
     projects: [...state.projects],
     keys: [...state.keys],
     secrets: [...state.secrets],
+    pausedKinds: [...state.pausedKinds],
     prices: [...state.prices],
     workers: [...state.workers],
     namedSecrets: [...state.namedSecrets].map(([name, bytes]) => [name, [...bytes]] as const),
@@ -90,7 +93,7 @@ export const decodeState = (text: string): MemoryState => {
   return {
     virtualTime: saved.virtualTime,
     switches: { ...saved.switches },
-    jobs: new Map(saved.jobs),
+    jobs: new Map(saved.jobs.map(([id, job]) => [id, jobOf(job)])),
     jobByIdempotencyKey: new Map(saved.jobByIdempotencyKey),
     unfinishedByProject: new Map(saved.unfinishedByProject),
     lanes: new Map(saved.lanes.map(([key, lane]) => [key, { ...lane, unfinished: new Set(lane.unfinished) }])),
@@ -100,11 +103,19 @@ export const decodeState = (text: string): MemoryState => {
     projects: new Map(saved.projects),
     keys: new Map(saved.keys),
     secrets: new Map(saved.secrets),
+    // Versions before could pause no kind.
+    pausedKinds: new Set(saved.pausedKinds ?? []),
     prices: new Map(saved.prices),
     workers: new Map(saved.workers.map(publicationOf)),
     namedSecrets: new Map(saved.namedSecrets.map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
   }
 }
+
+/** What versions before kept of a job: all were of one priority, and kept nothing beyond their data. */
+type OldJob = Omit<Job, "priority" | "kept">
+
+const jobOf = (saved: Job | OldJob): Job =>
+  "priority" in saved ? saved : Object.freeze({ ...saved, priority: "normal", kept: Object.freeze({}) })
 
 /** What versions before kept of a worker. */
 type OldPublication = readonly [string, { readonly liveKinds: ReadonlyArray<string>; readonly until: number }]

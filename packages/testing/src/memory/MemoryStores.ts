@@ -1,6 +1,15 @@
 import { Context, Effect, Layer, Semaphore } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { JobStore, KeyDirectory, SecretStore, type StoreCapabilities, Switchboard, UploadStore } from "@kiln/core/ports"
+import {
+  JobDirectory,
+  JobStore,
+  KeyDirectory,
+  SecretStore,
+  type StoreCapabilities,
+  Switchboard,
+  UploadStore,
+} from "@kiln/core/ports"
+import { makeMemoryJobDirectory } from "./MemoryJobDirectory.ts"
 import { makeMemoryJobStore } from "./MemoryJobStore.ts"
 import { makeMemoryKeyDirectory } from "./MemoryKeyDirectory.ts"
 import { makeMemorySecretStore } from "./MemorySecretStore.ts"
@@ -8,7 +17,7 @@ import { decodeState, emptyState, encodeState, type MemoryState } from "./Memory
 import { makeMemorySwitchboard } from "./MemorySwitchboard.ts"
 import { makeMemoryUploadStore } from "./MemoryUploadStore.ts"
 
-type Stores = JobStore | UploadStore | KeyDirectory | Switchboard | SecretStore
+type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
 
 /** A place that keeps the state of memory stores, as one text. */
 export interface Persistence {
@@ -28,18 +37,8 @@ export interface Persistence {
  * compared with. Store time is the Effect `Clock`.
  */
 export const MemoryStores = {
-  /** Each build is a fresh, empty store; the five ports of one build share it. Nothing survives the process. */
-  layer: Layer.effectContext(
-    Effect.sync(() => {
-      const state = emptyState()
-      return Context.make(JobStore, makeMemoryJobStore(state)).pipe(
-        Context.add(UploadStore, makeMemoryUploadStore(state)),
-        Context.add(KeyDirectory, makeMemoryKeyDirectory(state)),
-        Context.add(Switchboard, makeMemorySwitchboard(state)),
-        Context.add(SecretStore, makeMemorySecretStore(state)),
-      )
-    }),
-  ),
+  /** Each build is a fresh, empty store; the six ports of one build share it. Nothing survives the process. */
+  layer: Layer.effectContext(Effect.sync(() => portsOf(emptyState()))),
 
   /**
    * The same stores over a state that is kept elsewhere: loaded when the layer is built, and saved by
@@ -58,6 +57,7 @@ export const MemoryStores = {
         const commit = yield* makeCommit(state, persistence)
         const jobs = { ...makeMemoryJobStore(state), capabilities: persistence.capabilities }
         return Context.make(JobStore, through(commit, "JobStore", jobs)).pipe(
+          Context.add(JobDirectory, through(commit, "JobDirectory", makeMemoryJobDirectory(state))),
           Context.add(UploadStore, through(commit, "UploadStore", makeMemoryUploadStore(state))),
           Context.add(KeyDirectory, through(commit, "KeyDirectory", makeMemoryKeyDirectory(state))),
           Context.add(Switchboard, through(commit, "Switchboard", makeMemorySwitchboard(state))),
@@ -66,6 +66,16 @@ export const MemoryStores = {
       }),
     ),
 }
+
+/** The ports over one state. */
+export const portsOf = (state: MemoryState): Context.Context<Stores> =>
+  Context.make(JobStore, makeMemoryJobStore(state)).pipe(
+    Context.add(JobDirectory, makeMemoryJobDirectory(state)),
+    Context.add(UploadStore, makeMemoryUploadStore(state)),
+    Context.add(KeyDirectory, makeMemoryKeyDirectory(state)),
+    Context.add(Switchboard, makeMemorySwitchboard(state)),
+    Context.add(SecretStore, makeMemorySecretStore(state)),
+  )
 
 const unavailable =
   (operation: string) =>
@@ -86,7 +96,7 @@ const makeCommit = Effect.fnUntraced(function* (state: MemoryState, { save }: Pe
       if (closed) return yield* unavailable(operation)("the store is closed")
       const answer = yield* verb
       // By these names a port says that a verb only reads.
-      if (/\.(find|list|read)/.test(operation)) return answer
+      if (/\.(check|count|find|list|read)/.test(operation)) return answer
       const text = encodeState(state)
       if (text === saved) return answer
       yield* Effect.mapError(save(text), unavailable(operation))

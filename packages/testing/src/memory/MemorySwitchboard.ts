@@ -6,6 +6,11 @@ import { keep, type MemoryState, step } from "./MemoryState.ts"
 export const makeMemorySwitchboard = (state: MemoryState): Switchboard["Service"] =>
   Switchboard.of({
     readBoard: step((now) => readBoard(state, now)),
+    pauseKind: (kind, paused) =>
+      step(() => {
+        if (paused) state.pausedKinds.add(kind)
+        else state.pausedKinds.delete(kind)
+      }),
     setSwitch: (name, on) =>
       step(() => {
         state.switches[name] = on
@@ -28,6 +33,7 @@ export const readBoard = (state: MemoryState, now: number): Board => ({
       .flatMap(({ active, createdAt: _, ...price }) => (active ? [[price.name, price]] : [])),
   ),
   liveKinds: [...new Set(publishedWorkers(state, now).flatMap((worker) => worker.liveKinds))].sort(),
+  pausedKinds: [...state.pausedKinds].sort(),
 })
 
 /** What workers published counts until its time is up, exclusive. */

@@ -34,7 +34,9 @@ const illFormedEnd = (job: Job): string | undefined => {
     return "a finished job has no times to come"
   if (job.finishedAt === null) return "a finished job says when it ended"
   if (Object.keys(job.checkpoints).length > 0) return "a finished job keeps no checkpoints"
-  if (job.ranMs + job.waitedMs !== job.finishedAt - job.createdAt) return "waiting and running add up to its life"
+  // Before it may begin a job neither waits nor runs, so they may add up to less.
+  if (job.ranMs + job.waitedMs > job.finishedAt - job.createdAt)
+    return "waiting and running are no longer than its life"
   return undefined
 }
 
@@ -45,7 +47,9 @@ const illFormedMiddle = (job: Job): string | undefined => {
   if (job.retained !== "kept") return "an unfinished job keeps its data"
   if (job.warningCode !== null) return "nothing is said of an unfinished job"
   if (job.held && job.claimableAt > job.deadlineAt) return "no lease reaches past the deadline"
-  if (job.ranMs + job.waitedMs !== job.phaseStartedAt - job.createdAt)
-    return "waiting and running add up to its life so far"
+  if (job.ranMs + job.waitedMs > job.phaseStartedAt - job.createdAt)
+    return "waiting and running are no longer than its life so far"
+  if (job.status === "queued" && job.phaseStartedAt !== job.claimableAt)
+    return "a queued job waits from when it may begin"
   return undefined
 }

@@ -11,11 +11,14 @@ import { illFormed } from "./illFormed.ts"
 import { dataMismatch } from "./dataMismatch.ts"
 import { differingField, jobDataFields, jobOriginFields, jobStateFields } from "./jobFields.ts"
 
+/** `removed` is the end of the record; `retried` says that another job is made of this failed one, which took over its upload. */
+export type JobMoveName = JobEventName | "removed" | "retried"
+
 /** What one store verb did to one job. */
 export type JobChange =
   | { readonly _tag: "Unchanged" }
-  /** Exactly one row of the table explains it; `removed` is the end of the record. */
-  | { readonly _tag: "Moved"; readonly event: JobEventName | "removed" }
+  /** Exactly one row of the table explains it, or it is a move of the record. */
+  | { readonly _tag: "Moved"; readonly event: JobMoveName }
   | { readonly _tag: "Illegal"; readonly reason: string }
 
 const unchanged: JobChange = { _tag: "Unchanged" }
@@ -38,13 +41,23 @@ export const jobChange = (before: Job | undefined, after: Job | undefined, now: 
   if (malformed !== undefined) return illegal(`${after.id}: ${malformed}`)
   if (before === undefined) return creation(after, now, verb)
   const origin = differingField(jobOriginFields, before, after)
-  if (origin !== undefined) return illegal(`${before.id}: ${origin} never changes`)
   const moved = differingField(jobStateFields, before, after) ?? differingField(jobDataFields, before, after)
+  if (origin !== undefined)
+    return moved === undefined && isRetried(before, after) && isOf("retried", verb)
+      ? { _tag: "Moved", event: "retried" }
+      : illegal(`${before.id}: ${origin} never changes`)
   return moved === undefined ? unchanged : move(before, after, now, verb)
 }
 
-const isOf = (event: JobEventName | "removed", verb: string | undefined): boolean => {
+const isRetried = (before: Job, after: Job): boolean =>
+  before.status === "failed" &&
+  before.retained === "kept" &&
+  after.uploadId === null &&
+  differingField(jobOriginFields, { ...before, uploadId: null }, after) === undefined
+
+const isOf = (event: JobMoveName, verb: string | undefined): boolean => {
   if (verb === undefined) return true
+  if (event === "retried") return verb === "createJobs"
   if (event === "removed") return verb === "deleteJobs"
   // By age is a verb of its own, and the same row.
   return jobTransitions[event].verb === verb || (event === "erased" && verb === "expireData")
@@ -58,8 +71,9 @@ const removal = (before: Job, verb: string | undefined): JobChange =>
       : illegal(`${before.id}: ${verb ?? ""} removes no job`)
 
 const creation = (after: Job, now: number, verb: string | undefined): JobChange => {
+  const delayMs = Math.max(0, (after.claimableAt ?? now) - now)
   const wrong =
-    differingField(jobStateFields, created(now, after), after) ??
+    differingField(jobStateFields, created(now, after, delayMs), after) ??
     (after.createdAt === now ? undefined : "createdAt") ??
     (Object.keys(after.checkpoints).length === 0 ? undefined : "checkpoints")
   if (wrong !== undefined) return illegal(`${after.id}: no job begins with this ${wrong}`)
@@ -85,7 +99,7 @@ const candidates = (before: Job, after: Job, now: number): ReadonlyArray<JobEven
   if (after.status === "done") return [{ event: "completed", token }]
   if (after.status === "failed") {
     const failed: JobEvent = { event: "failed", token, errorCode: after.errorCode ?? "internal_error" }
-    return [{ event: "abandoned" }, { event: "expired" }, failed]
+    return [{ event: "canceled" }, { event: "abandoned" }, { event: "expired" }, failed]
   }
   // A lease or a delay below 0 is nobody's choice; one that the run limit cuts short comes out the same.
   const ms = Math.max(0, (after.claimableAt ?? now) - now)

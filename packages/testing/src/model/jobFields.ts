@@ -9,9 +9,11 @@ const originFields: Record<keyof JobOrigin, true> = {
   kind: true,
   kindVersion: true,
   uploadId: true,
+  priority: true,
   idempotencyKey: true,
   fingerprint: true,
   price: true,
+  kept: true,
   createdAt: true,
 }
 const stateFields: Record<keyof JobState, true> = {
@@ -41,7 +43,7 @@ const dataFields: Record<Exclude<keyof Job, keyof JobOrigin | keyof JobState>, t
   charge: true,
 }
 
-/** What a caller asked for: never changes. */
+/** What a caller asked for: never changes, but for an upload that a retry takes over. */
 export const jobOriginFields = Object.keys(originFields) as ReadonlyArray<keyof typeof originFields>
 /** What transitions change, as the table says. */
 export const jobStateFields = Object.keys(stateFields) as ReadonlyArray<keyof typeof stateFields>

@@ -1,6 +1,6 @@
 import { Context, type Effect, Exit } from "effect"
 import { type Job, type Principal, type SwitchName, switchNames } from "@kiln/core/domain"
-import { JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { JobDirectory, JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { BlobBooks } from "./BlobBooks.ts"
 import { CallerContext } from "./caller/CallerContext.ts"
 import { ClaimBooks } from "./ClaimBooks.ts"
@@ -13,7 +13,7 @@ import { Network, type Remote } from "./Network.ts"
 import type { Profile } from "./Profile.ts"
 import { Reached } from "./Reached.ts"
 import { Blobs, remoteBlobStore } from "./RemoteBlobs.ts"
-import { remoteJobStore, remoteSwitchboard, remoteUploadStore } from "./RemoteStores.ts"
+import { remoteJobDirectory, remoteJobStore, remoteSwitchboard, remoteUploadStore } from "./RemoteStores.ts"
 import { ProviderBooks } from "./ProviderBooks.ts"
 import { ResultBooks } from "./ResultBooks.ts"
 import { RetentionBooks } from "./RetentionBooks.ts"
@@ -24,7 +24,7 @@ import { TransferBooks } from "./TransferBooks.ts"
 import { Watch } from "./Watch.ts"
 
 /** The record stores a simulation works on. */
-export type SimulatedStores = JobStore | UploadStore | Switchboard
+export type SimulatedStores = JobStore | JobDirectory | UploadStore | Switchboard
 
 /** A whole installation in virtual time: stores, blobs, providers, processes, callers, and whoever watches them. */
 export class Installation {
@@ -48,6 +48,7 @@ export class Installation {
     blobs: { name: "blobs", away: false } as Remote,
   }
   readonly #jobs: JobStore["Service"]
+  readonly #directory: JobDirectory["Service"]
   readonly #uploads: UploadStore["Service"]
   readonly #board: Switchboard["Service"]
   readonly #storedBlobs = new Blobs()
@@ -64,6 +65,7 @@ export class Installation {
     this.profile = profile
     this.kernel = new Kernel(dice, trace)
     this.#jobs = Context.get(stores, JobStore)
+    this.#directory = Context.get(stores, JobDirectory)
     this.#uploads = Context.get(stores, UploadStore)
     this.#board = Context.get(stores, Switchboard)
     this.store = new SimulatedProcess(this.kernel, "store")
@@ -173,6 +175,7 @@ export class Installation {
     const stores = { ...line, remote: this.lines.stores }
     const ports = {
       jobs: remoteJobStore(stores, this.#jobs, this.claims),
+      directory: remoteJobDirectory(stores, this.#directory),
       uploads: remoteUploadStore(stores, this.#uploads, this.transfers),
       board: remoteSwitchboard(stores, this.#board),
       blobs: remoteBlobStore({ process, network: this.network, remote: this.lines.blobs }, this.#storedBlobs),

@@ -1,6 +1,6 @@
 import { Effect, Exit } from "effect"
 import { type Job, StoreUnavailable } from "@kiln/core/domain"
-import { JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { JobDirectory, JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import type { Network, Remote } from "./Network.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Reached } from "./Reached.ts"
@@ -93,6 +93,8 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     failJobs: (items) => fenced("failJobs", items, store.failJobs(items)),
     deferJobs: (items) => fenced("deferJobs", items, store.deferJobs(items)),
     releaseJobs: (items) => fenced("releaseJobs", items, store.releaseJobs(items)),
+    cancelJobs: (ids) => call("cancelJobs", store.cancelJobs(ids), () => watch.touched("cancelJobs", ids)),
+    checkClaims: (items) => call("checkClaims", store.checkClaims(items)),
     ...sweepingVerbs(line, store),
     eraseJobs: (items) =>
       call("eraseJobs", store.eraseJobs(items), () => {
@@ -126,9 +128,20 @@ const sweepingVerbs = (
 
 const everythingAfter =
   ({ watch }: Line, verb: string) =>
-  (done: { readonly count: number } | number): void => {
-    if ((typeof done === "number" ? done : done.count) > 0) watch.everything(verb)
+  (done: { readonly count: number } | ReadonlyArray<Job["id"]> | number): void => {
+    const count = typeof done === "number" ? done : "count" in done ? done.count : done.length
+    if (count > 0) watch.everything(verb)
   }
+
+/** The directory of jobs as one process sees it. */
+export const remoteJobDirectory = (line: Line, store: JobDirectory["Service"]): JobDirectory["Service"] => {
+  const call = ask(line)
+  return JobDirectory.of({
+    listJobs: (page) => call("listJobs", store.listJobs(page)),
+    countJobs: (question) => call("countJobs", store.countJobs(question)),
+    readJobs: (ids) => call("readJobs", store.readJobs(ids)),
+  })
+}
 
 /** The upload store as one process sees it. */
 export const remoteUploadStore = (
@@ -179,6 +192,7 @@ export const remoteSwitchboard = (line: Line, store: Switchboard["Service"]): Sw
   const call = ask(line)
   return Switchboard.of({
     readBoard: Effect.suspend(() => call("readBoard", store.readBoard)),
+    pauseKind: (kind, paused) => call("pauseKind", store.pauseKind(kind, paused)),
     setSwitch: (name, on) => call("setSwitch", store.setSwitch(name, on)),
     setPrice: (price) => call("setPrice", store.setPrice(price)),
     activatePrice: (name, active) => call("activatePrice", store.activatePrice(name, active)),

@@ -9,8 +9,11 @@ import {
   Fingerprint,
   formatId,
   IdGenerator,
+  JobDirectory,
+  JobEvents,
   JobSignals,
   JobStore,
+  type JsonObject,
   layerGroupCommit,
   MediaProbe,
   Providers,
@@ -29,6 +32,7 @@ export const uploadSeconds = 3
 /** What a server reaches over its lines. */
 export interface ServerPorts {
   readonly jobs: JobStore["Service"]
+  readonly directory: JobDirectory["Service"]
   readonly uploads: UploadStore["Service"]
   readonly board: Switchboard["Service"]
   readonly blobs: BlobStore["Service"]
@@ -98,6 +102,7 @@ const serverLayer = (
 ): Layer.Layer<Engine> => {
   const adapters = Layer.mergeAll(
     Layer.succeed(JobStore, ports.jobs),
+    Layer.succeed(JobDirectory, ports.directory),
     Layer.succeed(UploadStore, ports.uploads),
     Layer.succeed(Switchboard, ports.board),
     Layer.succeed(BlobStore, ports.blobs),
@@ -106,9 +111,13 @@ const serverLayer = (
       probe: ({ content }) => Effect.as(Stream.runDrain(content), { seconds: uploadSeconds }),
     }),
     Layer.succeed(IdGenerator, { next: (prefix) => Effect.sync(() => formatId(prefix, identifier(kernel))) }),
-    Layer.succeed(Fingerprint, { of: fingerprint }),
+    Layer.succeed(Fingerprint, {
+      of: (kind, request) => Effect.sync(() => fingerprintOf(kind, request)),
+      ofSync: fingerprintOf,
+    }),
     WakeUp.layer,
     JobSignals.layer,
+    JobEvents.layer,
     Layer.succeed(EngineConfig, settings),
   )
   const running = works ? Layer.merge(layerSweeps, Worker.layerRunning) : layerSweeps
@@ -126,9 +135,7 @@ const identifier = (kernel: Kernel): Uint8Array => {
 }
 
 /** Without a secret: nobody attacks a simulation, and hashing at once keeps it in step. */
-const fingerprint: Fingerprint["Service"]["of"] = (kind, request) =>
-  Effect.sync(() =>
-    createHash("sha256")
-      .update(`${kind}\n${canonicalJson(request)}`)
-      .digest("hex"),
-  )
+const fingerprintOf = (kind: string, request: JsonObject): string =>
+  createHash("sha256")
+    .update(`${kind}\n${canonicalJson(request)}`)
+    .digest("hex")

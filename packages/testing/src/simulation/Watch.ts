@@ -1,7 +1,6 @@
 import {
   isFinished,
   type Job,
-  type JobEventName,
   type JobId,
   type JobStatus,
   type Upload,
@@ -10,7 +9,7 @@ import {
 } from "@kiln/core/domain"
 import type { FencedOutcome } from "@kiln/core/ports"
 import { sameValue } from "../model/jobFields.ts"
-import { jobChange } from "../model/jobChange.ts"
+import { jobChange, type JobMoveName } from "../model/jobChange.ts"
 import type { Kernel } from "./Kernel.ts"
 import type { Reached } from "./Reached.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
@@ -31,7 +30,7 @@ const endsIn: Readonly<Record<string, JobStatus>> = {
 }
 
 /** What moved, for whoever keeps books of its own. */
-export type JobMoved = (event: JobEventName | "removed", before: Job | undefined, after: Job | undefined) => void
+export type JobMoved = (event: JobMoveName, before: Job | undefined, after: Job | undefined) => void
 
 export type UploadMoved = (verb: string, before: Upload, after: Upload | undefined) => void
 

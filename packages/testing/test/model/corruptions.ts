@@ -1,5 +1,6 @@
-import { type Job, type JobEventName, queueBudgetMs } from "@kiln/core/domain"
+import { type Job, queueBudgetMs } from "@kiln/core/domain"
 import { charge, digest, jobId, keyId, outputFile, projectId, uploadId } from "../../src/conformance/fixtures.ts"
+import type { JobMoveName } from "../../src/model/jobChange.ts"
 
 type Corruption<K extends keyof Job> = (job: Job) => ReadonlyArray<Job[K]>
 
@@ -14,10 +15,12 @@ export const corruptions: { readonly [K in keyof Job]: Corruption<K> } = {
   mode: (job) => [job.mode === "live" ? "sandbox" : "live"],
   kind: () => ["transcription"],
   kindVersion: () => [2],
-  uploadId: () => [uploadId(1)],
+  uploadId: (job) => (job.uploadId === null ? [uploadId(1)] : [uploadId(2), null]),
+  priority: () => ["high"],
   idempotencyKey: () => ["other"],
   fingerprint: () => [digest(2)],
   price: (job) => [job.price === null ? { name: "x", version: 1, currency: "usd", unitAmounts: {} } : null],
+  kept: () => [{}, { model: "large" }],
   createdAt: (job) => around(job.createdAt),
   queueLimitMs: (job) => around(job.queueLimitMs),
   runLimitMs: (job) => around(job.runLimitMs),
@@ -45,17 +48,17 @@ export const corruptions: { readonly [K in keyof Job]: Corruption<K> } = {
 }
 
 /** What the caller of the verb chose, so that another value is as good. */
-const chosen: { readonly [E in JobEventName]?: ReadonlyArray<keyof Job> } = {
+const chosen: { readonly [E in JobMoveName]?: ReadonlyArray<keyof Job> } = {
   created: [
     ...(["id", "projectId", "keyId", "kind", "kindVersion", "uploadId", "idempotencyKey", "fingerprint"] as const),
-    ...(["mode", "price", "runLimitMs", "request"] as const),
+    ...(["mode", "price", "priority", "kept", "runLimitMs", "request"] as const),
   ],
   completed: ["output", "charge", "warningCode"],
 }
 
 /** Whether this other value of one field might as well have come from the same verb. */
 export const isAlsoLegal = (
-  { before, event, now }: { readonly before: Job | undefined; readonly event: JobEventName; readonly now: number },
+  { before, event, now }: { readonly before: Job | undefined; readonly event: JobMoveName; readonly now: number },
   corrupted: Job,
   field: keyof Job,
 ): boolean => {
@@ -73,7 +76,7 @@ export const isAlsoLegal = (
 }
 
 /** Even what is chosen is bound to the rest of the job. */
-const isChoosable = (corrupted: Job, event: JobEventName, field: keyof Job): boolean => {
+const isChoosable = (corrupted: Job, event: JobMoveName, field: keyof Job): boolean => {
   if (field === "request" || field === "output" || field === "charge") return corrupted[field] !== null
   if (event === "created") return corrupted.mode === "live" || corrupted.price === null
   return corrupted.warningCode === null || !corrupted.warningCode.startsWith("data_")

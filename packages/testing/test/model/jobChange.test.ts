@@ -32,7 +32,7 @@ describe("jobChange", () => {
 
   it("is tried with every row of the table", () => {
     const seen = new Set(lives(300).map((move) => move.event))
-    expect([...seen].toSorted()).toEqual([...Object.keys(jobTransitions), "removed"].toSorted())
+    expect([...seen].toSorted()).toEqual([...Object.keys(jobTransitions), "removed", "retried"].toSorted())
   })
 
   it("says unchanged of a job that is the same, and of none", () => {

@@ -5,17 +5,17 @@ import {
   created,
   errorCodes,
   type Job,
-  type JobEventName,
   jobTransitions,
   strongerWarning,
 } from "@kiln/core/domain"
-import { charge, digest, jobId, keyId, outputFile, projectId } from "../../src/conformance/fixtures.ts"
+import { charge, digest, jobId, keyId, outputFile, projectId, uploadId } from "../../src/conformance/fixtures.ts"
+import type { JobMoveName } from "../../src/model/jobChange.ts"
 
 /** One move of a job, made by the table itself. */
 export interface Move {
   readonly before: Job | undefined
   readonly after: Job | undefined
-  readonly event: JobEventName | "removed"
+  readonly event: JobMoveName
   readonly verb: string
   readonly now: number
 }
@@ -27,6 +27,8 @@ const start = fc.record({
   queueLimitMs: fc.constantFrom(2_000, 9_000, 60_000),
   runLimitMs: fc.constantFrom(700, 3_000, 60_000),
   createdAt: fc.constantFrom(0, 1, 1_000_000),
+  delayMs: fc.constantFrom(0, 0, 1, 300, 3_000),
+  uploadId: fc.constantFrom(null, uploadId(1)),
 })
 
 const step = fc.record({
@@ -34,7 +36,7 @@ const step = fc.record({
   event: fc.constantFrom(
     ...(["claimed", "claimed", "claimed", "claimed", "claimed", "abandoned"] as const),
     ...(["extended", "extended", "checkpointed", "checkpointed", "deferred", "deferred", "released"] as const),
-    ...(["completed", "completed", "failed", "expired", "erased", "erased", "removed"] as const),
+    ...(["completed", "completed", "failed", "expired", "canceled", "retried", "erased", "erased", "removed"] as const),
   ),
   leaseDurationMs: fc.constantFrom(300, 1_000, 5_000),
   delayMs: fc.constantFrom(0, 1, 400, 3_000),
@@ -69,17 +71,19 @@ export const walks: fc.Arbitrary<ReadonlyArray<Move>> = fc
 const creation = (from: typeof start extends fc.Arbitrary<infer A> ? A : never): Move => ({
   before: undefined,
   after: {
-    ...created(from.createdAt, from),
+    ...created(from.createdAt, from, from.delayMs),
     id: jobId(1),
     projectId: projectId(1),
     keyId: keyId(1),
     mode: from.mode,
     kind: "speech_synthesis",
     kindVersion: 1,
-    uploadId: null,
+    uploadId: from.uploadId,
+    priority: "normal",
     idempotencyKey: "idempotency-1",
     fingerprint: digest(1),
     price: from.mode === "live" ? price : null,
+    kept: { model: "small" },
     createdAt: from.createdAt,
     retained: "kept",
     request: { input: "text" },
@@ -98,6 +102,10 @@ const moveOf = (before: Job, one: Step, now: number): Move | undefined => {
   if (one.event === "removed") {
     const finished = before.status === "done" || before.status === "failed"
     return finished ? { before, after: undefined, event: "removed", verb: "deleteJobs", now } : undefined
+  }
+  if (one.event === "retried") {
+    if (before.status !== "failed" || before.retained !== "kept") return undefined
+    return { before, after: { ...before, uploadId: null }, event: "retried", verb: "createJobs", now }
   }
   if (one.event === "erased" && (before.retained === "deleted" || (before.retained === "expired" && one.byAge)))
     return undefined
@@ -125,6 +133,7 @@ const dataOf = (before: Job, one: Step): Partial<Job> => {
     case "abandoned":
     case "failed":
     case "expired":
+    case "canceled":
       return { checkpoints: {} }
     case "erased": {
       const warning = one.byAge ? "data_expired" : "data_deleted"

@@ -43,7 +43,7 @@ export const acceptance = [
     "upload",
   ]),
   plant("jobs/createJobs.ts", "JobStore.createJobs: upload", "another key's upload may be used", [
-    "upload.keyId !== item.keyId ||",
+    "record.keyId === item.keyId && ",
     "",
   ]),
   plant("jobs/createJobs.ts", "JobStore.createJobs: upload", "an upload in transfer counts as ready", [

@@ -502,4 +502,144 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
+  "nobody looks at priorities": {
+    checks: [
+      "is kept with the job",
+      "the highest first, then the longest waiting, of the same instant by id",
+      "over several claims, also of one job each and while others come",
+    ],
+    promises: false,
+  },
+  "the least urgent is served first": {
+    checks: [
+      "is kept with the job",
+      "the highest first, then the longest waiting, of the same instant by id",
+      "over several claims, also of one job each and while others come",
+    ],
+    promises: false,
+  },
+  "the priority is not kept with the job": {
+    checks: [
+      "is kept with the job",
+      "the highest first, then the longest waiting, of the same instant by id",
+      "over several claims, also of one job each and while others come",
+    ],
+    promises: false,
+  },
+  "a delay is forgotten": {
+    checks: [
+      "a delayed job is queued and claimable from its time on, to the millisecond",
+      "the nearest of several says when to come back, of what this worker can run",
+      "those that come later stand behind what waits already",
+    ],
+    promises: false,
+  },
+  "the queue limit counts from a delayed job's creation": {
+    checks: [
+      "a delayed job is queued and claimable from its time on, to the millisecond",
+      "the queue limit counts from its start",
+    ],
+    promises: true,
+  },
+  "kept fields are erased with the data": {
+    checks: ["stay when the owner erases the job's data, and when it expires"],
+    promises: true,
+  },
+  "a job that did not fail is tried again": {
+    checks: ["not of an unknown job, a waiting one, a running one, a done one or one without its data"],
+    promises: true,
+  },
+  "a job without its data is tried again": {
+    checks: ["not of an unknown job, a waiting one, a running one, a done one or one without its data"],
+    promises: true,
+  },
+  "another key's failed job is tried again": {
+    checks: ["not of another key's job, another project's or one of the other mode"],
+    promises: false,
+  },
+  "a failed job keeps the upload its retry took over": {
+    checks: [
+      "the upload goes over to the new job, in the same step",
+      "erasing or removing the old job no longer touches the file; the new job's erasure does",
+      "what was taken over cannot be taken over again, but from the job that has it now",
+    ],
+    promises: true,
+  },
+  "two retries share one upload": {
+    checks: [
+      "what was taken over cannot be taken over again, but from the job that has it now",
+      "an upload that was not the failed job's is refused",
+      "of many at once with one idempotency key, one makes the job; with keys of their own, one gets the upload",
+    ],
+    promises: true,
+  },
+  "a job in a worker's hands is not canceled": {
+    checks: [
+      "fails a job in a worker's hands, and that worker can do nothing more",
+      "fails one that waits for its next try, and one whose worker is lost",
+      "makes room: in the queue, and under the limits of concurrency",
+    ],
+    promises: false,
+  },
+  "a canceled job keeps its deadline": {
+    checks: [
+      "fails a queued job, which nobody gets any more and no deadline meets",
+      "fails a job in a worker's hands, and that worker can do nothing more",
+      "fails one that waits for its next try, and one whose worker is lost",
+    ],
+    promises: true,
+  },
+  "canceling again cancels again": {
+    checks: [
+      "says of finished jobs that they are, of unknown ones that there are none, and changes neither",
+      "a repeat says that it is finished, in one batch or in two",
+      "of many who cancel at once, one does; of a cancellation and a completion, one",
+    ],
+    promises: false,
+  },
+  "any token passes for the claim's": {
+    checks: [
+      "true for a claim with its very token, in order, and nothing changes",
+      "a lease that ended holds until somebody takes over",
+    ],
+    promises: false,
+  },
+  "a page begins with the last job of the page before": {
+    checks: [
+      "the newest first, of one instant by id, highest first",
+      "shows of each job what is no caller's data",
+      "by age, to the millisecond: from inclusive, to exclusive",
+    ],
+    promises: false,
+  },
+  "jobs of one instant are lost between two pages": {
+    checks: [
+      "the newest first, of one instant by id, highest first",
+      "no page is longer than its limit, and the last one says so",
+      "walks over all jobs without gap or double while others are added, moved and finished",
+    ],
+    promises: false,
+  },
+  "a filter takes a millisecond too many in": {
+    checks: [
+      "by age, to the millisecond: from inclusive, to exclusive",
+      "by filters together: everything that is given must hold, also over several pages",
+    ],
+    promises: false,
+  },
+  "delayed jobs count as waiting": {
+    checks: ["by kind, mode and status, in all projects or in one", "a delayed job is delayed until exactly its time"],
+    promises: false,
+  },
+  "finished jobs are counted for ever": {
+    checks: ["finished jobs for as long as it is asked for, unfinished ones however old"],
+    promises: false,
+  },
+  "when one kind goes on, all do": {
+    checks: [
+      "pauses each kind by itself and lets it go on, listed by name",
+      "pausing twice is pausing once, and what was never paused can go on",
+    ],
+    promises: false,
+  },
 }

@@ -4,6 +4,7 @@ import { type CaughtBy, caughtBy } from "./caughtBy.ts"
 import { claiming } from "./claiming.ts"
 import { deletion } from "./deletion.ts"
 import { limiting } from "./limiting.ts"
+import { operating } from "./operating.ts"
 import type { PlantedBug } from "./PlantedBug.ts"
 import { running } from "./running.ts"
 import { uploads } from "./uploads.ts"
@@ -23,4 +24,5 @@ export const plantedBugs: ReadonlyArray<CaughtBug> = [
   ...deletion,
   ...uploads,
   ...administration,
+  ...operating,
 ].map((planted) => ({ ...planted, caughtBy: caughtBy[planted.bug] ?? unstated }))

@@ -1,10 +1,11 @@
-import { BlobStore, JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { BlobStore, JobDirectory, JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Context, Effect, Layer, Stream } from "effect"
 
 /** The ports whose calls travel. */
 export interface Adapters {
   readonly jobs: JobStore["Service"]
+  readonly directory: JobDirectory["Service"]
   readonly uploads: UploadStore["Service"]
   readonly blobs: BlobStore["Service"]
   readonly board: Switchboard["Service"]
@@ -14,6 +15,7 @@ export interface Adapters {
 export const memoryAdapters: Effect.Effect<Adapters> = Effect.scoped(
   Effect.map(Layer.build(Layer.fresh(Layer.merge(MemoryStores.layer, MemoryBlobStore.layer))), (built) => ({
     jobs: Context.get(built, JobStore),
+    directory: Context.get(built, JobDirectory),
     uploads: Context.get(built, UploadStore),
     blobs: Context.get(built, BlobStore),
     board: Context.get(built, Switchboard),
@@ -22,6 +24,7 @@ export const memoryAdapters: Effect.Effect<Adapters> = Effect.scoped(
 
 export const asContext = (adapters: Adapters) =>
   Context.make(JobStore, adapters.jobs).pipe(
+    Context.add(JobDirectory, adapters.directory),
     Context.add(UploadStore, adapters.uploads),
     Context.add(BlobStore, adapters.blobs),
     Context.add(Switchboard, adapters.board),
@@ -38,6 +41,7 @@ export interface Travel {
 /** The same ports, a way off. */
 export const traveling = (near: Adapters, { call, turn }: Travel): Adapters => ({
   jobs: everyVerb(near.jobs, call),
+  directory: everyVerb(near.directory, call),
   uploads: everyVerb(near.uploads, call),
   board: everyVerb(near.board, call),
   blobs: {

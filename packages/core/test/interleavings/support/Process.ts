@@ -8,6 +8,7 @@ import {
   formatId,
   type GeneratedFile,
   IdGenerator,
+  JobEvents,
   JobSignals,
   layerGroupCommit,
   MediaProbe,
@@ -84,7 +85,7 @@ const layerProcess = (
 ) =>
   Worker.layer.pipe(
     Layer.provideMerge(Engine.layer),
-    Layer.provideMerge(Layer.mergeAll(layerGroupCommit, WakeUp.layer, JobSignals.layer)),
+    Layer.provideMerge(Layer.mergeAll(layerGroupCommit, WakeUp.layer, JobSignals.layer, JobEvents.layer)),
     Layer.provideMerge(
       Layer.mergeAll(
         Layer.succeedContext(asContext(adapters)),
@@ -92,7 +93,10 @@ const layerProcess = (
         Layer.succeed(Providers, providers),
         Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: 3 }) }),
         // The real one signs in another thread, which answers when it likes.
-        Layer.succeed(Fingerprint, { of: (kind, request) => Effect.succeed(`${kind} ${canonicalJson(request)}`) }),
+        Layer.succeed(Fingerprint, {
+          of: (kind, request) => Effect.succeed(`${kind} ${canonicalJson(request)}`),
+          ofSync: (kind, request) => `${kind} ${canonicalJson(request)}`,
+        }),
         Layer.succeed(IdGenerator, {
           next: (prefix) => Effect.sync(() => formatId(prefix, Uint8Array.from({ length: 16 }).fill(nextId(), 15))),
         }),

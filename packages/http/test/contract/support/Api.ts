@@ -4,7 +4,7 @@ import { Answer } from "./Answer.ts"
 import { ANSWER_LIMIT_MS, Connection, exchange, type WireRequest } from "./Connection.ts"
 import { checkEveryAnswer } from "./everyAnswer.ts"
 import { masked, normalized } from "./normalize.ts"
-import { type Key, type NewKey, publicUrl, type Service } from "./Service.ts"
+import { type Key, mountPrefix, type NewKey, publicUrl, type Service } from "./Service.ts"
 
 /** `null` takes a header away that would be sent by itself; a list sends one line for each. */
 export type Headers = Readonly<Record<string, string | ReadonlyArray<string> | null>>
@@ -133,7 +133,7 @@ export class Api {
     const lines = Object.entries({ ...headers, ...call.headers }).flatMap(([name, value]) =>
       (value === null ? [] : [value].flat()).map((one) => [name, one] as const),
     )
-    return { method, target, headers: lines, body }
+    return { method, target: this.#mounted(target), headers: lines, body }
   }
 
   post(path: string, json: unknown, call: Omit<Call, "path" | "json"> = {}): Promise<Answer> {
@@ -235,6 +235,12 @@ export class Api {
   #port(): number {
     const { ports } = this.service
     return ports[this.#requests++ % ports.length] ?? ports[0]
+  }
+
+  /** Where a target is in the server that the service lives in. */
+  #mounted(target: string): string {
+    const { mount } = this.service.settings
+    return mount === undefined || target.startsWith(mountPrefix) ? target : mountPrefix + target
   }
 
   #record(call: Call, answer: Answer): void {

@@ -8,6 +8,10 @@ import type { Answer } from "./Answer.ts"
 export type StoreName = "memory" | "sqlite" | "postgres"
 export const storeNames: ReadonlyArray<StoreName> = ["memory", "sqlite", "postgres"]
 
+/** Servers a service can live in: Express with Node's handler, and one that makes a web-standard `Request` of everything. */
+export type MountName = "express" | "fetch"
+export const mountPrefix = "/api/kiln"
+
 /** The ports a test may stand in front of. */
 export interface Ports {
   readonly jobs: JobStore["Service"]
@@ -31,6 +35,8 @@ export interface ServiceSettings {
   readonly oneProcess?: boolean
   /** Stands between the service and its ports. */
   readonly wrap?: (ports: Ports, store: StoreName) => Partial<Ports>
+  /** It lives in another server, under `mountPrefix`, in place of one of its own. In this process only. */
+  readonly mount?: MountName
   /** The service may answer 5xx: its ports are made to fail. */
   readonly serverErrors?: boolean
   /** Changes answers on their way to the tests, to see whether these notice. */

@@ -11,6 +11,7 @@ import { sandboxProviders } from "@kiln/provider-sandbox"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Context, Effect, Layer, Logger, ManagedRuntime, References } from "effect"
 import { layerProviderDetails, layerWriteReadiness } from "../../../src/Health.ts"
+import { layerMounted } from "./layerMounted.ts"
 import { createKey } from "./createKey.ts"
 import { blobDirectory, type Place } from "./Place.ts"
 import type { Backstage, Ports, Service, ServiceSettings, StoreName } from "./Service.ts"
@@ -76,8 +77,10 @@ const layerService = (store: StoreName, settings: ServiceSettings, place: Place)
   const engine = layerEngine.pipe(Layer.provideMerge(ports), Layer.provide(layerCrypto))
   const worker =
     settings.worker === false ? Layer.empty : Layer.provide(Worker.layerRunning, [providers, MediaProbeLive.layer])
-  return HttpService.layer.pipe(
-    Layer.provide(Layer.provideMerge(Layer.merge(layerWriteReadiness, layerProviderDetails), Readiness.layer)),
+  const readiness = Layer.provideMerge(Layer.merge(layerWriteReadiness, layerProviderDetails), Readiness.layer)
+  const server = settings.mount === undefined ? HttpService.layer : layerMounted(settings.mount, httpSettings(settings))
+  return server.pipe(
+    Layer.provide(readiness),
     Layer.merge(worker),
     Layer.merge(layerSweeps),
     Layer.provideMerge(engine),

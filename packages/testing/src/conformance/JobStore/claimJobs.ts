@@ -209,7 +209,7 @@ export const claimJobs: Section = {
         expect(two.job).toMatchObject({ ranMs: 600, waitedMs: 50, claimableAt: 1_050, deadlineAt: 1_050 })
         yield* advance(400)
         expect((yield* claim()).claims).toEqual([])
-        expect(yield* store.expireJobs(10)).toBe(1)
+        expect(yield* store.expireJobs(10)).toHaveLength(1)
         expect(yield* read(newJob(1))).toMatchObject({
           status: "failed",
           errorCode: "job_timeout",
@@ -234,12 +234,13 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "looks at no switch: whether to run is the worker's decision",
+      "looks at no switch and no pause: whether to run is the worker's decision",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* openAudioGate
         yield* create(newLiveJob(1))
         yield* board.activatePrice("svc-audio", false)
+        yield* board.pauseKind("speech_synthesis", true)
         yield* complete(yield* claimOne())
       }),
     ),

@@ -108,6 +108,29 @@ export const createJobsGate: Section = {
     ),
 
     check(
+      "jobs of a paused kind are accepted",
+      Effect.gen(function* () {
+        const board = yield* Switchboard
+        yield* openAudioGate
+        yield* board.pauseKind("speech_synthesis", true)
+        expect(yield* createTags(newLiveJob(1), newJob(2))).toEqual(["Created", "Created"])
+      }),
+    ),
+
+    check(
+      "jobs that cost nothing need no price and have none",
+      Effect.gen(function* () {
+        yield* openAudioGate
+        const free = newLiveJob(1, { gate: { ...audioGate, price: null } })
+        expect(first(yield* create(free))).toMatchObject({ mode: "live", price: null })
+        const board = yield* Switchboard
+        yield* board.setSwitch("ai", false)
+        yield* board.activatePrice("svc-audio", false)
+        expect(yield* missingOf({ ...free, id: jobId(2), idempotencyKey: "2" })).toEqual(["switch:ai"])
+      }),
+    ),
+
+    check(
       "the price is the one at acceptance, whatever is set later",
       Effect.gen(function* () {
         const board = yield* Switchboard
@@ -193,7 +216,7 @@ export const createJobsQueueCap: Section = {
         yield* store.failJobs([{ jobId: jobId(1), token, errorCode: "internal_error" }])
         yield* create(newJob(2, { queueCap, limits }))
         yield* advance(100_000)
-        expect(yield* store.expireJobs(10)).toBe(1)
+        expect(yield* store.expireJobs(10)).toHaveLength(1)
         yield* createAndClaim(newJob(3, { queueCap }), { leaseDurationMs: 1 })
         yield* advance(1)
         expect((yield* claim({ maxLostWorkers: 1 })).abandoned).toEqual([jobId(3)])

@@ -20,6 +20,7 @@ import {
   charge,
   completionOf,
   fileId,
+  jobId,
   leaseDurationMs,
   newJob,
   newLiveJob,
@@ -141,7 +142,7 @@ export const completeJobs: Section = {
         const store = yield* JobStore
         const done = yield* complete(yield* createAndClaim())
         yield* advance(2 * queueLimitMs)
-        expect(yield* store.expireJobs(10)).toBe(0)
+        expect(yield* store.expireJobs(10)).toEqual([])
         expect(yield* claim()).toEqual({ claims: [], abandoned: [], nextInMs: undefined })
         expect(yield* read(done)).toEqual(done)
       }),
@@ -209,14 +210,14 @@ export const expireJobs: Section = {
         const store = yield* JobStore
         yield* create(newJob(1, { limits: { queueLimitMs: 5_000, runLimitMs: 1 } }))
         yield* advance(4_999)
-        expect(yield* store.expireJobs(10)).toBe(0)
+        expect(yield* store.expireJobs(10)).toEqual([])
         const before = yield* read(newJob(1))
         yield* advance(1)
-        expect(yield* store.expireJobs(10)).toBe(1)
+        expect(yield* store.expireJobs(10)).toEqual([jobId(1)])
         const after = yield* read(newJob(1))
         expectMoved(before, { event: "expired" }, 5_000, after)
         expect(after).toMatchObject({ errorCode: "queue_timeout", waitedMs: 5_000, ranMs: 0, retained: "kept" })
-        expect(yield* store.expireJobs(10)).toBe(0)
+        expect(yield* store.expireJobs(10)).toEqual([])
       }),
     ),
 
@@ -228,12 +229,12 @@ export const expireJobs: Section = {
         yield* advance(400)
         yield* claimOne()
         yield* advance(leaseDurationMs)
-        expect(yield* store.expireJobs(10)).toBe(0)
+        expect(yield* store.expireJobs(10)).toEqual([])
         yield* advance(599)
-        expect(yield* store.expireJobs(10)).toBe(0)
+        expect(yield* store.expireJobs(10)).toEqual([])
         yield* advance(1)
         expect((yield* claim()).claims).toEqual([])
-        expect(yield* store.expireJobs(10)).toBe(1)
+        expect(yield* store.expireJobs(10)).toEqual([jobId(1)])
         expect(yield* read(newJob(1))).toMatchObject({
           errorCode: "queue_timeout",
           ranMs: leaseDurationMs,
@@ -249,9 +250,9 @@ export const expireJobs: Section = {
         const store = yield* JobStore
         const { job } = yield* createAndClaim(newJob(1, { limits: { queueLimitMs, runLimitMs: 1_000 } }))
         yield* advance(999)
-        expect(yield* store.expireJobs(10)).toBe(0)
+        expect(yield* store.expireJobs(10)).toEqual([])
         yield* advance(1)
-        expect(yield* store.expireJobs(10)).toBe(1)
+        expect(yield* store.expireJobs(10)).toEqual([jobId(1)])
         const after = yield* read(job)
         expectMoved(job, { event: "expired" }, 1_000, after)
         expect(after).toMatchObject({ errorCode: "job_timeout", ranMs: 1_000 })
@@ -274,10 +275,10 @@ export const expireJobs: Section = {
         const statuses = Effect.forEach([newJob(1), newLiveJob(2), newJob(3), newJob(4)], (job) =>
           Effect.map(read(job), ({ status }) => status),
         )
-        expect(yield* store.expireJobs(0)).toBe(0)
-        expect(yield* store.expireJobs(2)).toBe(2)
+        expect(yield* store.expireJobs(0)).toEqual([])
+        expect((yield* store.expireJobs(2)).toSorted()).toEqual([jobId(2), jobId(3)])
         expect(yield* statuses).toEqual(["queued", "failed", "failed", "queued"])
-        expect(yield* store.expireJobs(2)).toBe(1)
+        expect(yield* store.expireJobs(2)).toEqual([jobId(1)])
         expect(yield* statuses).toEqual(["failed", "failed", "failed", "queued"])
       }),
     ),
@@ -290,8 +291,10 @@ export const expireJobs: Section = {
           ...Array.from({ length: 20 }, (_, n) => newJob(n, { limits: { queueLimitMs: 10, runLimitMs: 10 } })),
         )
         yield* advance(10)
-        const counts = yield* Effect.forEach([15, 15], (limit) => store.expireJobs(limit), { concurrency: "unbounded" })
-        expect(counts.reduce((a, b) => a + b)).toBe(20)
+        const expired = yield* Effect.forEach([15, 15], (limit) => store.expireJobs(limit), {
+          concurrency: "unbounded",
+        })
+        expect(expired.flat().toSorted()).toEqual(Array.from({ length: 20 }, (_, n) => jobId(n)))
         for (let n = 0; n < 20; n++) expect((yield* read(newJob(n))).token).toBe(1)
       }),
     ),

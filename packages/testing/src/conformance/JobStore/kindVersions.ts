@@ -88,7 +88,7 @@ export const kindVersions: Section = {
         yield* create(job)
         expect(yield* createTags(newJob(2, { queueCap: 1 }))).toEqual(["QueueFull"])
         yield* advance(100)
-        expect(yield* store.expireJobs(10)).toBe(1)
+        expect(yield* store.expireJobs(10)).toHaveLength(1)
         expect(yield* read(job)).toMatchObject({ kindVersion: 9, errorCode: "queue_timeout" })
       }),
     ),

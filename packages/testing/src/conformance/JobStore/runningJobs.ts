@@ -42,10 +42,10 @@ export const extendLeases: Section = {
         expect(yield* extend).toEqual({ _tag: "Extended", leaseRemainingMs: 20_000 })
         yield* advance(19_999)
         expect(yield* extend).toEqual({ _tag: "Extended", leaseRemainingMs: 1 })
-        expect(yield* store.expireJobs(10)).toBe(0)
+        expect(yield* store.expireJobs(10)).toEqual([])
         yield* advance(1)
         expect((yield* claim()).claims).toEqual([])
-        expect(yield* store.expireJobs(10)).toBe(1)
+        expect(yield* store.expireJobs(10)).toHaveLength(1)
         expect(yield* read(newJob(1))).toMatchObject({ errorCode: "job_timeout", ranMs: 50_000 })
         expect(yield* extend).toEqual({ _tag: "LeaseLost" })
       }),
@@ -60,7 +60,7 @@ export const extendLeases: Section = {
         expect(yield* store.extendLeases([{ jobId: jobId(1), token, leaseDurationMs }])).toEqual([
           { _tag: "Extended", leaseRemainingMs: 0 },
         ])
-        expect(yield* store.expireJobs(10)).toBe(1)
+        expect(yield* store.expireJobs(10)).toHaveLength(1)
         expect((yield* read(newJob(1))).errorCode).toBe("job_timeout")
       }),
     ),
@@ -134,7 +134,7 @@ export const checkpointJobs: Section = {
         const five = yield* createAndClaim(newJob(5, { limits }))
         yield* store.checkpointJobs([{ jobId: jobId(5), token: five.token, step: "a", value: "secret" }])
         yield* advance(200_000)
-        expect(yield* store.expireJobs(10)).toBe(1)
+        expect(yield* store.expireJobs(10)).toHaveLength(1)
         expect((yield* read(newJob(5))).checkpoints).toEqual({})
       }),
     ),
@@ -216,9 +216,9 @@ export const deferJobs: Section = {
         yield* advance(5_000)
         yield* store.deferJobs([{ jobId: jobId(1), token, delayMs: 60_000, countsAsFailure: true }])
         yield* advance(699)
-        expect(yield* store.expireJobs(10)).toBe(0)
+        expect(yield* store.expireJobs(10)).toEqual([])
         yield* advance(1)
-        expect(yield* store.expireJobs(10)).toBe(1)
+        expect(yield* store.expireJobs(10)).toHaveLength(1)
         expect(yield* read(newJob(1))).toMatchObject({ errorCode: "queue_timeout", ranMs: 5_000, waitedMs: 1_000 })
       }),
     ),

@@ -31,6 +31,9 @@ export interface Seen {
   /** Claims whose job has ended, and perhaps was erased or removed since. */
   readonly ended: ReadonlyArray<KnownClaim>
   readonly finished: ReadonlyArray<KnownJob>
+  readonly unfinished: ReadonlyArray<KnownJob>
+  /** Failed, with their data. */
+  readonly retryable: ReadonlyArray<Job>
   readonly transfers: ReadonlyArray<TransferRef>
   readonly unused: ReadonlyArray<KnownUpload>
   readonly files: ReadonlyArray<KnownFile>
@@ -47,7 +50,9 @@ export interface History {
   readonly claims: Array<KnownClaim>
   readonly transfers: Array<TransferRef>
   readonly keys: Array<number>
-  /** Which job an upload fed, also when both are gone. */
+  /** Of jobs that are another try of a failed one: which. */
+  readonly retries: Map<JobId, JobId>
+  /** Which job an upload fed last, also when both are gone. */
   readonly fed: Map<UploadId, JobId>
   /** What stood in the ledger after the last step. */
   readonly ledger: Map<JobId, LedgerEntry>
@@ -65,6 +70,7 @@ export const emptyHistory = (sighted: (what: string) => void): History => ({
   claims: [],
   transfers: [],
   keys: [],
+  retries: new Map(),
   fed: new Map(),
   ledger: new Map(),
   present: new Map(),
@@ -73,6 +79,8 @@ export const emptyHistory = (sighted: (what: string) => void): History => ({
     superseded: [],
     ended: [],
     finished: [],
+    unfinished: [],
+    retryable: [],
     transfers: [],
     unused: [],
     files: [],

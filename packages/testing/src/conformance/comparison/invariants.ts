@@ -52,9 +52,11 @@ const expectUploadsUsedOnce = (history: History, { uploads }: Observation, prese
   }
 }
 
-const noteUse = ({ fed }: History, uploadId: UploadId, jobId: JobId): void => {
+const noteUse = ({ fed, retries }: History, uploadId: UploadId, jobId: JobId): void => {
   const other = fed.get(uploadId)
-  if (other !== undefined && other !== jobId) refuse(`${uploadId} fed ${other} and ${jobId}`)
+  // A retry takes over what the job it tries again had consumed.
+  if (other !== undefined && other !== jobId && retries.get(jobId) !== other)
+    refuse(`${uploadId} fed ${other} and ${jobId}`)
   fed.set(uploadId, jobId)
 }
 

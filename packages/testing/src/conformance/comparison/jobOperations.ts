@@ -1,78 +1,18 @@
 import { Effect } from "effect"
 import fc from "fast-check"
 import { errorCodes, jobBlobKey, type Json } from "@kiln/core/domain"
-import { type EraseOutcome, JobStore, type NewJob, type PruneResult, type Purge } from "@kiln/core/ports"
-import { charge, digest, fileId, jobId, keyId, outputFile, ownerOf, projectId, uploadId } from "../fixtures.ts"
-import { claimJobs, kinds, modes, versions } from "./claimJobs.ts"
+import { type EraseOutcome, JobStore, type PruneResult, type Purge } from "@kiln/core/ports"
+import { charge, fileId, jobId, keyId, outputFile, ownerOf } from "../fixtures.ts"
+import { claimJobs } from "./claimJobs.ts"
+import { createJobs, delays, mode, owner } from "./createJobs.ts"
 import type { History, KnownClaim } from "./History.ts"
 import { type Operation, operation } from "./Operation.ts"
 import { type Choice, latest, pick, pickFrom, record, unordered } from "./pick.ts"
-
-// Few of everything, so that histories meet: the same key, the same upload, the same instant.
-const owners = [1, 2, 3].map((n) => ({ keyId: keyId(n), projectId: projectId(n === 3 ? 2 : 1) }))
-const delays = fc.constantFrom(0, 1, 400, 1_000, 3_000)
-export const owner = fc.constantFrom(...owners)
-export const mode = fc.constantFrom("sandbox", "sandbox", ...modes)
 
 const byPrefix = (purges: ReadonlyArray<Purge>) => unordered(purges, (purge) => purge.blobPrefix)
 const sortedPrune = ({ count, purges }: PruneResult): PruneResult => ({ count, purges: byPrefix(purges) })
 const sortedErasure = (outcome: EraseOutcome): EraseOutcome =>
   "purges" in outcome ? { ...outcome, purges: byPrefix(outcome.purges) } : outcome
-
-const itemArguments = record({
-  owner,
-  mode,
-  kind: fc.constantFrom(...kinds),
-  kindVersion: fc.constantFrom(1, 1, ...versions),
-  idempotencyKey: fc.oneof({ weight: 2, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.nat(3) }),
-  fingerprint: fc.constantFrom(0, 0, 1),
-  upload: fc.oneof(
-    { weight: 3, arbitrary: fc.constant(undefined) },
-    { weight: 2, arbitrary: record({ pick, foreign: fc.constantFrom(false, false, false, false, true) }) },
-  ),
-  maxTransfers: fc.constantFrom(2, 3),
-  forcedOff: fc.constantFrom([], [], ["audio"] as const),
-  queueLimitMs: fc.constantFrom(2_000, 10_000, 60_000, 60_000),
-  runLimitMs: fc.constantFrom(700, 2_000, 60_000),
-  queueCap: fc.constantFrom(0, 0, 0, 3),
-})
-
-const newJobFrom = (item: typeof itemArguments extends fc.Arbitrary<infer A> ? A : never, history: History): NewJob => {
-  const n = history.nextNumber++
-  const upload =
-    item.upload === undefined
-      ? undefined
-      : pickFrom(item.upload.pick, { present: history.seen.unused, ever: history.uploads })
-  const mine = upload !== undefined && item.upload?.foreign === false ? upload : { ...item.owner, mode: item.mode }
-  return {
-    projectId: mine.projectId,
-    keyId: mine.keyId,
-    id: jobId(n),
-    mode: mine.mode,
-    kind: item.kind,
-    kindVersion: item.kindVersion,
-    request: { input: `text ${n}`, deep: [{ n }] },
-    uploadId: item.upload === undefined ? null : (upload?.uploadId ?? uploadId(9_999)),
-    maxTransfers: item.maxTransfers,
-    idempotencyKey: item.idempotencyKey === undefined ? `fresh-${n}` : `pooled-${item.idempotencyKey}`,
-    fingerprint: digest(item.fingerprint),
-    gate: mine.mode === "live" ? { price: "svc-audio", switches: ["ai", "audio"], kind: item.kind } : null,
-    forcedOff: item.forcedOff,
-    limits: { queueLimitMs: item.queueLimitMs, runLimitMs: item.runLimitMs },
-    queueCap: item.queueCap,
-  }
-}
-
-const createJobs = operation(
-  "createJobs",
-  fc.array(itemArguments, { minLength: 1, maxLength: 4 }),
-  (items, history) => {
-    const jobs = items.map((item) => newJobFrom(item, history))
-    // Refused ones as well: they must stay unknown.
-    for (const job of jobs) history.jobs.push({ jobId: job.id, principal: ownerOf(job) })
-    return Effect.flatMap(JobStore, (store) => store.createJobs(jobs))
-  },
-)
 
 /** What became of the job of a claim, in the eyes of the worker that still acts on it. */
 const fateOf = ({ jobId: id, token }: KnownClaim, { present }: History): string | undefined => {
@@ -161,7 +101,9 @@ const fenced: ReadonlyArray<fc.Arbitrary<Operation>> = [
 const LIMIT = 10_000
 
 const sweeps: ReadonlyArray<fc.Arbitrary<Operation>> = [
-  operation("expireJobs", fc.constant(LIMIT), (limit) => Effect.flatMap(JobStore, (store) => store.expireJobs(limit))),
+  operation("expireJobs", fc.constant(LIMIT), (limit) =>
+    Effect.flatMap(JobStore, (store) => Effect.map(store.expireJobs(limit), (ids) => ids.toSorted())),
+  ),
   operation("expireData", delays, (olderThanMs) =>
     Effect.flatMap(JobStore, (store) => Effect.map(store.expireData(olderThanMs, LIMIT), sortedPrune)),
   ),
@@ -197,6 +139,11 @@ const eraseJobs = operation(
     )
   },
 )
+
+const checkClaims = operation("checkClaims", claimsArguments, (claims, history) => {
+  const items = claims.map((claim) => claimFrom(claim, history))
+  return Effect.flatMap(JobStore, (store) => store.checkClaims(items))
+})
 
 const reads: ReadonlyArray<fc.Arbitrary<Operation>> = [
   // Every job is read as its owner after each step; here as somebody else.
@@ -264,4 +211,5 @@ export const jobOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>> = [
   { weight: 3, arbitrary: eraseJobs },
   ...reads.map((arbitrary) => ({ weight: 1, arbitrary })),
   { weight: 2, arbitrary: listCharges },
+  { weight: 1, arbitrary: checkClaims },
 ]

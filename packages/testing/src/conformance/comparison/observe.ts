@@ -1,19 +1,26 @@
 import { Effect } from "effect"
 import { isFinished, type Job } from "@kiln/core/domain"
-import { JobStore, KeyDirectory, Switchboard, UploadStore } from "@kiln/core/ports"
+import { JobDirectory, JobStore, KeyDirectory, Switchboard, UploadStore } from "@kiln/core/ports"
+import { allJobs } from "../allJobs.ts"
 import { ownerOf } from "../fixtures.ts"
-import type { History, Seen } from "./History.ts"
-import { unordered } from "./pick.ts"
+import type { History, KnownJob, Seen } from "./History.ts"
+import { countsInOrder, unordered } from "./pick.ts"
+
+/** An age to which the steps of no history add up: whether the limit itself counts is nobody's promise. */
+const finishedWithinMs = 2_345
 
 /** Everything that can be read from a store about what a history touched. */
 export const observe = Effect.fnUntraced(function* (history: History) {
   const jobs = yield* JobStore
   const uploads = yield* UploadStore
+  const directory = yield* JobDirectory
   const keys = yield* KeyDirectory
   const board = yield* Switchboard
   const { liveKinds, ...rest } = yield* board.readBoard
   return {
     jobs: yield* jobs.findJobs(history.jobs),
+    list: yield* allJobs({ limit: 10_000 }),
+    counts: countsInOrder(yield* directory.countJobs({ finishedWithinMs })),
     uploads: yield* Effect.forEach(history.uploads, ({ uploadId }) => uploads.findUpload(uploadId)),
     charges: yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10_000 }),
     purges: unordered(yield* jobs.listPurges(10_000), (purge) => purge.blobPrefix),
@@ -29,6 +36,8 @@ export type Observation = Effect.Success<ReturnType<typeof observe>>
 export const presentJobs = ({ jobs }: Observation): ReadonlyMap<Job["id"], Job> =>
   new Map(jobs.flatMap((job) => (job === undefined ? [] : [[job.id, job] as const])))
 
+const knownJob = (job: Job): KnownJob => ({ jobId: job.id, principal: ownerOf(job) })
+
 /** What later operations may pick from. */
 export const seenFrom = ({ jobs, uploads, projects }: Observation, history: History): Seen => {
   const known = jobs.filter((job) => job !== undefined)
@@ -41,7 +50,9 @@ export const seenFrom = ({ jobs, uploads, projects }: Observation, history: Hist
       return job !== undefined && !isFinished(job) && job.token > token
     }),
     ended: history.claims.filter(({ jobId }) => isEnded(history.present.get(jobId))),
-    finished: known.filter(isFinished).map((job) => ({ jobId: job.id, principal: ownerOf(job) })),
+    finished: known.filter(isFinished).map(knownJob),
+    unfinished: known.filter((job) => !isFinished(job)).map(knownJob),
+    retryable: known.filter((job) => job.status === "failed" && job.retained === "kept"),
     transfers: announced
       .filter((upload) => upload.claimedUntil !== null)
       .map(({ id, token }) => ({ uploadId: id, token })),

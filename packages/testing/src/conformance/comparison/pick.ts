@@ -1,4 +1,5 @@
 import fc from "fast-check"
+import type { JobCount } from "@kiln/core/ports"
 
 /** As `fc.record`, without the objects of no prototype that reports would be full of. */
 export const record = <A>(parts: { readonly [K in keyof A]: fc.Arbitrary<A[K]> }): fc.Arbitrary<A> =>
@@ -30,3 +31,6 @@ export const latest = <A>(list: ReadonlyArray<A>, pick: number): A | undefined =
 /** A list whose order says nothing. */
 export const unordered = <A>(list: ReadonlyArray<A>, key: (item: A) => string): ReadonlyArray<A> =>
   list.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+
+export const countsInOrder = (counts: ReadonlyArray<JobCount>): ReadonlyArray<JobCount> =>
+  unordered(counts, ({ kind, mode, status }) => `${kind} ${mode} ${status}`)

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import {
   advance,
   beginTransfer,
@@ -18,6 +18,7 @@ import {
   read,
   readUpload,
 } from "../arrange.ts"
+import { allJobs } from "../allJobs.ts"
 import type { PlaceCheck } from "../capabilities.ts"
 import type { Stores } from "../Check.ts"
 import {
@@ -53,7 +54,8 @@ const fill = Effect.gen(function* () {
   yield* jobs.checkpointJobs([{ jobId: held.job.id, token: held.token, step: "reply", value: { text: "é😀" } }])
   const deferred = yield* createAndClaim(newJob(6))
   yield* jobs.deferJobs([{ jobId: deferred.job.id, token: deferred.token, delayMs: 1_000, countsAsFailure: true }])
-  yield* create(newJob(7))
+  yield* create(newJob(7), newJob(9, { delayMs: 3_600_000, priority: "high", kept: { model: "small" } }))
+  yield* Effect.flatMap(Switchboard, (board) => board.pauseKind("image_generation", true))
   yield* createUpload(newUpload(8))
   yield* beginTransfer(8)
   return held
@@ -61,9 +63,11 @@ const fill = Effect.gen(function* () {
 
 const everything = Effect.gen(function* () {
   const [jobs, uploads, keys, board] = [yield* JobStore, yield* UploadStore, yield* KeyDirectory, yield* Switchboard]
-  const items = [1, 2, 3, 4, 5, 6, 7].map((n) => (n === 2 ? newLiveJob(n) : newJob(n)))
+  const items = [1, 2, 3, 4, 5, 6, 7, 9].map((n) => (n === 2 ? newLiveJob(n) : newJob(n)))
   return {
     jobs: yield* Effect.forEach(items, read),
+    list: yield* allJobs({ limit: 3 }),
+    counts: yield* Effect.flatMap(JobDirectory, (directory) => directory.countJobs({ finishedWithinMs: 60_000 })),
     uploads: yield* Effect.forEach([1, 8], (n) => uploads.findUpload(uploadId(n))),
     charges: yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 }),
     purges: yield* jobs.listPurges(10),
@@ -77,7 +81,7 @@ const everything = Effect.gen(function* () {
   }
 })
 
-/** What the five ports together must keep over a restart and among several openings. */
+/** What the six ports together must keep over a restart and among several openings. */
 export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
   {
     name: "after closing and reopening, everything reads as before",

@@ -1,4 +1,4 @@
-import { applyEvent, isClaimable, isOverdue, type Job, type JobId } from "@kiln/core/domain"
+import { applyEvent, isClaimable, isOverdue, type Job, type JobId, priorityRank } from "@kiln/core/domain"
 import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
 import { type Lane, type MemoryState, putJob } from "../MemoryState.ts"
 import { roomAt } from "./roomAt.ts"
@@ -62,7 +62,12 @@ const unfinishedOf = (state: MemoryState, lane: Lane): ReadonlyArray<Job> =>
 const claimableOf = (state: MemoryState, lane: Lane, now: number): Array<Job> =>
   unfinishedOf(state, lane)
     .filter((job) => isClaimable(job, now))
-    .sort((a, b) => (b.claimableAt ?? 0) - (a.claimableAt ?? 0) || (a.id < b.id ? 1 : -1))
+    .sort(
+      (a, b) =>
+        priorityRank[a.priority] - priorityRank[b.priority] ||
+        (b.claimableAt ?? 0) - (a.claimableAt ?? 0) ||
+        (a.id < b.id ? 1 : -1),
+    )
 
 const claimOf = (state: MemoryState, job: Job, now: number): Claim => ({
   job,

@@ -1,8 +1,8 @@
-import { applyEvent, isOverdue } from "@kiln/core/domain"
+import { applyEvent, isOverdue, type JobId } from "@kiln/core/domain"
 import { type MemoryState, putJob } from "../MemoryState.ts"
 
 /** Fails overdue jobs, the longest overdue first. */
-export const expireJobs = (state: MemoryState, limit: number, now: number): number => {
+export const expireJobs = (state: MemoryState, limit: number, now: number): ReadonlyArray<JobId> => {
   const overdue = [...state.jobs.values()]
     .filter((job) => isOverdue(job, now))
     .sort((a, b) => (a.deadlineAt ?? 0) - (b.deadlineAt ?? 0))
@@ -11,5 +11,5 @@ export const expireJobs = (state: MemoryState, limit: number, now: number): numb
     const failed = applyEvent(job, { event: "expired" }, now)
     if (failed !== undefined) putJob(state, { ...job, ...failed })
   }
-  return overdue.length
+  return overdue.map((job) => job.id)
 }

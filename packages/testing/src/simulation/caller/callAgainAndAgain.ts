@@ -7,7 +7,7 @@ import { beAStranger, fetchFiles, followJob } from "./followJob.ts"
 import { sendFile } from "./sendFile.ts"
 import { reuseKey, submitJob, useUploadAgain } from "./submitJob.ts"
 
-const kinds = builtInKinds() as [JobKind, ...Array<JobKind>]
+const kinds: readonly [JobKind, ...ReadonlyArray<JobKind>] = builtInKinds()
 
 /** Jobs of one caller at once. */
 const concurrency = 3

@@ -1,0 +1,66 @@
+import { sql } from "kysely"
+import type { CreateOutcome, NewJob } from "@kiln/core/ports"
+import type { Session } from "../Session.ts"
+import { batchStatement, query, statement, storeTime } from "../Statement.ts"
+import { decideJobs, readItems } from "./createJobs.ts"
+import { type Accepted, rowsOf, writeRows } from "./insertJobs.ts"
+import { findLanes, laneName, type MayBeClaimable } from "./lanes.ts"
+
+interface Setting {
+  readonly name: string
+  readonly value: string
+}
+
+/** Of the settings our own sessions have, those that plans depend on: statements are written for them. */
+const plannerSettings: ReadonlyArray<Setting> = [
+  "enable_seqscan",
+  "enable_bitmapscan",
+  "enable_hashjoin",
+  "enable_mergejoin",
+  "enable_material",
+].map((name) => ({ name, value: "off" }))
+
+const presentSettings = batchStatement<Setting, {}, Setting>({ name: "text", value: "text" }, (item) =>
+  query.selectFrom(item).select(["item.name", sql<string>`current_setting(item.name)`.as("value")]),
+)
+
+/** For the rest of the transaction, or until it is rolled back to a savepoint from before. */
+const changeSettings = batchStatement<Setting, {}, Setting>({ name: "text", value: "text" }, (item) =>
+  query.selectFrom(item).select(["item.name", sql<string>`set_config(item.name, item.value, true)`.as("value")]),
+)
+
+const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
+
+/** The caller's transaction goes by a snapshot from before a lane was made. */
+export class LaneNotSeen extends Error {
+  override readonly name = "LaneNotSeen"
+}
+
+const requireLanes = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>): void => {
+  if (accepted.every(({ item }) => lanes.has(laneName(item)))) return
+  throw new LaneNotSeen("the transaction began before the first job of this project and kind: begin it again")
+}
+
+/**
+ * Decides and writes in a transaction of a caller's. The lanes have been made; `lower` tells them on another connection that they may have
+ * something, after the queue's rows were written here: these keep everybody from settling the lanes.
+ */
+export const createInCallers = async (
+  session: Session,
+  items: ReadonlyArray<NewJob>,
+  lower: (rows: ReadonlyArray<MayBeClaimable>) => Promise<void>,
+): Promise<ReadonlyArray<CreateOutcome>> => {
+  const before = await session.batch(presentSettings, plannerSettings, {})
+  await session.batch(changeSettings, plannerSettings, {})
+  const now = (await session.get(timeNow, {}))?.now ?? 0
+  const lanes = await findLanes(session, items)
+  const { accepted, outcomes } = decideJobs(now, items, await readItems(session, items, false))
+  if (accepted.length > 0) {
+    requireLanes(accepted, lanes)
+    const rows = rowsOf(accepted, lanes, now)
+    await writeRows(session, now, rows)
+    await lower(rows)
+  }
+  await session.batch(changeSettings, before, {})
+  return outcomes
+}

@@ -1,0 +1,204 @@
+import type { Generated } from "kysely"
+import type {
+  AudioFormat,
+  ErrorCode,
+  FileId,
+  JobId,
+  JobMode,
+  JobStatus,
+  KeyId,
+  KeyMode,
+  ProjectId,
+  RetainedData,
+  SwitchName,
+  UploadId,
+  WarningCode,
+} from "@kiln/core/domain"
+
+/** SQLite has no booleans. */
+export type Flag = 0 | 1
+/** A JSON text. */
+export type JsonText = string
+
+interface Lanes {
+  id: Generated<number>
+  project_id: ProjectId
+  kind: string
+  mode: JobMode
+  virtual_time: Generated<number>
+  next_at: number | null
+}
+
+interface Fairness {
+  id: 1
+  virtual_time: number
+}
+
+interface Jobs {
+  seq: Generated<number>
+  id: JobId
+  lane_id: number
+  project_id: ProjectId
+  key_id: KeyId
+  mode: JobMode
+  kind: string
+  kind_version: number
+  upload_id: UploadId | null
+  idempotency_key: string
+  fingerprint: string
+  price_id: number | null
+  created_at: number
+  queue_limit_ms: number
+  run_limit_ms: number
+  status: JobStatus
+  token: number
+  held: Flag
+  claimable_at: number | null
+  deadline_at: number | null
+  phase_started_at: number | null
+  ran_ms: number
+  waited_ms: number
+  attempts: number
+  failures: number
+  lost_workers: number
+  finished_at: Generated<number | null>
+  error_code: Generated<ErrorCode | null>
+  warning_code: Generated<WarningCode | null>
+  retained: Generated<RetainedData>
+  charge: Generated<JsonText | null>
+  output: Generated<JsonText | null>
+}
+
+interface JobData {
+  job_seq: number
+  request: JsonText
+}
+
+interface Checkpoints {
+  job_seq: number
+  step: string
+  value: JsonText
+}
+
+interface Files {
+  seq: Generated<number>
+  id: FileId
+  job_seq: number
+  name: string
+  blob_key: string
+  media_type: string
+  bytes: number
+  sha256: string
+}
+
+interface Charges {
+  job_id: JobId
+  project_id: ProjectId
+  key_id: KeyId
+  kind: string
+  currency: string
+  amount: string
+  line_items: JsonText
+  charged_at: number
+}
+
+interface Purges {
+  id: Generated<number>
+  blob_prefix: string
+  recorded_at: number
+}
+
+interface Uploads {
+  seq: Generated<number>
+  id: UploadId
+  project_id: ProjectId
+  key_id: KeyId
+  mode: JobMode
+  format: AudioFormat
+  declared_seconds: number
+  created_at: number
+  expires_at: number
+  usable_until: number
+  token: number
+  claimed_until: Generated<number | null>
+  transfers: number
+  blob_key: Generated<string | null>
+  bytes: Generated<number | null>
+  sha256: Generated<string | null>
+  erased: Generated<Flag>
+  sweep_at: number | null
+}
+
+interface Projects {
+  seq: Generated<number>
+  id: ProjectId
+  name: string
+  created_at: number
+}
+
+interface ApiKeys {
+  seq: Generated<number>
+  id: KeyId
+  project_id: ProjectId
+  mode: KeyMode
+  scopes: JsonText
+  name: string | null
+  created_at: number
+  expires_at: number | null
+  revoked_at: Generated<number | null>
+  last_used_at: Generated<number | null>
+}
+
+interface KeySecrets {
+  secret_hash: string
+  key_id: KeyId
+  created_at: number
+  valid_until: Generated<number | null>
+}
+
+interface Secrets {
+  name: string
+  value: Uint8Array
+}
+
+interface Switches {
+  name: SwitchName
+  enabled: Flag
+}
+
+interface Prices {
+  id: Generated<number>
+  name: string
+  version: number
+  currency: string
+  unit_amounts: JsonText
+  active: Flag
+  created_at: number
+}
+
+interface Workers {
+  worker_id: string
+  live_kinds: JsonText
+  live_until: number
+  providers: JsonText
+}
+
+/** The schema as the migrations leave it. The ledger, `charges`, is written by a trigger. */
+export interface Tables {
+  lanes: Lanes
+  fairness: Fairness
+  jobs: Jobs
+  job_data: JobData
+  checkpoints: Checkpoints
+  files: Files
+  charges: Charges
+  purges: Purges
+  uploads: Uploads
+  projects: Projects
+  api_keys: ApiKeys
+  key_secrets: KeySecrets
+  secrets: Secrets
+  switches: Switches
+  prices: Prices
+  workers: Workers
+}

@@ -1,0 +1,56 @@
+import type SqliteDatabase from "better-sqlite3"
+import type { PreparedStatement } from "better-sqlite3"
+import type { Parameters, Statement } from "./Statement.ts"
+
+/** Preparing costs ten times what running does. One connection, one cache. */
+export class PreparedStatements {
+  readonly #database: SqliteDatabase
+  readonly #bySql = new Map<string, PreparedStatement>()
+
+  constructor(database: SqliteDatabase) {
+    this.#database = database
+  }
+
+  get(sql: string): PreparedStatement {
+    const known = this.#bySql.get(sql)
+    if (known !== undefined) return known
+    const prepared = this.#database.prepare(sql)
+    this.#bySql.set(sql, prepared)
+    return prepared
+  }
+}
+
+/** What a verb sees of the database while its one transaction is open. Synchronous: nothing can come in between. */
+export class Transaction {
+  /** Store time, read after the transaction began: unix milliseconds. */
+  readonly now: number
+  #erased = false
+  readonly #statements: PreparedStatements
+
+  constructor(statements: PreparedStatements, now: number) {
+    this.#statements = statements
+    this.now = now
+  }
+
+  all<P extends Parameters, Row>(statement: Statement<P, Row>, parameters: P): ReadonlyArray<Row> {
+    return this.#statements.get(statement.sql).all(statement.bind(parameters)) as ReadonlyArray<Row>
+  }
+
+  get<P extends Parameters, Row>(statement: Statement<P, Row>, parameters: P): Row | undefined {
+    return this.#statements.get(statement.sql).get(statement.bind(parameters)) as Row | undefined
+  }
+
+  /** The number of rows it changed. */
+  run<P extends Parameters>(statement: Statement<P, unknown>, parameters: P): number {
+    return this.#statements.get(statement.sql).run(statement.bind(parameters)).changes
+  }
+
+  /** Says that this transaction erases content, of which the write-ahead log may still hold copies. */
+  noteErasure(): void {
+    this.#erased = true
+  }
+
+  get erased(): boolean {
+    return this.#erased
+  }
+}

@@ -1,0 +1,74 @@
+import type { SqlValue } from "better-sqlite3"
+
+/** How a row leaves the store: times, counts and texts as they are, flags as booleans. */
+export type CopyRow = Readonly<Record<string, string | number | boolean | null | Uint8Array>>
+
+/**
+ * What a copy consists of, in an order in which nothing refers to what comes later. `workers` is left out: what workers
+ * publish is theirs to say again.
+ */
+export const copyTables = [
+  "switches",
+  "prices",
+  "projects",
+  "api_keys",
+  "key_secrets",
+  "secrets",
+  "uploads",
+  "fairness",
+  "lanes",
+  "jobs",
+  "job_data",
+  "checkpoints",
+  "files",
+  "charges",
+  "purges",
+] as const
+
+export type CopyTable = (typeof copyTables)[number]
+
+/** In the order of creation where there is one. */
+const order: Readonly<Record<CopyTable, string>> = {
+  switches: "name",
+  prices: "id",
+  projects: "seq",
+  api_keys: "seq",
+  key_secrets: "rowid",
+  secrets: "name",
+  uploads: "seq",
+  fairness: "id",
+  lanes: "id",
+  jobs: "seq",
+  job_data: "job_seq",
+  checkpoints: "job_seq, step",
+  files: "seq",
+  charges: "rowid",
+  purges: "id",
+}
+
+/** All columns, those of later migrations too: a target that has no place for one says so. */
+export const selectAll = (table: CopyTable): string =>
+  table === "checkpoints"
+    ? "SELECT jobs.id AS job_id, step, value FROM checkpoints JOIN jobs ON jobs.seq = job_seq ORDER BY job_seq, step"
+    : `SELECT * FROM ${table} ORDER BY ${order[table]}`
+
+const flags = new Set(["enabled", "active", "erased", "held"])
+
+/** A lane's name of a kind holds its version from the second on (`sql/laneKind.ts`). */
+const namedVersion = /^(.*)@([1-9][0-9]*)$/s
+
+const laneOf = (row: CopyRow): CopyRow => {
+  const [, kind = row["kind"] ?? "", version = "1"] = namedVersion.exec(String(row["kind"])) ?? []
+  return { ...row, kind, kind_version: Number(version) }
+}
+
+/** The driver hands out Node buffers, which write themselves as something else than bytes. */
+const plain = (value: SqlValue): SqlValue => (value instanceof Uint8Array ? Uint8Array.from(value) : value)
+
+/** A row as it leaves the store. */
+export const copyRow = (table: CopyTable, row: Readonly<Record<string, SqlValue>>): CopyRow => {
+  const copied: CopyRow = Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [name, flags.has(name) ? value === 1 : plain(value)]),
+  )
+  return table === "lanes" ? laneOf(copied) : copied
+}

@@ -1,0 +1,91 @@
+import { existsSync } from "node:fs"
+import { resolve } from "node:path"
+import SqliteDatabase, { type SqlValue } from "better-sqlite3"
+import { Effect, Schema, type Scope } from "effect"
+import { StoreUnavailable } from "@kiln/core/domain"
+import type { MigrationStatus } from "@kiln/core/ports"
+import { migrationStatus } from "../migrate.ts"
+import { isBusy, sqliteCode } from "../sqliteErrors.ts"
+import { type CopyRow, copyRow, type CopyTable, selectAll } from "./copyTables.ts"
+
+/** Milliseconds in which a process that is just ending may let go of the database. */
+const busyTimeoutMs = 2_000
+/** Rows handed out at once. */
+const pageSize = 500
+
+/** Another process has the database open. */
+export class CopySourceInUse extends Schema.TaggedError<CopySourceInUse>()("CopySourceInUse", {}) {}
+
+/** A store to be copied: nobody else has it open, and nobody can open it, so it neither changes nor is worked on. */
+export interface CopySource {
+  readonly migrations: MigrationStatus
+  readonly count: (table: CopyTable) => Effect.Effect<number, StoreUnavailable>
+  /** Hands out all rows of a table, a page at a time. */
+  readonly forEachPage: <E, R>(
+    table: CopyTable,
+    use: (rows: ReadonlyArray<CopyRow>) => Effect.Effect<void, E, R>,
+  ) => Effect.Effect<void, E | StoreUnavailable, R>
+}
+
+/** Opens a database for copying and keeps everybody else out of it, for the life of the scope. `undefined` where there is none. */
+export const openCopySource = (
+  path: string,
+): Effect.Effect<CopySource | undefined, StoreUnavailable | CopySourceInUse, Scope.Scope> =>
+  Effect.gen(function* () {
+    const file = resolve(path)
+    if (!existsSync(file)) return undefined
+    const connection = yield* Effect.acquireRelease(
+      attempt(() => new SqliteDatabase(file, { timeout: busyTimeoutMs })),
+      (opened) => Effect.sync(() => opened.close()),
+    )
+    const migrations = yield* attempt(() => {
+      // Every connection to a database with a write-ahead log holds a lock while it is open: this one tolerates no other.
+      connection.pragma("locking_mode = EXCLUSIVE")
+      connection.exec("BEGIN IMMEDIATE")
+      return migrationStatus(connection)
+    }).pipe(
+      Effect.catchIf(
+        (error) => isBusy(sqliteCode(error.cause) ?? ""),
+        () => new CopySourceInUse(),
+      ),
+    )
+    return sourceOf(connection, migrations)
+  })
+
+const sourceOf = (connection: SqliteDatabase, migrations: MigrationStatus): CopySource => ({
+  migrations,
+  count: (table) =>
+    attempt(() => {
+      const row = connection.prepare(`SELECT count(*) AS count FROM ${table}`).get([]) as { readonly count: number }
+      return row.count
+    }),
+  forEachPage: (table, use) =>
+    Effect.acquireUseRelease(
+      attempt(() => connection.prepare(selectAll(table)).iterate([]) as IterableIterator<SourceRow>),
+      (rows) =>
+        Effect.gen(function* () {
+          while (true) {
+            const page = yield* attempt(() => nextPage(rows))
+            if (page.length === 0) return
+            yield* use(page.map((row) => copyRow(table, row)))
+          }
+        }),
+      // The connection does nothing else while a statement is half read.
+      (rows) => Effect.sync(() => void rows.return?.()),
+    ),
+})
+
+const nextPage = (rows: Iterator<SourceRow>): ReadonlyArray<SourceRow> => {
+  const page: Array<SourceRow> = []
+  while (page.length < pageSize) {
+    const next = rows.next()
+    if (next.done === true) break
+    page.push(next.value)
+  }
+  return page
+}
+
+type SourceRow = Readonly<Record<string, SqlValue>>
+
+const attempt = <A>(run: () => A): Effect.Effect<A, StoreUnavailable> =>
+  Effect.try({ try: run, catch: (cause) => new StoreUnavailable({ operation: "copy", cause }) })

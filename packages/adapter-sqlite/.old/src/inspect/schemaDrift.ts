@@ -1,0 +1,98 @@
+import SqliteDatabase from "better-sqlite3"
+import type { MigrationStatus, SchemaDrift } from "@kiln/core/ports"
+import { createMigrationTable } from "../migrate.ts"
+import type { Migration } from "@kiln/core/ports"
+
+interface SchemaRow {
+  readonly type: "table" | "index" | "trigger" | "view"
+  readonly name: string
+  readonly tableName: string
+  readonly sql: string
+}
+
+interface ColumnRow {
+  readonly name: string
+  /** Everything else about it. */
+  readonly rest: string
+}
+
+/** Indexes that SQLite makes for constraints have no text, and go with their table's. */
+const schemaOf = (connection: SqliteDatabase): ReadonlyMap<string, SchemaRow> => {
+  const rows = connection
+    .prepare(
+      "SELECT type, name, tbl_name AS tableName, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+    )
+    .all([]) as ReadonlyArray<SchemaRow>
+  return new Map(rows.map((row) => [`${row.type} ${row.name}`, row]))
+}
+
+const columnsOf = (connection: SqliteDatabase, table: string): ReadonlyMap<string, string> => {
+  const rows = connection
+    .prepare(
+      `SELECT name, json_array(type, "notnull", dflt_value, pk, hidden) AS rest FROM pragma_table_xinfo(?) ORDER BY cid`,
+    )
+    .all([table]) as ReadonlyArray<ColumnRow>
+  return new Map(rows.map(({ name, rest }) => [name, rest]))
+}
+
+/** Tools that dump and load a database lay the text of its schema out anew. */
+const layout = (sql: string): string => sql.replaceAll(/\s+/g, " ").trim()
+
+/** A fresh database in memory, migrated as far as the one that is looked at. */
+const expectedSchema = (migrations: ReadonlyArray<Migration>): SqliteDatabase => {
+  const connection = new SqliteDatabase(":memory:")
+  connection.exec(createMigrationTable)
+  for (const { sql } of migrations) connection.exec(sql)
+  return connection
+}
+
+const columnDrift = (
+  expected: ReadonlyMap<string, string>,
+  actual: ReadonlyMap<string, string>,
+  table: string,
+  besides: boolean,
+): ReadonlyArray<SchemaDrift> => [
+  ...[...expected].flatMap(([name, rest]): ReadonlyArray<SchemaDrift> => {
+    const found = actual.get(name)
+    if (found === rest) return []
+    return [{ object: `column ${table}.${name}`, problem: found === undefined ? "missing" : "changed" }]
+  }),
+  ...[...actual.keys()]
+    .filter((name) => !besides && !expected.has(name))
+    .map((name): SchemaDrift => ({ object: `column ${table}.${name}`, problem: "extra" })),
+]
+
+/**
+ * Compares the schema with what its own migrations make of an empty database. Tables that are not kiln's are an
+ * embedder's and are not looked at. Where a newer version has added to the schema, what is there besides is taken for its
+ * work, and only what is missing, or a column that changed, is reported.
+ */
+export const schemaDrift = (
+  connection: SqliteDatabase,
+  migrations: ReadonlyArray<Migration>,
+  { applied, unknown }: MigrationStatus,
+): ReadonlyArray<SchemaDrift> => {
+  if (applied.length === 0) return []
+  const done = new Set(applied.map(({ name }) => name))
+  const fresh = expectedSchema(migrations.filter(({ name }) => done.has(name)))
+  try {
+    const besides = unknown.length > 0
+    const expected = schemaOf(fresh)
+    const actual = schemaOf(connection)
+    const compared = [...expected].flatMap(([object, { name, sql, type }]): ReadonlyArray<SchemaDrift> => {
+      const found = actual.get(object)
+      if (found === undefined) return [{ object, problem: "missing" }]
+      if (layout(found.sql) === layout(sql)) return []
+      const columns =
+        type === "table" ? columnDrift(columnsOf(fresh, name), columnsOf(connection, name), name, besides) : []
+      // Whatever it is that differs, a constraint for instance, no column shows it.
+      return columns.length > 0 || besides ? columns : [{ object, problem: "changed" }]
+    })
+    const extra = [...actual].filter(
+      ([object, { tableName }]) => !besides && !expected.has(object) && expected.has(`table ${tableName}`),
+    )
+    return [...compared, ...extra.map(([object]): SchemaDrift => ({ object, problem: "extra" }))]
+  } finally {
+    fresh.close()
+  }
+}

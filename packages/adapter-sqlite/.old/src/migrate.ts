@@ -1,0 +1,62 @@
+import type SqliteDatabase from "better-sqlite3"
+import { Effect } from "effect"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import type { Migration, MigrationStatus } from "@kiln/core/ports"
+import type { Database } from "./Database.ts"
+import { migrations as bundled } from "./migrations/index.ts"
+
+/** Its own name: an embedder's tables, and their migrations, may stand in the same file. */
+const table = "kiln_migrations"
+
+/** Makes the table of what was applied, where it is missing. */
+export const createMigrationTable = `CREATE TABLE IF NOT EXISTS ${table} (name TEXT NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT`
+
+/**
+ * Brings the schema up to date. All that is missing is applied in one transaction that holds the
+ * write lock from its beginning: of several processes that start at once one does it and the others
+ * find it done, and whoever is killed half way leaves nothing behind. (Kysely's migrator has neither
+ * the lock nor the transaction on SQLite.) Migrations this version does not know are a newer
+ * version's, beside which it may still run.
+ */
+export const migrate = (
+  database: Database,
+  migrations: ReadonlyArray<Migration> = bundled,
+): Effect.Effect<void, StoreUnavailable> =>
+  Effect.gen(function* () {
+    const { connection } = database
+    const missing = () => migrationStatus(connection, migrations).pending
+    // A look first: a start must not wait for a writer when there is nothing to do.
+    if ((yield* database.read("migrate", missing)).length === 0) return
+    yield* database.write("migrate", ({ now }) => {
+      connection.exec(createMigrationTable)
+      const note = connection.prepare(`INSERT INTO ${table} (name, applied_at) VALUES (?, ?)`)
+      for (const migration of missing()) {
+        connection.exec(migration.sql)
+        note.run([migration.name, now])
+      }
+    })
+  })
+
+interface AppliedRow {
+  readonly name: string
+  readonly appliedAt: number
+}
+
+/** Reads how far the schema is; changes nothing. */
+export const migrationStatus = (
+  connection: SqliteDatabase,
+  migrations: ReadonlyArray<Migration> = bundled,
+): MigrationStatus => {
+  const exists =
+    connection.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get([table]) !== undefined
+  const rows = exists
+    ? (connection.prepare(`SELECT name, applied_at AS appliedAt FROM ${table}`).all([]) as ReadonlyArray<AppliedRow>)
+    : []
+  const byName = new Map(rows.map((row) => [row.name, row]))
+  const known = new Set(migrations.map(({ name }) => name))
+  return {
+    applied: migrations.flatMap(({ name }) => byName.get(name) ?? []),
+    pending: migrations.filter(({ name }) => !byName.has(name)),
+    unknown: rows.map(({ name }) => name).filter((name) => !known.has(name)),
+  }
+}

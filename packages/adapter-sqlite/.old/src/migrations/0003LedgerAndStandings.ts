@@ -1,0 +1,13 @@
+import type { Migration } from "@kiln/core/ports"
+
+/**
+ * Workers publish how their providers stand: what a process of the version before publishes says nothing of any. And the ledger
+ * can be read by time, an entry after the other.
+ */
+const sql = `
+CREATE INDEX charges_by_time ON charges (charged_at, job_id);
+
+ALTER TABLE workers ADD COLUMN providers TEXT NOT NULL DEFAULT '[]';
+`
+
+export const ledgerAndStandings: Migration = { name: "0003LedgerAndStandings", sql }

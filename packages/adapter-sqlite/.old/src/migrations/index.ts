@@ -1,0 +1,10 @@
+import type { Migration } from "@kiln/core/ports"
+import { initial } from "./0001Initial.ts"
+import { kindVersions } from "./0002KindVersions.ts"
+import { ledgerAndStandings } from "./0003LedgerAndStandings.ts"
+
+/**
+ * In order, each applied once. They only ever add: processes of the version before run beside the
+ * new one while it is rolled out. One that was released never changes.
+ */
+export const migrations: ReadonlyArray<Migration> = [initial, kindVersions, ledgerAndStandings]

@@ -1,0 +1,134 @@
+/**
+ * Lanes carry the order in which projects are served. The three partial indexes leave out lanes
+ * without a job to come, so that a thousand idle projects cost a claim nothing.
+ */
+const lanes = `
+CREATE TABLE lanes (
+  id           INTEGER PRIMARY KEY,
+  project_id   TEXT    NOT NULL,
+  kind         TEXT    NOT NULL,
+  mode         TEXT    NOT NULL CHECK (mode IN ('sandbox', 'live')),
+  virtual_time INTEGER NOT NULL DEFAULT 0 CHECK (virtual_time >= 0),
+  -- A lower bound of the smallest claimable_at in the lane; NULL when nothing there can become claimable.
+  next_at      INTEGER,
+  UNIQUE (project_id, kind, mode)
+) STRICT;
+CREATE INDEX lanes_by_age  ON lanes (kind, mode) WHERE next_at IS NOT NULL;
+CREATE INDEX lanes_by_turn ON lanes (kind, mode, virtual_time) WHERE next_at IS NOT NULL;
+CREATE INDEX lanes_by_next ON lanes (kind, mode, next_at) WHERE next_at IS NOT NULL;
+
+CREATE TABLE fairness (
+  id           INTEGER PRIMARY KEY CHECK (id = 1),
+  -- The virtual time at which a lane was last served.
+  virtual_time INTEGER NOT NULL CHECK (virtual_time >= 0)
+) STRICT;
+INSERT INTO fairness (id, virtual_time) VALUES (1, 0);
+`
+
+/**
+ * One small row a job. What is large while the job is unfinished stands apart, so that a heartbeat
+ * does not rewrite a prompt; the output is written once, with the last update.
+ * The invariants of the state machine are repeated here, because this is the last place where a
+ * mistake above can be stopped.
+ */
+const jobs = `
+CREATE TABLE jobs (
+  seq              INTEGER PRIMARY KEY,
+  id               TEXT    NOT NULL UNIQUE,
+  lane_id          INTEGER NOT NULL REFERENCES lanes (id),
+  project_id       TEXT    NOT NULL,
+  key_id           TEXT    NOT NULL,
+  mode             TEXT    NOT NULL CHECK (mode IN ('sandbox', 'live')),
+  kind             TEXT    NOT NULL,
+  upload_id        TEXT    REFERENCES uploads (id),
+  idempotency_key  TEXT    NOT NULL,
+  fingerprint      TEXT    NOT NULL,
+  price_id         INTEGER REFERENCES prices (id),
+  created_at       INTEGER NOT NULL,
+  queue_limit_ms   INTEGER NOT NULL CHECK (queue_limit_ms >= 0),
+  run_limit_ms     INTEGER NOT NULL CHECK (run_limit_ms >= 0),
+
+  status           TEXT    NOT NULL CHECK (status IN ('queued', 'processing', 'done', 'failed')),
+  token            INTEGER NOT NULL CHECK (token >= 0),
+  held             INTEGER NOT NULL CHECK (held IN (0, 1)),
+  claimable_at     INTEGER,
+  deadline_at      INTEGER,
+  phase_started_at INTEGER,
+  ran_ms           INTEGER NOT NULL CHECK (ran_ms >= 0),
+  waited_ms        INTEGER NOT NULL CHECK (waited_ms >= 0),
+  attempts         INTEGER NOT NULL CHECK (attempts >= 0),
+  failures         INTEGER NOT NULL CHECK (failures >= 0),
+  lost_workers     INTEGER NOT NULL CHECK (lost_workers >= 0),
+  finished_at      INTEGER,
+  error_code       TEXT,
+  warning_code     TEXT,
+  retained         TEXT    NOT NULL DEFAULT 'kept' CHECK (retained IN ('kept', 'deleted', 'expired')),
+  charge           TEXT,
+  output           TEXT,
+
+  UNIQUE (key_id, idempotency_key),
+  CHECK (held = 0 OR status = 'processing'),
+  CHECK ((claimable_at     IS NULL)     = (status IN ('done', 'failed'))),
+  CHECK ((deadline_at      IS NULL)     = (status IN ('done', 'failed'))),
+  CHECK ((phase_started_at IS NULL)     = (status IN ('done', 'failed'))),
+  CHECK ((finished_at      IS NOT NULL) = (status IN ('done', 'failed'))),
+  CHECK ((error_code       IS NOT NULL) = (status = 'failed')),
+  CHECK ((output           IS NOT NULL) = (status = 'done' AND retained = 'kept')),
+  CHECK ((charge           IS NOT NULL) = (status = 'done' AND mode = 'live')),
+  CHECK (retained = 'kept' OR status IN ('done', 'failed')),
+  CHECK (mode = 'live' OR price_id IS NULL)
+) STRICT;
+-- This uniqueness is the consumption of an upload: there is no second flag.
+CREATE UNIQUE INDEX jobs_upload ON jobs (upload_id) WHERE upload_id IS NOT NULL;
+-- The order of a claim. Finished jobs are not in it, so however many there are, a claim does not see them.
+CREATE INDEX jobs_ready    ON jobs (lane_id, claimable_at, id) WHERE claimable_at IS NOT NULL;
+CREATE INDEX jobs_deadline ON jobs (deadline_at) WHERE deadline_at IS NOT NULL;
+CREATE INDEX jobs_finished ON jobs (retained, finished_at) WHERE finished_at IS NOT NULL;
+
+-- Exists exactly as long as the data is kept.
+CREATE TABLE job_data (
+  job_seq INTEGER PRIMARY KEY REFERENCES jobs (seq) ON DELETE CASCADE,
+  request TEXT NOT NULL
+) STRICT;
+
+-- Finished steps of unfinished jobs.
+CREATE TABLE checkpoints (
+  job_seq INTEGER NOT NULL REFERENCES jobs (seq) ON DELETE CASCADE,
+  step    TEXT    NOT NULL,
+  value   TEXT    NOT NULL,
+  PRIMARY KEY (job_seq, step)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE files (
+  seq        INTEGER PRIMARY KEY,
+  id         TEXT    NOT NULL UNIQUE,
+  job_seq    INTEGER NOT NULL REFERENCES jobs (seq) ON DELETE CASCADE,
+  name       TEXT    NOT NULL,
+  blob_key   TEXT    NOT NULL,
+  media_type TEXT    NOT NULL,
+  bytes      INTEGER NOT NULL CHECK (bytes >= 0),
+  sha256     TEXT    NOT NULL,
+  UNIQUE (job_seq, name)
+) STRICT;
+
+-- The ledger. It refers to no job, because it outlives them.
+CREATE TABLE charges (
+  job_id     TEXT    NOT NULL PRIMARY KEY,
+  project_id TEXT    NOT NULL,
+  key_id     TEXT    NOT NULL,
+  kind       TEXT    NOT NULL,
+  currency   TEXT    NOT NULL,
+  amount     TEXT    NOT NULL,
+  line_items TEXT    NOT NULL,
+  charged_at INTEGER NOT NULL
+) STRICT;
+
+-- Blobs that nothing refers to any more and that are still to be removed.
+CREATE TABLE purges (
+  id          INTEGER PRIMARY KEY,
+  blob_prefix TEXT    NOT NULL UNIQUE,
+  recorded_at INTEGER NOT NULL
+) STRICT;
+`
+
+export const jobTables = lanes + jobs

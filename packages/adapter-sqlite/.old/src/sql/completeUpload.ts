@@ -1,0 +1,21 @@
+import { isRepeatedReceipt, type UploadedFile, type UploadId } from "@kiln/core/domain"
+import type { FencedOutcome, TransferRef } from "@kiln/core/ports"
+import { type Given, statement } from "../Statement.ts"
+import type { Transaction } from "../Transaction.ts"
+import { findUpload } from "./findUpload.ts"
+import { transferOf } from "./transfer.ts"
+
+/** The file and the end of the transfer are one update. */
+const receive = statement(
+  (given: Given<{ id: UploadId; token: number; blobKey: string; bytes: number; sha256: string }>) =>
+    transferOf(given).set({ blob_key: given.blobKey, bytes: given.bytes, sha256: given.sha256, claimed_until: null }),
+)
+
+export const completeUpload = (
+  tx: Transaction,
+  { file: { blobKey, bytes, sha256 }, token, uploadId: id }: TransferRef & { readonly file: UploadedFile },
+): FencedOutcome => {
+  if (tx.run(receive, { id, token, blobKey, bytes, sha256 }) === 1) return "Written"
+  const upload = findUpload(tx, id)
+  return upload !== undefined && isRepeatedReceipt(upload, blobKey) ? "Written" : "LeaseLost"
+}

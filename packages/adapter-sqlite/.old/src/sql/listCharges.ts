@@ -1,0 +1,43 @@
+import { sql } from "kysely"
+import type { JobId } from "@kiln/core/domain"
+import type { LedgerEntry, LedgerPage } from "@kiln/core/ports"
+import { decodeLineItems } from "@kiln/core/ports"
+import { type Given, query, type RowOf, statement } from "../Statement.ts"
+import type { Transaction } from "../Transaction.ts"
+
+/** Entries behind a place of the index, in its order. */
+export const chargesAfter = statement((given: Given<{ time: number; jobId: JobId | ""; to: number; limit: number }>) =>
+  query
+    .selectFrom("charges")
+    .select([
+      "job_id as jobId",
+      "project_id as projectId",
+      "key_id as keyId",
+      "kind",
+      "currency",
+      "amount",
+      "line_items as lineItems",
+      "charged_at as chargedAt",
+    ])
+    .where(sql<boolean>`(charged_at, job_id) > (${given.time}, ${given.jobId})`)
+    .where("charged_at", "<", given.to)
+    .orderBy("charged_at")
+    .orderBy("job_id")
+    .limit(given.limit),
+)
+
+const entryOf = ({ amount, currency, lineItems, ...entry }: RowOf<typeof chargesAfter>): LedgerEntry => ({
+  ...entry,
+  charge: { currency, amount, lineItems: decodeLineItems(lineItems, `the charge of ${entry.jobId}`) },
+})
+
+/** No id is empty, so the empty one stands before everything of its instant. */
+const placeBefore = ({ after, from }: LedgerPage) =>
+  after === null || after.chargedAt < from
+    ? { time: from, jobId: "" as const }
+    : { time: after.chargedAt, jobId: after.jobId }
+
+export const listCharges = (tx: Transaction, page: LedgerPage): ReadonlyArray<LedgerEntry> => {
+  const { limit, to } = page
+  return tx.all(chargesAfter, { ...placeBefore(page), to, limit }).map(entryOf)
+}

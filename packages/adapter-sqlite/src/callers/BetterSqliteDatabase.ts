@@ -1,0 +1,29 @@
+import type SqliteDatabase from "better-sqlite3"
+import { PreparedStatements } from "../Transaction.ts"
+import type { StoreFile } from "./StoreFile.ts"
+
+/** A connection of better-sqlite3, of whichever version: what is looked at before it is used. */
+export interface BetterSqliteDatabase {
+  readonly open: boolean
+  readonly inTransaction: boolean
+  prepare(source: string): object
+  pragma(source: string): unknown
+}
+
+export const isBetterSqlite = (handle: unknown): handle is SqliteDatabase =>
+  typeof handle === "object" &&
+  handle !== null &&
+  ["prepare", "pragma"].every((name) => typeof Reflect.get(handle, name) === "function") &&
+  typeof Reflect.get(handle, "inTransaction") === "boolean"
+
+/** What was prepared on callers' connections. It goes with them. */
+const known = new WeakMap<SqliteDatabase, PreparedStatements>()
+
+/** The statements of a caller's connection that is in a transaction on the store's own file; anything else is a `TypeError`. */
+export const statementsOf = (connection: SqliteDatabase, file: StoreFile): PreparedStatements => {
+  if (!connection.inTransaction) throw new TypeError("the database handle is not in a transaction")
+  file.expectSame(connection.pragma("database_list"))
+  const statements = known.get(connection) ?? new PreparedStatements(connection)
+  known.set(connection, statements)
+  return statements
+}

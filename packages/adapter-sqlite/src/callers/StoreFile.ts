@@ -1,0 +1,37 @@
+import { realpathSync } from "node:fs"
+import type SqliteDatabase from "better-sqlite3"
+
+/** The file a connection has open, by what it says of itself; empty for a database in memory. */
+const mainFileOf = (databases: unknown): string => {
+  const rows = databases as ReadonlyArray<{ readonly name: string; readonly file: string | null }>
+  return rows.find(({ name }) => name === "main")?.file ?? ""
+}
+
+const realPathOf = (file: string): string | undefined => {
+  try {
+    return file === "" ? undefined : realpathSync(file)
+  } catch {
+    return undefined
+  }
+}
+
+/** The store's own file, told from others by its real path. */
+export class StoreFile {
+  readonly #file: string
+  readonly #same = new Set<string>()
+
+  constructor(connection: SqliteDatabase) {
+    this.#file = mainFileOf(connection.pragma("database_list"))
+    this.#same.add(this.#file)
+  }
+
+  /** Takes what `PRAGMA database_list` says on another connection; a `TypeError` unless that has the same file open. */
+  expectSame(databases: unknown): void {
+    const file = mainFileOf(databases)
+    if (this.#same.has(file)) return
+    const path = realPathOf(file)
+    if (path === undefined || path !== realPathOf(this.#file))
+      throw new TypeError("the transaction is on another database than the store's: both must have the same file open")
+    this.#same.add(file)
+  }
+}

@@ -1,0 +1,138 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { fixtures } from "@kiln/testing/conformance"
+import { CommitWatch } from "../src/callers/CommitWatch.ts"
+import { openDatabase } from "../src/openDatabase.ts"
+import { storesOf } from "./support/arrangeJobs.ts"
+import { temporaryFile } from "./support/temporaryDirectory.ts"
+
+const { jobId, newJob } = fixtures
+
+/** A watch on one connection, and stores on another to the same file. `notified` counts. */
+const arrange = Effect.gen(function* () {
+  const path = yield* temporaryFile
+  const database = yield* openDatabase({ path })
+  const elsewhere = storesOf(yield* openDatabase({ path })).jobs
+  const watch = new CommitWatch(database)
+  let notified = 0
+  yield* Effect.forkScoped(watch.run(Effect.sync(() => void (notified += 1))))
+  // Lets it find that nobody wants to know anything.
+  yield* TestClock.adjust(1)
+  return { watch, elsewhere, here: storesOf(database).jobs, notified: () => notified }
+})
+
+const never = () => false
+
+describe("an awaited commit", () => {
+  it.effect("is found within 5 ms, also when it came before the first look, and once", () =>
+    Effect.gen(function* () {
+      const { elsewhere, notified, watch } = yield* arrange
+      watch.awaitCommit({}, jobId(1), never)
+      yield* elsewhere.createJobs([newJob(1)])
+      yield* TestClock.adjust(5)
+      expect(notified()).toBe(1)
+      yield* elsewhere.createJobs([newJob(2)])
+      yield* TestClock.adjust("20 minutes")
+      expect(notified()).toBe(1)
+    }),
+  )
+
+  it.effect("is looked for every 25 ms within the first minute, and every second after it", () =>
+    Effect.gen(function* () {
+      const { elsewhere, notified, watch } = yield* arrange
+      watch.awaitCommit({}, jobId(1), never)
+      watch.awaitCommit({}, jobId(2), never)
+      yield* TestClock.adjust(59_000)
+      yield* elsewhere.createJobs([newJob(1)])
+      yield* TestClock.adjust(25)
+      expect(notified()).toBe(1)
+      // A look every second, from a minute after the beginning on.
+      yield* TestClock.adjust(2_100)
+      yield* elsewhere.createJobs([newJob(2)])
+      yield* TestClock.adjust(100)
+      expect(notified()).toBe(1)
+      yield* TestClock.adjust(900)
+      expect(notified()).toBe(2)
+    }),
+  )
+
+  it.effect("is waited for by short pauses again after another call of the same transaction", () =>
+    Effect.gen(function* () {
+      const { elsewhere, notified, watch } = yield* arrange
+      const transaction = {}
+      watch.awaitCommit(transaction, jobId(1), never)
+      yield* TestClock.adjust("5 minutes")
+      watch.awaitCommit(transaction, jobId(2), never)
+      yield* elsewhere.createJobs([newJob(1), newJob(2)])
+      yield* TestClock.adjust(5)
+      expect(notified()).toBe(1)
+    }),
+  )
+
+  it.effect("is forgotten with its transaction, or after ten minutes", () =>
+    Effect.gen(function* () {
+      const { elsewhere, notified, watch } = yield* arrange
+      let over = false
+      watch.awaitCommit({}, jobId(1), () => over)
+      watch.awaitCommit({}, jobId(2), never)
+      yield* TestClock.adjust(1_000)
+      over = true
+      yield* TestClock.adjust(25)
+      yield* elsewhere.createJobs([newJob(1)])
+      yield* TestClock.adjust("11 minutes")
+      yield* elsewhere.createJobs([newJob(2)])
+      yield* TestClock.adjust(2_000)
+      expect(notified()).toBe(0)
+    }),
+  )
+
+  it.effect("of jobs of which a savepoint took the last back is found all the same", () =>
+    Effect.gen(function* () {
+      const { elsewhere, notified, watch } = yield* arrange
+      const transaction = {}
+      for (const n of [1, 2, 3]) watch.awaitCommit(transaction, jobId(n), never)
+      yield* TestClock.adjust(10)
+      yield* elsewhere.createJobs([newJob(1)])
+      yield* TestClock.adjust(25)
+      expect(notified()).toBe(1)
+    }),
+  )
+})
+
+describe("a listener", () => {
+  it.effect("hears within 25 ms of commits by others, and not of those of its own store", () =>
+    Effect.gen(function* () {
+      const { elsewhere, here, watch } = yield* arrange
+      // Was committed before anybody listened.
+      yield* elsewhere.createJobs([newJob(1)])
+      let heard = 0
+      yield* watch.onCommit(() => void (heard += 1))
+      yield* TestClock.adjust(1_000)
+      yield* here.createJobs([newJob(2)])
+      yield* TestClock.adjust(1_000)
+      expect(heard).toBe(0)
+      yield* elsewhere.createJobs([newJob(3)])
+      yield* TestClock.adjust(25)
+      expect(heard).toBe(1)
+      yield* TestClock.adjust(1_000)
+      expect(heard).toBe(1)
+    }),
+  )
+
+  it.effect("hears nothing more once its scope is closed, while another one does", () =>
+    Effect.gen(function* () {
+      const { elsewhere, watch } = yield* arrange
+      const heard: Array<string> = []
+      const scope = yield* Scope.make()
+      const hear = () => void heard.push("one")
+      yield* Scope.provide(watch.onCommit(hear), scope)
+      yield* Scope.provide(watch.onCommit(hear), scope)
+      yield* watch.onCommit(() => void heard.push("other"))
+      yield* Scope.close(scope, Exit.void)
+      yield* elsewhere.createJobs([newJob(1)])
+      yield* TestClock.adjust(25)
+      expect(heard).toEqual(["other"])
+    }),
+  )
+})

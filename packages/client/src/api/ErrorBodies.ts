@@ -1,0 +1,86 @@
+import { Schema } from "effect"
+import { HttpApiSchema } from "effect/http-api"
+import { errorCatalogue, type RefusalCode, refusalCodes } from "./ErrorCatalogue.ts"
+
+/** What is wrong with one field. The bound that was broken comes along. */
+const FieldProblem = Schema.Struct({
+  param: Schema.String.annotate({ description: "The field, as it was named in the request." }),
+  reason: Schema.Literals([
+    "required",
+    "type",
+    "enum",
+    "min",
+    "max",
+    "max_length",
+    "empty",
+    "characters",
+    "unknown_field",
+  ]),
+  message: Schema.String,
+  min: Schema.optionalKey(Schema.Finite),
+  exclusive_min: Schema.optionalKey(Schema.Finite),
+  max: Schema.optionalKey(Schema.Finite),
+  max_length: Schema.optionalKey(Schema.Int),
+  allowed: Schema.optionalKey(Schema.Array(Schema.String)),
+}).annotate({ identifier: "FieldProblem" })
+
+/** What `details` holds, for the codes that have any. */
+const details = {
+  invalid_request: Schema.Struct({ errors: Schema.Array(FieldProblem) }),
+  insufficient_scope: Schema.Struct({ required_scope: Schema.String }),
+  live_not_active: Schema.Struct({
+    missing: Schema.Array(
+      Schema.String.annotate({ examples: ["price:svc-audio", "switch:ai", "provider:transcription"] }),
+    ),
+  }),
+  file_too_large: Schema.Struct({ max_bytes: Schema.Int }),
+  unsupported_content_type: Schema.Struct({ expected: Schema.Array(Schema.String) }),
+  audio_format_mismatch: Schema.Struct({ declared: Schema.String, detected: Schema.NullOr(Schema.String) }),
+} satisfies Partial<Record<RefusalCode, Schema.Top>>
+
+type DetailsOf<Code extends RefusalCode> = Code extends keyof typeof details
+  ? (typeof details)[Code]
+  : typeof Schema.Null
+const detailsOf = <Code extends RefusalCode>(code: Code) =>
+  ((details as Partial<Record<RefusalCode, Schema.Top>>)[code] ?? Schema.Null) as DetailsOf<Code>
+
+const pascalCase = (code: string): string =>
+  code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+/** The body of one code. Types are by code, so that a client that has looked at `error.code` knows `error.details`. */
+const errorBody = <const Code extends RefusalCode>(code: Code) => {
+  const { message, status, type } = errorCatalogue[code]
+  const example = {
+    error: { type, code, message, param: null, details: null, request_id: "req_01k9q3w5zr8x2v6m4n7p0t1c3d" },
+  }
+  return Schema.Struct({
+    error: Schema.Struct({
+      type: Schema.Literal(type),
+      code: Schema.Literal(code),
+      message: Schema.String.annotate({ description: "For people; may change." }),
+      param: Schema.NullOr(Schema.String).annotate({
+        description: "The first offending field, if a field is to blame.",
+      }),
+      details: detailsOf(code),
+      request_id: Schema.String.annotate({ description: "The value of X-Request-Id." }),
+    }),
+  })
+    .annotate({
+      identifier: pascalCase(code),
+      description: message,
+      ...(!(code in details) && { examples: [example] }),
+    })
+    .pipe(HttpApiSchema.status(status))
+}
+
+type ErrorBody<Code extends RefusalCode> = ReturnType<typeof errorBody<Code>>
+type ErrorBodiesOf<Codes extends ReadonlyArray<RefusalCode>> = {
+  readonly [Index in keyof Codes]: ErrorBody<Codes[Index]>
+}
+
+// One schema a code: the same object in every endpoint is one component of the description.
+const bodies = new Map(refusalCodes.map((code) => [code, errorBody(code)]))
+
+/** The error bodies of these codes, for the declaration of an endpoint. */
+export const errorsOf = <const Codes extends ReadonlyArray<RefusalCode>>(...codes: Codes) =>
+  codes.flatMap((code) => bodies.get(code) ?? []) as ReadonlyArray<Schema.Top> as ErrorBodiesOf<Codes>

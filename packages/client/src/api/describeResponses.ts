@@ -1,0 +1,140 @@
+import { defaultVoiceNames } from "@kiln/core/domain"
+import { forGenerators } from "./forGenerators.ts"
+
+/**
+ * What a generated description lacks: what holds of many responses at once. Headers are described once, in the
+ * components, and each response says which of them it has.
+ */
+
+type Json = Record<string, unknown>
+const asObject = (value: unknown): Json => (typeof value === "object" && value !== null ? (value as Json) : {})
+const entriesOf = (value: unknown): ReadonlyArray<[string, Json]> =>
+  Object.entries(asObject(value)).map(([key, inner]) => [key, asObject(inner)])
+
+const text = { type: "string" }
+const whole = { type: "integer", minimum: 0 }
+const headers = {
+  "X-Request-Id": { description: "Names the request, in errors and in the log of the service too.", schema: text },
+  "RateLimit-Policy": {
+    description: "The limit that applies (IETF draft).",
+    schema: text,
+    example: '"read";q=3000;w=60',
+  },
+  RateLimit: { description: "What is left of the limit (IETF draft).", schema: text, example: '"read";r=299;t=1' },
+  "WWW-Authenticate": { description: "What is wrong with the credentials (RFC 6750).", schema: text },
+  "Retry-After": { description: "Seconds to wait before asking again.", schema: whole, example: 2 },
+  Location: { description: "Absolute URL to poll.", schema: { type: "string", format: "uri" } },
+  "Idempotency-Replayed": {
+    description: "`true` when the request was a repeat: the job is the one it made first.",
+    schema: { type: "string", enum: ["true"] },
+  },
+  "Accept-Ranges": { description: "`bytes`.", schema: text },
+  "Content-Disposition": { description: "A file name.", schema: text },
+  "Content-Range": { description: "Which part it is, and of how many bytes.", schema: text },
+} satisfies Readonly<Record<string, Json>>
+const headerNames = Object.keys(headers)
+
+const references = (names: ReadonlyArray<string>): Json =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+
+const headersOf = (status: string, isAuthenticated: boolean): ReadonlyArray<string> => [
+  "X-Request-Id",
+  ...(isAuthenticated && status !== "401" ? ["RateLimit-Policy", "RateLimit"] : []),
+  ...(isAuthenticated && ["401", "403"].includes(status) ? ["WWW-Authenticate"] : []),
+  ...(["409", "429", "503"].includes(status) ? ["Retry-After"] : []),
+  ...(status === "416" ? ["Content-Range"] : []),
+]
+
+const successes: Readonly<Record<string, string>> = {
+  "200": "As asked.",
+  "201": "Created.",
+  "202": "Accepted. Poll `Location`.",
+  "204": "Done. There is no body.",
+}
+
+/** The codes a response may carry, read from the bodies it names. */
+const codesOf = (response: Json, schemas: Json): ReadonlyArray<string> => {
+  const bodies = [...JSON.stringify(response["content"] ?? {}).matchAll(/#\/components\/schemas\/([A-Za-z]+)/g)]
+  return bodies.flatMap(([, name = ""]) => {
+    const code = /"code":\{"type":"string","enum":\["([a-z_]+)"\]/.exec(JSON.stringify(asObject(schemas[name])))?.[1]
+    return code === undefined ? [] : [`\`${code}\``]
+  })
+}
+
+const describeResponse = (status: string, response: Json, schemas: Json, isAuthenticated: boolean): Json => {
+  const codes = codesOf(response, schemas)
+  const declared = Object.keys(asObject(response["headers"])).map(
+    (name) => headerNames.find((known) => known.toLowerCase() === name.toLowerCase()) ?? name,
+  )
+  return {
+    ...response,
+    description: successes[status] ?? (codes.length > 0 ? codes.join(", ") : response["description"]),
+    headers: references([...new Set([...declared, ...headersOf(status, isAuthenticated)])]),
+  }
+}
+
+/** A file may be asked for in parts. */
+const describeFile = (operation: Json): Json => {
+  const responses = asObject(operation["responses"])
+  const all = { ...asObject(responses["200"]), description: "The whole file." }
+  const fileHeaders = ["X-Request-Id", "Accept-Ranges", "Content-Disposition"]
+  const part = { ...all, description: "The part that `Range` asked for." }
+  return {
+    ...operation,
+    parameters: [
+      ...(operation["parameters"] as ReadonlyArray<unknown>),
+      {
+        name: "Range",
+        in: "header",
+        required: false,
+        schema: text,
+        description: "One range of bytes.",
+        example: "bytes=0-1",
+      },
+    ],
+    responses: {
+      ...responses,
+      "200": { ...all, headers: references(fileHeaders) },
+      "206": { ...part, headers: references([...fileHeaders, "Content-Range"]) },
+    },
+  }
+}
+
+const describeOperation = (operation: Json, schemas: Json): Json => {
+  const security = operation["security"]
+  const isAuthenticated = Array.isArray(security) && security.length > 0
+  const responses = entriesOf(operation["responses"]).map(
+    ([status, response]) => [status, describeResponse(status, response, schemas, isAuthenticated)] as const,
+  )
+  const parameters = (operation["parameters"] as ReadonlyArray<Json>).map((parameter) =>
+    parameter["name"] === "idempotency-key" ? { ...parameter, name: "Idempotency-Key" } : parameter,
+  )
+  const described = { ...operation, parameters, responses: Object.fromEntries(responses) }
+  return operation["operationId"] === "getFile" ? describeFile(described) : described
+}
+
+export const describeResponses = (generated: Json): Json => {
+  const spec = asObject(forGenerators(generated))
+  const components = asObject(spec["components"])
+  const paths = entriesOf(spec["paths"]).map(([path, item]) => [
+    path,
+    Object.fromEntries(
+      entriesOf(item).map(([method, operation]) => [
+        method,
+        describeOperation(operation, asObject(components["schemas"])),
+      ]),
+    ),
+  ])
+  return withVoices(
+    { ...spec, paths: Object.fromEntries(paths), components: { ...components, headers } },
+    defaultVoiceNames,
+  )
+}
+
+/** The same description with these voices as the ones there are. */
+export const withVoices = (spec: Json, names: ReadonlyArray<string>): Json => {
+  const components = asObject(spec["components"])
+  const schemas = asObject(components["schemas"])
+  const voice = { ...asObject(schemas["Voice"]), enum: [...names] }
+  return { ...spec, components: { ...components, schemas: { ...schemas, Voice: voice } } }
+}

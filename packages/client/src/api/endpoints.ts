@@ -1,0 +1,58 @@
+import { Schema } from "effect"
+import { HttpApiSchema } from "effect/http-api"
+import { errorsOf } from "./ErrorBodies.ts"
+import type { RefusalCode } from "./ErrorCatalogue.ts"
+import { Id } from "./fieldSchemas.ts"
+
+/** What every endpoint that takes JSON may answer. */
+const jsonCodes = ["invalid_json", "invalid_request", "body_too_large", "unsupported_content_type"] as const
+const serverCodes = ["internal_error", "service_unavailable"] as const
+
+export const jobIdParam = { id: Id("job", "The job's identifier.") }
+
+export const idempotencyHeader = {
+  "idempotency-key": Schema.String.annotate({
+    description:
+      "A value of your own, fresh for every new job: 1 to 255 visible ASCII characters. A repeated request gets the job it made first.",
+    examples: ["8e03978e-40d5-43e8-bc93-6894a57f9324"],
+  }),
+}
+
+const retryAfter = Schema.FiniteFromString.annotate({ description: "Seconds to wait before polling (again)." })
+
+/** 202 with where to poll. */
+export const accepted = <S extends Schema.Top>(job: S) =>
+  HttpApiSchema.WithHeaders(job.pipe(HttpApiSchema.status(202)), {
+    location: Schema.String.annotate({ description: "Absolute URL to poll.", format: "uri" }),
+    "retry-after": retryAfter,
+    "idempotency-replayed": Schema.optionalKey(
+      Schema.Literal("true").annotate({ description: "This request was a repeat: the job is the one it made first." }),
+    ),
+  })
+
+/** 200; an unfinished job says when to ask again. */
+export const polled = <S extends Schema.Top>(job: S) =>
+  HttpApiSchema.WithHeaders(job, { "retry-after": Schema.optionalKey(retryAfter) })
+
+export const uploadErrors = errorsOf(...jsonCodes, ...serverCodes)
+export const creationErrors = <const Codes extends ReadonlyArray<RefusalCode>>(...more: Codes) =>
+  errorsOf(
+    ...jsonCodes,
+    "idempotency_key_missing",
+    "idempotency_key_invalid",
+    "idempotency_key_reused",
+    "live_not_active",
+    ...more,
+    "queue_full",
+    ...serverCodes,
+  )
+export const uploadUseCodes = ["upload_not_found", "upload_not_ready", "upload_already_used", "upload_expired"] as const
+export const pollErrors = errorsOf("job_not_found", ...serverCodes)
+export const eraseErrors = errorsOf("job_not_found", "job_processing", ...serverCodes)
+
+/** The three parameters of a signed URL, in the only order in which they are valid. */
+export const signedQuery = {
+  e: Schema.String.annotate({ description: "Expiry, unix seconds." }),
+  k: Schema.String.annotate({ description: "Which key signed." }),
+  s: Schema.String.annotate({ description: "The signature." }),
+}

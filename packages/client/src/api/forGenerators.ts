@@ -1,0 +1,49 @@
+/**
+ * What generators of clients make of a description is decided by details that a reader skips: names of operations become
+ * names of functions, and what is closed today refuses the fields of tomorrow.
+ */
+
+type Json = Readonly<Record<string, unknown>>
+const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Every object inside of a value, the value itself last, as `change` returns it. */
+const mapObjects = (value: unknown, change: (object: Json) => Json): unknown => {
+  if (Array.isArray(value)) return value.map((item) => mapObjects(item, change))
+  if (!isObject(value)) return value
+  return change(Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapObjects(inner, change)])))
+}
+
+const without = (object: Json, isUnwanted: (key: string, value: unknown) => boolean): Json =>
+  Object.fromEntries(Object.entries(object).filter(([key, value]) => !isUnwanted(key, value)))
+
+/** How streams are framed is this implementation's matter, and "any integer that a number can hold" is no limit. */
+const isNoise = (key: string, value: unknown): boolean =>
+  key.startsWith("x-effect") ||
+  (key === "minimum" && value === Number.MIN_SAFE_INTEGER) ||
+  (key === "maximum" && value === Number.MAX_SAFE_INTEGER)
+
+/** `audio.createSpeech` becomes `createSpeech`: names are unique without their group, and make better functions. */
+const operationName = (object: Json): Json =>
+  typeof object["operationId"] === "string"
+    ? { ...object, operationId: object["operationId"].slice(object["operationId"].lastIndexOf(".") + 1) }
+    : object
+
+/** Requests are closed: an unknown field is refused. Answers are open, since fields may be added to them within `/v1`. */
+const openAnswers = (schemas: unknown): Json =>
+  Object.fromEntries(
+    Object.entries(isObject(schemas) ? schemas : {}).map(([name, schema]) => [
+      name,
+      name.startsWith("Create")
+        ? schema
+        : mapObjects(schema, (object) =>
+            without(object, (key, value) => key === "additionalProperties" && value === false),
+          ),
+    ]),
+  )
+
+/** The same description, as generators of clients like it. */
+export const forGenerators = (generated: Json): Json => {
+  const spec = mapObjects(generated, (object) => operationName(without(object, isNoise))) as Json
+  const components = spec["components"] as Json
+  return { ...spec, components: { ...components, schemas: openAnswers(components["schemas"]) } }
+}

@@ -1,0 +1,33 @@
+import { Data, Effect, type Stream } from "effect"
+import { HttpBody, HttpClient, type HttpClientError, HttpClientRequest } from "effect/http"
+import type { RefusalCode } from "../api/ErrorCatalogue.ts"
+import { mediaTypes } from "../mediaTypes.ts"
+import { envelopeIn } from "../errors.ts"
+import type { AudioFormat, Upload } from "../wire.ts"
+
+/** The service did not take the file. */
+export class UploadRefused extends Data.TaggedError("UploadRefused")<{
+  readonly status: number
+  readonly code: RefusalCode | "unexpected_response"
+  readonly message: string
+}> {}
+
+/** Sends the file of an upload to its signed URL. It needs no API key. */
+export const sendUpload = (
+  upload: Pick<Upload, "upload_url">,
+  file: Uint8Array | Stream.Stream<Uint8Array, unknown>,
+  format: AudioFormat,
+): Effect.Effect<void, UploadRefused | HttpClientError.HttpClientError, HttpClient.HttpClient> =>
+  Effect.gen(function* () {
+    const contentType = mediaTypes[format]
+    const body =
+      file instanceof Uint8Array ? HttpBody.uint8Array(file, contentType) : HttpBody.stream(file, contentType)
+    const response = yield* HttpClient.execute(HttpClientRequest.put(upload.upload_url, { body }))
+    if (response.status < 300) return
+    const envelope = envelopeIn(yield* response.text)
+    return yield* new UploadRefused({
+      status: response.status,
+      code: envelope?.code ?? "unexpected_response",
+      message: envelope?.message ?? `HTTP ${response.status}`,
+    })
+  })

@@ -1,0 +1,61 @@
+import type { Client } from "./Client.ts"
+import type { CallOptions, WaitOptions } from "./ClientOptions.ts"
+import { WaitTimedOut, retryAfterMs } from "./errors.ts"
+import type { FinishedJob, JobReference, JobStates, JobType } from "./JobStates.ts"
+import { pause } from "./pause.ts"
+import type { RouteName } from "./routes.ts"
+import { type Answer, isPassing } from "./sendRequest.ts"
+
+/** Asks one of the routes. */
+export type Ask = (
+  route: RouteName,
+  options: CallOptions,
+  request?: { readonly id?: string; readonly fields?: object; readonly idempotencyKey?: string },
+) => Promise<Answer>
+
+/** What the service recommends, where it does not say. */
+const POLL_INTERVAL_MS = 2_000
+
+const isImage = (job: JobReference): boolean => job.type === "image_generation"
+
+/** Reading, awaiting and erasing jobs. */
+export const jobOperations = (ask: Ask): Client["jobs"] => {
+  const poll = async <Type extends JobType>(job: JobReference<Type>, options: CallOptions) => {
+    const { body, headers } = await ask(isImage(job) ? "pollImageJob" : "pollAudioJob", options, { id: job.id })
+    return { state: body as JobStates[Type], pauseMs: retryAfterMs(headers) ?? POLL_INTERVAL_MS }
+  }
+
+  const waitUntil = async <Type extends JobType>(
+    job: JobReference<Type>,
+    signal: AbortSignal,
+  ): Promise<FinishedJob<Type>> => {
+    for (;;) {
+      const { pauseMs, state } = await poll(job, { signal }).catch((error: unknown) => {
+        signal.throwIfAborted()
+        if (isPassing(error)) return { state: undefined, pauseMs: POLL_INTERVAL_MS }
+        throw error
+      })
+      if (state !== undefined && isFinished<Type>(state)) return state
+      await pause(pauseMs, signal)
+    }
+  }
+
+  return {
+    get: async (job, options = {}) => (await poll(job, options)).state,
+    wait: async (job, { signal, timeoutMs = 600_000 }: WaitOptions = {}) => {
+      const deadline = AbortSignal.timeout(timeoutMs)
+      try {
+        return await waitUntil(job, signal === undefined ? deadline : AbortSignal.any([signal, deadline]))
+      } catch (error) {
+        signal?.throwIfAborted()
+        throw deadline.aborted ? new WaitTimedOut(job.id, timeoutMs) : error
+      }
+    },
+    eraseData: async (job, options = {}) => {
+      await ask(isImage(job) ? "eraseImageJobData" : "eraseAudioJobData", options, { id: job.id })
+    },
+  }
+}
+
+const isFinished = <Type extends JobType>(state: JobStates[Type]): state is FinishedJob<Type> =>
+  state.status === "done" || state.status === "failed"

@@ -1,0 +1,92 @@
+import type { TransportOptions } from "./ClientOptions.ts"
+import { ApiError, ConnectionLost, readApiError } from "./errors.ts"
+import { pause } from "./pause.ts"
+import { randomFraction } from "./random.ts"
+
+/** A request, as often as it has to be sent. */
+export interface Request {
+  readonly method: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: NonNullable<RequestInit["body"]>
+  /** A stream can be read once: it is sent once. */
+  readonly once?: boolean
+  readonly signal?: AbortSignal | undefined
+  /** Of each attempt. */
+  readonly timeoutMs?: number | undefined
+  /** What a refusal of a repeated attempt may mean besides: that the first one got through, or still runs. */
+  readonly afterRetry?: (refusal: ApiError) => "done" | "retry" | undefined
+}
+
+export interface Answer {
+  readonly headers: Headers
+  /** The decoded JSON, or undefined where there is no body. */
+  readonly body: unknown
+}
+
+const FIRST_DELAY_MS = 500
+const LONGEST_BACKOFF_MS = 8_000
+
+/** Statuses that say "not now" and of which nothing has come: the service's own, and those of a proxy in front of it. */
+const passingStatuses = new Set([408, 429, 502, 503, 504])
+
+/** Whether the same request may succeed a moment later. */
+export const isPassing = (error: unknown): boolean =>
+  error instanceof ConnectionLost ||
+  (error instanceof ApiError && passingStatuses.has(error.status) && error.headers.get("x-should-retry") !== "false")
+
+/**
+ * Sends a request, and sends it again when no answer came or the answer was "not now". Everything this client sends may be
+ * repeated: jobs are created under an idempotency key, the rest changes nothing the second time.
+ */
+export const sendRequest = async (options: TransportOptions, request: Request): Promise<Answer> => {
+  const retries = request.once === true ? 0 : (options.maxRetries ?? 2)
+  const longest = options.maxRetryDelayMs ?? 60_000
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      return await attemptOnce(options.fetch ?? globalThis.fetch, request)
+    } catch (error) {
+      request.signal?.throwIfAborted()
+      const meaning = attempt > 0 && error instanceof ApiError ? request.afterRetry?.(error) : undefined
+      if (meaning === "done" && error instanceof ApiError) return { headers: error.headers, body: undefined }
+      const asked = error instanceof ApiError ? error.retryAfterMs : null
+      const mayRepeat = attempt < retries && (meaning === "retry" || isPassing(error))
+      if (!mayRepeat || (asked ?? 0) > longest) throw error
+      await pause(asked ?? backoffMs(attempt), request.signal)
+    }
+  }
+}
+
+/** Doubled each time, half of it by chance, so that clients that failed together do not come back together. */
+const backoffMs = (attempt: number): number =>
+  Math.min(LONGEST_BACKOFF_MS, FIRST_DELAY_MS * 2 ** attempt) * (0.5 + 0.5 * randomFraction())
+
+const attemptOnce = async (fetch: typeof globalThis.fetch, request: Request): Promise<Answer> => {
+  const { response, text } = await exchange(fetch, request)
+  if (!response.ok) throw readApiError(response, text)
+  if (text === "") return { headers: response.headers, body: undefined }
+  try {
+    return { headers: response.headers, body: JSON.parse(text) }
+  } catch {
+    throw readApiError(response, text)
+  }
+}
+
+const exchange = async (fetch: typeof globalThis.fetch, { body, headers, method, ...request }: Request) => {
+  const timeout = request.timeoutMs === undefined ? [] : [AbortSignal.timeout(request.timeoutMs)]
+  const signals = request.signal === undefined ? timeout : [request.signal, ...timeout]
+  try {
+    const response = await fetch(request.url, {
+      method,
+      headers,
+      ...(body !== undefined && { body }),
+      // Node and the specification want to be told that a stream is sent before the answer is read.
+      ...(request.once === true && { duplex: "half" }),
+      ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
+    })
+    return { response, text: await response.text() }
+  } catch (error) {
+    request.signal?.throwIfAborted()
+    throw new ConnectionLost(error)
+  }
+}

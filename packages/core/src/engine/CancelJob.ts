@@ -1,0 +1,24 @@
+import { Effect } from "effect"
+import { isId } from "../domain/index.ts"
+import { JobStore } from "../ports/index.ts"
+import { JobFinished, JobNotFound } from "./errors.ts"
+import { JobSignals } from "./JobSignals.ts"
+import { tellFailed } from "./tellFailed.ts"
+
+/** Fails an unfinished job, whoever has it in hand. An attempt in this process is told at once. */
+export const cancelJob = Effect.fnUntraced(function* (jobId: string) {
+  if (!isId("job", jobId)) return yield* new JobNotFound()
+  const store = yield* JobStore
+  const [outcome] = yield* store.cancelJobs([jobId])
+  switch (outcome) {
+    case "Canceled": {
+      const signals = yield* JobSignals
+      yield* signals.canceled(jobId)
+      return yield* tellFailed([jobId])
+    }
+    case "AlreadyFinished":
+      return yield* new JobFinished()
+    default:
+      return yield* new JobNotFound()
+  }
+})

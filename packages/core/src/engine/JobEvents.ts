@@ -1,0 +1,71 @@
+import { Context, Effect, Layer } from "effect"
+import type { ErrorCode, Job, JobId, JobMode, ProjectId } from "../domain/index.ts"
+
+/** Which job. */
+export interface JobRef {
+  readonly jobId: JobId
+  readonly kind: string
+  readonly mode: JobMode
+  readonly projectId: ProjectId
+}
+
+/** What happened to a job in this process. */
+export type JobHappening =
+  /** It was accepted: not replayed, and not in a transaction of the caller's. */
+  | (JobRef & { readonly type: "queued" })
+  /** A worker began an attempt, counted from 1. */
+  | (JobRef & { readonly type: "started"; readonly attempt: number })
+  /** An attempt failed and another will follow, in `retryInMs` milliseconds at the earliest. */
+  | (JobRef & {
+      readonly type: "attempt_failed"
+      readonly attempt: number
+      readonly errorCode: ErrorCode
+      readonly retryInMs: number
+    })
+  /** A worker completed it. */
+  | (JobRef & { readonly type: "done" })
+  /** It failed for good: by a worker, a sweep, or an operator's command. */
+  | (JobRef & { readonly type: "failed"; readonly errorCode: ErrorCode })
+  /** Its data was erased on request. */
+  | { readonly type: "erased"; readonly jobId: JobId }
+
+export const refOf = ({ id, kind, mode, projectId }: Job): JobRef => ({ jobId: id, kind, mode, projectId })
+
+/**
+ * Tells listeners in this process what happens to jobs in this process, as it happens. A convenience: what happens while
+ * nobody listens, in another process, or as this one dies, is told to nobody. The store knows.
+ */
+export class JobEvents extends Context.Service<
+  JobEvents,
+  {
+    /** Never waits. What a listener throws is logged, and harms neither the job nor other listeners. */
+    readonly emit: (happening: JobHappening) => void
+    /** Begins to listen; the result ends it. A listener is called while the job is being worked on: it must be quick. */
+    readonly listen: (listener: (happening: JobHappening) => void) => () => void
+  }
+>()("@kiln/core/engine/JobEvents") {
+  static readonly layer: Layer.Layer<JobEvents> = Layer.effect(
+    JobEvents,
+    Effect.gen(function* () {
+      const context = yield* Effect.context()
+      const listeners = new Set<(happening: JobHappening) => void>()
+      return JobEvents.of({
+        emit: (happening) => {
+          for (const listener of listeners) {
+            try {
+              listener(happening)
+            } catch (error) {
+              Effect.runForkWith(context)(Effect.logError("a listener to events of jobs threw", error))
+            }
+          }
+        },
+        listen: (listener) => {
+          // A function of its own, so that one that listens twice is heard twice.
+          const entry = (happening: JobHappening) => listener(happening)
+          listeners.add(entry)
+          return () => void listeners.delete(entry)
+        },
+      })
+    }),
+  )
+}

@@ -1,0 +1,100 @@
+import { Context, Effect, Layer } from "effect"
+import type { Job, PriceSnapshot, StoreUnavailable, SwitchName } from "../domain/index.ts"
+import { JobKinds } from "../kinds/JobKinds.ts"
+import {
+  type IdGenerator,
+  type JobCount,
+  JobDirectory,
+  type JobList,
+  type JobPage,
+  type JobQuery,
+  JobStore,
+  type LedgerEntry,
+  type LedgerPage,
+  type PriceVersion,
+  Switchboard,
+  type WakeUp,
+} from "../ports/index.ts"
+import type { Accepted, Refused } from "./CreateJob.ts"
+import { cancelJob } from "./CancelJob.ts"
+import type * as Errors from "./errors.ts"
+import type { Fingerprint } from "./Fingerprint.ts"
+import type { JobEvents } from "./JobEvents.ts"
+import type { JobSignals } from "./JobSignals.ts"
+import { readJob } from "./ReadJob.ts"
+import { retryJob } from "./RetryJob.ts"
+
+/** Jobs a page has where nothing else is asked for. */
+const defaultPageSize = 100
+const day = 24 * 3_600_000
+
+/** Everything an operator can ask of kiln, about the jobs of all projects. */
+export class Operator extends Context.Service<
+  Operator,
+  {
+    /** A page of jobs, newest first: 100 where no `limit` is given. */
+    readonly listJobs: (page?: JobQuery & Partial<JobPage>) => Effect.Effect<JobList, StoreUnavailable>
+    /** All unfinished jobs, and those finished within `finishedWithinMs` (a day), counted by kind, mode and status. */
+    readonly countJobs: (question?: {
+      readonly finishedWithinMs?: number | undefined
+      readonly projectId?: JobQuery["projectId"]
+    }) => Effect.Effect<ReadonlyArray<JobCount>, StoreUnavailable>
+    /** Any job. */
+    readonly readJob: (jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
+    /**
+     * Fails an unfinished job (`canceled_by_operator`), wherever it is. An attempt that is under way is interrupted: in this
+     * process at once, in others within a second. A call a provider has begun may still be paid for.
+     */
+    readonly cancelJob: (
+      jobId: string,
+    ) => Effect.Effect<void, Errors.JobNotFound | Errors.JobFinished | StoreUnavailable>
+    /**
+     * Tries a failed job again, as a new one with the same request, key and mode, at the present price. What it consumed goes
+     * over to the new one. Done twice it is one new job.
+     */
+    readonly retryJob: (
+      jobId: string,
+    ) => Effect.Effect<Accepted, Errors.JobNotFound | Errors.KindUnknown | Refused | StoreUnavailable>
+    /** Its jobs are accepted and wait; those in hand go on. Within a second, in every process. */
+    readonly pauseKind: (kind: string) => Effect.Effect<void, StoreUnavailable>
+    readonly resumeKind: (kind: string) => Effect.Effect<void, StoreUnavailable>
+    readonly setSwitch: (name: SwitchName, on: boolean) => Effect.Effect<void, StoreUnavailable>
+    /** Adds a version, for new jobs. A price that was not active before stays so: `activatePrice`. */
+    readonly setPrice: (price: Omit<PriceSnapshot, "version">) => Effect.Effect<PriceVersion, StoreUnavailable>
+    /** `false` when no such price was ever set. */
+    readonly activatePrice: (name: string, active: boolean) => Effect.Effect<boolean, StoreUnavailable>
+    /** What was charged, by time. */
+    readonly listCharges: (page: LedgerPage) => Effect.Effect<ReadonlyArray<LedgerEntry>, StoreUnavailable>
+  }
+>()("@kiln/core/engine/Operator") {
+  static readonly layer: Layer.Layer<
+    Operator,
+    never,
+    JobStore | JobDirectory | Switchboard | IdGenerator | WakeUp | JobSignals | JobEvents | Fingerprint
+  > = Layer.effect(
+    Operator,
+    Effect.gen(function* () {
+      const store = yield* JobStore
+      const directory = yield* JobDirectory
+      const switchboard = yield* Switchboard
+      const kinds = yield* JobKinds
+      const context = yield* Effect.context<
+        JobStore | JobDirectory | IdGenerator | WakeUp | JobSignals | JobEvents | Fingerprint
+      >()
+      const provide = Effect.provide(context)
+      return Operator.of({
+        listJobs: (page = {}) => directory.listJobs({ ...page, limit: page.limit ?? defaultPageSize }),
+        countJobs: ({ finishedWithinMs = day, projectId } = {}) => directory.countJobs({ finishedWithinMs, projectId }),
+        readJob: (jobId) => provide(readJob(jobId)),
+        cancelJob: (jobId) => provide(cancelJob(jobId)),
+        retryJob: (jobId) => provide(retryJob(kinds, jobId)),
+        pauseKind: (kind) => switchboard.pauseKind(kind, true),
+        resumeKind: (kind) => switchboard.pauseKind(kind, false),
+        setSwitch: switchboard.setSwitch,
+        setPrice: switchboard.setPrice,
+        activatePrice: switchboard.activatePrice,
+        listCharges: store.listCharges,
+      })
+    }),
+  )
+}

@@ -1,0 +1,86 @@
+import { Effect, Result } from "effect"
+import { authorize, type Grant, type JobId, type JsonObject, priorities, type Priority } from "../domain/index.ts"
+import type { JobKind } from "../kinds/JobKind.ts"
+import { IdGenerator, type NewJob } from "../ports/index.ts"
+import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
+import { InvalidRequest } from "./errors.ts"
+import { Fingerprint } from "./Fingerprint.ts"
+
+/** How a job stands in line. For programs that embed the engine. */
+export interface Placement {
+  /** Default `normal`. */
+  readonly priority?: Priority | undefined
+  /** Milliseconds before which it is not begun, default 0; at most a year. */
+  readonly delayMs?: number | undefined
+}
+
+const maxDelayMs = 366 * 24 * 3_600_000
+
+/** What a job is made of once its request was read. */
+export interface Draft {
+  readonly grant: Grant
+  readonly kind: JobKind
+  readonly stored: JsonObject
+  readonly value: unknown
+  readonly idempotencyKey: string
+  readonly placement: Placement
+}
+
+/** Reads a request: a draft of a job, or `InvalidRequest`. A grant that does not cover the kind, or a senseless placement, is a defect. */
+export const readDraft = (
+  grant: Grant,
+  kind: JobKind,
+  input: unknown,
+  idempotencyKey: string,
+  placement: Placement = {},
+): Result.Result<Draft, InvalidRequest> => {
+  if (authorize(grant, kind.keyScope) === undefined)
+    throw new Error(`the grant does not cover ${kind.keyScope}, which ${kind.name} needs`)
+  const { delayMs = 0, priority = "normal" } = placement
+  if (!(delayMs >= 0 && delayMs <= maxDelayMs))
+    throw new TypeError(`a job may be delayed by 0 to ${maxDelayMs} ms, not ${delayMs}`)
+  if (!priorities.includes(priority)) throw new TypeError(`a priority is one of ${priorities.join(", ")}`)
+  const request = kind.reader.read(input)
+  if (Result.isFailure(request)) return Result.fail(new InvalidRequest({ errors: request.failure }))
+  return Result.succeed({ grant, kind, ...request.success, idempotencyKey, placement })
+}
+
+/** The job a draft becomes. */
+export const newJobOf = (
+  { grant, idempotencyKey, kind, placement, stored, value }: Draft,
+  config: EngineSettings,
+  made: { readonly id: JobId; readonly fingerprint: string },
+): NewJob => ({
+  ...made,
+  projectId: grant.projectId,
+  keyId: grant.keyId,
+  mode: grant.mode,
+  kind: kind.name,
+  kindVersion: kind.version,
+  request: stored,
+  kept: Object.fromEntries(Object.entries(stored).filter(([name]) => kind.keeps.includes(name))),
+  priority: placement.priority ?? "normal",
+  delayMs: Math.ceil(placement.delayMs ?? 0),
+  retryOf: null,
+  uploadId: kind.uploadOf(value),
+  maxTransfers: config.upload.maxTransfers,
+  idempotencyKey,
+  gate: grant.mode === "live" ? kind.gate : null,
+  forcedOff: config.forcedOff,
+  limits: {
+    queueLimitMs: kind.limits.queueLimitMs ?? config.queueLimitMs,
+    runLimitMs: kind.limits.runLimitMs ?? config.runLimitMs,
+  },
+  queueCap: config.queueCap,
+})
+
+/** The same, with an identifier and a fingerprint made for it. */
+export const prepareJob = Effect.fnUntraced(function* (draft: Draft) {
+  const config = yield* EngineConfig
+  const ids = yield* IdGenerator
+  const fingerprint = yield* Fingerprint
+  return newJobOf(draft, config, {
+    id: yield* ids.next("job"),
+    fingerprint: yield* fingerprint.of(draft.kind.name, draft.stored),
+  })
+})

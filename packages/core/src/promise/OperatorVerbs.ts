@@ -1,0 +1,119 @@
+import type { JobMode } from "../domain/Access.ts"
+import type { LineItem } from "../domain/Billing.ts"
+import type { ErrorCode, WarningCode } from "../domain/ErrorCode.ts"
+import type { SwitchName } from "../domain/Gate.ts"
+import type { JobId, KeyId, ProjectId } from "../domain/Ids.ts"
+import type { RetainedData } from "../domain/Job.ts"
+import type { JobStatus } from "../domain/JobState.ts"
+import type { Priority } from "../domain/Priority.ts"
+import type { Kind } from "../kinds/KindTypes.ts"
+import type { JobReference } from "./EmbeddedEngine.ts"
+import type { JobResult } from "./JobResult.ts"
+
+/** Which jobs. Everything that is given must hold. */
+export interface ListQuery {
+  /** A name as given to `submit`, or an identifier, `prj_…`. */
+  readonly project?: string
+  readonly kind?: string
+  readonly mode?: JobMode
+  readonly status?: JobStatus
+  /** Inclusive. */
+  readonly createdFrom?: Date
+  /** Exclusive. */
+  readonly createdTo?: Date
+  /** Where the page before ended: its `next`. */
+  readonly after?: string
+  /** Jobs at most, default 100. */
+  readonly limit?: number
+}
+
+/** A job in a list: nothing a caller may have erased. */
+export interface ListedJob {
+  readonly id: JobId
+  readonly projectId: ProjectId
+  readonly keyId: KeyId
+  readonly mode: JobMode
+  readonly kind: string
+  readonly kindVersion: number
+  readonly priority: Priority
+  readonly status: JobStatus
+  readonly errorCode: ErrorCode | null
+  readonly warningCode: WarningCode | null
+  readonly retained: RetainedData
+  readonly attempts: number
+  readonly failures: number
+  readonly lostWorkers: number
+  readonly createdAt: Date
+  /** When it may next be claimed, or its lease ends; `null` when finished. */
+  readonly claimableAt: Date | null
+  readonly finishedAt: Date | null
+}
+
+/** A page of jobs, newest first. It may be short and not the last: `next` says so. */
+export interface ListPage {
+  readonly jobs: ReadonlyArray<ListedJob>
+  readonly next: string | undefined
+}
+
+export interface JobTally {
+  readonly kind: string
+  readonly mode: JobMode
+  /** `delayed`: queued, and not to be claimed before some later time. */
+  readonly status: JobStatus | "delayed"
+  readonly count: number
+}
+
+/** What one done live job cost. */
+export interface ListedCharge {
+  readonly jobId: JobId
+  readonly projectId: ProjectId
+  readonly keyId: KeyId
+  readonly kind: string
+  readonly currency: string
+  /** A decimal, exactly. */
+  readonly amount: string
+  readonly lineItems: ReadonlyArray<LineItem>
+  readonly chargedAt: Date
+}
+
+/** What an operator may ask, about the jobs of all projects. */
+export interface OperatorVerbs<K extends Kind> {
+  readonly list: (query?: ListQuery) => Promise<ListPage>
+  /** All jobs that match, page by page. */
+  readonly listAll: (query?: Omit<ListQuery, "after">) => AsyncIterableIterator<ListedJob>
+  /** All unfinished jobs, and those finished within `finishedWithinMs` (a day), counted by kind, mode and status. */
+  readonly count: (question?: {
+    readonly finishedWithinMs?: number
+    readonly project?: string
+  }) => Promise<ReadonlyArray<JobTally>>
+  /**
+   * Fails an unfinished job (`canceled_by_operator`), wherever it is. An attempt that is under way is interrupted: in this
+   * process at once, in others within a second. What a provider has begun may still be paid for.
+   */
+  readonly cancel: (job: JobReference<string>) => Promise<void>
+  /**
+   * Tries a failed job again, as a new one with the same request, at the present price. What it consumed goes over to the new
+   * one. Done twice it is one new job.
+   */
+  readonly retry: <Name extends K["name"] = K["name"]>(
+    job: JobReference<Name>,
+  ) => Promise<JobResult<Extract<K, { readonly name: Name }>>>
+  /** Jobs of the kind are accepted and wait; those in hand go on. Within a second, in every process. */
+  readonly pause: (kind: string) => Promise<void>
+  readonly resume: (kind: string) => Promise<void>
+  /** Live jobs need the switches of their kind on. A new installation has all of them off. */
+  readonly setSwitch: (name: SwitchName, on: boolean) => Promise<void>
+  /**
+   * Sets a price, by unit and meter as exact decimals, for new live jobs: `{ name: "svc-image", currency: "usd", unitAmounts:
+   * { images: "0.011" } }`. Active at once, unless `active` is `false`.
+   */
+  readonly setPrice: (price: {
+    readonly name: string
+    /** Lower-case ISO 4217. */
+    readonly currency: string
+    readonly unitAmounts: Readonly<Record<string, string>>
+    readonly active?: boolean
+  }) => Promise<void>
+  /** What was charged between two moments, from inclusive, to exclusive, in the order of time. */
+  readonly charges: (period: { readonly from: Date; readonly to: Date }) => AsyncIterableIterator<ListedCharge>
+}

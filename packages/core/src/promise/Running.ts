@@ -1,0 +1,74 @@
+import { Cause, type Context, Effect, Exit, ManagedRuntime, Scope } from "effect"
+import { Worker } from "../worker/index.ts"
+import { type Assembly, layerEmbedded } from "./layerEmbedded.ts"
+import type { EmbeddedServices } from "./embeddedContext.ts"
+import { toKilnError } from "./toKilnError.ts"
+
+/** Runs an operation as a promise; aborting it interrupts it. */
+export type Run = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>, signal?: AbortSignal) => Promise<A>
+
+/** The life of an embedded engine: opened, started, stopped. */
+export interface Running {
+  readonly context: Context.Context<EmbeddedServices>
+  readonly run: Run
+  /** Runs what waits for nothing, and throws what it fails with. */
+  readonly runSync: <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => A
+  /** Aborted when the engine is closed. */
+  readonly closed: AbortSignal
+  readonly start: () => Promise<void>
+  readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
+}
+
+/** Opens the stores. Rejects when one of them cannot be opened, and leaves nothing open then. */
+export const openEngine = async (assembly: Assembly, working: boolean): Promise<Running> => {
+  let drainMs = assembly.settings.drainMs
+  // Asked for when the worker stops, which is when it may have been said otherwise.
+  const settings = Object.defineProperty({ ...assembly.settings }, "drainMs", { get: () => drainMs })
+  const runtime = ManagedRuntime.make(layerEmbedded({ ...assembly, settings }))
+  const context = await runtime.context().catch(async (error: unknown) => {
+    await runtime.dispose()
+    throw toKilnError(error)
+  })
+  const closing = new AbortController()
+  const workerScope = Scope.makeUnsafe()
+  let starting: Promise<void> | undefined
+  let stopping: Promise<void> | undefined
+
+  const settled = <A, E>(exit: Exit.Exit<A, E>, signal?: AbortSignal): A => {
+    if (Exit.isSuccess(exit)) return exit.value
+    if (Cause.hasInterruptsOnly(exit.cause)) signal?.throwIfAborted()
+    throw toKilnError(Cause.squash(exit.cause))
+  }
+  const run: Run = async (effect, signal) => {
+    signal?.throwIfAborted()
+    closing.signal.throwIfAborted()
+    const either = signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal])
+    return settled(await runtime.runPromiseExit(effect, { signal: either }), either)
+  }
+  const close = async () => {
+    closing.abort(new DOMException("the engine is closed", "AbortError"))
+    await starting?.catch(() => undefined)
+    await runtime.runPromise(Scope.close(workerScope, Exit.void))
+    await runtime.dispose()
+  }
+  return {
+    context,
+    run,
+    runSync: (effect) => {
+      closing.signal.throwIfAborted()
+      return settled(runtime.runSyncExit(effect))
+    },
+    closed: closing.signal,
+    start: () => {
+      if (!working) return Promise.reject(new TypeError("this engine was made without a worker"))
+      closing.signal.throwIfAborted()
+      return (starting ??= runtime.runPromise(
+        Effect.flatMap(Worker, (worker) => Effect.provideService(worker.start, Scope.Scope, workerScope)),
+      ))
+    },
+    stop: (options = {}) => {
+      if (stopping === undefined) drainMs = options.drainMs ?? drainMs
+      return (stopping ??= close())
+    },
+  }
+}

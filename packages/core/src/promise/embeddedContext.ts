@@ -1,0 +1,49 @@
+import type { Context } from "effect"
+import type { Engine, JobEvents, JobSignals, Operator } from "../engine/index.ts"
+import type {
+  BlobStore,
+  IdGenerator,
+  JobDirectory,
+  JobStore,
+  KeyDirectory,
+  MediaProbe,
+  Providers,
+  SecretStore,
+  Switchboard,
+  UploadStore,
+  WakeUp,
+} from "../ports/index.ts"
+import type { Worker } from "../worker/index.ts"
+
+/** Everything an embedded engine is made of. */
+export type EmbeddedServices =
+  | Engine
+  | Operator
+  | Worker
+  | JobEvents
+  | JobSignals
+  | JobStore
+  | JobDirectory
+  | UploadStore
+  | KeyDirectory
+  | Switchboard
+  | SecretStore
+  | BlobStore
+  | MediaProbe
+  | Providers
+  | IdGenerator
+  | WakeUp
+
+const contexts = new WeakMap<object, Context.Context<EmbeddedServices>>()
+
+/** Keeps the services of an engine for `embeddedContext`. */
+export const keepContext = (engine: object, context: Context.Context<EmbeddedServices>): void => {
+  contexts.set(engine, context)
+}
+
+/** The services inside an engine that `createEngine` made: for what is built upon it, as a server, with Effect. */
+export const embeddedContext = (engine: object): Context.Context<EmbeddedServices> => {
+  const context = contexts.get(engine)
+  if (context === undefined) throw new TypeError("this is no engine that createEngine made")
+  return context
+}

@@ -1,0 +1,61 @@
+import { Context } from "effect"
+import { JobEvents } from "../engine/index.ts"
+import type { EmbeddedEngine, Subscription } from "./EmbeddedEngine.ts"
+import type { JobEvent } from "./JobEvent.ts"
+import type { Running } from "./Running.ts"
+
+/** Events that are kept for a slow reader. */
+const maxKept = 1_000
+
+export const eventVerbs = ({ closed, context }: Running): Pick<EmbeddedEngine, "on" | "events"> => {
+  const events = Context.get(context, JobEvents)
+  return {
+    on: (type, listener) => {
+      const end = events.listen((event) => {
+        if (event.type === type) listener(event as Parameters<typeof listener>[0])
+      })
+      const subscription: Subscription = Object.assign(() => end(), { [Symbol.dispose]: end })
+      return subscription
+    },
+    events: ({ signal } = {}) => eventStream(events, signal === undefined ? closed : AbortSignal.any([closed, signal])),
+  }
+}
+
+/** Listens from now on until it is left or aborted: then it ends, it does not throw. */
+const eventStream = (events: JobEvents["Service"], signal: AbortSignal): AsyncIterableIterator<JobEvent> => {
+  const kept: Array<JobEvent> = []
+  let more = Promise.withResolvers<void>()
+  const wake = () => {
+    more.resolve()
+    more = Promise.withResolvers()
+  }
+  const end = events.listen((event) => {
+    if (kept.push(event) > maxKept) kept.shift()
+    wake()
+  })
+  let ended = false
+  const finish = () => {
+    ended = true
+    end()
+    signal.removeEventListener("abort", finish)
+    wake()
+  }
+  if (signal.aborted) finish()
+  else signal.addEventListener("abort", finish)
+  const next = async (): Promise<IteratorResult<JobEvent, undefined>> => {
+    if (ended) return { done: true, value: undefined }
+    const event = kept.shift()
+    if (event !== undefined) return { done: false, value: event }
+    await more.promise
+    return next()
+  }
+  const stream: AsyncIterableIterator<JobEvent> = {
+    next,
+    return: () => {
+      finish()
+      return Promise.resolve({ done: true, value: undefined })
+    },
+    [Symbol.asyncIterator]: () => stream,
+  }
+  return stream
+}

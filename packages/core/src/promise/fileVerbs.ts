@@ -1,0 +1,63 @@
+import { Effect, Stream } from "effect"
+import type { JobMode, UploadId } from "../domain/index.ts"
+import { Engine } from "../engine/index.ts"
+import { callerOf } from "./callers.ts"
+import { concat } from "./concat.ts"
+import type { EmbeddedEngine, FileBody } from "./EmbeddedEngine.ts"
+import type { Running } from "./Running.ts"
+
+type Verbs = Pick<EmbeddedEngine, "createUpload" | "receiveUpload" | "readFile" | "streamFile">
+
+const openedFile = (id: string) =>
+  Effect.gen(function* () {
+    const engine = yield* Engine
+    const file = yield* engine.findFile(id)
+    return { file, ...(yield* engine.openFile(file)) }
+  })
+
+export const fileVerbs = ({ closed, context, run }: Running, defaultMode: JobMode): Verbs => ({
+  createUpload: (upload, { mode = defaultMode, project, signal } = {}) =>
+    run(
+      Effect.gen(function* () {
+        const engine = yield* Engine
+        const { expiresAt, format, id } = yield* engine.createUpload(callerOf(mode, project, []), upload)
+        return { id, format, expiresAt: new Date(expiresAt), maxBytes: engine.settings.upload.maxBytes }
+      }),
+      signal,
+    ),
+  receiveUpload: (upload, contentType, body, { signal } = {}) =>
+    run(
+      Effect.flatMap(Engine, (engine) =>
+        engine.receiveUpload({
+          uploadId: (typeof upload === "string" ? upload : upload.id) as UploadId,
+          contentType,
+          contentLength: body instanceof Uint8Array ? body.length : body instanceof Blob ? body.size : undefined,
+          content: contentOf(body),
+        }),
+      ),
+      signal,
+    ),
+  readFile: ({ id }, { signal } = {}) =>
+    run(
+      Effect.gen(function* () {
+        const { content, file } = yield* openedFile(id)
+        return concat(yield* Stream.runCollect(content), file.bytes)
+      }),
+      signal,
+    ),
+  streamFile: ({ id }, { signal } = {}) => ({
+    async *[Symbol.asyncIterator]() {
+      const { content } = await run(openedFile(id), signal)
+      for await (const piece of Stream.toAsyncIterableWith(content, context)) {
+        closed.throwIfAborted()
+        signal?.throwIfAborted()
+        yield piece
+      }
+    },
+  }),
+})
+
+const contentOf = (body: FileBody): Stream.Stream<Uint8Array, unknown> => {
+  if (body instanceof Uint8Array) return Stream.succeed(body)
+  return Stream.fromAsyncIterable(body instanceof Blob ? body.stream() : body, (cause) => cause)
+}

@@ -1,0 +1,127 @@
+import { type Cause, Effect, Exit, Stream } from "effect"
+import type { ErrorCode, Json, JsonObject, OutputFile } from "../domain/index.ts"
+import { type AttemptContext, type AttemptError, AttemptFailed, type AttemptResult, JobKind } from "../kinds/index.ts"
+import { type AudioInput, type ProviderName, providerNames } from "../ports/index.ts"
+import type { AsyncAudio } from "./AsyncProviders.ts"
+import type { AnySchema, Attempt, AttemptOutcome, DefinedKind, JobKindOptions } from "./JobKindOptions.ts"
+import { wholeAudio } from "./providerSet.ts"
+
+/**
+ * Defines a kind of job of one's own, in one place: what is asked for, what comes out, what it costs, and how it is done.
+ * Give it to `createEngine` as one of its `kinds`, in every process that submits or runs such jobs.
+ */
+export const jobKind = <
+  const Name extends string,
+  S extends AnySchema,
+  Output extends object = JsonObject,
+  const File extends string = never,
+  const Provider extends ProviderName = never,
+  const OrProvider extends ProviderName = never,
+>(
+  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider>,
+): DefinedKind<Name, S, Output, File, Provider, OrProvider> => {
+  const { run, sandbox, ...definition } = options
+  return JobKind({
+    ...(definition as object as Parameters<typeof JobKind>[0]),
+    run: running(run as AnyRun),
+    ...(sandbox && { sandbox: running(sandbox as AnyRun) }),
+  }) as object as DefinedKind<Name, S, Output, File, Provider, OrProvider>
+}
+
+/**
+ * To be thrown by an attempt: the job fails with this code, at once, or after another attempt where `retry` says so. `detail`
+ * is for the log: never a prompt, a transcript or a secret.
+ */
+export const jobFailed = (errorCode: ErrorCode, detail: string, options: { readonly retry?: boolean } = {}): Error =>
+  new AttemptFailed({ errorCode, retry: options.retry ?? false, detail })
+
+type AnyRun = (attempt: Attempt) => Promise<AttemptOutcome<JsonObject>>
+
+/** How an inner step ended, on its way through code that knows promises alone. */
+class Ended extends Error {
+  override readonly name = "AttemptEnded"
+  readonly reason: Cause.Cause<AttemptError>
+  constructor(reason: Cause.Cause<AttemptError>) {
+    super("the attempt is over")
+    this.reason = reason
+  }
+}
+
+const running =
+  (run: AnyRun) =>
+  (attempt: AttemptContext<unknown>): Effect.Effect<AttemptResult, AttemptError> =>
+    Effect.flatMap(Effect.context(), (context) =>
+      Effect.suspend(() => {
+        const files: Array<OutputFile> = []
+        const work = Effect.tryPromise({
+          try: async (signal) => {
+            /** Ends with the attempt, and what it ends with goes through the code in between unharmed. */
+            const inner = async <A>(effect: Effect.Effect<A, AttemptError>): Promise<A> => {
+              const exit = await Effect.runPromiseExitWith(context)(effect, { signal })
+              if (Exit.isSuccess(exit)) return exit.value
+              throw new Ended(exit.cause)
+            }
+            return run(asyncAttempt(attempt, signal, inner, files))
+          },
+          catch: (thrown) => thrown,
+        })
+        return Effect.matchEffect(work, {
+          onSuccess: ({ output, usage = {}, warningCode }) => Effect.succeed({ output, files, usage, warningCode }),
+          onFailure: failing,
+        })
+      }),
+    )
+
+const failing = (thrown: unknown): Effect.Effect<never, AttemptError> => {
+  if (thrown instanceof Ended) return Effect.failCause(thrown.reason)
+  return thrown instanceof AttemptFailed ? Effect.fail(thrown) : Effect.die(thrown)
+}
+
+/** Work as a step takes it. What it throws ends the step as it would end the attempt. */
+const promised = <A>(work: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, AttemptError> =>
+  Effect.matchEffect(Effect.tryPromise({ try: async (signal) => work(signal), catch: (thrown) => thrown }), {
+    onSuccess: Effect.succeed,
+    onFailure: failing,
+  })
+
+/** A question with its audio as ports read it. */
+const spoken = (question: object): object => {
+  if (!("audio" in question)) return question
+  const { data, ...about } = question.audio as AsyncAudio
+  const audio: AudioInput = { ...about, content: Stream.succeed(data) }
+  return { ...question, audio }
+}
+
+type Inner = <A>(effect: Effect.Effect<A, AttemptError>) => Promise<A>
+
+const asyncAttempt = (
+  { ask, audio, call, has, keepFile, kindVersion, lastStep, mode, request, step }: AttemptContext<unknown>,
+  signal: AbortSignal,
+  inner: Inner,
+  files: Array<OutputFile>,
+): Attempt => ({
+  ...call,
+  request,
+  kindVersion,
+  mode,
+  signal,
+  has,
+  ask: Object.fromEntries(
+    providerNames.map((name) => [
+      name,
+      (question: object) =>
+        inner((ask[name] as (question: object) => Effect.Effect<unknown, AttemptError>)(spoken(question))),
+    ]),
+  ) as never,
+  audio: () =>
+    inner(
+      Effect.flatMap(audio, ({ content, ...about }) =>
+        Effect.map(wholeAudio(content, about.bytes), (data) => ({ ...about, data })),
+      ),
+    ),
+  step: <Value extends Json>(name: string, work: (signal: AbortSignal) => Promise<Value>) =>
+    inner(step(name, promised(work))),
+  file: async (name, work) => {
+    files.push(await inner(Effect.flatMap(lastStep(name, promised(work)), (made) => keepFile(name, made))))
+  },
+})

@@ -1,0 +1,61 @@
+import { Effect, Layer } from "effect"
+import { EngineConfig, type EngineSettings, layerCrypto, layerEngine } from "../engine/index.ts"
+import { type JobKind, JobKinds } from "../kinds/index.ts"
+import {
+  insideOf,
+  type BlobStore,
+  type JobDirectory,
+  type JobStore,
+  type KeyDirectory,
+  MediaProbe,
+  Providers,
+  type ProviderSet,
+  type SecretStore,
+  type Switchboard,
+  type UploadStore,
+} from "../ports/index.ts"
+import { layerSweeps, Worker } from "../worker/index.ts"
+import type { EmbeddedServices } from "./embeddedContext.ts"
+import type { EngineParts } from "./EngineOptions.ts"
+import type { Kind } from "../kinds/KindTypes.ts"
+import { layerLog } from "./log.ts"
+
+type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
+
+/** What is put together, with everything that has a default decided. */
+export interface Assembly extends Pick<
+  EngineParts<Kind, unknown, unknown, boolean>,
+  "store" | "blobs" | "probe" | "log"
+> {
+  readonly kinds: ReadonlyArray<JobKind>
+  readonly providers: { readonly sandbox: ProviderSet; readonly live: ProviderSet }
+  readonly settings: EngineSettings
+}
+
+const noProbe = Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: undefined }) })
+
+/** The layer inside an adapter. What is no adapter of kiln's says so here, whatever its type was made to say. */
+const layerIn = <Service>(adapter: object, what: string): Layer.Layer<Service, unknown> => {
+  const inside = insideOf(adapter)
+  if (!Layer.isLayer(inside)) throw new TypeError(`"${what}" is not an adapter of kiln's`)
+  return inside as Layer.Layer<Service, unknown>
+}
+
+/** The engine and a worker that waits to be started, over the adapters. */
+export const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices, unknown> => {
+  const { blobs, kinds, log, probe, providers, settings, store } = assembly
+  const references = Layer.mergeAll(
+    Layer.succeed(EngineConfig, settings),
+    Layer.succeed(JobKinds, kinds),
+    layerLog(log),
+  )
+  const adapters = Layer.mergeAll(
+    layerIn<Stores>(store, "store"),
+    layerIn<BlobStore>(blobs, "blobs"),
+    probe === undefined ? noProbe : layerIn<MediaProbe>(probe, "probe"),
+    Layer.succeed(Providers, providers),
+    layerCrypto,
+  )
+  const engine = Layer.provideMerge(Layer.merge(Worker.layer, layerSweeps), layerEngine)
+  return Layer.provideMerge(engine, adapters).pipe(Layer.provideMerge(references))
+}

@@ -1,0 +1,30 @@
+import { Cause, Layer, Logger, References } from "effect"
+import type { LogEntry } from "./EngineOptions.ts"
+
+const levels: Readonly<Record<string, LogEntry["level"]>> = {
+  Trace: "debug",
+  Debug: "debug",
+  Info: "info",
+  Warn: "warning",
+  Error: "error",
+  Fatal: "error",
+}
+
+/** Where the log of an engine goes: to the console from warnings on, nowhere, or to a function. */
+export const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): Layer.Layer<never> => {
+  if (log === undefined) return Layer.succeed(References.MinimumLogLevel, "Warn")
+  if (log === false) return Logger.layer([])
+  return Logger.layer([
+    Logger.make(({ cause, date, fiber, logLevel, message }) => {
+      const parts = (Array.isArray(message) ? message : [message]) as ReadonlyArray<unknown>
+      const texts = parts.map((part) => (part instanceof Error ? part.message : String(part)))
+      const why = cause.reasons.length === 0 ? [] : [Cause.pretty(cause)]
+      log({
+        level: levels[logLevel] ?? "info",
+        message: [...texts, ...why].join(" "),
+        fields: fiber.getRef(References.CurrentLogAnnotations),
+        at: date,
+      })
+    }),
+  ])
+}

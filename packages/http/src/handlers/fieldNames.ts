@@ -1,0 +1,83 @@
+import type { FieldError } from "@kiln/core/domain"
+import { Refusal } from "../server/Refusal.ts"
+
+/**
+ * Fields are `snake_case` on the wire and `camelCase` inside; one is made from the other by rule, so that hardly any field
+ * has a mapping of its own. Only the fields of a request or an output themselves: what is inside of them is data.
+ */
+
+/** `uploadId` → `upload_id`. */
+export const toSnakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+const toCamelCase = (name: string): string => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+/** Marks a name that is no field's: `uploadId` sent by a client must not pass as the inner name of `upload_id`. */
+const UNKNOWN = "?"
+
+/** How the fields of one kind are called on the wire. */
+export interface FieldNames {
+  readonly toWire: (name: string) => string
+  /** A body with the names of its fields translated. Unknown ones stay, marked, for the engine to refuse. */
+  readonly toRequest: (body: Readonly<Record<string, unknown>>) => Record<string, unknown>
+  /** Says of every offending field which rule it breaks. The first one is `param`. */
+  readonly refuse: (errors: ReadonlyArray<FieldError>) => Refusal
+}
+
+/**
+ * @param fields the names of a request's fields, where its schema tells them
+ * @param names names on the wire that are not made by rule, by the inner ones
+ */
+export const fieldNames = (
+  fields: ReadonlyArray<string> | undefined,
+  names: Readonly<Record<string, string>> = {},
+): FieldNames => {
+  const toWire = (name: string) => (Object.hasOwn(names, name) ? (names[name] ?? name) : toSnakeCase(name))
+  const inner = new Map([...(fields ?? []), ...Object.keys(names)].map((name) => [toWire(name), name]))
+  const toInner = (name: string): string => {
+    const known = inner.get(name)
+    if (known !== undefined) return known
+    const guess = toCamelCase(name)
+    return fields === undefined && toWire(guess) === name ? guess : UNKNOWN + name
+  }
+  return {
+    toWire,
+    toRequest: (body) => Object.fromEntries(Object.entries(body).map(([name, value]) => [toInner(name), value])),
+    refuse: (errors) => refuseFields(errors, toWire),
+  }
+}
+
+/** Names of unknown fields are the client's: they are shown, but not at any length. */
+const maxNameLength = 64
+/** Entries of `details.errors`. Known fields come first, so only unknown ones are ever left out. */
+const maxErrors = 100
+
+const shownName = (field: string, toWire: (name: string) => string): string => {
+  if (!field.startsWith(UNKNOWN)) return toWire(field)
+  const name = Array.from(field.slice(UNKNOWN.length, UNKNOWN.length + 2 * maxNameLength))
+  const isLong = name.length > maxNameLength || field.length > UNKNOWN.length + 2 * maxNameLength
+  return (isLong ? `${name.slice(0, maxNameLength).join("")}…` : name.join("")).toWellFormed()
+}
+
+const subjectOf = ({ field, reason }: FieldError, toWire: (name: string) => string): string => {
+  if (reason === "unknown_field") return "This"
+  return field === "" ? "The body" : toWire(field)
+}
+
+const toEntry = (error: FieldError, toWire: (name: string) => string) => {
+  const { field, message, reason, ...bounds } = error
+  return {
+    param: shownName(field, toWire),
+    reason,
+    message: `${subjectOf(error, toWire)} ${message}.`,
+    ...Object.fromEntries(Object.entries(bounds).map(([name, bound]) => [toSnakeCase(name), bound])),
+  }
+}
+
+const refuseFields = (errors: ReadonlyArray<FieldError>, toWire: (name: string) => string): Refusal => {
+  const entries = errors.slice(0, maxErrors).map((error) => toEntry(error, toWire))
+  const first = entries[0]
+  return new Refusal({
+    code: "invalid_request",
+    ...(first !== undefined && { param: first.param, message: first.message }),
+    details: { errors: entries },
+  })
+}

@@ -1,0 +1,54 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { JobRoute } from "../handlers/JobRoute.ts"
+import type { Caller } from "../server/Caller.ts"
+import type { RateLimits } from "../wire/RateLimiter.ts"
+
+/** How the HTTP service lives in a server that is there already. */
+export interface MountOptions<Source> {
+  /**
+   * Where clients reach the server: `https://app.example/api/kiln`. Absolute URLs (to poll, to upload, to download) begin with
+   * it, never with what a request calls the host. It may end with the prefix or leave that out.
+   */
+  readonly publicUrl: string
+  /**
+   * What the server's paths to kiln begin with: with `/api/kiln`, jobs of speech are created at `/api/kiln/v1/audio/speech`.
+   * The path of `publicUrl` by default; empty for none. It differs from that behind a proxy that takes a part of the path away.
+   */
+  readonly prefix?: string
+  /** Requests a minute and at once, by key and by address; the contract's by default. */
+  readonly rateLimits?: Partial<RateLimits>
+  /** Addresses and CIDR ranges whose `X-Forwarded-For` is believed. None by default. */
+  readonly trustedProxies?: ReadonlyArray<string>
+  /** `kid:base64,kid2:base64`, 32 bytes or more each, the first signs. By default one that is made once and kept in the store. */
+  readonly signingKeys?: string
+  /** Whether `/`, `/docs` and `/openapi.json` are served, below the prefix and to everybody. Default `false`. */
+  readonly pages?: boolean
+  /** Job kinds of one's own that are offered besides the built-in ones. */
+  readonly routes?: ReadonlyArray<JobRoute>
+  /**
+   * Who sends a request, for programs with users of their own: in the place of kiln's API keys, which then are not asked for.
+   * `undefined` for nobody: 401. Asked of every request but those to signed URLs, health and pages. What it throws is
+   * answered with 503.
+   */
+  readonly authenticate?: (request: Source) => PromiseLike<Caller | undefined> | Caller | undefined
+}
+
+/** Node's own shape of a handler, which Express and Connect share: what is not kiln's goes on to `next` where there is one. */
+export type NodeHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  next?: (error?: unknown) => void,
+) => void
+
+export type NodeMountOptions = MountOptions<IncomingMessage>
+
+/** A web-standard handler: Hono, Next.js route handlers, `Bun.serve`, `Deno.serve`. */
+export type FetchHandler = (request: Request) => Promise<Response>
+
+export interface FetchMountOptions extends MountOptions<Request> {
+  /**
+   * The other end of a request's connection, which a `Request` does not tell: for `trustedProxies` and the limit of failed
+   * authentications. Without it all clients are one address to that limit, which never refuses a valid key.
+   */
+  readonly remoteAddress?: (request: Request) => string | undefined
+}

@@ -1,0 +1,24 @@
+import { Effect, type Scope } from "effect"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import type { AskCaller } from "../server/Caller.ts"
+import type { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
+import { webListener } from "../server/webListener.ts"
+import { WebSource } from "../server/WebSource.ts"
+import type { FetchHandler, FetchMountOptions } from "./MountOptions.ts"
+import { type MountNeeds, mountService } from "./mountService.ts"
+
+/** The HTTP service as a web-standard handler, until the scope closes. What is not under the prefix is answered with 404. */
+export const mountFetch = Effect.fnUntraced(function* (
+  options: FetchMountOptions,
+): Effect.fn.Return<FetchHandler, HttpSettingInvalid | StoreUnavailable, MountNeeds | Scope.Scope> {
+  const { app, requests } = yield* mountService(options, askCaller(options))
+  const listener = yield* webListener(app, requests)
+  return (request) => listener(request, options.remoteAddress?.(request))
+})
+
+const askCaller = ({ authenticate }: FetchMountOptions): AskCaller | undefined =>
+  authenticate &&
+  (({ source }) => {
+    if (source instanceof WebSource) return authenticate(source.request)
+    throw new TypeError("not a web-standard request")
+  })

@@ -1,0 +1,30 @@
+import { Effect, type Scope } from "effect"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import type { AskCaller } from "../server/Caller.ts"
+import type { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
+import { nodeListener } from "../server/nodeListener.ts"
+import { NodeSource } from "../server/NodeSource.ts"
+import type { NodeHandler, NodeMountOptions } from "./MountOptions.ts"
+import { type MountNeeds, mountService } from "./mountService.ts"
+
+/**
+ * The HTTP service as a handler for Node's server and what is built on it, until the scope closes. Without `next`, what is
+ * not kiln's is answered with 404. Mount it before body parsers.
+ */
+export const mountNode = Effect.fnUntraced(function* (
+  options: NodeMountOptions,
+): Effect.fn.Return<NodeHandler, HttpSettingInvalid | StoreUnavailable, MountNeeds | Scope.Scope> {
+  const { app, requests } = yield* mountService(options, askCaller(options))
+  const listener = yield* nodeListener(app, requests)
+  return (request, response, next) => {
+    if (next === undefined || app.isOurs(new NodeSource(request, response))) listener(request, response)
+    else next()
+  }
+})
+
+const askCaller = ({ authenticate }: NodeMountOptions): AskCaller | undefined =>
+  authenticate &&
+  (({ source }) => {
+    if (source instanceof NodeSource) return authenticate(source.message)
+    throw new TypeError("not a request of Node's server")
+  })

@@ -1,0 +1,28 @@
+import type { Effect } from "effect"
+
+/** How reading a body ended: at its end, because the sender went away, or because the reader had enough. */
+export type BodyEnd = "complete" | "broken" | "stopped"
+
+/** A request as it comes in, whatever server it comes from. */
+export interface RequestSource {
+  readonly method: string
+  /** Path and query as they were sent, never decoded. May name the server too: `http://host/path`. */
+  readonly target: string
+  /** The other end of the connection; `undefined` where the server does not tell. */
+  readonly remoteAddress: string | undefined
+  /** RFC 9112, section 3.2: HTTP/1.1 has exactly one `Host`. */
+  readonly hasOneHost: boolean
+  /** The values of a header: one per line received, or all of them in one where the server has joined them. */
+  readonly header: (lowerCaseName: string) => ReadonlyArray<string> | undefined
+  /** Whether something else has read from the body before kiln saw the request: then it is lost. */
+  readonly isBodyTaken: boolean
+  /** Whether there is something left of the body that will come without being asked for. */
+  readonly hasMoreBody: () => boolean
+  /** Says `100 Continue` to a sender that waits for it. Once at most. */
+  readonly sendContinue: () => void
+  /**
+   * Hands over the body piece by piece until it ends or `take` says to stop; the rest stays with the sender until somebody
+   * reads on. Interruption stops it without losing anything.
+   */
+  readonly readBody: (take: (piece: Uint8Array) => boolean) => Effect.Effect<BodyEnd>
+}

@@ -1,0 +1,76 @@
+import { Effect, type Scope } from "effect"
+import { Engine } from "@kiln/core/effect"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { IdGenerator, type KeyDirectory, type SecretStore } from "@kiln/core/ports"
+import { Readiness } from "../Health.ts"
+import type { HttpSettings } from "../HttpConfig.ts"
+import { offerKinds } from "../handlers/offerKinds.ts"
+import type { JobRoute } from "../handlers/JobRoute.ts"
+import { pageRoutes } from "../pages/pageRoutes.ts"
+import { makeRoutes } from "../Routes.ts"
+import { parseTrustedProxies } from "../wire/ClientAddress.ts"
+import { makeAdmit, makeConfirm } from "./admission.ts"
+import { type App, makeApp } from "./app.ts"
+import { makeAuthenticate } from "./Authenticator.ts"
+import { type AskCaller, makeAuthenticateCaller } from "./Caller.ts"
+import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
+import { Router } from "./Router.ts"
+import { signingKeyring } from "./signingKeyring.ts"
+
+/** What the HTTP service works with. */
+export type HttpNeeds = Engine | KeyDirectory | SecretStore | IdGenerator | Readiness
+
+export interface ServiceOptions extends Pick<
+  HttpSettings,
+  "trustedProxies" | "rateLimits" | "signingKeys" | "pages"
+> {
+  /** What absolute URLs begin with, the prefix included, without a slash at the end. */
+  readonly publicUrl: () => string
+  /** What the paths of requests begin with: `/api/kiln`, or empty. Signatures do not cover it. */
+  readonly prefix: string
+  /** Kinds besides the built-in ones. */
+  readonly routes: ReadonlyArray<JobRoute>
+  /** Who sends a request; by API key when undefined. */
+  readonly askCaller: AskCaller | undefined
+  readonly isStopping: () => boolean
+}
+
+/** The service without a server: what every server it can live in hands its requests to. */
+export const makeService = Effect.fnUntraced(function* (
+  options: ServiceOptions,
+): Effect.fn.Return<App, HttpSettingInvalid | StoreUnavailable, HttpNeeds | Scope.Scope> {
+  const { isStopping, prefix, publicUrl, rateLimits } = options
+  const engine = yield* Engine
+  const ids = yield* IdGenerator
+  const readiness = yield* Readiness
+  const proxies = { trustedProxies: yield* parseProxies(options.trustedProxies), failures: rateLimits.authentication }
+  const authenticate =
+    options.askCaller === undefined
+      ? yield* makeAuthenticate(proxies)
+      : makeAuthenticateCaller(proxies, options.askCaller)
+  const offers = yield* offerKinds(engine.kinds, options.routes)
+  const routes = makeRoutes({
+    engine,
+    offers,
+    keyring: yield* signingKeyring(options.signingKeys),
+    publicUrl,
+    admit: makeAdmit(authenticate, rateLimits),
+    confirm: makeConfirm(authenticate),
+    readiness,
+    isStopping,
+  })
+  const pages = options.pages ? yield* pageRoutes(offers, publicUrl) : []
+  const router = yield* Effect.try({
+    try: () => new Router([...routes, ...pages]),
+    catch: (error) => new HttpSettingInvalid({ setting: "routes", problem: String(error) }),
+  })
+  yield* readiness.add("store", Effect.as(engine.readBoard, true))
+  return makeApp({ router, newRequestId: ids.next("req"), isStopping, prefix })
+})
+
+const parseProxies = (configured: ReadonlyArray<string>) => {
+  const parsed = parseTrustedProxies(configured.join(","))
+  return parsed.ok
+    ? Effect.succeed(parsed.proxies)
+    : Effect.fail(new HttpSettingInvalid({ setting: "trustedProxies", problem: parsed.problem }))
+}

@@ -1,0 +1,34 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import { Effect, type Scope } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { App } from "./app.ts"
+import { NodeSource } from "./NodeSource.ts"
+import type { Reply } from "./Reply.ts"
+
+export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
+
+/** Answers requests of Node's server, each in a fiber that ends with the scope, or when its client goes away. */
+export const nodeListener = (app: App, scope: Scope.Scope): Effect.Effect<NodeListener> =>
+  NodeHttpServer.makeHandler(
+    Effect.gen(function* () {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const source = new NodeSource(
+        // The service speaks HTTP/1 only; behind a server that speaks HTTP/2 these have the same members.
+        NodeHttpServerRequest.toIncomingMessage(request) as IncomingMessage,
+        NodeHttpServerRequest.toServerResponse(request) as ServerResponse,
+      )
+      const reply = yield* app.answer(source)
+      return toNodeResponse(app.isStopping() ? { ...reply, headers: { ...reply.headers, connection: "close" } } : reply)
+    }),
+    { scope },
+  )
+
+const toNodeResponse = ({ body, headers, status }: Reply): HttpServerResponse.HttpServerResponse => {
+  const options = { status, headers }
+  if (body === undefined) return HttpServerResponse.empty(options)
+  return typeof body === "string"
+    ? HttpServerResponse.text(body, { ...options, contentType: headers["content-type"] ?? "text/plain" })
+    : HttpServerResponse.stream(body, options)
+}

@@ -1,0 +1,31 @@
+import { Effect, Exit, Fiber, type Scope, Stream } from "effect"
+import type { App } from "./app.ts"
+import type { Reply } from "./Reply.ts"
+import { WebSource } from "./WebSource.ts"
+
+export type WebListener = (request: Request, remoteAddress?: string) => Promise<Response>
+
+/** Answers web-standard requests, each in a fiber that ends with the scope, or when the request is aborted. */
+export const webListener = (app: App, scope: Scope.Scope): Effect.Effect<WebListener> =>
+  Effect.map(Effect.context(), (context) => {
+    const runFork = Effect.runForkWith(context)
+    return async (request, remoteAddress) => {
+      // As on Node's server: what is not marked as interruptible is done to its end, or a client could cut it in two.
+      const answering = Effect.uninterruptible(app.answer(new WebSource(request, remoteAddress)))
+      const fiber = Fiber.runIn(runFork(answering), scope)
+      const abort = () => fiber.interruptUnsafe()
+      if (request.signal.aborted) abort()
+      request.signal.addEventListener("abort", abort, { once: true })
+      const exit = await new Promise<Exit.Exit<Reply>>((resolve) => fiber.addObserver(resolve))
+      request.signal.removeEventListener("abort", abort)
+      if (Exit.isSuccess(exit)) return toWebResponse(request.method, exit.value)
+      throw new DOMException("the request was aborted, or the service has stopped", "AbortError")
+    }
+  })
+
+const toWebResponse = (method: string, { body, headers, status }: Reply): Response => {
+  if (body === undefined) return new Response(null, { status, headers })
+  if (typeof body !== "string") return new Response(Stream.toReadableStream(body), { status, headers })
+  const length = String(Buffer.byteLength(body))
+  return new Response(method === "HEAD" ? null : body, { status, headers: { ...headers, "content-length": length } })
+}

@@ -1,0 +1,73 @@
+import { builtInKinds, createEngine, jobKind } from "@kiln/core"
+import { embeddedContext } from "@kiln/core/effect"
+import { blobAdapter, BlobStore } from "@kiln/core/ports"
+import { sandboxProviders } from "@kiln/provider-sandbox"
+import { MemoryBlobStore, memoryStore } from "@kiln/testing"
+import { Effect, Layer, Stream } from "effect"
+import { z } from "zod"
+import { createKey } from "../../contract/support/createKey.ts"
+import type { NewKey } from "../../contract/support/Service.ts"
+
+/** A kind of one's own: camelCase inside, a file, a scope of its own. */
+export const summary = jobKind({
+  name: "text_summary",
+  request: z.strictObject({ longText: z.string().min(1), maxWords: z.number().int().positive().default(3) }),
+  output: z.object({ shortText: z.string(), wordCount: z.number() }),
+  files: ["asPage"],
+  run: async ({ file, request }) => {
+    const words = request.longText.split(" ").slice(0, request.maxWords)
+    await file("asPage", async () => ({
+      data: new TextEncoder().encode(`<p>${words.join(" ")}</p>`),
+      mediaType: "text/html",
+    }))
+    return { output: { shortText: words.join(" "), wordCount: words.length } }
+  },
+})
+
+/** A blob store in memory that takes pieces only while its gate is open. */
+const gatedBlobs = () => {
+  let gate = Promise.resolve()
+  const layer = Layer.effect(
+    BlobStore,
+    Effect.map(BlobStore, (store) =>
+      BlobStore.of({
+        ...store,
+        put: (key, content, options) =>
+          store.put(
+            key,
+            Stream.tap(content, () => Effect.promise(() => gate)),
+            options,
+          ),
+      }),
+    ),
+  ).pipe(Layer.provide(MemoryBlobStore.layer))
+  const shut = () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    gate = promise
+    return resolve
+  }
+  return { adapter: blobAdapter(layer), shut }
+}
+
+/** An engine in memory as a program without Effect has one, and what tests do behind its back. */
+export const openEngine = async () => {
+  const blobs = gatedBlobs()
+  const logged: Array<string> = []
+  const engine = await createEngine({
+    store: memoryStore(),
+    blobs: blobs.adapter,
+    providers: { sandbox: sandboxProviders({ steering: true }) },
+    kinds: [...builtInKinds(), summary],
+    log: ({ fields, level, message }) => void logged.push(`${level} ${message} ${JSON.stringify(fields)}`),
+  })
+  return {
+    engine,
+    logged,
+    /** Lets no piece of a file into the blob store until it is called. */
+    shutBlobs: blobs.shut,
+    createKey: (key: NewKey = {}) =>
+      Effect.runPromise(Effect.provide(createKey(key), embeddedContext(engine))).then(({ secret }) => secret),
+    [Symbol.asyncDispose]: () => engine.stop(),
+  }
+}
+export type MountedEngine = Awaited<ReturnType<typeof openEngine>>

@@ -1,0 +1,97 @@
+import { Effect, Fiber, type Layer, Option, type Scope } from "effect"
+import { StoreUnavailable } from "@kiln/core/domain"
+import { CallerTransactions, type CreateOutcome, type NewJob, type WakeUp } from "@kiln/core/ports"
+import type { Stores } from "../Check.ts"
+
+/** A transaction of the embedding program, on a connection of its own. */
+export interface CallerTransaction {
+  /** What that program hands to kiln. */
+  readonly transaction: unknown
+  readonly commit: () => Promise<void>
+  readonly rollback: () => Promise<void>
+}
+
+export type CallerPorts = Stores | CallerTransactions | WakeUp
+
+/** An empty place, and the two ways into it: kiln's and the embedding program's. */
+export interface CallerPlace {
+  readonly layer: Layer.Layer<CallerPorts, unknown>
+  readonly begin: () => Promise<CallerTransaction>
+}
+
+/** The verb to be examined, or its synchronous twin. */
+export type Through = "effect" | "synchronous"
+
+/** An open transaction, as the checks use it. */
+export interface OpenTransaction {
+  readonly createJobs: (
+    ...jobs: ReadonlyArray<NewJob>
+  ) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable, CallerTransactions>
+  readonly commit: Effect.Effect<void>
+  readonly rollback: Effect.Effect<void>
+}
+
+/** Opens transactions for one check; whatever is still open at its end is rolled back, all at once: one may wait for another. */
+export type Begin = Effect.Effect<OpenTransaction>
+
+/** One thing that accepting jobs in transactions must do, in real time. */
+export interface CallerCheck {
+  readonly name: string
+  /** It takes two transactions that write at once. */
+  readonly concurrent: boolean
+  readonly run: (begin: Begin, through: Through) => Effect.Effect<void, unknown, CallerPorts | Scope.Scope>
+}
+
+/** Creates jobs by this handle, which may be anything. */
+export const createIn = (
+  through: Through,
+  transaction: unknown,
+  jobs: ReadonlyArray<NewJob>,
+): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable, CallerTransactions> =>
+  Effect.flatMap(CallerTransactions, ({ createJobs, synchronous }) => {
+    if (through === "effect") return createJobs(transaction, jobs)
+    if (synchronous === undefined) return Effect.die(new Error("this adapter has no synchronous verbs"))
+    return Effect.suspend(() => {
+      try {
+        return Effect.succeed(synchronous.createJobs(transaction, jobs))
+      } catch (cause) {
+        return cause instanceof StoreUnavailable ? Effect.fail(cause) : Effect.die(cause)
+      }
+    })
+  })
+
+export const makeBegin = (
+  { begin }: Pick<CallerPlace, "begin">,
+  through: Through,
+): Effect.Effect<Begin, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const open = new Set<CallerTransaction>()
+    yield* Effect.addFinalizer(() =>
+      Effect.promise(() => Promise.allSettled([...open].map((transaction) => transaction.rollback()))),
+    )
+    const end = (transaction: CallerTransaction, how: "commit" | "rollback"): Effect.Effect<void> =>
+      Effect.promise(async () => {
+        open.delete(transaction)
+        await transaction[how]()
+      })
+    return Effect.map(Effect.promise(begin), (transaction): OpenTransaction => {
+      open.add(transaction)
+      return {
+        createJobs: (...jobs) => createIn(through, transaction.transaction, jobs),
+        commit: end(transaction, "commit"),
+        rollback: end(transaction, "rollback"),
+      }
+    })
+  })
+
+/** How long something may take on a machine that hangs before it counts as waiting for ever. */
+const patienceMs = 10_000
+
+/** Fails where this waits for something that does not come, in the middle of which it is left. */
+export const withoutWaiting = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(effect, { startImmediately: true })
+    const exit = yield* Effect.timeoutOption(Fiber.await(fiber), patienceMs)
+    if (Option.isNone(exit)) return yield* Effect.die(new Error(`${what} waits`))
+    return yield* exit.value
+  })

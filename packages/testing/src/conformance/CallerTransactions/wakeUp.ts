@@ -1,0 +1,47 @@
+import { expect } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { type NewJob, WakeUp } from "@kiln/core/ports"
+import { claimOne, complete, exists } from "../arrange.ts"
+import { newJob } from "../fixtures.ts"
+import { type CallerCheck, type OpenTransaction, withoutWaiting } from "./CallerTransaction.ts"
+
+const rounds = 9
+/** From the caller's commit until who waits for work sees the job. */
+const wakesWithinMs = 50
+
+/** How long the transaction stays open, as real ones do: a hint that comes with the creation comes to nothing. */
+const openForMs = 20
+
+/** Waits as a worker does: looks whenever it is woken, and says when it saw the job. A hint may come too early. */
+const seesWhenWoken = Effect.fnUntraced(function* (job: NewJob) {
+  const wakeUp = yield* WakeUp
+  do yield* wakeUp.wait
+  while (!(yield* exists(job)))
+  return performance.now()
+})
+
+const wakingMs = Effect.fnUntraced(function* (job: NewJob, { commit, createJobs }: OpenTransaction) {
+  const waiter = yield* Effect.forkChild(seesWhenWoken(job), { startImmediately: true })
+  yield* createJobs(job)
+  yield* Effect.sleep(openForMs)
+  yield* commit
+  const committedAt = performance.now()
+  return (yield* withoutWaiting("who was to be woken", Fiber.join(waiter))) - committedAt
+})
+
+/** Commits wake workers. */
+export const wakeUp: ReadonlyArray<CallerCheck> = [
+  {
+    name: `a commit wakes who waits for work within ${wakesWithinMs} ms, by the median of ${rounds}`,
+    concurrent: false,
+    run: Effect.fnUntraced(function* (begin) {
+      const figures: Array<number> = []
+      for (let n = 1; n <= rounds; n++) {
+        figures.push(yield* wakingMs(newJob(n), yield* begin))
+        yield* complete(yield* claimOne())
+      }
+      const median = figures.toSorted((a, b) => a - b)[Math.floor(rounds / 2)]
+      expect(median, figures.join(", ")).toBeLessThan(wakesWithinMs)
+    }),
+  },
+]

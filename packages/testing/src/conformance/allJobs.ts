@@ -1,0 +1,20 @@
+import { Effect } from "effect"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { JobDirectory, type JobPage, type JobSummary } from "@kiln/core/ports"
+
+/** What all pages together show: how much one of them holds is the store's to say. */
+export const allJobs = Effect.fnUntraced(function* (
+  page: JobPage,
+): Effect.fn.Return<ReadonlyArray<JobSummary>, StoreUnavailable, JobDirectory> {
+  const directory = yield* JobDirectory
+  const jobs: Array<JobSummary> = []
+  let after: string | undefined
+  do {
+    const list = yield* directory.listJobs({ ...page, after })
+    if (list.jobs.length > page.limit) throw new Error(`a page of ${list.jobs.length} jobs`)
+    if (list.next !== undefined && list.next === after) throw new Error("a page leads to itself")
+    jobs.push(...list.jobs)
+    after = list.next
+  } while (after !== undefined)
+  return jobs
+})

@@ -1,0 +1,76 @@
+import { describe, it } from "@effect/vitest"
+import { Effect, Layer, type Scope } from "effect"
+import { type CallerCheck, type CallerPlace, makeBegin, type Through } from "./CallerTransactions/CallerTransaction.ts"
+import { concurrent } from "./CallerTransactions/concurrent.ts"
+import { ending } from "./CallerTransactions/ending.ts"
+import { outcomes, synchronousOutcomes } from "./CallerTransactions/outcomes.ts"
+import { wakeUp } from "./CallerTransactions/wakeUp.ts"
+
+/** An adapter that accepts jobs in transactions of its caller's, by one sort of handle. */
+export type CallerTransactionsUnderTest = {
+  /** Appears in the names of the tests. */
+  readonly name: string
+  /** Makes an empty place of its own, removed with the scope. Its store time is real time here. */
+  readonly place: Effect.Effect<CallerPlace, unknown, Scope.Scope>
+  /** Which verbs take these handles; `effect` unless it is given. */
+  readonly through?: Through
+} & (
+  | { readonly concurrent: true; readonly reason?: never }
+  /** The database lets one transaction write at a time, and `reason` says so: checks that take two are skipped with it. */
+  | { readonly concurrent: false; readonly reason: string }
+)
+
+/** Everything asked of these handles. */
+export const callerChecks = (through: Through): ReadonlyArray<CallerCheck> => [
+  ...ending,
+  ...outcomes,
+  ...(through === "synchronous" ? synchronousOutcomes : []),
+  ...concurrent,
+  ...wakeUp,
+]
+
+/** Runs one check at a place of its own. */
+export const runCallerCheck = (
+  check: CallerCheck,
+  { place, through = "effect" }: Pick<CallerTransactionsUnderTest, "place" | "through">,
+): Effect.Effect<void, unknown> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const opened = yield* place
+      const begin = yield* makeBegin(opened, through)
+      yield* Effect.provide(check.run(begin, through), Layer.fresh(opened.layer))
+    }),
+  )
+
+/**
+ * Registers with vitest what an adapter's `CallerTransactions` must do, in real time. Call it once for each sort of handle.
+ *
+ * ```ts
+ * callerTransactionsConformance({
+ *   name: "a pg client",
+ *   concurrent: true,
+ *   place: Effect.map(newSchema, (schema) => ({
+ *     layer: schema.layer,
+ *     begin: async () => {
+ *       const client = await pool.connect()
+ *       await client.query("begin")
+ *       const end = (how: string) => async () => {
+ *         await client.query(how)
+ *         client.release()
+ *       }
+ *       return { transaction: client, commit: end("commit"), rollback: end("rollback") }
+ *     },
+ *   })),
+ * })
+ * ```
+ */
+export const callerTransactionsConformance = (adapter: CallerTransactionsUnderTest): void => {
+  describe(`${adapter.name} takes jobs in its caller's transactions`, () => {
+    const skipped = (check: CallerCheck): boolean => check.concurrent && !adapter.concurrent
+    const checks = callerChecks(adapter.through ?? "effect")
+    for (const check of checks.filter((one) => !skipped(one))) it.live(check.name, () => runCallerCheck(check, adapter))
+    for (const { name } of checks.filter(skipped))
+      // Skipped because the adapter declares that its database cannot, with the reason in the name.
+      it.effect.skip(`${name} (skipped: ${adapter.reason ?? ""})`, () => Effect.void)
+  })
+}

@@ -1,0 +1,111 @@
+import { Effect } from "effect"
+import fc from "fast-check"
+import { priorities } from "@kiln/core/domain"
+import { JobStore, type NewJob } from "@kiln/core/ports"
+import { digest, jobId, keyId, ownerOf, projectId, uploadId } from "../fixtures.ts"
+import { kinds, modes, versions } from "./claimJobs.ts"
+import type { History } from "./History.ts"
+import { operation } from "./Operation.ts"
+import { latest, pick, pickFrom, record } from "./pick.ts"
+
+// Few of everything, so that histories meet: the same key, the same upload, the same instant.
+const owners = [1, 2, 3].map((n) => ({ keyId: keyId(n), projectId: projectId(n === 3 ? 2 : 1) }))
+export const delays = fc.constantFrom(0, 1, 400, 1_000, 3_000)
+export const owner = fc.constantFrom(...owners)
+export const mode = fc.constantFrom("sandbox", "sandbox", ...modes)
+
+/** What a retry says of the job it tries again: that it is another key's, or that it had another upload. */
+type RetryOdd = "none" | "foreign" | "upload"
+const retryOdds: ReadonlyArray<RetryOdd> = ["none", "none", "none", "none", "foreign", "upload"]
+
+const itemArguments = record({
+  owner,
+  mode,
+  kind: fc.constantFrom(...kinds),
+  kindVersion: fc.constantFrom(1, 1, ...versions),
+  idempotencyKey: fc.oneof({ weight: 2, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.nat(3) }),
+  fingerprint: fc.constantFrom(0, 0, 1),
+  upload: fc.oneof(
+    { weight: 3, arbitrary: fc.constant(undefined) },
+    { weight: 2, arbitrary: record({ pick, foreign: fc.constantFrom(false, false, false, false, true) }) },
+  ),
+  maxTransfers: fc.constantFrom(2, 3),
+  forcedOff: fc.constantFrom([], [], ["audio"] as const),
+  queueLimitMs: fc.constantFrom(2_000, 10_000, 60_000, 60_000),
+  runLimitMs: fc.constantFrom(700, 2_000, 60_000),
+  queueCap: fc.constantFrom(0, 0, 0, 3),
+  priority: fc.oneof(fc.constant("normal" as const), fc.constantFrom(...priorities)),
+  delayMs: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: delays }),
+  kept: fc.constantFrom({}, { model: "small", deep: [{ n: 1.5 }] }),
+  retry: fc.oneof(
+    { weight: 3, arbitrary: fc.constant(undefined) },
+    { weight: 2, arbitrary: record({ pick, odd: fc.constantFrom(...retryOdds) }) },
+  ),
+})
+
+type Item = typeof itemArguments extends fc.Arbitrary<infer A> ? A : never
+
+/** What makes of a new job another try of an old one: mostly of one that allows it. */
+const retryFrom = ({ retry }: Item, { jobs, present, seen }: History): Partial<NewJob> => {
+  if (retry === undefined) return {}
+  const known = latest(jobs, retry.pick.back)
+  const ever = known === undefined ? undefined : present.get(known.jobId)
+  const job = pickFrom(retry.pick, { present: seen.retryable, ever: ever === undefined ? [] : [ever] })
+  if (job === undefined) return { retryOf: known?.jobId ?? jobId(9_999) }
+  const { keyId: key, mode: ofMode, projectId: project, uploadId: upload } = job
+  return {
+    retryOf: job.id,
+    ...(retry.odd === "foreign"
+      ? {}
+      : { keyId: key, projectId: project, mode: ofMode, gate: gateOf(ofMode, job.kind) }),
+    uploadId: retry.odd === "upload" ? uploadId(9_999) : upload,
+  }
+}
+
+const gateOf = (of: NewJob["mode"], kind: string): NewJob["gate"] =>
+  of === "live" ? { price: "svc-audio", switches: ["ai", "audio"], kind } : null
+
+const newJobFrom = (item: Item, history: History): NewJob => {
+  const n = history.nextNumber++
+  const upload =
+    item.upload === undefined
+      ? undefined
+      : pickFrom(item.upload.pick, { present: history.seen.unused, ever: history.uploads })
+  const mine = upload !== undefined && item.upload?.foreign === false ? upload : { ...item.owner, mode: item.mode }
+  return {
+    projectId: mine.projectId,
+    keyId: mine.keyId,
+    id: jobId(n),
+    mode: mine.mode,
+    kind: item.kind,
+    kindVersion: item.kindVersion,
+    request: { input: `text ${n}`, deep: [{ n }] },
+    uploadId: item.upload === undefined ? null : (upload?.uploadId ?? uploadId(9_999)),
+    maxTransfers: item.maxTransfers,
+    idempotencyKey: item.idempotencyKey === undefined ? `fresh-${n}` : `pooled-${item.idempotencyKey}`,
+    fingerprint: digest(item.fingerprint),
+    priority: item.priority,
+    delayMs: item.delayMs,
+    kept: item.kept,
+    retryOf: null,
+    gate: gateOf(mine.mode, item.kind),
+    forcedOff: item.forcedOff,
+    limits: { queueLimitMs: item.queueLimitMs, runLimitMs: item.runLimitMs },
+    queueCap: item.queueCap,
+    ...retryFrom(item, history),
+  }
+}
+
+export const createJobs = operation(
+  "createJobs",
+  fc.array(itemArguments, { minLength: 1, maxLength: 4 }),
+  (items, history) => {
+    const jobs = items.map((item) => newJobFrom(item, history))
+    // Refused ones as well: they must stay unknown.
+    for (const job of jobs) {
+      history.jobs.push({ jobId: job.id, principal: ownerOf(job) })
+      if (job.retryOf !== null) history.retries.set(job.id, job.retryOf)
+    }
+    return Effect.flatMap(JobStore, (store) => store.createJobs(jobs))
+  },
+)

@@ -1,0 +1,89 @@
+import type { Job } from "@kiln/core/domain"
+import {
+  type JobCount,
+  JobDirectory,
+  type JobList,
+  type JobPage,
+  type JobQuery,
+  type JobSummary,
+} from "@kiln/core/ports"
+import { type MemoryState, step } from "./MemoryState.ts"
+
+/** The reference model of `JobDirectory`. */
+export const makeMemoryJobDirectory = (state: MemoryState): JobDirectory["Service"] =>
+  JobDirectory.of({
+    listJobs: (page) => step(() => listJobs(state, page)),
+    countJobs: ({ finishedWithinMs, projectId }) =>
+      step((now) =>
+        countByStatus(
+          [...state.jobs.values()].filter(
+            (job) =>
+              (projectId === undefined || job.projectId === projectId) &&
+              (job.finishedAt === null || job.finishedAt > now - finishedWithinMs),
+          ),
+          now,
+        ),
+      ),
+    readJobs: (jobIds) => step(() => jobIds.map((id) => state.jobs.get(id))),
+  })
+
+type Place = Pick<Job, "createdAt" | "id">
+
+/** Newest first. */
+const compare = (a: Place, b: Place): number => b.createdAt - a.createdAt || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0)
+
+const cursorOf = ({ createdAt, id }: Place): string => `${createdAt} ${id}`
+
+const placeOf = (cursor: string): Place => {
+  const [, createdAt, id] = /^(\d{1,16}) (job_[0-9a-z]+)$/.exec(cursor) ?? []
+  if (createdAt === undefined || id === undefined) throw new TypeError("no page of jobs gave this cursor")
+  return { createdAt: Number(createdAt), id: id as Job["id"] }
+}
+
+const listJobs = (state: MemoryState, { after, limit, ...query }: JobPage): JobList => {
+  const place = after === undefined ? undefined : placeOf(after)
+  const jobs = [...state.jobs.values()]
+    .filter((job) => matches(job, query) && (place === undefined || compare(place, job) < 0))
+    .sort(compare)
+  const last = jobs[limit - 1]
+  const isLast = last === undefined || jobs.length <= limit
+  return { jobs: jobs.slice(0, limit).map(summaryOf), next: isLast ? undefined : cursorOf(last) }
+}
+
+const matches = (job: Job, query: JobQuery): boolean =>
+  (query.projectId === undefined || job.projectId === query.projectId) &&
+  (query.kind === undefined || job.kind === query.kind) &&
+  (query.mode === undefined || job.mode === query.mode) &&
+  (query.status === undefined || job.status === query.status) &&
+  (query.createdFrom === undefined || job.createdAt >= query.createdFrom) &&
+  (query.createdTo === undefined || job.createdAt < query.createdTo)
+
+const summaryOf = (job: Job): JobSummary => ({
+  id: job.id,
+  projectId: job.projectId,
+  keyId: job.keyId,
+  mode: job.mode,
+  kind: job.kind,
+  kindVersion: job.kindVersion,
+  priority: job.priority,
+  status: job.status,
+  errorCode: job.errorCode,
+  warningCode: job.warningCode,
+  retained: job.retained,
+  attempts: job.attempts,
+  failures: job.failures,
+  lostWorkers: job.lostWorkers,
+  createdAt: job.createdAt,
+  claimableAt: job.claimableAt,
+  finishedAt: job.finishedAt,
+})
+
+const countByStatus = (jobs: ReadonlyArray<Job>, now: number): ReadonlyArray<JobCount> => {
+  const counts = new Map<string, JobCount>()
+  for (const { claimableAt, kind, mode, status: stored } of jobs) {
+    const status = stored === "queued" && claimableAt !== null && claimableAt > now ? "delayed" : stored
+    const key = `${kind} ${mode} ${status}`
+    counts.set(key, { kind, mode, status, count: (counts.get(key)?.count ?? 0) + 1 })
+  }
+  return [...counts.keys()].sort().flatMap((key) => counts.get(key) ?? [])
+}

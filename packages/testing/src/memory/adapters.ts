@@ -1,0 +1,14 @@
+import { Layer } from "effect"
+import { type BlobAdapter, blobAdapter, BlobStore, type StoreAdapter, storeAdapter } from "@kiln/core/ports"
+import { makeMemoryBlobStore } from "./MemoryBlobStore.ts"
+import { emptyState } from "./MemoryState.ts"
+import { portsOf } from "./MemoryStores.ts"
+
+/**
+ * Record stores in memory, for programs without Effect. Each call makes a new, empty store; engines that are given the same
+ * one share its records. Nothing survives the process.
+ */
+export const memoryStore = (): StoreAdapter => storeAdapter(Layer.succeedContext(portsOf(emptyState())))
+
+/** A blob store in memory, for programs without Effect. Each call makes a new, empty one, shared like `memoryStore`. */
+export const memoryBlobs = (): BlobAdapter => blobAdapter(Layer.succeed(BlobStore, makeMemoryBlobStore(new Map())))

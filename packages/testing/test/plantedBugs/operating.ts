@@ -1,0 +1,82 @@
+import { plant } from "./PlantedBug.ts"
+
+const priority = "JobStore.claimJobs: priority"
+const delay = "JobStore.createJobs: delay"
+const kept = "JobStore.createJobs: kept fields"
+const retries = "JobStore.createJobs: retries"
+const cancel = "JobStore.cancelJobs"
+const list = "JobDirectory.listJobs"
+const count = "JobDirectory.countJobs"
+
+/** In what operators and embedding programs ask for: priority, delay, retries, cancellation, lists and counts. */
+export const operating = [
+  plant("jobs/claimJobs.ts", priority, "nobody looks at priorities", [
+    "priorityRank[a.priority] - priorityRank[b.priority] ||",
+    "",
+  ]),
+  plant("jobs/claimJobs.ts", priority, "the least urgent is served first", [
+    "priorityRank[a.priority] - priorityRank[b.priority]",
+    "priorityRank[b.priority] - priorityRank[a.priority]",
+  ]),
+  plant("jobs/createJobs.ts", priority, "the priority is not kept with the job", [
+    "priority: item.priority",
+    'priority: "normal"',
+  ]),
+  plant("jobs/createJobs.ts", delay, "a delay is forgotten", ["item.limits, item.delayMs)", "item.limits)"]),
+  plant("jobs/createJobs.ts", delay, "the queue limit counts from a delayed job's creation", [
+    "...created(now, item.limits, item.delayMs),",
+    "...created(now, item.limits, item.delayMs),\n    deadlineAt: now + item.limits.queueLimitMs,",
+  ]),
+  plant("jobs/eraseJobs.ts", kept, "kept fields are erased with the data", [
+    "request: null,",
+    "request: null, kept: {},",
+  ]),
+  plant("jobs/createJobs.ts", retries, "a job that did not fail is tried again", ['job.status === "failed" && ', ""]),
+  plant("jobs/createJobs.ts", retries, "a job without its data is tried again", ['job.retained === "kept" && ', ""]),
+  plant("jobs/createJobs.ts", retries, "another key's failed job is tried again", [
+    "job === undefined || !isSameOwner(job, item)",
+    "job === undefined",
+  ]),
+  plant("jobs/createJobs.ts", retries, "a failed job keeps the upload its retry took over", [
+    "{ ...retried, uploadId: null }",
+    "retried",
+  ]),
+  plant("jobs/createJobs.ts", retries, "two retries share one upload", [" && job.uploadId === item.uploadId", ""]),
+  plant("jobs/cancelJobs.ts", cancel, "a job in a worker's hands is not canceled", [
+    "if (failed === undefined)",
+    "if (failed === undefined || job.held)",
+  ]),
+  plant("jobs/cancelJobs.ts", cancel, "a canceled job keeps its deadline", [
+    "{ ...job, ...failed }",
+    "{ ...job, ...failed, deadlineAt: job.deadlineAt }",
+  ]),
+  plant("jobs/cancelJobs.ts", cancel, "canceling again cancels again", [
+    'if (failed === undefined) return "AlreadyFinished"',
+    'if (failed === undefined) return "Canceled"',
+  ]),
+  plant("MemoryJobStore.ts", "JobStore.checkClaims", "any token passes for the claim's", [
+    "holdsClaim(job, token)",
+    "job.held",
+  ]),
+  plant("MemoryJobDirectory.ts", list, "a page begins with the last job of the page before", [
+    "compare(place, job) < 0",
+    "compare(place, job) <= 0",
+  ]),
+  plant("MemoryJobDirectory.ts", list, "jobs of one instant are lost between two pages", [
+    "compare(place, job) < 0",
+    "place.createdAt > job.createdAt",
+  ]),
+  plant("MemoryJobDirectory.ts", list, "a filter takes a millisecond too many in", [
+    "job.createdAt < query.createdTo",
+    "job.createdAt <= query.createdTo",
+  ]),
+  plant("MemoryJobDirectory.ts", count, "delayed jobs count as waiting", ["claimableAt > now ?", "false ?"]),
+  plant("MemoryJobDirectory.ts", count, "finished jobs are counted for ever", [
+    "job.finishedAt > now - finishedWithinMs",
+    "true",
+  ]),
+  plant("MemorySwitchboard.ts", "Switchboard.pauseKind", "when one kind goes on, all do", [
+    "state.pausedKinds.delete(kind)",
+    "state.pausedKinds.clear()",
+  ]),
+]

@@ -1,0 +1,26 @@
+// Builds what is published, `packages/*/dist`: `pnpm build`.
+import { existsSync, globSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { publicPackages, repository } from "./publicPackages.ts"
+import { runInstalled } from "./runTool.ts"
+
+/** Removes what was built from sources that are gone: the compiler leaves it, and it would be published. */
+const removeStale = (directory: string): void => {
+  const dist = join(repository, directory, "dist")
+  for (const file of globSync("**/*.{js,d.ts}", { cwd: dist })) {
+    const source = join(repository, directory, "src", file.replace(/(\.d\.ts|\.js)$/, ".ts"))
+    if (!existsSync(source)) rmSync(join(dist, file))
+  }
+}
+
+/** Builds every public package. What is up to date costs nothing. Throws with the compiler's words. */
+export const build = (): void => {
+  for (const { directory } of publicPackages()) removeStale(directory)
+  const { output, status } = runInstalled("typescript/bin/tsc", ["-b", "tsconfig.build.json", "--pretty", "false"])
+  if (status !== 0) throw new Error(`the build failed:\n${output}`)
+}
+
+if (import.meta.main) {
+  build()
+  console.log(`built ${publicPackages().length} packages`)
+}

@@ -1,0 +1,32 @@
+import { build } from "esbuild"
+import type { InstalledProject } from "./InstalledProject.ts"
+
+export interface Bundle {
+  /** Minified, bytes. */
+  readonly bytes: number
+  /** The files of kiln something is left of, such as `core/dist/domain/Job.js`. */
+  readonly ownFiles: ReadonlyArray<string>
+}
+
+/** What is left of a program once a bundler has thrown out what it does not use. */
+export const bundle = async (project: InstalledProject, code: string): Promise<Bundle> => {
+  const { metafile, outputFiles } = await build({
+    stdin: { contents: code, resolveDir: project.root },
+    absWorkingDir: project.root,
+    bundle: true,
+    minify: true,
+    write: false,
+    metafile: true,
+    platform: "node",
+    format: "esm",
+    target: "node22",
+    logLevel: "silent",
+  })
+  const left = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs))
+  return {
+    bytes: outputFiles.reduce((sum, { contents }) => sum + contents.length, 0),
+    ownFiles: left
+      .filter(([path, { bytesInOutput }]) => path.includes("node_modules/@kiln/") && bytesInOutput > 0)
+      .map(([path]) => path.replace(/^.*node_modules\/@kiln\//, "")),
+  }
+}

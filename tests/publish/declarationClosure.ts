@@ -1,0 +1,45 @@
+import { existsSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+
+export interface ForeignImport {
+  /** The declarations that import it. */
+  readonly file: string
+  /** Such as `effect/Schema`. */
+  readonly specifier: string
+}
+
+const specifiers = /\b(?:from|import|require)\s*\(?\s*["']([^"']+)["']|<reference\s+types=["']([^"']+)["']/g
+
+/**
+ * What the declarations at `entry` import from elsewhere, directly or by way of their own files: what a compiler reads when
+ * it reads the door. `resolve` may lead to the declarations of another package, which are then read as well.
+ */
+export const declarationClosure = (
+  entry: string,
+  resolve: (specifier: string) => string | undefined = () => undefined,
+): ReadonlyArray<ForeignImport> => {
+  const seen = new Set<string>()
+  const foreign: Array<ForeignImport> = []
+  const read = (file: string): void => {
+    if (seen.has(file)) return
+    seen.add(file)
+    const code = readFileSync(file, "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "")
+    for (const [, imported, referenced] of code.matchAll(specifiers)) {
+      const specifier = imported ?? referenced ?? ""
+      if (specifier.startsWith(".")) read(declarationsOf(join(dirname(file), specifier)))
+      else {
+        const inside = resolve(specifier)
+        if (inside === undefined) foreign.push({ file, specifier })
+        else read(inside)
+      }
+    }
+  }
+  read(entry)
+  return foreign
+}
+
+const declarationsOf = (path: string): string => {
+  const file = path.replace(/(\.d)?\.[jt]s$/, ".d.ts")
+  if (!existsSync(file)) throw new Error(`no declarations at ${file}`)
+  return file
+}

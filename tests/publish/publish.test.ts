@@ -1,0 +1,171 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { build } from "../../scripts/publish/build.ts"
+import { pack, type PackedPackage } from "../../scripts/publish/pack.ts"
+import { type Manifest, publicPackages } from "../../scripts/publish/publicPackages.ts"
+import { runTool } from "../../scripts/publish/runTool.ts"
+import { repository } from "../support/plantTree.ts"
+import { bundle } from "./bundle.ts"
+import { declarationClosure } from "./declarationClosure.ts"
+import { type Installer, InstalledProject } from "./InstalledProject.ts"
+import { asCommonJs, asJavaScript, importDoors, nameDoors, readmeExample, requireDoors } from "./programs.ts"
+import { serveOnce } from "./serveOnce.ts"
+
+// One file, since its parts share one build, which no other test needs.
+const packages = publicPackages()
+const doors = packages.flatMap(({ manifest }) =>
+  Object.keys(manifest.exports).map((door) => manifest.name + door.slice(1)),
+)
+/** Suites that run within vitest, and need it installed. */
+const withoutVitest = doors.filter((door) => door !== "@kiln/testing/conformance")
+const directory = mkdtempSync(join(tmpdir(), "kiln-tarballs-"))
+let packed: ReadonlyArray<PackedPackage>
+let projects: Readonly<Record<Installer, InstalledProject>>
+
+beforeAll(() => {
+  build()
+  packed = pack(directory)
+  projects = { npm: new InstalledProject("npm", packed), pnpm: new InstalledProject("pnpm", packed) }
+})
+afterAll(() => {
+  projects.npm[Symbol.dispose]()
+  projects.pnpm[Symbol.dispose]()
+  rmSync(directory, { recursive: true })
+})
+
+describe("a tarball", () => {
+  const inTarball = (tarball: string, ...args: ReadonlyArray<string>): string =>
+    runTool("tar", [...args, tarball]).output
+  const manifestIn = (tarball: string): Manifest =>
+    JSON.parse(runTool("tar", ["-xzOf", tarball, "package/package.json"]).output)
+
+  it.each(packages.map(({ manifest }) => manifest.name))("of %s holds what is built, and how to use it", (name) => {
+    const tarball = packed.find(({ manifest }) => manifest.name === name)?.tarball ?? ""
+    const files = inTarball(tarball, "-tzf").trim().split("\n")
+    expect(files).toEqual(expect.arrayContaining(["package/LICENSE", "package/README.md", "package/dist/index.js"]))
+    expect(
+      files.filter((file) => !/^package\/(LICENSE|README\.md|package\.json|(dist|bin|assets)\/.+)$/.test(file)),
+    ).toEqual([])
+    expect(files.filter((file) => /(?<!\.d)\.ts$|\.tsbuildinfo$|\.test\.|\.map$/.test(file))).toEqual([])
+  })
+
+  it.each(packages.map(({ manifest }) => manifest.name))("of %s speaks of no workspace", (name) => {
+    const manifest = manifestIn(packed.find((one) => one.manifest.name === name)?.tarball ?? "")
+    const text = JSON.stringify(manifest)
+    expect(text).not.toMatch(/workspace:|catalog:|@kiln\/source/)
+    const own = Object.entries({ ...manifest.dependencies, ...manifest.peerDependencies }).filter(([to]) =>
+      to.startsWith("@kiln/"),
+    )
+    expect(own.filter(([to]) => !packages.some((one) => one.manifest.name === to))).toEqual([])
+    expect(own.filter(([, range]) => range !== `^${manifest.version}`)).toEqual([])
+  })
+})
+
+describe.each(["npm", "pnpm"] as const)("an empty project with the packages installed by %s", (installer) => {
+  const { code, output } = readmeExample()
+  let project: InstalledProject
+  beforeAll(() => {
+    project = projects[installer]
+  })
+
+  it("runs the example of the README in TypeScript", () => {
+    expect(project.node("main.ts", code)).toEqual({ status: 0, output: `${output}\n` })
+  })
+
+  it("runs it in JavaScript", () => {
+    expect(project.node("main.mjs", asJavaScript(code))).toEqual({ status: 0, output: `${output}\n` })
+  })
+
+  it("runs it in CommonJS", () => {
+    expect(project.node("main.cjs", asCommonJs(code))).toEqual({ status: 0, output: `${output}\n` })
+  })
+
+  it("compiles it, with every declaration it imports", () => {
+    project.write("main.ts", code)
+    expect(project.compile("main.ts")).toEqual([])
+  })
+
+  it("finds what does not compile", () => {
+    project.write("wrong.ts", `${code}\nawait engine.submit("speech_synthesis", { input: 1 })\n`)
+    expect(project.compile("wrong.ts")).toEqual([expect.stringMatching(/^wrong\.ts\(\d+,\d+\): error TS/)])
+  })
+
+  it("enters through every door", () => {
+    const tried = { status: 0, output: `${withoutVitest.length} tried\n` }
+    expect(project.node("doors.mjs", importDoors(withoutVitest))).toEqual(tried)
+    expect(project.node("doors.cjs", requireDoors(withoutVitest))).toEqual(tried)
+  })
+
+  it("finds no fault in the declarations behind every door", () => {
+    project.write("doors.ts", nameDoors(withoutVitest))
+    expect(project.compile("doors.ts").filter((line) => !isOfOthers(line))).toEqual([])
+  })
+
+  it("enters nowhere else", () => {
+    const inside = packages.map(({ manifest }) => `${manifest.name}/dist/index.js`)
+    const { output: said } = project.node("inside.mjs", importDoors(inside))
+    expect(said.match(/ERR_PACKAGE_PATH_NOT_EXPORTED/g)).toHaveLength(inside.length)
+  })
+
+  it("has one Effect, and one of each package", () => {
+    const names = ["effect", ...packages.map(({ manifest }) => manifest.name)]
+    expect(names.filter((name) => project.copies(name) !== 1)).toEqual([])
+  })
+
+  it("serves", async () => {
+    expect(await serveOnce(project, "/healthz")).toMatchObject({ status: 200, exitCode: 0 })
+  })
+})
+
+/** The AI SDK names a package in its declarations that it does not install. */
+const isOfOthers = (line: string): boolean => line.includes("node_modules/@ai-sdk/") || line.startsWith("  ")
+
+describe("a bundler", () => {
+  it("leaves out the engine and the worker where one function of a kind is used", async () => {
+    const used = await bundle(
+      projects.npm,
+      `import { decodeFields } from "@kiln/core/effect"\nconsole.log(decodeFields)`,
+    )
+    expect(used.ownFiles).toContain("core/dist/kinds/decodeFields.js")
+    expect(used.ownFiles.filter((file) => /^core\/dist\/(engine|worker|promise)\//.test(file))).toEqual([])
+  })
+
+  it("takes the engine and the worker where an engine is made, and nothing of Effect's door alone", async () => {
+    const used = await bundle(projects.npm, `import { createEngine } from "@kiln/core"\nconsole.log(createEngine)`)
+    expect(used.ownFiles).toEqual(
+      expect.arrayContaining(["core/dist/promise/createEngine.js", "core/dist/worker/Worker.js"]),
+    )
+    expect(used.bytes).toBeLessThan(LARGEST_ENGINE_BYTES)
+  })
+})
+
+/** A bound well above what it is (see docs/publishing.md): a whole library more would be over it. */
+const LARGEST_ENGINE_BYTES = 700_000
+
+/** The doors for code without Effect, whose declarations must make sense to someone who never heard of it. */
+const plainDoors = ["@kiln/core", "@kiln/client"]
+
+describe("the declarations of a door", () => {
+  const entries = new Map(
+    packages.flatMap(({ directory: at, manifest }) =>
+      Object.entries(manifest.exports).map(([door, { types = "" }]) => [
+        manifest.name + door.slice(1),
+        join(repository, at, types),
+      ]),
+    ),
+  )
+  const effectImports = (door: string): Array<string> =>
+    declarationClosure(entries.get(door) ?? door, (specifier) => entries.get(specifier))
+      .filter(({ specifier }) => /^(effect|@effect\/[^/]+)(\/|$)/.test(specifier))
+      .map(({ file, specifier }) => `${file.slice(repository.length)} imports ${specifier}`)
+
+  it.each(plainDoors)("show nothing of Effect: %s", (door) => expect(effectImports(door)).toEqual([]))
+
+  it("show it where the door is for Effect", () => {
+    expect(effectImports("@kiln/core/effect")).not.toEqual([])
+    // By way of another package.
+    expect(effectImports("@kiln/http")).toContainEqual(expect.stringContaining("/packages/core/dist/"))
+  })
+})

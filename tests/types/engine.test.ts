@@ -1,0 +1,42 @@
+import { beforeAll, describe, expect, it } from "vitest"
+import { type Complaint, compilePrograms } from "./compilePrograms.ts"
+
+const withEngine = (use: string): string => `
+import { createEngine } from "@kiln/core"
+import { sandboxProviders } from "@kiln/provider-sandbox"
+import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
+
+const providers = { sandbox: sandboxProviders() }
+await using engine = await createEngine({ store: MemoryStores.layer, blobs: MemoryBlobStore.layer, providers })
+${use}`
+
+const right = {
+  submit: withEngine(`await engine.submit("speech_synthesis", { input: "hello", voice: "nova" })`),
+}
+
+/** Each with what the first line of the message has to name, for a reader to know what to change. */
+const wrong = {
+  unknownKind: [withEngine(`await engine.submit("speech", { input: "hello" })`), '"speech"'],
+  wrongField: [
+    withEngine(`await engine.submit("speech_synthesis", { input: 1 })`),
+    "'number' is not assignable to type 'string'",
+  ],
+  missingField: [withEngine(`await engine.submit("transcription", {})`), "uploadId"],
+  unknownField: [withEngine(`await engine.submit("image_generation", { prompt: "a kiln", sise: "big" })`), "'sise'"],
+} as const
+
+describe("a program", () => {
+  let complaints: Readonly<Record<string, ReadonlyArray<Complaint>>>
+  beforeAll(() => {
+    const programs = Object.entries(wrong).map(([name, [code]]) => [name, code])
+    complaints = compilePrograms({ ...right, ...Object.fromEntries(programs) })
+  })
+
+  it.each(Object.keys(right))("compiles: %s", (name) => expect(complaints[name]).toEqual([]))
+
+  it.each(Object.entries(wrong))("does not compile, and its first line says why: %s", (name, [code, named]) => {
+    // At the line that is wrong, and there alone.
+    const line = code.split("\n").length
+    expect(complaints[name]).toEqual([expect.objectContaining({ line, message: expect.stringContaining(named) })])
+  })
+})
