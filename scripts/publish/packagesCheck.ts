@@ -33,10 +33,8 @@ export const manifestProblems = (manifest: Manifest): Array<string> => {
 /** Only ECMAScript modules are published: that `require` gets one from Node itself is tried in tests/publish. */
 const lint = ({ manifest, tarball }: PackedPackage): Array<string> => {
   const publint = runInstalled("publint/src/cli.js", ["run", "--strict", tarball])
-  const attw = runInstalled("@arethetypeswrong/cli/dist/index.js", [
-    ...["--profile", "esm-only", "--format", "ascii", "--no-emoji", "--no-color"],
-    tarball,
-  ])
+  const options = ["--profile", "esm-only", "--format", "ascii", "--no-emoji", "--no-color"]
+  const attw = runInstalled("@arethetypeswrong/cli/dist/index.js", [...options, tarball])
   return [publint, attw].filter(({ status }) => status !== 0).map(({ output }) => `${manifest.name}:\n${output.trim()}`)
 }
 

@@ -77,10 +77,8 @@ export class InstalledProject implements Disposable {
       skipLibCheck: false,
     }
     this.write("tsconfig.json", JSON.stringify({ compilerOptions, files }))
-    const { output } = this.run(process.execPath, [
-      join(repository, "node_modules/typescript/bin/tsc"),
-      ...["-p", "tsconfig.json", "--pretty", "false"],
-    ])
+    const compiler = join(repository, "node_modules/typescript/bin/tsc")
+    const { output } = this.run(process.execPath, [compiler, "-p", "tsconfig.json", "--pretty", "false"])
     return output.split("\n").filter((line) => line !== "")
   }
 

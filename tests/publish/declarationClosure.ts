@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 
 export interface ForeignImport {
-  /** The declarations that import it. */
-  readonly file: string
+  /** The files that lead there, from the door to the one that imports it. */
+  readonly route: ReadonlyArray<string>
   /** Such as `effect/Schema`. */
   readonly specifier: string
 }
@@ -20,21 +20,22 @@ export const declarationClosure = (
 ): ReadonlyArray<ForeignImport> => {
   const seen = new Set<string>()
   const foreign: Array<ForeignImport> = []
-  const read = (file: string): void => {
+  const read = (file: string, before: ReadonlyArray<string>): void => {
     if (seen.has(file)) return
+    const route = [...before, file]
     seen.add(file)
     const code = readFileSync(file, "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "")
     for (const [, imported, referenced] of code.matchAll(specifiers)) {
       const specifier = imported ?? referenced ?? ""
-      if (specifier.startsWith(".")) read(declarationsOf(join(dirname(file), specifier)))
+      if (specifier.startsWith(".")) read(declarationsOf(join(dirname(file), specifier)), route)
       else {
         const inside = resolve(specifier)
-        if (inside === undefined) foreign.push({ file, specifier })
-        else read(inside)
+        if (inside === undefined) foreign.push({ route, specifier })
+        else read(inside, route)
       }
     }
   }
-  read(entry)
+  read(entry, [])
   return foreign
 }
 

@@ -4,10 +4,10 @@ import { type Complaint, compilePrograms } from "./compilePrograms.ts"
 const withEngine = (use: string): string => `
 import { createEngine } from "@kiln/core"
 import { sandboxProviders } from "@kiln/provider-sandbox"
-import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
+import { memoryBlobs, memoryStore } from "@kiln/testing"
 
 const providers = { sandbox: sandboxProviders() }
-await using engine = await createEngine({ store: MemoryStores.layer, blobs: MemoryBlobStore.layer, providers })
+await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), providers })
 ${use}`
 
 const right = {

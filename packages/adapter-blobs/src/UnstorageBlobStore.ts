@@ -10,6 +10,12 @@ import type { UnstorageLike } from "./unstorage/UnstorageLike.ts"
 
 const DEFAULT_CHUNK_BYTES = 1024 * 1024
 
+export interface UnstorageBlobOptions {
+  readonly storage: UnstorageLike
+  /** How long an item may be, 1 MiB by default; each put holds one in memory. Blobs written with another length stay readable. */
+  readonly chunkBytes?: number | undefined
+}
+
 /**
  * Blobs in any unstorage instance: chunks, and last a manifest with their digests. Each write is read back and each
  * removal verified, at the price of about twice the traffic.
@@ -18,16 +24,8 @@ const DEFAULT_CHUNK_BYTES = 1024 * 1024
  * a put whose process was killed are not readable and not listed; they go when a prefix of their key is removed.
  */
 export const UnstorageBlobStore = {
-  /**
-   * Fails with `BlobUnavailable` where the driver does not read back or list what it was given.
-   *
-   * `chunkBytes`: how long an item may be, 1 MiB unless told; each put holds one in memory. Blobs written with another
-   * length stay readable.
-   */
-  layer: (options: {
-    readonly storage: UnstorageLike
-    readonly chunkBytes?: number | undefined
-  }): Layer.Layer<BlobStore, BlobUnavailable> =>
+  /** Fails with `BlobUnavailable` where the driver does not read back or list what it was given. */
+  layer: (options: UnstorageBlobOptions): Layer.Layer<BlobStore, BlobUnavailable> =>
     Layer.effect(
       BlobStore,
       Effect.map(prepare(options.storage), () => {

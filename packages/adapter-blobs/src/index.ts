@@ -1,3 +1,5 @@
+export { fileBlobs } from "./fileBlobs.ts"
 export { FileBlobStore } from "./FileBlobStore.ts"
-export { UnstorageBlobStore } from "./UnstorageBlobStore.ts"
+export { unstorageBlobs } from "./unstorageBlobs.ts"
+export { type UnstorageBlobOptions, UnstorageBlobStore } from "./UnstorageBlobStore.ts"
 export type { UnstorageLike } from "./unstorage/UnstorageLike.ts"

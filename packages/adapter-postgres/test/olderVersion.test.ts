@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { JobStore, type LedgerEntry, Switchboard } from "@kiln/core/ports"
 import { fixtures } from "@kiln/testing/conformance"
 import { inspectPostgres, postgresMigrations, PostgresStores } from "../src/index.ts"
+import { prioritiesAndRetries } from "../src/migrations/0003PrioritiesAndRetries.ts"
 import { ledgerAndStandings } from "../src/migrations/0002LedgerAndStandings.ts"
 import { initial } from "../src/migrations/0001Initial.ts"
 import { oldDatabase } from "./support/oldDatabase.ts"
@@ -33,10 +34,10 @@ describe("a database of the version before", () => {
       const { url } = yield* oldDatabase
       expect(yield* postgresMigrations.status({ url })).toMatchObject({
         applied: [{ name: initial.name }],
-        pending: [{ name: ledgerAndStandings.name }],
+        pending: [{ name: ledgerAndStandings.name }, { name: prioritiesAndRetries.name }],
         unknown: [],
       })
-      expect(yield* postgresMigrations.apply({ url })).toEqual([ledgerAndStandings.name])
+      expect(yield* postgresMigrations.apply({ url })).toEqual([ledgerAndStandings.name, prioritiesAndRetries.name])
       expect(yield* postgresMigrations.apply({ url })).toEqual([])
       const inspection = yield* inspectPostgres({ url })
       expect(yield* inspection?.schemaDrift ?? Effect.succeed("no schema")).toEqual([])

@@ -33,7 +33,7 @@ const isSortedForLimit = ({ above }: Scan): boolean =>
 
 /** From which index each question about many rows is answered. Plans that read other tables too name them all. */
 const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: ReadonlyArray<string>]> = [
-  ["a lane's claimable jobs, in order", lockHeads.sql, ["queue_ready"]],
+  ["a lane's claimable jobs, rank by rank and in order", lockHeads.sql, ["queue_by_turn"]],
   ["lanes behind the clock, by age", lanesBehind.sql, ["fairness_pkey", "lanes_by_age"]],
   ["lanes ahead of it, by turn", lanesAhead.sql, ["fairness_pkey", "lanes_by_turn"]],
   ["the lane that is next to have something", earliestLane.sql, ["lanes_by_next"]],
@@ -60,7 +60,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
     jobsBySeq.sql,
     ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_pkey", "prices_pkey", "queue_job_seq_key"],
   ],
-  ["a project's unfinished jobs", unfinishedJobs.sql, ["lanes_project_id_kind_kind_version_mode_key", "queue_ready"]],
+  ["a project's unfinished jobs", unfinishedJobs.sql, ["lanes_project_id_kind_kind_version_mode_key", "queue_by_turn"]],
   ["uploads and their jobs", ownUploads.sql, ["jobs_upload", "uploads_id_key"]],
   ["jobs to be moved", lockJobs.sql, ["queue_pkey"]],
   ["jobs whose data is to expire", keptJobs.sql, ["jobs_finished"]],

@@ -39,6 +39,8 @@ const copyOfJob = (n: number, changes: Record<string, string>): string => {
     "retained",
     "charge",
     "output",
+    "priority",
+    "kept",
   ]
   const values = { id: "'job_copy'", idempotency_key: "'copy'", ...changes } as Record<string, string>
   return `INSERT INTO jobs (${columns.join(", ")}) SELECT ${columns.map((column) => values[column] ?? column).join(", ")} FROM jobs WHERE id = '${fixtures.jobId(n)}'`
@@ -74,6 +76,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ],
       ["a job that begins processing", copyOfJob(2, {}), /begins queued/],
       ["a job that begins done", copyOfJob(4, {}), /begins queued/],
+      ["a priority there is not", copyOfJob(1, { priority: "3" }), /CHECK.*priority/],
       ["a sandbox job with a price", copyOfJob(1, { price_id: "1" }), /CHECK.*mode = 'live' OR price_id IS NULL/],
       [
         "a job of an unknown price",
@@ -124,6 +127,11 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
         /unfinished job is not deleted/,
       ],
       ["another version of its kind", job(1, "kind_version = 2"), /never changes/],
+      ["another priority", job(1, "priority = 2"), /never changes/],
+      ["other kept fields", job(1, "kept = '[]'"), /never changes/],
+      ["its upload taken from it", job(10, "upload_id = NULL"), /only a failed job/],
+      ["its upload taken from it when it is done", job(8, "upload_id = NULL"), /only a failed job/],
+      ["an upload it never had", job(5, `upload_id = '${fixtures.uploadId(3)}'`), /only a failed job/],
       ["another owner", job(1, "key_id = 'key_other'"), /never changes/],
       ["another price", job(7, "price_id = 1"), /never changes/],
       ["another request", `UPDATE job_data SET request = '{}' WHERE job_seq = ${seqOf(1)}`, /never changes/],
@@ -323,5 +331,19 @@ it.effect("charges outlive their jobs, and no job can be charged a second time u
     expect(
       connection.prepare("SELECT COUNT(*) AS left FROM job_data WHERE job_seq NOT IN (SELECT seq FROM jobs)").all([]),
     ).toEqual([{ left: 0 }])
+  }),
+)
+
+it.effect("an upload that a failed job lets go of is in the sweep's way, unless another job takes it", () =>
+  Effect.gen(function* () {
+    const { connection } = yield* everyState
+    const left = () =>
+      connection
+        .prepare("SELECT sweep_at = usable_until AS swept FROM uploads WHERE id = ?")
+        .get([fixtures.uploadId(4)])
+    connection.exec(job(10, `status = 'failed', error_code = 'x', ${finishing}`))
+    expect(left()).toEqual({ swept: null })
+    connection.exec(job(10, "upload_id = NULL"))
+    expect(left()).toEqual({ swept: 1 })
   }),
 )

@@ -9,6 +9,7 @@ import { storesOf } from "./support/arrangeJobs.ts"
 import {
   claimAsBefore,
   completeAsBefore,
+  headAsBefore,
   insertAsBefore,
   lanesAsBefore,
   makeOldDatabase,
@@ -44,7 +45,9 @@ describe("a database of the version before", () => {
       const { database, jobs } = yield* opened
       expect(migrationStatus(database.connection).pending).toEqual([])
       const found = yield* jobs.findJobs([1, 2, 3].map((n) => ({ jobId: jobId(n), principal: ownerOf(newJob(n)) })))
-      expect(found.map((job) => job?.kindVersion)).toEqual([1, 1, 1])
+      expect(found.map((job) => [job?.kindVersion, job?.priority, job?.kept])).toEqual(
+        [1, 2, 3].map(() => [1, "normal", {}]),
+      )
       expect((yield* jobs.claimJobs(request(2))).claims).toEqual([])
       const { claims } = yield* jobs.claimJobs(request(1, 2))
       expect(idsOf(claims)).toEqual([jobId(1), jobId(2)])
@@ -68,6 +71,22 @@ describe("a database of the version before", () => {
 })
 
 describe("beside a process of the version before", () => {
+  it.live("what that process creates stands between the priorities, and it takes all of them in order of arrival", () =>
+    Effect.gen(function* () {
+      const { database, directory, jobs } = yield* opened
+      yield* jobs.createJobs([newJob(5, { priority: "low" }), newJob(6, { priority: "urgent" })])
+      insertAsBefore(database.connection, 7, Date.now() - 500)
+      expect(headAsBefore(database.connection, Date.now() + 1)).toEqual([1, 2, 7, 5, 6].map((n) => jobId(n)))
+      expect((yield* jobs.claimJobs(request(1))).claims.map(({ job }) => job.id)).toEqual(
+        [6, 1, 2, 7, 5].map((n) => jobId(n)),
+      )
+      const { jobs: listed } = yield* directory.listJobs({ limit: 10 })
+      expect(listed.map(({ priority }) => priority).toSorted()).toEqual(
+        [...Array(4).fill("normal"), "urgent", "low"].toSorted(),
+      )
+    }),
+  )
+
   it.live("that process opens the file, and what it writes is of the first version", () =>
     Effect.gen(function* () {
       const { database, jobs } = yield* opened

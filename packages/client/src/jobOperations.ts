@@ -1,6 +1,6 @@
 import type { Client } from "./Client.ts"
 import type { CallOptions, WaitOptions } from "./ClientOptions.ts"
-import { WaitTimedOut, retryAfterMs } from "./errors.ts"
+import { ApiError, retryAfterMs, WaitTimedOut } from "./errors.ts"
 import type { FinishedJob, JobReference, JobStates, JobType } from "./JobStates.ts"
 import { pause } from "./pause.ts"
 import type { RouteName } from "./routes.ts"
@@ -32,8 +32,9 @@ export const jobOperations = (ask: Ask): Client["jobs"] => {
     for (;;) {
       const { pauseMs, state } = await poll(job, { signal }).catch((error: unknown) => {
         signal.throwIfAborted()
-        if (isPassing(error)) return { state: undefined, pauseMs: POLL_INTERVAL_MS }
-        throw error
+        if (!isPassing(error)) throw error
+        const askedMs = error instanceof ApiError ? error.retryAfterMs : null
+        return { state: undefined, pauseMs: askedMs ?? POLL_INTERVAL_MS }
       })
       if (state !== undefined && isFinished<Type>(state)) return state
       await pause(pauseMs, signal)

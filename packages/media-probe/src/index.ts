@@ -1,1 +1,2 @@
+export { audioProbe } from "./audioProbe.ts"
 export * as MediaProbeLive from "./MediaProbeLive.ts"

@@ -1,7 +1,7 @@
-import { createEngine, type EmbeddedEngine } from "@kiln/core"
+import { type BuiltInKind, createEngine, type EmbeddedEngine } from "@kiln/core"
 import { sniffContainer } from "@kiln/core/domain"
-import { MediaProbeLive } from "@kiln/media-probe"
-import { makeFakeProviders, MemoryBlobStore, MemoryStores } from "@kiln/testing"
+import { audioProbe } from "@kiln/media-probe"
+import { makeFakeProviders, memoryBlobs, memoryStore } from "@kiln/testing"
 import { assert, describe, it } from "vitest"
 import { corpus } from "./corpus/corpus.ts"
 import { DECLARED_SECONDS, type HostileFile } from "./corpus/HostileFile.ts"
@@ -18,16 +18,16 @@ const mediaTypes = {
 const open = async () => {
   const fakes = makeFakeProviders()
   const engine = await createEngine({
-    store: MemoryStores.layer,
-    blobs: MemoryBlobStore.layer,
-    probe: MediaProbeLive.layer,
+    store: memoryStore(),
+    blobs: memoryBlobs(),
+    probe: audioProbe(),
     providers: { sandbox: fakes.providers },
   })
   return { engine, fakes }
 }
 
 const upload = async (
-  engine: EmbeddedEngine,
+  engine: EmbeddedEngine<BuiltInKind>,
   format: HostileFile["format"],
   file: Uint8Array,
   declaredSeconds = DECLARED_SECONDS,
@@ -52,7 +52,7 @@ describe("a worker", () => {
     const bytes = file()
     assert.isTrue(bytes.length < 64 || sniffContainer(bytes) !== format)
     const error: unknown = await upload(engine, format, bytes).catch((cause: unknown) => cause)
-    assert.propertyVal(error, "_tag", "AudioFormatMismatch")
+    assert.propertyVal(error, "code", "audio_format_mismatch")
   })
 
   it.each(accepted)("ends the job of $name", async ({ file, format, outcome }) => {

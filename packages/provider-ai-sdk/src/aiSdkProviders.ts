@@ -1,4 +1,4 @@
-import type { ProviderSet } from "@kiln/core/ports"
+import type { ProviderName, ProviderPorts } from "@kiln/core/ports"
 import { image } from "./image.ts"
 import type { AiImageModel, AiReplyModel, AiSpeechModel, AiTranscriptionModel } from "./Models.ts"
 import { reply } from "./reply.ts"
@@ -13,10 +13,22 @@ export interface AiSdkModels {
   readonly image?: AiImageModel | undefined
 }
 
+/** A provider for each model that is there. */
+export type ProvidersOfModels<Models> = {
+  readonly [Name in keyof Models]: Name extends ProviderName
+    ? ProviderPorts[Name] | Extract<Models[Name], undefined>
+    : never
+}
+
 /** Models of the AI SDK as the providers of kiln, each with its defaults. */
-export const aiSdkProviders = (models: AiSdkModels): ProviderSet => ({
-  ...(models.transcription === undefined ? {} : { transcription: transcription(models.transcription) }),
-  ...(models.speech === undefined ? {} : { speech: speech(models.speech) }),
-  ...(models.reply === undefined ? {} : { reply: reply(models.reply) }),
-  ...(models.image === undefined ? {} : { image: image(models.image) }),
-})
+export const aiSdkProviders = <Models extends AiSdkModels>(
+  models: Models & { readonly [Name in Exclude<keyof Models, keyof AiSdkModels>]: never },
+): ProvidersOfModels<Models> => {
+  const given: AiSdkModels = models
+  return {
+    ...(given.transcription === undefined ? {} : { transcription: transcription(given.transcription) }),
+    ...(given.speech === undefined ? {} : { speech: speech(given.speech) }),
+    ...(given.reply === undefined ? {} : { reply: reply(given.reply) }),
+    ...(given.image === undefined ? {} : { image: image(given.image) }),
+  } as ProvidersOfModels<Models>
+}

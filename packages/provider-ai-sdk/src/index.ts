@@ -1,4 +1,4 @@
-export { aiSdkProviders, type AiSdkModels } from "./aiSdkProviders.ts"
+export { aiSdkProviders, type AiSdkModels, type ProvidersOfModels } from "./aiSdkProviders.ts"
 export { image, type ImageOptions } from "./image.ts"
 export type { AiImageModel, AiReplyModel, AiSpeechModel, AiTranscriptionModel } from "./Models.ts"
 export {

@@ -1,4 +1,4 @@
-import type { ProviderName, ProviderSet } from "@kiln/core/ports"
+import type { ProviderName, ProviderPorts } from "@kiln/core/ports"
 import { makeImage } from "./image.ts"
 import { makeReply } from "./reply.ts"
 import { makeSpeech } from "./speech.ts"
@@ -6,7 +6,7 @@ import { followSteering, ignoreSteering } from "./Steering.ts"
 import { transcription } from "./transcription.ts"
 
 /** Everything the four kinds need; a voice turn is made in its three steps. */
-export type SandboxProviders = { readonly [N in Exclude<ProviderName, "voiceTurn">]: NonNullable<ProviderSet[N]> }
+export type SandboxProviders = Pick<ProviderPorts, Exclude<ProviderName, "voiceTurn">>
 
 /**
  * Providers that call nobody and cost nothing: the same request always gets the same bytes, all of them valid files.
@@ -15,7 +15,7 @@ export type SandboxProviders = { readonly [N in Exclude<ProviderName, "voiceTurn
  * decides what happens to the request (speech: its text; image: its prompt; reply: its instructions). It is meant for
  * test keys only: give live jobs a set without it.
  */
-export const sandboxProviders = (options: { readonly steering: boolean } = { steering: true }): SandboxProviders => {
-  const steer = options.steering ? followSteering : ignoreSteering
+export const sandboxProviders = ({ steering = true }: { readonly steering?: boolean } = {}): SandboxProviders => {
+  const steer = steering ? followSteering : ignoreSteering
   return { transcription, speech: makeSpeech(steer), reply: makeReply(steer), image: makeImage(steer) }
 }

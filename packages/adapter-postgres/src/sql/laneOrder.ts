@@ -55,9 +55,6 @@ interface LaneRow {
   readonly nextAt: number
 }
 
-/** Kinds the operator has not paused. */
-export const isGoingOn = sql<boolean>`item.kind <> all(array(select kind from "kiln".paused_kinds))`
-
 /**
  * Lanes that stand behind the clock start at the clock: a lane that had nothing claimable for a
  * while saves up no credit. Among themselves they are in the order of their creation.
@@ -74,7 +71,6 @@ export const lanesBehind = batchStatement<Kind, Page, LaneRow>(kindColumns, (ite
           .as("lane"),
       (join) => join.onTrue(),
     )
-    .where(isGoingOn)
     .selectAll("lane")
     .$castTo<LaneRow>(),
 )
@@ -93,7 +89,6 @@ export const lanesAhead = batchStatement<Kind, Page, LaneRow>(kindColumns, (item
           .as("lane"),
       (join) => join.onTrue(),
     )
-    .where(isGoingOn)
     .selectAll("lane")
     .$castTo<LaneRow>(),
 )

@@ -5,7 +5,6 @@ import type { Due } from "../LaneNotes.ts"
 import type { Session } from "../Session.ts"
 import type { Claimed } from "./claimJobs.ts"
 import { fullProjectNames } from "./inHand.ts"
-import { isGoingOn } from "./laneOrder.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 
 /** The earliest lane of some kinds; by itself it says when to come back, and one that is idle has no row at all. */
@@ -33,7 +32,6 @@ export const earliestLane = batchStatement<
           .as("lane"),
       (join) => join.onTrue(),
     )
-    .where(isGoingOn)
     .select(["lane.id", "lane.nextAt", sql<number>`"kiln".store_time()`.as("now")])
     .orderBy("lane.nextAt")
     .limit(1),

@@ -10,7 +10,7 @@ const pause = statement((given: Given<{ kind: string }>) =>
 
 const goOn = statement((given: Given<{ kind: string }>) => query.deleteFrom("paused_kinds").where("kind", "=", given.kind))
 
-/** Claims that begin afterwards pass the kind's lanes over, or find them again as they were. */
+/** Said twice, it is as if said once. What is claimed is for the workers to decide, who read the board. */
 export const pauseKind = async (tx: Transaction, kind: string, paused: boolean): Promise<void> => {
   await tx.run(paused ? pause : goOn, { kind })
 }

@@ -45,6 +45,16 @@ export const lanesAsBefore = (database: Sqlite): ReadonlyArray<unknown> =>
     .prepare("SELECT id FROM lanes WHERE kind = ? AND mode = ? AND next_at IS NOT NULL")
     .all([fixtures.newJob(1).kind, fixtures.newJob(1).mode])
 
+/** What a worker of the first version finds claimable, in the order in which it takes it. */
+export const headAsBefore = (database: Sqlite, now: number): ReadonlyArray<unknown> =>
+  database
+    .prepare(
+      `SELECT id FROM jobs WHERE lane_id = (SELECT id FROM lanes) AND claimable_at <= ? AND +deadline_at > ?
+       ORDER BY claimable_at, id`,
+    )
+    .all([now, now])
+    .map((row) => (row as { readonly id: unknown }).id)
+
 /** What the first version writes for a worker: it knows nothing of providers. */
 export const publishAsBefore = (database: Sqlite, workerId: string, liveKinds: ReadonlyArray<string>, until: number) =>
   void database

@@ -1,4 +1,4 @@
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Queue, Stream } from "effect"
 import type { ErrorCode, Job, JobId, JobMode, ProjectId } from "../domain/index.ts"
 
 /** Which job. */
@@ -29,6 +29,9 @@ export type JobHappening =
   /** Its data was erased on request. */
   | { readonly type: "erased"; readonly jobId: JobId }
 
+/** Happenings that are kept for a slow reader of the stream. */
+const maxKept = 1_000
+
 export const refOf = ({ id, kind, mode, projectId }: Job): JobRef => ({ jobId: id, kind, mode, projectId })
 
 /**
@@ -42,6 +45,8 @@ export class JobEvents extends Context.Service<
     readonly emit: (happening: JobHappening) => void
     /** Begins to listen; the result ends it. A listener is called while the job is being worked on: it must be quick. */
     readonly listen: (listener: (happening: JobHappening) => void) => () => void
+    /** The same as a stream. Who is slow loses the oldest of more than 1,000. */
+    readonly stream: Stream.Stream<JobHappening>
   }
 >()("@kiln/core/engine/JobEvents") {
   static readonly layer: Layer.Layer<JobEvents> = Layer.effect(
@@ -49,6 +54,12 @@ export class JobEvents extends Context.Service<
     Effect.gen(function* () {
       const context = yield* Effect.context()
       const listeners = new Set<(happening: JobHappening) => void>()
+      const listen = (listener: (happening: JobHappening) => void) => {
+        // A function of its own, so that one that listens twice is heard twice.
+        const entry = (happening: JobHappening) => listener(happening)
+        listeners.add(entry)
+        return () => void listeners.delete(entry)
+      }
       return JobEvents.of({
         emit: (happening) => {
           for (const listener of listeners) {
@@ -59,12 +70,15 @@ export class JobEvents extends Context.Service<
             }
           }
         },
-        listen: (listener) => {
-          // A function of its own, so that one that listens twice is heard twice.
-          const entry = (happening: JobHappening) => listener(happening)
-          listeners.add(entry)
-          return () => void listeners.delete(entry)
-        },
+        listen,
+        stream: Stream.callback<JobHappening>(
+          (queue) =>
+            Effect.acquireRelease(
+              Effect.sync(() => listen((happening) => Queue.offerUnsafe(queue, happening))),
+              (end) => Effect.sync(end),
+            ),
+          { bufferSize: maxKept, strategy: "sliding" },
+        ),
       })
     }),
   )

@@ -1,5 +1,5 @@
 import { Context, Effect, Layer } from "effect"
-import type { Job, PriceSnapshot, StoreUnavailable, SwitchName } from "../domain/index.ts"
+import { type Job, priceProblem, type PriceSnapshot, type StoreUnavailable, type SwitchName } from "../domain/index.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import {
   type IdGenerator,
@@ -59,7 +59,7 @@ export class Operator extends Context.Service<
     readonly pauseKind: (kind: string) => Effect.Effect<void, StoreUnavailable>
     readonly resumeKind: (kind: string) => Effect.Effect<void, StoreUnavailable>
     readonly setSwitch: (name: SwitchName, on: boolean) => Effect.Effect<void, StoreUnavailable>
-    /** Adds a version, for new jobs. A price that was not active before stays so: `activatePrice`. */
+    /** Adds a version, for new jobs. A price that was not active before stays so: `activatePrice`. What is no price is a defect (`TypeError`). */
     readonly setPrice: (price: Omit<PriceSnapshot, "version">) => Effect.Effect<PriceVersion, StoreUnavailable>
     /** `false` when no such price was ever set. */
     readonly activatePrice: (name: string, active: boolean) => Effect.Effect<boolean, StoreUnavailable>
@@ -91,7 +91,12 @@ export class Operator extends Context.Service<
         pauseKind: (kind) => switchboard.pauseKind(kind, true),
         resumeKind: (kind) => switchboard.pauseKind(kind, false),
         setSwitch: switchboard.setSwitch,
-        setPrice: switchboard.setPrice,
+        setPrice: (price) => {
+          const problem = priceProblem(price)
+          return problem === undefined
+            ? switchboard.setPrice(price)
+            : Effect.die(new TypeError(`the price cannot be set: ${problem}`))
+        },
         activatePrice: switchboard.activatePrice,
         listCharges: store.listCharges,
       })

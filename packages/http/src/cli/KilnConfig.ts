@@ -1,13 +1,14 @@
+import type { AnyProvider } from "@kiln/core"
 import { builtInKinds, defaultEngineSettings, defaultVoices, type EngineSettings, type Voices } from "@kiln/core/effect"
-import { type ProviderName, providerNames, type ProviderSet } from "@kiln/core/ports"
+import { type ProviderName, providerNames } from "@kiln/core/ports"
 
 /**
  * What the file named by `KILN_CONFIG` exports as its default: all that does not fit a variable.
  * Where a variable and this file name the same thing, the variable wins.
  */
 export interface KilnConfig {
-  /** Who serves live jobs. Sandbox jobs never reach them. */
-  readonly providers?: ProviderSet
+  /** Who serves live jobs: ports, or functions that return promises. Sandbox jobs never reach them. */
+  readonly providers?: { readonly [Name in ProviderName]?: AnyProvider<Name> | undefined }
   /** Public voice names, and the provider's voice behind each. */
   readonly voices?: Voices
   /** Bounds of the engine, durations in milliseconds. */
@@ -46,10 +47,10 @@ const providerProblems = (providers: unknown): ReadonlyArray<string> => {
     ...unknownFields(providers, Object.keys(methods), "providers."),
     ...Object.entries(methods).flatMap(([name, method]) => {
       const provider = providers[name]
-      if (provider === undefined) return []
+      if (provider === undefined || typeof provider === "function") return []
       return isFields(provider) && typeof provider[method] === "function"
         ? []
-        : [`providers.${name} must be an object with the method ${method}`]
+        : [`providers.${name} must be a function, or an object with the method ${method}`]
     }),
   ]
 }

@@ -10,6 +10,9 @@ import {
   JobKinds,
   type JobSignals,
   layerEngine,
+  type JobEvents,
+  type Operator,
+  providerSet,
 } from "@kiln/core/effect"
 import {
   type BlobStore,
@@ -36,12 +39,23 @@ import { openStores, type Stores } from "./openStores.ts"
 import type { Settings } from "./Settings.ts"
 
 /** What every part of the service in this process works with. */
-export type Base = Stores | Engine | BlobStore | Providers | MediaProbe | IdGenerator | WakeUp | JobSignals | Readiness
+export type Base =
+  | Stores
+  | Engine
+  | Operator
+  | BlobStore
+  | Providers
+  | MediaProbe
+  | IdGenerator
+  | WakeUp
+  | JobSignals
+  | JobEvents
+  | Readiness
 
 /** Who serves live jobs. */
 const liveProviders = (settings: Settings, config: KilnConfig): Effect.Effect<ProviderSet, CommandFailed> => {
   const { provider } = settings
-  if (provider === undefined) return Effect.succeed(config.providers ?? {})
+  if (provider === undefined) return Effect.succeed(providerSet(config.providers))
   if (config.providers !== undefined)
     return Effect.fail(
       misused("KILN_PROVIDER and the providers of KILN_CONFIG both say who serves live jobs: unset one"),
@@ -73,9 +87,9 @@ export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> 
         MediaProbeLive.layer,
       )
       const base: Layer.Layer<Base, CommandFailed> = Layer.merge(layerWriteReadiness, layerProviderDetails).pipe(
-        Layer.provideMerge(Layer.merge(layerEngine, Readiness.layer)),
         // A sweep every process runs, whichever its role; not before blobs and records are known to belong together.
         Layer.provideMerge(layerSweeps),
+        Layer.provideMerge(Layer.merge(layerEngine, Readiness.layer)),
         Layer.provideMerge(layerInstallation(settings)),
         Layer.provideMerge(adapters),
         Layer.provide(layerNodeCrypto),

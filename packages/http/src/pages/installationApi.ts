@@ -1,7 +1,7 @@
 import { Context, Effect } from "effect"
 import { OpenApi } from "effect/http-api"
 import { apiOf, type DocumentOptions as ApiOptions } from "@kiln/client/api"
-import type { JobKind } from "@kiln/core/effect"
+import type { JobKind, Kind } from "@kiln/core/effect"
 import type { JobRoute } from "../handlers/JobRoute.ts"
 import { offerKinds, type Offers } from "../handlers/offerKinds.ts"
 import { describeOffers } from "./describeOffers.ts"
@@ -16,12 +16,14 @@ export const installationApi = (options: ApiOptions, offers: Offers | undefined)
 
 export interface DocumentOptions extends ApiOptions {
   /** The kinds of the engine and the routes of those that are not built in; without kinds, the built-in ones are described. */
-  readonly kinds?: ReadonlyArray<JobKind>
+  readonly kinds?: ReadonlyArray<Kind>
   readonly routes?: ReadonlyArray<JobRoute>
 }
 
 /** The OpenAPI description of one installation. Throws `HttpSettingInvalid` for routes that cannot be. */
 export const openApiDocument = ({ kinds, routes = [], ...options }: DocumentOptions): OpenApi.OpenAPISpec => {
-  const offers = kinds === undefined ? undefined : Effect.runSync(offerKinds(kinds, routes))
+  // Whatever makes kinds makes whole ones; their public type only hides what is inside.
+  const whole = kinds as ReadonlyArray<JobKind> | undefined
+  const offers = whole === undefined ? undefined : Effect.runSync(offerKinds(whole, routes))
   return OpenApi.fromApi(installationApi(options, offers))
 }

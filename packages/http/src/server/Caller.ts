@@ -47,9 +47,9 @@ const KEY = /^[A-Za-z0-9_.@~-]{1,128}$/
 
 /** What a program says wrongly is its own defect, and must not become a caller that is somebody else. */
 const principalOf = ({ keyId, mode, projectId, scopes }: Caller): Principal => {
-  const project = String(projectId).replace(/^prj_/, "")
+  const project = typeof projectId === "string" ? projectId.replace(/^prj_/, "") : ""
   if (!PROJECT.test(project)) throw new TypeError("authenticate: projectId must be 1 to 64 letters, digits, - and _")
-  if (keyId !== undefined && !KEY.test(keyId))
+  if (keyId !== undefined && (typeof keyId !== "string" || !KEY.test(keyId)))
     throw new TypeError("authenticate: keyId must be 1 to 128 letters, digits and -_.@~")
   if (mode !== "sandbox" && mode !== "live") throw new TypeError('authenticate: mode must be "sandbox" or "live"')
   if (!Array.isArray(scopes)) throw new TypeError("authenticate: scopes must be a list of names")

@@ -1,4 +1,4 @@
-import { Effect, Exit, Fiber, type Scope, Stream } from "effect"
+import { Effect, Fiber, type Scope, Stream } from "effect"
 import type { App } from "./app.ts"
 import type { Reply } from "./Reply.ts"
 import { WebSource } from "./WebSource.ts"
@@ -10,18 +10,25 @@ export const webListener = (app: App, scope: Scope.Scope): Effect.Effect<WebList
   Effect.map(Effect.context(), (context) => {
     const runFork = Effect.runForkWith(context)
     return async (request, remoteAddress) => {
+      let reply = unheard
       // As on Node's server: what is not marked as interruptible is done to its end, or a client could cut it in two.
-      const answering = Effect.uninterruptible(app.answer(new WebSource(request, remoteAddress)))
-      const fiber = Fiber.runIn(runFork(answering), scope)
+      const answering = Effect.uninterruptible(
+        Effect.map(app.answer(new WebSource(request, remoteAddress)), (answer) => void (reply = answer)),
+      )
+      const answer = runFork(answering)
+      // What comes later is refused; in a scope that has ended it would get no answer at all.
+      const fiber = app.isStopping() ? answer : Fiber.runIn(answer, scope)
       const abort = () => fiber.interruptUnsafe()
       if (request.signal.aborted) abort()
       request.signal.addEventListener("abort", abort, { once: true })
-      const exit = await new Promise<Exit.Exit<Reply>>((resolve) => fiber.addObserver(resolve))
+      await new Promise((resolve) => fiber.addObserver(resolve))
       request.signal.removeEventListener("abort", abort)
-      if (Exit.isSuccess(exit)) return toWebResponse(request.method, exit.value)
-      throw new DOMException("the request was aborted, or the service has stopped", "AbortError")
+      return toWebResponse(request.method, reply)
     }
   })
+
+/** Of a request that was aborted before it was begun. */
+const unheard: Reply = { status: 503, headers: {}, body: undefined }
 
 const toWebResponse = (method: string, { body, headers, status }: Reply): Response => {
   if (body === undefined) return new Response(null, { status, headers })

@@ -98,13 +98,13 @@ describe.each(mounts)("in %s", (_, mount) => {
     const { upload_url } = await announce()
     const broken = await beginPut(upload_url, 1_000_000)
     broken.send(wav(1))
-    const put = () => fetch(client.local(upload_url), { method: "PUT", headers: { "content-type": "audio/wav" }, body: wav(1) })
-    while ((await (await put()).json().catch(() => undefined))?.error.code !== "upload_in_progress") {
-      // It has not got that far.
-    }
+    const put = (type: string) =>
+      fetch(client.local(upload_url), { method: "PUT", headers: { "content-type": type }, body: new Uint8Array(wav(1)) })
+    // Of a transfer that runs the type is not looked at.
+    while ((await put("text/plain")).status !== 409);
     broken.destroy()
-    let status = 409
-    while (status === 409) status = (await put()).status
+    while ((await put("text/plain")).status === 409);
+    const { status } = await put("audio/wav")
     expect(status).toBe(204)
   })
 

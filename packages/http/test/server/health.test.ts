@@ -136,6 +136,7 @@ describe("Readiness", () => {
     const worker = Layer.succeed(Worker, {
       tick: Effect.succeed(0),
       run: Effect.never,
+      start: Effect.void,
       running: Effect.sync(() => running),
       lastClaimAt: Effect.sync(() => (nextClaimBy === undefined ? undefined : 0)),
       nextClaimBy: Effect.sync(() => nextClaimBy),

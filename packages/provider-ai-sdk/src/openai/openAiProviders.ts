@@ -1,7 +1,6 @@
 import { createOpenAI } from "@ai-sdk/openai"
-import type { ProviderSet } from "@kiln/core/ports"
 import { guardedFetch } from "@kiln/provider-http"
-import { aiSdkProviders } from "../aiSdkProviders.ts"
+import { aiSdkProviders, type ProvidersOfModels } from "../aiSdkProviders.ts"
 import { inlineImages } from "./inlineImages.ts"
 import { plainTranscript } from "./plainTranscript.ts"
 import { withoutKey } from "./withoutKey.ts"
@@ -31,12 +30,12 @@ export const openAiModels = {
 
 export const openAiBaseUrl = "https://api.openai.com/v1"
 
-export interface OpenAiOptions {
+export interface OpenAiOptions<Models extends OpenAiModels = OpenAiModels> {
   /** Left out for a server that wants none; then no `Authorization` is sent. */
   readonly apiKey?: string | undefined
   /** `https://api.openai.com/v1` otherwise. Its origin is trusted, wherever it is. */
   readonly baseUrl?: string | undefined
-  readonly models: OpenAiModels
+  readonly models: Models & { readonly [Name in Exclude<keyof Models, keyof OpenAiModels>]: never }
   /** Further origins from which images may be fetched that are answered as a URL; public addresses may be in any case. */
   readonly trustedOrigins?: ReadonlyArray<string> | undefined
   /** What requests to trusted origins go out by; Node's own otherwise. The guard stays around it. */
@@ -54,8 +53,10 @@ const maxBytes = { transcription: 16 * MIB, speech: 64 * MIB, reply: 4 * MIB, im
  *
  * Throws a `TypeError` when the key has characters that no header can carry, or the base URL is no URL of http(s).
  */
-export const openAiProviders = (options: OpenAiOptions): ProviderSet => {
-  const { models, baseUrl = openAiBaseUrl, apiKey, trustedOrigins = [] } = options
+export const openAiProviders = <Models extends OpenAiModels>(
+  options: OpenAiOptions<Models>,
+): ProvidersOfModels<Models> => {
+  const { baseUrl = openAiBaseUrl, apiKey, trustedOrigins = [] } = options
   if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey))
     throw new TypeError("the API key has characters no key has")
   const guard = (port: keyof OpenAiModels) => ({
@@ -70,7 +71,7 @@ export const openAiProviders = (options: OpenAiOptions): ProviderSet => {
       apiKey: apiKey ?? "none",
       fetch: apiKey === undefined ? withoutKey(fetch) : fetch,
     })
-  const { transcription, speech, reply, image } = models
+  const { transcription, speech, reply, image }: OpenAiModels = options.models
   return aiSdkProviders({
     transcription:
       transcription === undefined
@@ -79,5 +80,5 @@ export const openAiProviders = (options: OpenAiOptions): ProviderSet => {
     speech: speech === undefined ? undefined : vendor(guardedFetch(guard("speech"))).speech(speech),
     reply: reply === undefined ? undefined : vendor(guardedFetch(guard("reply"))).chat(reply),
     image: image === undefined ? undefined : vendor(inlineImages(guard("image"), { baseUrl, apiKey })).image(image),
-  })
+  }) as ProvidersOfModels<Models>
 }

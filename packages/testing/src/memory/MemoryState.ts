@@ -93,7 +93,7 @@ export const decodeState = (text: string): MemoryState => {
   return {
     virtualTime: saved.virtualTime,
     switches: { ...saved.switches },
-    jobs: new Map(saved.jobs.map(([id, job]) => [id, jobOf(job)])),
+    jobs: new Map(saved.jobs.map(([id, job]) => [id, presentForm(job)])),
     jobByIdempotencyKey: new Map(saved.jobByIdempotencyKey),
     unfinishedByProject: new Map(saved.unfinishedByProject),
     lanes: new Map(saved.lanes.map(([key, lane]) => [key, { ...lane, unfinished: new Set(lane.unfinished) }])),
@@ -114,7 +114,7 @@ export const decodeState = (text: string): MemoryState => {
 /** What versions before kept of a job: all were of one priority, and kept nothing beyond their data. */
 type OldJob = Omit<Job, "priority" | "kept">
 
-const jobOf = (saved: Job | OldJob): Job =>
+const presentForm = (saved: Job | OldJob): Job =>
   "priority" in saved ? saved : Object.freeze({ ...saved, priority: "normal", kept: Object.freeze({}) })
 
 /** What versions before kept of a worker. */

@@ -9,7 +9,7 @@ const board = (api: Api, use: (board: Board) => Effect.Effect<unknown, unknown>)
   api.service.run(Effect.flatMap(Switchboard, use))
 
 export const audioPrice = { input_audio_seconds: "0.0001", input_characters: "0.000015", output_tokens: "0.00002" }
-export const setPrice = (api: Api, name: string, unitAmounts: object) =>
+export const setPrice = (api: Api, name: string, unitAmounts: Readonly<Record<string, string>>) =>
   board(api, (it) => it.setPrice({ name, currency: "eur", unitAmounts }))
 export const activate = (api: Api, name: string, active = true) => board(api, (it) => it.activatePrice(name, active))
 export const turnSwitch = (api: Api, name: "ai" | "audio" | "images", on: boolean) =>

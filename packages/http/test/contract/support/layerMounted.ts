@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
-import { HttpService, type HttpSettings, mountFetch, mountNode, type MountOptions } from "@kiln/http"
+import { HttpService, type HttpSettings, mountFetch, mountNode } from "@kiln/http"
 import { Effect, Layer } from "effect"
 import express from "express"
 import { listenerOf } from "../../mount/support/listenerOf.ts"
@@ -9,7 +9,7 @@ import { type MountName, mountPrefix, publicUrl } from "./Service.ts"
 /** A service in a server that is not its own. */
 export const layerMounted = (name: MountName, settings: HttpSettings) => {
   const { rateLimits, signingKeys, trustedProxies } = settings
-  const options: MountOptions<never> = {
+  const options = {
     publicUrl,
     prefix: mountPrefix,
     rateLimits,

@@ -1,12 +1,9 @@
 // Everything a service does, in one process that is to be killed at any system call: `driver.ts DIRECTORY SEED`.
 // What it is told goes to standard output at once; see `Ack`.
 import { writevSync } from "node:fs"
-import { Effect } from "effect"
-import { SqliteStores } from "@kiln/adapter-sqlite"
-import type { EmbeddedEngine, JobResult, KindName, Requests, UploadId } from "@kiln/core"
-import { Switchboard } from "@kiln/core/ports"
+import type { BuiltInKind, EmbeddedEngine, InputOf, JobResult, UploadId } from "@kiln/core"
 import type { Ack, AckFile, Mode } from "./Ack.ts"
-import { databaseOf, openEngine } from "./embedded.ts"
+import { openEngine } from "./embedded.ts"
 import { noise, sha256Of } from "./speech.ts"
 
 const [directory = "", seedText = "1"] = process.argv.slice(2)
@@ -16,14 +13,14 @@ const newline = Buffer.from("\n")
 /** Two buffers make it a `writev`, which the kill sweep does not count. */
 const say = (ack: Ack): void => void writevSync(1, [Buffer.from(JSON.stringify(ack)), newline])
 
-const sell = Effect.gen(function* () {
-  const board = yield* Switchboard
-  for (const name of ["ai", "audio", "images"] as const) yield* board.setSwitch(name, true)
-  yield* board.setPrice({ name: "svc-audio", currency: "usd", unitAmounts: { input_characters: "0.001" } })
-  yield* board.activatePrice("svc-audio", true)
-})
+type Engine = EmbeddedEngine<BuiltInKind>
 
-const filesOf = (job: JobResult): ReadonlyArray<AckFile> =>
+const sell = async ({ operator }: Engine): Promise<void> => {
+  for (const name of ["ai", "audio", "images"] as const) await operator.setSwitch(name, true)
+  await operator.setPrice({ name: "svc-audio", currency: "usd", unitAmounts: { input_characters: "0.001" } })
+}
+
+const filesOf = (job: JobResult<BuiltInKind>): ReadonlyArray<AckFile> =>
   job.status === "done" && job.output !== null
     ? Object.values(job.output).flatMap((value: unknown) =>
         typeof value === "object" && value !== null ? [value as AckFile] : [],
@@ -31,10 +28,10 @@ const filesOf = (job: JobResult): ReadonlyArray<AckFile> =>
     : []
 
 /** Submits a job twice, as a client does whose first answer was lost, waits for its end and perhaps erases it. */
-const order = async <Name extends KindName>(
-  engine: EmbeddedEngine,
+const order = async <Name extends BuiltInKind["name"]>(
+  engine: Engine,
   kind: Name,
-  request: Requests[Name] & Record<string, string | number>,
+  request: InputOf<Extract<BuiltInKind, { name: Name }>> & Record<string, string | number>,
   { erase = false, key, mode = "sandbox" }: { key: string; mode?: Mode; erase?: boolean },
 ): Promise<void> => {
   say({ say: "asked", key, kind, mode, request })
@@ -50,7 +47,7 @@ const order = async <Name extends KindName>(
   }
 }
 
-const upload = async (engine: EmbeddedEngine, n: number): Promise<UploadId> => {
+const upload = async (engine: Engine, n: number): Promise<UploadId> => {
   const file = noise(seed * 100 + n, 1 + (n % 3))
   const { id } = await engine.createUpload({ format: "wav", declaredSeconds: 1 + (n % 3) })
   say({ say: "announced", upload: id })
@@ -66,32 +63,32 @@ async function* slices(file: Uint8Array): AsyncGenerator<Uint8Array> {
   }
 }
 
-const speaker = async (engine: EmbeddedEngine) => {
+const speaker = async (engine: Engine) => {
   for (const n of [1, 2, 3, 4]) {
     const key = `speech-${seed}-${n}`
     await order(engine, "speech_synthesis", { input: `canary ${key}` }, { key, erase: n % 2 === 1 })
   }
 }
-const buyer = async (engine: EmbeddedEngine) => {
+const buyer = async (engine: Engine) => {
   for (const n of [1, 2, 3]) {
     const key = `live-${seed}-${n}`
     await order(engine, "speech_synthesis", { input: `canary ${key}` }, { key, mode: "live", erase: n === 2 })
   }
 }
-const painter = async (engine: EmbeddedEngine) => {
+const painter = async (engine: Engine) => {
   const key = `image-${seed}`
   await order(engine, "image_generation", { prompt: `canary ${key}` }, { key, erase: true })
   const failing = `fail-${seed}`
   await order(engine, "speech_synthesis", { input: "sandbox:fail:content_rejected" }, { key: failing })
 }
-const caller = async (engine: EmbeddedEngine) => {
+const caller = async (engine: Engine) => {
   const uploadId = await upload(engine, 1)
   const key = `voice-${seed}`
   const request = { uploadId, maxOutputTokens: 64, instructions: `canary ${key}` }
   await order(engine, "voice_turn", request, { key, erase: true })
   await upload(engine, 2)
 }
-const transcriber = async (engine: EmbeddedEngine) => {
+const transcriber = async (engine: Engine) => {
   for (const n of [3, 4])
     await order(
       engine,
@@ -101,8 +98,8 @@ const transcriber = async (engine: EmbeddedEngine) => {
     )
 }
 
-await Effect.runPromise(Effect.provide(sell, SqliteStores.layer({ path: databaseOf(directory) })))
 const engine = await openEngine(directory)
+await sell(engine)
 await Promise.all([speaker, buyer, painter, caller, transcriber].map((client) => client(engine)))
 await engine.stop()
 say({ say: "ended" })

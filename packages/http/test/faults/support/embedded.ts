@@ -1,8 +1,9 @@
 import { join } from "node:path"
-import { FileBlobStore } from "@kiln/adapter-blobs"
-import { SqliteStores } from "@kiln/adapter-sqlite"
-import { createEngine, defaultEngineSettings, type EmbeddedEngine } from "@kiln/core"
-import { MediaProbeLive } from "@kiln/media-probe"
+import { fileBlobs } from "@kiln/adapter-blobs"
+import { sqliteStore } from "@kiln/adapter-sqlite"
+import { type BuiltInKind, createEngine, type EmbeddedEngine } from "@kiln/core"
+import { defaultEngineSettings } from "@kiln/core/effect"
+import { audioProbe } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 
 /** Where the database of a data directory is. */
@@ -12,11 +13,11 @@ export const databaseOf = (directory: string): string => join(directory, "kiln.d
 const leaseMs = 1_000
 
 /** An engine with its worker over a data directory, with real stores and every sweep in haste. */
-export const openEngine = (directory: string): Promise<EmbeddedEngine> =>
+export const openEngine = (directory: string): Promise<EmbeddedEngine<BuiltInKind>> =>
   createEngine({
-    store: SqliteStores.layer({ path: databaseOf(directory) }),
-    blobs: FileBlobStore.layer({ directory }),
-    probe: MediaProbeLive.layer,
+    store: sqliteStore({ path: databaseOf(directory) }),
+    blobs: fileBlobs({ directory }),
+    probe: audioProbe(),
     providers: { sandbox: sandboxProviders({ steering: true }), live: sandboxProviders({ steering: false }) },
     settings: {
       leaseDurationMs: leaseMs,

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import type { EmbeddedEngine, KindName, Requests, UploadId } from "@kiln/core"
+import { type BuiltInKind, type EmbeddedEngine, type InputOf, KilnError, type UploadId } from "@kiln/core"
 import { until } from "../../cli/support/Kiln.ts"
 import { type Ack, said } from "./Ack.ts"
 import { databaseOf, openEngine } from "./embedded.ts"
@@ -95,7 +95,7 @@ const mayBeErased = (acks: ReadonlyArray<Ack>, key: string): boolean => {
 
 /** Sends a request again under its key, as its client would, and waits for the end of that job. */
 const askAgain = async (
-  engine: EmbeddedEngine,
+  engine: EmbeddedEngine<BuiltInKind>,
   acks: ReadonlyArray<Ack>,
   { key, kind, mode, request }: Extract<Ack, { say: "asked" }>,
   outcome: { lost: number; duplicated: number },
@@ -103,7 +103,7 @@ const askAgain = async (
 ): Promise<void> => {
   const known = said(acks, "accepted").find((ack) => ack.key === key)?.id
   try {
-    const job = await engine.submit(kind as KindName, request as Requests[KindName], {
+    const job = await engine.submit(kind as BuiltInKind["name"], request as InputOf<BuiltInKind>, {
       idempotencyKey: key,
       mode,
     })
@@ -121,20 +121,20 @@ const askAgain = async (
   }
 }
 
-const judgeFiles = async (engine: EmbeddedEngine, acks: ReadonlyArray<Ack>, id: string, complain: Complain) => {
+const judgeFiles = async (engine: EmbeddedEngine<BuiltInKind>, acks: ReadonlyArray<Ack>, id: string, complain: Complain) => {
   const job = await engine.get(id)
   const isGone = job.status !== "done" || job.output === null
   if (said(acks, "erased").some((ack) => ack.id === id)) return isGone ? undefined : complain(`${id} is back`)
   if (isGone) return
   for (const file of said(acks, "finished").flatMap((ack) => (ack.id === id ? ack.files : []))) {
-    const bytes = await engine.readFile({ ...file, id: file.id as `fil_${string}`, mediaType: "" })
+    const bytes = await engine.readFile({ id: file.id as `fil_${string}` })
     if (sha256Of(bytes) !== file.sha256) complain(`${file.id} of ${id} has other bytes`)
   }
 }
 
 /** An upload that nothing used yet must be good for a job; one whose transfer was cut off takes another. */
 const useUpload = async (
-  engine: EmbeddedEngine,
+  engine: EmbeddedEngine<BuiltInKind>,
   acks: ReadonlyArray<Ack>,
   upload: UploadId,
   complain: Complain,
@@ -149,17 +149,16 @@ const useUpload = async (
   }
 }
 
-const tagOf = (error: unknown): unknown =>
-  typeof error === "object" && error !== null && "_tag" in error ? error._tag : undefined
+const codeOf = (error: unknown): unknown => (error instanceof KilnError ? error.code : undefined)
 
-const receiveAgain = (engine: EmbeddedEngine, upload: UploadId): Promise<true> =>
+const receiveAgain = (engine: EmbeddedEngine<BuiltInKind>, upload: UploadId): Promise<true> =>
   until(() =>
     engine.receiveUpload(upload, "audio/wav", noise(7, 1)).then(
       () => true as const,
       (error: unknown) => {
-        if (tagOf(error) === "UploadAlreadyCompleted") return true as const
+        if (codeOf(error) === "upload_already_completed") return true as const
         // The killed process's claim ends with its lease.
-        if (tagOf(error) === "UploadInProgress") return undefined
+        if (codeOf(error) === "upload_in_progress") return undefined
         throw error
       },
     ),

@@ -43,6 +43,7 @@ export class Client {
       const { body, status } = await this.ask("GET", path)
       if (status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`)
       if (["done", "failed"].includes(body.status)) return body
+      await new Promise((resolve) => setTimeout(resolve, 10))
     }
   }
 }

@@ -13,10 +13,10 @@ export const summary = jobKind({
   name: "text_summary",
   request: z.strictObject({ longText: z.string().min(1), maxWords: z.number().int().positive().default(3) }),
   output: z.object({ shortText: z.string(), wordCount: z.number() }),
-  files: ["asPage"],
+  files: ["page"],
   run: async ({ file, request }) => {
     const words = request.longText.split(" ").slice(0, request.maxWords)
-    await file("asPage", async () => ({
+    await file("page", async () => ({
       data: new TextEncoder().encode(`<p>${words.join(" ")}</p>`),
       mediaType: "text/html",
     }))

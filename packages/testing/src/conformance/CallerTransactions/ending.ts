@@ -31,7 +31,7 @@ export const ending: ReadonlyArray<CallerCheck> = [
       const jobs = yield* Effect.forEach(items, read)
       expect(outcomes).toEqual(jobs.map((job) => ({ _tag: "Created", job })))
       expect((yield* readUpload(1)).jobId).toBe(jobId(1))
-      expect(claimedNumbers(yield* claim()).toSorted()).toEqual([1, 2])
+      expect(new Set(claimedNumbers(yield* claim()))).toEqual(new Set([1, 2]))
     }),
   },
   {
@@ -68,7 +68,7 @@ export const ending: ReadonlyArray<CallerCheck> = [
       expect(yield* readUpload(1)).toEqual(upload)
       expect(yield* claim()).toEqual({ claims: [], abandoned: [], nextInMs: undefined })
       yield* create(newUploadJob(1), newJob(2, { queueCap: 2 }))
-      expect(claimedNumbers(yield* claim()).toSorted()).toEqual([1, 2])
+      expect(new Set(claimedNumbers(yield* claim()))).toEqual(new Set([1, 2]))
     }),
   },
   {

@@ -96,9 +96,9 @@ export const outcomes: ReadonlyArray<CallerCheck> = [
     name: "what is no transaction is a defect, a TypeError",
     concurrent: false,
     run: Effect.fnUntraced(function* (_, through) {
-      for (const handle of [undefined, null, 1, "transaction", {}, [], () => undefined, new Map()]) {
+      for (const [n, handle] of [undefined, null, 1, "transaction", {}, [], () => undefined, new Map()].entries()) {
         const exit = yield* Effect.exit(createIn(through, handle, [newJob(1)]))
-        expect(Exit.isFailure(exit) && Cause.hasDies(exit.cause), String(handle)).toBe(true)
+        expect(Exit.isFailure(exit) && Cause.hasDies(exit.cause), `handle ${n}`).toBe(true)
         expect(Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined).toBeInstanceOf(TypeError)
       }
       expect(yield* exists(newJob(1))).toBe(false)

@@ -61,7 +61,7 @@ export const delay: Section = {
       Effect.gen(function* () {
         yield* create(...Array.from({ length: 200 }, (_, n) => newJob(n, { delayMs: 60_000 })))
         yield* create(newJob(500), newJob(501, { kind: "transcription" }), newJob(502, { projectId: projectId(2) }))
-        expect(claimedNumbers(yield* claim({ limit: 9 })).toSorted()).toEqual([500, 501, 502])
+        expect(new Set(claimedNumbers(yield* claim({ limit: 9 })))).toEqual(new Set([500, 501, 502]))
       }),
     ),
 

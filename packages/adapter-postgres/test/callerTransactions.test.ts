@@ -1,0 +1,53 @@
+import { Effect, type Scope } from "effect"
+import { Kysely, PostgresDialect } from "kysely"
+import pg from "pg"
+import { callerTransactionsConformance, type CallerPlace } from "@kiln/testing/conformance"
+import { PostgresStores } from "../src/index.ts"
+import { emptyDatabase } from "./support/databases.ts"
+
+/** A lane that is found empty is set aside at once, so that a claim says when it has something. */
+const options = (url: string) => ({ url, poolSize: 4, noteLanesEveryMs: 0 })
+
+/** A pool of the embedding program's, with the driver's own settings. */
+const callersPool = Effect.flatMap(emptyDatabase, (url) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const pool = new pg.Pool({ connectionString: url, max: 5 })
+      pool.on("error", () => undefined)
+      pool.on("connect", (client) => client.on("error", () => undefined))
+      return { url, pool }
+    }),
+    ({ pool }) => Effect.promise(() => pool.end()),
+  ),
+)
+
+const pgPlace: Effect.Effect<CallerPlace, never, Scope.Scope> = Effect.map(callersPool, ({ pool, url }) => ({
+  layer: PostgresStores.layer(options(url)),
+  begin: async () => {
+    const client = await pool.connect()
+    await client.query("BEGIN")
+    const end = (how: string) => async () => {
+      await client.query(how)
+      client.release()
+    }
+    return { transaction: client, commit: end("COMMIT"), rollback: end("ROLLBACK") }
+  },
+}))
+
+const kyselyPlace: Effect.Effect<CallerPlace, never, Scope.Scope> = Effect.map(callersPool, ({ pool, url }) => {
+  const db = new Kysely<object>({ dialect: new PostgresDialect({ pool }) })
+  return {
+    layer: PostgresStores.layer(options(url)),
+    begin: async () => {
+      const transaction = await db.startTransaction().execute()
+      return {
+        transaction,
+        commit: () => transaction.commit().execute(),
+        rollback: () => transaction.rollback().execute(),
+      }
+    },
+  }
+})
+
+callerTransactionsConformance({ name: "Postgres, by a client of pg,", concurrent: true, place: pgPlace })
+callerTransactionsConformance({ name: "Postgres, by a transaction of Kysely's,", concurrent: true, place: kyselyPlace })

@@ -1,0 +1,151 @@
+import { jobKind } from "@kiln/core"
+import { describe, expect, it, vi } from "vitest"
+import { z } from "zod"
+import { openWith } from "./support.ts"
+
+/** A kind whose jobs do what they are asked for. */
+const makeKind = () => {
+  const log: Array<string> = []
+  const kind = jobKind({
+    name: "work",
+    request: z.object({ n: z.number(), how: z.enum(["end", "hang", "fail"]).default("end") }),
+    limits: { maxFailures: 1 },
+    run: async ({ request: { how, n }, signal }) => {
+      log.push(`${n} begins`)
+      if (how === "fail") throw new Error("as it was told")
+      if (how === "hang")
+        await new Promise((_, reject) => {
+          signal.addEventListener("abort", () => {
+            log.push(`${n} aborted`)
+            reject(new Error("aborted"))
+          })
+        })
+      return { output: { n } }
+    },
+  })
+  return { kind, log }
+}
+
+const isTrue = (check: () => boolean | Promise<boolean>) => vi.waitUntil(check, { timeout: 60_000, interval: 5 })
+
+describe("operating verbs", () => {
+  it("list by project, kind, status and page, newest first", async () => {
+    const { kind } = makeKind()
+    await using engine = await openWith([kind], { autoStart: false })
+    const ids: Array<string> = []
+    for (const n of [1, 2, 3, 4, 5])
+      ids.unshift((await engine.submit("work", { n }, { project: n < 4 ? "a" : "b" })).id)
+    const idsOf = async (query: Parameters<typeof engine.operator.list>[0]) =>
+      (await engine.operator.list(query)).jobs.map(({ id }) => id)
+    expect(await idsOf({})).toEqual(ids)
+    expect(await idsOf({ project: "b" })).toEqual(ids.slice(0, 2))
+    expect(await idsOf({ status: "done" })).toEqual([])
+    expect(await idsOf({ kind: "other" })).toEqual([])
+    const first = await engine.operator.list({ limit: 2 })
+    expect(first.jobs.map(({ id }) => id)).toEqual(ids.slice(0, 2))
+    expect(first.jobs[0]).toMatchObject({ kind: "work", status: "queued", projectId: "prj_b", attempts: 0 })
+    const all: Array<string> = []
+    for await (const { id } of engine.operator.listAll({ limit: 2 })) all.push(id)
+    expect(all).toEqual(ids)
+    await expect(engine.operator.list({ after: "nonsense" })).rejects.toThrow(TypeError)
+  })
+
+  it("count what waits, runs and ended", async () => {
+    const { kind } = makeKind()
+    await using engine = await openWith([kind], { autoStart: false })
+    for (const n of [1, 2]) await engine.submit("work", { n })
+    await engine.submit("work", { n: 3 }, { delayMs: 60_000 })
+    expect(await engine.operator.count()).toEqual([
+      { kind: "work", mode: "sandbox", status: "delayed", count: 1 },
+      { kind: "work", mode: "sandbox", status: "queued", count: 2 },
+    ])
+    await engine.start()
+    await isTrue(async () =>
+      (await engine.operator.count()).some(({ count, status }) => status === "done" && count === 2),
+    )
+    expect(await engine.operator.count({ project: "nobody" })).toEqual([])
+  })
+
+  it("cancel a job that waits and one that runs, whose attempt is interrupted", async () => {
+    const { kind, log } = makeKind()
+    await using engine = await openWith([kind])
+    const waiting = await engine.submit("work", { n: 1 }, { delayMs: 60_000 })
+    await engine.operator.cancel(waiting)
+    expect(await engine.get(waiting)).toMatchObject({ status: "failed", errorCode: "canceled_by_operator" })
+    const running = await engine.submit("work", { n: 2, how: "hang" })
+    await isTrue(() => log.includes("2 begins"))
+    const ended = engine.wait(running)
+    await engine.operator.cancel(running.id)
+    expect(await ended).toMatchObject({ status: "failed", errorCode: "canceled_by_operator" })
+    await isTrue(() => log.includes("2 aborted"))
+    expect(log).toEqual(["2 begins", "2 aborted"])
+    await expect(engine.operator.cancel(running)).rejects.toMatchObject({ code: "job_finished" })
+    await expect(engine.operator.cancel("job_none")).rejects.toMatchObject({ code: "job_not_found" })
+  })
+
+  it("retry a failed job as a new one, once", async () => {
+    const { kind } = makeKind()
+    await using engine = await openWith([kind])
+    const failed = await engine.run("work", { n: 1, how: "fail" }, { priority: "high" })
+    const [again, twice] = await Promise.all([engine.operator.retry(failed), engine.operator.retry(failed)])
+    expect(again.id).not.toBe(failed.id)
+    expect(twice.id).toBe(again.id)
+    expect(again.priority).toBe("high")
+    expect(await engine.wait(again)).toMatchObject({ status: "failed" })
+    await expect(engine.operator.retry(await engine.run("work", { n: 2 }))).rejects.toMatchObject({
+      code: "job_not_retryable",
+    })
+    await engine.erase(again)
+    await expect(engine.operator.retry(again)).rejects.toMatchObject({ code: "job_not_retryable" })
+  })
+
+  it("pause a kind, whose jobs wait until it goes on", async () => {
+    const { kind, log } = makeKind()
+    const other = jobKind({ name: "other", request: z.object({}), run: async () => ({ output: {} }) })
+    await using engine = await openWith([kind, other], { autoStart: false })
+    await engine.operator.pause("work")
+    const job = await engine.submit("work", { n: 1 })
+    await engine.start()
+    const live = await engine.submit("work", { n: 2 }, { mode: "live" })
+    // Whatever could have been claimed has been claimed by the time a later job of another kind is done.
+    await engine.run("other", {})
+    expect(await engine.get(job)).toMatchObject({ status: "queued" })
+    expect(await engine.get(live)).toMatchObject({ status: "queued" })
+    expect(log).toEqual([])
+    await engine.operator.resume("work")
+    expect(await engine.wait(job)).toMatchObject({ status: "done" })
+    expect(await engine.wait(live)).toMatchObject({ status: "done" })
+  })
+
+  it("set prices and switches, and read the ledger", async () => {
+    const priced = jobKind({
+      name: "priced",
+      request: z.object({}),
+      price: "p",
+      meters: ["things"],
+      switches: ["ai"],
+      run: async () => ({ output: {}, usage: { things: 2 } }),
+    })
+    await using engine = await openWith([priced])
+    const live = { mode: "live" } as const
+    await engine.operator.setPrice({ name: "p", currency: "usd", unitAmounts: { things: "0.5" }, active: false })
+    await expect(engine.submit("priced", {}, live)).rejects.toMatchObject({ missing: ["price:p", "switch:ai"] })
+    await engine.operator.setPrice({ name: "p", currency: "usd", unitAmounts: { things: "0.25" } })
+    await engine.operator.setSwitch("ai", true)
+    const ids = []
+    for (let n = 0; n < 3; n++) ids.push((await engine.run("priced", {}, live)).id)
+    const charges = []
+    for await (const charge of engine.operator.charges({ from: new Date(0), to: new Date(8e15) })) charges.push(charge)
+    expect(charges.map(({ jobId }) => jobId)).toEqual(ids)
+    expect(charges[0]).toMatchObject({ amount: "0.5", currency: "usd", kind: "priced", chargedAt: expect.any(Date) })
+  })
+
+  it.each([
+    ["a currency", { name: "p", currency: "Euro", unitAmounts: {} }],
+    ["an amount", { name: "p", currency: "eur", unitAmounts: { things: "-1" } }],
+    ["a name", { name: "", currency: "eur", unitAmounts: {} }],
+  ])("refuse a price with %s that is none", async (_, price) => {
+    await using engine = await openWith([makeKind().kind])
+    await expect(engine.operator.setPrice(price)).rejects.toThrow(TypeError)
+  })
+})

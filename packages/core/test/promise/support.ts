@@ -1,0 +1,32 @@
+import { createEngine, type EmbeddedEngine, type EngineSettings, type Kind, type LogEntry } from "@kiln/core"
+import { memoryBlobs, memoryStore } from "@kiln/testing"
+import { plainProviders } from "../support/harness.ts"
+
+export interface OpenOptions {
+  readonly settings?: Partial<EngineSettings>
+  readonly autoStart?: boolean
+  readonly log?: (entry: LogEntry) => void
+}
+
+/** Retries come at once, and what is released is found at once. */
+const quick: Partial<EngineSettings> = {
+  attempts: { maxFailures: 3, maxLostWorkers: 3, backoffBaseMs: 1, backoffMaxMs: 2, retryAfterMaxMs: 10 },
+  pollIntervalMs: 20,
+  claimCheckIntervalMs: 50,
+}
+
+/** An engine of these kinds in memory, both modes served. */
+export const openWith = <K extends Kind>(
+  kinds: ReadonlyArray<K>,
+  { autoStart, log, settings }: OpenOptions = {},
+): Promise<EmbeddedEngine<K>> =>
+  createEngine({
+    store: memoryStore(),
+    blobs: memoryBlobs(),
+    kinds,
+    // Which kinds they are is the caller's to say: these providers serve all of them.
+    providers: { sandbox: plainProviders as never, live: plainProviders as never },
+    settings: { ...quick, ...settings },
+    log: log ?? false,
+    ...(autoStart !== undefined && { autoStart }),
+  } as never)

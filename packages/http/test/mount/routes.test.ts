@@ -1,0 +1,136 @@
+import { builtInKinds } from "@kiln/core"
+import { openApiDocument } from "@kiln/http"
+import { type JobRoute, jobRoute, nodeHandler } from "@kiln/http/mount"
+import { describe, expect, it } from "vitest"
+import { Client } from "./support/Client.ts"
+import { openEngine, summary } from "./support/MountedEngine.ts"
+import { listen, publicUrl } from "./support/servers.ts"
+
+const scopes = ["text_summary.create", "audio.create"]
+
+const open = async (...routes: ReadonlyArray<JobRoute>) => {
+  const mounted = await openEngine()
+  const server = await listen(await nodeHandler(mounted.engine, { publicUrl, routes, pages: true }))
+  const clientWith = async (...scopes: ReadonlyArray<string>) =>
+    new Client(server.port, await mounted.createKey({ scopes }))
+  return {
+    clientWith,
+    [Symbol.asyncDispose]: async () => {
+      await server[Symbol.asyncDispose]()
+      await mounted[Symbol.asyncDispose]()
+    },
+  }
+}
+const request = { long_text: "one two three four", max_words: 2 }
+
+describe("a kind of one's own", () => {
+  it("is created, polled and erased like the built-in ones, in snake case", async () => {
+    await using service = await open(jobRoute(summary, { path: "/v1/summaries" }))
+    const client = await service.clientWith("text_summary.create")
+    const created = await client.ask("POST", "/v1/summaries", request, { "idempotency-key": "k" })
+    const { id } = created.body
+    expect(created.status).toBe(202)
+    expect(created.body).toEqual({ id, object: "job", type: "text_summary", mode: "sandbox", status: "queued" })
+    expect(created.headers.get("location")).toBe(`${publicUrl}/v1/summaries/${id}`)
+    const again = await client.ask("POST", "/v1/summaries", request, { "idempotency-key": "k" })
+    expect([again.body, again.headers.get("idempotency-replayed")]).toEqual([created.body, "true"])
+    const other = await client.ask("POST", "/v1/summaries", { ...request, max_words: 3 }, { "idempotency-key": "k" })
+    expect(other.body.error.code).toBe("idempotency_key_reused")
+    const done = await client.finished(created.headers.get("location") ?? "")
+    const { page_url } = done.output
+    expect(done).toEqual({
+      id,
+      status: "done",
+      output: { short_text: "one two", word_count: 2, page_url },
+      billing: { status: "not_charged", currency: "usd", amount: "0", line_items: [] },
+      warning_code: null,
+      error_code: null,
+    })
+    const page = await fetch(client.local(page_url))
+    expect([page.headers.get("content-type"), await page.text()]).toEqual(["text/html", "<p>one two</p>"])
+    expect((await client.ask("DELETE", `/v1/summaries/${id}/data`)).status).toBe(204)
+    expect((await client.ask("GET", `/v1/summaries/${id}`)).body).toMatchObject({ warning_code: "data_deleted" })
+  })
+
+  it("is found under its own path only, for keys with its own scope", async () => {
+    await using service = await open(jobRoute(summary, { path: "/v1/summaries" }))
+    const client = await service.clientWith(...scopes)
+    const { id: own } = (await client.ask("POST", "/v1/summaries", request)).body
+    const { id: audio } = (await client.ask("POST", "/v1/audio/speech", { input: "x" })).body
+    const statuses = [`/v1/summaries/${own}`, `/v1/jobs/${own}`, `/v1/summaries/${audio}`, `/v1/jobs/${audio}`].map(
+      async (path) => (await client.ask("GET", path)).status,
+    )
+    expect(await Promise.all(statuses)).toEqual([200, 404, 404, 200])
+    const speaker = await service.clientWith("audio.create")
+    expect(await speaker.ask("POST", "/v1/summaries", request)).toMatchObject({
+      status: 403,
+      body: { error: { details: { required_scope: "text_summary.create" } } },
+    })
+    expect((await speaker.ask("GET", `/v1/summaries/${own}`)).status).toBe(403)
+    expect((await (await service.clientWith(...scopes)).ask("GET", `/v1/summaries/${own}`)).status).toBe(404)
+  })
+
+  it("names every wrong field as it is on the wire", async () => {
+    await using service = await open(jobRoute(summary, { path: "/v1/summaries" }))
+    const client = await service.clientWith(...scopes)
+    const wrong = await client.ask("POST", "/v1/summaries", { max_words: -1 })
+    expect(wrong).toMatchObject({ status: 400, body: { error: { code: "invalid_request" } } })
+    expect(wrong.body.error.details.errors.map(({ param, reason }: Record<string, string>) => [param, reason])).toEqual([
+      ["long_text", "required"],
+      ["max_words", "type"],
+    ])
+    // The inner spelling is no second name.
+    expect((await client.ask("POST", "/v1/summaries", { longText: "x" })).status).toBe(400)
+    expect((await client.ask("POST", "/v1/summaries", request, { "idempotency-key": "" })).status).toBe(400)
+    expect((await client.ask("POST", "/v1/summaries", request, { "content-type": "text/plain" })).status).toBe(415)
+    expect((await client.ask("PUT", "/v1/summaries")).headers.get("allow")).toBe("POST")
+  })
+
+  it("takes other names where they are wanted, for request, output and files", async () => {
+    const names = { longText: "text", shortText: "summary", page: "html" }
+    await using service = await open(jobRoute(summary, { path: "/v1/s", poll: "/v1/s/jobs/:id", names }))
+    const client = await service.clientWith(...scopes)
+    const created = await client.ask("POST", "/v1/s", { text: "one two", max_words: 1 })
+    const { output } = await client.finished(created.headers.get("location") ?? "")
+    expect(output).toEqual({ summary: "one", word_count: 1, html_url: expect.stringContaining("/v1/files/fil_") })
+    const wrong = await client.ask("POST", "/v1/s", { text: "" })
+    expect(wrong.body.error.param).toBe("text")
+    expect((await client.ask("POST", "/v1/s", { long_text: "x" })).status).toBe(400)
+  })
+
+  it("is described, by the same headers and errors as the others", async () => {
+    const routes = [jobRoute(summary, { path: "/v1/summaries" })]
+    await using service = await open(...routes)
+    const { body } = await (await service.clientWith()).ask("GET", "/openapi.json")
+    const voices = ["alloy", "echo", "fable", "nova", "onyx", "shimmer"]
+    const kinds = [...builtInKinds(), summary]
+    expect(body).toEqual(JSON.parse(JSON.stringify(openApiDocument({ serverUrl: publicUrl, voices, kinds, routes }))))
+    const { components, paths } = body
+    expect(Object.keys(paths)).toHaveLength(Object.keys(openApiDocument({ serverUrl: publicUrl, voices }).paths).length + 3)
+    const { post } = paths["/v1/summaries"]
+    expect(post.operationId).toBe("createTextSummary")
+    expect(Object.keys(post.responses)).toEqual(Object.keys(paths["/v1/audio/speech"].post.responses))
+    expect(Object.keys(paths["/v1/summaries/{id}/data"])).toEqual(["delete"])
+    expect(components.schemas.TextSummaryJob.properties.type).toEqual({ type: "string", enum: ["text_summary"] })
+    expect(Object.keys(components.schemas.TextSummaryJobState.properties.output.properties)).toEqual(["page_url"])
+  })
+})
+
+const useless: ReadonlyArray<readonly [string, JobRoute, RegExp]> = [
+  ["an unknown kind", jobRoute({ name: "nothing" }, { path: "/v1/x" }), /no such kind/],
+  ["a built-in kind", jobRoute({ name: "transcription" }, { path: "/v1/x" }), /offered already/],
+  ["a path that is none", jobRoute(summary, { path: "v1/x" }), /its path/],
+  ["a path with a placeholder", jobRoute(summary, { path: "/v1/:x" }), /its path/],
+  ["a poll without an id", jobRoute(summary, { path: "/v1/x", poll: "/v1/x" }), /its poll/],
+  ["the poll of audio jobs", jobRoute(summary, { path: "/v1/x", poll: "/v1/jobs/:id" }), /audio\.create/],
+  ["a path that is taken", jobRoute(summary, { path: "/v1/audio/speech" }), /two routes/],
+  ["one name for two", jobRoute(summary, { path: "/v1/x", names: { a: "b", c: "b" } }), /one name/],
+]
+
+it.each(useless)("a route of %s is refused", async (_, route, problem) => {
+  await using mounted = await openEngine()
+  await expect(nodeHandler(mounted.engine, { publicUrl, routes: [route] })).rejects.toMatchObject({
+    setting: "routes",
+    problem: expect.stringMatching(problem),
+  })
+})
