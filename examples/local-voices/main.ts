@@ -4,20 +4,31 @@ import { mkdir, writeFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import { fileBlobs } from "@kiln/adapter-blobs"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { type BuiltInKind, builtInKinds, createEngine, type EmbeddedEngine, type FileRef, type JobResult } from "@kiln/core"
+import {
+  createEngine,
+  type DoneJob,
+  type EmbeddedEngine,
+  type FailedJob,
+  type FileRef,
+  speechSynthesis,
+  transcription,
+  type UnfinishedJob,
+  voiceTurn,
+} from "@kiln/core"
 import { audioProbe } from "@kiln/media-probe"
 import config from "./kiln.config.ts"
 import { chargesSoFar, openForBusiness } from "./operator.ts"
-
-type Engine = EmbeddedEngine<BuiltInKind>
 
 const sentence = "I think that she would like to go to the city in the morning."
 
 const outputDirectory = resolve(process.argv[2] ?? "local-voices-output")
 const dataDirectory = join(outputDirectory, "data")
 
+const kinds = [transcription, speechSynthesis(config.voices), voiceTurn(config.voices)]
+type Engine = EmbeddedEngine<(typeof kinds)[number]>
+
 /** What a job brought, or an exception that says why it brought nothing. */
-const outputOf = <Kind extends BuiltInKind>(job: JobResult<Kind>) => {
+const outputOf = <Output>(job: UnfinishedJob | DoneJob<string, Output> | FailedJob): Output => {
   if (job.status === "done" && job.output !== null) return job.output
   throw new Error(`${job.kind}: ${job.status === "failed" ? job.errorCode : job.status}`)
 }
@@ -58,7 +69,7 @@ await mkdir(outputDirectory, { recursive: true })
 await using engine = await createEngine({
   store: sqliteStore({ path: join(dataDirectory, "kiln.db") }),
   blobs: fileBlobs({ directory: join(dataDirectory, "blobs") }),
-  kinds: builtInKinds(config.voices),
+  kinds,
   // Where nothing but live providers are given, jobs are live.
   providers: { live: config.providers },
   probe: audioProbe(),

@@ -38,7 +38,7 @@ describe("schemaDrift", () => {
 
   const drifts: ReadonlyArray<readonly [change: string, drift: ReadonlyArray<object>]> = [
     ["DROP TABLE kiln.purges", [{ object: "table purges", problem: "missing" }]],
-    ["DROP INDEX kiln.queue_ready", [{ object: "index queue_ready", problem: "missing" }]],
+    ["DROP INDEX kiln.queue_by_turn", [{ object: "index queue_by_turn", problem: "missing" }]],
     ["DROP TRIGGER jobs_charge ON kiln.jobs", [{ object: "trigger jobs_charge", problem: "missing" }]],
     ["ALTER TABLE kiln.jobs DISABLE TRIGGER jobs_charge", [{ object: "trigger jobs_charge", problem: "changed" }]],
     ["ALTER TABLE kiln.projects ADD COLUMN owner text", [{ object: "column projects.owner", problem: "extra" }]],
@@ -72,8 +72,8 @@ describe("schemaDrift", () => {
       const inspection = yield* changedBy(`
         INSERT INTO kiln.migrations VALUES ('9999Newer', 1);
         ALTER TABLE kiln.jobs ADD COLUMN newer text; CREATE INDEX jobs_newer ON kiln.jobs (newer);
-        DROP INDEX kiln.queue_ready`)
-      expect(yield* inspection.schemaDrift).toEqual([{ object: "index queue_ready", problem: "missing" }])
+        DROP INDEX kiln.queue_by_turn`)
+      expect(yield* inspection.schemaDrift).toEqual([{ object: "index queue_by_turn", problem: "missing" }])
     }),
   )
 })

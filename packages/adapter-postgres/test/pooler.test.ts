@@ -43,7 +43,7 @@ describe("notifications: false", () => {
       expect(hints(proxy)).toEqual([])
       // Told apart from a count that never finds any.
       yield* Effect.flatMap(WakeUp, ({ notify }) => notify).pipe(Effect.provide(layer({ notifications: true })))
-      expect(hints(proxy)).toContain("SELECT pg_notify($1, $2)")
+      expect(hints(proxy)).not.toEqual([])
     }),
   )
 })

@@ -1,4 +1,4 @@
-import type SqliteDatabase from "better-sqlite3"
+import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import { Clock, Effect, Exit, Latch, Random, Semaphore } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { isBusy, isDefect, sqliteCode } from "./sqliteErrors.ts"

@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto"
-import type SqliteDatabase from "better-sqlite3"
+import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import { Clock, Effect, Semaphore } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { CallerTransactions, type CreateOutcome, type NewJob } from "@kiln/core/ports"

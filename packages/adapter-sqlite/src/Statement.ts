@@ -1,4 +1,4 @@
-import type { SqlValue } from "better-sqlite3"
+import type { SqlValue } from "./SqliteDatabase.ts"
 import {
   type Compilable,
   DummyDriver,

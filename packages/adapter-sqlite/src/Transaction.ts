@@ -1,5 +1,4 @@
-import type SqliteDatabase from "better-sqlite3"
-import type { PreparedStatement, SqlValue } from "better-sqlite3"
+import type { PreparedStatement, SqlValue, SqliteDatabase } from "./SqliteDatabase.ts"
 import type { Parameters, Statement } from "./Statement.ts"
 
 /** Where a transaction gets its statements from, by their text. */

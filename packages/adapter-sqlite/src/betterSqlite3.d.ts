@@ -1,23 +1,12 @@
-/** The part of better-sqlite3 this adapter uses; the package ships no types of its own. */
+/** How a database is opened; it never leaves the sources, where what is opened has a type of our own. */
 declare module "better-sqlite3" {
-  export type SqlValue = string | number | null | Uint8Array
-
-  export interface PreparedStatement {
-    readonly reader: boolean
-    readonly all: (values: ReadonlyArray<SqlValue>) => Array<unknown>
-    readonly iterate: (values: ReadonlyArray<SqlValue>) => IterableIterator<unknown>
-    readonly get: (values: ReadonlyArray<SqlValue>) => unknown
-    readonly safeIntegers: (on: boolean) => this
-    readonly run: (values: ReadonlyArray<SqlValue>) => { readonly changes: number; readonly lastInsertRowid: number | bigint }
+  // An ambient module cannot import from a relative path in any other way.
+  // oxlint-disable-next-line typescript/consistent-type-imports
+  type Described = import("./SqliteDatabase.ts").SqliteDatabase
+  interface SqliteDatabase extends Described {}
+  const SqliteDatabase: {
+    new (path: string, options?: { readonly timeout?: number; readonly readonly?: boolean }): SqliteDatabase
+    readonly prototype: SqliteDatabase
   }
-
-  export default class SqliteDatabase {
-    constructor(path: string, options?: { readonly timeout?: number; readonly readonly?: boolean })
-    readonly open: boolean
-    readonly inTransaction: boolean
-    prepare(sql: string): PreparedStatement
-    exec(sql: string): this
-    pragma(source: string, options?: { readonly simple?: boolean }): unknown
-    close(): this
-  }
+  export default SqliteDatabase
 }

@@ -1,4 +1,4 @@
-import type SqliteDatabase from "better-sqlite3"
+import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import { Effect } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { Migration, MigrationStatus } from "@kiln/core/ports"

@@ -132,7 +132,7 @@ describe("time", () => {
 
   it("a job that is not there is not waited for", async () => {
     await using server = await scriptedServer([{ status: 404, body: refusal("job_not_found") }])
-    const waiting = clientOf(server).jobs.wait({ id: "job_1", type: "transcription" })
+    const waiting = clientOf(server).jobs.wait({ id: "job_1", type: "transcription" }, { timeoutMs: 5_000 })
     expect(await problemOf(waiting)).toMatchObject({ code: "job_not_found" })
     expect(server.received).toHaveLength(1)
   })

@@ -29,6 +29,12 @@ describe("job transitions", () => {
     })
   })
 
+  it("creates a delayed job as one that begins later", () => {
+    const limits = { queueLimitMs: 100, runLimitMs: 10 }
+    const times = { claimableAt: 12, deadlineAt: 112, phaseStartedAt: 12 }
+    expect(domain.created(5, limits, 7)).toEqual({ ...domain.created(5, limits), ...times })
+  })
+
   it("every event is reachable by random histories of these tests' length", () => {
     const seen = new Set<string>()
     const applyEvent: Transitions["applyEvent"] = (job, event, now) => {

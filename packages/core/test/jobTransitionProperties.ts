@@ -12,7 +12,7 @@ import {
 /** The functions under examination, so that copies with planted bugs can be examined too. */
 export interface Transitions {
   readonly applyEvent: (job: JobState, event: JobEvent, now: number) => JobState | undefined
-  readonly created: (now: number, limits: JobLimits) => JobState
+  readonly created: (now: number, limits: JobLimits, delayMs?: number) => JobState
   readonly jobTransitions: Readonly<
     Record<
       JobEventName,
@@ -79,6 +79,7 @@ const events: fc.Arbitrary<EventAt> = fc.oneof(
   },
   fc.constant<EventAt>(() => ({ event: "expired" })),
   fc.constant<EventAt>(() => ({ event: "erased" })),
+  fc.constant<EventAt>(() => ({ event: "canceled" })),
 )
 
 const limits = fc.record({
@@ -86,8 +87,13 @@ const limits = fc.record({
   runLimitMs: fc.constantFrom(1, 900, 3_000, 60_000),
 })
 
+/** Milliseconds before which a job is not to begin: most begin at once. */
+const delays = fc.constantFrom(0, 0, 0, 700)
+
 /** An event that was tried, legal or not. `after` is `undefined` where it was refused. */
 interface Step {
+  /** When the job was to begin. */
+  readonly startsAt: number
   readonly before: JobState
   readonly event: JobEvent
   readonly now: number
@@ -97,15 +103,15 @@ interface Step {
 const holdsForAllSteps = (transitions: Transitions, check: (step: Step, steps: ReadonlyArray<Step>) => void): void => {
   const histories = fc.array(fc.tuple(waits, events), { maxLength: 30, size: "max" })
   fc.assert(
-    fc.property(limits, histories, (jobLimits, history) => {
+    fc.property(limits, delays, histories, (jobLimits, delayMs, history) => {
       const steps: Array<Step> = []
       let now = BORN
-      let job = transitions.created(now, jobLimits)
+      let job = transitions.created(now, jobLimits, delayMs)
       for (const [wait, eventAt] of history) {
         now = Math.max(now, "ms" in wait ? now + wait.ms : (job[wait.to] ?? now) + wait.delta)
         const event = eventAt(job)
         const after = transitions.applyEvent(job, event, now)
-        const step = { before: job, event, now, after }
+        const step = { startsAt: BORN + delayMs, before: job, event, now, after }
         check(step, steps)
         steps.push(step)
         job = after ?? job
@@ -184,10 +190,11 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
     }),
 
   "waiting and running add up to the time that passed": (transitions) =>
-    holdsForAllSteps(transitions, ({ after }) => {
+    holdsForAllSteps(transitions, ({ after, startsAt }) => {
       if (after === undefined) return
       const until = after.finishedAt ?? after.phaseStartedAt ?? Number.NaN
-      expect(after.ranMs + after.waitedMs).toBe(until - BORN)
+      // A delay is neither; what is canceled meanwhile has never waited.
+      expect(after.ranMs + after.waitedMs).toBe(Math.max(0, until - startsAt))
       expect(after.ranMs).toBeGreaterThanOrEqual(0)
       expect(after.waitedMs).toBeGreaterThanOrEqual(0)
     }),
@@ -217,9 +224,9 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
     }),
 
   "an unfinished job always has an end in sight": (transitions) =>
-    holdsForAllSteps(transitions, ({ now, after }) => {
+    holdsForAllSteps(transitions, ({ now, after, startsAt }) => {
       if (after === undefined || isFinished(after)) return
-      expect(after.deadlineAt).toBeLessThanOrEqual(Math.max(now, BORN + after.queueLimitMs + after.runLimitMs))
+      expect(after.deadlineAt).toBeLessThanOrEqual(Math.max(now, startsAt + after.queueLimitMs + after.runLimitMs))
     }),
 
   "an overdue job says which limit it met": (transitions) =>
@@ -243,6 +250,13 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       expect(after.failures - before.failures).toBe(event.event === "deferred" && event.countsAsFailure ? 1 : 0)
     }),
 
+  "a delayed job begins no earlier, and has its whole queue limit from then on": (transitions) =>
+    holdsForAllSteps(transitions, ({ before, event, now, after, startsAt }) => {
+      if (before.attempts > 0 || after === undefined) return
+      if (event.event === "claimed") expect(now).toBeGreaterThanOrEqual(startsAt)
+      if (event.event === "expired") expect(now).toBeGreaterThanOrEqual(startsAt + before.queueLimitMs)
+    }),
+
   "a job that is not held is claimable when the event says": (transitions) =>
     holdsForAllSteps(transitions, ({ event, now, after }) => {
       if (after === undefined) return
@@ -262,5 +276,6 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       if (finished && event.event !== "erased") expect(after.finishedAt).toBe(now)
       if (event.event === "failed") expect(after.errorCode).toBe(event.errorCode)
       if (event.event === "abandoned") expect(after.errorCode).toBe("attempts_exhausted")
+      if (event.event === "canceled") expect(after.errorCode).toBe("canceled_by_operator")
     }),
 }

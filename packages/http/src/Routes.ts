@@ -49,8 +49,10 @@ const makeHandlers = (options: RouteOptions): Readonly<Record<EndpointName, Hand
 /** The routes of kinds that are not declared: each its own to create, each family's to poll and erase. */
 const ownRoutes = (options: RouteOptions): ReadonlyArray<Route> => {
   const own = [...options.offers.values()].filter(isOwn)
-  const declared: ReadonlyArray<JobFamily> = [audioFamily, imageFamily]
-  const families = new Set(own.map(({ family }) => family).filter((family) => !declared.includes(family)))
+  const families = new Set<JobFamily>(own.map(({ family }) => family))
+  // Those are declared.
+  families.delete(audioFamily)
+  families.delete(imageFamily)
   return [
     ...own.map((offer) => ({ method: "POST", path: offer.path, handle: createJob(options, offer) })),
     ...[...families].flatMap((family) => [

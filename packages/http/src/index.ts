@@ -8,7 +8,13 @@ export type { KilnConfig } from "./cli/KilnConfig.ts"
 export { type JobRoute, type JobRouteOptions, jobRoute } from "./handlers/JobRoute.ts"
 export { mountFetch } from "./mount/mountFetch.ts"
 export { mountNode } from "./mount/mountNode.ts"
-export type { FetchHandler, FetchMountOptions, MountOptions, NodeHandler, NodeMountOptions } from "./mount/MountOptions.ts"
+export type {
+  FetchHandler,
+  FetchMountOptions,
+  MountOptions,
+  NodeHandler,
+  NodeMountOptions,
+} from "./mount/MountOptions.ts"
 export type { MountNeeds } from "./mount/mountService.ts"
 export { type DocumentOptions, openApiDocument } from "./pages/installationApi.ts"
 export type { Caller } from "./server/Caller.ts"

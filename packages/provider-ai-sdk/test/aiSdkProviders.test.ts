@@ -54,12 +54,14 @@ const models = (first: () => unknown = () => undefined) => {
     }),
   }
 }
+const providersOf = ({ image, reply, speech, transcription }: ReturnType<typeof models>) =>
+  aiSdkProviders({ transcription, speech, reply, image })
 const usageOf = (outputTokens: number | undefined) => ({
   inputTokens: { total: 3, noCache: 3, cacheRead: 0, cacheWrite: 0 },
   outputTokens: { total: outputTokens, text: outputTokens, reasoning: 0 },
 })
 const throwing = (error: unknown) =>
-  aiSdkProviders(
+  providersOf(
     models(() => {
       throw error
     }),
@@ -69,7 +71,7 @@ afterEach(() => void vi.restoreAllMocks())
 
 describe("any model of the AI SDK", () => {
   it("is a provider of kiln", async () => {
-    const set = aiSdkProviders(models())
+    const set = providersOf(models())
     expect(await Effect.runPromise(requests.transcription(set))).toEqual({ text: "said", seconds: 12.5 })
     expect(await Effect.runPromise(requests.speech(set))).toEqual({
       data: Uint8Array.of(0xff, 0xfb, 0x90),
@@ -93,7 +95,7 @@ describe("any model of the AI SDK", () => {
 
   it("is asked for what kiln needs", async () => {
     const made = models()
-    for (const port of ports) await Effect.runPromise(askPort(port, aiSdkProviders(made)))
+    for (const port of ports) await Effect.runPromise(askPort(port, providersOf(made)))
     const [heard, spoken, replied, drawn] = made.asked
     expect(ports).toEqual(["transcription", "speech", "reply", "image"])
     const headers = (step: string) => expect.objectContaining({ "idempotency-key": `${call.jobId}-${step}` })
@@ -156,7 +158,7 @@ describe("any model of the AI SDK", () => {
     const observer = { onStart: vi.fn<() => void>(), onEnd: vi.fn<() => void>() }
     globalThis.AI_SDK_TELEMETRY_INTEGRATIONS = [observer]
     try {
-      for (const port of ports) await Effect.runPromise(askPort(port, aiSdkProviders(models())))
+      for (const port of ports) await Effect.runPromise(askPort(port, providersOf(models())))
       expect(globalThis.AI_SDK_LOG_WARNINGS).toBe(logger)
     } finally {
       globalThis.AI_SDK_LOG_WARNINGS = undefined
@@ -179,7 +181,7 @@ describe("any model of the AI SDK", () => {
         begun.resolve()
         return new Promise(() => undefined)
       })
-      const asked = askPort(port, aiSdkProviders(made))
+      const asked = askPort(port, providersOf(made))
       const fiber = Effect.runFork(asked)
       await begun.promise
       const abortSignal = made.asked[0]?.["abortSignal"] as AbortSignal

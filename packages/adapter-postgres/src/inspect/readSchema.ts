@@ -2,7 +2,7 @@ import type { ClientBase } from "pg"
 
 /** A part of a schema, with the text that defines it. */
 export interface SchemaPart {
-  /** What it is and its name: `table jobs`, `column jobs.token`, `index queue_ready`, `trigger jobs_finish`, `function refuse`. */
+  /** What it is and its name: `table jobs`, `column jobs.token`, `index queue_by_turn`, `trigger jobs_finish`, `function refuse`. */
   readonly object: string
   /** The table it belongs to; functions belong to none. */
   readonly table: string | null

@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import type { JobMode, ProjectId, RetainedData } from "@kiln/core/domain"
+import type { ProjectId, RetainedData } from "@kiln/core/domain"
 import type { JobCount } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { ago, batchStatement, type Given, query, storeTime, wholeAge } from "../Statement.ts"
@@ -20,21 +20,29 @@ const unfinished = query
 
 /** Of the index of finished jobs, which has data that is kept, expired and deleted apart, what ended lately. */
 const countOf = (lanes: (given: Given<Question>) => typeof unfinished) =>
-  batchStatement<{ retained: RetainedData }, Question, JobCount & { readonly mode: JobMode }>(
+  batchStatement<{ retained: RetainedData }, Question, JobCount>(
     { retained: "text" },
     (item, given) =>
       query
         .selectFrom(item)
-        .innerJoin("jobs", "jobs.retained", "item.retained")
-        .select((select) => [
-          "jobs.kind",
-          "jobs.mode",
-          sql<JobCount["status"]>`jobs.status`.as("status"),
-          select.fn.countAll<number>().as("count"),
-        ])
-        .where("jobs.finished_at", ">", ago(given.finishedWithinMs))
-        .where(sql<boolean>`(${given.projectId}::text is null or jobs.project_id = ${given.projectId})`)
-        .groupBy(["jobs.kind", "jobs.mode", "jobs.status"])
+        .innerJoinLateral(
+          () =>
+            query
+              .selectFrom("jobs")
+              .select((select) => [
+                "jobs.kind",
+                "jobs.mode",
+                sql<JobCount["status"]>`jobs.status`.as("status"),
+                select.fn.countAll<number>().as("count"),
+              ])
+              .where(sql<boolean>`jobs.retained = item.retained`)
+              .where("jobs.finished_at", ">", ago(given.finishedWithinMs))
+              .where(sql<boolean>`(${given.projectId}::text is null or jobs.project_id = ${given.projectId})`)
+              .groupBy(["jobs.kind", "jobs.mode", "jobs.status"])
+              .as("finished"),
+          (join) => join.onTrue(),
+        )
+        .select(["finished.kind", "finished.mode", "finished.status", "finished.count"])
         .unionAll(lanes(given)),
   )
 
@@ -62,5 +70,9 @@ export const countJobs = async (
     projectId,
     finishedWithinMs: wholeAge(finishedWithinMs),
   })
-  return counts.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+  // Data that is kept, expired and deleted stands apart, and is all the same here.
+  const sums = new Map<string, JobCount>()
+  for (const part of counts)
+    sums.set(nameOf(part), { ...part, count: part.count + (sums.get(nameOf(part))?.count ?? 0) })
+  return [...sums.keys()].toSorted().flatMap((name) => sums.get(name) ?? [])
 }

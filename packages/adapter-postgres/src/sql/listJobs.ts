@@ -3,7 +3,7 @@ import type { JobId, JobMode, JobStatus, ProjectId } from "@kiln/core/domain"
 import type { JobList, JobPage, JobSummary } from "@kiln/core/ports"
 import { either, priorityOf } from "../JobRow.ts"
 import type { Session } from "../Session.ts"
-import { batchStatement, type Given, query } from "../Statement.ts"
+import { batchStatement, query } from "../Statement.ts"
 
 /** Rows that one page looks through in each part of the index: whoever asks for what is rare gets short pages. */
 const mostLookedAt = 1_000
@@ -34,17 +34,6 @@ interface ListRow extends Omit<JobSummary, "priority"> {
   readonly matches: boolean
 }
 
-const walk = (given: Given<Page>) =>
-  query
-    .selectFrom("jobs")
-    .select(["jobs.seq", "jobs.project_id", "jobs.kind", "jobs.mode"])
-    .where(sql<boolean>`(jobs.created_at, jobs.id) < (${given.time}, ${given.id})`)
-    .where("jobs.created_at", ">=", given.from)
-    .orderBy("jobs.status", "desc")
-    .orderBy("jobs.created_at", "desc")
-    .orderBy("jobs.id", "desc")
-    .limit(given.lookAt)
-
 /**
  * Parts are walked each by itself, newest first, as far as a page may look. What does not match stays out, but for the last
  * one that was looked at. In one statement: a job that ends meanwhile is in one part.
@@ -53,14 +42,14 @@ export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, 
   const looked = query
     .selectFrom(
       query
-        .selectFrom(
-          walk(given)
-            .where("jobs.status", "is", null)
-            .where(sql<boolean>`item.part = 'unfinished'`)
-            .as("unfinished"),
-        )
-        .selectAll()
-        .unionAll(query.selectFrom(walk(given).where(sql<boolean>`jobs.status = item.part`).as("ended")).selectAll())
+        .selectFrom("jobs")
+        .select(["jobs.seq", "jobs.project_id", "jobs.kind", "jobs.mode"])
+        .where(sql<boolean>`coalesce(jobs.status, 'unfinished') = item.part`)
+        .where(sql<boolean>`(jobs.created_at, jobs.id) < (${given.time}, ${given.id})`)
+        .where("jobs.created_at", ">=", given.from)
+        .orderBy("jobs.created_at", "desc")
+        .orderBy("jobs.id", "desc")
+        .limit(given.lookAt)
         .as("walked"),
     )
     .leftJoin("queue", "queue.job_seq", "walked.seq")

@@ -1,4 +1,4 @@
-import type { PreparedStatement } from "better-sqlite3"
+import type { PreparedStatement } from "../SqliteDatabase.ts"
 import { Clock, Effect, Latch, type Scope } from "effect"
 import type { JobId } from "@kiln/core/domain"
 import type { Database } from "../Database.ts"

@@ -1,5 +1,5 @@
 import { realpathSync } from "node:fs"
-import type SqliteDatabase from "better-sqlite3"
+import type { SqliteDatabase } from "../SqliteDatabase.ts"
 
 /** The file a connection has open, by what it says of itself; empty for a database in memory. */
 const mainFileOf = (databases: unknown): string => {

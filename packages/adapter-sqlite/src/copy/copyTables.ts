@@ -1,4 +1,4 @@
-import type { SqlValue } from "better-sqlite3"
+import type { SqlValue } from "../SqliteDatabase.ts"
 
 /** How a row leaves the store: times, counts and texts as they are, flags as booleans. */
 export type CopyRow = Readonly<Record<string, string | number | boolean | null | Uint8Array>>

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
-import SqliteDatabase, { type SqlValue } from "better-sqlite3"
+import SqliteDatabase from "better-sqlite3"
+import type { SqlValue } from "../SqliteDatabase.ts"
 import { Effect, Schema, type Scope } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus } from "@kiln/core/ports"

@@ -1,4 +1,4 @@
-import type SqliteDatabase from "better-sqlite3"
+import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
 
 interface BrokenReference {

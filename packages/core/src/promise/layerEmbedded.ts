@@ -22,11 +22,17 @@ import { layerLog } from "./log.ts"
 
 type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
 
+/** What is different inside an engine that does not live in real time. */
+export interface EmbeddedInside {
+  /** References for everything inside, for example another `Clock`. */
+  readonly references?: Layer.Layer<never>
+  /** `false` where who assembled it sweeps by hand. */
+  readonly sweeps?: boolean
+}
+
 /** What is put together, with everything that has a default decided. */
-export interface Assembly extends Pick<
-  EngineParts<Kind, unknown, unknown, boolean>,
-  "store" | "blobs" | "probe" | "log"
-> {
+export interface Assembly
+  extends Pick<EngineParts<Kind, unknown, unknown, boolean>, "store" | "blobs" | "probe" | "log">, EmbeddedInside {
   readonly kinds: ReadonlyArray<JobKind>
   readonly providers: { readonly sandbox: ProviderSet; readonly live: ProviderSet }
   readonly settings: EngineSettings
@@ -48,6 +54,7 @@ export const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices,
     Layer.succeed(EngineConfig, settings),
     Layer.succeed(JobKinds, kinds),
     layerLog(log),
+    assembly.references ?? Layer.empty,
   )
   const adapters = Layer.mergeAll(
     layerIn<Stores>(store, "store"),
@@ -56,6 +63,7 @@ export const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices,
     Layer.succeed(Providers, providers),
     layerCrypto,
   )
-  const engine = Layer.provideMerge(Layer.merge(Worker.layer, layerSweeps), layerEngine)
+  const sweeps = assembly.sweeps === false ? Layer.empty : layerSweeps
+  const engine = Layer.provideMerge(Layer.merge(Worker.layer, sweeps), layerEngine)
   return Layer.provideMerge(engine, adapters).pipe(Layer.provideMerge(references))
 }

@@ -1,6 +1,6 @@
-import type { AnyProvider } from "@kiln/core"
+import type { AsyncProvider } from "@kiln/core"
 import { builtInKinds, defaultEngineSettings, defaultVoices, type EngineSettings, type Voices } from "@kiln/core/effect"
-import { type ProviderName, providerNames } from "@kiln/core/ports"
+import { type ProviderName, providerNames, type ProviderPorts } from "@kiln/core/ports"
 
 /**
  * What the file named by `KILN_CONFIG` exports as its default: all that does not fit a variable.
@@ -8,7 +8,7 @@ import { type ProviderName, providerNames } from "@kiln/core/ports"
  */
 export interface KilnConfig {
   /** Who serves live jobs: ports, or functions that return promises. Sandbox jobs never reach them. */
-  readonly providers?: { readonly [Name in ProviderName]?: AnyProvider<Name> | undefined }
+  readonly providers?: { readonly [Name in ProviderName]?: AsyncProvider<Name> | ProviderPorts[Name] | undefined }
   /** Public voice names, and the provider's voice behind each. */
   readonly voices?: Voices
   /** Bounds of the engine, durations in milliseconds. */

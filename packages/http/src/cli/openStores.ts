@@ -3,7 +3,7 @@ import { dirname } from "node:path"
 import { Effect, Layer } from "effect"
 import { SqliteStores } from "@kiln/adapter-sqlite"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import type { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import type { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { causeMessage, type CommandFailed, failed } from "./CommandFailed.ts"
 import type { DatabasePlace, PostgresPlace, SqlitePlace } from "./database/DatabasePlace.ts"
 import { explainDatabase } from "./database/databaseProblem.ts"
@@ -11,7 +11,7 @@ import { loadPostgres } from "./database/loadPostgres.ts"
 import type { Settings } from "./Settings.ts"
 
 /** All records of an installation. */
-export type Stores = JobStore | UploadStore | KeyDirectory | Switchboard | SecretStore
+export type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
 
 /** A clear word before anything is opened in it. */
 export const prepareDirectory = (path: string): Effect.Effect<void, CommandFailed> =>

@@ -34,11 +34,7 @@ export interface MountOptions<Source> {
 }
 
 /** Node's own shape of a handler, which Express and Connect share: what is not kiln's goes on to `next` where there is one. */
-export type NodeHandler = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  next?: (error?: unknown) => void,
-) => void
+export type NodeHandler = (request: IncomingMessage, response: ServerResponse, next?: (error?: unknown) => void) => void
 
 export type NodeMountOptions = MountOptions<IncomingMessage>
 

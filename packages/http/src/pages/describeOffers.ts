@@ -8,6 +8,7 @@ import type { Offer, Offers } from "../handlers/offerKinds.ts"
  */
 
 type Json = Readonly<Record<string, unknown>>
+const asArray = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 const asObject = (value: unknown): Json => (typeof value === "object" && value !== null ? (value as Json) : {})
 
 const builtIn: Readonly<Record<string, string>> = {
@@ -29,12 +30,14 @@ export const describeOffers = (spec: Json, offers: Offers): Json => {
   const known = Object.entries(paths).filter(([path]) => builtIn[path] === undefined || offers.has(builtIn[path]))
   return {
     ...spec,
-    tags: [...(Array.isArray(spec["tags"]) ? spec["tags"] : []), ...own.map(({ tag }) => tag)],
+    tags: [...asArray(spec["tags"]), ...own.map(({ tag }) => tag)],
     // What is declared stays: a kind that is polled there is one of them.
-    paths: Object.assign({}, ...own.map((one) => one.paths), Object.fromEntries(known)),
-    components: { ...components, schemas: Object.assign({}, ...own.map((one) => one.schemas), schemas) },
+    paths: { ...merged(own.map((one) => one.paths)), ...Object.fromEntries(known) },
+    components: { ...components, schemas: { ...merged(own.map((one) => one.schemas)), ...schemas } },
   }
 }
+
+const merged = (parts: ReadonlyArray<Json>): Json => Object.fromEntries(parts.flatMap((part) => Object.entries(part)))
 
 const describeOffer = ({ family, kind, names }: Offer, path: string, paths: Json, schemas: Json) => {
   const title = kind.name.replaceAll("_", " ")
@@ -48,7 +51,10 @@ const describeOffer = ({ family, kind, names }: Offer, path: string, paths: Json
   })
   const answering = (operation: Json, status: string, name: string): Json => {
     const responses = asObject(operation["responses"])
-    return { ...operation, responses: { ...responses, [status]: { ...asObject(responses[status]), content: refersTo(name) } } }
+    return {
+      ...operation,
+      responses: { ...responses, [status]: { ...asObject(responses[status]), content: refersTo(name) } },
+    }
   }
   const create = operationOf(example.create, "post", `create${base}`, `Create a ${title} job`)
   const poll = operationOf(example.poll, "get", `poll${base}`, `Poll a ${title} job`)
@@ -58,7 +64,12 @@ const describeOffer = ({ family, kind, names }: Offer, path: string, paths: Json
   return {
     tag: { name: kind.name, description: `Scope \`${kind.keyScope}\`.` },
     paths: {
-      [path]: { post: { ...answering(create, "202", `${base}Job`), requestBody: { content: refersTo(`Create${base}`), required: true } } },
+      [path]: {
+        post: {
+          ...answering(create, "202", `${base}Job`),
+          requestBody: { content: refersTo(`Create${base}`), required: true },
+        },
+      },
       [pollPath]: { get: answering(poll, "200", `${base}JobState`) },
       [`${pollPath}/data`]: { delete: erase },
     },
@@ -93,7 +104,7 @@ const requestSchema = (kind: JobKind, toWire: (name: string) => string) => {
   if (!("fields" in kind.request)) return { schema: { type: "object" }, definitions: {} }
   const { definitions, schema } = Schema.toJsonSchemaDocument(kind.request)
   const properties = Object.entries(asObject(schema["properties"])).map(([name, value]) => [toWire(name), value])
-  const required = Array.isArray(schema["required"]) ? schema["required"].map((name) => toWire(String(name))) : []
+  const required = asArray(schema["required"]).map((name) => toWire(String(name)))
   const named = { ...schema, properties: Object.fromEntries(properties), required, additionalProperties: false }
   // Definitions of a schema are components of a description.
   const moved = JSON.stringify({ schema: named, definitions }).replaceAll('"#/$defs/', '"#/components/schemas/')

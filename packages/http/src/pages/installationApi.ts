@@ -7,7 +7,7 @@ import { offerKinds, type Offers } from "../handlers/offerKinds.ts"
 import { describeOffers } from "./describeOffers.ts"
 
 /** The declaration of one installation, with the kinds it offers. */
-export const installationApi = (options: ApiOptions, offers: Offers | undefined) => {
+export const installationApi = (options: ApiOptions, offers: Offers | undefined): ReturnType<typeof apiOf> => {
   const api = apiOf(options)
   const transform = Context.getOrUndefined(api.annotations, OpenApi.Transform)
   if (offers === undefined || transform === undefined) return api

@@ -45,31 +45,23 @@ export class WebSource implements RequestSource {
   sendContinue(): void {}
 
   readBody(take: (piece: Uint8Array) => boolean): Effect.Effect<BodyEnd> {
-    return Effect.callback((resume) => {
-      let isStopped = false
-      const finish = (end: BodyEnd) => {
-        if (!isStopped) resume(Effect.succeed(end))
-        isStopped = true
-      }
-      const next = () => {
-        this.#read().then(
-          ({ done, value }) => {
-            if (isStopped) return
-            this.#pending = undefined
-            if (done) this.#ended = true
-            if (done) finish("complete")
-            else if (take(value)) next()
-            else finish("stopped")
-          },
-          () => {
+    return Effect.suspend((): Effect.Effect<BodyEnd> => {
+      if (this.#ended || this.request.body === null) return Effect.succeed("complete")
+      return Effect.matchEffect(
+        Effect.tryPromise(() => this.#read()),
+        {
+          onFailure: () => {
             this.#ended = true
-            finish("broken")
+            return Effect.succeed("broken" as const)
           },
-        )
-      }
-      if (this.#ended || this.request.body === null) finish("complete")
-      else next()
-      return Effect.sync(() => void (isStopped = true))
+          onSuccess: ({ done, value }) => {
+            this.#pending = undefined
+            this.#ended = done
+            if (done) return Effect.succeed("complete" as const)
+            return take(value) ? this.readBody(take) : Effect.succeed("stopped" as const)
+          },
+        },
+      )
     })
   }
 

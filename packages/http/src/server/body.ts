@@ -53,7 +53,12 @@ export const readWholeBody = (exchange: Exchange, maxBytes: number): Effect.Effe
 
 /** The body as it arrives, pulled piece by piece: what is not asked for stays with the sender. */
 export const streamBody = (exchange: Exchange): Stream.Stream<Uint8Array, BodyBroken> =>
-  Stream.unwrap(Effect.as(beginBody(exchange), Stream.unfold(undefined, () => nextPiece(exchange))))
+  Stream.unwrap(
+    Effect.as(
+      beginBody(exchange),
+      Stream.unfold(undefined, () => nextPiece(exchange)),
+    ),
+  )
 
 const nextPiece = (exchange: Exchange): Effect.Effect<readonly [Uint8Array, undefined] | undefined, BodyBroken> =>
   Effect.suspend(() => {
@@ -75,5 +80,7 @@ const nextPiece = (exchange: Exchange): Effect.Effect<readonly [Uint8Array, unde
  */
 export const discardBody = (exchange: Exchange, maxBytes: number): Effect.Effect<void> =>
   Effect.suspend(() =>
-    exchange.source.hasMoreBody() ? Effect.asVoid(inTime(readBody(exchange, () => exchange.bytesRead < maxBytes))) : Effect.void,
+    exchange.source.hasMoreBody()
+      ? Effect.asVoid(inTime(readBody(exchange, () => exchange.bytesRead < maxBytes)))
+      : Effect.void,
   )

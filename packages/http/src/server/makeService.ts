@@ -20,10 +20,7 @@ import { signingKeyring } from "./signingKeyring.ts"
 /** What the HTTP service works with. */
 export type HttpNeeds = Engine | KeyDirectory | SecretStore | IdGenerator | Readiness
 
-export interface ServiceOptions extends Pick<
-  HttpSettings,
-  "trustedProxies" | "rateLimits" | "signingKeys" | "pages"
-> {
+export interface ServiceOptions extends Pick<HttpSettings, "trustedProxies" | "rateLimits" | "signingKeys" | "pages"> {
   /** What absolute URLs begin with, the prefix included, without a slash at the end. */
   readonly publicUrl: () => string
   /** What the paths of requests begin with: `/api/kiln`, or empty. Signatures do not cover it. */

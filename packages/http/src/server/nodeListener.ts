@@ -10,10 +10,7 @@ import type { Reply } from "./Reply.ts"
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Answers requests of Node's server, each in a fiber that ends with the scope, or when its client goes away. */
-export const nodeListener = Effect.fnUntraced(function* (
-  app: App,
-  scope: Scope.Scope,
-): Effect.fn.Return<NodeListener> {
+export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.Scope): Effect.fn.Return<NodeListener> {
   const answering = answerNode(app)
   const inTime = yield* NodeHttpServer.makeHandler(answering, { scope })
   // What comes later is refused; in a scope that has ended it would get no answer at all.

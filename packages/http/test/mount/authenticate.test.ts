@@ -41,12 +41,13 @@ describe("callers that a program names", () => {
       expect([created.status, created.headers.get("idempotency-replayed")], session).toEqual([202, null])
       jobs.set(session, created.body.id)
     }
-    for (const [owner, id] of jobs)
-      for (const session of Object.keys(users)) {
-        const found = await service.ask("GET", `/v1/jobs/${id}`, session)
-        expect(found.status, `${session} asks for the job of ${owner}`).toBe(session === owner ? 200 : 404)
-        if (session !== owner) expect((await service.ask("DELETE", `/v1/jobs/${id}/data`, session)).status).toBe(404)
-      }
+    const pairs = [...jobs].flatMap(([owner, id]) => Object.keys(users).map((session) => ({ id, owner, session })))
+    for (const { id, owner, session } of pairs) {
+      const found = await service.ask("GET", `/v1/jobs/${id}`, session)
+      expect(found.status, `${session} asks for the job of ${owner}`).toBe(session === owner ? 200 : 404)
+    }
+    for (const { id, session } of pairs.filter(({ owner, session }) => owner !== session))
+      expect((await service.ask("DELETE", `/v1/jobs/${id}/data`, session)).status).toBe(404)
   })
 
   it("share with the program what it submits for their project, where they have no key of their own", async () => {
@@ -89,7 +90,10 @@ const wrong: ReadonlyArray<readonly [string, object]> = [
 
 it.each(wrong)("a caller with %s is a defect that the log tells", async (_, caller) => {
   await using service = await open(() => caller as Caller)
-  expect(await service.ask("GET", "/v1/jobs/x", "")).toMatchObject({ status: 500, body: { error: { code: "internal_error" } } })
+  expect(await service.ask("GET", "/v1/jobs/x", "")).toMatchObject({
+    status: 500,
+    body: { error: { code: "internal_error" } },
+  })
   expect(service.logged.join("\n")).toMatch(/authenticate: (projectId|keyId|mode|scopes) must be/)
 })
 

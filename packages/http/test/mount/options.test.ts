@@ -10,7 +10,11 @@ const places = [
   { given: { publicUrl: "https://app.example/api/kiln" }, at: "/api/kiln", shown: "https://app.example/api/kiln" },
   { given: { publicUrl: "https://app.example/api/kiln/" }, at: "/api/kiln", shown: "https://app.example/api/kiln" },
   { given: { publicUrl: "https://app.example", prefix: "/jobs" }, at: "/jobs", shown: "https://app.example/jobs" },
-  { given: { publicUrl: "https://app.example/jobs", prefix: "/jobs/" }, at: "/jobs", shown: "https://app.example/jobs" },
+  {
+    given: { publicUrl: "https://app.example/jobs", prefix: "/jobs/" },
+    at: "/jobs",
+    shown: "https://app.example/jobs",
+  },
   // Behind a proxy that takes a part of the path away.
   { given: { publicUrl: "https://app.example/edge", prefix: "" }, at: "", shown: "https://app.example/edge" },
   { given: { publicUrl: "https://app.example" }, at: "", shown: "https://app.example" },
@@ -68,7 +72,9 @@ it("says the same of a web-standard request whose body was read", async () => {
       return handler(request)
     }),
   )
-  const created = await new Client(server.port, await mounted.createKey()).ask("POST", "/v1/audio/speech", { input: "x" })
+  const created = await new Client(server.port, await mounted.createKey()).ask("POST", "/v1/audio/speech", {
+    input: "x",
+  })
   expect(created).toMatchObject({ status: 500, body: { error: { code: "internal_error" } } })
   expect(mounted.logged.join("\n")).toContain("mount kiln before body parsers")
 })
@@ -77,7 +83,10 @@ it("takes nothing that is not under its prefix where something else follows, and
   await using mounted = await openEngine()
   const inside = await nodeHandler(mounted.engine, { publicUrl })
   const bare = await nodeHandler(mounted.engine, { publicUrl: "https://app.example" })
-  const app = express().use(inside).use(bare).use((request, response) => void response.send(`app ${request.url}`))
+  const app = express()
+    .use(inside)
+    .use(bare)
+    .use((request, response) => void response.send(`app ${request.url}`))
   await using server = await listen(app)
   const at = async (path: string) => {
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`)

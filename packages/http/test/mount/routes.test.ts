@@ -75,10 +75,12 @@ describe("a kind of one's own", () => {
     const client = await service.clientWith(...scopes)
     const wrong = await client.ask("POST", "/v1/summaries", { max_words: -1 })
     expect(wrong).toMatchObject({ status: 400, body: { error: { code: "invalid_request" } } })
-    expect(wrong.body.error.details.errors.map(({ param, reason }: Record<string, string>) => [param, reason])).toEqual([
-      ["long_text", "required"],
-      ["max_words", "type"],
-    ])
+    expect(wrong.body.error.details.errors.map(({ param, reason }: Record<string, string>) => [param, reason])).toEqual(
+      [
+        ["long_text", "required"],
+        ["max_words", "type"],
+      ],
+    )
     // The inner spelling is no second name.
     expect((await client.ask("POST", "/v1/summaries", { longText: "x" })).status).toBe(400)
     expect((await client.ask("POST", "/v1/summaries", request, { "idempotency-key": "" })).status).toBe(400)
@@ -106,7 +108,9 @@ describe("a kind of one's own", () => {
     const kinds = [...builtInKinds(), summary]
     expect(body).toEqual(JSON.parse(JSON.stringify(openApiDocument({ serverUrl: publicUrl, voices, kinds, routes }))))
     const { components, paths } = body
-    expect(Object.keys(paths)).toHaveLength(Object.keys(openApiDocument({ serverUrl: publicUrl, voices }).paths).length + 3)
+    expect(Object.keys(paths)).toHaveLength(
+      Object.keys(openApiDocument({ serverUrl: publicUrl, voices }).paths).length + 3,
+    )
     const { post } = paths["/v1/summaries"]
     expect(post.operationId).toBe("createTextSummary")
     expect(Object.keys(post.responses)).toEqual(Object.keys(paths["/v1/audio/speech"].post.responses))

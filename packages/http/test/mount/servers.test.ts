@@ -67,7 +67,10 @@ describe.each(mounts)("in %s", (_, mount) => {
   })
 
   it("answers with the envelope under its prefix, and to nobody's key with 401", async () => {
-    expect(await client.ask("GET", "/v1/nothing")).toMatchObject({ status: 404, body: { error: { code: "not_found" } } })
+    expect(await client.ask("GET", "/v1/nothing")).toMatchObject({
+      status: 404,
+      body: { error: { code: "not_found" } },
+    })
     const refused = await new Client(server.port, undefined).ask("POST", "/v1/audio/speech", { input: "x" })
     expect(refused).toMatchObject({ status: 401, body: { error: { code: "missing_api_key" } } })
     expect(refused.headers.get("access-control-allow-origin")).toBeNull()
@@ -99,7 +102,11 @@ describe.each(mounts)("in %s", (_, mount) => {
     const broken = await beginPut(upload_url, 1_000_000)
     broken.send(wav(1))
     const put = (type: string) =>
-      fetch(client.local(upload_url), { method: "PUT", headers: { "content-type": type }, body: new Uint8Array(wav(1)) })
+      fetch(client.local(upload_url), {
+        method: "PUT",
+        headers: { "content-type": type },
+        body: new Uint8Array(wav(1)),
+      })
     // Of a transfer that runs the type is not looked at.
     while ((await put("text/plain")).status !== 409);
     broken.destroy()

@@ -36,6 +36,17 @@ export const completing: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
+    bug: "a job that is done is said to be canceled",
+    race: "cancel × complete",
+    shows: /^true .*expected null to equal 'canceled_by_operator'/,
+    plant: inJobs(({ jobs }) => ({
+      cancelJobs: (ids) =>
+        Effect.map(jobs.cancelJobs(ids), (outcomes) =>
+          outcomes.map((outcome) => (outcome === "AlreadyFinished" ? "Canceled" : outcome)),
+        ),
+    })),
+  },
+  {
     bug: "a stale attempt writes its blob over the winner's: no token in the key",
     race: "complete × takeover:",
     shows: /^true .*(BlobNotFound|to deeply equal)/,

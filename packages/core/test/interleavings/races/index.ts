@@ -1,4 +1,5 @@
 import type { AnyRace } from "../support/Race.ts"
+import { cancelAndComplete } from "./cancellation.ts"
 import { claims } from "./claims.ts"
 import {
   beatAndComplete,
@@ -22,6 +23,7 @@ export const races: ReadonlyArray<AnyRace> = [
   beatAndComplete,
   releaseAndTakeover,
   completeAndWait,
+  cancelAndComplete,
   claims,
   createAndCreate,
   oneUploadTwoJobs,

@@ -12,6 +12,7 @@ import {
   JobSignals,
   layerGroupCommit,
   MediaProbe,
+  Operator,
   type ProviderCall,
   type ProviderFailure,
   Providers,
@@ -84,7 +85,7 @@ const layerProcess = (
   more: EngineSettings,
 ) =>
   Worker.layer.pipe(
-    Layer.provideMerge(Engine.layer),
+    Layer.provideMerge(Layer.merge(Engine.layer, Operator.layer)),
     Layer.provideMerge(Layer.mergeAll(layerGroupCommit, WakeUp.layer, JobSignals.layer, JobEvents.layer)),
     Layer.provideMerge(
       Layer.mergeAll(

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { withoutPrefix } from "./withoutPrefix.ts"
 import type { MountName, Service, ServiceSettings } from "./Service.ts"
 import { startService } from "./startService.ts"
@@ -11,7 +11,15 @@ import { files } from "../tables/files.ts"
 import { idempotency } from "../tables/idempotency.ts"
 import { json } from "../tables/json.ts"
 import { keys } from "../tables/keys.ts"
-import { defaultLimits, defaultLimitSettings, limitSettings, proxies, proxySettings, rateLimits, failedAuthentications } from "../tables/limits.ts"
+import {
+  defaultLimits,
+  defaultLimitSettings,
+  limitSettings,
+  proxies,
+  proxySettings,
+  rateLimits,
+  failedAuthentications,
+} from "../tables/limits.ts"
 import { order, orderSettings } from "../tables/order.ts"
 import { outcomes } from "../tables/outcomes.ts"
 import { ownership } from "../tables/ownership.ts"
@@ -45,7 +53,10 @@ export const runMounted = (mount: MountName, notIts: RegExp): void => {
     for (const { inTurn, name, rows } of tables) {
       const its = rows.filter((row) => !notIts.test(row.name))
       describe(name, { concurrent: !inTurn }, () => {
-        it.each(its)("$name", async (row) => void (await runRow(row, service)))
+        it.each(its)("$name", async (row) => {
+          // What a row expects it checks itself.
+          expect(await runRow(row, service)).toBeDefined()
+        })
       })
     }
   })

@@ -3,9 +3,18 @@ import { FileBlobStore } from "@kiln/adapter-blobs"
 import { PostgresStores } from "@kiln/adapter-postgres"
 import { SqliteStores } from "@kiln/adapter-sqlite"
 import { EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
-import { BlobStore, JobStore, KeyDirectory, Providers, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import {
+  BlobStore,
+  JobDirectory,
+  JobStore,
+  KeyDirectory,
+  Providers,
+  SecretStore,
+  Switchboard,
+  UploadStore,
+} from "@kiln/core/ports"
 import { layerSweeps, Worker } from "@kiln/core/worker"
-import { HttpConfig, HttpService, Readiness } from "@kiln/http"
+import { HttpConfig, type HttpNeeds, HttpService, type MountNeeds, Readiness } from "@kiln/http"
 import { MediaProbeLive } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
@@ -43,7 +52,7 @@ export const startInside = async (store: StoreName, settings: ServiceSettings, p
   }
 }
 
-type Stores = JobStore | UploadStore | KeyDirectory | Switchboard | SecretStore | BlobStore
+type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore | BlobStore
 
 const layerStores = (store: StoreName, place: Place): Layer.Layer<Stores, unknown> => {
   switch (store) {
@@ -78,7 +87,8 @@ const layerService = (store: StoreName, settings: ServiceSettings, place: Place)
   const worker =
     settings.worker === false ? Layer.empty : Layer.provide(Worker.layerRunning, [providers, MediaProbeLive.layer])
   const readiness = Layer.provideMerge(Layer.merge(layerWriteReadiness, layerProviderDetails), Readiness.layer)
-  const server = settings.mount === undefined ? HttpService.layer : layerMounted(settings.mount, httpSettings(settings))
+  const server: Layer.Layer<HttpService, unknown, HttpNeeds | MountNeeds> =
+    settings.mount === undefined ? HttpService.layer : layerMounted(settings.mount, httpSettings(settings))
   return server.pipe(
     Layer.provide(readiness),
     Layer.merge(worker),
@@ -112,6 +122,7 @@ const layerWrapped = (wrap: (ports: Ports) => Partial<Ports>) =>
         Context.add(Switchboard, ports.switchboard),
         Context.add(BlobStore, ports.blobs),
         Context.add(SecretStore, yield* SecretStore),
+        Context.add(JobDirectory, yield* JobDirectory),
       )
     }),
   )

@@ -28,13 +28,13 @@ const filesOf = (job: JobResult<BuiltInKind>): ReadonlyArray<AckFile> =>
     : []
 
 /** Submits a job twice, as a client does whose first answer was lost, waits for its end and perhaps erases it. */
-const order = async <Name extends BuiltInKind["name"]>(
+const order = async (
   engine: Engine,
-  kind: Name,
-  request: InputOf<Extract<BuiltInKind, { name: Name }>> & Record<string, string | number>,
+  kind: BuiltInKind["name"],
+  request: InputOf<BuiltInKind>,
   { erase = false, key, mode = "sandbox" }: { key: string; mode?: Mode; erase?: boolean },
 ): Promise<void> => {
-  say({ say: "asked", key, kind, mode, request })
+  say({ say: "asked", key, kind, mode, request: { ...request } })
   for (let time = 1; time <= 2; time++) {
     const { id } = await engine.submit(kind, request, { idempotencyKey: key, mode })
     say({ say: "accepted", key, id })

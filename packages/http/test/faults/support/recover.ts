@@ -121,7 +121,12 @@ const askAgain = async (
   }
 }
 
-const judgeFiles = async (engine: EmbeddedEngine<BuiltInKind>, acks: ReadonlyArray<Ack>, id: string, complain: Complain) => {
+const judgeFiles = async (
+  engine: EmbeddedEngine<BuiltInKind>,
+  acks: ReadonlyArray<Ack>,
+  id: string,
+  complain: Complain,
+) => {
   const job = await engine.get(id)
   const isGone = job.status !== "done" || job.output === null
   if (said(acks, "erased").some((ack) => ack.id === id)) return isGone ? undefined : complain(`${id} is back`)

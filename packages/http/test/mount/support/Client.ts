@@ -17,7 +17,12 @@ export class Client {
     return `http://127.0.0.1:${this.#port}${new URL(url).pathname}${new URL(url).search}`
   }
 
-  send(method: string, path: string, json?: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+  send(
+    method: string,
+    path: string,
+    json?: unknown,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Response> {
     return fetch(`http://127.0.0.1:${this.#port}/api/kiln${path}`, {
       method,
       headers: {

@@ -30,5 +30,11 @@ const requestOf = (message: IncomingMessage, signal: AbortSignal): Request => {
     headers.append(message.rawHeaders[at] ?? "", message.rawHeaders[at + 1] ?? "")
   const method = message.method ?? "GET"
   const body = ["GET", "HEAD"].includes(method) ? null : (Readable.toWeb(message) as ReadableStream<Uint8Array>)
-  return new Request(`http://${message.headers.host}${message.url}`, { method, headers, body, signal, duplex: "half" } as RequestInit)
+  return new Request(`http://${message.headers.host}${message.url}`, {
+    method,
+    headers,
+    body,
+    signal,
+    duplex: "half",
+  } as RequestInit)
 }

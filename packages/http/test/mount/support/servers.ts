@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from "node:http"
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import express from "express"
 import fastify from "fastify"
@@ -11,7 +11,9 @@ import type { MountedEngine } from "./MountedEngine.ts"
 
 export const publicUrl = "https://app.example/api/kiln"
 export type SharedOptions = Omit<MountOptions<unknown>, "authenticate" | "publicUrl"> & {
-  readonly authenticate?: (credentials: string | undefined) => ReturnType<NonNullable<MountOptions<never>["authenticate"]>>
+  readonly authenticate?: (
+    credentials: string | undefined,
+  ) => ReturnType<NonNullable<MountOptions<never>["authenticate"]>>
 }
 
 type Mount = (engine: MountedEngine["engine"], options?: SharedOptions) => Promise<RequestListener>
@@ -19,12 +21,16 @@ type Mount = (engine: MountedEngine["engine"], options?: SharedOptions) => Promi
 const forNode = ({ authenticate, ...options }: SharedOptions = {}) => ({
   publicUrl,
   ...options,
-  ...(authenticate && { authenticate: (request: import("node:http").IncomingMessage) => authenticate(request.headers.authorization) }),
+  ...(authenticate && {
+    authenticate: (request: IncomingMessage) => authenticate(request.headers.authorization),
+  }),
 })
 const forFetch = ({ authenticate, ...options }: SharedOptions = {}) => ({
   publicUrl,
   ...options,
-  ...(authenticate && { authenticate: (request: Request) => authenticate(request.headers.get("authorization") ?? undefined) }),
+  ...(authenticate && {
+    authenticate: (request: Request) => authenticate(request.headers.get("authorization") ?? undefined),
+  }),
 })
 
 const inExpress: Mount = async (engine, options) =>
@@ -70,7 +76,9 @@ const inNode: Mount = async (engine, options) => {
 /** A route handler `app/api/kiln/[...path]/route.ts`: one export for each method, called with a request and its params. */
 const inNextStyle: Mount = async (engine, options) => {
   const handler = await fetchHandler(engine, forFetch(options))
-  const route: Readonly<Record<string, (request: Request, context: { readonly params: Promise<object> }) => Promise<Response>>> = {
+  const route: Readonly<
+    Record<string, (request: Request, context: { readonly params: Promise<object> }) => Promise<Response>>
+  > = {
     GET: handler,
     HEAD: handler,
     POST: handler,
@@ -82,7 +90,9 @@ const inNextStyle: Mount = async (engine, options) => {
     const { pathname } = new URL(request.url)
     if (pathname === "/hello") return new Response("hello")
     const path = pathname.split("/").slice(3)
-    return route[request.method]?.(request, { params: Promise.resolve({ path }) }) ?? new Response(null, { status: 405 })
+    return (
+      route[request.method]?.(request, { params: Promise.resolve({ path }) }) ?? new Response(null, { status: 405 })
+    )
   })
 }
 

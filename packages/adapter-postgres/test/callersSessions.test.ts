@@ -1,0 +1,172 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Cause, Effect, Exit, type Scope } from "effect"
+import { Kysely, PostgresDialect, type Transaction } from "kysely"
+import pg from "pg"
+import { CallerTransactions, type NewJob } from "@kiln/core/ports"
+import { transactionPooler } from "@kiln/postgres-lab"
+import { fixtures } from "@kiln/testing/conformance"
+import { type KyselyTransaction, type PgClient, PostgresStores } from "../src/index.ts"
+import { emptyDatabase } from "./support/databases.ts"
+
+const { jobId, newJob, newUploadJob, projectId } = fixtures
+
+const connected = (url: string, config: pg.ClientConfig = {}): Effect.Effect<pg.Client, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const client = new pg.Client({ connectionString: url, ...config })
+      client.on("error", () => undefined)
+      await client.connect()
+      return client
+    }),
+    (client) => Effect.promise(() => client.end()),
+  )
+
+const sql = (client: pg.Client, text: string) => Effect.promise(() => client.query(text))
+
+const create = (handle: unknown, ...jobs: ReadonlyArray<NewJob>) =>
+  Effect.flatMap(CallerTransactions, ({ createJobs }) => createJobs(handle, jobs))
+const tags = (handle: unknown, ...jobs: ReadonlyArray<NewJob>) =>
+  Effect.map(create(handle, ...jobs), (outcomes) => outcomes.map(({ _tag }) => _tag))
+
+/** A database with stores, and a client of the embedding program's. */
+const inDatabase = <A, E>(
+  use: (client: pg.Client, url: string) => Effect.Effect<A, E, CallerTransactions | Scope.Scope>,
+) =>
+  Effect.gen(function* () {
+    const url = yield* emptyDatabase
+    return yield* Effect.flatMap(connected(url), (client) => use(client, url)).pipe(
+      Effect.provide(PostgresStores.layer({ url, poolSize: 3, notifications: false })),
+    )
+  })
+
+describe("a caller's transaction that goes by one snapshot", () => {
+  for (const isolation of ["REPEATABLE READ", "SERIALIZABLE"])
+    it.live(`${isolation}: takes jobs, of a new project and kind as well`, () =>
+      inDatabase((client) =>
+        Effect.gen(function* () {
+          yield* sql(client, `BEGIN ISOLATION LEVEL ${isolation}`)
+          expect(yield* tags(client, newJob(1), newJob(2, { projectId: projectId(9), kind: "new" }))).toEqual([
+            "Created",
+            "Created",
+          ])
+          yield* sql(client, "COMMIT")
+        }),
+      ),
+    )
+
+  it.live("that is older than a lane has to be begun again, and is not broken by it", () =>
+    inDatabase((client) =>
+      Effect.gen(function* () {
+        const begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1"
+        yield* sql(client, begin)
+        const error = yield* Effect.flip(create(client, newJob(1)))
+        expect(error).toMatchObject({ _tag: "StoreUnavailable", cause: { name: "LaneNotSeen" } })
+        yield* sql(client, "SELECT 1")
+        yield* sql(client, "ROLLBACK")
+        yield* sql(client, begin)
+        expect(yield* tags(client, newJob(1))).toEqual(["Created"])
+        yield* sql(client, "COMMIT")
+      }),
+    ),
+  )
+
+  it.live("cannot see what bound its key since, is told to begin again, and is not broken by it", () =>
+    inDatabase((client, url) =>
+      Effect.gen(function* () {
+        yield* sql(client, "BEGIN")
+        yield* create(client, newJob(9))
+        yield* sql(client, "COMMIT")
+        yield* sql(client, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+        yield* create(client, newJob(8))
+        const other = yield* connected(url)
+        yield* sql(other, "BEGIN")
+        yield* create(other, newJob(1))
+        yield* sql(other, "COMMIT")
+        const repeat = newJob(1, { id: jobId(2) })
+        expect(yield* Effect.flip(create(client, repeat))).toMatchObject({ cause: { code: "40001" } })
+        yield* sql(client, "COMMIT")
+        yield* sql(client, "BEGIN")
+        expect(yield* tags(client, repeat, newJob(8))).toEqual(["Replayed", "Replayed"])
+        yield* sql(client, "ROLLBACK")
+      }),
+    ),
+  )
+})
+
+describe("a caller's session", () => {
+  it.live("keeps its settings, and may have any search path and any type parsers", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const types = { getTypeParser: () => (text: string) => `<${text}>` } as pg.CustomTypesConfig
+      const plain = (value: string) => value
+      const odd = yield* connected(url, {
+        types: { getTypeParser: (oid: number) => (oid === pg.types.builtins.TEXT ? plain : types.getTypeParser(oid)) } as pg.CustomTypesConfig,
+      })
+      yield* Effect.gen(function* () {
+        yield* sql(odd, "SET enable_hashjoin = off")
+        yield* sql(odd, "BEGIN; SET LOCAL search_path = nowhere; SET LOCAL enable_material = off")
+        expect(yield* tags(odd, newJob(1, { queueCap: 3 }), newUploadJob(2))).toEqual(["Created", "UploadRefused"])
+        const shown = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_material", "search_path"]
+        const values: Array<unknown> = []
+        for (const name of shown)
+          values.push(Object.values((yield* sql(odd, `SHOW ${name}`)).rows[0] as object)[0])
+        expect(values).toEqual(["on", "off", "on", "off", "nowhere"])
+        yield* sql(odd, "COMMIT")
+        expect((yield* sql(odd, "SHOW enable_material")).rows).toEqual([{ enable_material: "on" }])
+      }).pipe(Effect.provide(PostgresStores.layer({ url, poolSize: 3, notifications: false })))
+    }),
+  )
+
+  it.live("may be any server session's, behind a pooler", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const pooler = yield* Effect.acquireRelease(
+        Effect.promise(() => transactionPooler(url, 2)),
+        (made) => Effect.promise(() => made.close()),
+      )
+      yield* Effect.gen(function* () {
+        const client = yield* connected(pooler.url)
+        for (const n of [1, 2, 3]) {
+          yield* sql(client, "BEGIN")
+          expect(yield* tags(client, newJob(n))).toEqual(["Created"])
+          yield* sql(client, "COMMIT")
+        }
+      }).pipe(
+        Effect.provide(PostgresStores.layer({ url: pooler.url, pooler: "transaction", poolSize: 3, notifications: "send" })),
+      )
+    }),
+  )
+
+  it.live("without a transaction is a defect, and so is a Kysely that is none", () =>
+    inDatabase((client, url) =>
+      Effect.gen(function* () {
+        const db = new Kysely<object>({ dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: url }) }) })
+        for (const handle of [client, db]) {
+          const exit = yield* Effect.exit(create(handle, newJob(1)))
+          expect(Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined).toBeInstanceOf(TypeError)
+        }
+        expect(yield* sql(client, `SELECT id FROM "kiln".jobs`)).toMatchObject({ rowCount: 0 })
+      }),
+    ),
+  )
+
+  it.live("gets its answers one after the other, of calls that it makes at once", () =>
+    inDatabase((client) =>
+      Effect.gen(function* () {
+        yield* sql(client, "BEGIN")
+        const at = (n: number) => tags(client, newJob(n))
+        expect(yield* Effect.all([at(1), at(2), at(3)], { concurrency: 3 })).toEqual([["Created"], ["Created"], ["Created"]])
+        yield* sql(client, "COMMIT")
+      }),
+    ),
+  )
+})
+
+it("handles are what the drivers' own types say", () => {
+  const handles = (client: pg.Client, pooled: pg.PoolClient, transaction: Transaction<{ readonly t: { id: string } }>) => {
+    const clients: ReadonlyArray<PgClient> = [client, pooled]
+    const transactions: ReadonlyArray<KyselyTransaction> = [transaction]
+    return [...clients, ...transactions]
+  }
+  expect(handles).toBeTypeOf("function")
+})

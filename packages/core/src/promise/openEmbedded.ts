@@ -1,0 +1,59 @@
+import type { JobMode } from "../domain/Access.ts"
+import { defaultEngineSettings } from "../engine/index.ts"
+import { builtInKinds, type JobKind, type Kind } from "../kinds/index.ts"
+import type { BuiltInKind } from "./BuiltInKind.ts"
+import { keepContext } from "./embeddedContext.ts"
+import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
+import type { EngineOptions } from "./EngineOptions.ts"
+import { eventVerbs } from "./eventVerbs.ts"
+import { fileVerbs } from "./fileVerbs.ts"
+import { jobVerbs } from "./jobVerbs.ts"
+import { operatorVerbs } from "./operations.ts"
+import { providerSet } from "./providerSet.ts"
+import type { EmbeddedInside } from "./layerEmbedded.ts"
+import { openEngine } from "./Running.ts"
+
+/** What only those who assemble an engine for others decide, as a testing kit does. */
+export interface EmbeddedOverrides extends EmbeddedInside {
+  /** The mode of jobs that name none. */
+  readonly defaultMode?: JobMode
+}
+
+/** `createEngine` with overrides. */
+export const openEmbedded = async <
+  K extends Kind = BuiltInKind,
+  Transaction = never,
+  SyncTransaction = never,
+  const Working extends boolean = true,
+>(
+  options: EngineOptions<K, Transaction, SyncTransaction, Working>,
+  inside: EmbeddedOverrides = {},
+): Promise<EmbeddedEngine<K, Transaction, SyncTransaction>> => {
+  const { autoStart = true, blobs, log, probe, store, worker = true } = options
+  const kinds = (options.kinds ?? builtInKinds()) as ReadonlyArray<JobKind>
+  const given = "providers" in options ? options.providers : undefined
+  const providers = { sandbox: providerSet(given?.sandbox), live: providerSet(given?.live) }
+  const settings = { ...defaultEngineSettings, ...options.settings }
+  const parts = { store, blobs, kinds, providers, settings, ...(probe && { probe }), ...(log !== undefined && { log }) }
+  const running = await openEngine({ ...parts, ...inside }, worker)
+  const { start, stop } = running
+  const defaultMode =
+    inside.defaultMode ?? (given?.live !== undefined && given.sandbox === undefined ? "live" : "sandbox")
+  const engine: EmbeddedEngine<K, Transaction, SyncTransaction> = {
+    ...jobVerbs(running, defaultMode),
+    ...fileVerbs(running, defaultMode),
+    ...eventVerbs(running),
+    operator: operatorVerbs(running),
+    start,
+    stop,
+    [Symbol.asyncDispose]: () => stop(),
+  }
+  keepContext(engine, running.context)
+  if (worker && autoStart) {
+    await start().catch(async (error: unknown) => {
+      await stop()
+      throw error
+    })
+  }
+  return engine
+}

@@ -1,0 +1,48 @@
+import { expect, it } from "@effect/vitest"
+import { Effect, Option } from "effect"
+import { JobDirectory, JobStore, Switchboard } from "@kiln/core/ports"
+import { jobId, newJob } from "../src/conformance/fixtures.ts"
+import { MemoryStores } from "../src/index.ts"
+
+const capabilities = { durable: true, multiProcess: false }
+
+/** What the stores save of a state with one job and a paused kind. */
+const savedText = Effect.gen(function* () {
+  let saved = Option.none<string>()
+  const save = (text: string) => Effect.sync(() => void (saved = Option.some(text)))
+  yield* Effect.gen(function* () {
+    const store = yield* JobStore
+    const board = yield* Switchboard
+    yield* board.pauseKind("transcription", true)
+    yield* store.createJobs([newJob(1, { priority: "high", kept: { model: "small" } })])
+  }).pipe(Effect.provide(MemoryStores.layerPersisted({ capabilities, load: Effect.succeed(undefined), save })))
+  return Option.getOrThrow(saved)
+})
+
+/** What stores that load this text show of it. */
+const shownOf = Effect.fnUntraced(function* (text: string) {
+  const load = Effect.succeed(text)
+  return yield* Effect.gen(function* () {
+    const directory = yield* JobDirectory
+    const board = yield* Switchboard
+    const [job] = yield* directory.readJobs([jobId(1)])
+    return [job?.priority, job?.kept, (yield* board.readBoard).pausedKinds]
+  }).pipe(Effect.provide(MemoryStores.layerPersisted({ capabilities, load, save: () => Effect.void })))
+})
+
+it.effect("what was saved is loaded, with priorities, kept fields and paused kinds", () =>
+  Effect.gen(function* () {
+    expect(yield* shownOf(yield* savedText)).toEqual(["high", { model: "small" }, ["transcription"]])
+  }),
+)
+
+it.effect("a text of versions without them is loaded as it was meant", () =>
+  Effect.gen(function* () {
+    const unknown = new Set(["priority", "kept", "pausedKinds"])
+    const text = JSON.stringify(
+      JSON.parse(yield* savedText, (key: string, value: unknown) => (unknown.has(key) ? undefined : value)),
+    )
+    expect(text).not.toContain("priority")
+    expect(yield* shownOf(text)).toEqual(["normal", {}, []])
+  }),
+)
