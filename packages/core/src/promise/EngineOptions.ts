@@ -44,9 +44,14 @@ type Together<Union> = (Union extends unknown ? (each: Union) => void : never) e
   : never
 
 /** What serves all of these kinds. More may be there. */
-export type ProvidersFor<K extends Kind> = (Together<Boxed<K>> extends { readonly box: infer Box } ? Box : never) & {
-  readonly [Name in ProviderName]?: AnyProvider<Name> | undefined
-}
+export type ProvidersFor<K extends Kind> =
+  Together<Boxed<K>> extends { readonly box: infer Box } ? WithMore<Box> : never
+
+/** In one piece, so that a compiler's message begins with the provider that is missing. */
+type WithMore<Box> = Box extends unknown
+  ? Flat<Box & { readonly [Name in Exclude<ProviderName, keyof Box>]?: AnyProvider<Name> | undefined }>
+  : never
+type Flat<Parts> = { readonly [Name in keyof Parts]: Parts[Name] }
 
 /**
  * Who serves sandbox jobs and who serves live ones, one of them at least, and each whole. A sandbox job never reaches `live`.

@@ -1,7 +1,8 @@
 import type { BuiltInKind } from "./BuiltInKind.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
-import type { Kind } from "../kinds/index.ts"
+// From its own file: the declarations of this door name nothing of Effect.
+import type { Kind } from "../kinds/KindTypes.ts"
 import { openEmbedded } from "./openEmbedded.ts"
 
 /**

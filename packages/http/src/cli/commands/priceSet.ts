@@ -38,7 +38,7 @@ const unitAmounts = Effect.fnUntraced(function* (
   price: PriceName,
   given: Readonly<Record<MeterFlag, Option.Option<string>>>,
 ) {
-  const amounts: Partial<Record<Meter, string>> = {}
+  const amounts: Record<string, string> = {}
   for (const { flag, meter, price: priceOfMeter } of meterFlags) {
     const text = Option.getOrUndefined(given[flag])
     if (text === undefined) continue

@@ -1,0 +1,14 @@
+import { Duration } from "effect"
+
+type Unit = "second" | "minute" | "hour" | "day" | "week"
+
+/** A span of time: milliseconds, or words as `"5 minutes"`. */
+export type TimeSpan = number | `${number} ${Unit | `${Unit}s`}`
+
+/** Whole milliseconds, at least 0. Throws for what is no span of time. */
+export const millisecondsOf = (span: TimeSpan): number => {
+  const duration = Duration.fromInput(span)
+  const ms = duration._tag === "Some" ? Duration.toMillis(duration.value) : Number.NaN
+  if (!(Number.isFinite(ms) && ms >= 0)) throw new TypeError(`"${span}" is no span of time`)
+  return Math.ceil(ms)
+}

@@ -1,0 +1,121 @@
+import { Clock, Context, Duration, Effect, Layer, Scheduler } from "effect"
+
+/** Time that passes only when it is told to. */
+export interface VirtualTime {
+  /** The clock, for everything inside an engine. */
+  readonly references: Layer.Layer<never>
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** When the next one who sleeps will wake; `undefined` where nobody sleeps. */
+  readonly nextAt: () => number | undefined
+  /**
+   * Moves on to a time, never back. Who sleeps until then wakes at its own time, one after the other, and the next one only
+   * when everything that follows from it has been done, as far as it waits for nothing outside of the engine.
+   */
+  readonly moveTo: (unixMs: number) => Promise<void>
+}
+
+interface Sleeper {
+  readonly until: number
+  readonly wake: () => void
+}
+
+export const makeVirtualTime = (startMs: number): VirtualTime => {
+  let nowMs = startMs
+  // In the order in which they went to sleep, which decides among those of one time.
+  const sleepers = new Set<Sleeper>()
+  const { scheduler, settled } = watchedScheduler()
+  let moving: Promise<void> = Promise.resolve()
+
+  const first = (): Sleeper | undefined => {
+    let next: Sleeper | undefined
+    for (const sleeper of sleepers) if (next === undefined || sleeper.until < next.until) next = sleeper
+    return next
+  }
+  const move = async (to: number) => {
+    await settled()
+    for (let next = first(); next !== undefined && next.until <= to; next = first()) {
+      nowMs = Math.max(nowMs, next.until)
+      sleepers.delete(next)
+      next.wake()
+      await settled()
+    }
+    nowMs = Math.max(nowMs, to)
+  }
+  const sleep = (duration: Duration.Duration) =>
+    Effect.callback<void>((resume) => {
+      const sleeper = {
+        until: nowMs + Math.max(0, Math.ceil(Duration.toMillis(duration))),
+        wake: () => resume(Effect.void),
+      }
+      if (sleeper.until <= nowMs) return resume(Effect.void)
+      sleepers.add(sleeper)
+      return Effect.sync(() => void sleepers.delete(sleeper))
+    })
+
+  return {
+    references: Layer.succeedContext(
+      Context.add(Context.make(Clock.Clock, clockAt(() => nowMs, sleep)), Scheduler.Scheduler, scheduler),
+    ),
+    now: () => nowMs,
+    nextAt: () => first()?.until,
+    // One after the other, whoever asks.
+    moveTo: (unixMs) => (moving = moving.then(() => move(unixMs))),
+  }
+}
+
+const clockAt = (now: () => number, sleep: Clock.Clock["sleep"]): Clock.Clock => {
+  const nanos = () => BigInt(now()) * 1_000_000n
+  return {
+    currentTimeMillisUnsafe: now,
+    currentTimeMillis: Effect.sync(now),
+    currentTimeNanosUnsafe: nanos,
+    currentTimeNanos: Effect.sync(nanos),
+    monotonicTimeNanosUnsafe: nanos,
+    monotonicTimeNanos: Effect.sync(nanos),
+    sleep,
+  }
+}
+
+/** Taken before a test can put another one in its place. */
+const { setImmediate } = globalThis
+const turn = () => new Promise<void>((resolve) => setImmediate(() => resolve()))
+
+/** Turns in a row without anything to do, after which nothing more comes by itself. */
+const quietTurns = 2
+/** Turns that are waited for at most: what keeps going for longer is not waited for. */
+const maxTurns = 10_000
+
+/** A scheduler that tells when all fibers wait for something else than their turn. */
+const watchedScheduler = (): {
+  readonly scheduler: Scheduler.Scheduler
+  readonly settled: () => Promise<void>
+} => {
+  const inner = new Scheduler.MixedScheduler()
+  let scheduled = 0
+  return {
+    scheduler: {
+      executionMode: inner.executionMode,
+      shouldYield: (fiber) => inner.shouldYield(fiber),
+      makeDispatcher: () => {
+        const dispatcher = inner.makeDispatcher()
+        return {
+          scheduleTask: (task, priority) => {
+            scheduled++
+            dispatcher.scheduleTask(() => {
+              scheduled--
+              task()
+            }, priority)
+          },
+          flush: () => dispatcher.flush(),
+        }
+      },
+    },
+    settled: async () => {
+      for (let quiet = 0, turns = 0; quiet < quietTurns && turns < maxTurns; turns++) {
+        await turn()
+        quiet = scheduled === 0 ? quiet + 1 : 0
+      }
+    },
+  }
+}

@@ -1,0 +1,146 @@
+import { beforeAll, describe, expect, it } from "vitest"
+import { type Complaint, compilePrograms } from "./compilePrograms.ts"
+
+const parts = `
+import { asyncProviders, createEngine, imageGeneration, jobKind, speechSynthesis, voiceTurn } from "@kiln/core"
+import { memoryBlobs, memoryStore } from "@kiln/testing"
+import { z } from "zod"
+
+const [store, blobs] = [memoryStore(), memoryBlobs()]
+const speech = async () => ({ data: new Uint8Array(), mediaType: "audio/mpeg" })
+const image = async () => ({ data: new Uint8Array(), mediaType: "image/png" })
+const reply = async () => ({ text: "", outputTokens: 0, truncated: false })
+const transcription = async () => ({ text: "" })
+const turn = async () => ({ ...(await reply()), audio: await speech() })
+const summary = jobKind({
+  name: "summary",
+  request: z.object({ text: z.string(), orderId: z.string() }),
+  output: z.object({ words: z.number() }),
+  files: ["audio"],
+  keeps: ["orderId"],
+  providers: ["reply"],
+  run: async ({ ask, file, request }) => {
+    const { text } = await ask.reply({ text: request.text, instructions: undefined, maxOutputTokens: 9 })
+    await file("audio", speech)
+    return { output: { words: text.length } }
+  },
+})
+`
+const program = (use: string): string => parts + use
+const withSummary = (use: string): string =>
+  program(`const engine = await createEngine({ store, blobs, kinds: [summary], providers: { sandbox: { reply } } })
+${use}`)
+const kind = (fields: string): string =>
+  program(
+    `jobKind({ name: "k", request: z.object({ text: z.string() }), output: z.object({ n: z.number() }), ${fields} })`,
+  )
+
+const right = {
+  allKinds: program(
+    `await createEngine({ store, blobs, providers: { live: { speech, image, reply, transcription, voiceTurn: turn } } })`,
+  ),
+  onlyOne: program(
+    `await createEngine({ store, blobs, kinds: [speechSynthesis()], providers: { sandbox: { speech } } })`,
+  ),
+  eitherWay: program(`for (const sandbox of [{ reply, transcription, speech }, { voiceTurn: turn }])
+  await createEngine({ store, blobs, kinds: [voiceTurn()], providers: { sandbox } })`),
+  noProviders: program(`
+const free = jobKind({ name: "free", request: z.object({}), run: async () => ({ output: {} }) })
+await createEngine({ store, blobs, kinds: [free] })`),
+  submitsOnly: program(`await createEngine({ store, blobs, worker: false })`),
+  customOutput: withSummary(`
+const job = await engine.run("summary", { text: "a", orderId: "o" })
+if (job.status === "done" && job.output !== null) {
+  const words: number = job.output.words
+  const bytes: Uint8Array = await engine.readFile(job.output.audio)
+  console.log(words, bytes)
+}
+if (job.status === "failed") console.log(job.errorCode satisfies string)`),
+  waitKnowsTheKind: withSummary(`
+const done = await engine.wait(await engine.submit("summary", { text: "a", orderId: "o" }))
+if (done.status === "done") console.log(done.output?.words.toFixed())`),
+  events: withSummary(`
+using heard = engine.on("attempt_failed", ({ attempt, errorCode, retryInMs }) => console.log(attempt, errorCode, retryInMs))
+heard()`),
+}
+
+/** Each with what the first two lines of the message have to name, for a reader to know what to change. */
+const wrong = {
+  missingProvider: [
+    program(
+      `await createEngine({ store, blobs, kinds: [speechSynthesis(), imageGeneration], providers: { sandbox: { speech } } })`,
+    ),
+    "'image'",
+  ],
+  missingProviderOfOwnKind: [
+    program(`await createEngine({ store, blobs, kinds: [summary], providers: { live: { speech } } })`),
+    "'reply'",
+  ],
+  noProvidersAtAll: [program(`await createEngine({ store, blobs, kinds: [summary] })`), "'providers'"],
+  providerThatAnswersOther: [
+    program(`asyncProviders({ image, speech: async () => ({ data: "text", mediaType: "audio/mpeg" }) })`),
+    `'AsyncProvider<"speech">'`,
+  ],
+  wrongRequest: [
+    withSummary(`await engine.submit("summary", { text: 1, orderId: "o" })`),
+    "'number' is not assignable to type 'string'",
+  ],
+  missingField: [withSummary(`await engine.submit("summary", { text: "a" })`), "'orderId' is missing"],
+  anotherKind: [withSummary(`await engine.submit("speech_synthesis", { input: "a" })`), '"summary"'],
+  outputBeforeDone: [
+    withSummary(`console.log((await engine.submit("summary", { text: "a", orderId: "o" })).output)`),
+    "'output' does not exist",
+  ],
+  outputMayBeGone: [
+    withSummary(
+      `const job = await engine.run("summary", { text: "a", orderId: "o" }); if (job.status === "done") console.log(job.output.words)`,
+    ),
+    "'job.output' is possibly 'null'",
+  ],
+  wrongOutputUse: [
+    withSummary(
+      `const job = await engine.run("summary", { text: "a", orderId: "o" }); if (job.status === "done") job.output?.words.trim()`,
+    ),
+    "'trim' does not exist on type 'number'",
+  ],
+  noTransactions: [
+    withSummary(`await engine.submit("summary", { text: "a", orderId: "o" }, { transaction: {} })`),
+    "'undefined'",
+  ],
+  wrongOutputOfOwnKind: [
+    kind(`run: async () => ({ output: { n: "one" } })`),
+    "'AttemptOutcome<NoInfer<{ n: number; }>>'",
+  ],
+  providerThatIsNotAsked: [
+    kind(
+      `providers: ["reply"], run: async ({ ask }) => { await ask.speech({ text: "", voice: "" }); return { output: { n: 1 } } }`,
+    ),
+    "'speech' does not exist",
+  ],
+  unknownProvider: [kind(`providers: ["speach"], run: async () => ({ output: { n: 1 } })`), '"speach"'],
+  keepsWhatIsNotThere: [kind(`keeps: ["order"], run: async () => ({ output: { n: 1 } })`), '"order"'],
+  notAKind: [
+    program(
+      `await createEngine({ store, blobs, kinds: [{ name: "k" }], providers: { sandbox: { speech, image, reply, transcription, voiceTurn: turn } } })`,
+    ),
+    "'\"~kind\"'",
+  ],
+  unknownEvent: [withSummary(`engine.on("finished", () => undefined)`), '"finished"'],
+} as const
+
+describe("kinds and providers, to the compiler", () => {
+  let complaints: Readonly<Record<string, ReadonlyArray<Complaint>>>
+  beforeAll(() => {
+    const programs = Object.entries(wrong).map(([name, [code]]) => [name, code])
+    complaints = compilePrograms({ ...right, ...Object.fromEntries(programs) })
+  })
+
+  it.each(Object.keys(right))("compiles: %s", (name) => expect(complaints[name]).toEqual([]))
+
+  it.each(Object.entries(wrong))("does not compile, and its first lines say why: %s", (name, [code, named]) => {
+    const [first, ...others] = complaints[name] ?? []
+    expect(others).toEqual([])
+    expect(first?.line).toBe(code.split("\n").length)
+    expect(first?.whole.split("\n").slice(0, 2).join("\n")).toContain(named)
+  })
+})
