@@ -18,22 +18,21 @@ const packages = publicPackages()
 const doors = packages.flatMap(({ manifest }) =>
   Object.keys(manifest.exports).map((door) => manifest.name + door.slice(1)),
 )
-/** Suites that run within vitest, and need it installed. */
-const withoutVitest = doors.filter((door) => door !== "@kiln/testing/conformance")
-const directory = mkdtempSync(join(tmpdir(), "kiln-tarballs-"))
+/** What runs within vitest needs it installed, and only makes sense there. */
+const withoutVitest = doors.filter((door) => !/^@kiln\/testing\/(conformance|vitest)$/.test(door))
+const left = new DisposableStack()
 let packed: ReadonlyArray<PackedPackage>
 let projects: Readonly<Record<Installer, InstalledProject>>
 
 beforeAll(() => {
+  const directory = mkdtempSync(join(tmpdir(), "kiln-tarballs-"))
+  left.defer(() => rmSync(directory, { recursive: true }))
   build()
   packed = pack(directory)
-  projects = { npm: new InstalledProject("npm", packed), pnpm: new InstalledProject("pnpm", packed) }
+  const installedBy = (installer: Installer): InstalledProject => left.use(new InstalledProject(installer, packed))
+  projects = { npm: installedBy("npm"), pnpm: installedBy("pnpm") }
 })
-afterAll(() => {
-  projects.npm[Symbol.dispose]()
-  projects.pnpm[Symbol.dispose]()
-  rmSync(directory, { recursive: true })
-})
+afterAll(() => left.dispose())
 
 describe("a tarball", () => {
   const inTarball = (tarball: string, ...args: ReadonlyArray<string>): string =>

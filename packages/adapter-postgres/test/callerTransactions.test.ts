@@ -2,7 +2,7 @@ import { Effect, type Scope } from "effect"
 import { Kysely, PostgresDialect } from "kysely"
 import pg from "pg"
 import { callerTransactionsConformance, type CallerPlace } from "@kiln/testing/conformance"
-import { PostgresStores } from "../src/index.ts"
+import { type KyselyTransaction, type PgClient, PostgresStores } from "../src/index.ts"
 import { emptyDatabase } from "./support/databases.ts"
 
 /** A lane that is found empty is set aside at once, so that a claim says when it has something. */
@@ -30,7 +30,7 @@ const pgPlace: Effect.Effect<CallerPlace, never, Scope.Scope> = Effect.map(calle
       await client.query(how)
       client.release()
     }
-    return { transaction: client, commit: end("COMMIT"), rollback: end("ROLLBACK") }
+    return { transaction: client satisfies PgClient, commit: end("COMMIT"), rollback: end("ROLLBACK") }
   },
 }))
 
@@ -41,7 +41,7 @@ const kyselyPlace: Effect.Effect<CallerPlace, never, Scope.Scope> = Effect.map(c
     begin: async () => {
       const transaction = await db.startTransaction().execute()
       return {
-        transaction,
+        transaction: transaction satisfies KyselyTransaction,
         commit: () => transaction.commit().execute(),
         rollback: () => transaction.rollback().execute(),
       }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, type Scope } from "effect"
-import { Kysely, PostgresDialect, type Transaction } from "kysely"
+import { Kysely, PostgresDialect } from "kysely"
 import pg from "pg"
 import { CallerTransactions, type NewJob } from "@kiln/core/ports"
 import { transactionPooler } from "@kiln/postgres-lab"
@@ -23,9 +23,12 @@ const connected = (url: string, config: pg.ClientConfig = {}): Effect.Effect<pg.
 
 const sql = (client: pg.Client, text: string) => Effect.promise(() => client.query(text))
 
-const create = (handle: unknown, ...jobs: ReadonlyArray<NewJob>) =>
+/** Handles are what the drivers' own types say. */
+type Handle = PgClient | KyselyTransaction
+
+const create = (handle: Handle, ...jobs: ReadonlyArray<NewJob>) =>
   Effect.flatMap(CallerTransactions, ({ createJobs }) => createJobs(handle, jobs))
-const tags = (handle: unknown, ...jobs: ReadonlyArray<NewJob>) =>
+const tags = (handle: Handle, ...jobs: ReadonlyArray<NewJob>) =>
   Effect.map(create(handle, ...jobs), (outcomes) => outcomes.map(({ _tag }) => _tag))
 
 /** A database with stores, and a client of the embedding program's. */
@@ -97,19 +100,15 @@ describe("a caller's session", () => {
   it.live("keeps its settings, and may have any search path and any type parsers", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
-      const types = { getTypeParser: () => (text: string) => `<${text}>` } as pg.CustomTypesConfig
-      const plain = (value: string) => value
-      const odd = yield* connected(url, {
-        types: { getTypeParser: (oid: number) => (oid === pg.types.builtins.TEXT ? plain : types.getTypeParser(oid)) } as pg.CustomTypesConfig,
-      })
+      const parse = (oid: number) => (value: string) => (oid === pg.types.builtins.TEXT ? value : `<${value}>`)
+      const odd = yield* connected(url, { types: { getTypeParser: parse } })
       yield* Effect.gen(function* () {
         yield* sql(odd, "SET enable_hashjoin = off")
         yield* sql(odd, "BEGIN; SET LOCAL search_path = nowhere; SET LOCAL enable_material = off")
         expect(yield* tags(odd, newJob(1, { queueCap: 3 }), newUploadJob(2))).toEqual(["Created", "UploadRefused"])
         const shown = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_material", "search_path"]
         const values: Array<unknown> = []
-        for (const name of shown)
-          values.push(Object.values((yield* sql(odd, `SHOW ${name}`)).rows[0] as object)[0])
+        for (const name of shown) values.push(Object.values((yield* sql(odd, `SHOW ${name}`)).rows[0] as object)[0])
         expect(values).toEqual(["on", "off", "on", "off", "nowhere"])
         yield* sql(odd, "COMMIT")
         expect((yield* sql(odd, "SHOW enable_material")).rows).toEqual([{ enable_material: "on" }])
@@ -132,7 +131,9 @@ describe("a caller's session", () => {
           yield* sql(client, "COMMIT")
         }
       }).pipe(
-        Effect.provide(PostgresStores.layer({ url: pooler.url, pooler: "transaction", poolSize: 3, notifications: "send" })),
+        Effect.provide(
+          PostgresStores.layer({ url: pooler.url, pooler: "transaction", poolSize: 3, notifications: "send" }),
+        ),
       )
     }),
   )
@@ -140,9 +141,13 @@ describe("a caller's session", () => {
   it.live("without a transaction is a defect, and so is a Kysely that is none", () =>
     inDatabase((client, url) =>
       Effect.gen(function* () {
-        const db = new Kysely<object>({ dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: url }) }) })
+        const db = new Kysely<object>({
+          dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: url }) }),
+        })
         for (const handle of [client, db]) {
-          const exit = yield* Effect.exit(create(handle, newJob(1)))
+          const exit = yield* Effect.exit(
+            Effect.flatMap(CallerTransactions, ({ createJobs }) => createJobs(handle, [newJob(1)])),
+          )
           expect(Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined).toBeInstanceOf(TypeError)
         }
         expect(yield* sql(client, `SELECT id FROM "kiln".jobs`)).toMatchObject({ rowCount: 0 })
@@ -155,18 +160,13 @@ describe("a caller's session", () => {
       Effect.gen(function* () {
         yield* sql(client, "BEGIN")
         const at = (n: number) => tags(client, newJob(n))
-        expect(yield* Effect.all([at(1), at(2), at(3)], { concurrency: 3 })).toEqual([["Created"], ["Created"], ["Created"]])
+        expect(yield* Effect.all([at(1), at(2), at(3)], { concurrency: 3 })).toEqual([
+          ["Created"],
+          ["Created"],
+          ["Created"],
+        ])
         yield* sql(client, "COMMIT")
       }),
     ),
   )
-})
-
-it("handles are what the drivers' own types say", () => {
-  const handles = (client: pg.Client, pooled: pg.PoolClient, transaction: Transaction<{ readonly t: { id: string } }>) => {
-    const clients: ReadonlyArray<PgClient> = [client, pooled]
-    const transactions: ReadonlyArray<KyselyTransaction> = [transaction]
-    return [...clients, ...transactions]
-  }
-  expect(handles).toBeTypeOf("function")
 })

@@ -54,7 +54,7 @@ describe("a database of the version before", () => {
         expect(yield* board.listWorkers).toEqual([{ workerId: "old", liveKinds: ["speech_synthesis"], providers: [] }])
         expect((yield* board.readBoard).liveKinds).toEqual(["speech_synthesis"])
         const { claims } = yield* jobs.claimJobs(request)
-        expect(claims.map(({ job }) => job.id)).toEqual([jobId(1)])
+        expect(claims.map(({ job }) => job)).toMatchObject([{ id: jobId(1), priority: "normal", kept: {} }])
         expect(yield* jobs.completeJobs(claims.map((claim) => completionOf(claim)))).toEqual(["Written"])
         expect((yield* jobs.listCharges(everything)).map((each) => each.jobId)).toEqual([jobId(3), jobId(1)])
       }).pipe(Effect.provide(storesOf(url)))

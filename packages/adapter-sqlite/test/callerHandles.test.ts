@@ -149,13 +149,14 @@ describe("a better-sqlite3 handle", () => {
 
 /** A transaction of a dialect that is not SQLite's; `sent` counts what it was asked. */
 const onPostgres = () => {
-  const sent = vi.fn()
+  const sent = vi.fn<() => Promise<{ readonly rows: [] }>>(() => Promise.resolve({ rows: [] }))
   const kysely = new Kysely<object>({
     dialect: {
       createAdapter: () => new PostgresAdapter(),
       createDriver: () =>
         Object.assign(new DummyDriver(), {
-          acquireConnection: async () => ({ executeQuery: async () => (sent(), { rows: [] }), streamQuery: sent }),
+          acquireConnection: () =>
+            Promise.resolve({ executeQuery: sent, streamQuery: () => (async function* () {})() }),
         }),
       createIntrospector: (db) => new PostgresIntrospector(db),
       createQueryCompiler: () => new PostgresQueryCompiler(),

@@ -13,9 +13,10 @@ export interface Answer {
 }
 
 /** Thrown by the first statement that has no answer yet. */
-class Unanswered {
+class Unanswered extends Error {
   readonly text: SqlText
   constructor(text: SqlText) {
+    super("not answered yet")
     this.text = text
   }
 }

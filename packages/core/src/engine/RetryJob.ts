@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { authorize, type Principal } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"
-import { acceptedOf, announce } from "./CreateJob.ts"
+import { type Accepted, acceptedOf, announce } from "./CreateJob.ts"
 import { JobNotRetryable, KindUnknown } from "./errors.ts"
 import { prepareJob, readDraft } from "./prepareJob.ts"
 import { readJob } from "./ReadJob.ts"
@@ -17,15 +17,21 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
   if (kind === undefined) return yield* new KindUnknown({ kind: failed.kind })
   if (failed.status !== "failed" || failed.request === null) return yield* new JobNotRetryable()
   const { keyId, mode, projectId } = failed
+  const store = yield* JobStore
+  const key = `retry ${failed.id}`
+  // Found first: what it consumed went over to the earlier retry, and it could not be drafted again.
+  const earlier = yield* store.findByIdempotencyKey(keyId, key)
+  if (earlier !== undefined) return { job: earlier, replayed: true } satisfies Accepted
   const owner: Principal = { keyId, mode, projectId, scopes: [kind.keyScope] }
   const grant = authorize(owner, kind.keyScope)
   if (grant === undefined) return yield* Effect.die(new Error("a principal has the scopes it was given"))
-  const draft = readDraft(grant, kind, failed.request, `retry ${failed.id}`, { priority: failed.priority })
+  const draft = readDraft(grant, kind, failed.request, key, { priority: failed.priority })
   // An old request that the present kind does not take cannot be tried again.
   if (draft._tag === "Failure") return yield* new JobNotRetryable()
-  const store = yield* JobStore
   const job = yield* prepareJob(draft.success)
-  const [outcome] = yield* store.createJobs([{ ...job, retryOf: failed.id, uploadId: failed.uploadId }])
+  // What it consumed went over to a retry that is gone by age.
+  if (job.uploadId !== failed.uploadId) return yield* new JobNotRetryable()
+  const [outcome] = yield* store.createJobs([{ ...job, retryOf: failed.id }])
   const accepted = yield* Effect.fromResult(acceptedOf(outcome))
   yield* announce(accepted)
   return accepted

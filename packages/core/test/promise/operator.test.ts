@@ -99,6 +99,34 @@ describe("operating verbs", () => {
     await expect(engine.operator.retry(again)).rejects.toMatchObject({ code: "job_not_retryable" })
   })
 
+  it("retry a job with its upload, which goes over to the new one", async () => {
+    let attempts = 0
+    const kind = jobKind({
+      name: "listen",
+      request: z.object({ uploadId: z.string() }),
+      uploadOf: ({ uploadId }) => uploadId,
+      limits: { maxFailures: 1 },
+      run: async ({ audio }) => {
+        const { bytes, format } = await audio()
+        if (++attempts < 3) throw new Error("not yet")
+        return { output: { bytes, format } }
+      },
+    })
+    await using engine = await openWith([kind])
+    const upload = await engine.createUpload({ format: "wav", declaredSeconds: 1 })
+    await engine.receiveUpload(upload, "audio/wav", new TextEncoder().encode("RIFF0000WAVEfmt "))
+    const first = await engine.run("listen", { uploadId: upload.id })
+    const second = await engine.wait(await engine.operator.retry(first))
+    expect(second).toMatchObject({ status: "failed", errorCode: "internal_error" })
+    // The first has none any more, and says so instead of running without one; erasing it leaves the file alone.
+    expect((await engine.operator.retry(first)).id).toBe(second.id)
+    await engine.erase(first)
+    expect(await engine.wait(await engine.operator.retry(second))).toMatchObject({
+      status: "done",
+      output: { bytes: 16, format: "wav" },
+    })
+  })
+
   it("pause a kind, whose jobs wait until it goes on", async () => {
     const { kind, log } = makeKind()
     const other = jobKind({ name: "other", request: z.object({}), run: async () => ({ output: {} }) })

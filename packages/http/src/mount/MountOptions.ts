@@ -3,6 +3,12 @@ import type { JobRoute } from "../handlers/JobRoute.ts"
 import type { Caller } from "../server/Caller.ts"
 import type { RateLimits } from "../wire/RateLimiter.ts"
 
+/** An engine that `createEngine` made, as far as it is looked at here. */
+export interface MountedEngine {
+  /** Ends when the engine is stopped. */
+  readonly events: () => AsyncIterable<unknown>
+}
+
 /** How the HTTP service lives in a server that is there already. */
 export interface MountOptions<Source> {
   /**

@@ -1,6 +1,6 @@
-import { inEngine, type MountedEngine } from "./inEngine.ts"
+import { inEngine } from "./inEngine.ts"
 import { mountFetch } from "./mountFetch.ts"
-import type { FetchHandler, FetchMountOptions } from "./MountOptions.ts"
+import type { FetchHandler, FetchMountOptions, MountedEngine } from "./MountOptions.ts"
 
 /**
  * The HTTP service of an engine as a web-standard handler: for Hono (`c.req.raw`), Next.js route handlers, Bun and Deno. What

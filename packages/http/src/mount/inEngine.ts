@@ -1,12 +1,7 @@
 import { Cause, Effect, Exit, Scope } from "effect"
 import { embeddedContext } from "@kiln/core/effect"
+import type { MountedEngine } from "./MountOptions.ts"
 import type { MountNeeds } from "./mountService.ts"
-
-/** An engine that `createEngine` made, as far as it is looked at here. */
-export interface MountedEngine {
-  /** Ends when the engine is stopped. */
-  readonly events: () => AsyncIterable<unknown>
-}
 
 /** Builds something on the services of an engine, which ends with it. Rejects with what the effect fails with. */
 export const inEngine = async <A, E>(

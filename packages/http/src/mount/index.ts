@@ -2,5 +2,12 @@ export { type JobRoute, type JobRouteOptions, jobRoute } from "../handlers/JobRo
 export type { Caller } from "../server/Caller.ts"
 export type { RateLimitPolicy, RateLimits } from "../wire/RateLimiter.ts"
 export { fetchHandler } from "./fetchHandler.ts"
-export type { FetchHandler, FetchMountOptions, MountOptions, NodeHandler, NodeMountOptions } from "./MountOptions.ts"
+export type {
+  FetchHandler,
+  FetchMountOptions,
+  MountedEngine,
+  MountOptions,
+  NodeHandler,
+  NodeMountOptions,
+} from "./MountOptions.ts"
 export { nodeHandler } from "./nodeHandler.ts"

@@ -1,6 +1,6 @@
 import { Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import type { AskCaller } from "../server/Caller.ts"
+import type { AskCaller } from "../server/callerAuthentication.ts"
 import type { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
 import { webListener } from "../server/webListener.ts"
 import { WebSource } from "../server/WebSource.ts"

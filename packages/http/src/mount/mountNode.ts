@@ -1,6 +1,6 @@
 import { Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import type { AskCaller } from "../server/Caller.ts"
+import type { AskCaller } from "../server/callerAuthentication.ts"
 import type { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
 import { nodeListener } from "../server/nodeListener.ts"
 import { NodeSource } from "../server/NodeSource.ts"

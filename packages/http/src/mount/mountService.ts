@@ -5,7 +5,7 @@ import type { BlobStore, IdGenerator, KeyDirectory, SecretStore, Switchboard } f
 import { layerProviderDetails, layerWriteReadiness, Readiness } from "../Health.ts"
 import { defaultRateLimits } from "../wire/RateLimiter.ts"
 import type { App } from "../server/app.ts"
-import type { AskCaller } from "../server/Caller.ts"
+import type { AskCaller } from "../server/callerAuthentication.ts"
 import { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
 import { makeService } from "../server/makeService.ts"
 import { parsePublicUrl } from "../server/publicUrl.ts"

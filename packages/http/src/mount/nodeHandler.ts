@@ -1,6 +1,6 @@
-import { inEngine, type MountedEngine } from "./inEngine.ts"
+import { inEngine } from "./inEngine.ts"
 import { mountNode } from "./mountNode.ts"
-import type { NodeHandler, NodeMountOptions } from "./MountOptions.ts"
+import type { MountedEngine, NodeHandler, NodeMountOptions } from "./MountOptions.ts"
 
 /**
  * The HTTP service of an engine as a handler for Express, Connect, Fastify (with `request.raw` and `reply.raw`) and Node's own

@@ -99,13 +99,34 @@ const outputSchema = (kind: JobKind, toWire: (name: string) => string): Json => 
   additionalProperties: true,
 })
 
-/** What a request is, where its schema tells: any object of an unknown sort of schema. */
+type JsonSchemaInput = (options: { readonly target: string }) => unknown
+
+/** Of an Effect Schema, or of another one that keeps the Standard JSON Schema specification; else any object. */
+const jsonSchemaOf = (request: JobKind["request"]): { readonly schema: Json; readonly definitions: Json } => {
+  if (!("~standard" in request)) {
+    const { definitions, schema } = Schema.toJsonSchemaDocument(request)
+    // The engine refuses what it does not know.
+    return { schema: { ...schema, additionalProperties: false }, definitions }
+  }
+  const { input } = asObject(asObject(request["~standard"])["jsonSchema"])
+  const {
+    $defs,
+    $schema: _,
+    ...schema
+  } = typeof input === "function"
+    ? asObject((input as JsonSchemaInput)({ target: "draft-2020-12" }))
+    : { type: "object" }
+  return { schema, definitions: asObject($defs) }
+}
+
+/** What a request is, by the names on the wire. */
 const requestSchema = (kind: JobKind, toWire: (name: string) => string) => {
-  if (!("fields" in kind.request)) return { schema: { type: "object" }, definitions: {} }
-  const { definitions, schema } = Schema.toJsonSchemaDocument(kind.request)
-  const properties = Object.entries(asObject(schema["properties"])).map(([name, value]) => [toWire(name), value])
+  const { definitions, schema } = jsonSchemaOf(kind.request)
+  const properties = Object.entries(asObject(schema["properties"])).map(
+    ([name, value]) => [toWire(name), value] as const,
+  )
   const required = asArray(schema["required"]).map((name) => toWire(String(name)))
-  const named = { ...schema, properties: Object.fromEntries(properties), required, additionalProperties: false }
+  const named = { ...schema, properties: Object.fromEntries(properties), required }
   // Definitions of a schema are components of a description.
   const moved = JSON.stringify({ schema: named, definitions }).replaceAll('"#/$defs/', '"#/components/schemas/')
   return JSON.parse(moved) as { readonly schema: Json; readonly definitions: Json }

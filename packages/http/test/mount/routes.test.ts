@@ -1,6 +1,8 @@
 import { builtInKinds } from "@kiln/core"
+import { JobKind } from "@kiln/core/effect"
 import { openApiDocument } from "@kiln/http"
 import { type JobRoute, jobRoute, nodeHandler } from "@kiln/http/mount"
+import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import { Client } from "./support/Client.ts"
 import { openEngine, summary } from "./support/MountedEngine.ts"
@@ -115,9 +117,29 @@ describe("a kind of one's own", () => {
     expect(post.operationId).toBe("createTextSummary")
     expect(Object.keys(post.responses)).toEqual(Object.keys(paths["/v1/audio/speech"].post.responses))
     expect(Object.keys(paths["/v1/summaries/{id}/data"])).toEqual(["delete"])
+    const { properties, required } = components.schemas.CreateTextSummary
+    expect([Object.keys(properties), required]).toEqual([["long_text", "max_words"], ["long_text"]])
     expect(components.schemas.TextSummaryJob.properties.type).toEqual({ type: "string", enum: ["text_summary"] })
     expect(Object.keys(components.schemas.TextSummaryJobState.properties.output.properties)).toEqual(["page_url"])
   })
+})
+
+it("a kind with an Effect Schema is described by it", () => {
+  const echo = JobKind({
+    name: "echo",
+    request: Schema.Struct({ someText: Schema.String, times: Schema.optionalKey(Schema.Int) }),
+    run: () => Effect.die("never run here"),
+  })
+  const routes = [jobRoute(echo, { path: "/v1/echoes", names: { times: "count" } })]
+  const { components, paths } = openApiDocument({ serverUrl: publicUrl, voices: [], kinds: [echo], routes })
+  expect(components.schemas["CreateEcho"]).toEqual({
+    type: "object",
+    properties: { some_text: { type: "string" }, count: expect.objectContaining({ type: "integer" }) },
+    required: ["some_text"],
+    additionalProperties: false,
+  })
+  // An engine without the built-in kinds does not offer them.
+  expect(Object.keys(paths).filter((path) => /speech|generations|transcriptions|turns/.test(path))).toEqual([])
 })
 
 const useless: ReadonlyArray<readonly [string, JobRoute, RegExp]> = [

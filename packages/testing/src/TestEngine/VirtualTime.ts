@@ -55,7 +55,14 @@ export const makeVirtualTime = (startMs: number): VirtualTime => {
 
   return {
     references: Layer.succeedContext(
-      Context.add(Context.make(Clock.Clock, clockAt(() => nowMs, sleep)), Scheduler.Scheduler, scheduler),
+      Context.add(
+        Context.make(
+          Clock.Clock,
+          clockAt(() => nowMs, sleep),
+        ),
+        Scheduler.Scheduler,
+        scheduler,
+      ),
     ),
     now: () => nowMs,
     nextAt: () => first()?.until,

@@ -60,6 +60,10 @@ export const failBroken = ({
 /** Never answers; ends by interruption only. */
 export const hang: Behavior<never> = { _tag: "Hang" }
 
+/** Whether it waits for time to pass. */
+export const takesTime = ({ _tag }: Behavior<unknown>): boolean =>
+  _tag === "AnswerLate" || _tag === "Trickle" || _tag === "Hang"
+
 /** What a fake tells and is told while it performs. */
 export interface Performance<A> {
   /** An answer of this size. */

@@ -8,7 +8,7 @@ import type {
   VoiceTurnProvider,
 } from "@kiln/core/ports"
 import { Effect, Exit, Stream, type Types } from "effect"
-import { answer, type Behavior, perform } from "./Behavior.ts"
+import { answer, type Behavior, perform, takesTime } from "./Behavior.ts"
 import { defaultAnswers, enlarged } from "./defaultAnswers.ts"
 
 /** One call that reached a fake. `outcome` is how it stands now. */
@@ -42,6 +42,8 @@ export interface FakeProviders {
   readonly callsOf: <N extends ProviderName>(provider: N) => ReadonlyArray<RecordedCall<N>>
   /** Waits until a provider has been called that often, 1 by default: the way to wait for a call that hangs. */
   readonly untilCalled: (provider: ProviderName, times?: number) => Effect.Effect<void>
+  /** Waits until some call waits for time to pass: it hangs, trickles or is late. Whoever has the clock may move it then. */
+  readonly untilWaiting: Effect.Effect<void>
 }
 
 interface Fake<N extends ProviderName> {
@@ -67,6 +69,32 @@ export const makeFakeProviders = (): FakeProviders => {
   }
   const all: Array<RecordedCall> = []
   const waiting = new Set<() => void>()
+  const notify = () => {
+    for (const notice of waiting) notice()
+  }
+  let waitingForTime = 0
+  const inTime = <A, E>(behavior: Behavior<A>, performed: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    takesTime(behavior)
+      ? Effect.acquireUseRelease(
+          Effect.sync(() => {
+            waitingForTime++
+            notify()
+          }),
+          () => performed,
+          () => Effect.sync(() => void waitingForTime--),
+        )
+      : performed
+  const until = (reached: () => boolean) =>
+    Effect.callback<void>((resume) => {
+      const notice = () => {
+        if (!reached()) return
+        waiting.delete(notice)
+        resume(Effect.void)
+      }
+      waiting.add(notice)
+      notice()
+      return Effect.sync(() => waiting.delete(notice))
+    })
 
   const perCall = <N extends ProviderName, E = never>(
     provider: N,
@@ -80,9 +108,10 @@ export const makeFakeProviders = (): FakeProviders => {
       const entry: Types.Mutable<RecordedCall<N>> = { provider, request, call, outcome: "running", pieces: 0 }
       fake.calls.push(entry)
       all.push(entry)
-      for (const notice of waiting) notice()
+      notify()
+      const performed = perform(behavior, { enlarged: enlarged[provider], pieceCame: () => void entry.pieces++ })
       return first.pipe(
-        Effect.andThen(perform(behavior, { enlarged: enlarged[provider], pieceCame: () => void entry.pieces++ })),
+        Effect.andThen(inTime(behavior, performed)),
         Effect.onExit((exit) =>
           Effect.sync(() => {
             entry.outcome = Exit.isSuccess(exit) ? "answered" : Exit.hasInterrupts(exit) ? "interrupted" : "failed"
@@ -113,16 +142,7 @@ export const makeFakeProviders = (): FakeProviders => {
     },
     calls: () => [...all],
     callsOf: (provider) => [...fakes[provider].calls],
-    untilCalled: (provider, times = 1) =>
-      Effect.callback<void>((resume) => {
-        const notice = () => {
-          if (fakes[provider].calls.length < times) return
-          waiting.delete(notice)
-          resume(Effect.void)
-        }
-        waiting.add(notice)
-        notice()
-        return Effect.sync(() => waiting.delete(notice))
-      }),
+    untilCalled: (provider, times = 1) => until(() => fakes[provider].calls.length >= times),
+    untilWaiting: until(() => waitingForTime > 0),
   }
 }

@@ -1,9 +1,8 @@
 import { Cause, Effect, Exit, Schema } from "effect"
-import type { Engine } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
 import type { Profile } from "./Profile.ts"
-import type { Server } from "./Server.ts"
+import type { Served, Server } from "./Server.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 
 /** The request may have happened or not; whoever asked does not know. */
@@ -29,7 +28,7 @@ export class Frontdoor {
   ask<A, E>(
     caller: SimulatedProcess,
     what: string,
-    request: (engine: Engine["Service"]) => Effect.Effect<A, E>,
+    request: (engine: Served) => Effect.Effect<A, E>,
   ): Effect.Effect<A, E | NoAnswer> {
     const { dice } = this.#kernel
     return Effect.callback<A, E | NoAnswer>((resume) => {

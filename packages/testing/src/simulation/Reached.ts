@@ -13,7 +13,7 @@ export class Reached {
  */
 export const mustBeReached: ReadonlyArray<string> = [
   ...["created", "claimed", "abandoned", "extended", "checkpointed", "completed"].map((event) => `event: ${event}`),
-  ...["failed", "deferred", "released", "expired", "erased", "removed"].map((event) => `event: ${event}`),
+  ...["failed", "deferred", "released", "expired", "canceled", "erased", "removed"].map((event) => `event: ${event}`),
   ...["extendLeases", "checkpointJobs", "completeJobs", "failJobs", "deferJobs", "releaseJobs"].map(
     (verb) => `LeaseLost: ${verb}`,
   ),
@@ -38,6 +38,9 @@ export const mustBeReached: ReadonlyArray<string> = [
   "an upload feeds no second job",
   "a live job is charged",
   "a gate shuts under a live job",
+  "a job is canceled",
+  "a job is canceled in a worker's hands",
+  "a finished job is not canceled",
   "the queue is full",
   "a paused provider is tried again",
   "a process stops and gives its jobs back",

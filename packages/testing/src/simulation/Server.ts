@@ -16,6 +16,7 @@ import {
   type JsonObject,
   layerGroupCommit,
   MediaProbe,
+  Operator,
   Providers,
   type ProviderSet,
   Switchboard,
@@ -40,11 +41,14 @@ export interface ServerPorts {
   readonly live: ProviderSet
 }
 
+/** What callers and operators can ask of a server. */
+export type Served = Engine["Service"] & { readonly operator: Operator["Service"] }
+
 /** One process of the installation: the real engine, the real worker and the real sweeps. */
 export class Server {
   readonly process: SimulatedProcess
   /** There once it has started, and no more once it stops. */
-  engine: Engine["Service"] | undefined
+  engine: Served | undefined
   /** What it is for. */
   readonly role: { readonly serves: boolean; readonly works: boolean }
   /** Transfers it is receiving. */
@@ -63,7 +67,8 @@ export class Server {
     const main = Effect.scoped(
       Effect.gen({ self: this }, function* () {
         const built = yield* Layer.build(serverLayer(kernel, role.works, settings, ports))
-        if (role.serves) this.engine = this.#counting(Context.get(built, Engine))
+        if (role.serves)
+          this.engine = { ...this.#counting(Context.get(built, Engine)), operator: Context.get(built, Operator) }
         yield* Effect.never
       }),
     )
@@ -99,7 +104,7 @@ const serverLayer = (
   works: boolean,
   settings: EngineSettings,
   ports: ServerPorts,
-): Layer.Layer<Engine> => {
+): Layer.Layer<Engine | Operator> => {
   const adapters = Layer.mergeAll(
     Layer.succeed(JobStore, ports.jobs),
     Layer.succeed(JobDirectory, ports.directory),
@@ -121,7 +126,10 @@ const serverLayer = (
     Layer.succeed(EngineConfig, settings),
   )
   const running = works ? Layer.merge(layerSweeps, Worker.layerRunning) : layerSweeps
-  return Layer.merge(Engine.layer, running).pipe(Layer.provide(layerGroupCommit), Layer.provide(adapters))
+  return Layer.mergeAll(Engine.layer, Operator.layer, running).pipe(
+    Layer.provide(layerGroupCommit),
+    Layer.provide(adapters),
+  )
 }
 
 /** A UUIDv7's shape: the time, then chance. */

@@ -43,6 +43,8 @@ export class Watch {
   readonly uploads = new Map<UploadId, Upload>()
   /** Jobs whose records were pruned. */
   readonly removed = new Set<JobId>()
+  /** Jobs an operator has asked to cancel. */
+  readonly cancelAsked = new Set<JobId>()
   readonly #kernel: Kernel
   readonly #store: SimulatedProcess
   readonly #records: Records
@@ -146,6 +148,11 @@ export class Watch {
     if (file !== null && before?.file === null) for (const notice of this.#arrived) notice(file)
   }
 
+  #canceled(id: JobId, before: Job | undefined): void {
+    if (!this.cancelAsked.has(id)) this.#kernel.violate("a job is canceled when an operator says so", id)
+    if (before?.held === true) this.#reached.note("a job is canceled in a worker's hands")
+  }
+
   #look(verb: string, before: Job | undefined, after: Job | undefined): void {
     const change = jobChange(before, after, this.#store.wallTimeMs, verb)
     if (change._tag === "Unchanged") return
@@ -165,6 +172,7 @@ export class Watch {
     this.#reached.note(`event: ${change.event}`)
     if (after !== undefined && after.status === "failed" && !(before !== undefined && isFinished(before)))
       this.#reached.note(`failed: ${after.errorCode ?? ""}`)
+    if (change.event === "canceled") this.#canceled(id, before)
     for (const notice of this.#moved) notice(change.event, before, after)
   }
 }

@@ -1,17 +1,10 @@
 import { createHash } from "node:crypto"
 import { Effect, Schedule } from "effect"
-import {
-  authorize,
-  type Engine,
-  type Grant,
-  type JobKind,
-  type JsonObject,
-  type Principal,
-  type UploadId,
-} from "@kiln/core/effect"
+import { authorize, type Grant, type JobKind, type JsonObject, type Principal, type UploadId } from "@kiln/core/effect"
 import type { Frontdoor } from "../Frontdoor.ts"
 import type { Kernel } from "../Kernel.ts"
 import type { Reached } from "../Reached.ts"
+import type { Served } from "../Server.ts"
 import type { SimulatedProcess } from "../SimulatedProcess.ts"
 import type { Watch } from "../Watch.ts"
 
@@ -46,7 +39,7 @@ export class CallerContext {
   }
 
   /** Asks again and again until there is an answer. */
-  insist<A, E>(what: string, request: (engine: Engine["Service"]) => Effect.Effect<A, E>): Effect.Effect<A> {
+  insist<A, E>(what: string, request: (engine: Served) => Effect.Effect<A, E>): Effect.Effect<A> {
     return this.door
       .ask(this.process, what, request)
       .pipe(Effect.retry({ schedule: Schedule.spaced("1 second") }), Effect.orDie)

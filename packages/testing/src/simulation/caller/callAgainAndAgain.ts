@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { builtInKinds, type JobKind } from "@kiln/core/effect"
 import type { CallerContext } from "./CallerContext.ts"
 import { inputOf } from "./CallerContext.ts"
+import { cancelJob } from "./cancelJob.ts"
 import { eraseJob, eraseTooEarly } from "./eraseJob.ts"
 import { beAStranger, fetchFiles, followJob } from "./followJob.ts"
 import { sendFile } from "./sendFile.ts"
@@ -36,6 +37,7 @@ const oneJob = Effect.fnUntraced(function* (caller: CallerContext, key: string):
   if (dice.chance(0.2)) yield* reuseKey(caller, kind, uploadId, key, jobId)
   if (dice.chance(0.1)) yield* beAStranger(caller, jobId)
   if (dice.chance(0.1)) yield* eraseTooEarly(caller, jobId)
+  if (dice.chance(0.1)) yield* cancelJob(caller, jobId)
   const job = yield* followJob(caller, jobId)
   if (job === undefined) return
   yield* fetchFiles(caller, job)

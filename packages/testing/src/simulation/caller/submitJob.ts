@@ -1,5 +1,5 @@
 import { Effect, Schedule } from "effect"
-import type { JobId, JobKind, JsonObject, UploadId } from "@kiln/core/effect"
+import { type JobId, type JobKind, type JsonObject, priorities, type UploadId } from "@kiln/core/effect"
 import { type CallerContext, inputOf } from "./CallerContext.ts"
 
 /** Asks for a job until the answer is known, now and then twice at once; `undefined` when it is refused for good. */
@@ -20,9 +20,11 @@ const submitOnce = (
   input: JsonObject,
   key: string,
 ): Effect.Effect<JobId | undefined> => {
+  const { dice } = caller.kernel
+  const placement = { priority: dice.pick(priorities), delayMs: dice.chance(0.2) ? dice.between(1, 5_000) : 0 }
   let unanswered = 0
   const once = caller.door.ask(caller.process, `create ${kind.name} ${key}`, (engine) =>
-    engine.createJob(caller.grant, kind, input, key),
+    engine.createJob(caller.grant, kind, input, key, placement),
   )
   return once.pipe(
     Effect.map(({ job, replayed }) => {

@@ -1,0 +1,60 @@
+import { execFile } from "node:child_process"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { freshDatabase } from "@kiln/postgres-lab"
+import { expect, it } from "vitest"
+
+/** Runs a program of this directory and answers with what it printed. */
+const printed = async (program: string, ...args: ReadonlyArray<string>): Promise<string> => {
+  const path = join(import.meta.dirname, program)
+  const { stderr, stdout } = await promisify(execFile)(process.execPath, ["--conditions=@kiln/source", path, ...args])
+  expect(stderr).toBe("")
+  return stdout
+}
+
+interface Place extends AsyncDisposable {
+  readonly name: string
+}
+
+const places: Readonly<Record<string, () => Promise<Place>>> = {
+  memory: async () => ({ name: "memory", [Symbol.asyncDispose]: async () => {} }),
+  SQLite: async () => {
+    const name = mkdtempSync(join(tmpdir(), "kiln-custom-kind-"))
+    return { name, [Symbol.asyncDispose]: async () => rmSync(name, { recursive: true }) }
+  },
+  Postgres: async () => {
+    const database = await freshDatabase()
+    return { name: database.url, [Symbol.asyncDispose]: database.dispose }
+  },
+}
+
+const ways: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
+  ["in promises", []],
+  ["with Effect", ["--effect"]],
+]
+
+it.each(Object.keys(places).flatMap((store) => ways.map(([way, flags]) => ({ store, way, flags }))))(
+  "a kind of one's own, $way, works on $store: its step is not made again, it is charged, and keeps what it may",
+  async ({ flags, store }) => {
+    await using place = await places[store]!()
+    expect(await printed("main.ts", place.name, ...flags)).toBe(`summarizing
+rendering, time 1
+rendering, time 2
+5 words: Kilns are ovens for clay.
+text/html: <p>Kilns are ovens for clay.</p>
+2 attempts, charged 0.014 usd
+data_deleted, kept: {"documentId":"doc-7"}
+`)
+  },
+)
+
+it("and over HTTP, where the program mounts it", async () => {
+  const lines = (await printed("http.ts")).replace(/127\.0\.0\.1:\d+/, "127.0.0.1:PORT")
+  expect(lines).toBe(`202 http://127.0.0.1:PORT/api/v1/summaries/job_…
+done 9 Kilns are ovens for clay. The hot air rises.
+<p>Kilns are ovens for clay. The hot air rises.</p>
+401
+`)
+})

@@ -1,6 +1,0 @@
-export { type CopyRow, type CopyTable, copyTables } from "./copy/copyTables.ts"
-export { type CopySource, CopySourceInUse, openCopySource } from "./copy/openCopySource.ts"
-export { inspectSqlite } from "./inspect/inspectSqlite.ts"
-export type { SqliteOptions } from "./openDatabase.ts"
-export { sqliteMigrations } from "./sqliteMigrations.ts"
-export { SqliteStores } from "./SqliteStores.ts"

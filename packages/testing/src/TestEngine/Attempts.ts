@@ -1,0 +1,46 @@
+import { type EmbeddedServices, type JobId, JobEvents } from "@kiln/core/effect"
+import { Worker } from "@kiln/core/worker"
+import { Context, Effect } from "effect"
+import type { Inside } from "./Inside.ts"
+
+export interface Attempts {
+  /** What is being run now, each with the end of its attempt. */
+  readonly inHand: ReadonlyMap<JobId, Promise<unknown>>
+  /** Makes one attempt of the next job that may run, and says which; `meanwhile` happens while it is made. */
+  readonly make: (meanwhile: Effect.Effect<never>) => Promise<JobId | undefined>
+}
+
+export const makeAttempts = (context: Context.Context<EmbeddedServices>, inside: Inside): Attempts => {
+  const worker = Context.get(context, Worker)
+  const events = Context.get(context, JobEvents)
+  const inHand = new Map<JobId, Promise<unknown>>()
+  let claiming: Promise<unknown> = Promise.resolve()
+
+  const begin = async (meanwhile: Effect.Effect<never>) => {
+    const started = Promise.withResolvers<JobId>()
+    const deafen = events.listen((event) => {
+      if (event.type === "started") started.resolve(event.jobId)
+    })
+    const ended = inside(Effect.raceFirst(worker.tick, meanwhile))
+    const nothing = ended.then(
+      () => undefined,
+      () => undefined,
+    )
+    const jobId = await Promise.race([started.promise, nothing])
+    deafen()
+    if (jobId !== undefined) {
+      inHand.set(jobId, ended)
+      void nothing.then(() => inHand.delete(jobId))
+    }
+    return { ended, jobId }
+  }
+  return {
+    inHand,
+    make: (meanwhile) => {
+      // Claims are made one after the other: that is how it is known whose attempt an event speaks of.
+      const begun = claiming.then(() => begin(meanwhile))
+      claiming = begun.catch(() => undefined)
+      return begun.then(({ ended, jobId }) => ended.then(() => jobId))
+    },
+  }
+}

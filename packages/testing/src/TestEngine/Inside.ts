@@ -1,0 +1,47 @@
+import type { EmbeddedEngine } from "@kiln/core"
+import { embeddedContext, type EmbeddedServices } from "@kiln/core/effect"
+import { type Context, Effect } from "effect"
+
+/** Runs an effect inside the engine. */
+export type Inside = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => Promise<A>
+
+/** The inside of an engine, until it is stopped: what runs there then is interrupted, and waited for. */
+export interface OpenInside {
+  readonly context: Context.Context<EmbeddedServices>
+  readonly inside: Inside
+  readonly stop: EmbeddedEngine["stop"]
+}
+
+export const openInside = (engine: Pick<EmbeddedEngine, "stop">): OpenInside => {
+  const { stop } = engine
+  const context = embeddedContext(engine)
+  const closing = new AbortController()
+  const running = new Set<Promise<unknown>>()
+  const run: Inside = async (effect) => {
+    closing.signal.throwIfAborted()
+    try {
+      return await Effect.runPromiseWith(context)(effect, { signal: closing.signal })
+    } catch (error) {
+      closing.signal.throwIfAborted()
+      throw error
+    }
+  }
+  return {
+    context,
+    inside: (effect) => {
+      const promise = run(effect)
+      const ended = promise.then(
+        () => running.delete(ended),
+        // Heard by whoever waits for it. Nobody may: a test that leaves an attempt hanging ends all the same.
+        () => running.delete(ended),
+      )
+      running.add(ended)
+      return promise
+    },
+    stop: async (options) => {
+      closing.abort(new DOMException("the engine is closed", "AbortError"))
+      await Promise.all(running)
+      await stop(options)
+    },
+  }
+}

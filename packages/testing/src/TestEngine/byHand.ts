@@ -1,0 +1,92 @@
+import type { EmbeddedEngine, JobReference, Kind } from "@kiln/core"
+import type { JobId } from "@kiln/core/effect"
+import type { Passing } from "./Passing.ts"
+import type { Runner } from "./Runner.ts"
+import type { TestEngine } from "./TestEngine.ts"
+import { millisecondsOf } from "./TimeSpan.ts"
+import type { VirtualTime } from "./VirtualTime.ts"
+
+/** How long `wait` waits where it is not told. */
+const defaultWaitMs = 300_000
+/** How long switches, prices and pauses take until every worker goes by them. */
+const settlingMs = 1_000
+
+type Own<K extends Kind> = Pick<TestEngine<K>, "now" | "advance" | "runNext" | "drain" | "start" | "operator">
+type Inline<K extends Kind> = Pick<EmbeddedEngine<K>, "submit" | "run" | "wait">
+
+/** The verbs of an engine that does nothing by itself. */
+export const byHand = <K extends Kind>(
+  { get, operator }: EmbeddedEngine<K>,
+  time: VirtualTime,
+  passing: Passing,
+  runner: Runner,
+  mode: "inline" | "manual",
+): Own<K> => {
+  const advance = async (ms: number) => {
+    await passing.advance(ms)
+    if (mode === "inline") await runner.drain(false)
+  }
+  /** Done, and gone by. */
+  const settling =
+    <Args extends ReadonlyArray<unknown>>(verb: (...args: Args) => Promise<void>) =>
+    async (...args: Args): Promise<void> => {
+      await verb(...args)
+      await advance(settlingMs)
+    }
+  return {
+    now: () => new Date(time.now()),
+    advance: async (span) => advance(millisecondsOf(span)),
+    runNext: async () => {
+      const jobId = await runner.runNext()
+      return jobId && get(jobId)
+    },
+    drain: ({ throughRetries = false } = {}) => runner.drain(throughRetries),
+    // A worker that ran by itself would do so in time that stands still.
+    start: () => Promise.resolve(),
+    operator: {
+      ...operator,
+      pause: settling(operator.pause),
+      resume: settling(operator.resume),
+      setSwitch: settling(operator.setSwitch),
+      setPrice: settling(operator.setPrice),
+    },
+  }
+}
+
+/** The verbs after which a job is finished. */
+export const inline = <K extends Kind>(
+  { get, operator, submit, wait }: EmbeddedEngine<K>,
+  { advance }: Passing,
+  { finish }: Runner,
+): Inline<K> & Pick<EmbeddedEngine<K>, "operator"> => {
+  const verbs: Inline<K> = {
+    submit: async (kind, request, options) => {
+      const job = await submit(kind, request, options)
+      await finish(job.id)
+      return get(job)
+    },
+    run: async (kind, request, options) => verbs.wait(await verbs.submit(kind, request, options), options),
+    wait: async (job, options = {}) => {
+      await finish(idOf(job))
+      // One that nobody can go on with is waited for until time is up.
+      const waiting = wait(job, options)
+      const seen = await get(job)
+      if (seen.status === "done" || seen.status === "failed") return waiting
+      const [finished] = await Promise.all([waiting, advance(options.timeoutMs ?? defaultWaitMs)])
+      return finished
+    },
+  }
+  return {
+    ...verbs,
+    operator: {
+      ...operator,
+      retry: async (job) => {
+        const again = await operator.retry(job)
+        await finish(again.id)
+        return get(again)
+      },
+    },
+  }
+}
+
+const idOf = (job: JobReference<string>): JobId => (typeof job === "string" ? (job as JobId) : job.id)

@@ -1,0 +1,84 @@
+import { type AnyProvider, type BuiltInKind, type Kind, type ProviderName, providerNames } from "@kiln/core"
+import { openEmbedded } from "@kiln/core/effect"
+import { Clock, Effect } from "effect"
+import { type FakeProviders, makeFakeProviders } from "../fakes/FakeProviders.ts"
+import { programmable } from "../fakes/ProgrammableProviders.ts"
+import { memoryBlobs, memoryStore } from "../memory/adapters.ts"
+import { byHand, inline } from "./byHand.ts"
+import { openInside } from "./Inside.ts"
+import { makePassing } from "./Passing.ts"
+import { openForLive, serveLiveForEver } from "./prepareLive.ts"
+import { makeRunner } from "./Runner.ts"
+import { noteSubmissions } from "./submissions.ts"
+import type { TestEngine, TestEngineOptions } from "./TestEngine.ts"
+import { makeVirtualTime } from "./VirtualTime.ts"
+
+/** Far enough from today for a time that came from somewhere else to show. */
+const defaultStartMs = Date.UTC(2030, 0, 1)
+
+/**
+ * A whole engine in memory: `await using kiln = await testEngine()`. Fakes answer, live jobs have their prices and switches,
+ * and jobs are run as `mode` says: by default to their end, before `submit` resolves.
+ */
+export const testEngine = async <K extends Kind = BuiltInKind>(
+  options: TestEngineOptions<K> = {},
+): Promise<TestEngine<K>> => {
+  const { jobMode = "sandbox", mode = "inline", prices = {}, settings = {} } = options
+  const fakes = makeFakeProviders()
+  const time = makeVirtualTime(options.startAt?.getTime() ?? defaultStartMs)
+  const live = mode === "live"
+  const engine = await openEmbedded<K>(
+    // Whether these providers serve these kinds is the test's own affair: a job that nobody serves stays queued.
+    partsOf(options, fakes, live ? settings : { ...settings, concurrency: 1 }) as never,
+    { defaultMode: jobMode, ...(!live && { references: time.references, sweeps: false }) },
+  )
+  const { context, inside, stop } = openInside(engine)
+  const kit = {
+    providers: programmable(fakes),
+    submitted: noteSubmissions<K>(context, inside),
+    stop,
+    [Symbol.asyncDispose]: () => stop(),
+  }
+  if (prices !== false) await inside(openForLive(prices))
+  if (mode === "live") {
+    await engine.start()
+    return Object.assign(engine, kit, byItself)
+  }
+  await inside(serveLiveForEver)
+  const passing = makePassing(time, inside)
+  const runner = makeRunner(context, inside, time, passing, fakes, mode)
+  Object.assign(engine, mode === "inline" && inline(engine, passing, runner))
+  return Object.assign(engine, kit, byHand(engine, time, passing, runner, mode))
+}
+
+const partsOf = <K extends Kind>(
+  { kinds, log = false, probe, providers = {} }: TestEngineOptions<K>,
+  fakes: FakeProviders,
+  settings: TestEngineOptions["settings"],
+) => {
+  const ports = { ...fakes.providers, voiceTurn: fakes.voiceTurn }
+  const set: { [Name in ProviderName]?: AnyProvider<Name> } = {}
+  for (const name of providerNames) {
+    const given = providers[name] ?? (name === "voiceTurn" ? "none" : "fake")
+    if (given !== "none") Object.assign(set, { [name]: given === "fake" ? ports[name] : given })
+  }
+  return {
+    store: memoryStore(),
+    blobs: memoryBlobs(),
+    providers: { sandbox: set, live: set },
+    settings,
+    autoStart: false,
+    log,
+    ...(kinds && { kinds }),
+    ...(probe && { probe }),
+  }
+}
+
+const notByHand = () => Promise.reject(new TypeError("a live test engine runs its jobs by itself, in real time"))
+
+const byItself = {
+  now: () => new Date(Effect.runSync(Clock.currentTimeMillis)),
+  advance: notByHand,
+  runNext: notByHand,
+  drain: notByHand,
+}

@@ -1,0 +1,28 @@
+import { type EmbeddedServices, type Job, JobDirectory, JobEvents, type JobId } from "@kiln/core/effect"
+import type { Kind } from "@kiln/core"
+import { Context } from "effect"
+import type { Inside } from "./Inside.ts"
+import type { SubmittedJob } from "./TestEngine.ts"
+
+/** Notes what is accepted from now on. */
+export const noteSubmissions = (context: Context.Context<EmbeddedServices>, inside: Inside) => {
+  const jobIds: Array<JobId> = []
+  Context.get(context, JobEvents).listen((event) => {
+    if (event.type === "queued") jobIds.push(event.jobId)
+  })
+  return async <K extends Kind>(): Promise<ReadonlyArray<SubmittedJob<K>>> => {
+    const jobs = await inside(Context.get(context, JobDirectory).readJobs(jobIds))
+    // The store's rows are untyped by kind.
+    return jobs.flatMap((job) => (job === undefined ? [] : [submittedJob(job) as SubmittedJob<K>]))
+  }
+}
+
+const submittedJob = ({ id, kind, mode, priority, projectId, request, status }: Job) => ({
+  id,
+  kind,
+  request,
+  mode,
+  project: projectId.slice("prj_".length),
+  priority,
+  status,
+})
