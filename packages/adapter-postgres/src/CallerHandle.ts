@@ -28,16 +28,16 @@ const isKysely = (
 const isClient = (handle: Readonly<Record<string, unknown>>): handle is { query: Send } =>
   typeof handle["query"] === "function"
 
+const notAHandle = "a transaction is a client of pg, or a transaction of Kysely's"
+
 /** How statements are sent on a caller's handle. Throws `TypeError` where it is none. */
-const senderOf = (handle: unknown): Send => {
-  if (isObject(handle)) {
-    if (isKysely(handle)) {
-      if (handle.isTransaction !== true) throw new TypeError("this Kysely instance is not a transaction")
-      return (text, values) => handle.executeQuery(CompiledQuery.raw(text, [...values]))
-    }
-    if (isClient(handle)) return (text, values) => handle.query(text, [...values])
+const senderOf = (handle: Readonly<Record<string, unknown>>): Send => {
+  if (isKysely(handle)) {
+    if (handle.isTransaction !== true) throw new TypeError("this Kysely instance is not a transaction")
+    return (text, values) => handle.executeQuery(CompiledQuery.raw(text, [...values]))
   }
-  throw new TypeError("a transaction is a client of pg, or a transaction of Kysely's")
+  if (isClient(handle)) return (text, values) => handle.query(text, [...values])
+  throw new TypeError(notAHandle)
 }
 
 /**
@@ -45,11 +45,14 @@ const senderOf = (handle: unknown): Send => {
  * numbers are numbers; and it may take one statement at a time only.
  */
 export class CallerConnection implements Connection {
+  readonly handle: object
   readonly #send: Send
   #last: Promise<unknown> = Promise.resolve()
 
   /** Throws `TypeError` where the handle is none. */
   constructor(handle: unknown) {
+    if (!isObject(handle)) throw new TypeError(notAHandle)
+    this.handle = handle
     this.#send = senderOf(handle)
   }
 

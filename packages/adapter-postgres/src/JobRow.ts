@@ -67,8 +67,9 @@ export const stateOf = (row: StateRow): JobState => ({
 })
 
 /** Of an unfinished job its row in the queue says it, of a finished one its own. */
-export const either = <A>(column: "status" | "token" | "ran_ms" | "waited_ms" | "attempts" | "failures" | "lost_workers") =>
-  sql<A>`coalesce(${sql.ref(`queue.${column}`)}, ${sql.ref(`jobs.${column}`)})`
+export const either = <A>(
+  column: "status" | "token" | "ran_ms" | "waited_ms" | "attempts" | "failures" | "lost_workers",
+) => sql<A>`coalesce(${sql.ref(`queue.${column}`)}, ${sql.ref(`jobs.${column}`)})`
 
 /**
  * Everything of a job, in one statement and so of one moment. `job_data` has no row once the data is gone, a sandbox job

@@ -36,18 +36,20 @@ export const makePostgresCallerTransactions = (
   return CallerTransactions.of({
     createJobs: (transaction, jobs) =>
       Effect.suspend(() => {
-        const steps = new CallerSteps(new CallerConnection(transaction), db, wire, notifications)
-        return jobs.length === 0 ? Effect.succeed([]) : turnOf(turns, transaction).withPermit(steps.createJobs(jobs))
+        const connection = new CallerConnection(transaction)
+        const steps = new CallerSteps(connection, db, wire, notifications)
+        return jobs.length === 0
+          ? Effect.succeed([])
+          : turnOf(turns, connection.handle).withPermit(steps.createJobs(jobs))
       }).pipe(Effect.uninterruptible),
     synchronous: undefined,
   })
 }
 
 /** Of one handle one at a time: their savepoints would be each other's. */
-const turnOf = (turns: WeakMap<object, Semaphore.Semaphore>, handle: unknown): Semaphore.Semaphore => {
-  const key = Object(handle)
-  const turn = turns.get(key) ?? Semaphore.makeUnsafe(1)
-  turns.set(key, turn)
+const turnOf = (turns: WeakMap<object, Semaphore.Semaphore>, handle: object): Semaphore.Semaphore => {
+  const turn = turns.get(handle) ?? Semaphore.makeUnsafe(1)
+  turns.set(handle, turn)
   return turn
 }
 
@@ -81,14 +83,12 @@ class CallerSteps {
   ): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
     return Effect.suspend(() => {
       const session = new Session(this.#connection, this.#wire)
-      const created = this.#send(() => this.#create(session, jobs).finally(() => session.end()))
-      return Effect.catch(created, (error) =>
-        error.cause instanceof Superseded && triesLeft > 0
-          ? Effect.andThen(
-              this.#command(`ROLLBACK TO SAVEPOINT ${savepoint}`),
-              this.#tryInside(jobs, triesLeft - 1),
-            )
-          : Effect.fail(error),
+      return this.#send(() => this.#create(session, jobs).finally(() => session.end())).pipe(
+        Effect.catch((error) =>
+          error.cause instanceof Superseded && triesLeft > 0
+            ? Effect.andThen(this.#command(`ROLLBACK TO SAVEPOINT ${savepoint}`), this.#tryInside(jobs, triesLeft - 1))
+            : Effect.fail(error),
+        ),
       )
     })
   }
@@ -133,10 +133,14 @@ class CallerSteps {
 
   /** What the server refuses is the caller's to try again, with the whole transaction; what is wrong is a defect. */
   #send<A>(work: () => Promise<A>): Effect.Effect<A, StoreUnavailable> {
-    return Effect.catch(Effect.tryPromise({ try: work, catch: (error) => error }), (error) => {
-      if (sqlState(error) === "25P01") return Effect.die(new TypeError("no transaction was begun on this connection"))
-      const isDefect = !(error instanceof LaneNotSeen || error instanceof StoreUnavailable) && meaningOf(error) === "defect"
-      return isDefect ? Effect.die(error) : Effect.fail(new StoreUnavailable({ operation, cause: error }))
-    })
+    return Effect.tryPromise({ try: work, catch: (error) => error }).pipe(
+      Effect.catch((error) => {
+        if (sqlState(error) === "25P01") return Effect.die(new TypeError("no transaction was begun on this connection"))
+        const isRefusal = error instanceof LaneNotSeen || error instanceof StoreUnavailable
+        return !isRefusal && meaningOf(error) === "defect"
+          ? Effect.die(error)
+          : Effect.fail(new StoreUnavailable({ operation, cause: error }))
+      }),
+    )
   }
 }

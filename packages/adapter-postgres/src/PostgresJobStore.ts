@@ -129,6 +129,35 @@ const locking =
       (tx, jobs) => verb(tx, items, jobs),
     )
 
+/** Ends of jobs that no claim brings about. */
+const endingFromOutside = (
+  db: Database,
+  tell: TellFinished,
+): Pick<JobStore["Service"], "cancelJobs" | "expireJobs"> => ({
+  cancelJobs: (jobIds) =>
+    Effect.tap(
+      db.writeAfter(
+        "JobStore.cancelJobs",
+        (session) =>
+          lockedJobs(
+            session,
+            jobIds.map((jobId) => ({ jobId })),
+          ),
+        (tx, jobs) => cancelJobs(tx, jobIds, jobs),
+      ),
+      (outcomes) => Effect.sync(() => tell(jobIds.filter((_, index) => outcomes[index] === "Canceled"))),
+    ),
+  expireJobs: (limit) =>
+    db
+      .writeIf<ReadonlyArray<JobId>>(
+        "JobStore.expireJobs",
+        (session) => session.any(anyOverdue, {}),
+        (tx) => expireJobs(tx, limit),
+        [],
+      )
+      .pipe(Effect.tap((jobs) => Effect.sync(() => tell(jobs)))),
+})
+
 /** One line per verb, one file per verb, one transaction per call. Heartbeats have connections of their own, so that a pool in full use loses no lease. */
 export const makePostgresJobStore = (
   db: Database,
@@ -158,29 +187,8 @@ export const makePostgresJobStore = (
     failJobs: ends(ending("failJobs", failJobs), tell),
     deferJobs: givingBack("deferJobs", deferJobs),
     releaseJobs: givingBack("releaseJobs", releaseJobs),
-    cancelJobs: (jobIds) =>
-      Effect.tap(
-        db.writeAfter(
-          "JobStore.cancelJobs",
-          (session) =>
-            lockedJobs(
-              session,
-              jobIds.map((jobId) => ({ jobId })),
-            ),
-          (tx, jobs) => cancelJobs(tx, jobIds, jobs),
-        ),
-        (outcomes) => Effect.sync(() => tell(jobIds.filter((_, index) => outcomes[index] === "Canceled"))),
-      ),
+    ...endingFromOutside(db, tell),
     checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
-    expireJobs: (limit) =>
-      db
-        .writeIf<ReadonlyArray<JobId>>(
-          "JobStore.expireJobs",
-          (session) => session.any(anyOverdue, {}),
-          (tx) => expireJobs(tx, limit),
-          [],
-        )
-        .pipe(Effect.tap((jobs) => Effect.sync(() => tell(jobs)))),
     eraseJobs: (items) => db.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
     expireData: (age, limit) => {
       const olderThanMs = wholeAge(age)

@@ -1,6 +1,15 @@
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { CallerTransactions, JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore, WakeUp } from "@kiln/core/ports"
+import {
+  CallerTransactions,
+  JobDirectory,
+  JobStore,
+  KeyDirectory,
+  SecretStore,
+  Switchboard,
+  UploadStore,
+  WakeUp,
+} from "@kiln/core/ports"
 import { LaneNotes } from "./LaneNotes.ts"
 import { type OpenDatabase, openDatabase, type PostgresOptions } from "./openDatabase.ts"
 import { makePostgresCallerTransactions } from "./PostgresCallerTransactions.ts"
@@ -43,9 +52,7 @@ const deafWakeUp = (
  */
 export const PostgresStores = {
   /** Fails with `StoreUnavailable` where the database cannot be reached, or its schema not brought up to date. */
-  layer: (
-    options: PostgresOptions,
-  ): Layer.Layer<PostgresStore, StoreUnavailable> =>
+  layer: (options: PostgresOptions): Layer.Layer<PostgresStore, StoreUnavailable> =>
     Layer.effectContext(
       Effect.gen(function* () {
         const open = yield* openDatabase(options)

@@ -100,7 +100,8 @@ describe("a caller's session", () => {
   it.live("keeps its settings, and may have any search path and any type parsers", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
-      const parse = (oid: number) => (value: string) => (oid === pg.types.builtins.TEXT ? value : `<${value}>`)
+      const text: number = pg.types.builtins.TEXT
+      const parse = (oid: number) => (value: string) => (oid === text ? value : `<${value}>`)
       const odd = yield* connected(url, { types: { getTypeParser: parse } })
       yield* Effect.gen(function* () {
         yield* sql(odd, "SET enable_hashjoin = off")

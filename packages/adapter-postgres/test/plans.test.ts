@@ -67,7 +67,11 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
   ["jobs to be moved", lockJobs.sql, ["queue_pkey"]],
   ["jobs whose data is to expire", keptJobs.sql, ["jobs_finished"]],
   ["jobs to be deleted", finishedJobs.sql, ["jobs_finished", "jobs_finished", "jobs_finished"]],
-  ["a project's jobs, counted", countOfProject.sql, ["jobs_finished", "lanes_project_id_kind_kind_version_mode_key", "queue_by_turn"]],
+  [
+    "a project's jobs, counted",
+    countOfProject.sql,
+    ["jobs_finished", "lanes_project_id_kind_kind_version_mode_key", "queue_by_turn"],
+  ],
   [
     "a page of jobs, newest first",
     jobsBefore.sql,

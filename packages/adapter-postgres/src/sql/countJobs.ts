@@ -20,37 +20,33 @@ const unfinished = query
 
 /** Of the index of finished jobs, which has data that is kept, expired and deleted apart, what ended lately. */
 const countOf = (lanes: (given: Given<Question>) => typeof unfinished) =>
-  batchStatement<{ retained: RetainedData }, Question, JobCount>(
-    { retained: "text" },
-    (item, given) =>
-      query
-        .selectFrom(item)
-        .innerJoinLateral(
-          () =>
-            query
-              .selectFrom("jobs")
-              .select((select) => [
-                "jobs.kind",
-                "jobs.mode",
-                sql<JobCount["status"]>`jobs.status`.as("status"),
-                select.fn.countAll<number>().as("count"),
-              ])
-              .where(sql<boolean>`jobs.retained = item.retained`)
-              .where("jobs.finished_at", ">", ago(given.finishedWithinMs))
-              .where(sql<boolean>`(${given.projectId}::text is null or jobs.project_id = ${given.projectId})`)
-              .groupBy(["jobs.kind", "jobs.mode", "jobs.status"])
-              .as("finished"),
-          (join) => join.onTrue(),
-        )
-        .select(["finished.kind", "finished.mode", "finished.status", "finished.count"])
-        .unionAll(lanes(given)),
+  batchStatement<{ retained: RetainedData }, Question, JobCount>({ retained: "text" }, (item, given) =>
+    query
+      .selectFrom(item)
+      .innerJoinLateral(
+        () =>
+          query
+            .selectFrom("jobs")
+            .select((select) => [
+              "jobs.kind",
+              "jobs.mode",
+              sql<JobCount["status"]>`jobs.status`.as("status"),
+              select.fn.countAll<number>().as("count"),
+            ])
+            .where(sql<boolean>`jobs.retained = item.retained`)
+            .where("jobs.finished_at", ">", ago(given.finishedWithinMs))
+            .where(sql<boolean>`(${given.projectId}::text is null or jobs.project_id = ${given.projectId})`)
+            .groupBy(["jobs.kind", "jobs.mode", "jobs.status"])
+            .as("finished"),
+        (join) => join.onTrue(),
+      )
+      .select(["finished.kind", "finished.mode", "finished.status", "finished.count"])
+      .unionAll(lanes(given)),
   )
 
 /** The queue is counted lane by lane: all of it. */
 export const countAll = countOf(() => unfinished)
-export const countOfProject = countOf((given) =>
-  unfinished.where(sql<boolean>`lanes.project_id = ${given.projectId}`),
-)
+export const countOfProject = countOf((given) => unfinished.where(sql<boolean>`lanes.project_id = ${given.projectId}`))
 
 const everything: ReadonlyArray<{ retained: RetainedData }> = [
   { retained: "kept" },

@@ -1,5 +1,13 @@
 import { sql } from "kysely"
-import { type Job, type JobId, type JobMode, type KeyId, priorityRank, type ProjectId, type UploadId } from "@kiln/core/domain"
+import {
+  type Job,
+  type JobId,
+  type JobMode,
+  type KeyId,
+  priorityRank,
+  type ProjectId,
+  type UploadId,
+} from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
 import { type Session, Superseded, type Transaction } from "../Session.ts"
 import { batchStatement, query, whole } from "../Statement.ts"

@@ -49,7 +49,9 @@ export const lockedRetried = async (
     retries.map(({ item }) => item),
     {},
   )
-  return new Map(rows.flatMap(({ ord, ...job }) => retries.slice(ord - 1, ord).map(({ index }) => [index, job] as const)))
+  return new Map(
+    rows.flatMap(({ ord, ...job }) => retries.slice(ord - 1, ord).map(({ index }) => [index, job] as const)),
+  )
 }
 
 /** What they had consumed is free for their retries, which take it in the same transaction: a trigger sees to it. */

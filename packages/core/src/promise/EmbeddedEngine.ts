@@ -4,7 +4,7 @@ import type { JobId, UploadId } from "../domain/Ids.ts"
 import type { Priority } from "../domain/Priority.ts"
 import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { JobEvent, JobEventType } from "./JobEvent.ts"
-import type { JobResult } from "./JobResult.ts"
+import type { JobReference, JobResult } from "./JobResult.ts"
 import type { OperatorVerbs } from "./OperatorVerbs.ts"
 
 export interface ProjectOption {
@@ -34,9 +34,6 @@ export interface WaitOptions extends AbortOption, ProjectOption {
   /** Milliseconds until it is given up (`WaitTimeout`), default five minutes. The job goes on. */
   readonly timeoutMs?: number
 }
-
-/** A job, or its identifier. Of a job that was submitted here, the kind is known, and so is what it brings. */
-export type JobReference<Name extends string> = string | { readonly id: JobId; readonly kind: Name }
 
 type Named<K extends Kind, Name extends string> = Extract<K, { readonly name: Name }>
 

@@ -43,3 +43,6 @@ export interface FailedJob<Name extends string = string> extends JobFields<Name>
 export type JobResult<K extends Kind = Kind> = K extends Kind
   ? UnfinishedJob<K["name"]> | DoneJob<K["name"], OutputOf<K>> | FailedJob<K["name"]>
   : never
+
+/** A job, or its identifier. Of a job that was submitted here, the kind is known, and so is what it brings. */
+export type JobReference<Name extends string> = string | { readonly id: JobId; readonly kind: Name }

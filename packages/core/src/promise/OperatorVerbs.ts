@@ -7,8 +7,7 @@ import type { RetainedData } from "../domain/Job.ts"
 import type { JobStatus } from "../domain/JobState.ts"
 import type { Priority } from "../domain/Priority.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
-import type { JobReference } from "./EmbeddedEngine.ts"
-import type { JobResult } from "./JobResult.ts"
+import type { JobReference, JobResult } from "./JobResult.ts"
 
 /** Which jobs. Everything that is given must hold. */
 export interface ListQuery {

@@ -1,6 +1,7 @@
 import express from "express"
 import { expect, it } from "vitest"
 import { fetchHandler, nodeHandler } from "@kiln/http/mount"
+import { wav } from "../contract/support/audio.ts"
 import { Client } from "./support/Client.ts"
 import { listenerOf } from "./support/listenerOf.ts"
 import { openEngine } from "./support/MountedEngine.ts"
@@ -103,6 +104,27 @@ it("takes nothing that is not under its prefix where something else follows, and
     "200 app /v1/mine",
     "200 app /",
   ])
+})
+
+it("an aborted request ends its transfer, though its body says nothing of it", async () => {
+  await using mounted = await openEngine()
+  const handler = await fetchHandler(mounted.engine, { publicUrl })
+  const headers = { authorization: `Bearer ${await mounted.createKey()}`, "content-type": "application/json" }
+  const body = JSON.stringify({ format: "wav", declared_seconds: 1 })
+  const { upload_url } = await (
+    await handler(new Request(`${publicUrl}/v1/audio/uploads`, { method: "POST", headers, body }))
+  ).json()
+  const put = (type: string, content: BodyInit, signal = new AbortController().signal) => {
+    const request = { method: "PUT", headers: { "content-type": type }, body: content, signal, duplex: "half" }
+    return handler(new Request(upload_url, request))
+  }
+  const endless = new ReadableStream<Uint8Array>({ start: (stream) => stream.enqueue(new Uint8Array(wav(1))) })
+  const leaving = new AbortController()
+  const transfer = put("audio/wav", endless, leaving.signal)
+  while ((await put("text/plain", "x")).status !== 409);
+  leaving.abort()
+  expect((await transfer).status).toBe(503)
+  expect((await put("audio/wav", new Uint8Array(wav(1)))).status).toBe(204)
 })
 
 it("shows pages where it is told to, and only there", async () => {

@@ -30,11 +30,8 @@ export const openInside = (engine: Pick<EmbeddedEngine, "stop">): OpenInside => 
     context,
     inside: (effect) => {
       const promise = run(effect)
-      const ended = promise.then(
-        () => running.delete(ended),
-        // Heard by whoever waits for it. Nobody may: a test that leaves an attempt hanging ends all the same.
-        () => running.delete(ended),
-      )
+      // Heard by whoever waits for it. Nobody may: a test that leaves an attempt hanging ends all the same.
+      const ended: Promise<unknown> = promise.catch(() => undefined).finally(() => running.delete(ended))
       running.add(ended)
       return promise
     },

@@ -52,7 +52,7 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
 }
 
 const partsOf = <K extends Kind>(
-  { kinds, log = false, probe, providers = {} }: TestEngineOptions<K>,
+  { kinds, log, probe, providers = {} }: TestEngineOptions<K>,
   fakes: FakeProviders,
   settings: TestEngineOptions["settings"],
 ) => {
@@ -68,7 +68,7 @@ const partsOf = <K extends Kind>(
     providers: { sandbox: set, live: set },
     settings,
     autoStart: false,
-    log,
+    log: log ?? false,
     ...(kinds && { kinds }),
     ...(probe && { probe }),
   }

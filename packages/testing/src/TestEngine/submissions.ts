@@ -5,12 +5,12 @@ import type { Inside } from "./Inside.ts"
 import type { SubmittedJob } from "./TestEngine.ts"
 
 /** Notes what is accepted from now on. */
-export const noteSubmissions = (context: Context.Context<EmbeddedServices>, inside: Inside) => {
+export const noteSubmissions = <K extends Kind>(context: Context.Context<EmbeddedServices>, inside: Inside) => {
   const jobIds: Array<JobId> = []
   Context.get(context, JobEvents).listen((event) => {
     if (event.type === "queued") jobIds.push(event.jobId)
   })
-  return async <K extends Kind>(): Promise<ReadonlyArray<SubmittedJob<K>>> => {
+  return async (): Promise<ReadonlyArray<SubmittedJob<K>>> => {
     const jobs = await inside(Context.get(context, JobDirectory).readJobs(jobIds))
     // The store's rows are untyped by kind.
     return jobs.flatMap((job) => (job === undefined ? [] : [submittedJob(job) as SubmittedJob<K>]))
