@@ -1,6 +1,6 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { AudioFormat } from "../domain/AudioFormat.ts"
-import type { JobId, UploadId } from "../domain/Ids.ts"
+import type { UploadId } from "../domain/Ids.ts"
 import type { Priority } from "../domain/Priority.ts"
 import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { JobEvent, JobEventType } from "./JobEvent.ts"
