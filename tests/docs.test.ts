@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { extractSnippets, type Snippet } from "./docs/extractSnippets.ts"
+import { notRun } from "./docs/notRun.ts"
+import type { Ran } from "./docs/runNode.ts"
 import { SnippetWorkshop } from "./docs/SnippetWorkshop.ts"
 import { repository } from "./support/plantTree.ts"
 import { repositoryFiles } from "./tidy/TidyFile.ts"
@@ -7,13 +9,11 @@ import { repositoryFiles } from "./tidy/TidyFile.ts"
 /** A snippet is small: one that takes longer is waiting for something that does not come. */
 const SLOWEST_SNIPPET_MS = 60_000
 
-/** What is wrong with running a snippet, or undefined. */
-const problemOf = async (workshop: SnippetWorkshop, snippet: Snippet, index: number, timeoutMs: number) => {
-  if (!snippet.runs) return undefined
-  const { exitCode, stdout, stderr } = await workshop.run(index, timeoutMs)
+/** What is wrong with what came of a snippet, or undefined. */
+const problemWith = ({ output }: Snippet, { exitCode, stdout, stderr }: Ran): string | undefined => {
   if (exitCode !== 0) return `exit code ${exitCode}: ${stderr}`
   const printed = stdout.trimEnd()
-  const promised = snippet.output?.trimEnd()
+  const promised = output?.trimEnd()
   return promised === undefined || promised === printed ? undefined : `promised\n${promised}\nand printed\n${printed}`
 }
 
@@ -54,6 +54,7 @@ describe("snippets are found", () => {
 })
 
 describe("a broken snippet is found", () => {
+  const vitest = `import { expect, it } from "vitest"\n`
   const planted = {
     sound: markdown("ts", `const greeting: string = "hello"\nconsole.log(greeting)`, "hello"),
     imports: markdown("ts", `import * as domain from "@kiln/core/domain"\nconsole.log(typeof domain)`, "object"),
@@ -61,9 +62,13 @@ describe("a broken snippet is found", () => {
     mistypedNoRun: markdown("ts no-run", `const n: number = "one"\nconsole.log(n)`),
     misnamed: markdown("ts no-run", `import { noSuchName } from "@kiln/core/domain"\nconsole.log(noSuchName)`),
     throwing: markdown("ts", `throw new Error("broken")`),
-    notRun: markdown("ts no-run", `throw new Error("never run")`),
     misprinting: markdown("ts", `console.log("one")`, "two"),
+    failing: markdown("ts", `process.exitCode = 3\nconsole.log("one")`),
     hanging: markdown("ts", `setInterval(() => {}, 1000)`),
+    exiting: markdown("ts", `process.exit(4)`),
+    soundTest: markdown("ts", `${vitest}it("adds", () => expect(1 + 1).toBe(2))`),
+    failingTest: markdown("ts", `${vitest}it("adds", () => expect(1 + 1).toBe(3))`),
+    noTest: markdown("ts", `${vitest}console.log(typeof it, typeof expect)`),
   }
   type Case = keyof typeof planted
   const names = Object.keys(planted)
@@ -77,42 +82,68 @@ describe("a broken snippet is found", () => {
   })
   afterAll(() => workshop[Symbol.dispose]())
 
-  const problem = (name: Case, timeoutMs = SLOWEST_SNIPPET_MS): Promise<string | undefined> =>
-    problemOf(workshop, snippets[at(name)]!, at(name), timeoutMs)
+  const together = async (cases: ReadonlyArray<Case>, timeoutMs = SLOWEST_SNIPPET_MS) => {
+    const ran = await workshop.runTogether(cases.map(at), timeoutMs)
+    return cases.map((name) => {
+      const result = ran.get(at(name))
+      return result === undefined ? "unknown" : problemWith(snippets[at(name)]!, result)
+    })
+  }
 
   it.each(["mistyped", "mistypedNoRun", "misnamed"] as const)("by the compiler: %s", (name) => {
     expect(typeErrors[at(name)]).toEqual([expect.stringMatching(/^planted\.md:4:\d+: error TS/)])
   })
 
-  it.each(["sound", "imports", "throwing", "notRun", "misprinting", "hanging"] as const)(
+  it.each(["sound", "imports", "throwing", "misprinting", "hanging", "soundTest"] as const)(
     "not by the compiler: %s",
     (name) => {
       expect(typeErrors[at(name)]).toEqual([])
     },
   )
 
-  it.each([
-    ["throwing", "Error: broken"],
-    ["misprinting", "promised\ntwo\nand printed\none"],
-  ] as const)("by running it: %s", async (name, words) => expect(await problem(name)).toContain(words))
-
-  it("by running it: hanging", async () => {
-    expect(await problem("hanging", 500)).toContain("still running after 500 ms")
+  it("by running it, among others that are sound", async () => {
+    expect(await together(["sound", "throwing", "imports", "misprinting", "failing"])).toEqual([
+      undefined,
+      expect.stringContaining("Error: broken"),
+      undefined,
+      "promised\ntwo\nand printed\none",
+      "exit code 3: ",
+    ])
   })
 
-  it.each(["sound", "imports", "notRun"] as const)("and a sound one is not: %s", async (name) => {
-    expect(await problem(name)).toBeUndefined()
+  it("by running it, as a test", async () => {
+    expect(await together(["soundTest", "failingTest", "noTest"])).toEqual([
+      undefined,
+      expect.stringContaining("to be 3"),
+      expect.stringContaining("exit code 1"),
+    ])
+  })
+
+  it("by running it alone, where it stops the others or is in the way of their end", async () => {
+    expect(await together(["sound", "hanging"], 5_000)).toEqual(["unknown", "unknown"])
+    expect(await together(["exiting"])).toEqual(["unknown"])
+    const alone = async (name: Case, timeoutMs: number) =>
+      problemWith(snippets[at(name)]!, await workshop.run(at(name), timeoutMs))
+    expect(await alone("hanging", 500)).toContain("still running after 500 ms")
+    expect(await alone("exiting", SLOWEST_SNIPPET_MS)).toBe("exit code 4: ")
+    expect(await alone("sound", SLOWEST_SNIPPET_MS)).toBeUndefined()
   })
 })
 
 describe("documentation", () => {
+  // A page of the changelog says what was true in its time.
   const documents = repositoryFiles(repository).filter(({ path }) => path.endsWith(".md") && path !== "CHANGELOG.md")
   const snippets = documents.flatMap(({ path, text }) => extractSnippets(path, text))
   let workshop: SnippetWorkshop
   let typeErrors: ReadonlyArray<ReadonlyArray<string>>
+  let ran: ReadonlyMap<number, Ran>
   beforeAll(async () => {
     workshop = new SnippetWorkshop(repository, snippets)
-    typeErrors = snippets.length === 0 ? [] : await workshop.typeErrors()
+    const indices = snippets.flatMap(({ runs }, index) => (runs ? [index] : []))
+    ;[typeErrors, ran] = await Promise.all([
+      workshop.typeErrors(),
+      workshop.runTogether(indices, 2 * SLOWEST_SNIPPET_MS),
+    ])
   })
   afterAll(() => workshop[Symbol.dispose]())
 
@@ -121,10 +152,27 @@ describe("documentation", () => {
     expect(snippets.filter(({ file, runs }) => runs && file === "README.md").length).toBeGreaterThan(0)
   })
 
+  it("has a reason for each snippet that does not run", () => {
+    const counted = Object.groupBy(
+      snippets.filter(({ runs }) => !runs),
+      ({ file }) => file,
+    )
+    expect(Object.fromEntries(Object.entries(counted).map(([file, some = []]) => [file, some.length]))).toEqual(
+      Object.fromEntries(Object.entries(notRun).map(([file, reasons]) => [file, reasons.length])),
+    )
+  })
+
+  /** What became of it among the others, if that was well; else, and for who must be alone, what becomes of it alone. */
+  const problemOf = async (index: number, snippet: Snippet): Promise<string | undefined> => {
+    const result = ran.get(index)
+    if (result !== undefined && problemWith(snippet, result) === undefined) return undefined
+    return problemWith(snippet, await workshop.run(index, SLOWEST_SNIPPET_MS))
+  }
+
   for (const [index, snippet] of snippets.entries()) {
     it(`${snippet.file}:${snippet.line} ${snippet.runs ? "compiles and runs" : "compiles"}`, async () => {
       expect(typeErrors[index]).toEqual([])
-      expect(await problemOf(workshop, snippet, index, SLOWEST_SNIPPET_MS)).toBeUndefined()
+      expect(snippet.runs ? await problemOf(index, snippet) : undefined).toBeUndefined()
     })
   }
 })

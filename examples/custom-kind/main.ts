@@ -5,7 +5,7 @@ import { parseArgs } from "node:util"
 import { fileBlobs } from "@kiln/adapter-blobs"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine } from "@kiln/core"
+import { type BlobAdapter, createEngine, type StoreAdapter } from "@kiln/core"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { summaryKind } from "./kind.ts"
 import { summaryKindWithEffect } from "./kindWithEffect.ts"
@@ -14,7 +14,7 @@ import { makeTools } from "./tools.ts"
 const { positionals, values } = parseArgs({ allowPositionals: true, options: { effect: { type: "boolean" } } })
 const [place = "memory"] = positionals
 
-const storesAt = () => {
+const storesAt = (): { readonly store: StoreAdapter<unknown, unknown>; readonly blobs: BlobAdapter } => {
   if (place === "memory") return { store: memoryStore(), blobs: memoryBlobs() }
   // With more than one process, files belong where all of them are: `fileBlobs`, `unstorageBlobs`.
   if (place.startsWith("postgres")) return { store: postgresStore({ url: place }), blobs: memoryBlobs() }

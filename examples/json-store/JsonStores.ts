@@ -4,6 +4,7 @@ import { open, readFile, rename } from "node:fs/promises"
 import { dirname } from "node:path"
 import { Effect, Layer } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
+import { type StoreAdapter, storeAdapter } from "@kiln/core/ports"
 import { MemoryStores } from "@kiln/testing"
 
 /**
@@ -28,6 +29,9 @@ export const JsonStores = {
       }),
     ),
 }
+
+/** The same for `createEngine`. It takes no transactions of the caller's: nobody else has one on this file. */
+export const jsonStore = (options: { readonly path: string }): StoreAdapter => storeAdapter(JsonStores.layer(options))
 
 const attempt = <A>(run: () => Promise<A>): Effect.Effect<A, unknown> =>
   Effect.tryPromise({ try: run, catch: (cause) => cause })

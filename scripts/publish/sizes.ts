@@ -1,5 +1,5 @@
 // Measures what each package costs who installs it, and prints it as a table: `pnpm sizes`. Takes about two minutes.
-import { execFileSync, spawnSync } from "node:child_process"
+import { execFileSync } from "node:child_process"
 import { globSync, lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { cpus, tmpdir } from "node:os"
 import { basename, join } from "node:path"
@@ -38,19 +38,22 @@ const install = (root: string, one: PackedPackage, all: ReadonlyArray<PackedPack
   return project
 }
 
-/** How much longer a new process takes when it imports the package, milliseconds. */
+/**
+ * Processor time, milliseconds, that a new process needs more when it imports the package. On an idle machine it takes about
+ * as long; on a busy one, this stays what it is.
+ */
 const importTime = (project: string, name: string): number => {
-  const timed = (code: string): number => {
-    writeFileSync(join(project, "timed.mjs"), code)
+  const measure = (code: string): number => {
+    writeFileSync(join(project, "measured.mjs"), `${code}\nprocess.on("exit", () => console.log(process.cpuUsage()))\n`)
     const times = Array.from({ length: IMPORTS }, () => {
-      const start = performance.now()
-      const { status } = spawnSync(process.execPath, ["timed.mjs"], { cwd: project, stdio: "inherit" })
-      if (status !== 0) throw new Error(`${name} could not be imported`)
-      return performance.now() - start
+      const { output, status } = runTool(process.execPath, ["measured.mjs"], { cwd: project })
+      const { system, user } = /user: (?<user>\d+), system: (?<system>\d+)/.exec(output)?.groups ?? {}
+      if (status !== 0) throw new Error(`${name} could not be imported:\n${output}`)
+      return (Number(user) + Number(system)) / 1000
     })
     return median(times)
   }
-  return timed(`import ${JSON.stringify(name)}\n`) - timed("")
+  return measure(`import ${JSON.stringify(name)}`) - measure("")
 }
 
 /** Minified bytes of a program and of what it uses, alone and with everything it imports. */

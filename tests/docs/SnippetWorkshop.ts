@@ -1,13 +1,13 @@
-import { spawn } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Snippet } from "./extractSnippets.ts"
+import { type Ran, runNode } from "./runNode.ts"
 
-export interface Ran {
-  readonly exitCode: number | null
-  readonly stdout: string
-  readonly stderr: string
-}
+/** Files of tests, which their runner runs. */
+const isTest = ({ code }: Snippet): boolean => /"(@effect\/)?vitest"|"@kiln\/testing\/(conformance|vitest)"/.test(code)
+
+/** What only means something in a process of its own. */
+const isAlone = ({ code }: Snippet): boolean => /\bprocess\.(on|once|exit)\b|"node:test"/.test(code)
 
 /**
  * Writes snippets below the repository, where the packages resolve as they do for a reader who installed them, and checks
@@ -24,14 +24,14 @@ export class SnippetWorkshop implements Disposable {
     mkdirSync(join(root, ".snippets"), { recursive: true })
     this.#directory = mkdtempSync(join(root, ".snippets/run-"))
     for (const [index, { code, line }] of snippets.entries()) {
-      mkdirSync(join(this.#directory, `${index}`))
+      mkdirSync(this.#place(index))
       // Blank lines in front give errors the line numbers of the Markdown file.
-      writeFileSync(this.#path(index), `${"\n".repeat(line - 1)}${code}\nexport {}\n`)
+      writeFileSync(join(this.#place(index), "snippet.ts"), `${"\n".repeat(line - 1)}${code}\nexport {}\n`)
     }
   }
 
-  #path(index: number): string {
-    return join(this.#directory, `${index}/snippet.ts`)
+  #place(index: number): string {
+    return join(this.#directory, `${index}`)
   }
 
   /** What the compiler says about each snippet, in their order; it runs once for all of them. */
@@ -44,11 +44,8 @@ export class SnippetWorkshop implements Disposable {
       JSON.stringify({ extends: "../../tsconfig.json", compilerOptions, include: ["*/*.ts"] }),
     )
     const compiler = join(this.#root, "node_modules/typescript/bin/tsc")
-    const { exitCode, stdout, stderr } = await run(
-      this.#directory,
-      [compiler, "-p", configuration, "--pretty", "false"],
-      120_000,
-    )
+    const args = [compiler, "-p", configuration, "--pretty", "false"]
+    const { exitCode, stdout, stderr } = await runNode(this.#directory, args, 120_000)
     const lines = stdout.split("\n")
     const errors = this.#snippets.map(({ file }, index) =>
       lines
@@ -61,9 +58,64 @@ export class SnippetWorkshop implements Disposable {
     return errors
   }
 
+  /**
+   * Runs these snippets in one process, one after the other, and those that are tests in one of the test runner. A snippet
+   * has no result where it must be run alone to know: after a process that crashed, hung, or did not end by itself.
+   */
+  async runTogether(indices: ReadonlyArray<number>, timeoutMs: number): Promise<ReadonlyMap<number, Ran>> {
+    const indicesWhere = (is: (snippet: Snippet) => boolean) =>
+      indices.filter((index) => this.#snippets.slice(index, index + 1).some((snippet) => is(snippet)))
+    const plain = indicesWhere((snippet) => !isTest(snippet) && !isAlone(snippet))
+    const tests = indicesWhere(isTest)
+    const ran = await Promise.all([
+      plain.length === 0 ? new Map<number, Ran>() : this.#runPlain(plain, timeoutMs),
+      tests.length === 0 ? new Map<number, Ran>() : this.#runTests(tests, timeoutMs),
+    ])
+    return new Map(ran.flatMap((each) => [...each]))
+  }
+
+  async #runPlain(indices: ReadonlyArray<number>, timeoutMs: number): Promise<ReadonlyMap<number, Ran>> {
+    const directories = indices.map((index) => this.#place(index))
+    const args = ["--conditions=@kiln/source", join(import.meta.dirname, "runTogether.mjs"), ...directories]
+    const { exitCode, messages } = await runNode(this.#directory, args, timeoutMs)
+    if (exitCode !== 0) return new Map()
+    const sent = messages as ReadonlyArray<Ran & { readonly directory: string }>
+    return new Map(sent.map(({ directory, ...ran }) => [indices[directories.indexOf(directory)] ?? -1, ran]))
+  }
+
+  async #runTests(indices: ReadonlyArray<number>, timeoutMs: number): Promise<ReadonlyMap<number, Ran>> {
+    const report = join(this.#directory, "report.json")
+    writeFileSync(
+      join(this.#directory, "vitest.config.mjs"),
+      `export default {
+        resolve: { conditions: ["@kiln/source"] },
+        ssr: { resolve: { conditions: ["@kiln/source", "node"] } },
+        test: { include: ${JSON.stringify(indices.map((index) => `${index}/snippet.ts`))}, testTimeout: 60_000, reporters: [["json", { outputFile: ${JSON.stringify(report)} }]] },
+      }`,
+    )
+    const runner = join(this.#root, "node_modules/vitest/vitest.mjs")
+    const { stderr, stdout } = await runNode(this.#directory, [runner, "run", "--root", this.#directory], timeoutMs)
+    const { testResults } = readReport(report)
+    return new Map(
+      indices.map((index) => {
+        const file = testResults.find(({ name }) => name === join(this.#place(index), "snippet.ts"))
+        const passed = file?.status === "passed" && file.assertionResults.length > 0
+        const failures = file?.assertionResults.flatMap(({ failureMessages }) => failureMessages) ?? []
+        const why = [file?.message ?? "it has no test, or could not be loaded", ...failures].join("\n")
+        return [index, { exitCode: passed ? 0 : 1, stdout: "", stderr: passed ? "" : `${why}\n${stderr}${stdout}` }]
+      }),
+    )
+  }
+
   /** Runs a snippet as `node --conditions=@kiln/source snippet.ts` in its directory. */
-  run(index: number, timeoutMs: number): Promise<Ran> {
-    return run(join(this.#directory, `${index}`), ["--conditions=@kiln/source", this.#path(index)], timeoutMs)
+  async run(index: number, timeoutMs: number): Promise<Ran> {
+    const path = join(this.#place(index), "snippet.ts")
+    const { exitCode, stderr, stdout } = await runNode(
+      this.#place(index),
+      ["--conditions=@kiln/source", path],
+      timeoutMs,
+    )
+    return { exitCode, stderr, stdout }
   }
 
   [Symbol.dispose](): void {
@@ -71,21 +123,20 @@ export class SnippetWorkshop implements Disposable {
   }
 }
 
-const run = async (cwd: string, args: ReadonlyArray<string>, timeoutMs: number): Promise<Ran> => {
-  const { NODE_OPTIONS: _, ...env } = process.env
-  const child = spawn(process.execPath, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] })
-  let stdout = ""
-  let stderr = ""
-  child.stdout.setEncoding("utf8").on("data", (chunk: string) => (stdout += chunk))
-  child.stderr.setEncoding("utf8").on("data", (chunk: string) => (stderr += chunk))
-  const overdue = setTimeout(() => {
-    stderr += `still running after ${timeoutMs} ms`
-    child.kill("SIGKILL")
-  }, timeoutMs)
-  const exitCode = await new Promise<number | null>((resolve, reject) => {
-    child.on("error", reject)
-    child.on("close", (code) => resolve(code))
-  })
-  clearTimeout(overdue)
-  return { exitCode, stdout, stderr }
+interface Report {
+  readonly testResults: ReadonlyArray<{
+    readonly name: string
+    readonly status: string
+    readonly message: string
+    readonly assertionResults: ReadonlyArray<{ readonly failureMessages: ReadonlyArray<string> }>
+  }>
+}
+
+/** A runner that found nothing to run writes none. */
+const readReport = (path: string): Report => {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"))
+  } catch {
+    return { testResults: [] }
+  }
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -21,12 +21,16 @@ const doors = packages.flatMap(({ manifest }) =>
 /** What runs within vitest needs it installed, and only makes sense there. */
 const withoutVitest = doors.filter((door) => !/^@kiln\/testing\/(conformance|vitest)$/.test(door))
 const left = new DisposableStack()
+const forgotten = ["forgotten.js", "forgotten.d.ts"]
 let packed: ReadonlyArray<PackedPackage>
 let projects: Readonly<Record<Installer, InstalledProject>>
 
 beforeAll(() => {
   const directory = mkdtempSync(join(tmpdir(), "kiln-tarballs-"))
   left.defer(() => rmSync(directory, { recursive: true }))
+  build()
+  // As a file whose source was removed since it was built.
+  for (const file of forgotten) writeFileSync(join(repository, "packages/media-probe/dist", file), "export {}\n")
   build()
   packed = pack(directory)
   const installedBy = (installer: Installer): InstalledProject => left.use(new InstalledProject(installer, packed))
@@ -47,7 +51,7 @@ describe("a tarball", () => {
     expect(
       files.filter((file) => !/^package\/(LICENSE|README\.md|package\.json|(dist|bin|assets)\/.+)$/.test(file)),
     ).toEqual([])
-    expect(files.filter((file) => /(?<!\.d)\.ts$|\.tsbuildinfo$|\.test\.|\.map$/.test(file))).toEqual([])
+    expect(files.filter((file) => /(?<!\.d)\.ts$|\.tsbuildinfo$|\.test\.|\.map$|forgotten/.test(file))).toEqual([])
   })
 
   it.each(packages.map(({ manifest }) => manifest.name))("of %s speaks of no workspace", (name) => {

@@ -156,17 +156,21 @@ describe("a caller's session", () => {
     ),
   )
 
-  it.live("gets its answers one after the other, of calls that it makes at once", () =>
+  it.live("gets its answers one after the other, of calls that it makes at once: one that breaks breaks no other", () =>
     inDatabase((client) =>
       Effect.gen(function* () {
         yield* sql(client, "BEGIN")
+        yield* create(client, newJob(9))
+        yield* sql(client, "COMMIT; BEGIN")
         const at = (n: number) => tags(client, newJob(n))
-        expect(yield* Effect.all([at(1), at(2), at(3)], { concurrency: 3 })).toEqual([
-          ["Created"],
-          ["Created"],
-          ["Created"],
-        ])
+        const secondOfOneId = Effect.exit(create(client, newJob(10, { id: jobId(9) })))
+        const [one, broken, three] = yield* Effect.all([at(1), secondOfOneId, at(3)], { concurrency: 3 })
+        expect([one, three]).toEqual([["Created"], ["Created"]])
+        expect(Exit.isFailure(broken)).toBe(true)
         yield* sql(client, "COMMIT")
+        expect((yield* sql(client, `SELECT id FROM "kiln".jobs ORDER BY id`)).rows).toEqual(
+          [1, 3, 9].map((n) => ({ id: jobId(n) })),
+        )
       }),
     ),
   )

@@ -15,8 +15,6 @@ const mostOfOne = 16
 interface Awaited {
   readonly isOver: () => boolean
   jobIds: ReadonlyArray<JobId>
-  /** Set with each job: it may be there already, without any change from now on. */
-  isNew: boolean
   /** Since when nothing was added, by the clock; `undefined` until the next look. */
   since: number | undefined
 }
@@ -44,7 +42,6 @@ export class CommitWatch {
     this.#awaited.set(transaction, {
       isOver,
       jobIds: [...jobIds, jobId].slice(-mostOfOne),
-      isNew: true,
       since: undefined,
     })
     this.#news.openUnsafe()
@@ -82,11 +79,10 @@ export class CommitWatch {
     let found = false
     for (const [transaction, awaited] of this.#awaited) {
       const over = awaited.isOver()
-      if (changed || awaited.isNew) {
+      if (changed) {
         const missing = awaited.jobIds.filter((jobId) => !this.#exists(jobId))
         found ||= missing.length < awaited.jobIds.length
         awaited.jobIds = missing
-        awaited.isNew = false
       }
       awaited.since ??= now
       if (over || awaited.jobIds.length === 0 || now - awaited.since >= givenUpAfterMs)

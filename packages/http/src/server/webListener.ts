@@ -18,7 +18,7 @@ export const webListener = (app: App, scope: Scope.Scope): Effect.Effect<WebList
       const answer = runFork(answering)
       // What comes later is refused; in a scope that has ended it would get no answer at all.
       const fiber = app.isStopping() ? answer : Fiber.runIn(answer, scope)
-      const abort = () => undefined
+      const abort = () => fiber.interruptUnsafe()
       if (request.signal.aborted) abort()
       request.signal.addEventListener("abort", abort, { once: true })
       await new Promise((resolve) => fiber.addObserver(resolve))

@@ -92,7 +92,7 @@ export interface TestEngine<K extends Kind = Kind> extends EmbeddedEngine<K> {
   readonly runNext: () => Promise<JobResult<K> | undefined>
   /**
    * Makes attempts until no job may run now and says how many it made; with `throughRetries`, until none will: time passes
-   * by itself up to the next retry, or the beginning of a delayed job. Rejects in `live` mode.
+   * by itself up to the next retry, or the beginning of a delayed job. Rejects after 1,000 attempts, and in `live` mode.
    */
   readonly drain: (options?: { readonly throughRetries?: boolean }) => Promise<number>
   /** The jobs accepted so far, oldest first. Replays of an idempotency key are none. */

@@ -1,6 +1,6 @@
 import { type AnyProvider, type BuiltInKind, type Kind, type ProviderName, providerNames } from "@kiln/core"
 import { openEmbedded } from "@kiln/core/effect"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Layer, Random } from "effect"
 import { type FakeProviders, makeFakeProviders } from "../fakes/FakeProviders.ts"
 import { programmable } from "../fakes/ProgrammableProviders.ts"
 import { memoryBlobs, memoryStore } from "../memory/adapters.ts"
@@ -16,6 +16,9 @@ import { makeVirtualTime } from "./VirtualTime.ts"
 /** Far enough from today for a time that came from somewhere else to show. */
 const defaultStartMs = Date.UTC(2030, 0, 1)
 
+/** Backoff is the same in every run: half of what it may be at most. */
+const sameChance = Layer.succeed(Random.Random, { nextDoubleUnsafe: () => 0.5, nextIntUnsafe: () => 0 })
+
 /**
  * A whole engine in memory: `await using kiln = await testEngine()`. Fakes answer, live jobs have their prices and switches,
  * and jobs are run as `mode` says: by default to their end, before `submit` resolves.
@@ -30,7 +33,7 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
   const engine = await openEmbedded<K>(
     // Whether these providers serve these kinds is the test's own affair: a job that nobody serves stays queued.
     partsOf(options, fakes, live ? settings : { ...settings, concurrency: 1 }) as never,
-    { defaultMode: jobMode, ...(!live && { references: time.references, sweeps: false }) },
+    { defaultMode: jobMode, ...(!live && { references: Layer.merge(time.references, sameChance), sweeps: false }) },
   )
   const { context, inside, stop } = openInside(engine)
   const kit = {

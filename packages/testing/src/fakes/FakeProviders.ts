@@ -8,7 +8,8 @@ import type {
   VoiceTurnProvider,
 } from "@kiln/core/ports"
 import { Effect, Exit, Stream, type Types } from "effect"
-import { answer, type Behavior, perform, takesTime } from "./Behavior.ts"
+import { answer, type Behavior, perform } from "./Behavior.ts"
+import { makeCallWatch } from "./CallWatch.ts"
 import { defaultAnswers, enlarged } from "./defaultAnswers.ts"
 
 /** One call that reached a fake. `outcome` is how it stands now. */
@@ -68,33 +69,7 @@ export const makeFakeProviders = (): FakeProviders => {
     voiceTurn: newFake("voiceTurn"),
   }
   const all: Array<RecordedCall> = []
-  const waiting = new Set<() => void>()
-  const notify = () => {
-    for (const notice of waiting) notice()
-  }
-  let waitingForTime = 0
-  const inTime = <A, E>(behavior: Behavior<A>, performed: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-    takesTime(behavior)
-      ? Effect.acquireUseRelease(
-          Effect.sync(() => {
-            waitingForTime++
-            notify()
-          }),
-          () => performed,
-          () => Effect.sync(() => void waitingForTime--),
-        )
-      : performed
-  const until = (reached: () => boolean) =>
-    Effect.callback<void>((resume) => {
-      const notice = () => {
-        if (!reached()) return
-        waiting.delete(notice)
-        resume(Effect.void)
-      }
-      waiting.add(notice)
-      notice()
-      return Effect.sync(() => waiting.delete(notice))
-    })
+  const watch = makeCallWatch()
 
   const perCall = <N extends ProviderName, E = never>(
     provider: N,
@@ -108,10 +83,10 @@ export const makeFakeProviders = (): FakeProviders => {
       const entry: Types.Mutable<RecordedCall<N>> = { provider, request, call, outcome: "running", pieces: 0 }
       fake.calls.push(entry)
       all.push(entry)
-      notify()
+      watch.notify()
       const performed = perform(behavior, { enlarged: enlarged[provider], pieceCame: () => void entry.pieces++ })
       return first.pipe(
-        Effect.andThen(inTime(behavior, performed)),
+        Effect.andThen(watch.inTime(behavior, performed)),
         Effect.onExit((exit) =>
           Effect.sync(() => {
             entry.outcome = Exit.isSuccess(exit) ? "answered" : Exit.hasInterrupts(exit) ? "interrupted" : "failed"
@@ -142,7 +117,7 @@ export const makeFakeProviders = (): FakeProviders => {
     },
     calls: () => [...all],
     callsOf: (provider) => [...fakes[provider].calls],
-    untilCalled: (provider, times = 1) => until(() => fakes[provider].calls.length >= times),
-    untilWaiting: until(() => waitingForTime > 0),
+    untilCalled: (provider, times = 1) => watch.until(() => fakes[provider].calls.length >= times),
+    untilWaiting: watch.untilWaiting,
   }
 }

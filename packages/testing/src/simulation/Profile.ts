@@ -106,6 +106,7 @@ const drawSettings = (dice: Dice, leaseDurationMs: number): EngineSettings => ({
     maxTransfers: dice.pick([2, 5]),
   },
   leaseDurationMs,
+  claimCheckIntervalMs: dice.pick([1, 5, 60]) * seconds,
   concurrency: dice.pick([1, 2, 8]),
   pollIntervalMs: dice.pick([1, 5]) * seconds,
   drainMs: dice.pick([0, 2, 10]) * seconds,

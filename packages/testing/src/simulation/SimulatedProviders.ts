@@ -157,7 +157,7 @@ export class SimulatedProviders {
   #behavior(): Behavior {
     const { dice } = this.#kernel
     const { faults } = this.#network
-    if (dice.chance(faults.providerFails)) return dice.pick(["fail", "fail", "refuse"])
+    if (dice.chance(faults.providerFails)) return dice.pick(["fail", "refuse"])
     if (dice.chance(faults.providerTalksNonsense)) return "nonsense"
     if (dice.chance(faults.providerBreaks)) return "break"
     return dice.chance(faults.providerHangs) ? "hang" : "answer"

@@ -129,6 +129,23 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
     },
   },
   {
+    name: "cancelJobs",
+    run: async ({ stores }) => {
+      const claims = await claimed(stores)
+      return () => stores.jobs.cancelJobs(claims.map(({ job }) => job.id))
+    },
+  },
+  {
+    name: "createJobs: a retry",
+    run: async ({ stores }) => {
+      const [failing] = await claimed(stores)
+      if (failing === undefined) throw new Error("nothing was claimed")
+      const { job, token } = failing
+      await promise(stores.jobs.failJobs([{ jobId: job.id, token, errorCode: "content_rejected" }]))
+      return () => stores.jobs.createJobs([newJob(50, { mode: job.mode, retryOf: job.id })])
+    },
+  },
+  {
     name: "deferJobs",
     run: async ({ stores }) => {
       const claims = await claimed(stores)
@@ -265,6 +282,13 @@ const otherVerbs: ReadonlyArray<WritingVerb> = [
       async ({ stores }) =>
       () =>
         stores.board.setPrice({ name: "svc-audio", currency: "usd", unitAmounts: { input_characters: "0.001" } }),
+  },
+  {
+    name: "pauseKind",
+    run:
+      async ({ stores }) =>
+      () =>
+        stores.board.pauseKind("voice_turn", true),
   },
   {
     name: "setSwitch",

@@ -1,0 +1,45 @@
+// One process submits and waits, two others work, and one of those is killed:
+// `node --conditions=@kiln/source examples/workers-apart/main.ts <postgres:// URL> <directory>`.
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { join } from "node:path"
+import { createEngine } from "@kiln/core"
+import { print, sharedStores } from "./engine.ts"
+
+const [url, directory] = process.argv.slice(2)
+if (url === undefined || directory === undefined) throw new Error("say a postgres:// URL, and a directory for files")
+const startWorker = (): ChildProcess => {
+  const args = ["--conditions=@kiln/source", join(import.meta.dirname, "worker.ts"), url, directory]
+  return spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] })
+}
+
+await using engine = await createEngine({ ...sharedStores(url, directory), kinds: [print], worker: false })
+const jobs = await Promise.all([1, 2, 3, 4, 5].map((page) => engine.submit("print", { page })))
+console.log(`${jobs.length} jobs are ${jobs[0]?.status}, and nobody works`)
+
+const [unlucky, other] = [startWorker(), startWorker()]
+try {
+  await Promise.all([once(unlucky.stdout!, "data"), once(other.stdout!, "data")])
+  unlucky.kill("SIGKILL")
+  console.log("two workers have begun a job each; one is killed with kill -9")
+
+  const finished = await Promise.all(
+    jobs.map(async (job) => {
+      const done = await engine.wait(job)
+      if (done.status !== "done" || done.output === null) throw new Error(`${job.id} is ${done.status}`)
+      // Database and programs are on one machine here, so their clocks are one.
+      return { ...done, output: done.output, heardAfterMs: Date.now() - done.finishedAt.getTime() }
+    }),
+  )
+  const byOther = finished.filter(({ output }) => output.printedBy === other.pid)
+  console.log(`${finished.length} jobs are done, ${byOther.length} of them by the worker that was left`)
+  console.log(`${finished.filter(({ attempts }) => attempts > 1).length} was taken over`)
+  for (const { output } of finished) console.log(new TextDecoder().decode(await engine.readFile(output.sheet)))
+  const [median] = finished.map(({ heardAfterMs }) => heardAfterMs).toSorted((a, b) => a - b).slice(2)
+  console.log(`in the middle, this process heard of it within ${median} ms`)
+} finally {
+  unlucky.kill("SIGKILL")
+  other.kill("SIGTERM")
+}
+const [code] = await once(other, "close")
+console.log(`the other worker stopped with ${code}`)

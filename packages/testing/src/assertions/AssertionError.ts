@@ -1,0 +1,15 @@
+/** As the one of `node:assert`, which test runners know: they show `expected` beside `actual`. Without Node. */
+export class AssertionError extends Error {
+  override readonly name = "AssertionError"
+  readonly code = "ERR_ASSERTION"
+  readonly actual: unknown
+  readonly expected: unknown
+  readonly operator: string
+
+  constructor(operator: string, message: string, actual: unknown, expected: unknown) {
+    super(message)
+    this.operator = operator
+    this.actual = actual
+    this.expected = expected
+  }
+}

@@ -1,0 +1,168 @@
+import { embeddedContext, Engine } from "@kiln/core/effect"
+import { testEngine } from "@kiln/testing"
+import { assertDone, assertFailed } from "@kiln/testing/assert"
+import { Context } from "effect"
+import { describe, expect, it } from "vitest"
+import { busy, greeting } from "./support/kinds.ts"
+
+describe("a manual test engine", () => {
+  it("runs nothing by itself, and one attempt at a time when it is told to", async () => {
+    await using kiln = await testEngine({ mode: "manual" })
+    const [a, b] = [
+      await kiln.submit("speech_synthesis", { input: "a" }),
+      await kiln.submit("image_generation", { prompt: "b" }),
+    ]
+    await kiln.advance("1 minute")
+    expect([(await kiln.get(a)).status, (await kiln.get(b)).status]).toEqual(["queued", "queued"])
+    const first = await kiln.runNext()
+    expect([first?.id, first?.status]).toEqual([a.id, "done"])
+    expect((await kiln.get(b)).status).toBe("queued")
+    expect((await kiln.runNext())?.id).toBe(b.id)
+    expect(await kiln.runNext()).toBeUndefined()
+  })
+
+  it("gives back a job after an attempt that failed, which is not to be run before its time", async () => {
+    await using kiln = await testEngine({ mode: "manual" })
+    kiln.providers.speech.fail("provider_unavailable", { retryAfterMs: 10_000 })
+    await kiln.submit("speech_synthesis", { input: "Hello" })
+    expect(await kiln.runNext()).toMatchObject({ status: "processing", attempts: 1 })
+    expect(await kiln.runNext()).toBeUndefined()
+    await kiln.advance(9_999)
+    expect(await kiln.runNext()).toBeUndefined()
+    await kiln.advance(1)
+    expect(await kiln.runNext()).toMatchObject({ status: "done", attempts: 2 })
+  })
+
+  it("drains what may run now, or all there is", async () => {
+    await using kiln = await testEngine({ mode: "manual" })
+    for (const input of ["a", "b", "c"]) await kiln.submit("speech_synthesis", { input })
+    await kiln.submit("speech_synthesis", { input: "later" }, { delayMs: 60_000 })
+    kiln.providers.speech.fail().fail()
+    expect(await kiln.drain()).toBe(3)
+    expect(await kiln.drain()).toBe(0)
+    expect(await kiln.drain({ throughRetries: true })).toBe(3)
+    const ended = await Promise.all((await kiln.submitted()).map(({ id }) => kiln.get(id)))
+    expect(ended.map(({ attempts, status }) => `${status} ${attempts}`)).toEqual([
+      "done 2",
+      "done 2",
+      "done 1",
+      "done 1",
+    ])
+    expect(kiln.now()).toEqual(new Date(Date.UTC(2030, 0, 1, 0, 1)))
+  })
+
+  it("tells which job each of several runs at once was for", async () => {
+    const gates = new Map(["a", "b"].map((name) => [name, Promise.withResolvers<void>()]))
+    const kinds = [greeting((name) => gates.get(name)!.promise.then(() => name))]
+    await using kiln = await testEngine({ kinds, mode: "manual" })
+    const submitted = [await kiln.submit("greeting", { name: "a" }), await kiln.submit("greeting", { name: "b" })]
+    const runs = [kiln.runNext(), kiln.runNext()]
+    gates.get("b")!.resolve()
+    expect(await runs[1]).toMatchObject({ id: submitted[1]!.id, status: "done" })
+    gates.get("a")!.resolve()
+    expect(await runs[0]).toMatchObject({ id: submitted[0]!.id, status: "done" })
+  })
+
+  it("keeps the lease of an attempt while time passes, and ends it at the run limit", async () => {
+    await using kiln = await testEngine({ mode: "manual" })
+    kiln.providers.speech.hang()
+    const job = await kiln.submit("speech_synthesis", { input: "Hello" })
+    const attempt = kiln.runNext()
+    await kiln.providers.speech.called()
+    await kiln.advance("29 minutes")
+    expect((await kiln.get(job)).status).toBe("processing")
+    expect(await kiln.runNext()).toBeUndefined()
+    await kiln.advance("1 minute")
+    expect((await attempt)?.id).toBe(job.id)
+    assertFailed(await kiln.get(job), "job_timeout")
+  })
+
+  it("lets a job that nobody runs time out", async () => {
+    await using kiln = await testEngine({ mode: "manual" })
+    const job = await kiln.submit("speech_synthesis", { input: "Hello" })
+    await kiln.advance("23 hours")
+    expect((await kiln.get(job)).status).toBe("queued")
+    await kiln.advance("1 hour")
+    assertFailed(await kiln.get(job), "queue_timeout")
+  })
+
+  it("pauses a kind at once", async () => {
+    await using kiln = await testEngine({ mode: "manual" })
+    await kiln.submit("speech_synthesis", { input: "a" })
+    await kiln.submit("speech_synthesis", { input: "b" })
+    await kiln.runNext()
+    await kiln.operator.pause("speech_synthesis")
+    expect(await kiln.drain({ throughRetries: true })).toBe(0)
+  })
+
+  it("tells events as they happen", async () => {
+    await using kiln = await testEngine({ mode: "manual" })
+    const heard: Array<string> = []
+    for (const type of ["queued", "started", "attempt_failed", "done"] as const) kiln.on(type, () => heard.push(type))
+    kiln.providers.speech.fail()
+    await kiln.submit("speech_synthesis", { input: "Hello" })
+    await kiln.drain({ throughRetries: true })
+    expect(heard).toEqual(["queued", "started", "attempt_failed", "started", "done"])
+  })
+
+  it("does not go round for ever with a job that makes another", async () => {
+    const kinds = [
+      greeting(async (name) => {
+        await kiln.submit("greeting", { name })
+        return name
+      }),
+    ]
+    await using kiln = await testEngine({ kinds, mode: "manual", settings: { queueCap: 3 } })
+    await kiln.submit("greeting", { name: "again" })
+    await expect(kiln.drain()).rejects.toThrow("there is no end to it")
+  })
+
+  it("ends while an attempt hangs that nobody waits for", async () => {
+    const kiln = await testEngine({ mode: "manual" })
+    kiln.providers.speech.hang()
+    await kiln.submit("speech_synthesis", { input: "Hello" })
+    const left = kiln.runNext()
+    await kiln.providers.speech.called()
+    await kiln.stop()
+    await expect(left).rejects.toThrow("the engine is closed")
+    expect(kiln.providers.speech.calls[0]?.outcome).toBe("interrupted")
+  })
+
+  it("is an engine for whatever is built upon one", async () => {
+    await using kiln = await testEngine({ mode: "manual" })
+    expect(Context.get(embeddedContext(kiln), Engine).kinds.map(({ name }) => name)).toContain("speech_synthesis")
+    await expect(kiln.start()).resolves.toBeUndefined()
+  })
+
+  it("starts where it is told, and knows spans of time", async () => {
+    await using kiln = await testEngine({ mode: "manual", startAt: new Date("2026-02-03T04:05:06Z") })
+    await kiln.advance("1 hour")
+    expect(kiln.now()).toEqual(new Date("2026-02-03T05:05:06Z"))
+    await expect(kiln.advance(-1)).rejects.toThrow('"-1" is no span of time')
+  })
+})
+
+describe("a live test engine", () => {
+  it("runs jobs by itself, in real time", async () => {
+    let failures = 1
+    const kinds = [
+      greeting(async (name) => {
+        if (failures-- > 0) throw busy()
+        return name
+      }),
+    ]
+    await using kiln = await testEngine({ kinds, mode: "live" })
+    const submitted = await kiln.submit("greeting", { name: "Ada" })
+    expect(submitted.status).toBe("queued")
+    const job = await kiln.wait(submitted)
+    assertDone(job)
+    expect([job.output, job.attempts]).toEqual([{ text: "Ada" }, 2])
+    expect(Math.abs(kiln.now().getTime() - Date.now())).toBeLessThan(60_000)
+  })
+
+  it("refuses what is done by hand", async () => {
+    await using kiln = await testEngine({ mode: "live" })
+    for (const verb of [() => kiln.runNext(), () => kiln.drain(), () => kiln.advance(1)])
+      await expect(verb()).rejects.toThrow("runs its jobs by itself")
+  })
+})
