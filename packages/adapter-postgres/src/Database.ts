@@ -2,7 +2,8 @@ import { Effect, Random } from "effect"
 import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { cutOff } from "./Connections.ts"
-import { meaningOf, sqlState } from "./postgresErrors.ts"
+import { meaningOf } from "./postgresErrors.ts"
+import { sqlState } from "./sqlState.ts"
 import { Session, Transaction, type Wire } from "./Session.ts"
 
 /** Milliseconds between two tries: short at first, since most of what is in the way is another commit. */

@@ -1,3 +1,4 @@
+import { sqlState } from "./sqlState.ts"
 import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "./Statement.ts"
 
 /** How statements travel on this store's connections. */
@@ -21,6 +22,7 @@ export class Session {
   readonly #client: Connection
   readonly #wire: Wire
   #over = false
+  #failed: unknown
 
   constructor(client: Connection, wire: Wire) {
     this.#client = client
@@ -81,12 +83,21 @@ export class Session {
     this.#over = true
   }
 
+  /** What fails in a transaction after a statement that failed says only that it is over: the cause is what failed first. */
+  #causeOf(error: unknown): unknown {
+    if (sqlState(error) === "25P02") return this.#failed ?? error
+    this.#failed = error
+    return error
+  }
+
   #send({ name, sql }: { readonly name: string; readonly sql: string }, values: ReadonlyArray<SqlValue>) {
     if (this.#over) throw new TypeError("a step that is over sends nothing")
     const text = inSchema(sql, this.#wire.schema)
     // The driver's type wants a mutable array and does not write to it.
     const config = { text, values: [...values] }
-    return this.#client.query(this.#wire.prepared ? { ...config, name } : config)
+    return this.#client
+      .query(this.#wire.prepared ? { ...config, name } : config)
+      .catch((error: unknown) => Promise.reject(this.#causeOf(error)))
   }
 }
 

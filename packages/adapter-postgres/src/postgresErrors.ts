@@ -1,5 +1,5 @@
-import pg from "pg"
 import { Superseded } from "./Session.ts"
+import { sqlState } from "./sqlState.ts"
 
 /** What an error means for the step it came out of. */
 export type ErrorMeaning =
@@ -11,15 +11,6 @@ export type ErrorMeaning =
   | "unavailable"
   /** The statement itself is wrong, or breaks an invariant: a defect of ours. */
   | "defect"
-
-/** Five characters, for example `40P01`; `undefined` for what the server did not say. */
-export const sqlState = (error: unknown): string | undefined => {
-  if (error instanceof pg.DatabaseError) return error.code
-  // Of a caller's own driver.
-  return error instanceof Error && "severity" in error && "code" in error && typeof error.code === "string"
-    ? error.code
-    : undefined
-}
 
 /** Serialization failure, deadlock, lock timeout. */
 const conflicts = new Set(["40001", "40P01", "55P03"])

@@ -2,7 +2,7 @@
 export type Priority = "low" | "normal" | "high" | "urgent"
 
 /** In the order in which they are served. */
-export const priorities: ReadonlyArray<Priority> = ["urgent", "high", "normal", "low"]
+export const priorities = ["urgent", "high", "normal", "low"] as const satisfies ReadonlyArray<Priority>
 
 /** For stores, which order by it: what is served first has the highest. `normal` is 0. */
 export const priorityRank: Readonly<Record<Priority, number>> = { urgent: 2, high: 1, normal: 0, low: -1 }

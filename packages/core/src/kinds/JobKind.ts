@@ -223,7 +223,7 @@ export interface KindDefinition<
   readonly request: S
   /** The output without its files. What an attempt brings is checked; without it, any JSON object is taken. */
   readonly output?: OutputSchema<Output>
-  /** Names of the files that a finished job has, all of them. None by default. */
+  /** Names of the files that a finished job has, all of them: lower-case letters and digits. None by default. */
   readonly files?: ReadonlyArray<File>
   /** Fields of the request that are not the caller's data: they stay, as `kept`, when the rest is erased. None by default. */
   readonly keeps?: ReadonlyArray<string & keyof InputOfSchema<S>>
@@ -271,7 +271,7 @@ export const JobKind = <
     request: schema,
     reader: requestReader(schema),
     keeps: definition.keeps ?? [],
-    files: definition.files ?? [],
+    files: filesOf(definition.files ?? []),
     meters: [...builtInMeters, ...(definition.meters ?? [])],
     limits: limitsOf(definition.limits ?? {}),
     gate: { price: definition.price ?? null, switches: definition.switches ?? [], kind: definition.name },
@@ -288,6 +288,14 @@ export const JobKind = <
 const nameOf = <Name extends string>(name: Name): Name => {
   if (name === "" || name.includes("@")) throw new TypeError(`"${name}" cannot be the name of a job kind`)
   return name
+}
+
+/** They are part of blob keys, which every blob store must be able to tell apart. */
+const filesOf = (names: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const wrong = names.find((name) => !/^[0-9a-z]{1,64}$/.test(name))
+  if (wrong !== undefined)
+    throw new TypeError(`the name of a file is made of lower-case letters and digits: "${wrong}"`)
+  return names
 }
 
 const limitsOf = (limits: KindLimits): KindLimits => {

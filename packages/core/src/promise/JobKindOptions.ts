@@ -88,7 +88,7 @@ export interface JobKindOptions<
   readonly request: S
   /** The output without its files. What an attempt brings is checked; without it, any JSON object is taken. */
   readonly output?: StandardSchema<unknown, Output> | { readonly Type: Output; readonly Encoded: unknown }
-  /** Names of the files that a finished job has, all of them. None by default. */
+  /** Names of the files that a finished job has, all of them: lower-case letters and digits. None by default. */
   readonly files?: ReadonlyArray<File>
   /** One attempt. What it throws fails the attempt, which is made again up to `limits.maxFailures` times; `jobFailed` says otherwise. */
   readonly run: (

@@ -1,7 +1,7 @@
-import { Cause, type Context, Effect, Exit, ManagedRuntime, Scope } from "effect"
+import { Cause, Context, Effect, Exit, ManagedRuntime, Scope } from "effect"
 import { Worker } from "../worker/index.ts"
 import { type Assembly, layerEmbedded } from "./layerEmbedded.ts"
-import type { EmbeddedServices } from "./embeddedContext.ts"
+import type { EmbeddedContext, EmbeddedServices } from "./embeddedContext.ts"
 import { toKilnError } from "./toKilnError.ts"
 
 /** Runs an operation as a promise; aborting it interrupts it. */
@@ -9,7 +9,7 @@ export type Run = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>, signal?:
 
 /** The life of an embedded engine: opened, started, stopped. */
 export interface Running {
-  readonly context: Context.Context<EmbeddedServices>
+  readonly context: EmbeddedContext
   readonly run: Run
   /** Runs what waits for nothing, and throws what it fails with. */
   readonly runSync: <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => A
@@ -31,6 +31,7 @@ export const openEngine = async (assembly: Assembly, working: boolean): Promise<
   })
   const closing = new AbortController()
   const workerScope = Scope.makeUnsafe()
+  const attached = Scope.makeUnsafe()
   let starting: Promise<void> | undefined
   let stopping: Promise<void> | undefined
 
@@ -48,11 +49,12 @@ export const openEngine = async (assembly: Assembly, working: boolean): Promise<
   const close = async () => {
     closing.abort(new DOMException("the engine is closed", "AbortError"))
     await starting?.catch(() => undefined)
-    await runtime.runPromise(Scope.close(workerScope, Exit.void))
+    // First what lives on the engine, then what works, then the stores.
+    for (const scope of [attached, workerScope]) await runtime.runPromise(Scope.close(scope, Exit.void))
     await runtime.dispose()
   }
   return {
-    context,
+    context: Context.add(context, Scope.Scope, attached),
     run,
     runSync: (effect) => {
       closing.signal.throwIfAborted()

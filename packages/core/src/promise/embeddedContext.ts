@@ -1,4 +1,4 @@
-import type { Context } from "effect"
+import type { Context, Scope } from "effect"
 import type { Engine, JobEvents, JobSignals, Operator } from "../engine/index.ts"
 import type {
   BlobStore,
@@ -34,15 +34,18 @@ export type EmbeddedServices =
   | IdGenerator
   | WakeUp
 
-const contexts = new WeakMap<object, Context.Context<EmbeddedServices>>()
+/** The same with a scope that closes when the engine is stopped, before its worker and its stores: for what is built upon it. */
+export type EmbeddedContext = Context.Context<EmbeddedServices | Scope.Scope>
+
+const contexts = new WeakMap<object, EmbeddedContext>()
 
 /** Keeps the services of an engine for `embeddedContext`. */
-export const keepContext = (engine: object, context: Context.Context<EmbeddedServices>): void => {
+export const keepContext = (engine: object, context: EmbeddedContext): void => {
   contexts.set(engine, context)
 }
 
 /** The services inside an engine that `createEngine` made: for what is built upon it, as a server, with Effect. */
-export const embeddedContext = (engine: object): Context.Context<EmbeddedServices> => {
+export const embeddedContext = (engine: object): EmbeddedContext => {
   const context = contexts.get(engine)
   if (context === undefined) throw new TypeError("this is no engine that createEngine made")
   return context

@@ -211,6 +211,7 @@ describe("a job kind of one's own", () => {
     ["half a failure", { limits: { maxFailures: 0.5 } }],
     ["a name with a version", { name: "a@2" }],
     ["no name", { name: "" }],
+    ["a file that blob stores would confuse", { files: ["asPage"] }],
   ])("cannot have %s", (_, wrong) => {
     const define = () => jobKind({ name: "k", request: z.object({}), run: async () => ({ output: {} }), ...wrong })
     expect(define).toThrow(TypeError)

@@ -1,6 +1,7 @@
 export { type JobRoute, type JobRouteOptions, jobRoute } from "../handlers/JobRoute.ts"
 export type { Caller } from "../server/Caller.ts"
 export type { RateLimitPolicy, RateLimits } from "../wire/RateLimiter.ts"
+export { type ApiKey, type ApiKeyOptions, createApiKey } from "./createApiKey.ts"
 export { fetchHandler } from "./fetchHandler.ts"
 export type {
   FetchHandler,

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { SecureRandom } from "effect/crypto"
 import { keyScopes, type StoreUnavailable } from "@kiln/core/domain"
 import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
-import { keyDocument, newKey } from "../newKey.ts"
+import { keyDocument, newKey } from "../../newKey.ts"
 
 /** A key with which a new installation can be tried at once. */
 export type FirstKey = ReturnType<typeof keyDocument>

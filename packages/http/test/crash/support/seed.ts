@@ -2,7 +2,7 @@ import { Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { jobModeOf, keyScopes, type KeyMode, type Principal } from "@kiln/core/domain"
 import { IdGenerator, KeyDirectory, Switchboard } from "@kiln/core/ports"
-import { newKey } from "../../../src/cli/newKey.ts"
+import { newKey } from "../../../src/newKey.ts"
 
 /** A key, and whose jobs it makes. */
 export interface SeededKey {

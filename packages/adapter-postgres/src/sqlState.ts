@@ -1,0 +1,10 @@
+import pg from "pg"
+
+/** Five characters, for example `40P01`; `undefined` for what the server did not say. */
+export const sqlState = (error: unknown): string | undefined => {
+  if (error instanceof pg.DatabaseError) return error.code
+  // Of a caller's own driver.
+  return error instanceof Error && "severity" in error && "code" in error && typeof error.code === "string"
+    ? error.code
+    : undefined
+}

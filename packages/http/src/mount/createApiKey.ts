@@ -1,0 +1,45 @@
+import { Effect } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { projectIdOf } from "@kiln/core/effect"
+import { KeyDirectory } from "@kiln/core/ports"
+import { newKey } from "../newKey.ts"
+import { inEngine } from "./inEngine.ts"
+import type { MountedEngine } from "./MountOptions.ts"
+
+/** An API key as it is asked for. */
+export interface ApiKeyOptions {
+  /** The project's name, as `submit` takes it; made where there is none. Default `embedded`. */
+  readonly project?: string
+  /** `test` makes sandbox jobs, `live` live ones. Default `test`. */
+  readonly mode?: "test" | "live"
+  /** What it may do: `audio.create`, `images.create`, and the scopes of kinds of one's own. */
+  readonly scopes: ReadonlyArray<string>
+  /** For the operator's list. */
+  readonly name?: string
+  readonly expiresAt?: Date
+}
+
+/** A new key. Its text is shown here and never again: the store has its SHA-256 alone. */
+export interface ApiKey {
+  readonly key: string
+  readonly keyId: string
+}
+
+/** Makes a key for the mounted API, in the engine's own store; `kiln key` lists and revokes it like any other. */
+export const createApiKey = (engine: MountedEngine, options: ApiKeyOptions): Promise<ApiKey> => {
+  const { expiresAt, mode = "test", name, project, scopes } = options
+  const projectId = projectIdOf(project)
+  return inEngine(
+    engine,
+    Effect.gen(function* () {
+      const keys = yield* KeyDirectory
+      // Of two at once one makes it, and the other finds it made.
+      yield* keys.createProject({ id: projectId, name: projectId.slice(4) })
+      const wish = { projectId, mode, scopes, name: name ?? null, expiresAt: expiresAt?.getTime() ?? null }
+      const { key, record } = yield* Effect.provide(newKey(wish), SecureRandom.layerWebCrypto)
+      const made = yield* keys.createKey(record)
+      if (made === undefined) return yield* Effect.die(new Error(`another project has the name ${projectId.slice(4)}`))
+      return { key, keyId: made.id }
+    }),
+  )
+}
