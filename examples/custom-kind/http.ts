@@ -27,7 +27,11 @@ server.on("request", handler)
 
 // A client: fields are in snake_case on the wire, and files are URLs.
 const headers = { authorization: "Bearer alice", "content-type": "application/json" }
-const body = JSON.stringify({ text: "Kilns are ovens for clay. The hot air rises.", sentences: 2, document_id: "doc-7" })
+const body = JSON.stringify({
+  text: "Kilns are ovens for clay. The hot air rises.",
+  sentences: 2,
+  document_id: "doc-7",
+})
 const request = { method: "POST", headers: { ...headers, "idempotency-key": "doc-7" }, body }
 const created = await fetch(`${publicUrl}/v1/summaries`, request)
 console.log(created.status, created.headers.get("location")?.replace(/job_.*/, "job_…"))

@@ -5,8 +5,7 @@ import type { Tools } from "./kind.ts"
 
 const wordsOf = (text: string): number => text.split(/\s+/).filter((word) => word !== "").length
 
-const failed = (detail: string) => () =>
-  new AttemptFailed({ errorCode: "provider_unavailable", retry: true, detail })
+const failed = (detail: string) => () => new AttemptFailed({ errorCode: "provider_unavailable", retry: true, detail })
 
 export const summaryKindWithEffect = (tools: Tools) =>
   JobKind({

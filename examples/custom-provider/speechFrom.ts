@@ -1,10 +1,4 @@
-import {
-  type AsyncProvider,
-  providerBroken,
-  providerRefused,
-  providerUnavailable,
-  resultInvalid,
-} from "@kiln/core"
+import { type AsyncProvider, providerBroken, providerRefused, providerUnavailable, resultInvalid } from "@kiln/core"
 
 /** Speech by a server that is sent JSON and answers with an audio file. Which failure it is decides what becomes of the job. */
 export const speechFrom =

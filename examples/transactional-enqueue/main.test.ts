@@ -26,12 +26,15 @@ nine orders that are committed
   in the middle, a worker began N ms after the commit; a timer and a query took N ms
 `
 
-it.each(["pg", "kysely"])("with %s, order and job are there together or not at all, and a worker knows at once", async (driver) => {
-  await using database = await freshDatabase()
-  const said = await run(driver, database.url)
-  expect(said.lines).toBe(lines)
-  expect(said.delayMs).toBeLessThan(said.boundMs)
-})
+it.each(["pg", "kysely"])(
+  "with %s, order and job are there together or not at all, and a worker knows at once",
+  async (driver) => {
+    await using database = await freshDatabase()
+    const said = await run(driver, database.url)
+    expect(said.lines).toBe(lines)
+    expect(said.delayMs).toBeLessThan(said.boundMs)
+  },
+)
 
 it("with better-sqlite3 and without waiting, too", async () => {
   const directory = mkdtempSync(join(tmpdir(), "kiln-transactional-"))

@@ -45,4 +45,6 @@ for (let n = 1; n <= 9; n++) {
 console.log("nine orders that are committed")
 await report()
 const middle = (times: ReadonlyArray<number>) => `${times.toSorted((a, b) => a - b)[4]?.toFixed(1)} ms`
-console.log(`  in the middle, a worker began ${middle(delays)} after the commit; a timer and a query took ${middle(usual)}`)
+console.log(
+  `  in the middle, a worker began ${middle(delays)} after the commit; a timer and a query took ${middle(usual)}`,
+)

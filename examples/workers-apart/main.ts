@@ -35,7 +35,10 @@ try {
   console.log(`${finished.length} jobs are done, ${byOther.length} of them by the worker that was left`)
   console.log(`${finished.filter(({ attempts }) => attempts > 1).length} was taken over`)
   for (const { output } of finished) console.log(new TextDecoder().decode(await engine.readFile(output.sheet)))
-  const [median] = finished.map(({ heardAfterMs }) => heardAfterMs).toSorted((a, b) => a - b).slice(2)
+  const [median] = finished
+    .map(({ heardAfterMs }) => heardAfterMs)
+    .toSorted((a, b) => a - b)
+    .slice(2)
   console.log(`in the middle, this process heard of it within ${median} ms`)
 } finally {
   unlucky.kill("SIGKILL")

@@ -4,7 +4,7 @@ import type { Snippet } from "./extractSnippets.ts"
 import { type Ran, runNode } from "./runNode.ts"
 
 /** Files of tests, which their runner runs. */
-const isTest = ({ code }: Snippet): boolean => /"(@effect\/)?vitest"|"@kiln\/testing\/(conformance|vitest)"/.test(code)
+const isTest = ({ code }: Snippet): boolean => /from "(@effect\/)?vitest"/.test(code)
 
 /** What only means something in a process of its own. */
 const isAlone = ({ code }: Snippet): boolean => /\bprocess\.(on|once|exit)\b|"node:test"/.test(code)
@@ -23,15 +23,18 @@ export class SnippetWorkshop implements Disposable {
     this.#snippets = snippets
     mkdirSync(join(root, ".snippets"), { recursive: true })
     this.#directory = mkdtempSync(join(root, ".snippets/run-"))
-    for (const [index, { code, line }] of snippets.entries()) {
-      mkdirSync(this.#place(index))
-      // Blank lines in front give errors the line numbers of the Markdown file.
-      writeFileSync(join(this.#place(index), "snippet.ts"), `${"\n".repeat(line - 1)}${code}\nexport {}\n`)
-    }
+    for (const index of snippets.keys()) this.#write(index, this.#place(index))
   }
 
   #place(index: number): string {
     return join(this.#directory, `${index}`)
+  }
+
+  #write(index: number, directory: string): void {
+    const { code = "", line = 1 } = this.#snippets[index] ?? {}
+    mkdirSync(directory)
+    // Blank lines in front give errors the line numbers of the Markdown file.
+    writeFileSync(join(directory, "snippet.ts"), `${"\n".repeat(line - 1)}${code}\nexport {}\n`)
   }
 
   /** What the compiler says about each snippet, in their order; it runs once for all of them. */
@@ -39,9 +42,10 @@ export class SnippetWorkshop implements Disposable {
     // Names in a snippet are there to be read, even those nothing uses.
     const compilerOptions = { noUnusedLocals: false, noUnusedParameters: false }
     const configuration = join(this.#directory, "tsconfig.json")
+    const files = this.#snippets.map((_, index) => `${index}/snippet.ts`)
     writeFileSync(
       configuration,
-      JSON.stringify({ extends: "../../tsconfig.json", compilerOptions, include: ["*/*.ts"] }),
+      JSON.stringify({ extends: "../../tsconfig.json", compilerOptions, files, include: [] }),
     )
     const compiler = join(this.#root, "node_modules/typescript/bin/tsc")
     const args = [compiler, "-p", configuration, "--pretty", "false"]
@@ -107,14 +111,12 @@ export class SnippetWorkshop implements Disposable {
     )
   }
 
-  /** Runs a snippet as `node --conditions=@kiln/source snippet.ts` in its directory. */
+  /** Runs a snippet as `node --conditions=@kiln/source snippet.ts`, in a new directory of its own. */
   async run(index: number, timeoutMs: number): Promise<Ran> {
-    const path = join(this.#place(index), "snippet.ts")
-    const { exitCode, stderr, stdout } = await runNode(
-      this.#place(index),
-      ["--conditions=@kiln/source", path],
-      timeoutMs,
-    )
+    const directory = join(this.#directory, `alone-${index}`)
+    this.#write(index, directory)
+    const args = ["--conditions=@kiln/source", join(directory, "snippet.ts")]
+    const { exitCode, stderr, stdout } = await runNode(directory, args, timeoutMs)
     return { exitCode, stderr, stdout }
   }
 

@@ -59,8 +59,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       ),
       core(
         "worker/AttemptContext.ts",
-        "import { Effect, Schema",
-        'import { createHash } from "node:crypto"\nimport { Effect, Schema',
+        "import { Effect, Stream }",
+        'import { createHash } from "node:crypto"\nimport { Effect, Stream }',
       ),
     ],
     seed: 1,
@@ -93,7 +93,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "a heartbeat that is told `LeaseLost` does not end the attempt",
-    edits: [core("worker/Heartbeat.ts", "    else yield* lease.lose", "    else yield* Effect.void")],
+    edits: [core("worker/Heartbeat.ts", "    else lease.lose()", "    else void lease")],
     seed: 104,
     breaks: "a worker stops when its lease is lost",
   },
@@ -236,8 +236,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/RunAttempt.ts",
-        "chargeFor(job.price, result.usage)",
-        "chargeFor(job.price, { ...result.usage, input_characters: job.attempts })",
+        "const chargeOf = ({ mode, price }: Job",
+        "const chargeOf = ({ attempts, mode, price }: Job",
+      ),
+      core(
+        "worker/RunAttempt.ts",
+        "chargeFor(price, usage)",
+        "chargeFor(price, { ...usage, input_characters: attempts })",
       ),
     ],
     seed: 1,
@@ -312,18 +317,32 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a stored request that names no voice is read as one that names an empty one",
     edits: [
-      core(
-        "worker/AttemptContext.ts",
-        "Schema.decodeUnknownEffect(kind.request)(request)",
-        'Schema.decodeUnknownEffect(kind.request)({ voice: "", ...request })',
-      ),
+      core("worker/AttemptContext.ts", "kind.reader.read(request)", 'kind.reader.read({ voice: "", ...request })'),
     ],
     seed: 1,
     breaks: "no internal error",
   },
   {
+    bug: "a job that is done is said to be canceled",
+    edits: [
+      memory(
+        "jobs/cancelJobs.ts",
+        'if (failed === undefined) return "AlreadyFinished"',
+        'if (failed === undefined) return "Canceled"',
+      ),
+    ],
+    seed: 1,
+    breaks: "a job is canceled when an operator says so",
+  },
+  {
+    bug: "an overdue job is canceled",
+    edits: [memory("jobs/expireJobs.ts", '{ event: "expired" }', '{ event: "canceled" }')],
+    seed: 1,
+    breaks: "a job is canceled when an operator says so",
+  },
+  {
     bug: "every live job is priced as audio",
-    edits: [memory("jobs/createJobs.ts", "board.prices[item.gate.price]", 'board.prices["svc-audio"]')],
+    edits: [memory("jobs/createJobs.ts", "(prices[gate.price] ?? null)", '(prices["svc-audio"] ?? null)')],
     seed: 1,
     breaks: "the price is the one at acceptance",
   },
@@ -394,8 +413,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "engine/CreateJob.ts",
-        "return yield* uploadRefused[outcome.reason]()",
-        'return yield* outcome.reason === "already_used" ? Effect.die("an upload is used once") : uploadRefused[outcome.reason]()',
+        "      return Result.fail(uploadRefused[outcome.reason]())",
+        '      if (outcome.reason === "already_used") throw new Error("an upload is used once")\n      return Result.fail(uploadRefused[outcome.reason]())',
       ),
     ],
     seed: 1,

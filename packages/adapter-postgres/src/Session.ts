@@ -95,9 +95,9 @@ export class Session {
     const text = inSchema(sql, this.#wire.schema)
     // The driver's type wants a mutable array and does not write to it.
     const config = { text, values: [...values] }
-    return this.#client
-      .query(this.#wire.prepared ? { ...config, name } : config)
-      .catch((error: unknown) => Promise.reject(this.#causeOf(error)))
+    return this.#client.query(this.#wire.prepared ? { ...config, name } : config).catch((error: unknown) => {
+      throw this.#causeOf(error)
+    })
   }
 }
 

@@ -205,17 +205,20 @@ it.live("nothing that grows is read from end to end, by triggers and functions n
   Effect.gen(function* () {
     const url = yield* migrated
     const { query } = yield* openPlanner(url)
+    // Sessions that end hand in what they counted, some time after their clients are gone.
+    const others =
+      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    const othersGone = Effect.repeat(
+      Effect.promise(() => query(others)),
+      { until: ({ rowCount }) => rowCount === 0 },
+    )
+    // What migrations read is none of it.
+    yield* othersGone
     yield* Effect.promise(() => query("SELECT pg_stat_reset()"))
     const layer = PostgresStores.layer({ url, poolSize: 2, notifications: false })
     yield* Effect.provide(arrangeEveryState, layer, { local: true })
     yield* Effect.provide(callEveryVerb, layer, { local: true })
-    // Sessions that end hand in what they counted, some time after their clients are gone.
-    const others =
-      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-    yield* Effect.repeat(
-      Effect.promise(() => query(others)),
-      { until: ({ rowCount }) => rowCount === 0 },
-    )
+    yield* othersGone
     const { rows } = yield* Effect.promise(() =>
       query("SELECT relname AS table, seq_scan::int AS whole, idx_scan > 0 AS picked FROM pg_stat_user_tables"),
     )

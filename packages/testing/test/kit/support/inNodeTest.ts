@@ -1,3 +1,4 @@
+// oxlint-disable typescript/no-floating-promises -- node:test waits for its tests by itself
 import assert from "node:assert/strict"
 import { describe, it } from "node:test"
 import { testEngine } from "@kiln/testing"
