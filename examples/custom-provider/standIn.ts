@@ -1,5 +1,5 @@
 import { once } from "node:events"
-import { createServer } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { json } from "node:stream/consumers"
 
@@ -21,12 +21,13 @@ export const openStandIn = async (asked: (status: number) => void): Promise<Stan
     "out of order for a moment": () => (restarts++ === 0 ? 503 : 200),
     "something it will not say": () => 451,
   }
-  const server = createServer(async (request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const { text } = (await json(request)) as { readonly text: string }
     const status = request.headers.authorization === "Bearer right" ? (answers[text]?.() ?? 200) : 401
     asked(status)
     response.writeHead(status, { "content-type": "audio/wav" }).end(status === 200 && text !== "silent" ? silence : "")
-  }).listen(0, "127.0.0.1")
+  }
+  const server = createServer((request, response) => void answer(request, response)).listen(0, "127.0.0.1")
   await once(server, "listening")
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/speech`,

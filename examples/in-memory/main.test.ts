@@ -13,7 +13,7 @@ transcription is done: Sandbox transcript of an mp3 file of 2.0 seconds.
 event: a speech_synthesis failed, content_rejected
 speech_synthesis is failed: content_rejected
 refused: invalid_request, input must contain at least one character that is not white space
-erased: done, output null
+erased: done null
 1 × speech_synthesis done
 1 × speech_synthesis failed
 1 × transcription done

@@ -40,5 +40,5 @@ try {
 
 await engine.erase(job)
 const erased = await engine.get(job)
-console.log(`erased: ${erased.status}, output ${erased.status === "done" ? erased.output : ""}`)
+console.log("erased:", erased.status, erased.status === "done" && erased.output)
 for (const { count, kind, status } of await engine.operator.count()) console.log(`${count} × ${kind} ${status}`)

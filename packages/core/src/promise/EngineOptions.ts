@@ -27,7 +27,7 @@ export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Worki
   readonly worker?: Working
   /** `false` leaves the worker still until `start` is called. Default: it runs as soon as the engine is there. */
   readonly autoStart?: boolean
-  /** Where the log goes: warnings and errors to the console by default; `false` is nowhere. */
+  /** Where the log goes: warnings and errors to standard error by default; `false` is nowhere. */
   readonly log?: false | ((entry: LogEntry) => void)
 }
 

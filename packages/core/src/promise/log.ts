@@ -10,9 +10,14 @@ const levels: Readonly<Record<string, LogEntry["level"]>> = {
   Fatal: "error",
 }
 
-/** Where the log of an engine goes: to the console from warnings on, nowhere, or to a function. */
+/** Where the log of an engine goes: warnings and errors to standard error, nowhere, or all of it to a function. */
 export const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): Layer.Layer<never> => {
-  if (log === undefined) return Layer.succeed(References.MinimumLogLevel, "Warn")
+  if (log === undefined)
+    return Layer.merge(
+      Layer.succeed(References.MinimumLogLevel, "Warn"),
+      // Standard output is the program's own.
+      Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)]),
+    )
   if (log === false) return Logger.layer([])
   return Logger.layer([
     Logger.make(({ cause, date, fiber, logLevel, message }) => {

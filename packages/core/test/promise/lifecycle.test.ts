@@ -156,6 +156,38 @@ describe("the life of an engine", () => {
   })
 })
 
+describe("the log of an engine", () => {
+  const failing = jobKind({
+    name: "failing",
+    request: z.object({}),
+    limits: { maxFailures: 1 },
+    run: async () => {
+      throw new Error("a prompt")
+    },
+  })
+
+  it("goes to standard error from warnings on, and repeats no message of a kind's", async () => {
+    const [error, log] = [vi.spyOn(console, "error"), vi.spyOn(console, "log")]
+    error.mockImplementation(() => undefined)
+    await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: [failing] })
+    await engine.run("failing", {})
+    expect(log).not.toHaveBeenCalled()
+    const said = error.mock.calls.join("\n")
+    vi.restoreAllMocks()
+    expect(said).toContain("attempt ended without a result")
+    expect(said).not.toContain("a prompt")
+  })
+
+  it("goes to a function, or nowhere", async () => {
+    const entries: Array<LogEntry> = []
+    await using engine = await openWith([failing], { log: (entry) => entries.push(entry) })
+    const { id } = await engine.run("failing", {})
+    expect(entries).toEqual([
+      expect.objectContaining({ level: "warning", fields: { jobId: id, attempt: 1 }, at: expect.any(Date) }),
+    ])
+  })
+})
+
 describe("events", () => {
   it("tell a job's life, in order, to callbacks and to streams", async () => {
     const failing = jobKind({
