@@ -10,4 +10,5 @@ export const staticChecks = [
   "planted-bugs:check",
   "packages:check",
   "api-report:check",
+  "reference:check",
 ] as const

@@ -5,5 +5,5 @@ import { expect, it } from "vitest"
 it("is quoted whole, and as it is, in the guide to adapters", () => {
   const guide = readFileSync(join(import.meta.dirname, "../../docs/guides/adapters.md"), "utf8")
   const code = readFileSync(join(import.meta.dirname, "JsonStores.ts"), "utf8")
-  expect(guide).toContain(`\`\`\`ts no-run\n${code}\`\`\`\n`)
+  expect(guide).toContain(`\`\`\`ts\n${code}\`\`\`\n`)
 })

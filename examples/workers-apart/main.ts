@@ -13,7 +13,7 @@ const startWorker = (): ChildProcess => {
   return spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] })
 }
 
-await using engine = await createEngine({ ...sharedStores(url, directory), kinds: [print], worker: false })
+await using engine = await createEngine({ ...sharedStores(url, directory), store: (await import("@kiln/adapter-postgres")).postgresStore({ url, notifications: false }), kinds: [print], worker: false })
 const jobs = await Promise.all([1, 2, 3, 4, 5].map((page) => engine.submit("print", { page })))
 console.log(`${jobs.length} jobs are ${jobs[0]?.status}, and nobody works`)
 

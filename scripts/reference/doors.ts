@@ -12,7 +12,7 @@ export interface DoorOfReference {
   readonly entry: string
 }
 
-/** Every door of every package, in the order in which a name that several of them let through is told: by the first. */
+/** Every door of every package. A name that several of them let through is told by the first. */
 const forWhom = {
   "@kiln/core": "Programs that use the engine with promises: `createEngine`, its options, results, errors and events.",
   "@kiln/adapter-sqlite": "Records in SQLite, in one file, for one machine.",

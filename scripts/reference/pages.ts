@@ -24,6 +24,8 @@ const formatted = (codes: ReadonlyArray<string>, root: string): ReadonlyArray<st
     code
       .replaceAll(/^(export )?(declare )?/gm, "")
       .replaceAll(/^ *#private\n/gm, "")
+      // The compiler says where a type comes from that no import of the file names.
+      .replaceAll(/\bimport\("[^"]+"\)\./g, "")
       .trim(),
   )
 }

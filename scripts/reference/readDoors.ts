@@ -57,7 +57,7 @@ const docOf = (statement: ts.Statement): string => {
     .trim()
 }
 
-/** The modules a namespace, or the name itself, stands for. */
+/** What a name stands for; a namespace stands for all that its module lets through. */
 const read = (name: string, symbol: ts.Symbol, checker: ts.TypeChecker, root: string): Exported => {
   const isNamespace = (symbol.flags & ts.SymbolFlags.ValueModule) !== 0
   const symbols = isNamespace ? checker.getExportsOfModule(symbol).map((inner) => aliased(inner, checker)) : [symbol]

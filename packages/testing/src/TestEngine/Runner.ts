@@ -78,7 +78,7 @@ export const makeRunner = (
         if (here !== undefined) await here
         else if ((await inPassing()) !== undefined) patience.reset()
         // Others have its place: in a moment it is free.
-        
+        else if (limited && inHand.size > 0 && job.claimableAt <= time.now()) await Promise.race(inHand.values())
         else if (!(await patience.passOn([job.claimableAt]))) return
       }
     },

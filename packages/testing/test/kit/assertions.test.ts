@@ -9,6 +9,7 @@ import {
 import { testEngine } from "@kiln/testing"
 import "@kiln/testing/vitest"
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest"
+import { matches } from "../../src/assertions/matches.ts"
 import { greeting } from "./support/kinds.ts"
 
 const kinds = [
@@ -42,6 +43,22 @@ const thrownBy = async (assertion: () => unknown): Promise<unknown> => {
   }
   throw new Error("it did not throw")
 }
+
+it.each([
+  [{ a: 1, b: 2 }, { a: 1 }, true],
+  [{ a: 1 }, { a: 1, b: undefined }, false],
+  [{ a: { b: [{ c: 1, d: 2 }] } }, { a: { b: [{ c: 1 }] } }, true],
+  [[1, 2], [1], false],
+  [[1], [1, 2], false],
+  [{ 0: 1, length: 1 }, [1], false],
+  [new Date(1), new Date(1), true],
+  [new Date(1), new Date(2), false],
+  [Number.NaN, Number.NaN, true],
+  ["1", 1, false],
+  [null, {}, false],
+])("%j is as described by %j: %s", (actual, expected, answer) => {
+  expect(matches(actual, expected)).toBe(answer)
+})
 
 describe("plain asserts", () => {
   it("pass, and narrow the type", async () => {

@@ -88,8 +88,8 @@ describe("an inline test engine", () => {
 
   it("runs a job that another one submits, its retries included", async () => {
     const kinds = [
-      greeting(async (input) => {
-        const inner = await kiln.submit("speech_synthesis", { input })
+      greeting(async (input): Promise<string> => {
+        const inner: { readonly status: string } = await kiln.submit("speech_synthesis", { input })
         return inner.status
       }),
       speech,

@@ -77,6 +77,29 @@ describe("a manual test engine", () => {
     assertFailed(await kiln.get(job), "job_timeout")
   })
 
+  it("lets no time pass by itself, and wakes whoever waits for it at its own time", async () => {
+    await using kiln = await testEngine({ mode: "manual", startAt: new Date(0) })
+    kiln.providers.speech.answerLate(60_000)
+    const job = await kiln.submit("speech_synthesis", { input: "Hello" })
+    const attempt = kiln.runNext()
+    await kiln.providers.speech.called()
+    await kiln.advance("59 seconds")
+    expect((await kiln.get(job)).status).toBe("processing")
+    await kiln.advance("5 minutes")
+    expect(await attempt).toMatchObject({ status: "done", finishedAt: new Date(60_000) })
+    expect(kiln.now()).toEqual(new Date(359_000))
+  })
+
+  it("waits for a provider that is paused with a job that may run otherwise", async () => {
+    await using kiln = await testEngine({ mode: "manual", jobMode: "live" })
+    kiln.providers.speech.fail("quota")
+    const first = await kiln.submit("speech_synthesis", { input: "a" })
+    await kiln.runNext()
+    await kiln.operator.cancel(first)
+    await kiln.submit("speech_synthesis", { input: "b" })
+    expect([await kiln.drain(), await kiln.drain({ throughRetries: true })]).toEqual([0, 1])
+  })
+
   it("lets a job that nobody runs time out", async () => {
     await using kiln = await testEngine({ mode: "manual" })
     const job = await kiln.submit("speech_synthesis", { input: "Hello" })

@@ -1,0 +1,20 @@
+import type { TidyFile } from "../tidy/TidyFile.ts"
+
+/** A command of pnpm or of its own that is no script of this repository. */
+const ofPnpm = new Set(["add", "changeset", "dlx", "exec", "install", "pack", "publish", "remove", "run", "test"])
+
+/** The scripts that a Markdown file tells its reader to run, each `path:line: name`, which are not there. */
+export const unknownScripts = (
+  { path, text }: TidyFile,
+  scripts: Readonly<Record<string, string>>,
+): ReadonlyArray<string> =>
+  text.split("\n").flatMap((line, index) =>
+    [...line.matchAll(/\bpnpm(?:@\d+)? (?:-\w+ )*(?:run )?([a-z][\w:-]*)/g)]
+      .map(([, name = ""]) => name)
+      // A sentence about pnpm goes on in other words: a command stands in code.
+      .filter((name) => isCode(line, name) && !ofPnpm.has(name) && !Object.hasOwn(scripts, name))
+      .map((name) => `${path}:${index + 1}: there is no script \`${name}\``),
+  )
+
+const isCode = (line: string, name: string): boolean =>
+  /^\s*(npx -y |sudo )?pnpm/.test(line) || new RegExp(`\`[^\`]*\\bpnpm(@\\d+)? [^\`]*${name}[^\`]*\``).test(line)
