@@ -76,7 +76,10 @@ describe("what cannot be read is refused", () => {
 
 describe("replies", () => {
   const reply = (text: string, maxOutputTokens = 100) =>
-    run(reflectiveReply.reply({ text, instructions: undefined, maxOutputTokens }, call))
+    reflectiveReply(
+      { text, instructions: undefined, maxOutputTokens },
+      { ...call, signal: AbortSignal.timeout(60_000) },
+    )
 
   it.each([
     ["i think that my dog likes you", "What makes you think that your dog likes I?"],

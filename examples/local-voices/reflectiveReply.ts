@@ -1,5 +1,4 @@
-import type { ReplyProvider } from "@kiln/core/ports"
-import { Effect } from "effect"
+import type { AsyncProvider } from "@kiln/core"
 
 const otherPerson: Readonly<Record<string, string>> = {
   i: "you",
@@ -25,22 +24,16 @@ const rules: ReadonlyArray<readonly [RegExp, (caught: string) => string]> = [
  * Answers as Weizenbaum's ELIZA did in 1966: by turning around what was said. There is no model behind it, it understands
  * nothing and does not look at the instructions. A token is a word.
  */
-export const reflectiveReply: ReplyProvider = {
-  reply: ({ maxOutputTokens, text }) => {
-    const said = text
-      .toLowerCase()
-      .replaceAll(/[.?!]+/g, "")
-      .trim()
-    const answers = rules.flatMap(([pattern, answer]) => {
-      const found = pattern.exec(said)
-      return found === null ? [] : [answer(turned(found[1] ?? ""))]
-    })
-    const words = (answers[0] ?? "Please go on.").split(/\s+/)
-    const kept = words.slice(0, maxOutputTokens)
-    return Effect.succeed({
-      text: kept.join(" "),
-      outputTokens: kept.length,
-      truncated: kept.length < words.length,
-    })
-  },
+export const reflectiveReply: AsyncProvider<"reply"> = async ({ maxOutputTokens, text }) => {
+  const said = text
+    .toLowerCase()
+    .replaceAll(/[.?!]+/g, "")
+    .trim()
+  const answers = rules.flatMap(([pattern, answer]) => {
+    const found = pattern.exec(said)
+    return found === null ? [] : [answer(turned(found[1] ?? ""))]
+  })
+  const words = (answers[0] ?? "Please go on.").split(/\s+/)
+  const kept = words.slice(0, maxOutputTokens)
+  return { text: kept.join(" "), outputTokens: kept.length, truncated: kept.length < words.length }
 }

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { fileBlobs } from "@kiln/adapter-blobs"
 import { postgresStore } from "@kiln/adapter-postgres"
@@ -10,16 +12,20 @@ export const sharedStores = (url: string, directory: string) => ({
   blobs: fileBlobs({ directory }),
 })
 
-/** Work that takes a second, and says who did it. */
-export const print = jobKind({
-  name: "print",
-  request: z.strictObject({ page: z.int() }),
-  output: z.object({ printedBy: z.int() }),
-  files: ["sheet"],
-  run: async ({ file, request, signal }) => {
-    await setTimeout(1_000, undefined, { signal })
-    const data = new TextEncoder().encode(`page ${request.page}`)
-    await file("sheet", async () => ({ data, mediaType: "text/plain" }))
-    return { output: { printedBy: process.pid } }
-  },
-})
+/** Where the printer says that it is warm. */
+export const warmFile = (directory: string): string => join(directory, "printer-is-warm")
+
+/** Work that takes a while, and says who did it. */
+export const printKind = (directory: string) =>
+  jobKind({
+    name: "print",
+    request: z.strictObject({ page: z.int() }),
+    output: z.object({ printedBy: z.int() }),
+    files: ["sheet"],
+    run: async ({ file, request, signal }) => {
+      while (!existsSync(warmFile(directory))) await setTimeout(20, undefined, { signal })
+      const data = new TextEncoder().encode(`page ${request.page}`)
+      await file("sheet", async () => ({ data, mediaType: "text/plain" }))
+      return { output: { printedBy: process.pid } }
+    },
+  })

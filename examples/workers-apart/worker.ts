@@ -1,13 +1,13 @@
 // A process that works: `node --conditions=@kiln/source examples/workers-apart/worker.ts <postgres:// URL> <directory>`.
 import { createEngine } from "@kiln/core"
-import { print, sharedStores } from "./engine.ts"
+import { printKind, sharedStores } from "./engine.ts"
 
 const [url = "", directory = ""] = process.argv.slice(2)
 const engine = await createEngine({
   ...sharedStores(url, directory),
-  kinds: [print],
+  kinds: [printKind(directory)],
   // After so long without a sign of life, another worker takes over. Short, to see it happen.
-  settings: { concurrency: 1, leaseDurationMs: 2_000 },
+  settings: { concurrency: 1, leaseDurationMs: 5_000 },
 })
 engine.on("started", ({ jobId }) => console.log(`began ${jobId}`))
 process.once("SIGTERM", () => void engine.stop())

@@ -42,14 +42,14 @@ const forWhom = {
 const order: ReadonlyArray<string> = Object.keys(forWhom)
 
 /** Throws where a door is not in the list above, or one of the list is no more. */
-export const doorsOfReference = (): ReadonlyArray<DoorOfReference> => {
-  const doors = publicPackages().flatMap(({ directory, manifest }) =>
+export const doorsOfReference = (root = repository): ReadonlyArray<DoorOfReference> => {
+  const doors = publicPackages(root).flatMap(({ directory, manifest }) =>
     Object.entries(manifest.exports).map(([door, { types = "" }]) => {
       const name = manifest.name + door.slice(1)
       return {
         name,
         page: `${name.replace("@kiln/", "").replace("/", ".")}.md`,
-        entry: join(repository, directory, types),
+        entry: join(root, directory, types),
       }
     }),
   )

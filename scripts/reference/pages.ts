@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { groups } from "./declarations.ts"
+import { repository } from "../publish/publicPackages.ts"
 import type { DoorOfReference } from "./doors.ts"
 import type { Exported, ReadDoor } from "./readDoors.ts"
 
@@ -10,12 +11,12 @@ const LONGEST_DECLARATION = 150
 const note = "<!-- Written by scripts/reference from what is built: `pnpm reference`. -->"
 
 /** As the formatter leaves it, which is how the sources read. In one run, since starting it takes the longest. */
-const formatted = (codes: ReadonlyArray<string>, root: string): ReadonlyArray<string> => {
+const formatted = (codes: ReadonlyArray<string>): ReadonlyArray<string> => {
   const separator = "\n// next name\n"
   const { error, status, stderr, stdout } = spawnSync(
     process.execPath,
-    [join(root, "node_modules/oxfmt/bin/oxfmt"), "--stdin-filepath", "reference.d.ts"],
-    { cwd: root, input: codes.join(separator), encoding: "utf8", maxBuffer: 64 * 1024 * 1024 },
+    [join(repository, "node_modules/oxfmt/bin/oxfmt"), "--stdin-filepath", "reference.d.ts"],
+    { cwd: repository, input: codes.join(separator), encoding: "utf8", maxBuffer: 64 * 1024 * 1024 },
   )
   if (status !== 0) throw new Error(`the formatter failed: ${stderr}${String(error ?? "")}`)
   const pieces = stdout.split(/^\/\/ next name$/m)
@@ -82,8 +83,7 @@ const doorPage = (door: DoorOfReference, readDoor: ReadDoor, pageOf: (door: stri
   const body = sections.map(
     ({ group, members }) => `\n## ${group}\n\n${members.map((each) => exportedSection(each)).join("\n")}`,
   )
-  const nothing = readDoor.exported.length === 0 && readDoor.elsewhere.size === 0
-  const contents = nothing ? "It lets nothing through: importing it is what it is for." : index.join("\n")
+  const contents = index.join("\n")
   return `${note}
 
 # ${door.name}
@@ -125,13 +125,9 @@ const doorTable = (doors: ReadonlyArray<DoorOfReference>): string =>
 export const referencePages = (
   doors: ReadonlyArray<DoorOfReference>,
   read: ReadonlyMap<string, ReadDoor>,
-  root: string,
 ): ReadonlyMap<string, string> => {
   const pageOf = (name: string): string => doors.find((door) => door.name === name)?.page ?? "README.md"
-  const codes = formatted(
-    [...read.values()].flatMap(({ exported }) => exported.map(({ code }) => code)),
-    root,
-  )
+  const codes = formatted([...read.values()].flatMap(({ exported }) => exported.map(({ code }) => code)))
   let at = 0
   const pages = doors.map((door): readonly [string, string] => {
     const { elsewhere, exported } = read.get(door.name) ?? { exported: [], elsewhere: new Map<string, string>() }

@@ -49,12 +49,16 @@ const docOf = (statement: ts.Statement): string => {
   const [comment] = (ts.getLeadingCommentRanges(file.text, statement.pos) ?? []).reverse()
   const text = comment === undefined ? "" : file.text.slice(comment.pos, comment.end)
   if (!text.startsWith("/**")) return ""
-  return text
-    .slice("/**".length, -"*/".length)
-    .split("\n")
-    .map((line) => line.replace(/^\s*\* ?/, ""))
-    .join("\n")
-    .trim()
+  return (
+    text
+      .slice("/**".length, -"*/".length)
+      .split("\n")
+      .map((line) => line.replace(/^\s*\* ?/, ""))
+      .join("\n")
+      // Examples are of what surrounds them; `ts` is for snippets that run.
+      .replaceAll(/^```ts$/gm, "```cts")
+      .trim()
+  )
 }
 
 /** What a name stands for; a namespace stands for all that its module lets through. */

@@ -103,7 +103,7 @@ export class SnippetWorkshop implements Disposable {
     return new Map(
       indices.map((index) => {
         const file = testResults.find(({ name }) => name === join(this.#place(index), "snippet.ts"))
-        const passed = file?.status === "passed" && file.assertionResults.length > 0
+        const passed = file?.status === "passed"
         const failures = file?.assertionResults.flatMap(({ failureMessages }) => failureMessages) ?? []
         const why = [file?.message ?? "it has no test, or could not be loaded", ...failures].join("\n")
         return [index, { exitCode: passed ? 0 : 1, stdout: "", stderr: passed ? "" : `${why}\n${stderr}${stdout}` }]

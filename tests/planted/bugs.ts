@@ -22,7 +22,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "there is no fence: whoever once claimed a job may write to it",
     edits: [core("domain/Lease.ts", " && job.token === token", "")],
-    seed: 9,
+    seed: 22,
     breaks: "fencing",
   },
   {
@@ -94,7 +94,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a heartbeat that is told `LeaseLost` does not end the attempt",
     edits: [core("worker/Heartbeat.ts", "    else lease.lose()", "    else void lease")],
-    seed: 104,
+    seed: 64,
     breaks: "a worker stops when its lease is lost",
   },
   {
@@ -111,7 +111,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "holdLease(ref, askedAtNanos, (claim.job.claimableAt ?? 0) - clock.currentTimeMillisUnsafe(), leaseDurationMs)",
       ),
     ],
-    seed: 3,
+    seed: 17,
     breaks: "only lost workers are counted",
   },
   {
@@ -123,25 +123,25 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "yield* Effect.forEach(orphans.slice(orphans.length), (blobKey)",
       ),
     ],
-    seed: 2,
+    seed: 36,
     breaks: "no orphan for ever",
   },
   {
     bug: "the sweep takes blobs that a live attempt may still commit",
     edits: [memory("jobs/findOrphans.ts", ": token !== job.token", ": true")],
-    seed: 14,
+    seed: 22,
     breaks: "blob first, row second",
   },
   {
     bug: "a checkpoint is kept and never looked at",
     edits: [core("worker/AttemptContext.ts", "Object.hasOwn(job.checkpoints, name)", "(false as boolean)")],
-    seed: 3,
+    seed: 2,
     breaks: "a kept step is not bought again",
   },
   {
     bug: "a sandbox job is given the live providers",
     edits: [core("worker/AttemptContext.ts", "askProviders(sandbox, call)", "askProviders(live, call)")],
-    seed: 2,
+    seed: 1,
     breaks: "sandbox never reaches a provider",
   },
   {
@@ -153,7 +153,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "const mayBuy = lease.check\n  void gateIsOpen",
       ),
     ],
-    seed: 64,
+    seed: 1,
     breaks: "a switch thrown stops provider calls",
   },
   {
@@ -165,13 +165,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "const mayBuy = gateIsOpen",
       ),
     ],
-    seed: 74,
+    seed: 260,
     breaks: "nothing is bought without a lease",
   },
   {
     bug: "a worker that stops leaves its jobs to the end of their leases",
     edits: [core("worker/RunAttempt.ts", "return yield* insist(lease, store.releaseJobs([ref]))", 'return "lapsed"')],
-    seed: 55,
+    seed: 81,
     breaks: "only lost workers are counted",
   },
   {
@@ -189,7 +189,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a transfer that got no answer removes its blob without asking whether it was committed",
     edits: [core("engine/ReceiveUpload.ts", 'if (outcome === "Written") yield* blobs.remove', "yield* blobs.remove")],
-    seed: 615,
+    seed: 120,
     breaks: "no committed row names a missing blob",
   },
   {
@@ -201,13 +201,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "yield* Effect.forEach(orphans.length < 0 ? orphans : written, (blobKey)",
       ),
     ],
-    seed: 23,
+    seed: 1,
     breaks: "no committed row names a missing blob",
   },
   {
     bug: "callers that share a commit get each other's answers",
     edits: [core("engine/GroupCommit.ts", "offset += items.length", "offset += 0")],
-    seed: 3,
+    seed: 19,
     breaks: "no job is lost",
   },
   {
@@ -263,13 +263,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a provider that says it is broken is asked again at once",
     edits: [core("domain/Circuit.ts", 'return now < circuit.until ? "paused" : "one_call"', 'return "one_call"')],
-    seed: 1,
+    seed: 13,
     breaks: "a broken provider is left alone",
   },
   {
     bug: "an answer to a call from before the pause ends the pause",
     edits: [core("worker/ProviderPost.ts", '(probed || circuit.state === "closed")', "(probed || true)")],
-    seed: 593,
+    seed: 250,
     breaks: "a broken provider is left alone",
   },
   {
@@ -281,13 +281,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         '    case "ProviderBroken":\n      if (error._tag === "ProviderBroken") return internal(true)\n',
       ),
     ],
-    seed: 1,
+    seed: 4,
     breaks: "only providers' failures count as failures",
   },
   {
     bug: "jobs that were claimed together ask a provider all at once, whatever its bound",
     edits: [core("worker/ProviderPost.ts", "places === undefined ? once : places.withPermit(once)", "once")],
-    seed: 1,
+    seed: 18,
     breaks: "a provider is not asked for more at once than it may be",
   },
   {
@@ -299,7 +299,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         'return { ...job, status: job.status === "processing" && !job.held ? "queued" : job.status } satisfies Job',
       ),
     ],
-    seed: 1,
+    seed: 3,
     breaks: "a status never goes backwards",
   },
   {
@@ -311,7 +311,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         'if (job.status !== "done") return { _tag: "Unfinished" }',
       ),
     ],
-    seed: 1,
+    seed: 3,
     breaks: "finished is for ever",
   },
   {
@@ -331,7 +331,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         'if (failed === undefined) return "Canceled"',
       ),
     ],
-    seed: 1,
+    seed: 3,
     breaks: "a job is canceled when an operator says so",
   },
   {
@@ -355,7 +355,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "  if (job === undefined || (job.claimableAt ?? now) < now) return undefined\n  const next",
       ),
     ],
-    seed: 3,
+    seed: 15,
     breaks: "a claim that holds is not refused",
   },
   {
@@ -405,7 +405,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "const due = (yield* jobs.listPurges(mayBeStuck + stepSize)).slice(mayBeStuck + stepSize)",
       ),
     ],
-    seed: 4,
+    seed: 2,
     breaks: "purges are retried until done",
   },
   {
@@ -429,13 +429,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "lastStep: (_name, effect) => effect",
       ),
     ],
-    seed: 792,
+    seed: 298,
     breaks: "nothing is bought without a lease",
   },
   {
     bug: "jobs that are completed together end with the output of the first",
     edits: [memory("jobs/fencedVerbs.ts", "output: keep(item.output)", "output: keep((items[0] ?? item).output)")],
-    seed: 128,
+    seed: 45,
     breaks: "a job ends with what was made for it",
   },
   {
@@ -443,7 +443,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core("kinds/VoiceTurn.ts", "{ text: transcript.text, instructions", '{ text: instructions ?? "", instructions'),
     ],
-    seed: 1,
+    seed: 2,
     breaks: "a job ends with what was made for it",
   },
   {
@@ -479,7 +479,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "job.lostWorkers >= request.maxLostWorkers",
       ),
     ],
-    seed: 124,
+    seed: 52,
     breaks: "budgets end a job",
   },
   {
@@ -503,7 +503,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         'return job.status === "done" || job.status === "failed"',
       ),
     ],
-    seed: 205,
+    seed: 22,
     breaks: "fencing",
   },
 ]

@@ -1,6 +1,7 @@
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import { Clock, Effect, Exit, Latch, Random, Semaphore } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
+import { type Naming, namingOf, withPrefix } from "./Naming.ts"
 import { isBusy, isDefect, sqliteCode } from "./sqliteErrors.ts"
 import { PreparedStatements, Transaction } from "./Transaction.ts"
 
@@ -32,7 +33,10 @@ export class Database {
   readonly connection: SqliteDatabase
   /** Opened by every transaction that erased something. */
   readonly erasures = Latch.makeUnsafe(false)
+  /** Begin and end: they name no table, and a migration runs in them before names are decided. */
+  readonly #bounds: PreparedStatements
   readonly #statements: PreparedStatements
+  #naming: Naming | undefined
   readonly #retryForMs: number
   readonly #line = Semaphore.makeUnsafe(1)
   #waiting = 0
@@ -40,7 +44,13 @@ export class Database {
   constructor(connection: SqliteDatabase, options: { readonly retryForMs: number }) {
     this.connection = connection
     this.#retryForMs = options.retryForMs
-    this.#statements = new PreparedStatements(connection)
+    this.#bounds = new PreparedStatements(connection, withPrefix)
+    this.#statements = new PreparedStatements(connection, (sql) => this.naming(sql))
+  }
+
+  /** How the tables are named: decided when this is first asked for, after the migrations, and then for good. */
+  get naming(): Naming {
+    return (this.#naming ??= namingOf(this.connection))
   }
 
   /**
@@ -101,17 +111,17 @@ export class Database {
 
   #attempt<A>({ begin, operation, work }: Step<A>, clock: Clock.Clock): Exit.Exit<A, StoreUnavailable> | Busy {
     try {
-      this.#statements.get(begin).run([])
+      this.#bounds.get(begin).run([])
       // After the lock was won, so that times are in the order of the transactions.
       const tx = new Transaction(this.#statements, Math.floor(clock.currentTimeMillisUnsafe()))
       const result = work(tx)
-      this.#statements.get("COMMIT").run([])
+      this.#bounds.get("COMMIT").run([])
       if (tx.erased) this.erasures.openUnsafe()
       return Exit.succeed(result)
     } catch (error) {
       if (!this.connection.open) return unavailable(operation, "the store is closed")
       // Some errors have rolled back by themselves.
-      if (this.connection.inTransaction) this.#statements.get("ROLLBACK").run([])
+      if (this.connection.inTransaction) this.#bounds.get("ROLLBACK").run([])
       const code = sqliteCode(error)
       if (code === undefined || isDefect(code)) return Exit.die(error)
       return isBusy(code) ? new Busy(error) : unavailable(operation, error)

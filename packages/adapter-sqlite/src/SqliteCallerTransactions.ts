@@ -36,7 +36,7 @@ export const makeSqliteCallerTransactions = (
   watch: CommitWatch,
 ): Effect.Effect<CallerTransactions["Service"]> =>
   Clock.clockWith((clock) => {
-    const file = new StoreFile(db.connection)
+    const file = new StoreFile(db)
     const inLine = new WeakMap<object, Semaphore.Semaphore>()
 
     const onConnection = (connection: SqliteDatabase, jobs: ReadonlyArray<NewJob>, now: number): Created => {

@@ -8,7 +8,9 @@ import {
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
+  type TableNode,
 } from "kysely"
+import { isTable, prefix } from "./Naming.ts"
 import type { Tables } from "./Tables.ts"
 
 /** A parameter to be filled in when the statement runs. */
@@ -33,6 +35,13 @@ class StableQueryCompiler extends SqliteQueryCompiler {
     } else {
       this.appendImmediateValue(value)
     }
+  }
+
+  /** Queries say `jobs`, like the rest of kiln: where the tables have a prefix is nobody else's business. */
+  protected override visitTable(node: TableNode): void {
+    const { name } = node.table.identifier
+    if (isTable(name)) this.append(`"${prefix}${name}"`)
+    else super.visitTable(node)
   }
 }
 

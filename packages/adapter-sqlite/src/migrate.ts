@@ -2,14 +2,13 @@ import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import { Effect } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { Migration, MigrationStatus } from "@kiln/core/ports"
+import { appliedMigrations, migrationTable } from "./appliedMigrations.ts"
 import type { Database } from "./Database.ts"
 import { migrations as bundled } from "./migrations/index.ts"
-
-/** Its own name: an embedder's tables, and their migrations, may stand in the same file. */
-const table = "kiln_migrations"
+import { namingOf } from "./Naming.ts"
 
 /** Makes the table of what was applied, where it is missing. */
-export const createMigrationTable = `CREATE TABLE IF NOT EXISTS ${table} (name TEXT NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT`
+export const createMigrationTable = `CREATE TABLE IF NOT EXISTS ${migrationTable} (name TEXT NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT`
 
 /**
  * Brings the schema up to date. All that is missing is applied in one transaction that holds the
@@ -29,7 +28,7 @@ export const migrate = (
     if ((yield* database.read("migrate", missing)).length === 0) return
     yield* database.write("migrate", ({ now }) => {
       connection.exec(createMigrationTable)
-      const note = connection.prepare(`INSERT INTO ${table} (name, applied_at) VALUES (?, ?)`)
+      const note = connection.prepare(`INSERT INTO ${migrationTable} (name, applied_at) VALUES (?, ?)`)
       for (const migration of missing()) {
         connection.exec(migration.sql)
         note.run([migration.name, now])
@@ -37,26 +36,18 @@ export const migrate = (
     })
   })
 
-interface AppliedRow {
-  readonly name: string
-  readonly appliedAt: number
-}
-
-/** Reads how far the schema is; changes nothing. */
+/** Reads how far the schema is, and in the names of this file what is still to be done; changes nothing. */
 export const migrationStatus = (
   connection: SqliteDatabase,
   migrations: ReadonlyArray<Migration> = bundled,
 ): MigrationStatus => {
-  const exists =
-    connection.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get([table]) !== undefined
-  const rows = exists
-    ? (connection.prepare(`SELECT name, applied_at AS appliedAt FROM ${table}`).all([]) as ReadonlyArray<AppliedRow>)
-    : []
+  const naming = namingOf(connection)
+  const rows = appliedMigrations(connection)
   const byName = new Map(rows.map((row) => [row.name, row]))
   const known = new Set(migrations.map(({ name }) => name))
   return {
     applied: migrations.flatMap(({ name }) => byName.get(name) ?? []),
-    pending: migrations.filter(({ name }) => !byName.has(name)),
+    pending: migrations.filter(({ name }) => !byName.has(name)).map(({ name, sql }) => ({ name, sql: naming(sql) })),
     unknown: rows.map(({ name }) => name).filter((name) => !known.has(name)),
   }
 }

@@ -9,7 +9,11 @@ import { isBusy, sqliteCode } from "./sqliteErrors.ts"
 import { truncateLogAfterErasures } from "./truncateLogAfterErasures.ts"
 
 export interface SqliteOptions {
-  /** The database file. It and its directory are made where they do not exist, readable by their owner only. */
+  /**
+   * The database file. It and its directory are made where they do not exist, readable by their owner only. It may be a file
+   * of your own: kiln's tables, indexes and triggers there are called `kiln_…`. (A file that version 0.1.0 made keeps their names
+   * without it.)
+   */
   readonly path: string
   /**
    * Milliseconds SQLite itself waits for another process's commit, default 10. They block the event
@@ -44,6 +48,8 @@ export const openDatabase = (options: SqliteOptions): Effect.Effect<Database, St
     )
     const database = new Database(connection, { retryForMs })
     yield* migrate(database)
+    // In a transaction, which waits for others as the verbs do.
+    yield* database.read("openDatabase", () => database.naming)
     yield* truncateLogAfterErasures(database)
     return database
   })

@@ -93,7 +93,7 @@ describe.each(handles)("$name", ({ begin }) => {
     Effect.gen(function* () {
       const { connection, createJobs, exists, path } = yield* arrange
       connection.exec(
-        `CREATE TRIGGER broken BEFORE INSERT ON jobs WHEN NEW.id = '${jobId(3)}' BEGIN SELECT RAISE(ABORT, 'broken'); END`,
+        `CREATE TRIGGER broken BEFORE INSERT ON kiln_jobs WHEN NEW.id = '${jobId(3)}' BEGIN SELECT RAISE(ABORT, 'broken'); END`,
       )
       const { commit, transaction } = yield* begin(path)
       yield* createJobs(transaction, [newJob(1)])

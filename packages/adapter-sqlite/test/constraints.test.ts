@@ -43,11 +43,11 @@ const copyOfJob = (n: number, changes: Record<string, string>): string => {
     "kept",
   ]
   const values = { id: "'job_copy'", idempotency_key: "'copy'", ...changes } as Record<string, string>
-  return `INSERT INTO jobs (${columns.join(", ")}) SELECT ${columns.map((column) => values[column] ?? column).join(", ")} FROM jobs WHERE id = '${fixtures.jobId(n)}'`
+  return `INSERT INTO kiln_jobs (${columns.join(", ")}) SELECT ${columns.map((column) => values[column] ?? column).join(", ")} FROM kiln_jobs WHERE id = '${fixtures.jobId(n)}'`
 }
-const job = (n: number, set: string): string => `UPDATE jobs SET ${set} WHERE id = '${fixtures.jobId(n)}'`
-const upload = (n: number, set: string): string => `UPDATE uploads SET ${set} WHERE id = '${fixtures.uploadId(n)}'`
-const seqOf = (n: number): string => `(SELECT seq FROM jobs WHERE id = '${fixtures.jobId(n)}')`
+const job = (n: number, set: string): string => `UPDATE kiln_jobs SET ${set} WHERE id = '${fixtures.jobId(n)}'`
+const upload = (n: number, set: string): string => `UPDATE kiln_uploads SET ${set} WHERE id = '${fixtures.uploadId(n)}'`
+const seqOf = (n: number): string => `(SELECT seq FROM kiln_jobs WHERE id = '${fixtures.jobId(n)}')`
 
 const finishing =
   "claimable_at = NULL, deadline_at = NULL, phase_started_at = NULL, finished_at = 9, held = 0, token = token + 1"
@@ -123,7 +123,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["erased while unfinished", job(2, "retained = 'deleted'"), /CHECK.*retained|everything retained is gone/],
       [
         "an unfinished job deleted",
-        `DELETE FROM jobs WHERE id = '${fixtures.jobId(2)}'`,
+        `DELETE FROM kiln_jobs WHERE id = '${fixtures.jobId(2)}'`,
         /unfinished job is not deleted/,
       ],
       ["another version of its kind", job(1, "kind_version = 2"), /never changes/],
@@ -134,7 +134,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["an upload it never had", job(5, `upload_id = '${fixtures.uploadId(3)}'`), /only a failed job/],
       ["another owner", job(1, "key_id = 'key_other'"), /never changes/],
       ["another price", job(7, "price_id = 1"), /never changes/],
-      ["another request", `UPDATE job_data SET request = '{}' WHERE job_seq = ${seqOf(1)}`, /never changes/],
+      ["another request", `UPDATE kiln_job_data SET request = '{}' WHERE job_seq = ${seqOf(1)}`, /never changes/],
     ],
   ],
   [
@@ -150,10 +150,10 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ],
       [
         "a step of a job that nobody holds",
-        `INSERT INTO checkpoints VALUES (${seqOf(3)}, 'a', '1')`,
+        `INSERT INTO kiln_checkpoints VALUES (${seqOf(3)}, 'a', '1')`,
         /while a worker holds/,
       ],
-      ["a step of a finished job", `INSERT INTO checkpoints VALUES (${seqOf(4)}, 'a', '1')`, /while a worker holds/],
+      ["a step of a finished job", `INSERT INTO kiln_checkpoints VALUES (${seqOf(4)}, 'a', '1')`, /while a worker holds/],
     ],
   ],
   [
@@ -171,25 +171,25 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["its output", job(4, "output = '{}'"), /never changes/],
       ["its warning", job(4, "warning_code = 'output_truncated'"), /never changes/],
       ["its bill", job(6, "charge = '{}'"), /never changes/],
-      ["its files", "UPDATE files SET blob_key = 'other'", /never changes/],
+      ["its files", "UPDATE kiln_files SET blob_key = 'other'", /never changes/],
       ["its output given back after erasing", job(9, "output = '{}'"), /never changes/],
       ["its erasure undone", job(9, "retained = 'kept', output = '{}'"), /everything retained is gone/],
       ["deleted made expired", job(9, "retained = 'expired'"), /everything retained is gone/],
       ["erased while its data is there", job(4, "retained = 'deleted', output = NULL"), /everything retained is gone/],
-      ["data for an erased one", `INSERT INTO job_data VALUES (${seqOf(9)}, '{}')`, /retains nothing/],
+      ["data for an erased one", `INSERT INTO kiln_job_data VALUES (${seqOf(9)}, '{}')`, /retains nothing/],
       [
         "a file for an erased one",
-        `INSERT INTO files (id, job_seq, name, blob_key, media_type, bytes, sha256) VALUES ('f', ${seqOf(9)}, 'a', 'b', 'c', 1, 'd')`,
+        `INSERT INTO kiln_files (id, job_seq, name, blob_key, media_type, bytes, sha256) VALUES ('f', ${seqOf(9)}, 'a', 'b', 'c', 1, 'd')`,
         /belong to done jobs/,
       ],
       [
         "a file for a running one",
-        `INSERT INTO files (id, job_seq, name, blob_key, media_type, bytes, sha256) VALUES ('f', ${seqOf(2)}, 'a', 'b', 'c', 1, 'd')`,
+        `INSERT INTO kiln_files (id, job_seq, name, blob_key, media_type, bytes, sha256) VALUES ('f', ${seqOf(2)}, 'a', 'b', 'c', 1, 'd')`,
         /belong to done jobs/,
       ],
       [
         "two files of one name",
-        `INSERT INTO files (id, job_seq, name, blob_key, media_type, bytes, sha256) SELECT 'f', job_seq, name, 'b', 'c', 1, 'd' FROM files`,
+        `INSERT INTO kiln_files (id, job_seq, name, blob_key, media_type, bytes, sha256) SELECT 'f', job_seq, name, 'b', 'c', 1, 'd' FROM kiln_files`,
         /UNIQUE.*files\.job_seq, files\.name/,
       ],
     ],
@@ -213,27 +213,27 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
         job(7, `status = 'done', output = '{}', charge = '{"currency":"usd"}', ${finishing}`),
         /NOT NULL.*charges\.amount/,
       ],
-      ["a second charge", `INSERT INTO charges SELECT * FROM charges`, /UNIQUE.*charges\.job_id/],
+      ["a second charge", `INSERT INTO kiln_charges SELECT * FROM kiln_charges`, /UNIQUE.*charges\.job_id/],
       [
         "a charge for a sandbox job",
-        `INSERT INTO charges VALUES ('${fixtures.jobId(4)}', 'p', 'k', 'x', 'usd', '1', '[]', 1)`,
+        `INSERT INTO kiln_charges VALUES ('${fixtures.jobId(4)}', 'p', 'k', 'x', 'usd', '1', '[]', 1)`,
         /live job that is done/,
       ],
       [
         "a charge for a job that is not done",
-        `INSERT INTO charges VALUES ('${fixtures.jobId(7)}', 'p', 'k', 'x', 'usd', '1', '[]', 1)`,
+        `INSERT INTO kiln_charges VALUES ('${fixtures.jobId(7)}', 'p', 'k', 'x', 'usd', '1', '[]', 1)`,
         /live job that is done/,
       ],
       [
         "a charge for no job",
-        `INSERT INTO charges VALUES ('job_none', 'p', 'k', 'x', 'usd', '1', '[]', 1)`,
+        `INSERT INTO kiln_charges VALUES ('job_none', 'p', 'k', 'x', 'usd', '1', '[]', 1)`,
         /live job that is done/,
       ],
-      ["a charge changed", "UPDATE charges SET amount = '0'", /never changes/],
-      ["a charge deleted", "DELETE FROM charges", /never deleted/],
-      ["a price changed", "UPDATE prices SET unit_amounts = '{}'", /never changes/],
-      ["a price in use deleted", "DELETE FROM prices WHERE active = 1", /FOREIGN KEY/],
-      ["two active versions of a price", "UPDATE prices SET active = 1", /UNIQUE.*prices\.name/],
+      ["a charge changed", "UPDATE kiln_charges SET amount = '0'", /never changes/],
+      ["a charge deleted", "DELETE FROM kiln_charges", /never deleted/],
+      ["a price changed", "UPDATE kiln_prices SET unit_amounts = '{}'", /never changes/],
+      ["a price in use deleted", "DELETE FROM kiln_prices WHERE active = 1", /FOREIGN KEY/],
+      ["two active versions of a price", "UPDATE kiln_prices SET active = 1", /UNIQUE.*prices\.name/],
     ],
   ],
   [
@@ -253,7 +253,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ],
       ["its erasure undone", upload(6, "erased = 0"), /erased for good/],
       ["another length", upload(2, "declared_seconds = 1"), /never changes/],
-      ["deleted under its job", `DELETE FROM uploads WHERE id = '${fixtures.uploadId(4)}'`, /FOREIGN KEY/],
+      ["deleted under its job", `DELETE FROM kiln_uploads WHERE id = '${fixtures.uploadId(4)}'`, /FOREIGN KEY/],
     ],
   ],
   [
@@ -261,23 +261,23 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
     [
       [
         "a key of no project",
-        "INSERT INTO api_keys (id, project_id, mode, scopes, created_at) VALUES ('k', 'none', 'test', '[]', 1)",
+        "INSERT INTO kiln_api_keys (id, project_id, mode, scopes, created_at) VALUES ('k', 'none', 'test', '[]', 1)",
         /FOREIGN KEY/,
       ],
       [
         "two projects of one name",
-        "INSERT INTO projects (id, name, created_at) VALUES ('p', 'one', 1)",
+        "INSERT INTO kiln_projects (id, name, created_at) VALUES ('p', 'one', 1)",
         /UNIQUE.*projects\.name/,
       ],
       [
         "two keys for one secret",
-        `INSERT INTO key_secrets SELECT secret_hash, key_id, 1, NULL FROM key_secrets LIMIT 1`,
+        `INSERT INTO kiln_key_secrets SELECT secret_hash, key_id, 1, NULL FROM kiln_key_secrets LIMIT 1`,
         /UNIQUE.*key_secrets\.secret_hash/,
       ],
-      ["a key of another mode", "UPDATE api_keys SET mode = 'sandbox'", /CHECK.*mode/],
+      ["a key of another mode", "UPDATE kiln_api_keys SET mode = 'sandbox'", /CHECK.*mode/],
       [
         "a revoked key made valid",
-        "UPDATE api_keys SET revoked_at = NULL WHERE revoked_at IS NOT NULL",
+        "UPDATE kiln_api_keys SET revoked_at = NULL WHERE revoked_at IS NOT NULL",
         /stays revoked/,
       ],
     ],
@@ -292,7 +292,7 @@ describe("the database itself refuses", () => {
           const { connection } = yield* everyState
           const dump = () =>
             ["jobs", "job_data", "checkpoints", "files", "charges", "prices", "uploads", "api_keys"].map((table) =>
-              connection.prepare(`SELECT * FROM ${table}`).all([]),
+              connection.prepare(`SELECT * FROM kiln_${table}`).all([]),
             )
           const before = dump()
           expect(() => connection.prepare(sql).run([])).toThrow(message)
@@ -306,7 +306,7 @@ it.effect("what ends a job clears its steps and writes its bill, whoever says so
   Effect.gen(function* () {
     const { connection } = yield* everyState
     connection.exec(job(2, `status = 'failed', error_code = 'x', ${finishing}`))
-    expect(connection.prepare("SELECT * FROM checkpoints").all([])).toEqual([])
+    expect(connection.prepare("SELECT * FROM kiln_checkpoints").all([])).toEqual([])
     connection.exec(
       job(
         7,
@@ -314,7 +314,7 @@ it.effect("what ends a job clears its steps and writes its bill, whoever says so
       ),
     )
     const bills = connection
-      .prepare("SELECT job_id, currency, amount, line_items, charged_at FROM charges ORDER BY job_id")
+      .prepare("SELECT job_id, currency, amount, line_items, charged_at FROM kiln_charges ORDER BY job_id")
       .all([])
     expect(bills).toMatchObject([
       { job_id: fixtures.jobId(6), amount: "0.00015" },
@@ -326,10 +326,10 @@ it.effect("what ends a job clears its steps and writes its bill, whoever says so
 it.effect("charges outlive their jobs, and no job can be charged a second time under an old id", () =>
   Effect.gen(function* () {
     const { connection } = yield* everyState
-    connection.exec(`DELETE FROM jobs WHERE id = '${fixtures.jobId(6)}'`)
-    expect(connection.prepare("SELECT job_id FROM charges").all([])).toEqual([{ job_id: fixtures.jobId(6) }])
+    connection.exec(`DELETE FROM kiln_jobs WHERE id = '${fixtures.jobId(6)}'`)
+    expect(connection.prepare("SELECT job_id FROM kiln_charges").all([])).toEqual([{ job_id: fixtures.jobId(6) }])
     expect(
-      connection.prepare("SELECT COUNT(*) AS left FROM job_data WHERE job_seq NOT IN (SELECT seq FROM jobs)").all([]),
+      connection.prepare("SELECT COUNT(*) AS left FROM kiln_job_data WHERE job_seq NOT IN (SELECT seq FROM kiln_jobs)").all([]),
     ).toEqual([{ left: 0 }])
   }),
 )
@@ -339,7 +339,7 @@ it.effect("an upload that a failed job lets go of is in the sweep's way, unless 
     const { connection } = yield* everyState
     const left = () =>
       connection
-        .prepare("SELECT sweep_at = usable_until AS swept FROM uploads WHERE id = ?")
+        .prepare("SELECT sweep_at = usable_until AS swept FROM kiln_uploads WHERE id = ?")
         .get([fixtures.uploadId(4)])
     connection.exec(job(10, `status = 'failed', error_code = 'x', ${finishing}`))
     expect(left()).toEqual({ swept: null })

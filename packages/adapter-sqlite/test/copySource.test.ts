@@ -41,9 +41,11 @@ describe("a copy's source", () => {
       const tables = raw
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name")
         .all([]) as ReadonlyArray<{ readonly name: string }>
-      const left = new Set(["kiln_migrations", "workers"])
-      expect([...copyTables].sort()).toEqual(tables.map(({ name }) => name).filter((name) => !left.has(name)))
-      const counts = copyTables.map((table) => raw.prepare(`SELECT count(*) AS count FROM ${table}`).get([]))
+      const left = new Set(["kiln_migrations", "kiln_workers"])
+      expect(copyTables.map((table) => `kiln_${table}`).sort()).toEqual(
+        tables.map(({ name }) => name).filter((name) => !left.has(name)),
+      )
+      const counts = copyTables.map((table) => raw.prepare(`SELECT count(*) AS count FROM kiln_${table}`).get([]))
       raw.close()
 
       const source = yield* open(path)

@@ -36,7 +36,7 @@ const withDamage = <A, E>(damage: (path: string) => void, use: Effect.Effect<A, 
 
 const withSql = (sql: string) => (path: string) => {
   const database = new Sqlite(path)
-  database.exec(`DROP TRIGGER job_data_is_final; ${sql}`)
+  database.exec(`DROP TRIGGER kiln_job_data_is_final; ${sql}`)
   database.close()
 }
 
@@ -50,13 +50,13 @@ const cutOverflowChain = (path: string): void => {
 
 describe("a damaged job fails, and the queue goes on", () => {
   const damages: ReadonlyArray<readonly [name: string, damage: (path: string) => void]> = [
-    ["its request is not JSON", withSql("UPDATE job_data SET request = '{' WHERE job_seq = 2")],
-    ["its request is not an object", withSql("UPDATE job_data SET request = '[]' WHERE job_seq = 2")],
+    ["its request is not JSON", withSql("UPDATE kiln_job_data SET request = '{' WHERE job_seq = 2")],
+    ["its request is not an object", withSql("UPDATE kiln_job_data SET request = '[]' WHERE job_seq = 2")],
     [
       "a checkpoint is not JSON",
-      withSql("DROP TRIGGER checkpoints_while_held; INSERT INTO checkpoints VALUES (2, 'reply', '{')"),
+      withSql("DROP TRIGGER kiln_checkpoints_while_held; INSERT INTO kiln_checkpoints VALUES (2, 'reply', '{')"),
     ],
-    ["its data is missing", withSql("DELETE FROM job_data WHERE job_seq = 2")],
+    ["its data is missing", withSql("DELETE FROM kiln_job_data WHERE job_seq = 2")],
     ["its page is corrupt", cutOverflowChain],
   ]
   for (const [name, damage] of damages)
@@ -88,10 +88,10 @@ describe("a damaged job fails, and the queue goes on", () => {
         layer,
         { local: true },
       )
-      withSql("UPDATE job_data SET request = '{' WHERE job_seq = 1")(path)
+      withSql("UPDATE kiln_job_data SET request = '{' WHERE job_seq = 1")(path)
       yield* Effect.provide(claim, layer, { local: true })
       const database = new Sqlite(path, { readonly: true })
-      expect(database.prepare("SELECT status, error_code, attempts, token FROM jobs").all([])).toEqual([
+      expect(database.prepare("SELECT status, error_code, attempts, token FROM kiln_jobs").all([])).toEqual([
         { status: "failed", error_code: "internal_error", attempts: 1, token: 2 },
       ])
       database.close()
@@ -101,7 +101,7 @@ describe("a damaged job fails, and the queue goes on", () => {
 
 it.live("reading a damaged job is a defect of that call, and others are read", () =>
   withDamage(
-    withSql("UPDATE job_data SET request = '{' WHERE job_seq = 2"),
+    withSql("UPDATE kiln_job_data SET request = '{' WHERE job_seq = 2"),
     Effect.gen(function* () {
       const store = yield* JobStore
       const exit = yield* Effect.exit(store.findJobs([item(2)]))

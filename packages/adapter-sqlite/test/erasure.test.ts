@@ -104,7 +104,7 @@ it.effect("a truncation that a reader prevents is tried again", () =>
       yield* arrange(store)
       const reader = new (yield* Effect.promise(() => import("better-sqlite3"))).default(path)
       reader.exec("BEGIN")
-      reader.prepare("SELECT id FROM jobs").all([])
+      reader.prepare("SELECT id FROM kiln_jobs").all([])
       yield* store.eraseJobs([{ jobId: fixtures.jobId(1), principal }])
       yield* TestClock.adjust(0)
       expect(statSync(`${path}-wal`).size).toBeGreaterThan(0)

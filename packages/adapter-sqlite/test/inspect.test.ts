@@ -92,28 +92,28 @@ describe("schemaDrift", () => {
   )
 
   const drifts: ReadonlyArray<readonly [change: string, drift: ReadonlyArray<object>]> = [
-    ["DROP TABLE purges", [{ object: "table purges", problem: "missing" }]],
-    ["DROP INDEX jobs_ready", [{ object: "index jobs_ready", problem: "missing" }]],
-    ["DROP TRIGGER jobs_legal_moves", [{ object: "trigger jobs_legal_moves", problem: "missing" }]],
-    ["ALTER TABLE projects ADD COLUMN owner TEXT", [{ object: "column projects.owner", problem: "extra" }]],
-    ["ALTER TABLE projects DROP COLUMN created_at", [{ object: "column projects.created_at", problem: "missing" }]],
-    ["CREATE INDEX mine ON jobs (fingerprint)", [{ object: "index mine", problem: "extra" }]],
+    ["DROP TABLE kiln_purges", [{ object: "table kiln_purges", problem: "missing" }]],
+    ["DROP INDEX kiln_jobs_ready", [{ object: "index kiln_jobs_ready", problem: "missing" }]],
+    ["DROP TRIGGER kiln_jobs_legal_moves", [{ object: "trigger kiln_jobs_legal_moves", problem: "missing" }]],
+    ["ALTER TABLE kiln_projects ADD COLUMN owner TEXT", [{ object: "column kiln_projects.owner", problem: "extra" }]],
+    ["ALTER TABLE kiln_projects DROP COLUMN created_at", [{ object: "column kiln_projects.created_at", problem: "missing" }]],
+    ["CREATE INDEX mine ON kiln_jobs (fingerprint)", [{ object: "index mine", problem: "extra" }]],
     [
-      "CREATE TRIGGER mine AFTER INSERT ON jobs BEGIN DELETE FROM purges; END",
+      "CREATE TRIGGER mine AFTER INSERT ON kiln_jobs BEGIN DELETE FROM kiln_purges; END",
       [{ object: "trigger mine", problem: "extra" }],
     ],
     [
-      "DROP INDEX jobs_ready; CREATE INDEX jobs_ready ON jobs (lane_id)",
-      [{ object: "index jobs_ready", problem: "changed" }],
+      "DROP INDEX kiln_jobs_ready; CREATE INDEX kiln_jobs_ready ON kiln_jobs (lane_id)",
+      [{ object: "index kiln_jobs_ready", problem: "changed" }],
     ],
     [
-      "DROP TABLE switches; CREATE TABLE switches (name TEXT NOT NULL PRIMARY KEY, enabled TEXT NOT NULL) STRICT",
-      [{ object: "column switches.enabled", problem: "changed" }],
+      "DROP TABLE kiln_switches; CREATE TABLE kiln_switches (name TEXT NOT NULL PRIMARY KEY, enabled TEXT NOT NULL) STRICT",
+      [{ object: "column kiln_switches.enabled", problem: "changed" }],
     ],
     // A constraint less: no column shows it.
     [
-      "DROP TABLE switches; CREATE TABLE switches (name TEXT NOT NULL PRIMARY KEY, enabled INTEGER NOT NULL) STRICT",
-      [{ object: "table switches", problem: "changed" }],
+      "DROP TABLE kiln_switches; CREATE TABLE kiln_switches (name TEXT NOT NULL PRIMARY KEY, enabled INTEGER NOT NULL) STRICT",
+      [{ object: "table kiln_switches", problem: "changed" }],
     ],
   ]
   for (const [change, drift] of drifts)
@@ -128,9 +128,9 @@ describe("schemaDrift", () => {
       const inspection = yield* changedBy(`
         CREATE TABLE guests (id INTEGER PRIMARY KEY, jobs TEXT); CREATE INDEX guests_jobs ON guests (jobs);
         CREATE VIEW all_guests AS SELECT * FROM guests;
-        DROP INDEX jobs_deadline;
-        CREATE INDEX jobs_deadline
-          ON jobs (deadline_at)   WHERE deadline_at IS NOT NULL;`)
+        DROP INDEX kiln_jobs_deadline;
+        CREATE INDEX kiln_jobs_deadline
+          ON kiln_jobs (deadline_at)   WHERE deadline_at IS NOT NULL;`)
       expect(yield* inspection.schemaDrift).toEqual([])
     }),
   )
@@ -139,11 +139,11 @@ describe("schemaDrift", () => {
     Effect.gen(function* () {
       const inspection = yield* changedBy(`
         INSERT INTO kiln_migrations VALUES ('9999Newer', 1);
-        ALTER TABLE jobs ADD COLUMN newer TEXT; CREATE INDEX jobs_newer ON jobs (newer);
-        DROP INDEX jobs_ready; ALTER TABLE projects DROP COLUMN created_at;`)
+        ALTER TABLE kiln_jobs ADD COLUMN newer TEXT; CREATE INDEX kiln_jobs_newer ON kiln_jobs (newer);
+        DROP INDEX kiln_jobs_ready; ALTER TABLE kiln_projects DROP COLUMN created_at;`)
       expect(yield* inspection.schemaDrift).toEqual([
-        { object: "column projects.created_at", problem: "missing" },
-        { object: "index jobs_ready", problem: "missing" },
+        { object: "column kiln_projects.created_at", problem: "missing" },
+        { object: "index kiln_jobs_ready", problem: "missing" },
       ])
     }),
   )
@@ -153,7 +153,7 @@ describe("damage", () => {
   it.live("is found in pages", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
-      const inserts = "INSERT INTO secrets SELECT 's' || value, randomblob(3000) FROM json_each(?)"
+      const inserts = "INSERT INTO kiln_secrets SELECT 's' || value, randomblob(3000) FROM json_each(?)"
       const database = yield* openDatabase({ path })
       database.connection.prepare(inserts).run([JSON.stringify([...Array(200).keys()])])
       const { pages } = database.connection.prepare("SELECT page_count AS pages FROM pragma_page_count").get([]) as {
@@ -170,9 +170,9 @@ describe("damage", () => {
   it.live("is a row that refers to one that is not there", () =>
     Effect.gen(function* () {
       const inspection = yield* changedBy(
-        "PRAGMA foreign_keys = OFF; INSERT INTO key_secrets VALUES ('hash', 'key_gone', 1, NULL)",
+        "PRAGMA foreign_keys = OFF; INSERT INTO kiln_key_secrets VALUES ('hash', 'key_gone', 1, NULL)",
       )
-      expect(yield* inspection.damage).toEqual(["row 1 of key_secrets refers to a row of api_keys that is not there"])
+      expect(yield* inspection.damage).toEqual(["row 1 of kiln_key_secrets refers to a row of kiln_api_keys that is not there"])
     }),
   )
 })
@@ -201,7 +201,7 @@ describe("named blobs", () => {
       const numbers = [...Array(1_001).keys()].map((n) => n + 1)
       yield* uploads.createUploads(numbers.map((n) => fixtures.newUpload(n)))
       database.connection.exec(
-        "UPDATE uploads SET token = 1, transfers = 1, blob_key = 'uploads/' || seq, bytes = 1, sha256 = 'x'",
+        "UPDATE kiln_uploads SET token = 1, transfers = 1, blob_key = 'uploads/' || seq, bytes = 1, sha256 = 'x'",
       )
       const blobs = yield* listed(yield* inspect(pathOf(database)))
       expect(blobs.map(({ id }) => id)).toEqual(numbers.map((n) => fixtures.uploadId(n)))
@@ -227,7 +227,7 @@ it.live("due purges are counted, with the age of the oldest", () =>
     const inspection = yield* inspect(pathOf(database))
     expect(yield* inspection.duePurges).toEqual({ count: 0, oldestAgeMs: 0 })
     database.connection
-      .prepare("INSERT INTO purges (blob_prefix, recorded_at) VALUES ('jobs/a', ?), ('jobs/b', ?)")
+      .prepare("INSERT INTO kiln_purges (blob_prefix, recorded_at) VALUES ('jobs/a', ?), ('jobs/b', ?)")
       .run([Date.now() - 10_000, Date.now()])
     const { count, oldestAgeMs } = yield* inspection.duePurges
     expect(count).toBe(2)

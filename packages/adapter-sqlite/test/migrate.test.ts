@@ -107,7 +107,7 @@ describe("migrate", () => {
       const exit = yield* Effect.exit(
         migrate(database, [
           { name: "9998Fine", sql: "CREATE TABLE fine (id INTEGER PRIMARY KEY) STRICT" },
-          { name: "9999Broken", sql: "CREATE TABLE half (id INTEGER PRIMARY KEY) STRICT; CREATE TABLE jobs (id)" },
+          { name: "9999Broken", sql: "CREATE TABLE half (id INTEGER PRIMARY KEY) STRICT; CREATE TABLE kiln_jobs (id)" },
         ]),
       )
       expect(Exit.isFailure(exit)).toBe(true)

@@ -40,56 +40,56 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   [
     "a lane's claimable jobs of a priority, in order",
     claimableJobs.sql,
-    ["SEARCH jobs USING INDEX jobs_ready (lane_id=? AND priority=? AND claimable_at<?)"],
+    ["SEARCH kiln_jobs USING INDEX kiln_jobs_ready (lane_id=? AND priority=? AND claimable_at<?)"],
   ],
   [
     "a lane's next time",
     nextClaimable.sql,
-    fourTimes("SEARCH jobs USING INDEX jobs_ready (lane_id=? AND priority=? AND claimable_at>?)"),
+    fourTimes("SEARCH kiln_jobs USING INDEX kiln_jobs_ready (lane_id=? AND priority=? AND claimable_at>?)"),
   ],
   [
     "lanes behind the clock, by age",
     lanesBehind.sql,
-    ["SEARCH lanes USING INDEX lanes_by_age (kind=? AND mode=? AND rowid>?)"],
+    ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_age (kind=? AND mode=? AND rowid>?)"],
   ],
   [
     "lanes ahead of it, by turn",
     lanesAhead.sql,
-    ["SEARCH lanes USING INDEX lanes_by_turn (kind=? AND mode=? AND virtual_time>?)"],
+    ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_turn (kind=? AND mode=? AND virtual_time>?)"],
   ],
   [
     "the lane that is next to have something",
     earliestLane.sql,
-    ["SEARCH lanes USING COVERING INDEX lanes_by_next (kind=? AND mode=? AND next_at>?)"],
+    ["SEARCH kiln_lanes USING COVERING INDEX kiln_lanes_by_next (kind=? AND mode=? AND next_at>?)"],
   ],
   [
     "the same without some projects' lanes",
     earliestLaneOfOthers.sql,
     [
-      "SEARCH lanes USING INDEX lanes_by_next (kind=? AND mode=? AND next_at>?)",
+      "SEARCH kiln_lanes USING INDEX kiln_lanes_by_next (kind=? AND mode=? AND next_at>?)",
       "LIST SUBQUERY 1",
       "SCAN json_each VIRTUAL TABLE INDEX 1:",
       "CREATE BLOOM FILTER",
     ],
   ],
-  ["jobs in hand, by kind and project", jobsInHand.sql, ["SEARCH jobs USING COVERING INDEX jobs_held (held=?)"]],
-  ["overdue jobs", overdueJobs.sql, ["SEARCH jobs USING INDEX jobs_deadline (deadline_at<?)"]],
+  ["jobs in hand, by kind and project", jobsInHand.sql, ["SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_held (held=?)"]],
+  ["overdue jobs", overdueJobs.sql, ["SEARCH kiln_jobs USING INDEX kiln_jobs_deadline (deadline_at<?)"]],
   [
     "a caller's job",
     jobByOwner.sql,
     [
-      "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)",
-      "SEARCH job_data USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
-      "SEARCH prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+      "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)",
+      "SEARCH kiln_job_data USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+      "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
     ],
   ],
   [
     "an idempotency key's job",
     jobByIdempotencyKey.sql,
     [
-      "SEARCH jobs USING INDEX sqlite_autoindex_jobs_2 (key_id=? AND idempotency_key=?)",
-      "SEARCH job_data USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
-      "SEARCH prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+      "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_2 (key_id=? AND idempotency_key=?)",
+      "SEARCH kiln_job_data USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+      "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
     ],
   ],
   [
@@ -97,8 +97,8 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     unfinishedJobs.sql,
     [
       "CO-ROUTINE unfinished",
-      "SEARCH lanes USING COVERING INDEX sqlite_autoindex_lanes_1 (project_id=?)",
-      "SEARCH jobs USING COVERING INDEX jobs_ready (lane_id=?)",
+      "SEARCH kiln_lanes USING COVERING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=?)",
+      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (lane_id=?)",
       "SCAN unfinished",
     ],
   ],
@@ -106,15 +106,15 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     "an upload and its job",
     ownUpload.sql,
     [
-      "SEARCH uploads USING INDEX sqlite_autoindex_uploads_1 (id=?)",
-      "SEARCH jobs USING INDEX jobs_upload (upload_id=?) LEFT-JOIN",
+      "SEARCH kiln_uploads USING INDEX sqlite_autoindex_kiln_uploads_1 (id=?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_upload (upload_id=?) LEFT-JOIN",
     ],
   ],
-  ["a move of a job", updateState.sql, ["SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
+  ["a move of a job", updateState.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
   [
     "jobs whose data is to expire",
     keptJobs.sql,
-    ["SEARCH jobs USING INDEX jobs_finished (retained=? AND finished_at<?)"],
+    ["SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND finished_at<?)"],
   ],
   [
     "jobs to be deleted",
@@ -124,44 +124,44 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "LEFT",
       "MERGE (UNION ALL)",
       "LEFT",
-      "SEARCH jobs USING INDEX jobs_finished (retained=? AND finished_at<?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND finished_at<?)",
       "RIGHT",
-      "SEARCH jobs USING INDEX jobs_finished (retained=? AND finished_at<?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND finished_at<?)",
       "RIGHT",
-      "SEARCH jobs USING INDEX jobs_finished (retained=? AND finished_at<?)",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND finished_at<?)",
     ],
   ],
   [
     "how far a page of jobs looks",
     furthestPlace.sql,
-    ["SEARCH jobs USING COVERING INDEX jobs_by_time ((created_at,id)>(?,?) AND (created_at,id)<(?,?))"],
+    ["SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_by_time ((created_at,id)>(?,?) AND (created_at,id)<(?,?))"],
   ],
   [
     "a page of jobs, newest first",
     jobsInStretch.sql,
-    ["SEARCH jobs USING INDEX jobs_by_time ((created_at,id)>(?,?) AND (created_at,id)<(?,?))"],
+    ["SEARCH kiln_jobs USING INDEX kiln_jobs_by_time ((created_at,id)>(?,?) AND (created_at,id)<(?,?))"],
   ],
   [
     "entries of the ledger, in order",
     chargesAfter.sql,
-    ["SEARCH charges USING INDEX charges_by_time ((charged_at,job_id)>(?,?) AND charged_at<?)"],
+    ["SEARCH kiln_charges USING INDEX kiln_charges_by_time ((charged_at,job_id)>(?,?) AND charged_at<?)"],
   ],
   [
     "uploads to expire",
     unusedUploads.sql,
     [
-      "SEARCH uploads USING INDEX uploads_sweep (erased=? AND sweep_at<?)",
+      "SEARCH kiln_uploads USING INDEX kiln_uploads_sweep (erased=? AND sweep_at<?)",
       "CORRELATED SCALAR SUBQUERY 1",
-      "SEARCH jobs USING COVERING INDEX jobs_upload (upload_id=?)",
+      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_upload (upload_id=?)",
     ],
   ],
   [
     "uploads to be deleted",
     erasedUploads.sql,
     [
-      "SEARCH uploads USING INDEX uploads_sweep (erased=? AND sweep_at<?)",
+      "SEARCH kiln_uploads USING INDEX kiln_uploads_sweep (erased=? AND sweep_at<?)",
       "CORRELATED SCALAR SUBQUERY 1",
-      "SEARCH jobs USING COVERING INDEX jobs_upload (upload_id=?)",
+      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_upload (upload_id=?)",
     ],
   ],
 ]
@@ -192,15 +192,15 @@ const counts: typeof answers = [
     "unfinished jobs, counted",
     unfinishedByStatus.sql,
     [
-      "SCAN lanes USING COVERING INDEX sqlite_autoindex_lanes_1",
-      "SEARCH jobs USING INDEX jobs_ready (lane_id=?)",
+      "SCAN kiln_lanes USING COVERING INDEX sqlite_autoindex_kiln_lanes_1",
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (lane_id=?)",
       "USE TEMP B-TREE FOR GROUP BY",
     ],
   ],
   [
     "jobs that finished lately, counted",
     finishedByStatus.sql,
-    ["SEARCH jobs USING INDEX jobs_finished (retained=? AND finished_at>?)", "USE TEMP B-TREE FOR GROUP BY"],
+    ["SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND finished_at>?)", "USE TEMP B-TREE FOR GROUP BY"],
   ],
 ]
 
@@ -232,12 +232,12 @@ it.effect("no verb scans or sorts a table that grows", () =>
     )
     prepare.mockRestore()
     expect(statements.size).toBeGreaterThan(60)
-    const growing = /^SCAN (jobs|job_data|files|checkpoints|uploads|charges|lanes)\b|TEMP B-TREE/
+    const growing = /^SCAN kiln_(jobs|job_data|files|checkpoints|uploads|charges|lanes)\b|TEMP B-TREE/
     // One job's files, a few, are put in order after they were found.
     // A count is of all there are, by definition.
     const counting = new Set(counts.map(([, sql]) => sql))
     const sorting = [...statements].filter(
-      (sql) => !sql.endsWith('from "files" where "job_seq" = +? order by "seq"') && !counting.has(sql),
+      (sql) => !sql.endsWith('from "kiln_files" where "job_seq" = +? order by "seq"') && !counting.has(sql),
     )
     for (const sql of sorting)
       expect(

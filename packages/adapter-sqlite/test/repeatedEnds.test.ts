@@ -43,10 +43,10 @@ it.effect("a repeat writes no row: one charge and one file stand, as the first t
     const before = rowsWritten(database)
     expect(new Set(yield* all)).toEqual(new Set(["Written"]))
     expect(rowsWritten(database)).toEqual(before)
-    expect(rowsOf(database, `SELECT amount FROM charges WHERE job_id = '${jobId(7)}'`)).toEqual([
+    expect(rowsOf(database, `SELECT amount FROM kiln_charges WHERE job_id = '${jobId(7)}'`)).toEqual([
       { amount: charge.amount },
     ])
-    expect(rowsOf(database, "SELECT id FROM files WHERE blob_key LIKE '%7/1/audio'")).toEqual([
+    expect(rowsOf(database, "SELECT id FROM kiln_files WHERE blob_key LIKE '%7/1/audio'")).toEqual([
       { id: completion.files[0]?.id },
     ])
   }),

@@ -1,3 +1,4 @@
+import { prefix } from "../Naming.ts"
 import type { SqlValue } from "../SqliteDatabase.ts"
 
 /** How a row leaves the store: times, counts and texts as they are, flags as booleans. */
@@ -28,6 +29,8 @@ export const copyTables = [
 
 export type CopyTable = (typeof copyTables)[number]
 
+export const countAll = (table: CopyTable): string => `SELECT count(*) AS count FROM ${prefix}${table}`
+
 /** In the order of creation where there is one. */
 const order: Readonly<Record<CopyTable, string>> = {
   switches: "name",
@@ -51,8 +54,8 @@ const order: Readonly<Record<CopyTable, string>> = {
 /** All columns, those of later migrations too: a target that has no place for one says so. */
 export const selectAll = (table: CopyTable): string =>
   table === "checkpoints"
-    ? "SELECT jobs.id AS job_id, step, value FROM checkpoints JOIN jobs ON jobs.seq = job_seq ORDER BY job_seq, step"
-    : `SELECT * FROM ${table} ORDER BY ${order[table]}`
+    ? "SELECT kiln_jobs.id AS job_id, step, value FROM kiln_checkpoints JOIN kiln_jobs ON kiln_jobs.seq = job_seq ORDER BY job_seq, step"
+    : `SELECT * FROM ${prefix}${table} ORDER BY ${order[table]}`
 
 const flags = new Set(["enabled", "active", "erased", "held"])
 

@@ -1,13 +1,14 @@
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import SqliteDatabase from "better-sqlite3"
+import { type Naming, namingOf } from "../Naming.ts"
 import type { SqlValue } from "../SqliteDatabase.ts"
 import { Effect, Schema, type Scope } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus } from "@kiln/core/ports"
 import { migrationStatus } from "../migrate.ts"
 import { isBusy, sqliteCode } from "../sqliteErrors.ts"
-import { type CopyRow, copyRow, type CopyTable, selectAll } from "./copyTables.ts"
+import { type CopyRow, copyRow, type CopyTable, countAll, selectAll } from "./copyTables.ts"
 
 /** Milliseconds in which a process that is just ending may let go of the database. */
 const busyTimeoutMs = 2_000
@@ -39,30 +40,33 @@ export const openCopySource = (
       attempt(() => new SqliteDatabase(file, { timeout: busyTimeoutMs })),
       (opened) => Effect.sync(() => opened.close()),
     )
-    const migrations = yield* attempt(() => {
+    const state = yield* attempt(() => {
       // Every connection to a database with a write-ahead log holds a lock while it is open: this one tolerates no other.
       connection.pragma("locking_mode = EXCLUSIVE")
       connection.exec("BEGIN IMMEDIATE")
-      return migrationStatus(connection)
+      return { migrations: migrationStatus(connection), naming: namingOf(connection) }
     }).pipe(
       Effect.catchIf(
         (error) => isBusy(sqliteCode(error.cause) ?? ""),
         () => new CopySourceInUse(),
       ),
     )
-    return sourceOf(connection, migrations)
+    return sourceOf(connection, state)
   })
 
-const sourceOf = (connection: SqliteDatabase, migrations: MigrationStatus): CopySource => ({
+const sourceOf = (
+  connection: SqliteDatabase,
+  { migrations, naming }: { readonly migrations: MigrationStatus; readonly naming: Naming },
+): CopySource => ({
   migrations,
   count: (table) =>
     attempt(() => {
-      const row = connection.prepare(`SELECT count(*) AS count FROM ${table}`).get([]) as { readonly count: number }
+      const row = connection.prepare(naming(countAll(table))).get([]) as { readonly count: number }
       return row.count
     }),
   forEachPage: (table, use) =>
     Effect.acquireUseRelease(
-      attempt(() => connection.prepare(selectAll(table)).iterate([]) as IterableIterator<SourceRow>),
+      attempt(() => connection.prepare(naming(selectAll(table))).iterate([]) as IterableIterator<SourceRow>),
       (rows) =>
         Effect.gen(function* () {
           while (true) {

@@ -5,9 +5,9 @@ import type { Migration } from "@kiln/core/ports"
  * can be read by time, an entry after the other.
  */
 const sql = `
-CREATE INDEX charges_by_time ON charges (charged_at, job_id);
+CREATE INDEX kiln_charges_by_time ON kiln_charges (charged_at, job_id);
 
-ALTER TABLE workers ADD COLUMN providers TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE kiln_workers ADD COLUMN providers TEXT NOT NULL DEFAULT '[]';
 `
 
 export const ledgerAndStandings: Migration = { name: "0003LedgerAndStandings", sql }

@@ -7,17 +7,17 @@ import type { Migration } from "@kiln/core/ports"
  * is written when a job is created and deleted, and by none of its moves.
  */
 const columns = `
-ALTER TABLE jobs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN -1 AND 2);
-ALTER TABLE jobs ADD COLUMN kept TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE kiln_jobs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN -1 AND 2);
+ALTER TABLE kiln_jobs ADD COLUMN kept TEXT NOT NULL DEFAULT '{}';
 -- Set with the first job of another priority than normal: in a lane without any, a claim looks for no others.
-ALTER TABLE lanes ADD COLUMN prioritized INTEGER NOT NULL DEFAULT 0 CHECK (prioritized IN (0, 1));
+ALTER TABLE kiln_lanes ADD COLUMN prioritized INTEGER NOT NULL DEFAULT 0 CHECK (prioritized IN (0, 1));
 
-DROP INDEX jobs_ready;
-CREATE INDEX jobs_ready ON jobs (lane_id, priority, claimable_at, id) WHERE claimable_at IS NOT NULL;
-CREATE INDEX jobs_by_time ON jobs (created_at, id);
+DROP INDEX kiln_jobs_ready;
+CREATE INDEX kiln_jobs_ready ON kiln_jobs (lane_id, priority, claimable_at, id) WHERE claimable_at IS NOT NULL;
+CREATE INDEX kiln_jobs_by_time ON kiln_jobs (created_at, id);
 
 -- Kinds none of whose jobs is claimed.
-CREATE TABLE paused_kinds (
+CREATE TABLE kiln_paused_kinds (
   kind TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 `
@@ -27,17 +27,17 @@ CREATE TABLE paused_kinds (
  * it in the same transaction. The upload is in the sweep's way again, until the new job takes it out as any job does.
  */
 const uploadMoves = `
-DROP TRIGGER jobs_origin_is_final;
-CREATE TRIGGER jobs_origin_is_final BEFORE UPDATE OF
-  id, lane_id, project_id, key_id, mode, kind, idempotency_key, fingerprint, price_id, created_at, queue_limit_ms, run_limit_ms, priority, kept ON jobs
+DROP TRIGGER kiln_jobs_origin_is_final;
+CREATE TRIGGER kiln_jobs_origin_is_final BEFORE UPDATE OF
+  id, lane_id, project_id, key_id, mode, kind, idempotency_key, fingerprint, price_id, created_at, queue_limit_ms, run_limit_ms, priority, kept ON kiln_jobs
 BEGIN SELECT RAISE(ABORT, 'what a job was asked for never changes'); END;
 
-CREATE TRIGGER jobs_upload_goes_to_a_retry BEFORE UPDATE OF upload_id ON jobs
+CREATE TRIGGER kiln_jobs_upload_goes_to_a_retry BEFORE UPDATE OF upload_id ON kiln_jobs
 WHEN NEW.upload_id IS NOT NULL OR OLD.upload_id IS NULL OR OLD.status <> 'failed' OR OLD.retained <> 'kept'
 BEGIN SELECT RAISE(ABORT, 'only a failed job lets go of its upload'); END;
 
-CREATE TRIGGER jobs_upload_is_unused AFTER UPDATE OF upload_id ON jobs
-BEGIN UPDATE uploads SET sweep_at = usable_until WHERE id = OLD.upload_id; END;
+CREATE TRIGGER kiln_jobs_upload_is_unused AFTER UPDATE OF upload_id ON kiln_jobs
+BEGIN UPDATE kiln_uploads SET sweep_at = usable_until WHERE id = OLD.upload_id; END;
 `
 
 export const operatingVerbs: Migration = { name: "0004OperatingVerbs", sql: columns + uploadMoves }

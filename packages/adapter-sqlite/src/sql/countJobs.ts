@@ -23,7 +23,7 @@ export const unfinishedByStatus = statement((given: Given<Question>) =>
       stateOf(given).as("state"),
       select.fn.countAll<number>().as("count"),
     ])
-    .where(sql<boolean>`(${given.projectId} IS NULL OR lanes.project_id = ${given.projectId})`)
+    .where(sql<boolean>`(${given.projectId} IS NULL OR ${sql.ref("lanes.project_id")} = ${given.projectId})`)
     .whereRef("jobs.lane_id", "=", "lanes.id")
     .where("claimable_at", "is not", null)
     .groupBy(["jobs.kind", "jobs.mode", "state"]),

@@ -3,6 +3,7 @@ import type { JobMode } from "@kiln/core/domain"
 import { fixtures } from "@kiln/testing/conformance"
 import { initial } from "../../src/migrations/0001Initial.ts"
 import { createMigrationTable } from "../../src/migrate.ts"
+import { withoutPrefix } from "../../src/Naming.ts"
 
 /** What the first version of the store writes for a new job: it knows nothing of versions of kinds. */
 export const insertAsBefore = (database: Sqlite, n: number, now: number, mode: JobMode = "sandbox"): void => {
@@ -79,13 +80,20 @@ export const completeAsBefore = (database: Sqlite, n: number, finishedAt: number
     .run([finishedAt, JSON.stringify(fixtures.charge), fixtures.jobId(n)])
 }
 
-/** A database as the first version left it: jobs 1 and 2 queued, 3 in the hands of a worker until then. */
-export const makeOldDatabase = (path: string, now: number, leaseEndsAt: number): void => {
+/** A database as the first version made it, without anything in it. Its tables have no prefix. */
+export const makeEmptyOldDatabase = (path: string, now: number): void => {
   const database = new Sqlite(path)
   database.pragma("journal_mode = WAL")
   database.exec(createMigrationTable)
-  database.exec(initial.sql)
+  database.exec(withoutPrefix(initial.sql))
   database.prepare("INSERT INTO kiln_migrations (name, applied_at) VALUES (?, ?)").run([initial.name, now])
+  database.close()
+}
+
+/** The same with jobs as that version left them: 1 and 2 queued, 3 in the hands of a worker until then. */
+export const makeOldDatabase = (path: string, now: number, leaseEndsAt: number): void => {
+  makeEmptyOldDatabase(path, now)
+  const database = new Sqlite(path)
   for (const n of [1, 2, 3]) insertAsBefore(database, n, now)
   claimAsBefore(database, 3, leaseEndsAt)
   database.close()

@@ -3,10 +3,10 @@ import type { JobRoute } from "../handlers/JobRoute.ts"
 import type { Caller } from "../server/Caller.ts"
 import type { RateLimits } from "../wire/RateLimiter.ts"
 
-/** An engine that `createEngine` made, as far as it is looked at here. */
+/** An engine that `createEngine` made: the one itself, whatever its kinds and its store. */
 export interface MountedEngine {
-  /** Ends when the engine is stopped. */
-  readonly events: () => AsyncIterable<unknown>
+  /** Ends what is mounted on it, before its worker and its stores. */
+  readonly stop: () => Promise<void>
 }
 
 /** How the HTTP service lives in a server that is there already. */

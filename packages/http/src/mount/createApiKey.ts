@@ -26,7 +26,7 @@ export interface ApiKey {
 }
 
 /** Makes a key for the mounted API, in the engine's own store; `kiln key` lists and revokes it like any other. */
-export const createApiKey = (engine: MountedEngine, options: ApiKeyOptions): Promise<ApiKey> => {
+export const createApiKey = async (engine: MountedEngine, options: ApiKeyOptions): Promise<ApiKey> => {
   const { expiresAt, mode = "test", name, project, scopes } = options
   const projectId = projectIdOf(project)
   return inEngine(

@@ -1,3 +1,4 @@
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { defaultEngineSettings } from "@kiln/core/effect"
 import { configProblems, engineSettings } from "../../src/cli/KilnConfig.ts"
@@ -37,6 +38,20 @@ describe("limits of concurrency in the config file", () => {
       "engine.concurrency must be 1 or more",
     ])
   })
+})
+
+describe("providers in the config file", () => {
+  it("are ports, or functions that return promises", () => {
+    const speak = () => Effect.die("never called")
+    const reply = async () => ({ text: "", outputTokens: 0, truncated: false })
+    expect(configProblems({ providers: { speech: { speak }, reply, image: undefined } })).toEqual([])
+  })
+
+  it.each([
+    [{ speech: { say: () => {} } }, "providers.speech must be a function, or an object with the method speak"],
+    [{ reply: "openai" }, "providers.reply must be a function, or an object with the method reply"],
+    [5, "providers must be an object"],
+  ])("%j: %s", (providers, problem) => expect(configProblems({ providers })).toEqual([problem]))
 })
 
 describe("bounds of providers in the config file", () => {

@@ -1,26 +1,26 @@
 /** What holds between two states of a row, which a CHECK cannot see. `IS NOT` compares NULLs as values. */
 const moves = `
-CREATE TRIGGER jobs_begin_queued BEFORE INSERT ON jobs
+CREATE TRIGGER kiln_jobs_begin_queued BEFORE INSERT ON kiln_jobs
 WHEN NEW.status <> 'queued' OR NEW.token <> 0 OR NEW.retained <> 'kept'
 BEGIN SELECT RAISE(ABORT, 'a job begins queued'); END;
 
-CREATE TRIGGER jobs_legal_moves BEFORE UPDATE OF status ON jobs
+CREATE TRIGGER kiln_jobs_legal_moves BEFORE UPDATE OF status ON kiln_jobs
 WHEN NEW.status <> OLD.status AND NOT (
   (OLD.status = 'queued' AND NEW.status IN ('processing', 'failed')) OR
   (OLD.status = 'processing' AND NEW.status IN ('done', 'failed')))
 BEGIN SELECT RAISE(ABORT, 'illegal transition of a job'); END;
 
-CREATE TRIGGER jobs_token_grows BEFORE UPDATE OF token, held, status ON jobs
+CREATE TRIGGER kiln_jobs_token_grows BEFORE UPDATE OF token, held, status ON kiln_jobs
 WHEN NEW.token < OLD.token OR (NEW.token = OLD.token AND (NEW.held <> OLD.held OR NEW.status <> OLD.status))
 BEGIN SELECT RAISE(ABORT, 'the token grows with every claim and every end of one'); END;
 
-CREATE TRIGGER jobs_origin_is_final BEFORE UPDATE OF
-  id, lane_id, project_id, key_id, mode, kind, upload_id, idempotency_key, fingerprint, price_id, created_at, queue_limit_ms, run_limit_ms ON jobs
+CREATE TRIGGER kiln_jobs_origin_is_final BEFORE UPDATE OF
+  id, lane_id, project_id, key_id, mode, kind, upload_id, idempotency_key, fingerprint, price_id, created_at, queue_limit_ms, run_limit_ms ON kiln_jobs
 BEGIN SELECT RAISE(ABORT, 'what a job was asked for never changes'); END;
 `
 
 const finished = `
-CREATE TRIGGER jobs_finished_is_final BEFORE UPDATE ON jobs
+CREATE TRIGGER kiln_jobs_finished_is_final BEFORE UPDATE ON kiln_jobs
 WHEN OLD.finished_at IS NOT NULL AND (
   NEW.status       IS NOT OLD.status       OR NEW.token     IS NOT OLD.token     OR NEW.held         IS NOT OLD.held OR
   NEW.finished_at  IS NOT OLD.finished_at  OR NEW.ran_ms    IS NOT OLD.ran_ms    OR NEW.waited_ms    IS NOT OLD.waited_ms OR
@@ -29,38 +29,38 @@ WHEN OLD.finished_at IS NOT NULL AND (
   (NEW.retained = OLD.retained AND (NEW.output IS NOT OLD.output OR NEW.warning_code IS NOT OLD.warning_code)))
 BEGIN SELECT RAISE(ABORT, 'a finished job never changes, except that its data is erased'); END;
 
-CREATE TRIGGER jobs_erased_once BEFORE UPDATE OF retained ON jobs
+CREATE TRIGGER kiln_jobs_erased_once BEFORE UPDATE OF retained ON kiln_jobs
 WHEN NEW.retained <> OLD.retained AND (
   NEW.retained = 'kept' OR OLD.retained = 'deleted' OR
-  EXISTS (SELECT 1 FROM job_data WHERE job_seq = OLD.seq) OR
-  EXISTS (SELECT 1 FROM files WHERE job_seq = OLD.seq))
+  EXISTS (SELECT 1 FROM kiln_job_data WHERE job_seq = OLD.seq) OR
+  EXISTS (SELECT 1 FROM kiln_files WHERE job_seq = OLD.seq))
 BEGIN SELECT RAISE(ABORT, 'erased means that everything retained is gone, for good'); END;
 
-CREATE TRIGGER jobs_deleted_when_finished BEFORE DELETE ON jobs
+CREATE TRIGGER kiln_jobs_deleted_when_finished BEFORE DELETE ON kiln_jobs
 WHEN OLD.finished_at IS NULL
 BEGIN SELECT RAISE(ABORT, 'an unfinished job is not deleted'); END;
 
-CREATE TRIGGER job_data_only_while_kept BEFORE INSERT ON job_data
-WHEN NOT EXISTS (SELECT 1 FROM jobs WHERE seq = NEW.job_seq AND retained = 'kept')
+CREATE TRIGGER kiln_job_data_only_while_kept BEFORE INSERT ON kiln_job_data
+WHEN NOT EXISTS (SELECT 1 FROM kiln_jobs WHERE seq = NEW.job_seq AND retained = 'kept')
 BEGIN SELECT RAISE(ABORT, 'an erased job retains nothing'); END;
 
-CREATE TRIGGER job_data_is_final BEFORE UPDATE ON job_data
+CREATE TRIGGER kiln_job_data_is_final BEFORE UPDATE ON kiln_job_data
 BEGIN SELECT RAISE(ABORT, 'what a job was asked for never changes'); END;
 
-CREATE TRIGGER checkpoints_while_held BEFORE INSERT ON checkpoints
-WHEN NOT EXISTS (SELECT 1 FROM jobs WHERE seq = NEW.job_seq AND held = 1)
+CREATE TRIGGER kiln_checkpoints_while_held BEFORE INSERT ON kiln_checkpoints
+WHEN NOT EXISTS (SELECT 1 FROM kiln_jobs WHERE seq = NEW.job_seq AND held = 1)
 BEGIN SELECT RAISE(ABORT, 'steps are kept while a worker holds the job'); END;
 
 -- Whatever ends a job, its steps are content that nobody needs any more.
-CREATE TRIGGER jobs_finished_clears_checkpoints AFTER UPDATE OF finished_at ON jobs
+CREATE TRIGGER kiln_jobs_finished_clears_checkpoints AFTER UPDATE OF finished_at ON kiln_jobs
 WHEN OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL
-BEGIN DELETE FROM checkpoints WHERE job_seq = NEW.seq; END;
+BEGIN DELETE FROM kiln_checkpoints WHERE job_seq = NEW.seq; END;
 
-CREATE TRIGGER files_of_done_jobs BEFORE INSERT ON files
-WHEN NOT EXISTS (SELECT 1 FROM jobs WHERE seq = NEW.job_seq AND status = 'done' AND retained = 'kept')
+CREATE TRIGGER kiln_files_of_done_jobs BEFORE INSERT ON kiln_files
+WHEN NOT EXISTS (SELECT 1 FROM kiln_jobs WHERE seq = NEW.job_seq AND status = 'done' AND retained = 'kept')
 BEGIN SELECT RAISE(ABORT, 'files belong to done jobs whose data is kept'); END;
 
-CREATE TRIGGER files_are_final BEFORE UPDATE ON files
+CREATE TRIGGER kiln_files_are_final BEFORE UPDATE ON kiln_files
 BEGIN SELECT RAISE(ABORT, 'a file never changes'); END;
 `
 
@@ -70,22 +70,22 @@ BEGIN SELECT RAISE(ABORT, 'a file never changes'); END;
  * none for any other, whatever the code above does.
  */
 const ledger = `
-CREATE TRIGGER charges_of_live_done_jobs BEFORE INSERT ON charges
-WHEN NOT EXISTS (SELECT 1 FROM jobs WHERE id = NEW.job_id AND mode = 'live' AND status = 'done')
+CREATE TRIGGER kiln_charges_of_live_done_jobs BEFORE INSERT ON kiln_charges
+WHEN NOT EXISTS (SELECT 1 FROM kiln_jobs WHERE id = NEW.job_id AND mode = 'live' AND status = 'done')
 BEGIN SELECT RAISE(ABORT, 'only a live job that is done is charged'); END;
 
-CREATE TRIGGER jobs_charge AFTER UPDATE OF charge ON jobs
+CREATE TRIGGER kiln_jobs_charge AFTER UPDATE OF charge ON kiln_jobs
 WHEN OLD.charge IS NULL AND NEW.charge IS NOT NULL
 BEGIN
-  INSERT INTO charges (job_id, project_id, key_id, kind, currency, amount, line_items, charged_at)
+  INSERT INTO kiln_charges (job_id, project_id, key_id, kind, currency, amount, line_items, charged_at)
   VALUES (NEW.id, NEW.project_id, NEW.key_id, NEW.kind,
     NEW.charge ->> '$.currency', NEW.charge ->> '$.amount', NEW.charge -> '$.lineItems', NEW.finished_at);
 END;
 
-CREATE TRIGGER charges_are_final BEFORE UPDATE ON charges
+CREATE TRIGGER kiln_charges_are_final BEFORE UPDATE ON kiln_charges
 BEGIN SELECT RAISE(ABORT, 'a charge never changes'); END;
 
-CREATE TRIGGER charges_stay BEFORE DELETE ON charges
+CREATE TRIGGER kiln_charges_stay BEFORE DELETE ON kiln_charges
 BEGIN SELECT RAISE(ABORT, 'a charge is never deleted'); END;
 `
 

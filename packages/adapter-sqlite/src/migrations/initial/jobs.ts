@@ -3,7 +3,7 @@
  * without a job to come, so that a thousand idle projects cost a claim nothing.
  */
 const lanes = `
-CREATE TABLE lanes (
+CREATE TABLE kiln_lanes (
   id           INTEGER PRIMARY KEY,
   project_id   TEXT    NOT NULL,
   kind         TEXT    NOT NULL,
@@ -13,16 +13,16 @@ CREATE TABLE lanes (
   next_at      INTEGER,
   UNIQUE (project_id, kind, mode)
 ) STRICT;
-CREATE INDEX lanes_by_age  ON lanes (kind, mode) WHERE next_at IS NOT NULL;
-CREATE INDEX lanes_by_turn ON lanes (kind, mode, virtual_time) WHERE next_at IS NOT NULL;
-CREATE INDEX lanes_by_next ON lanes (kind, mode, next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX kiln_lanes_by_age  ON kiln_lanes (kind, mode) WHERE next_at IS NOT NULL;
+CREATE INDEX kiln_lanes_by_turn ON kiln_lanes (kind, mode, virtual_time) WHERE next_at IS NOT NULL;
+CREATE INDEX kiln_lanes_by_next ON kiln_lanes (kind, mode, next_at) WHERE next_at IS NOT NULL;
 
-CREATE TABLE fairness (
+CREATE TABLE kiln_fairness (
   id           INTEGER PRIMARY KEY CHECK (id = 1),
   -- The virtual time at which a lane was last served.
   virtual_time INTEGER NOT NULL CHECK (virtual_time >= 0)
 ) STRICT;
-INSERT INTO fairness (id, virtual_time) VALUES (1, 0);
+INSERT INTO kiln_fairness (id, virtual_time) VALUES (1, 0);
 `
 
 /**
@@ -32,18 +32,18 @@ INSERT INTO fairness (id, virtual_time) VALUES (1, 0);
  * mistake above can be stopped.
  */
 const jobs = `
-CREATE TABLE jobs (
+CREATE TABLE kiln_jobs (
   seq              INTEGER PRIMARY KEY,
   id               TEXT    NOT NULL UNIQUE,
-  lane_id          INTEGER NOT NULL REFERENCES lanes (id),
+  lane_id          INTEGER NOT NULL REFERENCES kiln_lanes (id),
   project_id       TEXT    NOT NULL,
   key_id           TEXT    NOT NULL,
   mode             TEXT    NOT NULL CHECK (mode IN ('sandbox', 'live')),
   kind             TEXT    NOT NULL,
-  upload_id        TEXT    REFERENCES uploads (id),
+  upload_id        TEXT    REFERENCES kiln_uploads (id),
   idempotency_key  TEXT    NOT NULL,
   fingerprint      TEXT    NOT NULL,
-  price_id         INTEGER REFERENCES prices (id),
+  price_id         INTEGER REFERENCES kiln_prices (id),
   created_at       INTEGER NOT NULL,
   queue_limit_ms   INTEGER NOT NULL CHECK (queue_limit_ms >= 0),
   run_limit_ms     INTEGER NOT NULL CHECK (run_limit_ms >= 0),
@@ -79,30 +79,30 @@ CREATE TABLE jobs (
   CHECK (mode = 'live' OR price_id IS NULL)
 ) STRICT;
 -- This uniqueness is the consumption of an upload: there is no second flag.
-CREATE UNIQUE INDEX jobs_upload ON jobs (upload_id) WHERE upload_id IS NOT NULL;
+CREATE UNIQUE INDEX kiln_jobs_upload ON kiln_jobs (upload_id) WHERE upload_id IS NOT NULL;
 -- The order of a claim. Finished jobs are not in it, so however many there are, a claim does not see them.
-CREATE INDEX jobs_ready    ON jobs (lane_id, claimable_at, id) WHERE claimable_at IS NOT NULL;
-CREATE INDEX jobs_deadline ON jobs (deadline_at) WHERE deadline_at IS NOT NULL;
-CREATE INDEX jobs_finished ON jobs (retained, finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX kiln_jobs_ready    ON kiln_jobs (lane_id, claimable_at, id) WHERE claimable_at IS NOT NULL;
+CREATE INDEX kiln_jobs_deadline ON kiln_jobs (deadline_at) WHERE deadline_at IS NOT NULL;
+CREATE INDEX kiln_jobs_finished ON kiln_jobs (retained, finished_at) WHERE finished_at IS NOT NULL;
 
 -- Exists exactly as long as the data is kept.
-CREATE TABLE job_data (
-  job_seq INTEGER PRIMARY KEY REFERENCES jobs (seq) ON DELETE CASCADE,
+CREATE TABLE kiln_job_data (
+  job_seq INTEGER PRIMARY KEY REFERENCES kiln_jobs (seq) ON DELETE CASCADE,
   request TEXT NOT NULL
 ) STRICT;
 
 -- Finished steps of unfinished jobs.
-CREATE TABLE checkpoints (
-  job_seq INTEGER NOT NULL REFERENCES jobs (seq) ON DELETE CASCADE,
+CREATE TABLE kiln_checkpoints (
+  job_seq INTEGER NOT NULL REFERENCES kiln_jobs (seq) ON DELETE CASCADE,
   step    TEXT    NOT NULL,
   value   TEXT    NOT NULL,
   PRIMARY KEY (job_seq, step)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE files (
+CREATE TABLE kiln_files (
   seq        INTEGER PRIMARY KEY,
   id         TEXT    NOT NULL UNIQUE,
-  job_seq    INTEGER NOT NULL REFERENCES jobs (seq) ON DELETE CASCADE,
+  job_seq    INTEGER NOT NULL REFERENCES kiln_jobs (seq) ON DELETE CASCADE,
   name       TEXT    NOT NULL,
   blob_key   TEXT    NOT NULL,
   media_type TEXT    NOT NULL,
@@ -112,7 +112,7 @@ CREATE TABLE files (
 ) STRICT;
 
 -- The ledger. It refers to no job, because it outlives them.
-CREATE TABLE charges (
+CREATE TABLE kiln_charges (
   job_id     TEXT    NOT NULL PRIMARY KEY,
   project_id TEXT    NOT NULL,
   key_id     TEXT    NOT NULL,
@@ -124,7 +124,7 @@ CREATE TABLE charges (
 ) STRICT;
 
 -- Blobs that nothing refers to any more and that are still to be removed.
-CREATE TABLE purges (
+CREATE TABLE kiln_purges (
   id          INTEGER PRIMARY KEY,
   blob_prefix TEXT    NOT NULL UNIQUE,
   recorded_at INTEGER NOT NULL

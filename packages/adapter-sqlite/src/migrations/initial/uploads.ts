@@ -1,6 +1,6 @@
 /** Which job consumed an upload is read through jobs.upload_id. */
 export const uploadTables = `
-CREATE TABLE uploads (
+CREATE TABLE kiln_uploads (
   seq              INTEGER PRIMARY KEY,
   id               TEXT    NOT NULL UNIQUE,
   project_id       TEXT    NOT NULL,
@@ -25,30 +25,30 @@ CREATE TABLE uploads (
   CHECK (blob_key IS NULL OR (claimed_until IS NULL AND erased = 0)),
   CHECK (erased = 0 OR claimed_until IS NULL)
 ) STRICT;
-CREATE INDEX uploads_sweep ON uploads (erased, sweep_at) WHERE sweep_at IS NOT NULL;
+CREATE INDEX kiln_uploads_sweep ON kiln_uploads (erased, sweep_at) WHERE sweep_at IS NOT NULL;
 
-CREATE TRIGGER uploads_token_grows BEFORE UPDATE OF token, transfers ON uploads
+CREATE TRIGGER kiln_uploads_token_grows BEFORE UPDATE OF token, transfers ON kiln_uploads
 WHEN NEW.token < OLD.token OR NEW.transfers < OLD.transfers
 BEGIN SELECT RAISE(ABORT, 'the token of an upload grows'); END;
 
-CREATE TRIGGER uploads_one_file BEFORE UPDATE ON uploads
+CREATE TRIGGER kiln_uploads_one_file BEFORE UPDATE ON kiln_uploads
 WHEN OLD.blob_key IS NOT NULL AND NEW.erased = 0 AND
   (NEW.blob_key IS NOT OLD.blob_key OR NEW.bytes IS NOT OLD.bytes OR NEW.sha256 IS NOT OLD.sha256 OR
    NEW.token <> OLD.token OR NEW.claimed_until IS NOT NULL)
 BEGIN SELECT RAISE(ABORT, 'an upload receives one file'); END;
 
-CREATE TRIGGER uploads_erased_once BEFORE UPDATE ON uploads
+CREATE TRIGGER kiln_uploads_erased_once BEFORE UPDATE ON kiln_uploads
 WHEN (OLD.erased = 1 AND NEW.erased = 0) OR
-  (OLD.erased = 0 AND NEW.erased = 1 AND EXISTS (SELECT 1 FROM jobs WHERE upload_id = OLD.id AND finished_at IS NULL))
+  (OLD.erased = 0 AND NEW.erased = 1 AND EXISTS (SELECT 1 FROM kiln_jobs WHERE upload_id = OLD.id AND finished_at IS NULL))
 BEGIN SELECT RAISE(ABORT, 'an upload is erased for good, and not while its job is unfinished'); END;
 
-CREATE TRIGGER uploads_origin_is_final BEFORE UPDATE OF
-  id, project_id, key_id, mode, format, declared_seconds, created_at, expires_at, usable_until ON uploads
+CREATE TRIGGER kiln_uploads_origin_is_final BEFORE UPDATE OF
+  id, project_id, key_id, mode, format, declared_seconds, created_at, expires_at, usable_until ON kiln_uploads
 BEGIN SELECT RAISE(ABORT, 'what was announced never changes'); END;
 
-CREATE TRIGGER jobs_consume_uploads BEFORE INSERT ON jobs
+CREATE TRIGGER kiln_jobs_consume_uploads BEFORE INSERT ON kiln_jobs
 WHEN NEW.upload_id IS NOT NULL AND NOT EXISTS (
-  SELECT 1 FROM uploads WHERE id = NEW.upload_id AND blob_key IS NOT NULL AND erased = 0 AND
+  SELECT 1 FROM kiln_uploads WHERE id = NEW.upload_id AND blob_key IS NOT NULL AND erased = 0 AND
     project_id = NEW.project_id AND key_id = NEW.key_id AND mode = NEW.mode)
 BEGIN SELECT RAISE(ABORT, 'a job consumes an upload of its own key that has arrived'); END;
 `

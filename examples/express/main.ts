@@ -1,0 +1,46 @@
+// kiln in an Express app, under /api/kiln: `node --conditions=@kiln/source examples/express/main.ts`.
+import { once } from "node:events"
+import type { AddressInfo } from "node:net"
+import { createEngine } from "@kiln/core"
+import { createApiKey, nodeHandler } from "@kiln/http/mount"
+import { sandboxProviders } from "@kiln/provider-sandbox"
+import { memoryBlobs, memoryStore } from "@kiln/testing"
+import express from "express"
+
+const port = Number(process.env["PORT"] ?? 3000)
+// Where clients reach this server. Behind a proxy that is another place than the one it listens at.
+const publicUrl = process.env["PUBLIC_URL"] ?? `http://127.0.0.1:${port}`
+
+const engine = await createEngine({
+  // Forgotten with the process; `sqliteStore` and `postgresStore`, `fileBlobs` and `unstorageBlobs` are not.
+  store: memoryStore(),
+  blobs: memoryBlobs(),
+  providers: { sandbox: sandboxProviders() },
+})
+
+const app = express()
+// In front of express.json(): kiln reads the bodies of its requests itself.
+app.use(await nodeHandler(engine, { publicUrl: `${publicUrl}/api/kiln` }))
+app.use(express.json())
+
+// A route of the app's own, on the same engine.
+app.post("/greetings", async (request, response) => {
+  const greeting = await engine.run("speech_synthesis", { input: `Hello ${request.body.name}` }, { project: "greeter" })
+  if (greeting.status !== "done" || greeting.output === null) return void response.sendStatus(502)
+  response.type(greeting.output.audio.mediaType).send(await engine.readFile(greeting.output.audio))
+})
+
+const server = app.listen(port, "127.0.0.1")
+await once(server, "listening")
+// With a store that lasts, a key is made once.
+const { key } = await createApiKey(engine, { project: "visitors", scopes: ["audio.create"] })
+console.log(`listens at http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+console.log(`an API key: ${key}`)
+
+const [signal] = await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")])
+console.log(`stops at ${signal}`)
+// First the server: what it is answering may be finished, for ten seconds. Then the engine, whose jobs may be finished.
+setTimeout(() => server.closeAllConnections(), 10_000).unref()
+await new Promise((resolve) => server.close(resolve))
+await engine.stop()
+console.log("stopped")

@@ -1,0 +1,57 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+
+/** Where clients reach the examples' servers, or would: not where these listen. */
+export const publicUrl = "https://app.example"
+
+export interface RunningServer extends AsyncDisposable {
+  /** Where it listens. */
+  readonly url: string
+  /** What it has printed behind this text, to the end of the line. */
+  readonly printed: (before: string) => string
+  /** Asks it to end, and waits until it has. The port and what is secret in its output are hidden. */
+  readonly end: (signal: NodeJS.Signals) => Promise<{
+    readonly exitCode: number | null
+    readonly stdout: string
+    readonly stderr: string
+  }>
+}
+
+/** Starts an example as a process of its own, at a free port, and waits until its output has this text. */
+export const startServer = async (main: string, ready: string): Promise<RunningServer> => {
+  const child = spawn(process.execPath, ["--conditions=@kiln/source", main], {
+    env: { PATH: process.env["PATH"], PORT: "0", PUBLIC_URL: publicUrl },
+    stdio: ["ignore", "pipe", "pipe"],
+  })
+  const output = { stdout: "", stderr: "" }
+  const closed = once(child, "close")
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (output.stderr += text))
+  const started = new Promise<void>((resolve) => {
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      output.stdout += text
+      if (output.stdout.includes(ready)) resolve()
+    })
+  })
+  const failed = closed.then(() => Promise.reject(new Error(`it ended before it was there: ${output.stderr}`)))
+  await Promise.race([started, failed])
+  failed.catch(() => undefined)
+  const printed = (before: string): string =>
+    output.stdout
+      .split("\n")
+      .find((line) => line.startsWith(before))!
+      .slice(before.length)
+  return {
+    url: printed("listens at "),
+    printed,
+    end: async (signal) => {
+      child.kill(signal)
+      const [exitCode] = await closed
+      const stdout = output.stdout.replace(/127\.0\.0\.1:\d+/, "127.0.0.1:PORT").replace(/kiln_test_\w+/, "KEY")
+      return { exitCode, stdout, stderr: output.stderr }
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill("SIGKILL")
+      await closed
+    },
+  }
+}
