@@ -1,3 +1,4 @@
+import { request } from "node:http"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { clientOf } from "../express/support/clientOf.ts"
@@ -43,4 +44,30 @@ it("serves who is signed in, each with jobs of their own, and ends when it is to
     stderr: "",
     stdout: "listens at http://127.0.0.1:PORT\nstops at SIGTERM\nstopped\n",
   })
+})
+
+it("lets go of an upload whose sender went away, which may be sent again", async () => {
+  await using server = await startServer(join(import.meta.dirname, "main.ts"), "listens at http://127.0.0.1:")
+  const signedIn = await fetch(`${server.url}/session`, {
+    method: "POST",
+    body: JSON.stringify({ name: "ann", password: "clay" }),
+  })
+  const ann = clientOf(server.url, { cookie: signedIn.headers.get("set-cookie")!.split(";")[0]! })
+  const announced = await ann.ask("POST", "/api/kiln/v1/audio/uploads", { format: "mp3", declared_seconds: 2 })
+  const url = ann.here(announced.body.upload_url)
+  const put = async (type: string) => {
+    const sent = { method: "PUT", headers: { "content-type": type }, body: Buffer.from("fffb9000", "hex") }
+    return (await fetch(url, sent)).status
+  }
+
+  const leaving = request(url, {
+    method: "PUT",
+    headers: { "content-type": "audio/mpeg", "content-length": 1_000_000 },
+  })
+  leaving.on("error", () => {}).write(Buffer.from("fffb9000", "hex"))
+  // While a transfer runs, the type of another is not looked at.
+  while ((await put("text/plain")) !== 409);
+  leaving.destroy()
+  while ((await put("text/plain")) === 409);
+  expect(await put("audio/mpeg")).toBe(204)
 })

@@ -337,8 +337,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "an overdue job is canceled",
     edits: [memory("jobs/expireJobs.ts", '{ event: "expired" }', '{ event: "canceled" }')],
-    seed: 1,
-    breaks: "a job is canceled when an operator says so",
+    seed: 3,
+    breaks: "legal transitions",
   },
   {
     bug: "every live job is priced as audio",

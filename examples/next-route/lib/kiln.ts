@@ -16,6 +16,9 @@ const open = async () => {
     // The prefix is where the file of the route is, below `app`.
     publicUrl: `${process.env["PUBLIC_URL"] ?? "http://127.0.0.1:3000"}/api/kiln`,
     routes: [jobRoute(headline, { path: "/v1/headlines" })],
+  }).catch(async (error: unknown) => {
+    await engine.stop()
+    throw error
   })
   return { engine, handler }
 }

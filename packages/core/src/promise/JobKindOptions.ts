@@ -1,8 +1,8 @@
 import type { JobMode } from "../domain/Access.ts"
-import type { ErrorCode, WarningCode } from "../domain/ErrorCode.ts"
+import type { WarningCode } from "../domain/ErrorCode.ts"
 import type { SwitchName } from "../domain/Gate.ts"
 import type { JobId } from "../domain/Ids.ts"
-import type { Json, JsonObject } from "../domain/Json.ts"
+import type { Json } from "../domain/Json.ts"
 import type { FileRef, Kind } from "../kinds/KindTypes.ts"
 import type { StandardSchema } from "../kinds/StandardSchema.ts"
 import type { ProviderName } from "../ports/ProviderName.ts"
@@ -148,5 +148,3 @@ export type DefinedKind<
   }
 >
 type Files<File extends string> = { readonly [Name in File]: FileRef }
-
-export type { ErrorCode, JsonObject }

@@ -7,7 +7,7 @@ import { Refusal } from "../server/Refusal.ts"
  */
 
 /** `uploadId` → `upload_id`. */
-export const toSnakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+const toSnakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 const toCamelCase = (name: string): string => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
 /** Marks a name that is no field's: `uploadId` sent by a client must not pass as the inner name of `upload_id`. */

@@ -1,0 +1,141 @@
+import { describe, expect, it } from "vitest"
+import { createEngine } from "@kiln/core"
+import { embeddedContext } from "@kiln/core/effect"
+import { KeyDirectory } from "@kiln/core/ports"
+import { createApiKey, jobRoute, nodeHandler } from "@kiln/http/mount"
+import { memoryBlobs, memoryStore } from "@kiln/testing"
+import { Effect } from "effect"
+import { Client } from "./support/Client.ts"
+import { openEngine, summary } from "./support/MountedEngine.ts"
+import { listen, publicUrl } from "./support/servers.ts"
+
+const open = async () => {
+  const { engine } = await openEngine()
+  const routes = [jobRoute(summary, { path: "/v1/summaries" })]
+  const server = await listen(await nodeHandler(engine, { publicUrl, routes }))
+  return {
+    engine,
+    clientWith: (key: string) => new Client(server.port, key),
+    keys: <A>(use: (directory: KeyDirectory["Service"]) => Effect.Effect<A, unknown>) =>
+      Effect.runPromise(Effect.provide(Effect.flatMap(KeyDirectory, use), embeddedContext(engine))),
+    [Symbol.asyncDispose]: async () => {
+      await server[Symbol.asyncDispose]()
+      await engine.stop()
+    },
+  }
+}
+
+describe("a key that a program makes", () => {
+  it("works at once, and its jobs are of the project that `submit` calls by that name", async () => {
+    await using service = await open()
+    const { key, keyId } = await createApiKey(service.engine, { project: "acme", scopes: ["audio.create"] })
+    expect([key, keyId]).toEqual([expect.stringMatching(/^kiln_test_\w{49}$/), expect.stringMatching(/^key_\w{26}$/)])
+    const client = service.clientWith(key)
+    const { body } = await client.ask("POST", "/v1/audio/speech", { input: "x" })
+    expect(body).toMatchObject({ mode: "sandbox" })
+    expect((await service.engine.wait(body.id, { project: "acme" })).status).toBe("done")
+    await expect(service.engine.get(body.id, { project: "other" })).rejects.toMatchObject({ code: "job_not_found" })
+    const submitted = await service.engine.submit("speech_synthesis", { input: "x" }, { project: "acme" })
+    const { jobs } = await service.engine.operator.list({ project: "acme" })
+    expect(jobs.map(({ id }) => id).toSorted()).toEqual([body.id, submitted.id].toSorted())
+    // One project, but not one key: over HTTP a job is its key's.
+    expect((await client.ask("GET", `/v1/jobs/${submitted.id}`)).status).toBe(404)
+  })
+
+  it("is of `embedded` where no project is named, and of a project that is there already by its identifier", async () => {
+    await using service = await open()
+    await service.keys((keys) => keys.createProject({ id: "prj_there", name: "Somebody's" }))
+    const scopes = ["images.create"]
+    const made = await Promise.all([
+      createApiKey(service.engine, { scopes }),
+      createApiKey(service.engine, { scopes, project: "embedded" }),
+      createApiKey(service.engine, { scopes, project: "prj_there", mode: "live", name: "of the web site" }),
+    ])
+    expect(new Set(made.map(({ key }) => key)).size).toBe(3)
+    const records = await service.keys((keys) => keys.listKeys)
+    const shown = made.map(({ keyId }) => {
+      const { mode, name, projectId } = records.find(({ id }) => id === keyId)!
+      return { mode, name, projectId }
+    })
+    expect(shown).toEqual([
+      { mode: "test", name: null, projectId: "prj_embedded" },
+      { mode: "test", name: null, projectId: "prj_embedded" },
+      { mode: "live", name: "of the web site", projectId: "prj_there" },
+    ])
+    expect((await service.keys((keys) => keys.listProjects)).map(({ name }) => name).toSorted()).toEqual([
+      "Somebody's",
+      "embedded",
+    ])
+  })
+
+  it("makes live jobs where it is asked to, and only with what those need", async () => {
+    await using service = await open()
+    const { key } = await createApiKey(service.engine, { mode: "live", scopes: ["audio.create"] })
+    expect(key).toMatch(/^kiln_live_/)
+    const refused = await service.clientWith(key).ask("POST", "/v1/audio/speech", { input: "x" })
+    expect(refused).toMatchObject({ status: 403, body: { error: { code: "live_not_active" } } })
+  })
+
+  it("may do what its scopes say, those of kinds of one's own among them", async () => {
+    await using service = await open()
+    const requests = [
+      ["/v1/audio/speech", { input: "x" }, "audio.create"],
+      ["/v1/images/generations", { prompt: "x" }, "images.create"],
+      ["/v1/summaries", { long_text: "x" }, "text_summary.create"],
+    ] as const
+    for (const [, , scope] of requests) {
+      const { key } = await createApiKey(service.engine, { scopes: [scope] })
+      const client = service.clientWith(key)
+      for (const [path, request, needed] of requests) {
+        const { body, status } = await client.ask("POST", path, request)
+        const outcome = status === 202 ? "created" : [status, body.error.code, body.error.details.required_scope]
+        expect(outcome, `${scope} at ${path}`).toEqual(
+          needed === scope ? "created" : [403, "insufficient_scope", needed],
+        )
+      }
+    }
+  })
+
+  it("is refused from the moment on that it expires, also when it was in use", async () => {
+    await using service = await open()
+    const expiresAt = new Date(Date.now() + 1_500)
+    const { key } = await createApiKey(service.engine, { scopes: ["audio.create"], expiresAt })
+    const client = service.clientWith(key)
+    expect((await client.ask("GET", "/v1/jobs/x")).status).toBe(404)
+    const polled = async (): Promise<number> => {
+      const { status } = await client.ask("GET", "/v1/jobs/x")
+      if (status !== 404) return status
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      return polled()
+    }
+    expect(await polled()).toBe(401)
+    // Nothing keeps it for a while after that: it was polled every 20 ms.
+    expect(Date.now() - expiresAt.getTime()).toBeGreaterThanOrEqual(0)
+    expect(Date.now() - expiresAt.getTime()).toBeLessThan(1_000)
+    const before = await createApiKey(service.engine, { scopes: ["audio.create"], expiresAt: new Date(0) })
+    expect(await service.clientWith(before.key).ask("GET", "/v1/jobs/x")).toMatchObject({
+      status: 401,
+      body: { error: { code: "invalid_api_key" } },
+    })
+  })
+})
+
+describe("no key is made", () => {
+  it("for a project whose name is none, or that another has", async () => {
+    await using service = await open()
+    await service.keys((keys) => keys.createProject({ id: "prj_1", name: "acme" }))
+    const scopes = ["audio.create"]
+    await expect(createApiKey(service.engine, { project: "a b", scopes })).rejects.toThrow(TypeError)
+    await expect(createApiKey(service.engine, { project: "acme", scopes })).rejects.toThrow("has the name acme")
+    expect(await service.keys((keys) => keys.listKeys)).toEqual([])
+  })
+
+  it("on what is no engine, or has stopped", async () => {
+    const engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), worker: false })
+    await engine.stop()
+    await expect(createApiKey(engine, { scopes: ["audio.create"] })).rejects.toThrow()
+    await expect(createApiKey({ ...engine }, { scopes: ["audio.create"] })).rejects.toThrow(
+      "no engine that createEngine made",
+    )
+  })
+})
