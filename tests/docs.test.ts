@@ -120,7 +120,7 @@ describe("a broken snippet is found", () => {
   })
 
   it("by running it alone, where it stops the others or is in the way of their end", async () => {
-    expect(await together(["sound", "hanging"], 5_000)).toEqual(["unknown", "unknown"])
+    expect(await together(["sound", "hanging"], 3_000)).toEqual(["unknown", "unknown"])
     expect(await together(["exiting"])).toEqual(["unknown"])
     const alone = async (name: Case, timeoutMs: number) =>
       problemWith(snippets[at(name)]!, await workshop.run(at(name), timeoutMs))

@@ -24,10 +24,13 @@ app.use(await nodeHandler(engine, { publicUrl: `${publicUrl}/api/kiln` }))
 app.use(express.json())
 
 // A route of the app's own, on the same engine.
-app.post("/greetings", async (request, response) => {
-  const greeting = await engine.run("speech_synthesis", { input: `Hello ${request.body.name}` }, { project: "greeter" })
-  if (greeting.status !== "done" || greeting.output === null) return void response.sendStatus(502)
-  response.type(greeting.output.audio.mediaType).send(await engine.readFile(greeting.output.audio))
+app.post("/greetings", (request, response, next) => {
+  const greet = async () => {
+    const job = await engine.run("speech_synthesis", { input: `Hello ${request.body.name}` }, { project: "greeter" })
+    if (job.status !== "done" || job.output === null) return response.sendStatus(502)
+    return response.type(job.output.audio.mediaType).send(await engine.readFile(job.output.audio))
+  }
+  greet().catch(next)
 })
 
 const server = app.listen(port, "127.0.0.1")

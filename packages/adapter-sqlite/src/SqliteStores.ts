@@ -38,7 +38,8 @@ type Stores =
  * is made readable by its owner only.
  *
  * Jobs may be created in transactions of the embedding program on the same file (`CallerTransactions`); the wake-up within
- * this process comes along, since it is told of those.
+ * this process comes along, since it is told of those. The file may be that program's own: the names of kiln's tables, indexes and
+ * triggers begin with `kiln_`.
  */
 export const SqliteStores = {
   /** Fails with `StoreUnavailable` where the file cannot be opened, or its schema not brought up to date. */

@@ -11,8 +11,8 @@ import { truncateLogAfterErasures } from "./truncateLogAfterErasures.ts"
 export interface SqliteOptions {
   /**
    * The database file. It and its directory are made where they do not exist, readable by their owner only. It may be a file
-   * of your own: kiln's tables, indexes and triggers there are called `kiln_…`. (A file that version 0.1.0 made keeps their names
-   * without it.)
+   * of your own: the names of kiln's tables, indexes and triggers begin with `kiln_`. (A file that kiln made before they did keeps
+   * its names.)
    */
   readonly path: string
   /**

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { compareWithMemory, storeConformance } from "@kiln/testing/conformance"
 import { SqliteStores } from "../src/index.ts"
+import { makeEmptyOldDatabase } from "./support/oldDatabase.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
 const sqlite = {
@@ -12,3 +13,16 @@ const sqlite = {
 // With a place, that includes `durabilityConformance`.
 storeConformance(sqlite)
 compareWithMemory({ ...sqlite, runs: 60 })
+
+// Its tables have other names.
+const madeByTheFirstVersion = {
+  ...sqlite,
+  name: "SQLite, a file of the first version",
+  place: Effect.map(temporaryFile, (path) => {
+    makeEmptyOldDatabase(path, 1)
+    return SqliteStores.layer({ path })
+  }),
+} as const
+
+storeConformance(madeByTheFirstVersion)
+compareWithMemory({ ...madeByTheFirstVersion, runs: 15 })

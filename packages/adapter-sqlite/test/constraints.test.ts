@@ -60,7 +60,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       [
         "a second job for a key and idempotency key",
         copyOfJob(1, { idempotency_key: "idempotency_key" }),
-        /UNIQUE.*jobs\.key_id, jobs\.idempotency_key/,
+        /UNIQUE.*jobs\.key_id, kiln_jobs\.idempotency_key/,
       ],
       ["a second job for an upload", copyOfJob(10, {}), /UNIQUE.*jobs\.upload_id/],
       [
@@ -153,7 +153,11 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
         `INSERT INTO kiln_checkpoints VALUES (${seqOf(3)}, 'a', '1')`,
         /while a worker holds/,
       ],
-      ["a step of a finished job", `INSERT INTO kiln_checkpoints VALUES (${seqOf(4)}, 'a', '1')`, /while a worker holds/],
+      [
+        "a step of a finished job",
+        `INSERT INTO kiln_checkpoints VALUES (${seqOf(4)}, 'a', '1')`,
+        /while a worker holds/,
+      ],
     ],
   ],
   [
@@ -190,7 +194,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       [
         "two files of one name",
         `INSERT INTO kiln_files (id, job_seq, name, blob_key, media_type, bytes, sha256) SELECT 'f', job_seq, name, 'b', 'c', 1, 'd' FROM kiln_files`,
-        /UNIQUE.*files\.job_seq, files\.name/,
+        /UNIQUE.*files\.job_seq, kiln_files\.name/,
       ],
     ],
   ],
@@ -329,7 +333,9 @@ it.effect("charges outlive their jobs, and no job can be charged a second time u
     connection.exec(`DELETE FROM kiln_jobs WHERE id = '${fixtures.jobId(6)}'`)
     expect(connection.prepare("SELECT job_id FROM kiln_charges").all([])).toEqual([{ job_id: fixtures.jobId(6) }])
     expect(
-      connection.prepare("SELECT COUNT(*) AS left FROM kiln_job_data WHERE job_seq NOT IN (SELECT seq FROM kiln_jobs)").all([]),
+      connection
+        .prepare("SELECT COUNT(*) AS left FROM kiln_job_data WHERE job_seq NOT IN (SELECT seq FROM kiln_jobs)")
+        .all([]),
     ).toEqual([{ left: 0 }])
   }),
 )

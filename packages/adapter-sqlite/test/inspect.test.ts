@@ -96,7 +96,10 @@ describe("schemaDrift", () => {
     ["DROP INDEX kiln_jobs_ready", [{ object: "index kiln_jobs_ready", problem: "missing" }]],
     ["DROP TRIGGER kiln_jobs_legal_moves", [{ object: "trigger kiln_jobs_legal_moves", problem: "missing" }]],
     ["ALTER TABLE kiln_projects ADD COLUMN owner TEXT", [{ object: "column kiln_projects.owner", problem: "extra" }]],
-    ["ALTER TABLE kiln_projects DROP COLUMN created_at", [{ object: "column kiln_projects.created_at", problem: "missing" }]],
+    [
+      "ALTER TABLE kiln_projects DROP COLUMN created_at",
+      [{ object: "column kiln_projects.created_at", problem: "missing" }],
+    ],
     ["CREATE INDEX mine ON kiln_jobs (fingerprint)", [{ object: "index mine", problem: "extra" }]],
     [
       "CREATE TRIGGER mine AFTER INSERT ON kiln_jobs BEGIN DELETE FROM kiln_purges; END",
@@ -172,7 +175,9 @@ describe("damage", () => {
       const inspection = yield* changedBy(
         "PRAGMA foreign_keys = OFF; INSERT INTO kiln_key_secrets VALUES ('hash', 'key_gone', 1, NULL)",
       )
-      expect(yield* inspection.damage).toEqual(["row 1 of kiln_key_secrets refers to a row of kiln_api_keys that is not there"])
+      expect(yield* inspection.damage).toEqual([
+        "row 1 of kiln_key_secrets refers to a row of kiln_api_keys that is not there",
+      ])
     }),
   )
 })

@@ -72,7 +72,11 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "CREATE BLOOM FILTER",
     ],
   ],
-  ["jobs in hand, by kind and project", jobsInHand.sql, ["SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_held (held=?)"]],
+  [
+    "jobs in hand, by kind and project",
+    jobsInHand.sql,
+    ["SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_held (held=?)"],
+  ],
   ["overdue jobs", overdueJobs.sql, ["SEARCH kiln_jobs USING INDEX kiln_jobs_deadline (deadline_at<?)"]],
   [
     "a caller's job",

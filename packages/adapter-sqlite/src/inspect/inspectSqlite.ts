@@ -24,9 +24,7 @@ export const inspectSqlite = (
 
 const inspectionOf = (db: Database): StoreInspection => ({
   migrations: db.read("inspect.migrations", () => migrationStatus(db.connection)),
-  schemaDrift: db.read("inspect.schemaDrift", () =>
-    schemaDrift(db, migrations, migrationStatus(db.connection)),
-  ),
+  schemaDrift: db.read("inspect.schemaDrift", () => schemaDrift(db, migrations, migrationStatus(db.connection))),
   damage: Effect.try({
     try: () => findDamage(db.connection),
     catch: (cause) => new StoreUnavailable({ operation: "inspect.damage", cause }),

@@ -75,7 +75,10 @@ export const schemaDrift = (
 ): ReadonlyArray<SchemaDrift> => {
   if (applied.length === 0) return []
   const done = new Set(applied.map(({ name }) => name))
-  const fresh = expectedSchema(naming, migrations.filter(({ name }) => done.has(name)))
+  const fresh = expectedSchema(
+    naming,
+    migrations.filter(({ name }) => done.has(name)),
+  )
   try {
     const besides = unknown.length > 0
     const expected = schemaOf(fresh)

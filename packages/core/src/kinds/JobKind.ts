@@ -1,138 +1,25 @@
 import { type Effect, Result, Schema } from "effect"
 import {
   meters as builtInMeters,
-  type BlobCorrupt,
-  type BlobUnavailable,
-  errorCodes,
   type Gate,
-  type JobMode,
-  type Json,
   type JsonObject,
   type KeyScope,
   type Meter,
-  type OutputFile,
-  type StoreUnavailable,
-  type SwitchName,
   type UploadId,
-  type Usage,
-  type WarningCode,
 } from "../domain/index.ts"
+import type { ProviderName } from "../ports/index.ts"
+import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
 import type {
-  AudioInput,
-  GeneratedFile,
-  ProviderAnswers,
-  ProviderCall,
-  ProviderError,
-  ProviderName,
-  ProviderRequests,
-} from "../ports/index.ts"
-import type { FileRef, Kind, KindTypes } from "./KindTypes.ts"
+  DefinedTypes,
+  DescribesRequest,
+  KindDefinition,
+  KindLimits,
+  RequestOfSchema,
+  Run,
+} from "./KindDefinition.ts"
+import type { Kind, KindTypes } from "./KindTypes.ts"
 import { type RequestReader, type RequestSchema, requestReader } from "./requestReader.ts"
-import { isStandardSchema, type StandardSchema } from "./StandardSchema.ts"
-
-/** An attempt found out for itself that it cannot succeed. */
-export class AttemptFailed extends Schema.TaggedError<AttemptFailed>()("AttemptFailed", {
-  errorCode: Schema.Literals(errorCodes),
-  /** Whether another attempt may succeed. */
-  retry: Schema.Boolean,
-  /** For the log. Never a prompt, a transcript or a secret. */
-  detail: Schema.String,
-}) {}
-
-/** The claim is lost: another worker has the job, or may have. Whatever this attempt still does must not be written. */
-export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", {}) {}
-
-/** A live prerequisite was switched off: the job goes back, unharmed, until it is on again. */
-export class GateShut extends Schema.TaggedError<GateShut>()("GateShut", {
-  missing: Schema.Array(Schema.String),
-}) {}
-
-/** A provider is paused in this process, because it failed or is broken: the job goes back and is tried again later. */
-export class ProviderPaused extends Schema.TaggedError<ProviderPaused>()("ProviderPaused", {
-  provider: Schema.String,
-}) {}
-
-/** Every way an attempt may end without a result. */
-export type AttemptError =
-  | AttemptFailed
-  | ProviderError
-  | ProviderPaused
-  | LeaseLost
-  | GateShut
-  | BlobUnavailable
-  | BlobCorrupt
-  | StoreUnavailable
-
-/** The uploaded file, measured. */
-export interface MeasuredAudio extends AudioInput {
-  /** What the caller declared, in seconds. */
-  readonly declaredSeconds: number
-}
-
-/**
- * The providers of a job's mode, as an attempt asks them: each call within its bounds, each answer checked to be one. Asking
- * for one that is not there is a defect; those of the set that serves the kind are.
- */
-export type Ask = {
-  readonly [Name in ProviderName]: (
-    request: ProviderRequests[Name],
-  ) => Effect.Effect<ProviderAnswers[Name], AttemptError>
-}
-
-/** What an attempt has in hand. */
-export interface AttemptContext<Request> {
-  readonly request: Request
-  /** The version of the kind the request was made for, between the kind's `readsFrom` and `version`. */
-  readonly kindVersion: number
-  readonly mode: JobMode
-  readonly call: ProviderCall
-  readonly ask: Ask
-  /** Whether there is such a provider, for kinds that more than one set of them can serve. */
-  readonly has: (provider: ProviderName) => boolean
-  /** The upload this job consumes, measured and within limits. Fails the job where the kind has none. */
-  readonly audio: Effect.Effect<MeasuredAudio, AttemptError>
-  /**
-   * A named step: the gate is checked before it, it ends when the claim is lost, and its value is
-   * kept, so that a later attempt gets it without running the step again.
-   */
-  readonly step: <A extends Json, E extends AttemptError>(
-    name: string,
-    effect: Effect.Effect<A, E>,
-  ) => Effect.Effect<A, AttemptError>
-  /** The same for a last step: its value is not kept, because the result that follows at once holds it. */
-  readonly lastStep: <A, E extends AttemptError>(
-    name: string,
-    effect: Effect.Effect<A, E>,
-  ) => Effect.Effect<A, AttemptError>
-  /** Stores a file under a name: its blob is durable when it returns. */
-  readonly keepFile: (name: string, file: GeneratedFile) => Effect.Effect<OutputFile, AttemptError>
-  /** The same for a step whose value is a file and therefore not kept between attempts: the blob is durable when it returns. */
-  readonly fileStep: <E extends AttemptError>(
-    name: string,
-    effect: Effect.Effect<GeneratedFile, E>,
-  ) => Effect.Effect<OutputFile, AttemptError>
-}
-
-/** What a finished attempt hands over. */
-export interface AttemptResult<Output = JsonObject> {
-  readonly output: Output
-  readonly files: ReadonlyArray<OutputFile>
-  /** What a live job is charged for: whole numbers, not below 0, under the kind's meters. */
-  readonly usage: Usage
-  readonly warningCode?: WarningCode | undefined
-}
-
-/** Bounds of one kind, in place of the engine's. Durations in milliseconds. */
-export interface KindLimits {
-  /** All waiting of a job together, then `queue_timeout`. */
-  readonly queueLimitMs?: number
-  /** All running of a job together, then `job_timeout`. */
-  readonly runLimitMs?: number
-  /** Attempts that may fail. */
-  readonly maxFailures?: number
-  /** Jobs of the kind in hand at once, in the whole installation and by mode. */
-  readonly concurrency?: number
-}
+import { isStandardSchema } from "./StandardSchema.ts"
 
 /** Everything particular to one kind of job. Engine, worker and stores know only this. */
 export interface JobKind<Name extends string = string, Types extends KindTypes = KindTypes> extends Kind<Name, Types> {
@@ -163,82 +50,6 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   outputProblem(output: JsonObject): string | undefined
   /** One attempt. Interrupted when the claim is lost or the worker stops. */
   run(attempt: AttemptContext<Types["request"]>): Effect.Effect<AttemptResult, AttemptError>
-}
-
-/** Output fields, as they are described; any JSON object where they are not. */
-export type OutputSchema<Output extends object> = Schema.Codec<Output, unknown> | StandardSchema<unknown, Output>
-
-/** What a kind's requests can be described with: a struct of Effect Schema, or any Standard Schema. */
-export type DescribesRequest =
-  | { readonly fields: Readonly<Record<string, unknown>>; readonly Type: unknown; readonly Encoded: unknown }
-  | StandardSchema
-
-type Run<Request, Output> = (attempt: AttemptContext<Request>) => Effect.Effect<AttemptResult<Output>, AttemptError>
-
-/** What callers submit for a request that is described like this. */
-type InputOfSchema<S> = S extends { readonly Encoded: infer Encoded }
-  ? Encoded
-  : S extends StandardSchema<infer Input, unknown>
-    ? Input
-    : never
-/** What attempts work with. */
-export type RequestOfSchema<S> = S extends { readonly Type: infer Type }
-  ? Type
-  : S extends StandardSchema<unknown, infer Output>
-    ? Output
-    : never
-
-/** The types of a kind that is defined with these. */
-export interface DefinedTypes<
-  S,
-  Output extends object,
-  File extends string,
-  Provider extends ProviderName,
-  OrProvider extends ProviderName,
-> extends KindTypes {
-  readonly input: InputOfSchema<S>
-  readonly request: RequestOfSchema<S>
-  readonly output: Simplify<Output & { readonly [Name in File]: FileRef }>
-  readonly needs: { readonly all: Provider; readonly or: OrProvider }
-}
-type Simplify<T> = { readonly [Key in keyof T]: T[Key] }
-
-/** What a kind is defined with, apart from its attempts. */
-export interface KindDefinition<
-  Name extends string,
-  S,
-  Output extends object,
-  File extends string,
-  Provider extends ProviderName,
-  OrProvider extends ProviderName,
-> {
-  readonly name: Name
-  /** A positive integer, default 1. */
-  readonly version?: number
-  /** Between 1, the default, and `version`. */
-  readonly readsFrom?: number
-  /** Default: the kind's name with `.create` behind it. */
-  readonly keyScope?: KeyScope
-  /** A struct of Effect Schema, or any Standard Schema of an object that validates without waiting. */
-  readonly request: S
-  /** The output without its files. What an attempt brings is checked; without it, any JSON object is taken. */
-  readonly output?: OutputSchema<Output>
-  /** Names of the files that a finished job has, all of them: lower-case letters and digits. None by default. */
-  readonly files?: ReadonlyArray<File>
-  /** Fields of the request that are not the caller's data: they stay, as `kept`, when the rest is erased. None by default. */
-  readonly keeps?: ReadonlyArray<string & keyof InputOfSchema<S>>
-  /** The price live jobs are charged by; without one they cost nothing. */
-  readonly price?: string
-  /** What they are charged for, besides the meters of the built-in kinds. */
-  readonly meters?: ReadonlyArray<Meter>
-  /** Switches that must be on for live jobs. None by default. */
-  readonly switches?: ReadonlyArray<SwitchName>
-  /** The provider ports its steps use: who lacks one cannot run the kind. None by default. */
-  readonly providers?: ReadonlyArray<Provider>
-  /** Ports that can serve the kind in place of those, and do so where they are there. */
-  readonly orProviders?: ReadonlyArray<OrProvider>
-  readonly limits?: KindLimits
-  readonly uploadOf?: (request: RequestOfSchema<S>) => string
 }
 
 /**

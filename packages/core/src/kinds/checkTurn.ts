@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Turn } from "../ports/index.ts"
-import type { AttemptFailed } from "./JobKind.ts"
+import type { AttemptFailed } from "./AttemptContext.ts"
 import { checkAudio, checkReply, checkText, checkTranscript } from "./results.ts"
 
 /** A voice turn that one provider made: what is asked of a reply, of a transcript where there is one, and of audio. Fails with `result_invalid`. */

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { GeneratedFile, Reply, Transcript } from "../ports/index.ts"
 import { generatedAudio } from "./generatedAudio.ts"
 import { generatedPng } from "./generatedPng.ts"
-import { AttemptFailed } from "./JobKind.ts"
+import { AttemptFailed } from "./AttemptContext.ts"
 
 /*
  * What a provider answered, checked before anything of it is stored or charged. A provider is somebody else's code: what

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { limits, type Upload, type WarningCode } from "../domain/index.ts"
 import { type AudioInput, MediaProbe } from "../ports/index.ts"
-import { AttemptFailed, type MeasuredAudio } from "./JobKind.ts"
+import { AttemptFailed, type MeasuredAudio } from "./AttemptContext.ts"
 
 const failed = (errorCode: AttemptFailed["errorCode"], detail: string) =>
   new AttemptFailed({ errorCode, retry: false, detail })

@@ -1,177 +1,19 @@
 import { Context, type Effect } from "effect"
+import type { FileId, Job, JobId, KeyId, OutputFile, Principal, StoreUnavailable } from "../domain/index.ts"
 import type {
-  Charge,
-  ConcurrencyLimits,
-  ErrorCode,
-  FileId,
-  Gate,
-  Job,
-  JobId,
-  JobLimits,
-  JobMode,
-  Json,
-  JsonObject,
-  KeyId,
-  OutputFile,
-  Principal,
-  Priority,
-  ProjectId,
-  StoreUnavailable,
-  SwitchName,
-  UploadId,
-  UploadRefusal,
-  WarningCode,
-} from "../domain/index.ts"
-import type { Upload } from "../domain/index.ts"
+  Checkpoint,
+  ClaimRef,
+  ClaimRequest,
+  ClaimResult,
+  Completion,
+  Deferral,
+  ExtendOutcome,
+  Extension,
+  Failure,
+  FencedOutcome,
+} from "./JobClaim.ts"
+import type { CreateOutcome, NewJob } from "./JobCreation.ts"
 import type { LedgerEntry, LedgerPage } from "./Ledger.ts"
-
-/** A job to be accepted. */
-export interface NewJob {
-  readonly id: JobId
-  readonly projectId: ProjectId
-  readonly keyId: KeyId
-  readonly mode: JobMode
-  readonly kind: string
-  /** The version of the kind the request was made for, at least 1. */
-  readonly kindVersion: number
-  readonly request: JsonObject
-  readonly priority: Priority
-  /** Milliseconds before which it is not claimed; 0 begins at once. Its queue limit counts from then on. */
-  readonly delayMs: number
-  /** Fields of the request that stay when its data is erased. */
-  readonly kept: JsonObject
-  /**
-   * The failed job this one is another try of; `null` for all others. It must belong to the same key, be failed and have its
-   * data, and what it consumed goes over to this one in the same transaction: `uploadId` is that of the failed job then.
-   */
-  readonly retryOf: JobId | null
-  /** Consumed by this job in the same transaction. */
-  readonly uploadId: UploadId | null
-  /** Transfers an upload allows: after the last one failed, nothing can arrive any more. */
-  readonly maxTransfers: number
-  readonly idempotencyKey: string
-  readonly fingerprint: string
-  /** `null` for sandbox jobs, which need no prerequisites and cost nothing. */
-  readonly gate: Gate | null
-  /** Switches this process's environment forces off. */
-  readonly forcedOff: ReadonlyArray<SwitchName>
-  readonly limits: JobLimits
-  /** Unfinished jobs its project may have, this one included; 0 is no cap. */
-  readonly queueCap: number
-}
-
-/** What became of one item of `createJobs`, in the order of precedence. */
-export type CreateOutcome =
-  /** The key's job already exists and asked for the same: this is it. */
-  | { readonly _tag: "Replayed"; readonly job: Job }
-  /** The key belongs to a job that asked for something else. */
-  | { readonly _tag: "KeyReused" }
-  /** There is no such failed job with its data any more. */
-  | { readonly _tag: "NotRetryable" }
-  | { readonly _tag: "GateClosed"; readonly missing: ReadonlyArray<string> }
-  | { readonly _tag: "UploadRefused"; readonly reason: UploadRefusal }
-  | { readonly _tag: "QueueFull" }
-  | { readonly _tag: "Created"; readonly job: Job }
-
-/**
- * Which jobs a worker can run now: a lane is one project's jobs of one kind, version and mode. Versions have lanes of their
- * own, so that a job nobody here can run never stands at the head of a line.
- */
-export interface Runnable {
-  readonly kind: string
-  readonly kindVersion: number
-  readonly mode: JobMode
-}
-
-/**
- * What a worker asks for.
- *
- * A job is in hand while it is held under a lease that has not ended: jobs of lost workers make room by themselves. A lane
- * is at its limit when as many jobs of its kind and mode, or of its project and mode, are in hand as `limits` allow; what
- * the claim itself hands out counts from that moment. A lane at its limit is passed over for the rest of the claim: it takes
- * no turn and keeps its place in the order, and its jobs, those to be abandoned among them, stay as they are.
- *
- * Limits bind claims only: each goes by its own, and none takes away what others have in hand, or have again because
- * a lease was extended after its end.
- */
-export interface ClaimRequest {
-  readonly runnable: ReadonlyArray<Runnable>
-  readonly limits: ConcurrencyLimits
-  /** Claims at most this many. */
-  readonly limit: number
-  readonly leaseDurationMs: number
-  /** A job that loses its worker this often fails (`attempts_exhausted`). */
-  readonly maxLostWorkers: number
-}
-
-/** A job in a worker's hands. */
-export interface Claim {
-  readonly job: Job
-  /** Goes into every further verb about this job. */
-  readonly token: number
-  /** Milliseconds of lease from the moment the store granted it: what a worker may count on, on its own monotonic clock, from before it asked. */
-  readonly leaseRemainingMs: number
-  /** The upload it consumes; `null` where the kind has none. */
-  readonly upload: Upload | null
-}
-
-export interface ClaimResult {
-  readonly claims: ReadonlyArray<Claim>
-  /** Jobs that had lost their last worker and were failed instead. */
-  readonly abandoned: ReadonlyArray<JobId>
-  /**
-   * Milliseconds until something else may become claimable (a lower bound); `undefined` when nothing is waiting. It is 0
-   * exactly where a lane below its limits has more that is claimable now. A lane at its limit comes no earlier than room
-   * does by itself: with the first end of a lease that counts against the limit.
-   */
-  readonly nextInMs: number | undefined
-}
-
-/** Names a claim. */
-export interface ClaimRef {
-  readonly jobId: JobId
-  readonly token: number
-}
-
-/**
- * `Written`: it is so, and survives whatever the store survives; written now, or by an earlier try of the same claim
- * whose answer was lost. What that first try said stands, and a repeat writes nothing, whatever it says.
- *
- * `LeaseLost`: the claim no longer holds the job, and nothing was written now. Of a repeat that comes after somebody else's
- * claim, or after the record is gone, this is all that can be said; either way the claim may write no more.
- */
-export type FencedOutcome = "Written" | "LeaseLost"
-
-export interface Extension extends ClaimRef {
-  readonly leaseDurationMs: number
-}
-export type ExtendOutcome =
-  | { readonly _tag: "Extended"; readonly leaseRemainingMs: number }
-  | { readonly _tag: "LeaseLost" }
-
-export interface Checkpoint extends ClaimRef {
-  readonly step: string
-  readonly value: Json
-}
-
-export interface Completion extends ClaimRef {
-  readonly output: JsonObject
-  /** Their blobs are durable already. */
-  readonly files: ReadonlyArray<OutputFile>
-  readonly warningCode: WarningCode | null
-  /** Exactly for live jobs. Written once, in this transaction. */
-  readonly charge: Charge | null
-}
-
-export interface Failure extends ClaimRef {
-  readonly errorCode: ErrorCode
-}
-
-export interface Deferral extends ClaimRef {
-  readonly delayMs: number
-  /** Whether it counts against the failure budget. */
-  readonly countsAsFailure: boolean
-}
 
 /** What became of one item of `cancelJobs`. */
 export type CancelOutcome = "Canceled" | "AlreadyFinished" | "NotFound"

@@ -10,7 +10,7 @@ import type {
   UploadedFile,
   UploadId,
 } from "../domain/index.ts"
-import type { FencedOutcome, PruneResult } from "./JobStore.ts"
+import type { FencedOutcome, PruneResult } from "./JobClaim.ts"
 
 export interface NewUpload {
   readonly id: UploadId

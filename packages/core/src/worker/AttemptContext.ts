@@ -1,13 +1,7 @@
 import { Effect, Stream } from "effect"
 import { BlobCorrupt, jobBlobKey, type JobMode, type Json, type JsonObject, type OutputFile } from "../domain/index.ts"
-import {
-  type AttemptContext,
-  type AttemptError,
-  AttemptFailed,
-  GateShut,
-  type JobKind,
-  LeaseLost,
-} from "../kinds/JobKind.ts"
+import { type AttemptContext, type AttemptError, AttemptFailed, GateShut, LeaseLost } from "../kinds/AttemptContext.ts"
+import { type JobKind } from "../kinds/JobKind.ts"
 import { openNamed } from "../engine/openNamed.ts"
 import { measureUpload } from "../kinds/uploadedAudio.ts"
 import {

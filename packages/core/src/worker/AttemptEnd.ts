@@ -1,6 +1,6 @@
 import { Cause, Option } from "effect"
 import type { AttemptFailure } from "../domain/index.ts"
-import type { AttemptError } from "../kinds/JobKind.ts"
+import type { AttemptError } from "../kinds/AttemptContext.ts"
 
 /** How an attempt ended that brought no result, and what follows from it. */
 export type AttemptEnd =

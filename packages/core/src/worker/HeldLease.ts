@@ -1,5 +1,5 @@
 import { Clock, Deferred, Effect } from "effect"
-import { LeaseLost } from "../kinds/JobKind.ts"
+import { LeaseLost } from "../kinds/AttemptContext.ts"
 import type { ClaimRef } from "../ports/index.ts"
 
 const nanosPerMs = 1_000_000n

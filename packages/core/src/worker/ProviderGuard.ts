@@ -1,5 +1,5 @@
 import { Context, Deferred, Effect, Layer } from "effect"
-import type { AttemptError } from "../kinds/JobKind.ts"
+import type { AttemptError } from "../kinds/AttemptContext.ts"
 import { type ProviderName, providerNames, Providers, type ProviderStanding } from "../ports/index.ts"
 import { makeProviderPost, type ProviderPost } from "./ProviderPost.ts"
 

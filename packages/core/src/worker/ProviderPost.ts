@@ -1,7 +1,7 @@
 import { Clock, Effect, Exit, Option, Semaphore } from "effect"
 import { afterCallFailed, type CallFailure, type Circuit, closedCircuit, passageOf } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
-import { type AttemptError, ProviderPaused } from "../kinds/JobKind.ts"
+import { type AttemptError, ProviderPaused } from "../kinds/AttemptContext.ts"
 import { type ProviderName, type ProviderStanding, providerUnavailable } from "../ports/index.ts"
 import { abandonable } from "./abandonable.ts"
 import { type CallOutcome, countCall, reportStanding } from "./providerMetrics.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { limits } from "../domain/index.ts"
-import type { Ask, AttemptError } from "../kinds/JobKind.ts"
+import type { Ask, AttemptError } from "../kinds/AttemptContext.ts"
 import { checkTurn } from "../kinds/checkTurn.ts"
 import { checkAudio, checkPng, checkReply, checkTranscript } from "../kinds/results.ts"
 import type { ProviderAnswers, ProviderCall, ProviderName, ProviderRequests, ProviderSet } from "../ports/index.ts"

@@ -3,7 +3,7 @@ import { fakeMp3, fakePng } from "@kiln/testing"
 import { Effect, Result } from "effect"
 import { describe, expect, it } from "vitest"
 import { checkTurn } from "../../src/kinds/checkTurn.ts"
-import type { AttemptFailed } from "../../src/kinds/JobKind.ts"
+import type { AttemptFailed } from "../../src/kinds/AttemptContext.ts"
 import { checkAudio, checkPng, checkReply, checkText, checkTranscript } from "../../src/kinds/results.ts"
 
 const MiB = 1_024 * 1_024

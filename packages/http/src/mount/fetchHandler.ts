@@ -1,4 +1,4 @@
-import { inEngine } from "./inEngine.ts"
+import { attached, inEngine } from "./inEngine.ts"
 import { mountFetch } from "./mountFetch.ts"
 import type { FetchHandler, FetchMountOptions, MountedEngine } from "./MountOptions.ts"
 
@@ -10,4 +10,4 @@ import type { FetchHandler, FetchMountOptions, MountedEngine } from "./MountOpti
  * (`setting`, `problem`) for options that cannot be used.
  */
 export const fetchHandler = (engine: MountedEngine, options: FetchMountOptions): Promise<FetchHandler> =>
-  inEngine(engine, mountFetch(options))
+  inEngine(engine, attached(mountFetch(options)))

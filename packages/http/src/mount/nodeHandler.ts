@@ -1,4 +1,4 @@
-import { inEngine } from "./inEngine.ts"
+import { attached, inEngine } from "./inEngine.ts"
 import { mountNode } from "./mountNode.ts"
 import type { MountedEngine, NodeHandler, NodeMountOptions } from "./MountOptions.ts"
 
@@ -11,4 +11,4 @@ import type { MountedEngine, NodeHandler, NodeMountOptions } from "./MountOption
  * (`setting`, `problem`) for options that cannot be used.
  */
 export const nodeHandler = (engine: MountedEngine, options: NodeMountOptions): Promise<NodeHandler> =>
-  inEngine(engine, mountNode(options))
+  inEngine(engine, attached(mountNode(options)))

@@ -281,10 +281,11 @@ describe.each([
 
   it("is there after kiln migrate has brought a schema of the version before up to date, with what was in it", async () => {
     const before = await exported(always, ever, "jsonl")
-    const migrations = open === sqlite ? "kiln_migrations" : "migrations"
+    // In Postgres the tables have a schema of their own.
+    const prefix = open === sqlite ? "kiln_" : ""
     await store.change(`
-      DROP INDEX charges_by_time; ALTER TABLE workers DROP COLUMN providers;
-      DELETE FROM ${migrations} WHERE name LIKE '%LedgerAndStandings'`)
+      DROP INDEX ${prefix}charges_by_time; ALTER TABLE ${prefix}workers DROP COLUMN providers;
+      DELETE FROM ${prefix}migrations WHERE name LIKE '%LedgerAndStandings'`)
     const migrated = await runJson(["migrate"], store.environment)
     expect(migrated.applied_now).toEqual([expect.stringMatching(/^000[23]LedgerAndStandings$/)])
     expect(await exported(always, ever, "jsonl")).toBe(before)

@@ -11,6 +11,7 @@ import { Api } from "./support/Api.ts"
 import { changeDatabase } from "./support/changeDatabase.ts"
 import { readEverything, seedEveryState } from "./support/copiedRecords.ts"
 import { run, runJson, serve, temporaryDirectory } from "./support/Kiln.ts"
+import { makeOldDatabase } from "./support/oldDatabase.ts"
 
 const sqlite = (path: string) => SqliteStores.layer({ path })
 const postgres = (url: string, schema = "kiln") =>
@@ -30,9 +31,9 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     // The record of a charged job may be gone while its charge stays, and a blob may wait to be removed.
     changeDatabase(
       data.path,
-      `INSERT INTO purges (id, blob_prefix, recorded_at) VALUES (7, 'jobs/x', 1);
-       DROP TRIGGER charges_of_live_done_jobs;
-       INSERT INTO charges VALUES ('job_gone', 'p', 'k', 'speech_synthesis', 'usd', '0.10', '[]', 5);`,
+      `INSERT INTO kiln_purges (id, blob_prefix, recorded_at) VALUES (7, 'jobs/x', 1);
+       DROP TRIGGER kiln_charges_of_live_done_jobs;
+       INSERT INTO kiln_charges VALUES ('job_gone', 'p', 'k', 'speech_synthesis', 'usd', '0.10', '[]', 5);`,
     )
     const before = await Effect.runPromise(Effect.provide(readEverything, sqlite(path)))
     expect(before.jobs.map((job) => job?.status)).not.toContain(undefined)
@@ -87,6 +88,22 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     })
   })
 
+  it("brings over what the first version stored, under other names, as it is", async () => {
+    using data = temporaryDirectory()
+    await using database = await freshDatabase()
+    await makeOldDatabase(join(data.path, "kiln.db"))
+    const path = await seeded(data.path)
+    // That it is what it says.
+    changeDatabase(data.path, "INSERT INTO purges (id, blob_prefix, recorded_at) VALUES (7, 'jobs/x', 1)")
+    const before = await Effect.runPromise(Effect.provide(readEverything, sqlite(path)))
+    const doctor = JSON.parse((await run(["doctor", "--json"], { KILN_DATA_DIR: data.path })).stdout)
+    expect(doctor.checks).toContainEqual(expect.objectContaining({ name: "schema", status: "ok" }))
+    expect(doctor.checks).toContainEqual(expect.objectContaining({ name: "integrity", status: "ok" }))
+    const copied = await runJson(["copy", "--from", `sqlite:${path}`, "--to", database.url])
+    expect(copied).toMatchObject({ tables: { jobs: 11, purges: 3 }, source_moved_to: `${path}.copied` })
+    expect(await Effect.runPromise(Effect.provide(readEverything, postgres(database.url)))).toEqual(before)
+  })
+
   it("lets an installation go on where it was: its keys, jobs, files and repeats", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
@@ -131,12 +148,12 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     await using database = await freshDatabase()
     const path = await seeded(data.path)
     // Of the last table, when all others are written.
-    changeDatabase(data.path, "ALTER TABLE purges ADD COLUMN extra TEXT")
+    changeDatabase(data.path, "ALTER TABLE kiln_purges ADD COLUMN extra TEXT")
     const { exit, stderr, stdout } = await run(["copy", "--from", `sqlite:${path}`, "--to", database.url, "--json"])
     expect({ exit, stdout }).toEqual({ exit: 1, stdout: "" })
     expect(stderr).toContain("extra")
     expect(existsSync(path)).toBe(true)
-    changeDatabase(data.path, "ALTER TABLE purges DROP COLUMN extra")
+    changeDatabase(data.path, "ALTER TABLE kiln_purges DROP COLUMN extra")
     expect(await runJson(["copy", "--from", `sqlite:${path}`, "--to", database.url])).toMatchObject({
       tables: { jobs: 11 },
     })

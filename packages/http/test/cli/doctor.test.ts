@@ -120,9 +120,9 @@ describe("kiln doctor", { timeout: 120_000 }, () => {
     await withFiles(env, 0)
     changeDatabase(
       data.path,
-      `DROP INDEX jobs_ready; CREATE TABLE mine (id INTEGER PRIMARY KEY);
-       PRAGMA foreign_keys = OFF; INSERT INTO key_secrets VALUES ('hash', 'key_gone', 1, NULL);
-       INSERT INTO purges (blob_prefix, recorded_at) VALUES ('jobs/a', 1), ('jobs/b', 1);`,
+      `DROP INDEX kiln_jobs_ready; CREATE TABLE mine (id INTEGER PRIMARY KEY);
+       PRAGMA foreign_keys = OFF; INSERT INTO kiln_key_secrets VALUES ('hash', 'key_gone', 1, NULL);
+       INSERT INTO kiln_purges (blob_prefix, recorded_at) VALUES ('jobs/a', 1), ('jobs/b', 1);`,
     )
     const sick = await diagnose(env)
     expect(sick).toMatchObject({
@@ -130,7 +130,7 @@ describe("kiln doctor", { timeout: 120_000 }, () => {
       statuses: { ...well, schema: "problem", integrity: "problem", purges: "problem" },
     })
     expect(sick.findings("schema")).toEqual([
-      { message: "index jobs_ready is missing", object: "index jobs_ready", problem: "missing" },
+      { message: "index kiln_jobs_ready is missing", object: "index kiln_jobs_ready", problem: "missing" },
     ])
 
     changeDatabase(data.path, "DELETE FROM kiln_migrations WHERE name <> '0001Initial'")

@@ -60,7 +60,7 @@ describe("an installation", { timeout: 120_000 }, () => {
       await api.finished(id)
     }
     rmSync(join(data.path, "blobs/installation"), { recursive: true })
-    changeDatabase(data.path, "DELETE FROM secrets WHERE name = 'installation'")
+    changeDatabase(data.path, "DELETE FROM kiln_secrets WHERE name = 'installation'")
     await using server = await serve(env)
     expect(markersIn(data.path)).toEqual([marker])
     const job = await new Api(server.listening.url, key).job(id)

@@ -11,7 +11,7 @@ describe("kiln migrate", { timeout: 120_000 }, () => {
     const env = { KILN_DATA_DIR: join(data.path, "data") }
     const dry = await runJson(["migrate", "--dry-run"], env)
     expect(dry).toMatchObject({ dry_run: true, applied_now: [], applied: [], unknown: [] })
-    expect(dry.pending[0]).toEqual({ name: "0001Initial", sql: expect.stringContaining("CREATE TABLE jobs") })
+    expect(dry.pending[0]).toEqual({ name: "0001Initial", sql: expect.stringContaining("CREATE TABLE kiln_jobs") })
     expect(readdirSync(data.path)).toEqual([])
 
     const names: ReadonlyArray<string> = dry.pending.map(({ name }: { readonly name: string }) => name)

@@ -55,6 +55,8 @@ const charges = 'SELECT job_id AS "jobId" FROM charges'
 const named =
   'SELECT blob_key AS "blobKey", bytes, sha256 FROM files UNION ALL SELECT blob_key, bytes, sha256 FROM uploads WHERE blob_key IS NOT NULL'
 
+const inFile = (sql: string): string => sql.replaceAll(/ FROM (\w+)/g, " FROM kiln_$1")
+
 export const sqliteStore = (dataDirectory: string): LabStore => {
   const path = `${dataDirectory}/kiln.db`
   return {
@@ -66,12 +68,12 @@ export const sqliteStore = (dataDirectory: string): LabStore => {
       const all = <Row>(sql: string) => JSON.parse(JSON.stringify(database.prepare(sql).all())) as ReadonlyArray<Row>
       database.exec("BEGIN")
       const jobs = all<Omit<JobRow, "held"> & { readonly held: number }>(
-        'SELECT id, mode, status, held, attempts, failures, lost_workers AS "lostWorkers", error_code AS "errorCode", idempotency_key AS "idempotencyKey" FROM jobs ORDER BY seq',
+        'SELECT id, mode, status, held, attempts, failures, lost_workers AS "lostWorkers", error_code AS "errorCode", idempotency_key AS "idempotencyKey" FROM kiln_jobs ORDER BY seq',
       )
       return {
         jobs: jobs.map((row) => ({ ...row, held: row.held === 1 })),
-        charges: all<Charged>(charges),
-        named: all<NamedBlob>(named),
+        charges: all<Charged>(inFile(charges)),
+        named: all<NamedBlob>(inFile(named)),
       }
     },
     dispose: async () => undefined,

@@ -49,16 +49,16 @@ export const readRecords = (directory: string): Records | undefined => {
       ...all<{ integrity_check: string }>("PRAGMA integrity_check").map((row) => row.integrity_check),
       ...all<{ table: string }>("PRAGMA foreign_key_check").map((row) => `foreign key of ${row.table}`),
     ]
-    if (all("SELECT 1 FROM sqlite_schema WHERE name = 'jobs'").length === 0) return undefined
+    if (all("SELECT 1 FROM sqlite_schema WHERE name = 'kiln_jobs'").length === 0) return undefined
     return {
       integrity: integrity.filter((line) => line !== "ok"),
-      jobs: all("SELECT * FROM jobs ORDER BY seq"),
+      jobs: all("SELECT * FROM kiln_jobs ORDER BY seq"),
       blobs: all(
-        `SELECT jobs.id AS owner, blob_key, bytes, sha256 FROM files JOIN jobs ON jobs.seq = files.job_seq
-         UNION ALL SELECT id, blob_key, bytes, sha256 FROM uploads WHERE blob_key IS NOT NULL`,
+        `SELECT kiln_jobs.id AS owner, blob_key, bytes, sha256 FROM kiln_files JOIN kiln_jobs ON kiln_jobs.seq = job_seq
+         UNION ALL SELECT id, blob_key, bytes, sha256 FROM kiln_uploads WHERE blob_key IS NOT NULL`,
       ),
-      purges: all<{ blob_prefix: string }>("SELECT blob_prefix FROM purges").map((row) => row.blob_prefix),
-      charged: all<{ job_id: string }>("SELECT job_id FROM charges").map((row) => row.job_id),
+      purges: all<{ blob_prefix: string }>("SELECT blob_prefix FROM kiln_purges").map((row) => row.blob_prefix),
+      charged: all<{ job_id: string }>("SELECT job_id FROM kiln_charges").map((row) => row.job_id),
     }
   } finally {
     database.close()

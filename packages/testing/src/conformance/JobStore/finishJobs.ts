@@ -5,7 +5,6 @@ import { JobStore } from "@kiln/core/ports"
 import {
   advance,
   claim,
-  claimOne,
   complete,
   create,
   createAndClaim,
@@ -16,17 +15,7 @@ import {
 } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { expectMoved } from "../expectations.ts"
-import {
-  charge,
-  completionOf,
-  fileId,
-  jobId,
-  leaseDurationMs,
-  newJob,
-  newLiveJob,
-  outputFile,
-  queueLimitMs,
-} from "../fixtures.ts"
+import { charge, completionOf, fileId, jobId, newJob, newLiveJob, outputFile, queueLimitMs } from "../fixtures.ts"
 
 /** What `n` characters cost, for `n` below 10. */
 const chargeOf = (n: number): Charge => ({
@@ -201,102 +190,3 @@ export const failJobs: Section = {
 }
 
 /** No job waits or runs for ever. */
-export const expireJobs: Section = {
-  name: "JobStore.expireJobs",
-  checks: [
-    check(
-      "fails a queued job at its queue limit, to the millisecond",
-      Effect.gen(function* () {
-        const store = yield* JobStore
-        yield* create(newJob(1, { limits: { queueLimitMs: 5_000, runLimitMs: 1 } }))
-        yield* advance(4_999)
-        expect(yield* store.expireJobs(10)).toEqual([])
-        const before = yield* read(newJob(1))
-        yield* advance(1)
-        expect(yield* store.expireJobs(10)).toEqual([jobId(1)])
-        const after = yield* read(newJob(1))
-        expectMoved(before, { event: "expired" }, 5_000, after)
-        expect(after).toMatchObject({ errorCode: "queue_timeout", waitedMs: 5_000, ranMs: 0, retained: "kept" })
-        expect(yield* store.expireJobs(10)).toEqual([])
-      }),
-    ),
-
-    check(
-      "a job that runs is not overdue, one whose worker vanished is when its waiting is used up",
-      Effect.gen(function* () {
-        const store = yield* JobStore
-        yield* create(newJob(1, { limits: { queueLimitMs: 1_000, runLimitMs: 100_000 } }))
-        yield* advance(400)
-        yield* claimOne()
-        yield* advance(leaseDurationMs)
-        expect(yield* store.expireJobs(10)).toEqual([])
-        yield* advance(599)
-        expect(yield* store.expireJobs(10)).toEqual([])
-        yield* advance(1)
-        expect((yield* claim()).claims).toEqual([])
-        expect(yield* store.expireJobs(10)).toEqual([jobId(1)])
-        expect(yield* read(newJob(1))).toMatchObject({
-          errorCode: "queue_timeout",
-          ranMs: leaseDurationMs,
-          waitedMs: 1_000,
-          lostWorkers: 0,
-        })
-      }),
-    ),
-
-    check(
-      "a job that ran its whole time fails as `job_timeout`",
-      Effect.gen(function* () {
-        const store = yield* JobStore
-        const { job } = yield* createAndClaim(newJob(1, { limits: { queueLimitMs, runLimitMs: 1_000 } }))
-        yield* advance(999)
-        expect(yield* store.expireJobs(10)).toEqual([])
-        yield* advance(1)
-        expect(yield* store.expireJobs(10)).toEqual([jobId(1)])
-        const after = yield* read(job)
-        expectMoved(job, { event: "expired" }, 1_000, after)
-        expect(after).toMatchObject({ errorCode: "job_timeout", ranMs: 1_000 })
-      }),
-    ),
-
-    check(
-      "sweeps every kind and mode, the gated too, the longest overdue first, up to the limit",
-      Effect.gen(function* () {
-        const store = yield* JobStore
-        yield* openAudioGate
-        const limits = (queueLimit: number) => ({ limits: { queueLimitMs: queueLimit, runLimitMs: 1_000 } })
-        yield* create(
-          newJob(1, limits(300)),
-          newLiveJob(2, limits(100)),
-          newJob(3, { ...limits(200), kind: "image_generation" }),
-          newJob(4, limits(9_000)),
-        )
-        yield* advance(300)
-        const statuses = Effect.forEach([newJob(1), newLiveJob(2), newJob(3), newJob(4)], (job) =>
-          Effect.map(read(job), ({ status }) => status),
-        )
-        expect(yield* store.expireJobs(0)).toEqual([])
-        expect((yield* store.expireJobs(2)).toSorted()).toEqual([jobId(2), jobId(3)])
-        expect(yield* statuses).toEqual(["queued", "failed", "failed", "queued"])
-        expect(yield* store.expireJobs(2)).toEqual([jobId(1)])
-        expect(yield* statuses).toEqual(["failed", "failed", "failed", "queued"])
-      }),
-    ),
-
-    check(
-      "two sweeps at once fail each job once",
-      Effect.gen(function* () {
-        const store = yield* JobStore
-        yield* create(
-          ...Array.from({ length: 20 }, (_, n) => newJob(n, { limits: { queueLimitMs: 10, runLimitMs: 10 } })),
-        )
-        yield* advance(10)
-        const expired = yield* Effect.forEach([15, 15], (limit) => store.expireJobs(limit), {
-          concurrency: "unbounded",
-        })
-        expect(expired.flat().toSorted()).toEqual(Array.from({ length: 20 }, (_, n) => jobId(n)))
-        for (let n = 0; n < 20; n++) expect((yield* read(newJob(n))).token).toBe(1)
-      }),
-    ),
-  ],
-}
