@@ -14,9 +14,10 @@ beforeAll(async () => {
 })
 afterAll(async () => (await kiln()).engine.stop())
 
-type Method = Exclude<keyof typeof route, "dynamic" | "runtime">
+const { dynamic, runtime, ...methods } = route
+type Method = keyof typeof methods
 const send = (method: Method, url: string, init: RequestInit = {}) =>
-  route[method](new Request(url, { ...init, method }))
+  methods[method](new Request(url, { ...init, method }))
 const ask = async (method: Method, url: string, json?: unknown) => {
   const headers = { authorization, "content-type": "application/json", "idempotency-key": crypto.randomUUID() }
   const response = await send(method, url, { headers, body: json === undefined ? null : JSON.stringify(json) })

@@ -1,4 +1,5 @@
-import { type Effect, Schema } from "effect"
+import type { Schema } from "effect"
+import { type Effect } from "effect"
 import { type KeyScope, type Meter, type SwitchName } from "../domain/index.ts"
 import type { ProviderName } from "../ports/index.ts"
 import type { FileRef, KindTypes } from "./KindTypes.ts"

@@ -10,7 +10,8 @@ import type {
   UploadedFile,
   UploadId,
 } from "../domain/index.ts"
-import type { FencedOutcome, PruneResult } from "./JobClaim.ts"
+import type { FencedOutcome } from "./JobClaim.ts"
+import type { PruneResult } from "./JobStore.ts"
 
 export interface NewUpload {
   readonly id: UploadId

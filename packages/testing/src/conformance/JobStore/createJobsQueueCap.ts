@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { JobStore } from "@kiln/core/ports"
-import { advance, claim, complete, create, createAndClaim, createTags, first } from "../arrange.ts"
+import { advance, claim, complete, create, createAndClaim, createTags } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { jobId, newJob, projectId } from "../fixtures.ts"
 

@@ -15,7 +15,7 @@ import {
 } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { expectMoved } from "../expectations.ts"
-import { charge, completionOf, fileId, jobId, newJob, newLiveJob, outputFile, queueLimitMs } from "../fixtures.ts"
+import { charge, completionOf, fileId, newJob, newLiveJob, outputFile, queueLimitMs } from "../fixtures.ts"
 
 /** What `n` characters cost, for `n` below 10. */
 const chargeOf = (n: number): Charge => ({
