@@ -2,8 +2,6 @@ import { Effect, Schedule } from "effect"
 import { isFinished, type JobId } from "@kiln/core/effect"
 import type { CallerContext } from "./CallerContext.ts"
 
-const promise = "a job is canceled when an operator says so"
-
 /** An operator cancels a job some time after it was accepted, asks until there is an answer, and believes it. */
 export const cancelJob = Effect.fnUntraced(function* (caller: CallerContext, jobId: JobId): Effect.fn.Return<void> {
   const { door, kernel, process, reached, watch } = caller
@@ -25,10 +23,10 @@ export const cancelJob = Effect.fnUntraced(function* (caller: CallerContext, job
     if (!watch.removed.has(jobId)) kernel.violate("no job is lost", `${jobId} was accepted and is not stored`)
     return
   }
-  if (answer === "unknown") kernel.violate(promise, `${jobId} is there and was not found`)
-  if (answer === "finished" && !isFinished(job)) kernel.violate(promise, `${jobId} is not finished`)
+  if (answer === "unknown") kernel.violate("a job is canceled when an operator says so", `${jobId} is there and was not found`)
+  if (answer === "finished" && !isFinished(job)) kernel.violate("a job is canceled when an operator says so", `${jobId} is not finished`)
   if (answer === "canceled" && job.errorCode !== "canceled_by_operator")
-    kernel.violate(promise, `${jobId} is said to be canceled and is ${job.status}`)
+    kernel.violate("a job is canceled when an operator says so", `${jobId} is said to be canceled and is ${job.status}`)
   if (answer === "canceled") reached.note("a job is canceled")
   else reached.note("a finished job is not canceled")
 })
