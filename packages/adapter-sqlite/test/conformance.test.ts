@@ -15,7 +15,7 @@ const sqlite = {
 storeConformance(sqlite)
 compareWithMemory({ ...sqlite, runs: 60 })
 
-/** Its tables have other names, which is the only difference: every statement is met here, and not every case of it. */
+/** Its tables have other names, and no more is different: each statement is to be met, not each case of it. */
 const madeByTheFirstVersion = Effect.map(temporaryFile, (path) => {
   makeEmptyOldDatabase(path, 1)
   return SqliteStores.layer({ path })

@@ -35,7 +35,7 @@ export const createApiKey = async (engine: MountedEngine, options: ApiKeyOptions
       const keys = yield* KeyDirectory
       const isThere = (yield* keys.listProjects).some(({ id }) => id === projectId)
       // Of two at once one makes it, and the other finds it made.
-      yield* keys.createProject({ id: projectId, name: projectId.slice(4) })
+      if (!isThere) yield* keys.createProject({ id: projectId, name: projectId.slice(4) })
       const wish = { projectId, mode, scopes, name: name ?? null, expiresAt: expiresAt?.getTime() ?? null }
       const { key, record } = yield* Effect.provide(newKey(wish), SecureRandom.layerWebCrypto)
       const made = yield* keys.createKey(record)

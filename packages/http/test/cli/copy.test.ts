@@ -42,6 +42,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     const dry = await runJson([...args, "--dry-run"])
     const tables = {
       switches: 2,
+      paused_kinds: 0,
       prices: 2,
       projects: 1,
       api_keys: 2,
