@@ -43,5 +43,5 @@ console.log(`stops at ${signal}`)
 // First the server: what it is answering may be finished, for ten seconds. Then the engine, whose jobs may be finished.
 setTimeout(() => server.closeAllConnections(), 10_000).unref()
 await new Promise((resolve) => server.close(resolve))
-
+await engine.stop()
 console.log("stopped")

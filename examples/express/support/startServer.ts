@@ -22,6 +22,9 @@ export const startServer = async (main: string, ready: string): Promise<RunningS
   const child = spawn(process.execPath, ["--conditions=@kiln/source", main], {
     env: { PATH: process.env["PATH"], PORT: "0", PUBLIC_URL: publicUrl },
     stdio: ["ignore", "pipe", "pipe"],
+    // Sooner than a test is given up, which would leave it running.
+    timeout: 90_000,
+    killSignal: "SIGKILL",
   })
   const output = { stdout: "", stderr: "" }
   const closed = once(child, "close")
