@@ -32,6 +32,7 @@ export const makeMemoryKeyDirectory = (state: MemoryState): KeyDirectory["Servic
 
 const createProject = (state: MemoryState, project: Omit<Project, "createdAt">, now: number): Project | undefined => {
   if ([...state.projects.values()].some((other) => other.name === project.name)) return undefined
+  if (state.projects.has(project.id)) throw new TypeError(`${project.id} is another project's`)
   const made = Object.freeze({ id: project.id, name: project.name, createdAt: now })
   state.projects.set(made.id, made)
   return made
