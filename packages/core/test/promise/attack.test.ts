@@ -1,0 +1,184 @@
+import { createEngine, jobKind } from "@kiln/core"
+import { embeddedContext } from "@kiln/core/effect"
+import { memoryBlobs, memoryStore } from "@kiln/testing"
+import { Context, Effect, Scope } from "effect"
+import { describe, expect, it, vi } from "vitest"
+import { z } from "zod"
+import { openWith } from "./support.ts"
+
+const bare = { request: z.object({}), limits: { maxFailures: 1 } } as const
+const plain = jobKind({ ...bare, name: "plain", run: async () => ({ output: {} }) })
+const isTrue = (check: () => boolean | Promise<boolean>) => vi.waitUntil(check, { timeout: 5_000, interval: 5 })
+
+describe("what others' code does to an engine", () => {
+  it("writes how an attempt ended although the log function throws", async () => {
+    let runs = 0
+    const failing = jobKind({
+      ...bare,
+      name: "failing",
+      run: async () => {
+        runs += 1
+        throw new Error("no")
+      },
+    })
+    const log = () => {
+      throw new Error("a bug of the log's")
+    }
+    await using engine = await openWith([failing], { log, settings: { drainMs: 10 } })
+    expect(await engine.run("failing", {}, { timeoutMs: 3_000 })).toMatchObject({ status: "failed" })
+    expect(runs).toBe(1)
+  })
+
+  it("hears of a listener whose promise rejects", async () => {
+    const said: Array<string> = []
+    await using engine = await openWith([plain], { log: ({ message }) => said.push(message) })
+    const listener = (): unknown => Promise.reject(new Error("a bug of the listener's"))
+    engine.on("done", listener)
+    await engine.run("plain", {})
+    await expect.poll(() => said.join(), { timeout: 5_000 }).toContain("a bug of the listener's")
+  })
+
+  it("leaves no rejection unheard when a job with two steps under way is canceled", async () => {
+    const begun: Array<string> = []
+    const unheard: Array<unknown> = []
+    const hear = (reason: unknown) => unheard.push(reason)
+    const both = jobKind({
+      ...bare,
+      name: "both",
+      run: async ({ step }) => {
+        const steps = ["a", "b"].map((name) =>
+          step(name, () => {
+            begun.push(name)
+            return new Promise<string>(() => undefined)
+          }),
+        )
+        for (const one of steps) await one
+        return { output: {} }
+      },
+    })
+    process.on("unhandledRejection", hear)
+    await using engine = await openWith([both])
+    const job = await engine.submit("both", {})
+    await isTrue(() => begun.length === 2)
+    await engine.operator.cancel(job)
+    await new Promise((resolve) => {
+      setImmediate(() => setImmediate(resolve))
+    })
+    process.off("unhandledRejection", hear)
+    expect(unheard).toEqual([])
+  })
+
+  it("begins no step of an attempt that is over", async () => {
+    const begun: Array<string> = []
+    const stubborn = jobKind({
+      ...bare,
+      name: "stubborn",
+      run: async ({ step }) => {
+        const begin = (name: string) =>
+          step(name, () => {
+            begun.push(name)
+            return new Promise<string>(() => undefined)
+          })
+        await begin("first").catch(() => undefined)
+        await begin("second").catch(() => begun.push("refused"))
+        return { output: {} }
+      },
+    })
+    await using engine = await openWith([stubborn])
+    const job = await engine.submit("stubborn", {})
+    await isTrue(() => begun.length === 1)
+    await engine.operator.cancel(job)
+    await isTrue(() => begun.includes("refused"))
+    expect(begun).toEqual(["first", "refused"])
+  })
+
+  it.each([
+    ["nothing", null],
+    ["a list", ["a"]],
+    ["a number JSON has not", { n: 1n }],
+    ["a day", { at: new Date(0) }],
+  ])("takes no output that is %s", async (_, output) => {
+    const odd = jobKind({ ...bare, name: "odd", run: async () => ({ output: output as never }) })
+    await using engine = await openWith([odd])
+    expect(await engine.run("odd", {})).toMatchObject({ status: "failed" })
+  })
+
+  it("stops its worker although something that lives on it cannot be ended", async () => {
+    const parts = {
+      store: memoryStore(),
+      blobs: memoryBlobs(),
+      kinds: [plain],
+      log: false,
+      settings: { pollIntervalMs: 20 },
+    } as const
+    const engine = await createEngine(parts)
+    const scope = Context.get(embeddedContext(engine), Scope.Scope)
+    await Effect.runPromise(Scope.addFinalizer(scope, Effect.die(new Error("it cannot be ended"))))
+    await engine.stop().catch(() => undefined)
+    await using reader = await createEngine({ ...parts, worker: false })
+    const job = await reader.submit("plain", {})
+    await expect(reader.wait(job, { timeoutMs: 300 })).rejects.toMatchObject({ code: "wait_timeout" })
+  })
+
+  it("takes no two kinds of one name", async () => {
+    await expect(openWith([plain, plain])).rejects.toThrow(TypeError)
+  })
+
+  it("takes no file that is called like a field of the output", async () => {
+    const doubled = jobKind({
+      ...bare,
+      name: "doubled",
+      files: ["note"],
+      run: async ({ file }) => {
+        await file("note", async () => ({ data: new Uint8Array(1), mediaType: "text/plain" }))
+        return { output: { note: "lost" } }
+      },
+    })
+    await using engine = await openWith([doubled])
+    expect(await engine.run("doubled", {})).toMatchObject({ status: "failed" })
+  })
+
+  it("lets an attempt know its own error again, which a step threw", async () => {
+    const caught: Array<unknown> = []
+    const own = new RangeError("one of its own")
+    const careful = jobKind({
+      ...bare,
+      name: "careful",
+      run: async ({ step }) => {
+        await step("risky", () => Promise.reject(own)).catch((error: unknown) => caught.push(error))
+        return { output: {} }
+      },
+    })
+    await using engine = await openWith([careful])
+    await engine.run("careful", {})
+    expect(caught).toEqual([own])
+  })
+
+  it("keeps the project prj_a apart from a", async () => {
+    await using engine = await openWith([plain])
+    const key = { idempotencyKey: "k" }
+    const [a, b] = [
+      await engine.submit("plain", {}, { ...key, project: "a" }),
+      await engine.submit("plain", {}, { ...key, project: "prj_a" }),
+    ]
+    expect(a.id).not.toBe(b.id)
+  })
+
+  it("retries a job whatever key another job was submitted with", async () => {
+    const failing = jobKind({ ...bare, name: "failing", run: () => Promise.reject(new Error("no")) })
+    await using engine = await openWith([failing])
+    const failed = await engine.run("failing", {})
+    const other = await engine.submit("failing", {}, { idempotencyKey: `retry ${failed.id}` })
+    expect((await engine.operator.retry(failed)).id).not.toBe(other.id)
+  })
+
+  it("rejects, and does not throw, when it is started after its end", async () => {
+    const engine = await openWith([plain], { autoStart: false })
+    await engine.stop()
+    const starting = await Promise.resolve()
+      .then(() => ({ promise: engine.start() }))
+      .catch(() => undefined)
+    starting?.promise.catch(() => undefined)
+    expect(starting?.promise).toBeInstanceOf(Promise)
+  })
+})
