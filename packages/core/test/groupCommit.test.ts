@@ -87,6 +87,27 @@ describe("groupCommit", () => {
     }),
   )
 
+  it.effect("what one caller's item waits for holds up neither the others nor those who come next", () =>
+    Effect.gen(function* () {
+      const held = yield* Deferred.make<void>()
+      const contended = new StoreUnavailable({ operation: "test", cause: "somebody else has 1", contended: true })
+      const { batches, verb } = recorder((items) =>
+        items.includes(1) ? (items.length > 1 ? Effect.fail(contended) : Deferred.await(held)) : Effect.void,
+      )
+      const grouped = yield* groupCommit(verb)
+      const [waits, goes] = yield* Effect.all([
+        Effect.forkChild(grouped([1]), { startImmediately: true }),
+        Effect.forkChild(grouped([2, 3]), { startImmediately: true }),
+      ])
+      assert.isTrue(yield* endsSoon(goes))
+      assert.isTrue(yield* endsSoon(yield* Effect.forkChild(grouped([4]))))
+      assert.isFalse(yield* endsSoon(waits))
+      yield* Deferred.succeed(held, undefined)
+      assert.deepStrictEqual(yield* Fiber.join(waits), [2])
+      assert.deepStrictEqual(batches, [[1, 2, 3], [1], [2, 3], [4]])
+    }),
+  )
+
   it.effect("one caller's defect is not the others'", () =>
     Effect.gen(function* () {
       const { verb } = recorder((items) => (items.includes(13) ? Effect.die(new Error("unlucky")) : Effect.void))

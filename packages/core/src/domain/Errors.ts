@@ -4,6 +4,8 @@ import { Schema } from "effect"
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
   operation: Schema.String,
   cause: Schema.Defect(),
+  /** Another transaction holds what one item of a batch needs: the items may go through by themselves. */
+  contended: Schema.optionalKey(Schema.Boolean),
 }) {
   /** For logs: what was asked, and what was said. */
   override get message(): string {

@@ -9,7 +9,7 @@ import type {
   StoreUnavailable,
   Upload,
 } from "../domain/index.ts"
-import { withForcedOff } from "../domain/index.ts"
+import { owns, withForcedOff } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import {
@@ -32,6 +32,7 @@ import type * as Errors from "./errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { getJob } from "./GetJob.ts"
 import type { JobEvents } from "./JobEvents.ts"
+import type { JobLooks } from "./JobLooks.ts"
 import type { JobSignals } from "./JobSignals.ts"
 import { findFile, openFile } from "./OpenFile.ts"
 import type { Placement } from "./prepareJob.ts"
@@ -90,12 +91,12 @@ export class Engine extends Context.Service<
     /** The same for synchronous handles; throws what `createJobIn` fails with. */
     readonly createJobInSync: (transaction: unknown, asked: Asked) => Accepted
     readonly getJob: (principal: Principal, jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
-    /** The job once it is finished; for as long as it takes, where no `timeoutMs` is given. */
+    /** The job once it is finished; for as long as it takes, outages of the store included, where no `timeoutMs` is given. */
     readonly waitForJob: (
       principal: Principal,
       jobId: string,
       timeoutMs?: number,
-    ) => Effect.Effect<Job, Errors.JobNotFound | Errors.WaitTimedOut | StoreUnavailable>
+    ) => Effect.Effect<Job, Errors.JobNotFound | Errors.WaitTimedOut>
     readonly eraseJobData: (
       principal: Principal,
       jobId: string,
@@ -112,7 +113,16 @@ export class Engine extends Context.Service<
   static readonly layer: Layer.Layer<
     Engine,
     never,
-    JobStore | UploadStore | BlobStore | Switchboard | IdGenerator | WakeUp | JobSignals | JobEvents | Fingerprint
+    | JobStore
+    | UploadStore
+    | BlobStore
+    | Switchboard
+    | IdGenerator
+    | WakeUp
+    | JobSignals
+    | JobEvents
+    | JobLooks
+    | Fingerprint
   > = Layer.effect(
     Engine,
     Effect.gen(function* () {
@@ -120,7 +130,7 @@ export class Engine extends Context.Service<
       const kinds = yield* JobKinds
       const switchboard = yield* Switchboard
       const context = yield* Effect.context<
-        JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobSignals | JobEvents | Fingerprint
+        JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobSignals | JobEvents | JobLooks | Fingerprint
       >()
       const provide = Effect.provide(context)
       return Engine.of({
@@ -133,7 +143,8 @@ export class Engine extends Context.Service<
         createJobIn: (transaction, asked) => provide(createJobIn(transaction, asked)),
         createJobInSync: yield* makeCreateJobInSync,
         getJob: (principal, jobId) => provide(getJob(principal, jobId)),
-        waitForJob: (principal, jobId, timeoutMs) => provide(waitForJob(jobId, getJob(principal, jobId), timeoutMs)),
+        waitForJob: (principal, jobId, timeoutMs) =>
+          provide(waitForJob(jobId, (job) => owns(principal, job), timeoutMs)),
         eraseJobData: (principal, jobId) => provide(eraseJobData(principal, jobId)),
         findFile: (fileId) => provide(findFile(fileId)),
         openFile: (file, range) => provide(openFile(file, range)),

@@ -50,9 +50,13 @@ export const groupCommit = <In, Out>(verb: BatchVerb<In, Out>): Effect.Effect<Ba
           }
           return Effect.void
         }
+        const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
         // A defect may be one caller's alone: the others must not share it.
-        const outOfReach = Option.isSome(Cause.findErrorOption(exit.cause))
-        if (batch.length > 1 && !outOfReach) return Effect.forEach(batch, (entry) => commit([entry]), { discard: true })
+        if (batch.length > 1 && error === undefined)
+          return Effect.forEach(batch, (entry) => commit([entry]), { discard: true })
+        // Nor the waiting for what somebody else holds, and neither must those who come next.
+        if (batch.length > 1 && error?.contended === true)
+          return Effect.forEach(batch, (entry) => Effect.forkIn(commit([entry]), scope), { discard: true })
         for (const { outcome } of batch) Deferred.doneUnsafe(outcome, exit)
         return Effect.void
       })

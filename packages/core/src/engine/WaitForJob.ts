@@ -1,55 +1,64 @@
 import { Effect, Fiber } from "effect"
-import { isFinished, type Job, type StoreUnavailable } from "../domain/index.ts"
+import { isFinished, isId, type Job } from "../domain/index.ts"
 import { WakeUp } from "../ports/index.ts"
-import { WaitTimedOut } from "./errors.ts"
+import { JobNotFound, WaitTimedOut } from "./errors.ts"
+import { JobLooks } from "./JobLooks.ts"
 import { JobSignals } from "./JobSignals.ts"
 
-const firstPauseMs = 50
-const longestPauseMs = 2_000
+/** Milliseconds between two looks, growing: where the end of a job is told to every process, looking is only the backstop. */
+const pauses = {
+  process: { first: 50, longest: 2_000 },
+  installation: { first: 1_000, longest: 5_000 },
+} as const
 
 /**
- * The job once it is finished, looked for with `look`. Woken at once by a worker in this process, and by those of others as
- * far as the store tells of them; otherwise it is looked at with growing pauses, at most every 2 s. Without `timeoutMs` it
- * waits for as long as it takes.
+ * The job once it is finished, if `mayBeSeen` says so. Woken at once by a worker in this process, and by those of others as far
+ * as the store tells of them; otherwise it is looked at with growing pauses, at most every 2 s, or every 5 s where the
+ * store tells everybody. A store that is out of reach meanwhile is waited for as well. Without `timeoutMs` it waits for as
+ * long as it takes.
  */
-export const waitForJob = <E, R>(
+export const waitForJob = (
   jobId: string,
-  look: Effect.Effect<Job, E | StoreUnavailable, R>,
+  mayBeSeen: (job: Job) => boolean,
   timeoutMs = Infinity,
-): Effect.Effect<Job, E | StoreUnavailable | WaitTimedOut, R | JobSignals | WakeUp> =>
-  Effect.gen(function* () {
-    const seen = yield* look
-    if (isFinished(seen)) return seen
-    return yield* Effect.scoped(watching(jobId as Job["id"], look))
-  }).pipe(
-    timeoutMs === Infinity
-      ? (finished) => finished
-      : Effect.timeoutOrElse({
-          duration: timeoutMs,
-          orElse: () => Effect.fail(new WaitTimedOut({ afterMs: timeoutMs })),
-        }),
-  )
+): Effect.Effect<Job, JobNotFound | WaitTimedOut, JobLooks | JobSignals | WakeUp> => {
+  if (!isId("job", jobId)) return Effect.fail(new JobNotFound())
+  const finished = Effect.scoped(watching(jobId, mayBeSeen))
+  if (timeoutMs === Infinity) return finished
+  return Effect.timeoutOrElse(finished, {
+    duration: timeoutMs,
+    orElse: () => Effect.fail(new WaitTimedOut({ afterMs: timeoutMs })),
+  })
+}
 
-const watching = Effect.fnUntraced(function* <E, R>(
-  jobId: Job["id"],
-  look: Effect.Effect<Job, E | StoreUnavailable, R>,
-) {
+const watching = Effect.fnUntraced(function* (jobId: Job["id"], mayBeSeen: (job: Job) => boolean) {
+  const looks = yield* JobLooks
   const signals = yield* JobSignals
   const wakeUp = yield* WakeUp
   // What other processes say goes where this one's own word goes.
   yield* wakeUp.onFinished((jobs) => {
     if (jobs === "any" || jobs.includes(jobId)) signals.finishedUnsafe(jobId)
   })
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, pauseMs * 2)) {
+  const seen = looks.look(jobId).pipe(
+    Effect.flatMap((job) =>
+      job !== undefined && mayBeSeen(job) ? Effect.succeed(job) : Effect.fail(new JobNotFound()),
+    ),
+    // It may be back before the job is done, and says nothing about it until then.
+    Effect.catchTag("StoreUnavailable", (): Effect.Effect<undefined> => Effect.succeed(undefined)),
+  )
+  for (let looked = 0; ; looked += 1) {
+    const { first, longest } = pauses[yield* wakeUp.reach]
+    const pauseMs = Math.min(longest, first * 2 ** Math.min(looked, 16))
     // Listening begins before reading, so that a job that finishes in between is not slept through.
     const job = yield* Effect.scoped(
       Effect.gen(function* () {
         const signal = yield* Effect.forkScoped(signals.wait(jobId), { startImmediately: true })
-        const seen = yield* look
-        if (!isFinished(seen)) yield* Effect.raceFirst(Fiber.await(signal), Effect.sleep(pauseMs))
-        return seen
+        const found = yield* seen
+        if (found === undefined || !isFinished(found))
+          yield* Effect.raceFirst(Fiber.await(signal), Effect.sleep(pauseMs))
+        return found
       }),
     )
-    if (isFinished(job)) return job
+    if (job !== undefined && isFinished(job)) return job
   }
 })

@@ -23,7 +23,8 @@ export class WakeUp extends Context.Service<
     readonly reach: Effect.Effect<WakeUpReach>
     /**
      * Says, until the scope closes, which jobs ended in other processes, as far as it hears of them; `"any"` where only that
-     * some job may have. A hint like the others: who waits for a job looks by itself as well.
+     * some job may have. A hint like the others: who waits for a job looks by itself as well, seldom where the reach is
+     * `installation`.
      */
     readonly onFinished: (hear: (jobs: ReadonlyArray<JobId> | "any") => void) => Effect.Effect<void, never, Scope.Scope>
   }

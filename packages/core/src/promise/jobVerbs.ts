@@ -24,12 +24,15 @@ export const idOf = (job: JobReference<string>): string => (typeof job === "stri
 export const shown = (job: Job) =>
   Effect.map(EngineConfig, ({ defaultCurrency }) => toJobResult<never>(job, defaultCurrency))
 
-/** Any job, or one of this project alone. */
+/** Whether a job is of this project; any job is, where none is given. */
+const isOf = (project: string | undefined): ((job: Job) => boolean) => {
+  const projectId = project === undefined ? undefined : projectIdOf(project)
+  return (job) => projectId === undefined || job.projectId === projectId
+}
+
 const findJob = (job: JobReference<string>, project: string | undefined) =>
   Effect.flatMap(readJob(idOf(job)), (found) =>
-    project === undefined || found.projectId === projectIdOf(project)
-      ? Effect.succeed(found)
-      : Effect.fail(new JobNotFound()),
+    isOf(project)(found) ? Effect.succeed(found) : Effect.fail(new JobNotFound()),
   )
 
 const asked = Effect.fnUntraced(function* (
@@ -84,7 +87,10 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
       ),
     get: (job, { project, signal } = {}) => run(Effect.flatMap(findJob(job, project), shown), signal),
     wait: (job, { project, signal, timeoutMs = defaultWaitMs } = {}) =>
-      run(Effect.flatMap(waitForJob(idOf(job), findJob(job, project), timeoutMs), shown), signal),
+      run(
+        Effect.suspend(() => Effect.flatMap(waitForJob(idOf(job), isOf(project), timeoutMs), shown)),
+        signal,
+      ),
     run: async (kind, request, options) => verbs.wait(await verbs.submit(kind, request, options), options),
     erase: (job, { project, signal } = {}) =>
       run(

@@ -67,10 +67,9 @@ describe("the life of an engine", () => {
     const engine = await openWith([kind])
     await engine.submit("stuck", {})
     await begun()
-    const waiting = engine.wait("job_00000000000000000000000000").catch((error: unknown) => error)
+    await expect(engine.wait("job_00000000000000000000000000")).rejects.toMatchObject({ code: "job_not_found" })
     await engine.stop({ drainMs: 20 })
     expect(seen).toEqual(["begins", "aborted"])
-    expect(await waiting).toMatchObject({ code: "job_not_found" })
   })
 
   it("waits no longer than the signal says", async () => {

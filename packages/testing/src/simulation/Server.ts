@@ -11,6 +11,7 @@ import {
   IdGenerator,
   JobDirectory,
   JobEvents,
+  JobLooks,
   JobSignals,
   JobStore,
   type JsonObject,
@@ -127,7 +128,7 @@ const serverLayer = (
   )
   const running = works ? Layer.merge(layerSweeps, Worker.layerRunning) : layerSweeps
   return Layer.mergeAll(Engine.layer, Operator.layer, running).pipe(
-    Layer.provide(layerGroupCommit),
+    Layer.provide(Layer.merge(JobLooks.layer, layerGroupCommit)),
     Layer.provide(adapters),
   )
 }

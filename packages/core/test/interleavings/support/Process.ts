@@ -9,6 +9,7 @@ import {
   type GeneratedFile,
   IdGenerator,
   JobEvents,
+  JobLooks,
   JobSignals,
   layerGroupCommit,
   MediaProbe,
@@ -86,7 +87,9 @@ const layerProcess = (
 ) =>
   Worker.layer.pipe(
     Layer.provideMerge(Layer.merge(Engine.layer, Operator.layer)),
-    Layer.provideMerge(Layer.mergeAll(layerGroupCommit, WakeUp.layer, JobSignals.layer, JobEvents.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(JobLooks.layer, layerGroupCommit, WakeUp.layer, JobSignals.layer, JobEvents.layer),
+    ),
     Layer.provideMerge(
       Layer.mergeAll(
         Layer.succeedContext(asContext(adapters)),

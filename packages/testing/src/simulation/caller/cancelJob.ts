@@ -23,8 +23,10 @@ export const cancelJob = Effect.fnUntraced(function* (caller: CallerContext, job
     if (!watch.removed.has(jobId)) kernel.violate("no job is lost", `${jobId} was accepted and is not stored`)
     return
   }
-  if (answer === "unknown") kernel.violate("a job is canceled when an operator says so", `${jobId} is there and was not found`)
-  if (answer === "finished" && !isFinished(job)) kernel.violate("a job is canceled when an operator says so", `${jobId} is not finished`)
+  if (answer === "unknown")
+    kernel.violate("a job is canceled when an operator says so", `${jobId} is there and was not found`)
+  if (answer === "finished" && !isFinished(job))
+    kernel.violate("a job is canceled when an operator says so", `${jobId} is not finished`)
   if (answer === "canceled" && job.errorCode !== "canceled_by_operator")
     kernel.violate("a job is canceled when an operator says so", `${jobId} is said to be canceled and is ${job.status}`)
   if (answer === "canceled") reached.note("a job is canceled")

@@ -1,0 +1,79 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Engine } from "@kiln/core/effect"
+import { StoreUnavailable } from "@kiln/core/domain"
+import { JobDirectory } from "@kiln/core/ports"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { storesWith } from "./support/faults.ts"
+import { principal, within } from "./support/harness.ts"
+import { running, submitSpeech } from "./support/jobs.ts"
+
+/** Stores whose directory counts its calls, and is away while it is told so. */
+const watched = () => {
+  const seen = { away: false, calls: 0 }
+  const stores = storesWith(JobDirectory, ({ readJobs }) => ({
+    readJobs: (ids) =>
+      Effect.suspend(() => {
+        seen.calls += 1
+        return seen.away ? Effect.fail(new StoreUnavailable({ operation: "readJobs", cause: "test" })) : readJobs(ids)
+      }),
+  }))
+  return { seen, stores }
+}
+
+const wait = (jobId: string, timeoutMs?: number) =>
+  Effect.flatMap(Engine, (engine) => engine.waitForJob(principal(), jobId, timeoutMs))
+
+describe("waiting for a job", () => {
+  it.effect("outlasts a store that is out of reach", () => {
+    const { seen, stores } = watched()
+    return Effect.gen(function* () {
+      const { id } = yield* submitSpeech("k")
+      seen.away = true
+      const waiting = yield* Effect.forkChild(wait(id), { startImmediately: true })
+      yield* TestClock.adjust("20 seconds")
+      assert.isAbove(seen.calls, 5)
+      seen.away = false
+      yield* running
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual((yield* Fiber.join(waiting)).status, "done")
+    }).pipe(within({ stores }))
+  })
+
+  it.effect("is given up after as long as it was to take, also while the store is away", () => {
+    const { seen, stores } = watched()
+    return Effect.gen(function* () {
+      const { id } = yield* submitSpeech("k")
+      seen.away = true
+      const waiting = yield* Effect.forkChild(Effect.flip(wait(id, 3_000)), { startImmediately: true })
+      yield* TestClock.adjust("3 seconds")
+      const { _tag } = yield* Fiber.join(waiting)
+      assert.strictEqual(_tag, "WaitTimedOut")
+    }).pipe(within({ stores }))
+  })
+
+  it.effect("shares its looks with whoever looks at the same moment", () => {
+    const { seen, stores } = watched()
+    return Effect.gen(function* () {
+      const jobs = yield* Effect.forEach(
+        Array.from({ length: 40 }, (_, n) => `k${n}`),
+        submitSpeech,
+      )
+      seen.calls = 0
+      yield* Effect.forEach(jobs, ({ id }) => Effect.forkChild(wait(id), { startImmediately: true }))
+      yield* TestClock.adjust("30 seconds")
+      // At most every 2 s, with some more in the beginning; one question for all forty.
+      assert.isAtMost(seen.calls, 40)
+      assert.isAbove(seen.calls, 10)
+    }).pipe(within({ stores }))
+  })
+
+  it.effect("sees nobody else's job", () =>
+    Effect.gen(function* () {
+      const { id } = yield* submitSpeech("k")
+      const engine = yield* Engine
+      const { _tag } = yield* Effect.flip(engine.waitForJob(principal("sandbox", "b"), id))
+      assert.strictEqual(_tag, "JobNotFound")
+    }).pipe(within()),
+  )
+})
