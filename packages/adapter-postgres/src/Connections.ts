@@ -1,6 +1,6 @@
 import { Effect, type Scope } from "effect"
 import pg from "pg"
-import type { Wire } from "./Session.ts"
+import { briefLockTimeoutMs, type Wire } from "./Session.ts"
 
 export interface ConnectionOptions extends Wire {
   readonly url: string
@@ -9,8 +9,6 @@ export interface ConnectionOptions extends Wire {
   readonly connectTimeoutMs: number
   /** Milliseconds one statement may take, on the server. */
   readonly statementTimeoutMs: number
-  /** Milliseconds a statement waits for another's lock. */
-  readonly lockTimeoutMs: number
   /** Whether every connection is a server session of its own, which settings can be given to. */
   readonly ownSessions: boolean
 }
@@ -50,6 +48,10 @@ export const beginStatement = (options: ConnectionOptions): string =>
     "BEGIN ISOLATION LEVEL READ COMMITTED",
     ...(options.ownSessions ? [] : serverSettings(options).map((setting) => `SET LOCAL ${setting}`)),
   ].join("; ")
+
+/** The same for a transaction that waits only briefly. */
+export const beginBriefStatement = (options: ConnectionOptions): string =>
+  `${beginStatement(options)}; SET LOCAL lock_timeout = ${briefLockTimeoutMs(options)}`
 
 /** The URL without the session settings that it may bring: the driver would take them in place of ours, not beside them. */
 const withoutOptions = (text: string): { readonly url: string; readonly options: string } => {

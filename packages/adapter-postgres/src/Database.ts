@@ -2,7 +2,7 @@ import { Effect, Random } from "effect"
 import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { cutOff } from "./Connections.ts"
-import { meaningOf } from "./postgresErrors.ts"
+import { isContention, meaningOf } from "./postgresErrors.ts"
 import { sqlState } from "./sqlState.ts"
 import { Session, Transaction, type Wire } from "./Session.ts"
 
@@ -17,6 +17,8 @@ export interface DatabaseOptions {
   readonly wire: Wire
   /** Begins a transaction. */
   readonly begin: string
+  /** Begins one that waits for others' rows only briefly. */
+  readonly beginBrief: string
   /** Milliseconds after which a step that conflicts again and again is given up. */
   readonly retryForMs: number
   /** Milliseconds for which a server out of reach is asked again, before the caller hears of it. */
@@ -85,8 +87,26 @@ export class Database {
   ): Effect.Effect<A, StoreUnavailable> {
     return this.#step(operation, async () => {
       const client = await this.#pool.connect()
-      return this.#guarded(client, () => this.#transact(client, opening, work))
+      return this.#guarded(client, () => this.#transact(client, this.#options.begin, opening, work))
     })
+  }
+
+  /**
+   * The same for a verb over `size` items, which may be those of many callers: what somebody holds that one item needs is
+   * waited for only briefly, and then everything is let go of. One item goes on trying for as long as a conflict is tried again.
+   * Several fail at once as `contended`, with nothing written: by themselves most of them go through.
+   */
+  writeBatch<A, B>(
+    operation: string,
+    size: number,
+    opening: (session: Session) => Promise<B>,
+    work: (tx: Transaction, opened: B) => Promise<A>,
+  ): Effect.Effect<A, StoreUnavailable> {
+    const attempt = async () => {
+      const client = await this.#pool.connect()
+      return this.#guarded(client, () => this.#transact(client, this.#options.beginBrief, opening, work))
+    }
+    return this.#step(operation, attempt, size > 1)
   }
 
   /**
@@ -117,7 +137,11 @@ export class Database {
     })
   }
 
-  #step<A>(operation: string, attempt: () => Promise<Try<A>>): Effect.Effect<A, StoreUnavailable> {
+  #step<A>(
+    operation: string,
+    attempt: () => Promise<Try<A>>,
+    severable: boolean = false,
+  ): Effect.Effect<A, StoreUnavailable> {
     const { reconnectForMs, retryForMs } = this.#options
     const tries = Effect.gen({ self: this }, function* () {
       const startedAt = performance.now()
@@ -127,6 +151,8 @@ export class Database {
         if (outcome._tag === "Done") return outcome.value
         const meaning = outcome._tag === "Unknown" ? "unavailable" : meaningOf(outcome.error)
         if (meaning === "defect") return yield* Effect.die(outcome.error)
+        if (severable && outcome._tag === "Undone" && isContention(outcome.error))
+          return yield* new StoreUnavailable({ operation, cause: outcome.error, contended: true })
         const limitMs = meaning === "conflict" ? retryForMs : meaning === "connection" ? reconnectForMs : 0
         if (performance.now() + pauseMs - startedAt >= limitMs)
           return yield* new StoreUnavailable({ operation, cause: outcome.error })
@@ -174,10 +200,11 @@ export class Database {
 
   async #transact<A, B>(
     client: pg.PoolClient,
+    statement: string,
     opening: (session: Session) => Promise<B>,
     work: (tx: Transaction, opened: B) => Promise<A>,
   ): Promise<Try<A>> {
-    const { begin: statement, wire } = this.#options
+    const { wire } = this.#options
     const first = new Session(client, wire)
     const [{ mark, now }, opened] = await ending(
       first,

@@ -7,26 +7,36 @@ import type { Database } from "./Database.ts"
 import { meaningOf } from "./postgresErrors.ts"
 import { sqlState } from "./sqlState.ts"
 import { notify } from "./PostgresWakeUp.ts"
-import { Session, Superseded, type Wire } from "./Session.ts"
+import { Session, type Wire } from "./Session.ts"
 import { createInCallers, LaneNotSeen } from "./sql/createInCallers.ts"
 import { anyLaneIsLater, findLanes, laneName, makeLanes, mayBeClaimableAt, type MayBeClaimable } from "./sql/lanes.ts"
+import { readPlace } from "./sql/place.ts"
 
 const operation = "CallerTransactions.createJobs"
 
 /** No process's mark: this one hears of it as well, and at the caller's commit. */
 const fromCaller = "caller"
 
-/** What happens after it is undone together, and what the caller did before is not. */
-const savepoint = "kiln_create_jobs"
+let calls = 0
 
-/** How often a step begins again because another transaction, which has committed, bound a key first. */
-const mostTries = 20
+/**
+ * What happens after it is undone together, and what the caller did before is not. Of every call its own: two that cross, on
+ * two handles of one transaction, must not take back each other's jobs unnoticed.
+ */
+const nextSavepoint = (): string => `kiln_create_jobs_${++calls}`
 
 /**
  * Jobs inside transactions of callers'. Until it commits, such a one holds the job's own rows, and a KEY SHARE lock on its
  * lane, which no other addition meets. Whatever another would wait for is done on a connection of our own and committed before
  * the verb returns: the lane is made, and told that it may have something. Nobody takes that back meanwhile (see
  * `settle_lanes`), so a claim after the commit finds the job; until then the lane is found empty now and then.
+ *
+ * Send nothing else on the transaction until a call has answered: if it fails, everything since it began is rolled back, to a
+ * savepoint, and so is a statement of the caller's that was performed in between. Nothing is rolled back when it answers.
+ *
+ * After a call the transaction cannot be prepared for a two-phase commit (`PREPARE TRANSACTION`), which the server refuses to
+ * whatever sent a NOTIFY; with `notifications: false` it can. At SERIALIZABLE most transactions that meet others of one
+ * project fail and have to begin again; READ COMMITTED loses nothing by it.
  */
 export const makePostgresCallerTransactions = (
   db: Database,
@@ -47,6 +57,14 @@ export const makePostgresCallerTransactions = (
   })
 }
 
+/** What the server says of what the calling program does wrong. */
+const misuses: Readonly<Record<string, string>> = {
+  "25P01": "no transaction was begun on this connection",
+  "25P02": "the transaction is aborted: a statement of it failed before, and all it takes is a ROLLBACK",
+  "3B001":
+    "the transaction was rolled back, or a job created by another handle of it, before this call had answered: use one handle, and await the answer",
+}
+
 /** Of one handle one at a time: their savepoints would be each other's. */
 const turnOf = (turns: WeakMap<object, Semaphore.Semaphore>, handle: object): Semaphore.Semaphore => {
   const turn = turns.get(handle) ?? Semaphore.makeUnsafe(1)
@@ -60,6 +78,7 @@ class CallerSteps {
   readonly #db: Database
   readonly #wire: Wire
   readonly #notifications: boolean
+  readonly #savepoint = nextSavepoint()
 
   constructor(connection: CallerConnection, db: Database, wire: Wire, notifications: boolean) {
     this.#connection = connection
@@ -70,46 +89,37 @@ class CallerSteps {
 
   createJobs(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
-      yield* this.#makeLanes(jobs)
-      yield* this.#command(`SAVEPOINT ${savepoint}`)
-      const outcomes = yield* this.#tryInside(jobs, mostTries).pipe(Effect.onError(() => Effect.ignore(this.#undo())))
-      yield* this.#command(`RELEASE SAVEPOINT ${savepoint}`)
+      const place = yield* this.#makeLanes(jobs)
+      yield* this.#command(`SAVEPOINT ${this.#savepoint}`)
+      const session = new Session(this.#connection, this.#wire)
+      const outcomes = yield* this.#send(() => this.#create(session, place, jobs).finally(() => session.end())).pipe(
+        Effect.onError(() => Effect.ignore(this.#undo())),
+      )
+      yield* this.#command(`RELEASE SAVEPOINT ${this.#savepoint}`)
       return outcomes
     })
   }
 
-  #tryInside(
-    jobs: ReadonlyArray<NewJob>,
-    triesLeft: number,
-  ): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
-    return Effect.suspend(() => {
-      const session = new Session(this.#connection, this.#wire)
-      return this.#send(() => this.#create(session, jobs).finally(() => session.end())).pipe(
-        Effect.catch((error) =>
-          error.cause instanceof Superseded && triesLeft > 0
-            ? Effect.andThen(this.#command(`ROLLBACK TO SAVEPOINT ${savepoint}`), this.#tryInside(jobs, triesLeft - 1))
-            : Effect.fail(error),
-        ),
-      )
-    })
-  }
-
-  async #create(session: Session, jobs: ReadonlyArray<NewJob>): Promise<ReadonlyArray<CreateOutcome>> {
-    const outcomes = await createInCallers(session, jobs, (rows) => Effect.runPromise(this.#lowerLanes(rows)))
+  async #create(session: Session, place: string, jobs: ReadonlyArray<NewJob>): Promise<ReadonlyArray<CreateOutcome>> {
+    const outcomes = await createInCallers(session, place, jobs, (rows) => Effect.runPromise(this.#lowerLanes(rows)))
     if (this.#notifications && outcomes.some(({ _tag }) => _tag === "Created"))
       await notify(session, workChannel(this.#wire), fromCaller)
     return outcomes
   }
 
-  /** Before anything is sent on the caller's connection: a transaction that goes by one snapshot takes it with its first statement. */
-  #makeLanes(jobs: ReadonlyArray<NewJob>): Effect.Effect<void, StoreUnavailable> {
-    return Effect.flatMap(
-      this.#db.read(operation, (session) => findLanes(session, jobs)),
-      (known) =>
-        jobs.every((job) => known.has(laneName(job)))
-          ? Effect.void
-          : this.#db.write(operation, (tx) => makeLanes(tx, jobs, known)),
-    )
+  /**
+   * Before anything is sent on the caller's connection: a transaction that goes by one snapshot takes it with its first statement.
+   * Answers where the lanes are.
+   */
+  #makeLanes(jobs: ReadonlyArray<NewJob>): Effect.Effect<string, StoreUnavailable> {
+    return Effect.gen({ self: this }, function* () {
+      const [known, place] = yield* this.#db.read(operation, (session) =>
+        Promise.all([findLanes(session, jobs), readPlace(session)]),
+      )
+      if (!jobs.every((job) => known.has(laneName(job))))
+        yield* this.#db.write(operation, (tx) => makeLanes(tx, jobs, known))
+      return place
+    })
   }
 
   #lowerLanes(rows: ReadonlyArray<MayBeClaimable>): Effect.Effect<void, StoreUnavailable> {
@@ -127,8 +137,8 @@ class CallerSteps {
 
   #undo(): Effect.Effect<void, StoreUnavailable> {
     return Effect.andThen(
-      this.#command(`ROLLBACK TO SAVEPOINT ${savepoint}`),
-      this.#command(`RELEASE SAVEPOINT ${savepoint}`),
+      this.#command(`ROLLBACK TO SAVEPOINT ${this.#savepoint}`),
+      this.#command(`RELEASE SAVEPOINT ${this.#savepoint}`),
     )
   }
 
@@ -136,7 +146,8 @@ class CallerSteps {
   #send<A>(work: () => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return Effect.tryPromise({ try: work, catch: (error) => error }).pipe(
       Effect.catch((error) => {
-        if (sqlState(error) === "25P01") return Effect.die(new TypeError("no transaction was begun on this connection"))
+        const misuse = misuses[sqlState(error) ?? ""]
+        if (misuse !== undefined) return Effect.die(new TypeError(misuse, { cause: error }))
         const isRefusal = error instanceof LaneNotSeen || error instanceof StoreUnavailable
         return !isRefusal && meaningOf(error) === "defect"
           ? Effect.die(error)

@@ -111,7 +111,7 @@ const ends = <Item extends { readonly jobId: JobId }, E>(
 
 const nothingPruned: PruneResult = { count: 0, purges: [] }
 
-/** Verbs about claims: the jobs are locked as the transaction begins. */
+/** Verbs about claims, whose items are those of many attempts: the jobs are locked as the transaction begins. */
 const locking =
   (db: Database, lock: typeof lockedJobs) =>
   <Item extends ClaimRef, Outcome>(
@@ -123,8 +123,9 @@ const locking =
     ) => Promise<ReadonlyArray<Outcome>>,
   ) =>
   (items: ReadonlyArray<Item>): Effect.Effect<ReadonlyArray<Outcome>, StoreUnavailable> =>
-    db.writeAfter(
+    db.writeBatch(
       `JobStore.${operation}`,
+      items.length,
       (session) => lock(session, items),
       (tx, jobs) => verb(tx, items, jobs),
     )
@@ -170,8 +171,9 @@ export const makePostgresJobStore = (
   return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
     createJobs: (jobs) =>
-      db.writeAfter(
+      db.writeBatch(
         "JobStore.createJobs",
+        jobs.length,
         (session) => readBatch(session, jobs),
         (tx, read) => createJobs(tx, jobs, read),
       ),
@@ -181,7 +183,12 @@ export const makePostgresJobStore = (
     findFile: (fileId) => db.read("JobStore.findFile", (session) => findFile(session, fileId)),
     claimJobs: (request) =>
       Effect.tap(claim(db, notes, request), ({ abandoned }) => Effect.sync(() => tell(abandoned))),
-    extendLeases: locking(heartbeats, lockedJobsAndLanes)("extendLeases", extendLeases),
+    extendLeases: (items) =>
+      heartbeats.writeAfter(
+        "JobStore.extendLeases",
+        (session) => lockedJobsAndLanes(session, items),
+        (tx, jobs) => extendLeases(tx, items, jobs),
+      ),
     checkpointJobs: ending("checkpointJobs", checkpointJobs),
     completeJobs: ends(ending("completeJobs", completeJobs), tell),
     failJobs: ends(ending("failJobs", failJobs), tell),
@@ -189,7 +196,13 @@ export const makePostgresJobStore = (
     releaseJobs: givingBack("releaseJobs", releaseJobs),
     ...endingFromOutside(db, tell),
     checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
-    eraseJobs: (items) => db.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
+    eraseJobs: (items) =>
+      db.writeBatch(
+        "JobStore.eraseJobs",
+        items.length,
+        () => Promise.resolve(),
+        (tx) => eraseJobs(tx, items),
+      ),
     expireData: (age, limit) => {
       const olderThanMs = wholeAge(age)
       return db.writeIf(

@@ -19,7 +19,7 @@ import { makePostgresKeyDirectory } from "./PostgresKeyDirectory.ts"
 import { makePostgresSecretStore } from "./PostgresSecretStore.ts"
 import { makePostgresSwitchboard } from "./PostgresSwitchboard.ts"
 import { makePostgresUploadStore } from "./PostgresUploadStore.ts"
-import { hintOnce, makeFinishedTeller, makePostgresWakeUp, type PostgresWakeUp } from "./PostgresWakeUp.ts"
+import { hintOnce, makePostgresWakeUp, makeTeller, type PostgresWakeUp } from "./PostgresWakeUp.ts"
 import { noteTurns } from "./sql/nextClaimable.ts"
 
 /** What the layer provides. */
@@ -33,15 +33,24 @@ type PostgresStore =
   | SecretStore
   | WakeUp
 
-/** Hears of nothing but its own process; and tells others what ended here, or not even that. */
+/** Hears of nothing but its own process; and tells others of work and of what ended here, or not even that. */
 const deafWakeUp = (
   { connections, database }: OpenDatabase,
   tells: boolean,
 ): Effect.Effect<PostgresWakeUp, never, Scope.Scope> =>
   Effect.gen(function* () {
     const wakeUp = Context.get(yield* Layer.build(WakeUp.layer), WakeUp)
-    return { wakeUp, tellFinished: tells ? yield* makeFinishedTeller(database, connections) : () => undefined }
+    if (!tells) return { wakeUp, tellFinished: () => undefined }
+    const { tellFinished, tellWork } = yield* makeTeller(database, connections)
+    return {
+      wakeUp: WakeUp.of({ ...wakeUp, notify: Effect.andThen(wakeUp.notify, Effect.sync(tellWork)) }),
+      tellFinished,
+    }
   })
+
+/** NOTIFY goes through a pooler in transaction mode, LISTEN does not. */
+const notificationsOf = ({ notifications = true, pooler }: PostgresOptions): boolean | "send" =>
+  notifications === true && pooler === "transaction" ? "send" : notifications
 
 /**
  * All record stores in one schema of a Postgres database, for any number of processes on any number of machines. What a
@@ -57,7 +66,7 @@ export const PostgresStores = {
       Effect.gen(function* () {
         const open = yield* openDatabase(options)
         const { connections, database, heartbeats } = open
-        const notifications = connections.ownSessions ? (options.notifications ?? true) : false
+        const notifications = notificationsOf(options)
         const hint = notifications === false ? Effect.void : hintOnce(database, connections)
         const { tellFinished, wakeUp } =
           notifications === true

@@ -45,21 +45,15 @@ export const makePostgresWakeUp = (
     })
     const sender = { options, mark: () => listener.mark }
     const tellFinished = yield* makeTellFinished(database, sender)
-    // A hint: if it cannot be sent, polling finds what it was about.
-    const send = hint(database, (session) => notify(session, workChannel(options), sender.mark()))
-    const notifier = new Notifier(() => Effect.runPromise(send))
+    const tellWork = yield* makeTellWork(database, sender)
     yield* Effect.acquireRelease(
       Effect.sync(() => listener.start()),
-      () =>
-        Effect.promise(() => {
-          listener.stop()
-          return notifier.stop()
-        }),
+      () => Effect.sync(() => listener.stop()),
     )
     const wakeUp = WakeUp.of({
       notify: Effect.sync(() => {
         latch.openUnsafe()
-        notifier.notify()
+        tellWork()
       }),
       wait: Effect.andThen(latch.await, Effect.asVoid(latch.close)),
       reach: Effect.sync(() => (listener.listening ? "installation" : "process")),
@@ -83,6 +77,18 @@ export const makePostgresWakeUp = (
     return { wakeUp, tellFinished }
   })
 
+/** Sends that there is work, once for all of some milliseconds. A hint: if it cannot be sent, polling finds what it was about. */
+const makeTellWork = (
+  database: Database,
+  { mark, options }: Sender,
+): Effect.Effect<() => void, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const send = hint(database, (session) => notify(session, workChannel(options), mark()))
+    const notifier = new Notifier(() => Effect.runPromise(send))
+    yield* Effect.addFinalizer(() => Effect.promise(() => notifier.stop()))
+    return () => notifier.notify()
+  })
+
 /** Sends what ended within some milliseconds at once, beside the transactions in which it did; before the scope closes, the rest. */
 const makeTellFinished = (
   database: Database,
@@ -104,9 +110,17 @@ const makeTellFinished = (
     }
   })
 
-/** The same for processes that do not listen themselves. */
-export const makeFinishedTeller = (database: Database, options: Pick<ConnectionOptions, "schema">) =>
-  makeTellFinished(database, { options, mark: nobody })
+/** Both for processes that do not listen themselves. */
+export const makeTeller = Effect.fnUntraced(function* (
+  database: Database,
+  options: Pick<ConnectionOptions, "schema">,
+): Effect.fn.Return<Pick<PostgresWakeUp, "tellFinished"> & { readonly tellWork: () => void }, never, Scope.Scope> {
+  const sender: Sender = { options, mark: nobody }
+  return {
+    tellFinished: yield* makeTellFinished(database, sender),
+    tellWork: yield* makeTellWork(database, sender),
+  }
+})
 
 /**
  * One hint, for processes that do not listen themselves: an operator's command that opens a gate has ended long before

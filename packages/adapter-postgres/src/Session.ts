@@ -6,7 +6,15 @@ export interface Wire {
   readonly schema: string
   /** Whether statements stay prepared on the server. Not behind a pooler that hands out another server each time. */
   readonly prepared: boolean
+  /** Milliseconds a statement waits for another's lock, where no transaction says that it waits for less. */
+  readonly lockTimeoutMs: number
 }
+
+/** Milliseconds a batch waits for a row that somebody holds: many stand behind it, who want others. */
+const briefWaitMs = 200
+
+export const briefLockTimeoutMs = ({ lockTimeoutMs }: Pick<Wire, "lockTimeoutMs">): number =>
+  lockTimeoutMs === 0 ? briefWaitMs : Math.min(briefWaitMs, lockTimeoutMs)
 
 /** What a session needs of a connection: a client of the driver's, or something that passes statements on to one. */
 export interface Connection {
@@ -65,6 +73,11 @@ export class Session {
   ): Promise<number> {
     if (items.length === 0) return 0
     return (await this.#send(statement, statement.bind(items, parameters))).rowCount ?? 0
+  }
+
+  /** Milliseconds a statement here waits for a lock that is passed on quickly, however briefly it waits for others. */
+  get lockTimeoutMs(): number {
+    return this.#wire.lockTimeoutMs
   }
 
   /** Rows of a text written for the schema `"kiln"`, for what is not a verb: schemas are made with it. */

@@ -1,6 +1,6 @@
 import { Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { beginStatement, type ConnectionOptions, makePool } from "./Connections.ts"
+import { beginBriefStatement, beginStatement, type ConnectionOptions, makePool } from "./Connections.ts"
 import { Database } from "./Database.ts"
 import { migrate } from "./migrate.ts"
 
@@ -14,12 +14,14 @@ export interface PostgresOptions {
   /**
    * Whether processes wake each other by LISTEN and NOTIFY, default true. Turn it off where the database does not know
    * them (CockroachDB, YugabyteDB): processes then poll every second, as with SQLite. `send` is for a program that asks a
-   * few things and ends: it tells others, and hears nobody.
+   * few things and ends: it tells others, and hears nobody. Turn it off in all processes or in none: workers that listen rely on
+   * being told, look by themselves only every half minute, and find what a process without notifications adds as late as that.
    */
   readonly notifications?: boolean | "send" | undefined
   /**
    * What stands between this process and the server, default `none`. Behind a pooler in transaction mode (pgbouncer) every
-   * transaction may meet another server session: no prepared statements, no session settings, no LISTEN.
+   * transaction may meet another server session: no prepared statements, no session settings, no LISTEN. NOTIFY works, so
+   * `notifications` are then `send`, unless they are turned off.
    */
   readonly pooler?: "none" | "transaction" | undefined
   /** Whether missing migrations are applied when it opens, default true. Otherwise they make it fail. */
@@ -80,8 +82,13 @@ export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, n
       reconnectForMs: options.reconnectForMs ?? 1_000,
       // All statements of a step together. Whatever takes longer hangs, and is cut off.
       tryForMs: 2 * connections.statementTimeoutMs,
-      wire: { schema: connections.schema, prepared: connections.prepared },
+      wire: {
+        schema: connections.schema,
+        prepared: connections.prepared,
+        lockTimeoutMs: connections.lockTimeoutMs,
+      },
       begin: beginStatement(connections),
+      beginBrief: beginBriefStatement(connections),
     }
     const shared = yield* makePool(connections, "kiln", connections.poolSize - 1)
     const reserved = yield* makePool(connections, "kiln heartbeats", 1)

@@ -35,6 +35,9 @@ export const meaningOf = (error: unknown): ErrorMeaning => {
   return isDefect(code) ? "defect" : "unavailable"
 }
 
+/** Another transaction holds what this one needs: one waited too long for the other, or each for the other. */
+export const isContention = (error: unknown): boolean => /^(55P03|40P01)$/.test(sqlState(error) ?? "")
+
 /** What the driver says of a connection in words alone. */
 const connectionMessages =
   /^(Connection terminated|Connection ended|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|Query read timeout|The server does not support SSL|Cannot use a pool after calling end|SASL|Received unexpected)/

@@ -14,9 +14,19 @@ import { isDefect, sqliteCode } from "./sqliteErrors.ts"
 import { Transaction } from "./Transaction.ts"
 
 /** What a failing step wrote is taken back, and the caller's transaction goes on as if it had not been tried. */
-const savepoint = "SAVEPOINT kiln_create_jobs"
-const release = "RELEASE kiln_create_jobs"
-const takeBack = "ROLLBACK TO kiln_create_jobs"
+const savepointOf = (name: string) => ({
+  savepoint: `SAVEPOINT ${name}`,
+  release: `RELEASE ${name}`,
+  takeBack: `ROLLBACK TO ${name}`,
+})
+
+/** Of steps that nothing comes in between of. */
+const { release, savepoint, takeBack } = savepointOf("kiln_create_jobs")
+
+let calls = 0
+
+/** Of every call its own: two that cross, on two handles of one transaction, must not take back each other's jobs unnoticed. */
+const nextSavepoint = () => savepointOf(`kiln_create_jobs_${++calls}`)
 
 type Created = ReadonlyArray<CreateOutcome>
 type KyselyHandle = Parameters<typeof isOver>[0]
@@ -30,6 +40,9 @@ type KyselyHandle = Parameters<typeof isOver>[0]
  * begins them, and so do the workers of the store: keep such transactions short. One that began with `BEGIN`, read, and
  * writes first with a job fails with `StoreUnavailable` if anything was committed since it read; so does one that
  * meets another writer for longer than its connection's timeout.
+ *
+ * Through Kysely, send nothing else on the transaction until a call has answered: if it fails, everything since it began is
+ * rolled back, to a savepoint. Calls on two handles of one transaction (`trx` and `trx.withSchema(…)`) that cross fail.
  */
 export const makeSqliteCallerTransactions = (
   db: Database,
@@ -107,8 +120,8 @@ const createThrough = async (
   now: number,
 ): Promise<Created> => {
   const conversation = await KyselyConversation.begin(handle, file)
-  const run = (sql: string) => conversation.ask({ sql, values: [] })
-  await run(savepoint)
+  const own = nextSavepoint()
+  await conversation.command(own.savepoint)
   try {
     const outcomes: Array<CreateOutcome> = []
     for (const job of jobs)
@@ -118,11 +131,11 @@ const createThrough = async (
           (text) => conversation.ask(text),
         )),
       )
-    await run(release)
+    await conversation.command(own.release)
     return outcomes
   } catch (error) {
-    await run(takeBack).then(
-      () => run(release),
+    await conversation.command(own.takeBack).then(
+      () => conversation.command(own.release),
       // The whole transaction has ended: what was wrong is to be said, not this.
       () => undefined,
     )

@@ -57,7 +57,7 @@ describe("waiting for a job", () => {
     return Effect.gen(function* () {
       const jobs = yield* Effect.forEach(
         Array.from({ length: 40 }, (_, n) => `k${n}`),
-        submitSpeech,
+        (key) => submitSpeech(key),
       )
       seen.calls = 0
       yield* Effect.forEach(jobs, ({ id }) => Effect.forkChild(wait(id), { startImmediately: true }))

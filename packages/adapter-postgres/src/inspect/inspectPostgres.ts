@@ -6,7 +6,7 @@ import { clientConfig } from "../Connections.ts"
 import { migrations } from "../migrations/index.ts"
 import { connectionOptions, type PostgresOptions } from "../openDatabase.ts"
 import { postgresMigrations } from "../postgresMigrations.ts"
-import { Session } from "../Session.ts"
+import { Session, type Wire } from "../Session.ts"
 import { findSecret } from "../sql/findSecret.ts"
 import { firstBlobs, isNamed, listNamedBlobs } from "../sql/listNamedBlobs.ts"
 import { listWorkers } from "../sql/listWorkers.ts"
@@ -26,21 +26,21 @@ export const inspectPostgres = (
       Effect.promise(() => connected.end().catch(() => undefined)),
     )
     const { rowCount } = yield* ask(() => client.query("SELECT FROM pg_namespace WHERE nspname = $1", [schema]))
-    return rowCount === 0 ? undefined : inspectionOf(client, schema, postgresMigrations.status(options))
+    return rowCount === 0 ? undefined : inspectionOf(client, connectionOptions(options), postgresMigrations.status(options))
   })
 
 const inspectionOf = (
   client: pg.Client,
-  schema: string,
+  wire: Wire,
   status: Effect.Effect<MigrationStatus, StoreUnavailable>,
 ): StoreInspection => {
-  const session = new Session(client, { schema, prepared: false })
+  const session = new Session(client, { ...wire, prepared: false })
   return {
     migrations: status,
     schemaDrift: Effect.flatMap(status, ({ applied, unknown }) => {
       const done = new Set(applied.map(({ name }) => name))
       const known = migrations.filter(({ name }) => done.has(name))
-      return ask(() => schemaDrift(client, schema, known, unknown.length > 0))
+      return ask(() => wire.schemaDrift(client, schema, known, unknown.length > 0))
     }),
     damage: ask(() => failedChecksums(client)),
     namedBlobs: Stream.paginate(firstBlobs, (cursor) =>

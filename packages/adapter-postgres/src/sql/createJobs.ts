@@ -46,9 +46,13 @@ interface Batch {
   readonly accepted: Array<Accepted>
 }
 
-const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idempotencyKey">) => `${keyId} ${idempotencyKey}`
+export const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idempotencyKey">) => `${keyId} ${idempotencyKey}`
 const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; id: UploadId }) =>
   [item.projectId, item.keyId, item.mode, item.id].join(" ")
+
+/** What an item comes to whose key has a job. */
+export const outcomeOfRepeat = (item: NewJob, existing: Job): CreateOutcome =>
+  existing.fingerprint === item.fingerprint ? { _tag: "Replayed", job: existing } : { _tag: "KeyReused" }
 
 /** The checks stand in the order of precedence. Items earlier in the batch count for later ones. */
 export const decideJobs = (
@@ -112,8 +116,7 @@ export const readItems = async (
 
 const decide = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
   const existing = batch.jobs.get(keyName(item))
-  if (existing !== undefined)
-    return existing.fingerprint === item.fingerprint ? { _tag: "Replayed", job: existing } : { _tag: "KeyReused" }
+  if (existing !== undefined) return outcomeOfRepeat(item, existing)
 
   const retried = item.retryOf === null ? undefined : retriedBy(batch, item, index)
   if (item.retryOf !== null && retried === undefined) return { _tag: "NotRetryable" }

@@ -206,7 +206,7 @@ const leaveSweep = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text" },
   query.updateTable("uploads").from(item).set({ sweep_at: null }).whereRef("uploads.id", "=", "item.id"),
 )
 
-/** The rows of accepted jobs in lanes that are there, ready to be written. */
+/** The rows of accepted jobs in lanes that are there, in the order of the items. */
 export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>, now: number) =>
   accepted.map(({ item, job, priceId, retried }) => ({
     ...job,
@@ -220,17 +220,27 @@ export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<str
     request: JSON.stringify(item.request),
   }))
 
+/** An accepted job, ready to be written. */
+export type NewRow = ReturnType<typeof rowsOf>[number]
+
 /**
- * Their own rows, their places in the queue, what they ask for. In one flight. Throws `Superseded` where another transaction
- * bound a key of these meanwhile: it is committed by now.
+ * Binds their keys, with rows of their own, and answers how many there are now. Waits for whoever is about to bind one of them;
+ * a key that is bound by then gets none.
  */
-export const writeRows = async (session: Session, now: number, rows: ReturnType<typeof rowsOf>): Promise<void> => {
-  const [, inserted] = await Promise.all([
+export const bindKeys = async (session: Session, now: number, rows: ReadonlyArray<NewRow>): Promise<number> => {
+  const [, bound] = await Promise.all([
     letGoOfUploads(
       session,
       rows.flatMap(({ retried }) => retried ?? []),
     ),
     session.runBatch(insertRows, rows, { now }),
+  ])
+  return bound
+}
+
+/** The places in the queue of those whose rows are there, and what they ask for. Waits for nobody. */
+export const fillRows = async (session: Session, now: number, rows: ReadonlyArray<NewRow>): Promise<void> => {
+  await Promise.all([
     session.runBatch(insertQueue, rows, { now }),
     session.runBatch(insertData, rows, {}),
     session.runBatch(
@@ -239,8 +249,13 @@ export const writeRows = async (session: Session, now: number, rows: ReturnType<
       {},
     ),
   ])
+}
+
+/** Both in one flight. Throws `Superseded` where another transaction bound a key of these meanwhile: it is committed by now. */
+const writeRows = async (session: Session, now: number, rows: ReadonlyArray<NewRow>): Promise<void> => {
+  const [bound] = await Promise.all([bindKeys(session, now, rows), fillRows(session, now, rows)])
   // Seen from the beginning, it is a replay.
-  if (inserted < rows.length) throw new Superseded()
+  if (bound < rows.length) throw new Superseded()
 }
 
 /** Writes accepted jobs, with their lanes. One flight, when those are known. */

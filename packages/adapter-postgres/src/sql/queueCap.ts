@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { ProjectId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import type { Session } from "../Session.ts"
+import { briefLockTimeoutMs, type Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
 /** A project's entries in the queue are its unfinished jobs. They are counted lane by lane in the index that claims use, and no further than the cap. */
@@ -29,17 +29,27 @@ export const unfinishedJobs = batchStatement<
   ]),
 )
 
-/** One transaction at a time counts and adds for a project. Ends with the transaction; in the order of the ids, so that no two wait for each other. */
-const oneAtATime = batchStatement<{ projectId: ProjectId }, {}, unknown>({ projectId: "text" }, (item) =>
+/**
+ * One transaction at a time counts and adds for a project. Ends with the transaction; in the order of the ids, so that no two
+ * wait for each other. Who waits here stands in a line that moves, as long as those ahead wait for nothing long themselves:
+ * so the patience is the session's, and not the brief one of the transaction.
+ */
+const oneAtATime = batchStatement<
+  { projectId: ProjectId },
+  { patient: string; brief: string },
+  { readonly patient: string; readonly brief: string }
+>({ projectId: "text" }, (item, given) =>
   query
     .selectFrom((from) =>
       from.selectFrom(item).select("item.projectId").orderBy("item.projectId").offset(0).as("project"),
     )
-    .select(
+    .select([
+      sql<string>`set_config('lock_timeout', ${given.patient}, true)`.as("patient"),
       sql`pg_advisory_xact_lock(hashtextextended(current_database() || ' "kiln".queue ' || "project"."projectId", 0))`.as(
         "lock",
       ),
-    ),
+      sql<string>`set_config('lock_timeout', ${given.brief}, true)`.as("brief"),
+    ]),
 )
 
 const cappedProjects = (items: ReadonlyArray<NewJob>) => {
@@ -55,7 +65,10 @@ const cappedProjects = (items: ReadonlyArray<NewJob>) => {
 
 /** One process counts and adds at a time for a project, or several that accept jobs at the same moment would pass the cap together. */
 export const oneAtATimePerProject = async (session: Session, items: ReadonlyArray<NewJob>): Promise<void> => {
-  await session.batch(oneAtATime, cappedProjects(items), {})
+  await session.batch(oneAtATime, cappedProjects(items), {
+    patient: String(session.lockTimeoutMs),
+    brief: String(briefLockTimeoutMs(session)),
+  })
 }
 
 /** How many unfinished jobs the projects of these items have. */

@@ -19,7 +19,9 @@ export interface PriceSnapshot {
 export const priceProblem = ({ currency, name, unitAmounts }: Omit<PriceSnapshot, "version">): string | undefined => {
   if (!/^[\w.-]{1,64}$/.test(name)) return "its name must be 1 to 64 letters, digits, hyphens, dots and underscores"
   if (!/^[a-z]{3}$/.test(currency)) return "its currency must be a lower-case ISO 4217 code like usd"
-  const wrong = Object.entries(unitAmounts).find(([, amount]) => Decimal.tryParse(amount) === undefined)
+  const wrong = Object.entries(unitAmounts).find(
+    ([, amount]) => typeof amount !== "string" || Decimal.tryParse(amount) === undefined,
+  )
   return wrong && `the amount of ${wrong[0]} must be a plain decimal like 0.0001`
 }
 

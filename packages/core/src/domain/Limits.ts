@@ -13,6 +13,8 @@ export const limits = {
   instructionsCharacters: 4_096,
   /** Unicode code points. */
   promptCharacters: 4_000,
+  /** Characters of JSON of a request, a checkpoint or an output of a kind of one's own: files are for what is larger. */
+  kindJsonLength: 4_194_304,
   outputTokens: 1_024,
   /** Pixels, width and height of a generated image. */
   imageSize: 1_024,

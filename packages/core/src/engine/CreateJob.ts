@@ -85,11 +85,16 @@ export const createJob = Effect.fnUntraced(function* (
 ) {
   const store = yield* JobStore
   const draft = yield* Effect.fromResult(readDraft(grant, kind, input, idempotencyKey, placement))
-  const [outcome] = yield* store.createJobs([yield* prepareJob(draft)])
-  const accepted = yield* Effect.fromResult(acceptedOf(outcome)).pipe(
-    // Nobody asked to retry anything.
-    Effect.catchTag("JobNotRetryable", Effect.die),
-  )
-  yield* announce(accepted)
-  return accepted
+  const job = yield* prepareJob(draft)
+  const creating = Effect.gen(function* () {
+    const [outcome] = yield* store.createJobs([job])
+    const accepted = yield* Effect.fromResult(acceptedOf(outcome)).pipe(
+      // Nobody asked to retry anything.
+      Effect.catchTag("JobNotRetryable", Effect.die),
+    )
+    yield* announce(accepted)
+    return accepted
+  })
+  // Whoever goes away meanwhile leaves a job that workers are told of.
+  return yield* Effect.uninterruptible(creating)
 })

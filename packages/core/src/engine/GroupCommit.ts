@@ -19,8 +19,13 @@ interface Waiting<In, Out> {
  * a call is under way, or in the same turn, is in the next one. Each caller still waits until its
  * own items are durable. A caller that is interrupted leaves its items in the batch: what was
  * asked for happens whole or not at all, never half.
+ *
+ * Before each call `gather` lets others join: whoever is about to call in this turn, unless it is said otherwise.
  */
-export const groupCommit = <In, Out>(verb: BatchVerb<In, Out>): Effect.Effect<BatchVerb<In, Out>, never, Scope.Scope> =>
+export const groupCommit = <In, Out>(
+  verb: BatchVerb<In, Out>,
+  gather: Effect.Effect<void> = Effect.yieldNow,
+): Effect.Effect<BatchVerb<In, Out>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     let waiting: Array<Waiting<In, Out>> = []
@@ -63,8 +68,7 @@ export const groupCommit = <In, Out>(verb: BatchVerb<In, Out>): Effect.Effect<Ba
 
     const drain: Effect.Effect<void> = Effect.gen(function* () {
       while (waiting.length > 0) {
-        // Whoever is about to call in this turn joins.
-        yield* Effect.yieldNow
+        yield* gather
         yield* Effect.uninterruptible(Effect.suspend(() => commit(takeBatch())))
       }
       draining = false

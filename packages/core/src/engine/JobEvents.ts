@@ -53,6 +53,8 @@ export class JobEvents extends Context.Service<
     JobEvents,
     Effect.gen(function* () {
       const context = yield* Effect.context()
+      const report = (error: unknown) =>
+        void Effect.runForkWith(context)(Effect.logError("a listener to events of jobs failed", error))
       const listeners = new Set<(happening: JobHappening) => void>()
       const listen = (listener: (happening: JobHappening) => void) => {
         // A function of its own, so that one that listens twice is heard twice.
@@ -64,9 +66,10 @@ export class JobEvents extends Context.Service<
         emit: (happening) => {
           for (const listener of listeners) {
             try {
-              listener(happening)
+              // One that waits for something gives a promise, whatever its type says.
+              Promise.resolve(listener(happening) as unknown).catch(report)
             } catch (error) {
-              Effect.runForkWith(context)(Effect.logError("a listener to events of jobs threw", error))
+              report(error)
             }
           }
         },

@@ -1,5 +1,12 @@
 import { Context, Effect, Layer } from "effect"
-import { type Job, priceProblem, type PriceSnapshot, type StoreUnavailable, type SwitchName } from "../domain/index.ts"
+import {
+  type Job,
+  priceProblem,
+  type PriceSnapshot,
+  type StoreUnavailable,
+  type SwitchName,
+  switchNames,
+} from "../domain/index.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import {
   type IdGenerator,
@@ -83,14 +90,20 @@ export class Operator extends Context.Service<
       >()
       const provide = Effect.provide(context)
       return Operator.of({
-        listJobs: (page = {}) => directory.listJobs({ ...page, limit: page.limit ?? defaultPageSize }),
+        listJobs: ({ limit = defaultPageSize, ...page } = {}) =>
+          Number.isSafeInteger(limit) && limit >= 1
+            ? directory.listJobs({ ...page, limit })
+            : Effect.die(new TypeError(`a page has 1 job or more, not ${limit}`)),
         countJobs: ({ finishedWithinMs = day, projectId } = {}) => directory.countJobs({ finishedWithinMs, projectId }),
         readJob: (jobId) => provide(readJob(jobId)),
         cancelJob: (jobId) => provide(cancelJob(jobId)),
         retryJob: (jobId) => provide(retryJob(kinds, jobId)),
         pauseKind: (kind) => switchboard.pauseKind(kind, true),
         resumeKind: (kind) => switchboard.pauseKind(kind, false),
-        setSwitch: switchboard.setSwitch,
+        setSwitch: (name, on) =>
+          switchNames.includes(name)
+            ? switchboard.setSwitch(name, on)
+            : Effect.die(new TypeError(`a switch is one of ${switchNames.join(", ")}, not ${name}`)),
         setPrice: (price) => {
           const problem = priceProblem(price)
           return problem === undefined

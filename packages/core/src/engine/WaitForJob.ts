@@ -39,13 +39,15 @@ const watching = Effect.fnUntraced(function* (jobId: Job["id"], mayBeSeen: (job:
   yield* wakeUp.onFinished((jobs) => {
     if (jobs === "any" || jobs.includes(jobId)) signals.finishedUnsafe(jobId)
   })
-  const seen = looks.look(jobId).pipe(
-    Effect.flatMap((job) =>
-      job !== undefined && mayBeSeen(job) ? Effect.succeed(job) : Effect.fail(new JobNotFound()),
-    ),
-    // It may be back before the job is done, and says nothing about it until then.
-    Effect.catchTag("StoreUnavailable", (): Effect.Effect<undefined> => Effect.succeed(undefined)),
-  )
+  const seenBy = (look: JobLooks["Service"]["look"]) =>
+    look(jobId).pipe(
+      Effect.flatMap((job) =>
+        job !== undefined && mayBeSeen(job) ? Effect.succeed(job) : Effect.fail(new JobNotFound()),
+      ),
+      // It may be back before the job is done, and says nothing about it until then.
+      Effect.catchTag("StoreUnavailable", (): Effect.Effect<undefined> => Effect.succeed(undefined)),
+    )
+  let told = true
   for (let looked = 0; ; looked += 1) {
     const { first, longest } = pauses[yield* wakeUp.reach]
     const pauseMs = Math.min(longest, first * 2 ** Math.min(looked, 16))
@@ -53,9 +55,10 @@ const watching = Effect.fnUntraced(function* (jobId: Job["id"], mayBeSeen: (job:
     const job = yield* Effect.scoped(
       Effect.gen(function* () {
         const signal = yield* Effect.forkScoped(signals.wait(jobId), { startImmediately: true })
-        const found = yield* seen
+        // Who was told that it is finished does not wait for others to ask.
+        const found = yield* seenBy(told ? looks.look : looks.lookTogether)
         if (found === undefined || !isFinished(found))
-          yield* Effect.raceFirst(Fiber.await(signal), Effect.sleep(pauseMs))
+          told = yield* Effect.raceFirst(Effect.as(Fiber.await(signal), true), Effect.as(Effect.sleep(pauseMs), false))
         return found
       }),
     )

@@ -111,8 +111,8 @@ const filesOf = (names: ReadonlyArray<string>): ReadonlyArray<string> => {
 
 const limitsOf = (limits: KindLimits): KindLimits => {
   for (const [name, value] of Object.entries(limits) as ReadonlyArray<[string, number]>)
-    if (!(value > 0) || (!name.endsWith("Ms") && !Number.isSafeInteger(value)))
-      throw new TypeError(`${name} of a job kind must be a number above 0, not ${value}`)
+    if (!Number.isSafeInteger(value) || value < 1)
+      throw new TypeError(`${name} of a job kind must be a whole number above 0, not ${value}`)
   return limits
 }
 

@@ -28,10 +28,11 @@ export const requestReader = <Request>(schema: RequestSchema<Request>): RequestR
 
 /** What was decoded is encoded again, so that what is stored is what another decoding takes. */
 const readFields = <Request>(schema: FieldsSchema<Request>, input: unknown) =>
-  Result.map(decodeFields(schema, input), (value) => ({
-    value,
-    stored: Schema.encodeSync(schema)(value) as JsonObject,
-  }))
+  Result.map(decodeFields(schema, input), (value) => {
+    const stored = asJsonObject(Schema.encodeSync(schema)(value))
+    if (stored === undefined) throw new TypeError("the schema of a request must encode to JSON")
+    return { value, stored }
+  })
 
 /** What came in is stored as it came: only that is sure to be JSON, and to be taken once more. */
 const readStandard = <Request>(
@@ -60,7 +61,7 @@ const fieldErrors = (issues: ReadonlyArray<StandardIssue>, input: JsonObject): R
 }
 
 /** A copy of what JSON carries of an object; `undefined` where it is none, or holds what JSON cannot carry. */
-const asJsonObject = (value: unknown): JsonObject | undefined => {
+export const asJsonObject = (value: unknown): JsonObject | undefined => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined
   try {
     return JSON.parse(canonicalJson(value)) as JsonObject

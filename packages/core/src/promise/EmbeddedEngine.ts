@@ -120,7 +120,7 @@ export interface EmbeddedEngine<
     type: Type,
     listener: (event: Extract<JobEvent, { readonly type: Type }>) => void,
   ) => Subscription
-  /** The same as a stream, from the first `next` on. Who is slow loses the oldest of more than 1,000 events. */
+  /** The same as a stream, from this call on until the engine has stopped. Who is slow loses the oldest of more than 1,000 events. */
   readonly events: (options?: AbortOption) => AsyncIterableIterator<JobEvent>
   /** What an operator may ask, about the jobs of all projects. */
   readonly operator: OperatorVerbs<K>

@@ -13,8 +13,10 @@ export interface Running {
   readonly run: Run
   /** Runs what waits for nothing, and throws what it fails with. */
   readonly runSync: <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => A
-  /** Aborted when the engine is closed. */
+  /** Aborted when the engine begins to close. */
   readonly closed: AbortSignal
+  /** Aborted when nothing happens in it any more. */
+  readonly ended: AbortSignal
   readonly start: () => Promise<void>
   readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
 }
@@ -30,6 +32,7 @@ export const openEngine = async (assembly: Assembly, working: boolean): Promise<
     throw toKilnError(error)
   })
   const closing = new AbortController()
+  const ended = new AbortController()
   const workerScope = Scope.makeUnsafe()
   const attached = Scope.makeUnsafe()
   let starting: Promise<void> | undefined
@@ -49,9 +52,16 @@ export const openEngine = async (assembly: Assembly, working: boolean): Promise<
   const close = async () => {
     closing.abort(new DOMException("the engine is closed", "AbortError"))
     await starting?.catch(() => undefined)
-    // First what lives on the engine, then what works, then the stores.
-    for (const scope of [attached, workerScope]) await runtime.runPromise(Scope.close(scope, Exit.void))
-    await runtime.dispose()
+    // First what lives on the engine, then what works, then the stores: each, whatever becomes of the others.
+    const ends = [
+      () => runtime.runPromise(Scope.close(attached, Exit.void)),
+      () => runtime.runPromise(Scope.close(workerScope, Exit.void)),
+      () => runtime.dispose(),
+    ]
+    const failures: Array<unknown> = []
+    for (const end of ends) await end().catch((error: unknown) => failures.push(error))
+    ended.abort()
+    if (failures.length > 0) throw failures[0]
   }
   return {
     context: Context.add(context, Scope.Scope, attached),
@@ -61,8 +71,9 @@ export const openEngine = async (assembly: Assembly, working: boolean): Promise<
       return settled(runtime.runSyncExit(effect))
     },
     closed: closing.signal,
-    start: () => {
-      if (!working) return Promise.reject(new TypeError("this engine was made without a worker"))
+    ended: ended.signal,
+    start: async () => {
+      if (!working) throw new TypeError("this engine was made without a worker")
       closing.signal.throwIfAborted()
       return (starting ??= runtime.runPromise(
         Effect.flatMap(Worker, (worker) => Effect.provideService(worker.start, Scope.Scope, workerScope)),

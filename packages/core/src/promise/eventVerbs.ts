@@ -7,21 +7,23 @@ import type { Running } from "./Running.ts"
 /** Events that are kept for a slow reader. */
 const maxKept = 1_000
 
-export const eventVerbs = ({ closed, context }: Running): Pick<EmbeddedEngine, "on" | "events"> => {
+export const eventVerbs = ({ context, ended: stopped }: Running): Pick<EmbeddedEngine, "on" | "events"> => {
   const events = Context.get(context, JobEvents)
   return {
     on: (type, listener) => {
-      const end = events.listen((event) => {
-        if (event.type === type) listener(event as Parameters<typeof listener>[0])
-      })
+      // What it gives back goes on: it may be the promise of an async function.
+      const end = events.listen((event) =>
+        event.type === type ? listener(event as Parameters<typeof listener>[0]) : undefined,
+      )
       const subscription: Subscription = Object.assign(() => end(), { [Symbol.dispose]: end })
       return subscription
     },
-    events: ({ signal } = {}) => eventStream(events, signal === undefined ? closed : AbortSignal.any([closed, signal])),
+    events: ({ signal } = {}) =>
+      eventStream(events, signal === undefined ? stopped : AbortSignal.any([stopped, signal])),
   }
 }
 
-/** Listens from now on until it is left or aborted: then it ends, it does not throw. */
+/** Listens from now on until it is left or aborted: then it ends, it does not throw, once what was kept is read. */
 const eventStream = (events: JobEvents["Service"], signal: AbortSignal): AsyncIterableIterator<JobEvent> => {
   const kept: Array<JobEvent> = []
   let more = Promise.withResolvers<void>()
@@ -43,15 +45,16 @@ const eventStream = (events: JobEvents["Service"], signal: AbortSignal): AsyncIt
   if (signal.aborted) finish()
   else signal.addEventListener("abort", finish)
   const next = async (): Promise<IteratorResult<JobEvent, undefined>> => {
-    if (ended) return { done: true, value: undefined }
     const event = kept.shift()
     if (event !== undefined) return { done: false, value: event }
+    if (ended) return { done: true, value: undefined }
     await more.promise
     return next()
   }
   const stream: AsyncIterableIterator<JobEvent> = {
     next,
     return: () => {
+      kept.length = 0
       finish()
       return Promise.resolve({ done: true, value: undefined })
     },

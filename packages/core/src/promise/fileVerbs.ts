@@ -5,6 +5,7 @@ import { callerOf } from "./callers.ts"
 import { concat } from "./concat.ts"
 import type { EmbeddedEngine, FileBody } from "./EmbeddedEngine.ts"
 import type { Running } from "./Running.ts"
+import { toKilnError } from "./toKilnError.ts"
 
 type Verbs = Pick<EmbeddedEngine, "createUpload" | "receiveUpload" | "readFile" | "streamFile">
 
@@ -47,15 +48,33 @@ export const fileVerbs = ({ closed, context, run }: Running, defaultMode: JobMod
     ),
   streamFile: ({ id }, { signal } = {}) => ({
     async *[Symbol.asyncIterator]() {
+      const either = signal === undefined ? closed : AbortSignal.any([closed, signal])
       const { content } = await run(openedFile(id), signal)
-      for await (const piece of Stream.toAsyncIterableWith(content, context)) {
-        closed.throwIfAborted()
-        signal?.throwIfAborted()
-        yield piece
+      const pieces = Stream.toAsyncIterableWith(content, context)[Symbol.asyncIterator]()
+      try {
+        for (;;) {
+          const piece = await orAborted(pieces.next(), either)
+          if (piece.done === true) return
+          yield piece.value
+        }
+      } catch (error) {
+        throw toKilnError(error)
+      } finally {
+        // Not waited for: what is stuck would hold up whoever gives it up.
+        void Promise.resolve(pieces.return?.()).catch(() => undefined)
       }
     },
   }),
 })
+
+/** What a promise brings, unless the signal comes first. */
+const orAborted = <A>(promise: Promise<A>, signal: AbortSignal): Promise<A> => {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  if (signal.aborted) abort()
+  else signal.addEventListener("abort", abort, { once: true })
+  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", abort))
+}
 
 const contentOf = (body: FileBody): Stream.Stream<Uint8Array, unknown> => {
   if (body instanceof Uint8Array) return Stream.succeed(body)

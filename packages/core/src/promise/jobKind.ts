@@ -1,4 +1,4 @@
-import { type Cause, Effect, Exit, Stream } from "effect"
+import { Cause, Effect, Exit, Stream } from "effect"
 import type { ErrorCode } from "../domain/ErrorCode.ts"
 import type { Json, JsonObject } from "../domain/Json.ts"
 import type { OutputFile } from "../domain/index.ts"
@@ -38,16 +38,25 @@ export const jobKind = <
 export const jobFailed = (errorCode: ErrorCode, detail: string, options: { readonly retry?: boolean } = {}): Error =>
   new AttemptFailed({ errorCode, retry: options.retry ?? false, detail })
 
+/** What a step that comes too late rejects with. */
+const overReason = new DOMException("the attempt is over", "AbortError")
+
 type AnyRun = (attempt: Attempt) => Promise<AttemptOutcome<JsonObject>>
 
-/** How an inner step ended, on its way through code that knows promises alone. */
-class Ended extends Error {
-  override readonly name = "AttemptEnded"
-  readonly reason: Cause.Cause<AttemptError>
-  constructor(reason: Cause.Cause<AttemptError>) {
-    super("the attempt is over")
-    this.reason = reason
-  }
+/** Why each error was thrown to the code in between, which knows promises alone: so it can catch them, and they keep what they mean. */
+const causes = new WeakMap<object, Cause.Cause<AttemptError>>()
+
+const thrownFor = (cause: Cause.Cause<AttemptError>, signal: AbortSignal): unknown => {
+  const squashed: unknown = Cause.hasInterruptsOnly(cause) ? signal.reason : Cause.squash(cause)
+  // What is no object cannot be known again; it means what it meant, a defect.
+  if (typeof squashed === "object" && squashed !== null) causes.set(squashed, cause)
+  return squashed
+}
+
+const failing = (thrown: unknown): Effect.Effect<never, AttemptError> => {
+  const cause = typeof thrown === "object" && thrown !== null ? causes.get(thrown) : undefined
+  if (cause !== undefined) return Effect.failCause(cause)
+  return thrown instanceof AttemptFailed ? Effect.fail(thrown) : Effect.die(thrown)
 }
 
 const running =
@@ -56,13 +65,20 @@ const running =
     Effect.flatMap(Effect.context(), (context) =>
       Effect.suspend(() => {
         const files: Array<OutputFile> = []
+        let isOver = false
         const work = Effect.tryPromise({
           try: async (signal) => {
-            /** Ends with the attempt, and what it ends with goes through the code in between unharmed. */
-            const inner = async <A>(effect: Effect.Effect<A, AttemptError>): Promise<A> => {
-              const exit = await Effect.runPromiseExitWith(context)(effect, { signal })
-              if (Exit.isSuccess(exit)) return exit.value
-              throw new Ended(exit.cause)
+            /** Ends with the attempt, and begins nothing after it. */
+            const inner = <A>(effect: Effect.Effect<A, AttemptError>): Promise<A> => {
+              const began = (async () => {
+                if (isOver || signal.aborted) throw thrownFor(Cause.interrupt(), AbortSignal.abort(overReason))
+                const exit = await Effect.runPromiseExitWith(context)(effect, { signal })
+                if (Exit.isSuccess(exit)) return exit.value
+                throw thrownFor(exit.cause, signal.aborted ? signal : AbortSignal.abort(overReason))
+              })()
+              // Whoever waits for it hears of it; where nobody does, the attempt's own end says enough.
+              began.catch(() => undefined)
+              return began
             }
             return run(asyncAttempt(attempt, signal, inner, files))
           },
@@ -71,14 +87,15 @@ const running =
         return Effect.matchEffect(work, {
           onSuccess: ({ output, usage = {}, warningCode }) => Effect.succeed({ output, files, usage, warningCode }),
           onFailure: failing,
-        })
+        }).pipe(
+          Effect.ensuring(
+            Effect.sync(() => {
+              isOver = true
+            }),
+          ),
+        )
       }),
     )
-
-const failing = (thrown: unknown): Effect.Effect<never, AttemptError> => {
-  if (thrown instanceof Ended) return Effect.failCause(thrown.reason)
-  return thrown instanceof AttemptFailed ? Effect.fail(thrown) : Effect.die(thrown)
-}
 
 /** Work as a step takes it. What it throws ends the step as it would end the attempt. */
 const promised = <A>(work: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, AttemptError> =>

@@ -45,6 +45,9 @@ const asked = Effect.fnUntraced(function* (
   const kind = engine.kinds.find((known) => known.name === name)
   if (kind === undefined) return yield* new KindUnknown({ kind: name })
   const { delayMs, idempotencyKey, mode = defaultMode, priority, project } = options
+  if (mode !== "sandbox" && mode !== "live") return yield* Effect.die(new TypeError('a mode is "sandbox" or "live"'))
+  if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey))
+    return yield* Effect.die(new TypeError("an idempotency key is 1 to 255 visible ASCII characters without spaces"))
   const grant = authorize(callerOf(mode, project, [kind.keyScope]), kind.keyScope)
   if (grant === undefined) return yield* Effect.die(new TypeError(`no grant for ${kind.keyScope}`))
   return {
@@ -61,18 +64,23 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
   defaultMode: JobMode,
 ): Verbs<K, Transaction, SyncTransaction> => {
   const verbs: Verbs<K, Transaction, SyncTransaction> = {
-    submit: (kind, request, { signal, transaction, ...options } = {}) =>
-      run(
+    submit: (kind, request, given = {}) => {
+      const { signal, transaction, ...options } = given
+      return run(
         Effect.gen(function* () {
           const engine = yield* Engine
           const what = yield* asked(kind, request, options, defaultMode)
+          // Named and not there is a mistake, and must not become a job that does not depend on the transaction.
+          if (transaction === undefined && "transaction" in given)
+            return yield* Effect.die(new TypeError("the transaction is undefined"))
           const { job } = yield* transaction === undefined
             ? engine.createJob(what.grant, what.kind, request, what.idempotencyKey, what.placement)
             : engine.createJobIn(transaction, what)
           return yield* shown(job)
         }),
         signal,
-      ),
+      )
+    },
     submitSync: (kind, request, { transaction, ...options }) =>
       runSync(
         Effect.gen(function* () {

@@ -42,7 +42,7 @@ const noProbe = Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ second
 
 /** The layer inside an adapter. What is no adapter of kiln's says so here, whatever its type was made to say. */
 const layerIn = <Service>(adapter: object, what: string): Layer.Layer<Service, unknown> => {
-  const inside = insideOf(adapter)
+  const inside = typeof adapter === "object" ? insideOf(adapter) : undefined
   if (!Layer.isLayer(inside)) throw new TypeError(`"${what}" is not an adapter of kiln's`)
   return inside as Layer.Layer<Service, unknown>
 }

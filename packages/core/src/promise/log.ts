@@ -24,12 +24,19 @@ export const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): 
       const parts = (Array.isArray(message) ? message : [message]) as ReadonlyArray<unknown>
       const texts = parts.map((part) => (part instanceof Error ? part.message : String(part)))
       const why = cause.reasons.length === 0 ? [] : [Cause.pretty(cause)]
-      log({
-        level: levels[logLevel] ?? "info",
-        message: [...texts, ...why].join(" "),
-        fields: fiber.getRef(References.CurrentLogAnnotations),
-        at: date,
-      })
+      const fields = fiber.getRef(References.CurrentLogAnnotations)
+      harmless(() =>
+        log({ level: levels[logLevel] ?? "info", message: [...texts, ...why].join(" "), fields, at: date }),
+      )
     }),
   ])
+}
+
+/** What the program's own function does wrong ends neither an attempt nor the worker. There is nowhere left to say it. */
+const harmless = (call: () => unknown): void => {
+  try {
+    Promise.resolve(call()).catch(() => undefined)
+  } catch {
+    // As above.
+  }
 }

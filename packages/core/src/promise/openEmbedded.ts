@@ -1,5 +1,4 @@
 import type { JobMode } from "../domain/Access.ts"
-import { defaultEngineSettings } from "../engine/index.ts"
 import { builtInKinds, type JobKind, type Kind } from "../kinds/index.ts"
 import type { BuiltInKind } from "./BuiltInKind.ts"
 import { keepContext } from "./embeddedContext.ts"
@@ -12,11 +11,22 @@ import { operatorVerbs } from "./operations.ts"
 import { providerSet } from "./providerSet.ts"
 import type { EmbeddedInside } from "./layerEmbedded.ts"
 import { openEngine } from "./Running.ts"
+import { settingsOf } from "./settingsOf.ts"
 
 /** What only those who assemble an engine for others decide, as a testing kit does. */
 export interface EmbeddedOverrides extends EmbeddedInside {
   /** The mode of jobs that name none. */
   readonly defaultMode?: JobMode
+}
+
+/** What they are, and of each name one: a request is read by the kind that runs it. */
+const kindsOf = (given: ReadonlyArray<Kind> = builtInKinds()): ReadonlyArray<JobKind> => {
+  const kinds = given as ReadonlyArray<JobKind>
+  const names = kinds.map((kind) => kind.name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw new TypeError(`two kinds are called "${twice}"`)
+  if (kinds.some((kind) => typeof kind.run !== "function")) throw new TypeError("a kind is made by jobKind or JobKind")
+  return kinds
 }
 
 /** `createEngine` with overrides. */
@@ -30,10 +40,10 @@ export const openEmbedded = async <
   inside: EmbeddedOverrides = {},
 ): Promise<EmbeddedEngine<K, Transaction, SyncTransaction>> => {
   const { autoStart = true, blobs, log, probe, store, worker = true } = options
-  const kinds = (options.kinds ?? builtInKinds()) as ReadonlyArray<JobKind>
+  const kinds = kindsOf(options.kinds)
   const given = "providers" in options ? options.providers : undefined
   const providers = { sandbox: providerSet(given?.sandbox), live: providerSet(given?.live) }
-  const settings = { ...defaultEngineSettings, ...options.settings }
+  const settings = settingsOf(options.settings)
   const parts = { store, blobs, kinds, providers, settings, ...(probe && { probe }), ...(log !== undefined && { log }) }
   const running = await openEngine({ ...parts, ...inside }, worker)
   const { start, stop } = running

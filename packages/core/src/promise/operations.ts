@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { Operator } from "../engine/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { JobSummary, LedgerEntry, LedgerPage } from "../ports/index.ts"
-import { projectIdOf } from "./callers.ts"
+import { projectAskedFor } from "./callers.ts"
 import { idOf, shown } from "./jobVerbs.ts"
 import type { ListedJob, ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
 import type { Running } from "./Running.ts"
@@ -29,7 +29,10 @@ export const operatorVerbs = <K extends Kind>({ run }: Running): OperatorVerbs<K
     count: ({ finishedWithinMs, project } = {}) =>
       run(
         Effect.flatMap(Operator, (operator) =>
-          operator.countJobs({ finishedWithinMs, projectId: project === undefined ? undefined : projectIdOf(project) }),
+          operator.countJobs({
+            finishedWithinMs,
+            projectId: project === undefined ? undefined : projectAskedFor(project),
+          }),
         ),
       ),
     cancel: (job) => run(Effect.flatMap(Operator, (operator) => operator.cancelJob(idOf(job)))),
@@ -67,7 +70,7 @@ export const operatorVerbs = <K extends Kind>({ run }: Running): OperatorVerbs<K
 
 const pageOf = ({ createdFrom, createdTo, project, ...query }: ListQuery) => ({
   ...query,
-  projectId: project === undefined ? undefined : projectIdOf(project),
+  projectId: project === undefined ? undefined : projectAskedFor(project),
   createdFrom: createdFrom?.getTime(),
   createdTo: createdTo?.getTime(),
 })

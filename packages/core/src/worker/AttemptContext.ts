@@ -1,5 +1,14 @@
 import { Effect, Stream } from "effect"
-import { BlobCorrupt, jobBlobKey, type JobMode, type Json, type JsonObject, type OutputFile } from "../domain/index.ts"
+import {
+  BlobCorrupt,
+  canonicalJson,
+  jobBlobKey,
+  type JobMode,
+  type Json,
+  type JsonObject,
+  limits,
+  type OutputFile,
+} from "../domain/index.ts"
 import { type AttemptContext, type AttemptError, AttemptFailed, GateShut, LeaseLost } from "../kinds/AttemptContext.ts"
 import { type JobKind } from "../kinds/JobKind.ts"
 import { openNamed } from "../engine/openNamed.ts"
@@ -85,7 +94,7 @@ export const attemptContext = Effect.fnUntraced(function* (
         ? Effect.succeed(job.checkpoints[name] as A)
         : mayBuy.pipe(
             Effect.andThen(effect),
-            Effect.tap((value) => keep(name, value)),
+            Effect.tap((value) => keep(name, keepable(name, value))),
           ),
     lastStep: (_name, effect) => Effect.andThen(mayBuy, effect),
     keepFile,
@@ -93,6 +102,12 @@ export const attemptContext = Effect.fnUntraced(function* (
   }
   return context
 })
+
+/** What cannot be stored is said where it is made, and not by some stores alone. */
+const keepable = (step: string, value: Json): Json => {
+  if (canonicalJson(value).length > limits.kindJsonLength) throw new TypeError(`the value of step ${step} is too long`)
+  return value
+}
 
 /** The file the job consumes, measured. */
 const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>

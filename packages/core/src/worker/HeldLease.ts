@@ -14,7 +14,7 @@ const safetyMarginMs = 100
 export interface HeldLease extends ClaimRef {
   /** Sets the end to `leaseRemainingMs` after `askedAtNanos`, unless a question asked later has been answered before. */
   readonly renew: (askedAtNanos: bigint, leaseRemainingMs: number) => void
-  /** Fails if the time is up already. Asked before anything is bought: a worker that stood still learns of it here first. */
+  /** Fails if the claim is lost or its time is up already. Asked before anything is bought: a worker that stood still learns of it here first. */
   readonly check: Effect.Effect<void, LeaseLost>
   /** The run limit ends this lease: the job has no time left, and giving it back would only have it started again. */
   readonly isLast: () => boolean
@@ -34,6 +34,7 @@ export const holdLease = (
   let endsAtNanos = 0n
   let latestAskedNanos = askedAtNanos
   let last = false
+  let isLost = false
   const renew = (asked: bigint, remainingMs: number) => {
     if (asked < latestAskedNanos) return
     latestAskedNanos = asked
@@ -56,9 +57,12 @@ export const holdLease = (
     jobId: claim.jobId,
     token: claim.token,
     renew,
-    check: Effect.asVoid(timeLeft),
+    check: Effect.suspend(() => (isLost ? Effect.fail(new LeaseLost()) : Effect.asVoid(timeLeft))),
     isLast: () => last,
-    lose: () => Deferred.doneUnsafe(gone, Effect.fail(new LeaseLost())),
+    lose: () => {
+      isLost = true
+      Deferred.doneUnsafe(gone, Effect.fail(new LeaseLost()))
+    },
     lost: Effect.raceFirst(watch, Deferred.await(gone)),
   }
 }

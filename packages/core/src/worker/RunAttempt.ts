@@ -6,6 +6,8 @@ import {
   chargeFor,
   type CircuitLimits,
   type Job,
+  type JsonObject,
+  limits,
   type StoreUnavailable,
 } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
@@ -14,6 +16,7 @@ import { JobSignals } from "../engine/JobSignals.ts"
 import { type AttemptError, AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
 import { type JobKind } from "../kinds/JobKind.ts"
 import { BlobStore, type Claim, type Completion, type FencedOutcome, JobStore } from "../ports/index.ts"
+import { asJsonObject } from "../kinds/requestReader.ts"
 import { attemptContext } from "./AttemptContext.ts"
 import { type AttemptEnd, attemptEnd } from "./AttemptEnd.ts"
 import type { HeldLease } from "./HeldLease.ts"
@@ -63,14 +66,16 @@ export const runAttempt = Effect.fnUntraced(
 /** A result that is what its kind promises, with what it costs. */
 const completionOf = Effect.fnUntraced(function* (kind: JobKind, { job, token }: Claim, result: AttemptResult) {
   const { defaultCurrency } = yield* EngineConfig
-  const problem = resultProblem(kind, result)
-  if (problem !== undefined) return yield* Effect.die(new TypeError(`a result of ${kind.name}: ${problem}`))
-  const wrong = kind.outputProblem(result.output)
+  const output = asJsonObject(result.output)
+  const problem = output === undefined ? "is no object that JSON carries" : resultProblem(kind, output, result)
+  if (output === undefined || problem !== undefined)
+    return yield* Effect.die(new TypeError(`a result of ${kind.name}: ${problem}`))
+  const wrong = kind.outputProblem(output)
   if (wrong !== undefined) return yield* new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong })
   return {
     jobId: job.id,
     token,
-    output: result.output,
+    output,
     files: result.files,
     warningCode: result.warningCode ?? null,
     charge: chargeOf(job, result, defaultCurrency),
@@ -84,8 +89,11 @@ const chargeOf = ({ mode, price }: Job, { usage }: AttemptResult, defaultCurrenc
 }
 
 /** What a kind's code got wrong: a mistake of its author, not of a provider. */
-const resultProblem = (kind: JobKind, { files, usage }: AttemptResult): string | undefined => {
+const resultProblem = (kind: JobKind, output: JsonObject, { files, usage }: AttemptResult): string | undefined => {
   const names = files.map(({ name }) => name).sort()
+  const both = names.find((name) => Object.hasOwn(output, name))
+  if (both !== undefined) return `has "${both}" as a field of its output and as a file`
+  if (JSON.stringify(output).length > limits.kindJsonLength) return "has an output that is too long"
   if (names.join() !== [...kind.files].sort().join()) return `has the files "${names.join()}"`
   for (const [meter, quantity] of Object.entries(usage)) {
     if (!kind.meters.includes(meter)) return `uses "${meter}", which is none of its meters`

@@ -89,8 +89,8 @@ describe("the life of an engine", () => {
     expect(await engine.get(job, { project: "one" })).toMatchObject({ status: "done" })
     expect(await engine.get(job)).toMatchObject({ status: "done" })
     const another = { project: "two" }
-    for (const call of [engine.get(job, another), engine.wait(job, another), engine.erase(job, another)])
-      await expect(call).rejects.toMatchObject({ code: "job_not_found", name: "JobUnknown" })
+    for (const verb of [engine.get, engine.wait, engine.erase])
+      await expect(verb(job, another)).rejects.toMatchObject({ code: "job_not_found", name: "JobUnknown" })
     await expect(engine.submit("echo", { n: 1 }, { project: "no such name" })).rejects.toThrow(TypeError)
     // The same key in two projects names two jobs.
     const key = { idempotencyKey: "k" }

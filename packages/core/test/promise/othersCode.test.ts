@@ -10,7 +10,7 @@ const bare = { request: z.object({}), limits: { maxFailures: 1 } } as const
 const plain = jobKind({ ...bare, name: "plain", run: async () => ({ output: {} }) })
 const isTrue = (check: () => boolean | Promise<boolean>) => vi.waitUntil(check, { timeout: 5_000, interval: 5 })
 
-describe("what others' code does to an engine", () => {
+describe("an engine, whatever others' code does,", () => {
   it("writes how an attempt ended although the log function throws", async () => {
     let runs = 0
     const failing = jobKind({
@@ -154,22 +154,27 @@ describe("what others' code does to an engine", () => {
     expect(caught).toEqual([own])
   })
 
-  it("keeps the project prj_a apart from a", async () => {
+  it("takes no name of a project that would be another's identifier", async () => {
     await using engine = await openWith([plain])
-    const key = { idempotencyKey: "k" }
-    const [a, b] = [
-      await engine.submit("plain", {}, { ...key, project: "a" }),
-      await engine.submit("plain", {}, { ...key, project: "prj_a" }),
-    ]
-    expect(a.id).not.toBe(b.id)
+    await expect(engine.submit("plain", {}, { project: "prj_a" })).rejects.toThrow(TypeError)
   })
 
-  it("retries a job whatever key another job was submitted with", async () => {
-    const failing = jobKind({ ...bare, name: "failing", run: () => Promise.reject(new Error("no")) })
-    await using engine = await openWith([failing])
-    const failed = await engine.run("failing", {})
-    const other = await engine.submit("failing", {}, { idempotencyKey: `retry ${failed.id}` })
-    expect((await engine.operator.retry(failed)).id).not.toBe(other.id)
+  it("takes no idempotency key that a retry may have", async () => {
+    await using engine = await openWith([plain])
+    for (const idempotencyKey of ["retry job_a", "", "k".repeat(256), "ä"])
+      await expect(engine.submit("plain", {}, { idempotencyKey })).rejects.toThrow(TypeError)
+  })
+
+  it.each([[{ concurrency: 0 }], [{ leaseDurationMs: -1 }], [{ pollIntervalMs: Number.NaN }], [{ retries: 3 }]])(
+    "takes no settings like %o",
+    async (settings) => {
+      await expect(openWith([plain], { settings: settings as never })).rejects.toThrow(/^settings: /)
+    },
+  )
+
+  it("takes what is not said for the default", async () => {
+    await using engine = await openWith([plain], { settings: { concurrency: undefined } as never })
+    expect(await engine.run("plain", {})).toMatchObject({ status: "done" })
   })
 
   it("rejects, and does not throw, when it is started after its end", async () => {

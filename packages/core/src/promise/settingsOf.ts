@@ -1,0 +1,18 @@
+import { defaultEngineSettings, type EngineSettings } from "../engine/index.ts"
+
+/** Of which 0 means something: none, no bound, at once. */
+const mayBeZero: ReadonlySet<string> = new Set(["drainMs", "queueCap", "dataRetentionMs", "jobRetentionMs"])
+
+/** The settings with the defaults where nothing is said. A number that can mean nothing is a `TypeError`: a worker would stand still with it, and say nothing. */
+export const settingsOf = (given: Partial<EngineSettings> = {}): EngineSettings => {
+  const said = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+  const settings = { ...defaultEngineSettings, ...said }
+  for (const [name, value] of Object.entries(settings)) {
+    if (!(name in defaultEngineSettings)) throw new TypeError(`settings: there is no "${name}"`)
+    if (typeof value !== "number") continue
+    const least = mayBeZero.has(name) ? 0 : Number.MIN_VALUE
+    if (!(value >= least && Number.isFinite(value)) || (name === "concurrency" && !Number.isInteger(value)))
+      throw new TypeError(`settings: ${name} cannot be ${value}`)
+  }
+  return settings
+}
