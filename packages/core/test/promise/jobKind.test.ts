@@ -1,4 +1,7 @@
 import { jobFailed, jobKind } from "@kiln/core"
+import { embeddedContext } from "@kiln/core/effect"
+import { JobDirectory } from "@kiln/core/ports"
+import { Context, Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import * as v from "valibot"
 import { z } from "zod"
@@ -148,6 +151,27 @@ describe("a job kind of one's own", () => {
     })
     expect((await engine.run("free", {}, live)).billing).toMatchObject({ status: "charged", amount: "0" })
     expect((await engine.run("free", {})).billing).toMatchObject({ status: "not_charged" })
+  })
+
+  it("fixes its own limits when a job is accepted, and the engine's where it has none", async () => {
+    const limits = { queueLimitMs: 1_111, runLimitMs: 2_222 }
+    const kind = jobKind({ name: "bounded", request: z.object({}), limits, run: async () => ({ output: {} }) })
+    const other = jobKind({ name: "other", request: z.object({}), run: async () => ({ output: {} }) })
+    const settings = { queueLimitMs: 3_333, runLimitMs: 4_444 }
+    await using engine = await openWith([kind, other], { autoStart: false, settings })
+    const ids = [(await engine.submit("bounded", {})).id, (await engine.submit("other", {})).id]
+    const jobs = await Effect.runPromise(Context.get(embeddedContext(engine), JobDirectory).readJobs(ids))
+    expect(jobs).toEqual([expect.objectContaining(limits), expect.objectContaining(settings)])
+  })
+
+  it("may warn", async () => {
+    const kind = jobKind({
+      name: "warns",
+      request: z.object({}),
+      run: async () => ({ output: {}, warningCode: "output_truncated" }),
+    })
+    await using engine = await openWith([kind])
+    expect(await engine.run("warns", {})).toMatchObject({ status: "done", warningCode: "output_truncated" })
   })
 
   it("makes sandbox jobs as it says, where it says so", async () => {

@@ -99,6 +99,9 @@ describe("the life of an engine", () => {
       await engine.submit("echo", { n: 1 }, { ...key, ...another }),
     ]
     expect(a.id).not.toBe(b.id)
+    // And so it does in the two modes.
+    const live = await engine.submit("echo", { n: 1 }, { ...key, project: "one", mode: "live" })
+    expect(live.id).not.toBe(a.id)
   })
 
   it.each([[{ delayMs: -1 }], [{ delayMs: Number.NaN }], [{ priority: "first" as never }]])(
@@ -234,6 +237,20 @@ describe("events", () => {
     expect(heard).toEqual([job.id])
     await vi.waitUntil(() => log.length > 0, { timeout: 60_000, interval: 2 })
     expect(log[0]).toMatchObject({ level: "error", message: expect.stringContaining("a bug of the listener's") })
+  })
+
+  it("a stream that is read late has the latest thousand", async () => {
+    await using engine = await openWith([echo], { autoStart: false, settings: { queueCap: 0 } })
+    const stream = engine.events()
+    const jobs = await Promise.all(Array.from({ length: 1_003 }, (_, n) => engine.submit("echo", { n })))
+    await stream.return?.()
+    const late = engine.events()
+    for (const job of jobs) await engine.operator.cancel(job)
+    await engine.stop()
+    const heard: Array<JobEvent> = []
+    for await (const event of late) heard.push(event)
+    expect(heard).toHaveLength(1_000)
+    expect(heard.at(-1)).toMatchObject({ type: "failed", jobId: jobs.at(-1)?.id })
   })
 
   it("a stream ends with the engine, with its signal, and when it is left", async () => {

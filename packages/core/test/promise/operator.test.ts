@@ -83,6 +83,44 @@ describe("operating verbs", () => {
     await expect(engine.operator.cancel("job_none")).rejects.toMatchObject({ code: "job_not_found" })
   })
 
+  it("interrupt a canceled job's attempt in this process at once, and tell of the end", async () => {
+    const { kind, log } = makeKind()
+    // Nobody asks whether the claim still holds.
+    const settings = { claimCheckIntervalMs: 3_600_000, leaseDurationMs: 3_600_000 }
+    await using engine = await openWith([kind], { settings })
+    const heard: Array<string> = []
+    engine.on("failed", ({ errorCode, jobId }) => heard.push(`${jobId} ${errorCode}`))
+    const job = await engine.submit("work", { n: 1, how: "hang" })
+    await isTrue(() => log.includes("1 begins"))
+    await engine.operator.cancel(job)
+    await isTrue(() => log.includes("1 aborted"))
+    expect(heard).toEqual([`${job.id} canceled_by_operator`])
+  })
+
+  it("wake a worker with a retry", async () => {
+    const { kind } = makeKind()
+    await using engine = await openWith([kind], { settings: { pollIntervalMs: 3_600_000 } })
+    const failed = await engine.run("work", { n: 1, how: "fail" })
+    expect(await engine.wait(await engine.operator.retry(failed))).toMatchObject({ status: "failed" })
+  })
+
+  it("list by age", async () => {
+    const { kind } = makeKind()
+    await using engine = await openWith([kind], { autoStart: false })
+    const { createdAt } = await engine.submit("work", { n: 1 })
+    const later = new Date(createdAt.getTime() + 1)
+    const found = async (query: { createdFrom?: Date; createdTo?: Date }) =>
+      (await engine.operator.list(query)).jobs.length
+    expect(await found({ createdFrom: createdAt, createdTo: later })).toBe(1)
+    expect(await found({ createdFrom: later })).toBe(0)
+    expect(await found({ createdTo: createdAt })).toBe(0)
+  })
+
+  it.each([[0], [1.5], [Number.NaN]])("list no pages of %d jobs", async (limit) => {
+    await using engine = await openWith([makeKind().kind], { autoStart: false })
+    await expect(engine.operator.list({ limit })).rejects.toThrow(TypeError)
+  })
+
   it("retry a failed job as a new one, once", async () => {
     const { kind } = makeKind()
     await using engine = await openWith([kind])
