@@ -1,10 +1,11 @@
 // Writes docs/openapi.json, and the types of the client for promises, from what @kiln/client/api exports; or with `--check`
 // fails if they differ.
 import { spawnSync } from "node:child_process"
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { clientTypes } from "./clientTypes.ts"
+import { difference } from "./difference.ts"
 
 const repository = join(import.meta.dirname, "..")
 const committed = join(repository, "docs/openapi.json")
@@ -33,16 +34,6 @@ export const lintDescription = (path: string, cwd = repository) => {
   const args = [redocly, "lint", "--config", join(repository, "redocly.yaml"), path]
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, env, encoding: "utf8", timeout: 60_000 })
   return { status, output: `${stdout}${stderr}` }
-}
-
-/** Why the committed description is not the generated one, or undefined when it is. */
-export const difference = (generated: string, path: string): string | undefined => {
-  if (!existsSync(path)) return "is not there"
-  const written = readFileSync(path, "utf8")
-  if (written === generated) return undefined
-  const lines = written.split("\n")
-  const at = generated.split("\n").findIndex((line, index) => line !== lines[index])
-  return `is out of date from line ${at + 1}`
 }
 
 /** As the formatter leaves it, so that both checks agree. */

@@ -1,7 +1,7 @@
 // Writes docs/planted-bugs.md from the data of the tests that plant bugs, or with `--check` fails if it differs.
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { difference } from "./openapi.ts"
+import { difference } from "./difference.ts"
 import { coreBugs, type CoreBug } from "./plantedBugs/coreBugs.ts"
 import { type Planted, suites as realSuites, type Suite, type Suites } from "./plantedBugs/suites.ts"
 

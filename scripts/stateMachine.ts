@@ -12,7 +12,7 @@ import {
   type JobTransition,
   jobTransitions,
 } from "@kiln/core/domain"
-import { difference } from "./openapi.ts"
+import { difference } from "./difference.ts"
 
 type Table = Readonly<Record<string, JobTransition>>
 

@@ -5,7 +5,7 @@ import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { Extractor, ExtractorConfig, ExtractorLogLevel } from "@microsoft/api-extractor"
-import { difference } from "../openapi.ts"
+import { difference } from "../difference.ts"
 import { build } from "./build.ts"
 import { publicPackages, repository } from "./publicPackages.ts"
 

@@ -1,6 +1,6 @@
 import { globSync } from "node:fs"
 import { join } from "node:path"
-import { difference } from "../openapi.ts"
+import { difference } from "../difference.ts"
 
 /** The pages of a directory that are not as they should be, or should not be there, each with what is wrong with it. */
 export const stalePages = (pages: ReadonlyMap<string, string>, directory: string): ReadonlyArray<string> => [

@@ -41,7 +41,7 @@ const core = {
   "packages/core/src/index.ts": `export const from: string = "sources"\n`,
   "packages/core/src/domain/index.ts": `export const domain: string = "domain"\n`,
   "packages/http/src/cli/main.ts": `
-    import { from } from "@kiln/core/effect"
+    import { from } from "@kiln/core"
     import { domain } from "@kiln/core/domain"
     console.log(from, domain, ...process.argv.slice(2))
   `,
