@@ -5,7 +5,8 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { afterAll, describe, expect, it } from "vitest"
-import { describeApi, difference, lintDescription } from "../scripts/openapi.ts"
+import { difference } from "../scripts/difference.ts"
+import { describeApi, lintDescription } from "../scripts/openapi.ts"
 
 const directory = mkdtempSync(join(tmpdir(), "kiln-openapi-"))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))

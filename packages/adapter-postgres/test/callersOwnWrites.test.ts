@@ -134,16 +134,19 @@ it.live("an aborted transaction is told apart from a store that cannot", () =>
 it.live("calls that cross on two handles of one transaction lose no job that was answered with success", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase
-    const db = yield* Effect.acquireRelease(
-      Effect.sync(
-        () => new Kysely<object>({ dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: url }) }) }),
-      ),
-      (opened) => Effect.promise(() => opened.destroy()),
-    )
+    const pool = new pg.Pool({ connectionString: url })
+    const db = new Kysely<object>({ dialect: new PostgresDialect({ pool }) })
     yield* Effect.gen(function* () {
       const { createJobs } = yield* JobStore
       yield* createJobs([newJob(9)])
-      const transaction = yield* Effect.promise(() => db.startTransaction().execute())
+      const transaction = yield* Effect.acquireRelease(
+        Effect.promise(() => db.startTransaction().execute()),
+        (begun) =>
+          Effect.promise(async () => {
+            if (!begun.isCommitted) await begun.rollback().execute()
+            await pool.end()
+          }),
+      )
       // The second has the id of a job that is there under another key, and breaks.
       const exits = yield* Effect.all(
         [tags(transaction, newJob(1)), tags(transaction.withSchema("x"), newJob(2, { id: jobId(9) }))].map(Effect.exit),
