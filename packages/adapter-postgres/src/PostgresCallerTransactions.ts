@@ -1,29 +1,25 @@
-import { Effect, Semaphore } from "effect"
+import { Effect } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { CallerTransactions, type CreateOutcome, type NewJob } from "@kiln/core/ports"
 import { CallerConnection } from "./CallerHandle.ts"
 import { workChannel } from "./channels.ts"
 import type { Database } from "./Database.ts"
 import { meaningOf } from "./postgresErrors.ts"
+import { inTurn } from "./inTurn.ts"
 import { sqlState } from "./sqlState.ts"
 import { notify } from "./PostgresWakeUp.ts"
 import { Session, type Wire } from "./Session.ts"
 import { createInCallers, LaneNotSeen } from "./sql/createInCallers.ts"
 import { anyLaneIsLater, findLanes, laneName, makeLanes, mayBeClaimableAt, type MayBeClaimable } from "./sql/lanes.ts"
-import { readPlace } from "./sql/place.ts"
+import { type Place, readPlace } from "./sql/place.ts"
 
 const operation = "CallerTransactions.createJobs"
 
 /** No process's mark: this one hears of it as well, and at the caller's commit. */
 const fromCaller = "caller"
 
-let calls = 0
-
-/**
- * What happens after it is undone together, and what the caller did before is not. Of every call its own: two that cross, on
- * two handles of one transaction, must not take back each other's jobs unnoticed.
- */
-const nextSavepoint = (): string => `kiln_create_jobs_${++calls}`
+/** What happens after it is undone together, and what the caller did before is not. */
+const savepoint = "kiln_create_jobs"
 
 /**
  * Jobs inside transactions of callers'. Until it commits, such a one holds the job's own rows, and a KEY SHARE lock on its
@@ -43,15 +39,12 @@ export const makePostgresCallerTransactions = (
   wire: Wire,
   notifications: boolean,
 ): CallerTransactions["Service"] => {
-  const turns = new WeakMap<object, Semaphore.Semaphore>()
   return CallerTransactions.of({
     createJobs: (transaction, jobs) =>
       Effect.suspend(() => {
         const connection = new CallerConnection(transaction)
         const steps = new CallerSteps(connection, db, wire, notifications)
-        return jobs.length === 0
-          ? Effect.succeed([])
-          : turnOf(turns, connection.handle).withPermit(steps.createJobs(jobs))
+        return jobs.length === 0 ? Effect.succeed([]) : inTurn(connection.handle, steps.createJobs(jobs))
       }).pipe(Effect.uninterruptible),
     synchronous: undefined,
   })
@@ -61,16 +54,10 @@ export const makePostgresCallerTransactions = (
 const misuses: Readonly<Record<string, string>> = {
   "25P01": "no transaction was begun on this connection",
   "25P02": "the transaction is aborted: a statement of it failed before, and all it takes is a ROLLBACK",
-  "3B001":
-    "the transaction was rolled back, or a job created by another handle of it, before this call had answered: use one handle, and await the answer",
+  "3B001": "the transaction was rolled back before this call had answered",
 }
 
-/** Of one handle one at a time: their savepoints would be each other's. */
-const turnOf = (turns: WeakMap<object, Semaphore.Semaphore>, handle: object): Semaphore.Semaphore => {
-  const turn = turns.get(handle) ?? Semaphore.makeUnsafe(1)
-  turns.set(handle, turn)
-  return turn
-}
+const elsewhere = "the transaction is on another database than the store's, or on another server"
 
 /** The steps on one handle. */
 class CallerSteps {
@@ -78,7 +65,6 @@ class CallerSteps {
   readonly #db: Database
   readonly #wire: Wire
   readonly #notifications: boolean
-  readonly #savepoint = nextSavepoint()
 
   constructor(connection: CallerConnection, db: Database, wire: Wire, notifications: boolean) {
     this.#connection = connection
@@ -89,19 +75,32 @@ class CallerSteps {
 
   createJobs(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
-      const place = yield* this.#makeLanes(jobs)
-      yield* this.#command(`SAVEPOINT ${this.#savepoint}`)
-      const session = new Session(this.#connection, this.#wire)
-      const outcomes = yield* this.#send(() => this.#create(session, place, jobs).finally(() => session.end())).pipe(
+      const own = yield* this.#makeLanes(jobs)
+      const { backend, tables } = yield* this.#inSession(readPlace)
+      if (tables !== own.tables) return yield* Effect.die(new TypeError(elsewhere))
+      // Another handle may be of the same transaction: their savepoints would be each other's.
+      return yield* inTurn(`${tables} ${backend}`, this.#tryInside(jobs))
+    })
+  }
+
+  #tryInside(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
+    return Effect.gen({ self: this }, function* () {
+      yield* this.#command(`SAVEPOINT ${savepoint}`)
+      const outcomes = yield* this.#inSession((session) => this.#create(session, jobs)).pipe(
         Effect.onError(() => Effect.ignore(this.#undo())),
       )
-      yield* this.#command(`RELEASE SAVEPOINT ${this.#savepoint}`)
+      yield* this.#command(`RELEASE SAVEPOINT ${savepoint}`)
       return outcomes
     })
   }
 
-  async #create(session: Session, place: string, jobs: ReadonlyArray<NewJob>): Promise<ReadonlyArray<CreateOutcome>> {
-    const outcomes = await createInCallers(session, place, jobs, (rows) => Effect.runPromise(this.#lowerLanes(rows)))
+  #inSession<A>(work: (session: Session) => Promise<A>): Effect.Effect<A, StoreUnavailable> {
+    const session = new Session(this.#connection, this.#wire)
+    return this.#send(() => work(session).finally(() => session.end()))
+  }
+
+  async #create(session: Session, jobs: ReadonlyArray<NewJob>): Promise<ReadonlyArray<CreateOutcome>> {
+    const outcomes = await createInCallers(session, jobs, (rows) => Effect.runPromise(this.#lowerLanes(rows)))
     if (this.#notifications && outcomes.some(({ _tag }) => _tag === "Created"))
       await notify(session, workChannel(this.#wire), fromCaller)
     return outcomes
@@ -111,7 +110,7 @@ class CallerSteps {
    * Before anything is sent on the caller's connection: a transaction that goes by one snapshot takes it with its first statement.
    * Answers where the lanes are.
    */
-  #makeLanes(jobs: ReadonlyArray<NewJob>): Effect.Effect<string, StoreUnavailable> {
+  #makeLanes(jobs: ReadonlyArray<NewJob>): Effect.Effect<Place, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
       const [known, place] = yield* this.#db.read(operation, (session) =>
         Promise.all([findLanes(session, jobs), readPlace(session)]),
@@ -137,8 +136,8 @@ class CallerSteps {
 
   #undo(): Effect.Effect<void, StoreUnavailable> {
     return Effect.andThen(
-      this.#command(`ROLLBACK TO SAVEPOINT ${this.#savepoint}`),
-      this.#command(`RELEASE SAVEPOINT ${this.#savepoint}`),
+      this.#command(`ROLLBACK TO SAVEPOINT ${savepoint}`),
+      this.#command(`RELEASE SAVEPOINT ${savepoint}`),
     )
   }
 

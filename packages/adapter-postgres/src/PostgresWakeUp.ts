@@ -78,10 +78,7 @@ export const makePostgresWakeUp = (
   })
 
 /** Sends that there is work, once for all of some milliseconds. A hint: if it cannot be sent, polling finds what it was about. */
-const makeTellWork = (
-  database: Database,
-  { mark, options }: Sender,
-): Effect.Effect<() => void, never, Scope.Scope> =>
+const makeTellWork = (database: Database, { mark, options }: Sender): Effect.Effect<() => void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const send = hint(database, (session) => notify(session, workChannel(options), mark()))
     const notifier = new Notifier(() => Effect.runPromise(send))

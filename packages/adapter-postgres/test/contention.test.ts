@@ -29,7 +29,10 @@ const begun = (url: string): Effect.Effect<pg.Client, never, Scope.Scope> =>
 const openProcess = (url: string, options: Partial<PostgresOptions> = {}) =>
   Effect.map(
     Layer.build(
-      Layer.provideMerge(layerGroupCommit, PostgresStores.layer({ url, poolSize: 4, notifications: false, ...options })),
+      Layer.provideMerge(
+        layerGroupCommit,
+        PostgresStores.layer({ url, poolSize: 4, notifications: false, ...options }),
+      ),
     ),
     (context) => ({
       jobs: Context.get(context, JobStore),
@@ -72,26 +75,28 @@ describe("a key that somebody's open transaction binds", () => {
     }),
   )
 
-  it.live("makes a batch fail as contended, soon and whole, and one item by itself when it has tried for long enough", () =>
-    Effect.gen(function* () {
-      const url = yield* emptyDatabase
-      const context = yield* Layer.build(
-        PostgresStores.layer({ url, poolSize: 4, notifications: false, retryForMs: 1_000 }),
-      )
-      const { createJobs } = Context.get(context, JobStore)
-      const client = yield* begun(url)
-      yield* Context.get(context, CallerTransactions).createJobs(client, [newJob(1)])
-      const repeat = newJob(1, { id: jobId(2) })
-      const startedAt = performance.now()
-      const batch = yield* Effect.flip(createJobs([repeat, newJob(3)]))
-      expect(performance.now() - startedAt).toBeLessThan(soonMs)
-      expect(batch).toMatchObject({ _tag: "StoreUnavailable", contended: true, cause: { code: "55P03" } })
-      expect(yield* runSql(url, `SELECT id FROM "kiln".jobs`)).toEqual([])
-      const alone = yield* Effect.flip(createJobs([repeat]))
-      expect(alone.contended).toBe(undefined)
-      yield* Effect.promise(() => client.query("ROLLBACK"))
-      expect((yield* createJobs([repeat, newJob(3)])).map(({ _tag }) => _tag)).toEqual(["Created", "Created"])
-    }),
+  it.live(
+    "makes a batch fail as contended, soon and whole, and one item by itself when it has tried for long enough",
+    () =>
+      Effect.gen(function* () {
+        const url = yield* emptyDatabase
+        const context = yield* Layer.build(
+          PostgresStores.layer({ url, poolSize: 4, notifications: false, retryForMs: 1_000 }),
+        )
+        const { createJobs } = Context.get(context, JobStore)
+        const client = yield* begun(url)
+        yield* Context.get(context, CallerTransactions).createJobs(client, [newJob(1)])
+        const repeat = newJob(1, { id: jobId(2) })
+        const startedAt = performance.now()
+        const batch = yield* Effect.flip(createJobs([repeat, newJob(3)]))
+        expect(performance.now() - startedAt).toBeLessThan(soonMs)
+        expect(batch).toMatchObject({ _tag: "StoreUnavailable", contended: true, cause: { code: "55P03" } })
+        expect(yield* runSql(url, `SELECT id FROM "kiln".jobs`)).toEqual([])
+        const alone = yield* Effect.flip(createJobs([repeat]))
+        expect(alone.contended).toBe(undefined)
+        yield* Effect.promise(() => client.query("ROLLBACK"))
+        expect((yield* createJobs([repeat, newJob(3)])).map(({ _tag }) => _tag)).toEqual(["Created", "Created"])
+      }),
   )
 })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import pg from "pg"
 import { WakeUp } from "@kiln/core/ports"
 import { type TcpProxy, tcpProxy, transactionPooler } from "@kiln/postgres-lab"
@@ -49,14 +49,13 @@ describe("notifications: false", () => {
 })
 
 describe('pooler: "transaction"', () => {
-  it.live("no prepared statement has a name, no session has settings, and nobody listens", () =>
+  it.live("no prepared statement has a name, no session has settings, and nobody listens, but others are told", () =>
     Effect.gen(function* () {
       const proxy = yield* proxyTo(yield* emptyDatabase)
       const query = vi.spyOn(pg.Client.prototype, "query")
       const layer = PostgresStores.layer({ url: proxy.url, poolSize: 2, pooler: "transaction" })
       yield* Effect.gen(function* () {
         yield* everything
-        expect(hints(proxy)).toEqual([])
         const clients = new Set(query.mock.contexts.filter((context) => context instanceof pg.Client))
         query.mockRestore()
         expect(clients.size).toBe(2)
@@ -72,6 +71,8 @@ describe('pooler: "transaction"', () => {
         }
         expect(yield* (yield* WakeUp).reach).toBe("process")
       }).pipe(Effect.provide(layer))
+      expect(hints(proxy).filter((text) => /pg_notify/.test(text))).not.toEqual([])
+      expect(hints(proxy).filter((text) => /^listen/i.test(text))).toEqual([])
       expect(proxy.statements().size).toBeGreaterThan(60)
       const texts = [...proxy.statements().keys()]
       expect(
@@ -111,6 +112,27 @@ describe('pooler: "transaction"', () => {
       expect(yield* ask(shown)).toEqual([{ commit: "on", lock: "1234ms" }])
       yield* ask("COMMIT")
       expect(yield* ask(shown)).toEqual([{ commit: "off", lock: "0" }])
+    }),
+  )
+
+  it.live("what is added through it is heard by who listens beside it, unless notifications are turned off", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const pooler = yield* poolerTo(url)
+      const open = (options: PostgresOptions) =>
+        Effect.map(Layer.build(PostgresStores.layer({ poolSize: 2, ...options })), (context) =>
+          Context.get(context, WakeUp),
+        )
+      const listening = yield* open({ url })
+      const through = yield* open({ url: pooler.url, pooler: "transaction" })
+      const silent = yield* open({ url: pooler.url, pooler: "transaction", notifications: false })
+      yield* Effect.repeat(listening.reach, { until: (reach) => reach === "installation" })
+      // What was heard when it began to listen is used up.
+      yield* Effect.timeoutOption(listening.wait, 200)
+      yield* silent.notify
+      expect(Option.isNone(yield* Effect.timeoutOption(listening.wait, 200))).toBe(true)
+      yield* through.notify
+      expect(Option.isSome(yield* Effect.timeoutOption(listening.wait, 5_000))).toBe(true)
     }),
   )
 

@@ -14,19 +14,9 @@ import { isDefect, sqliteCode } from "./sqliteErrors.ts"
 import { Transaction } from "./Transaction.ts"
 
 /** What a failing step wrote is taken back, and the caller's transaction goes on as if it had not been tried. */
-const savepointOf = (name: string) => ({
-  savepoint: `SAVEPOINT ${name}`,
-  release: `RELEASE ${name}`,
-  takeBack: `ROLLBACK TO ${name}`,
-})
-
-/** Of steps that nothing comes in between of. */
-const { release, savepoint, takeBack } = savepointOf("kiln_create_jobs")
-
-let calls = 0
-
-/** Of every call its own: two that cross, on two handles of one transaction, must not take back each other's jobs unnoticed. */
-const nextSavepoint = () => savepointOf(`kiln_create_jobs_${++calls}`)
+const savepoint = "SAVEPOINT kiln_create_jobs"
+const release = "RELEASE kiln_create_jobs"
+const takeBack = "ROLLBACK TO kiln_create_jobs"
 
 type Created = ReadonlyArray<CreateOutcome>
 type KyselyHandle = Parameters<typeof isOver>[0]
@@ -42,7 +32,7 @@ type KyselyHandle = Parameters<typeof isOver>[0]
  * meets another writer for longer than its connection's timeout.
  *
  * Through Kysely, send nothing else on the transaction until a call has answered: if it fails, everything since it began is
- * rolled back, to a savepoint. Calls on two handles of one transaction (`trx` and `trx.withSchema(…)`) that cross fail.
+ * rolled back, to a savepoint.
  */
 export const makeSqliteCallerTransactions = (
   db: Database,
@@ -50,7 +40,8 @@ export const makeSqliteCallerTransactions = (
 ): Effect.Effect<CallerTransactions["Service"]> =>
   Clock.clockWith((clock) => {
     const file = new StoreFile(db)
-    const inLine = new WeakMap<object, Semaphore.Semaphore>()
+    // Savepoints of two calls must not cross, and two handles may be of one transaction, which none of them says.
+    const line = Semaphore.makeUnsafe(1)
 
     const onConnection = (connection: SqliteDatabase, jobs: ReadonlyArray<NewJob>, now: number): Created => {
       const outcomes = createOn(connection, file, jobs, now)
@@ -58,17 +49,14 @@ export const makeSqliteCallerTransactions = (
       return outcomes
     }
 
-    const onKysely = (handle: KyselyHandle, jobs: ReadonlyArray<NewJob>, now: number) => {
-      const line = inLine.get(handle) ?? Semaphore.makeUnsafe(1)
-      inLine.set(handle, line)
-      return Effect.tryPromise({ try: () => createThrough(handle, file, jobs, now), catch: (cause) => cause }).pipe(
+    const onKysely = (handle: KyselyHandle, jobs: ReadonlyArray<NewJob>, now: number) =>
+      Effect.tryPromise({ try: () => createThrough(handle, file, jobs, now), catch: (cause) => cause }).pipe(
         Effect.catch((cause) => (isUnavailable(cause) ? Effect.fail(unavailable(cause)) : Effect.die(cause))),
         Effect.tap((outcomes) => Effect.sync(() => awaitFirst(watch, handle, outcomes, () => isOver(handle)))),
-        // Savepoints of two calls must not cross, and none may stay open.
         line.withPermits(1),
+        // No savepoint may stay open.
         Effect.uninterruptible,
       )
-    }
 
     return Effect.succeed(
       CallerTransactions.of({
@@ -120,8 +108,8 @@ const createThrough = async (
   now: number,
 ): Promise<Created> => {
   const conversation = await KyselyConversation.begin(handle, file)
-  const own = nextSavepoint()
-  await conversation.command(own.savepoint)
+  const run = (sql: string) => conversation.ask({ sql, values: [] })
+  await run(savepoint)
   try {
     const outcomes: Array<CreateOutcome> = []
     for (const job of jobs)
@@ -131,11 +119,11 @@ const createThrough = async (
           (text) => conversation.ask(text),
         )),
       )
-    await conversation.command(own.release)
+    await run(release)
     return outcomes
   } catch (error) {
-    await conversation.command(own.takeBack).then(
-      () => conversation.command(own.release),
+    await run(takeBack).then(
+      () => run(release),
       // The whole transaction has ended: what was wrong is to be said, not this.
       () => undefined,
     )

@@ -5,6 +5,7 @@ import { Effect, Schedule, type Scope } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { Database } from "./Database.ts"
 import { migrate } from "./migrate.ts"
+import { nodeProblem } from "./nodeProblem.ts"
 import { isBusy, sqliteCode } from "./sqliteErrors.ts"
 import { truncateLogAfterErasures } from "./truncateLogAfterErasures.ts"
 
@@ -32,6 +33,8 @@ export const openDatabase = (options: SqliteOptions): Effect.Effect<Database, St
     const { busyTimeoutMs = 10, retryForMs = 5_000 } = options
     const connection = yield* Effect.acquireRelease(
       attempt(() => {
+        const problem = nodeProblem(process.versions.node)
+        if (problem !== undefined) throw new TypeError(problem)
         const path = resolve(options.path)
         prepareFile(path)
         return new SqliteDatabase(path, { timeout: busyTimeoutMs })

@@ -213,6 +213,36 @@ describe("a Kysely transaction", () => {
     }),
   )
 
+  it.live(
+    "takes calls at the same time by another handle of it as well: the one that breaks takes back nothing else",
+    () =>
+      Effect.gen(function* () {
+        const { connection, createJobs, exists, path } = yield* arrange
+        connection.exec(
+          `CREATE TRIGGER broken BEFORE INSERT ON kiln_jobs WHEN NEW.id = '${jobId(2)}' BEGIN SELECT RAISE(ABORT, 'broken'); END`,
+        )
+        const { commit, transaction } = yield* begunKysely(path)
+        const other = transaction.withSchema("x")
+        for (const [whole, broken, third] of [
+          [transaction, other, transaction],
+          [other, transaction, other],
+        ]) {
+          const n = whole === other ? 10 : 20
+          const exits = yield* Effect.all(
+            [
+              createJobs(whole, [newJob(n + 1)]),
+              createJobs(broken, [newJob(n + 2), newJob(2)]),
+              createJobs(third, [newJob(n + 3)]),
+            ].map(Effect.exit),
+            { concurrency: 3 },
+          )
+          expect(exits.map(Exit.isSuccess)).toEqual([true, false, true])
+        }
+        yield* Effect.promise(commit)
+        expect(yield* Effect.forEach([11, 12, 13, 21, 22, 23], exists)).toEqual([true, false, true, true, false, true])
+      }),
+  )
+
   it.live("takes calls at the same time one after the other, each with its own outcome", () =>
     Effect.gen(function* () {
       const { createJobs, exists, path } = yield* arrange

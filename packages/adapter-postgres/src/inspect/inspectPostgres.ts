@@ -26,7 +26,9 @@ export const inspectPostgres = (
       Effect.promise(() => connected.end().catch(() => undefined)),
     )
     const { rowCount } = yield* ask(() => client.query("SELECT FROM pg_namespace WHERE nspname = $1", [schema]))
-    return rowCount === 0 ? undefined : inspectionOf(client, connectionOptions(options), postgresMigrations.status(options))
+    return rowCount === 0
+      ? undefined
+      : inspectionOf(client, connectionOptions(options), postgresMigrations.status(options))
   })
 
 const inspectionOf = (

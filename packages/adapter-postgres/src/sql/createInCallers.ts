@@ -6,7 +6,6 @@ import { bindInCallers } from "./bindInCallers.ts"
 import { decideJobs, keyName, outcomeOfRepeat, readItems } from "./createJobs.ts"
 import { type Accepted, fillRows, rowsOf } from "./insertJobs.ts"
 import { findLanes, laneName, type MayBeClaimable } from "./lanes.ts"
-import { place } from "./place.ts"
 
 interface Setting {
   readonly name: string
@@ -22,16 +21,15 @@ const plannerSettings: ReadonlyArray<Setting> = [
   "enable_material",
 ].map((name) => ({ name, value: "off" }))
 
-/** With the place of each, since what comes first on a caller's connection says where it leads. */
-const presentSettings = batchStatement<Setting, {}, Setting & { readonly place: string }>(
-  { name: "text", value: "text" },
-  (item) =>
-    query.selectFrom(item).select(["item.name", sql<string>`current_setting(item.name)`.as("value"), place.as("place")]),
-)
-
-/** For the rest of the transaction, or until it is rolled back to a savepoint from before. */
+/** For the rest of the transaction, or until it is rolled back to a savepoint from before. Answers with the values they had. */
 const changeSettings = batchStatement<Setting, {}, Setting>({ name: "text", value: "text" }, (item) =>
-  query.selectFrom(item).select(["item.name", sql<string>`set_config(item.name, item.value, true)`.as("value")]),
+  query
+    .selectFrom(item)
+    .select([
+      "item.name",
+      sql<string>`current_setting(item.name)`.as("value"),
+      sql<string>`set_config(item.name, item.value, true)`.as("changed"),
+    ]),
 )
 
 const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
@@ -41,27 +39,21 @@ export class LaneNotSeen extends Error {
   override readonly name = "LaneNotSeen"
 }
 
-const elsewhere = "the transaction is on another database than the store's, or on another server"
-
 const requireLanes = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>): void => {
   if (accepted.every(({ item }) => lanes.has(laneName(item)))) return
   throw new LaneNotSeen("the transaction began before the first job of this project and kind: begin it again")
 }
 
 /**
- * Decides and writes in a transaction of a caller's, which has to be at the store's own place. The lanes have been made; `lower` tells them
- * on another connection that they may have something, after the queue's rows were written here: these keep everybody from
- * settling the lanes.
+ * Decides and writes in a transaction of a caller's. The lanes have been made; `lower` tells them on another connection that
+ * they may have something, after the queue's rows were written here: these keep everybody from settling the lanes.
  */
 export const createInCallers = async (
   session: Session,
-  ownPlace: string,
   items: ReadonlyArray<NewJob>,
   lower: (rows: ReadonlyArray<MayBeClaimable>) => Promise<void>,
 ): Promise<ReadonlyArray<CreateOutcome>> => {
-  const before = await session.batch(presentSettings, plannerSettings, {})
-  if (before.some((setting) => setting.place !== ownPlace)) throw new TypeError(elsewhere)
-  await session.batch(changeSettings, plannerSettings, {})
+  const before = await session.batch(changeSettings, plannerSettings, {})
   const now = (await session.get(timeNow, {}))?.now ?? 0
   const lanes = await findLanes(session, items)
   const { accepted, outcomes } = decideJobs(now, items, await readItems(session, items, false))

@@ -46,7 +46,8 @@ interface Batch {
   readonly accepted: Array<Accepted>
 }
 
-export const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idempotencyKey">) => `${keyId} ${idempotencyKey}`
+export const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idempotencyKey">) =>
+  `${keyId} ${idempotencyKey}`
 const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; id: UploadId }) =>
   [item.projectId, item.keyId, item.mode, item.id].join(" ")
 

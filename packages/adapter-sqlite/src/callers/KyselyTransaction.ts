@@ -43,11 +43,6 @@ export class KyselyConversation {
     return conversation
   }
 
-  /** Something that answers nothing and names no table. */
-  async command(sql: string): Promise<void> {
-    await this.#transaction.executeQuery(CompiledQuery.raw(sql))
-  }
-
   async ask({ sql, values }: SqlText): Promise<{ readonly rows: ReadonlyArray<unknown>; readonly changes: number }> {
     const query = CompiledQuery.raw(this.#naming(sql), [...values])
     const { numAffectedRows, rows } = await this.#transaction.executeQuery(query)

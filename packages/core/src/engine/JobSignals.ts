@@ -14,6 +14,10 @@ export class JobSignals extends Context.Service<
     readonly wait: (jobId: JobId) => Effect.Effect<void>
     /** Says that whoever works on the job here does so for nothing. */
     readonly canceled: (jobId: JobId) => Effect.Effect<void>
+    /** Says that the operator changed something here: what this process knows of the board is old. */
+    readonly boardChanged: Effect.Effect<void>
+    /** How often that was said. */
+    readonly boardChanges: () => number
     /** Says who works on the job here; the result takes it back. One at a time: a claim that is lost is followed by another. */
     readonly holding: (jobId: JobId, lose: () => void) => () => void
   }
@@ -25,7 +29,10 @@ export class JobSignals extends Context.Service<
       for (const deferred of waiting.get(jobId) ?? []) Deferred.doneUnsafe(deferred, Effect.void)
       waiting.delete(jobId)
     }
+    let boardChanges = 0
     return JobSignals.of({
+      boardChanged: Effect.sync(() => void (boardChanges += 1)),
+      boardChanges: () => boardChanges,
       finished: (jobId) => Effect.sync(() => finishedUnsafe(jobId)),
       finishedUnsafe,
       canceled: (jobId) => Effect.sync(() => holders.get(jobId)?.()),

@@ -20,14 +20,14 @@ import {
   type LedgerPage,
   type PriceVersion,
   Switchboard,
-  type WakeUp,
+  WakeUp,
 } from "../ports/index.ts"
 import type { Accepted, Refused } from "./CreateJob.ts"
 import { cancelJob } from "./CancelJob.ts"
 import type * as Errors from "./errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import type { JobEvents } from "./JobEvents.ts"
-import type { JobSignals } from "./JobSignals.ts"
+import { JobSignals } from "./JobSignals.ts"
 import { readJob } from "./ReadJob.ts"
 import { retryJob } from "./RetryJob.ts"
 
@@ -62,7 +62,7 @@ export class Operator extends Context.Service<
     readonly retryJob: (
       jobId: string,
     ) => Effect.Effect<Accepted, Errors.JobNotFound | Errors.KindUnknown | Refused | StoreUnavailable>
-    /** Its jobs are accepted and wait; those in hand go on. Within a second, in every process. */
+    /** Its jobs are accepted and wait; those in hand go on. In this process at once, in others within a second. */
     readonly pauseKind: (kind: string) => Effect.Effect<void, StoreUnavailable>
     readonly resumeKind: (kind: string) => Effect.Effect<void, StoreUnavailable>
     readonly setSwitch: (name: SwitchName, on: boolean) => Effect.Effect<void, StoreUnavailable>
@@ -89,6 +89,11 @@ export class Operator extends Context.Service<
         JobStore | JobDirectory | IdGenerator | WakeUp | JobSignals | JobEvents | Fingerprint
       >()
       const provide = Effect.provide(context)
+      const signals = yield* JobSignals
+      const wakeUp = yield* WakeUp
+      /** Holds in this process at once; what may go on now is looked for. */
+      const changing = <A, E>(change: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+        Effect.tap(change, () => Effect.andThen(signals.boardChanged, wakeUp.notify))
       return Operator.of({
         listJobs: ({ limit = defaultPageSize, ...page } = {}) =>
           Number.isSafeInteger(limit) && limit >= 1
@@ -98,19 +103,19 @@ export class Operator extends Context.Service<
         readJob: (jobId) => provide(readJob(jobId)),
         cancelJob: (jobId) => provide(cancelJob(jobId)),
         retryJob: (jobId) => provide(retryJob(kinds, jobId)),
-        pauseKind: (kind) => switchboard.pauseKind(kind, true),
-        resumeKind: (kind) => switchboard.pauseKind(kind, false),
+        pauseKind: (kind) => changing(switchboard.pauseKind(kind, true)),
+        resumeKind: (kind) => changing(switchboard.pauseKind(kind, false)),
         setSwitch: (name, on) =>
           switchNames.includes(name)
-            ? switchboard.setSwitch(name, on)
+            ? changing(switchboard.setSwitch(name, on))
             : Effect.die(new TypeError(`a switch is one of ${switchNames.join(", ")}, not ${name}`)),
         setPrice: (price) => {
           const problem = priceProblem(price)
           return problem === undefined
-            ? switchboard.setPrice(price)
+            ? changing(switchboard.setPrice(price))
             : Effect.die(new TypeError(`the price cannot be set: ${problem}`))
         },
-        activatePrice: switchboard.activatePrice,
+        activatePrice: (name, active) => changing(switchboard.activatePrice(name, active)),
         listCharges: store.listCharges,
       })
     }),

@@ -14,7 +14,7 @@ import { readJob } from "./ReadJob.ts"
 export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKind>, jobId: string) {
   const failed = yield* readJob(jobId)
   const kind = kinds.find(({ name }) => name === failed.kind)
-  if (kind === undefined) return yield* new KindUnknown({ kind: failed.kind })
+  if (kind === undefined) return yield* new KindUnknown({ kind: failed.kind, known: kinds.map(({ name }) => name) })
   if (failed.status !== "failed" || failed.request === null) return yield* new JobNotRetryable()
   const { keyId, mode, projectId } = failed
   const store = yield* JobStore

@@ -23,7 +23,10 @@ export class WaitTimedOut extends Schema.TaggedError<WaitTimedOut>()("WaitTimedO
   afterMs: Schema.Number,
 }) {}
 /** No kind of this name is known here. */
-export class KindUnknown extends Schema.TaggedError<KindUnknown>()("KindUnknown", { kind: Schema.String }) {}
+export class KindUnknown extends Schema.TaggedError<KindUnknown>()("KindUnknown", {
+  kind: Schema.String,
+  known: Schema.Array(Schema.String),
+}) {}
 
 /** The idempotency key belongs to a job that asked for something else. */
 export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {}

@@ -9,14 +9,7 @@ import {
 } from "../domain/index.ts"
 import type { ProviderName } from "../ports/index.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
-import type {
-  DefinedTypes,
-  DescribesRequest,
-  KindDefinition,
-  KindLimits,
-  RequestOfSchema,
-  Run,
-} from "./KindDefinition.ts"
+import type { DefinedTypes, AnySchema, KindDefinition, KindLimits, SchemaOutput } from "./KindDefinition.ts"
 import type { Kind, KindTypes } from "./KindTypes.ts"
 import { type RequestReader, type RequestSchema, requestReader } from "./requestReader.ts"
 import { isStandardSchema } from "./StandardSchema.ts"
@@ -52,6 +45,8 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   run(attempt: AttemptContext<Types["request"]>): Effect.Effect<AttemptResult, AttemptError>
 }
 
+type Run<Request, Output> = (attempt: AttemptContext<Request>) => Effect.Effect<AttemptResult<Output>, AttemptError>
+
 /**
  * Defines a job kind. Raise `version` whenever stored requests of the new code could not be run by the old code: while a new
  * release is rolled out, workers of the old one leave such jobs to the others. Raise `readsFrom` (default 1) once the code
@@ -59,19 +54,19 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
  */
 export const JobKind = <
   const Name extends string,
-  S extends DescribesRequest,
+  S extends AnySchema,
   Output extends object = JsonObject,
   const File extends string = never,
   const Provider extends ProviderName = never,
   const OrProvider extends ProviderName = never,
 >(
   definition: KindDefinition<Name, S, Output, File, Provider, OrProvider> & {
-    readonly run: Run<RequestOfSchema<S>, NoInfer<Output>>
+    readonly run: Run<SchemaOutput<S>, NoInfer<Output>>
     /** Makes attempts of sandbox jobs in place of `run`, for kinds that ask others than provider ports. */
-    readonly sandbox?: Run<RequestOfSchema<S>, NoInfer<Output>>
+    readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>>
   },
 ): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider>> => {
-  type Request = RequestOfSchema<S>
+  type Request = SchemaOutput<S>
   const { orProviders, providers = [], run, sandbox = run, uploadOf } = definition
   const schema: RequestSchema<Request> = definition.request as never
   return {

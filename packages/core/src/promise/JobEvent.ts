@@ -1,32 +1,5 @@
-import type { JobMode } from "../domain/Access.ts"
-import type { ErrorCode } from "../domain/ErrorCode.ts"
-import type { JobId, ProjectId } from "../domain/Ids.ts"
-
-interface About {
-  readonly jobId: JobId
-  readonly kind: string
-  readonly mode: JobMode
-  readonly projectId: ProjectId
-}
+import type { JobHappening } from "../engine/JobHappening.ts"
 
 /** What happened to a job in this process. */
-export type JobEvent =
-  /** It was accepted: not replayed, and not in a transaction of the caller's. */
-  | (About & { readonly type: "queued" })
-  /** A worker began an attempt, counted from 1. */
-  | (About & { readonly type: "started"; readonly attempt: number })
-  /** An attempt failed and another will follow, in `retryInMs` milliseconds at the earliest. */
-  | (About & {
-      readonly type: "attempt_failed"
-      readonly attempt: number
-      readonly errorCode: ErrorCode
-      readonly retryInMs: number
-    })
-  /** A worker completed it. */
-  | (About & { readonly type: "done" })
-  /** It failed for good: by a worker, a sweep, or an operator's command. */
-  | (About & { readonly type: "failed"; readonly errorCode: ErrorCode })
-  /** Its data was erased on request. */
-  | { readonly type: "erased"; readonly jobId: JobId }
-
+export type JobEvent = JobHappening
 export type JobEventType = JobEvent["type"]

@@ -1,30 +1,11 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { WarningCode } from "../domain/ErrorCode.ts"
-import type { SwitchName } from "../domain/Gate.ts"
 import type { JobId } from "../domain/Ids.ts"
 import type { Json } from "../domain/Json.ts"
-import type { FileRef, Kind } from "../kinds/KindTypes.ts"
-import type { StandardSchema } from "../kinds/StandardSchema.ts"
+import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
+import type { Kind } from "../kinds/KindTypes.ts"
 import type { ProviderName } from "../ports/ProviderName.ts"
 import type { AsyncAnswers, AsyncAudio, AsyncFile, AsyncRequests } from "./AsyncProviders.ts"
-
-/** What requests and outputs are described with: any Standard Schema (Zod, Valibot, ArkType, …), or a struct of Effect Schema. */
-export type AnySchema =
-  | StandardSchema
-  | { readonly fields: Readonly<Record<string, unknown>>; readonly Type: unknown; readonly Encoded: unknown }
-
-/** What a caller submits for what is described like this. */
-export type SchemaInput<S> = S extends { readonly Encoded: infer Encoded }
-  ? Encoded
-  : S extends StandardSchema<infer Input, unknown>
-    ? Input
-    : never
-/** What comes out of reading it. */
-export type SchemaOutput<S> = S extends { readonly Type: infer Type }
-  ? Type
-  : S extends StandardSchema<unknown, infer Output>
-    ? Output
-    : never
 
 /** The uploaded file of a job, measured. */
 export interface AttemptAudio extends AsyncAudio {
@@ -81,15 +62,7 @@ export interface JobKindOptions<
   File extends string,
   Provider extends ProviderName,
   OrProvider extends ProviderName,
-> {
-  /** What callers see as `type`. Written in the store: never changes. */
-  readonly name: Name
-  /** The request. A schema that validates without waiting; a job's stored request is read with it once more by each attempt. */
-  readonly request: S
-  /** The output without its files. What an attempt brings is checked; without it, any JSON object is taken. */
-  readonly output?: StandardSchema<unknown, Output> | { readonly Type: Output; readonly Encoded: unknown }
-  /** Names of the files that a finished job has, all of them: lower-case letters and digits. None by default. */
-  readonly files?: ReadonlyArray<File>
+> extends KindDefinition<Name, S, Output, File, Provider, OrProvider> {
   /** One attempt. What it throws fails the attempt, which is made again up to `limits.maxFailures` times; `jobFailed` says otherwise. */
   readonly run: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File>,
@@ -98,36 +71,6 @@ export interface JobKindOptions<
   readonly sandbox?: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File>,
   ) => Promise<AttemptOutcome<NoInfer<Output>>>
-  /** A positive integer, default 1. Raise it whenever workers of the old code could not run requests of the new. */
-  readonly version?: number
-  /** The oldest version whose stored requests can still be run, default 1. */
-  readonly readsFrom?: number
-  /** The scope an API key must have, default the kind's name with `.create` behind it. */
-  readonly keyScope?: string
-  /** Fields of the request that are not the caller's data: they stay, as `kept`, when the rest is erased. None by default. */
-  readonly keeps?: ReadonlyArray<string & keyof SchemaInput<S>>
-  /** The price live jobs are charged by; without one they cost nothing. */
-  readonly price?: string
-  /** What they are charged for, besides the meters of the built-in kinds. */
-  readonly meters?: ReadonlyArray<string>
-  /** Switches that must be on for live jobs. None by default. */
-  readonly switches?: ReadonlyArray<SwitchName>
-  /** The providers it asks: who lacks one cannot run the kind. None by default. */
-  readonly providers?: ReadonlyArray<Provider>
-  /** Providers that can serve the kind in place of those, and do so where they are there. */
-  readonly orProviders?: ReadonlyArray<OrProvider>
-  readonly limits?: {
-    /** Milliseconds of waiting, all of it together, then `queue_timeout`. */
-    readonly queueLimitMs?: number
-    /** Milliseconds of running, all of it together, then `job_timeout`. */
-    readonly runLimitMs?: number
-    /** Attempts that may fail, default 3. */
-    readonly maxFailures?: number
-    /** Jobs of the kind in hand at once, in the whole installation and by mode. */
-    readonly concurrency?: number
-  }
-  /** The identifier of the upload that a request consumes. */
-  readonly uploadOf?: (request: SchemaOutput<S>) => string
 }
 
 /** The kind that comes of it. */
@@ -138,13 +81,4 @@ export type DefinedKind<
   File extends string,
   Provider extends ProviderName,
   OrProvider extends ProviderName,
-> = Kind<
-  Name,
-  {
-    readonly input: SchemaInput<S>
-    readonly request: SchemaOutput<S>
-    readonly output: { readonly [Key in keyof (Output & Files<File>)]: (Output & Files<File>)[Key] }
-    readonly needs: { readonly all: Provider; readonly or: OrProvider }
-  }
->
-type Files<File extends string> = { readonly [Name in File]: FileRef }
+> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider>>

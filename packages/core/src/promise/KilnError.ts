@@ -59,7 +59,7 @@ export class RequestInvalid extends KilnError {
   readonly errors: ReadonlyArray<FieldError>
 
   constructor(errors: ReadonlyArray<FieldError>) {
-    super("invalid_request", errors.map(({ field, message }) => `${field || "the request"} ${message}`).join("; "))
+    super("invalid_request", errors.map(({ field, message }) => `${field || "the request"}: ${message}`).join("; "))
     this.errors = errors
   }
 }
@@ -113,6 +113,7 @@ export class UploadRefused extends KilnError {
 export class ServiceUnavailable extends KilnError {
   override readonly name = "ServiceUnavailable"
   constructor(cause: unknown) {
-    super("service_unavailable", "a store is out of reach", { cause })
+    const why = cause instanceof Error && cause.message !== "" ? `: ${cause.message}` : ""
+    super("service_unavailable", `a store is out of reach${why}`, { cause })
   }
 }

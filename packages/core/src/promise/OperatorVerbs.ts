@@ -1,12 +1,10 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { LineItem } from "../domain/Billing.ts"
-import type { ErrorCode, WarningCode } from "../domain/ErrorCode.ts"
 import type { SwitchName } from "../domain/Gate.ts"
 import type { JobId, KeyId, ProjectId } from "../domain/Ids.ts"
-import type { RetainedData } from "../domain/Job.ts"
 import type { JobStatus } from "../domain/JobState.ts"
-import type { Priority } from "../domain/Priority.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
+import type { JobCount, JobSummary } from "../ports/JobListing.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
 
 /** Which jobs. Everything that is given must hold. */
@@ -26,22 +24,10 @@ export interface ListQuery {
   readonly limit?: number
 }
 
-/** A job in a list: nothing a caller may have erased. */
-export interface ListedJob {
-  readonly id: JobId
-  readonly projectId: ProjectId
-  readonly keyId: KeyId
-  readonly mode: JobMode
-  readonly kind: string
-  readonly kindVersion: number
-  readonly priority: Priority
-  readonly status: JobStatus
-  readonly errorCode: ErrorCode | null
-  readonly warningCode: WarningCode | null
-  readonly retained: RetainedData
-  readonly attempts: number
-  readonly failures: number
-  readonly lostWorkers: number
+type Times = "createdAt" | "claimableAt" | "finishedAt"
+
+/** A job in a list: no request, no output, nothing a caller may have erased. */
+export interface ListedJob extends Omit<JobSummary, Times> {
   readonly createdAt: Date
   /** When it may next be claimed, or its lease ends; `null` when finished. */
   readonly claimableAt: Date | null
@@ -54,13 +40,8 @@ export interface ListPage {
   readonly next: string | undefined
 }
 
-export interface JobTally {
-  readonly kind: string
-  readonly mode: JobMode
-  /** `delayed`: queued, and not to be claimed before some later time. */
-  readonly status: JobStatus | "delayed"
-  readonly count: number
-}
+/** How many jobs of one kind, mode and status there are. */
+export type JobTally = JobCount
 
 /** What one done live job cost. */
 export interface ListedCharge {
@@ -97,7 +78,7 @@ export interface OperatorVerbs<K extends Kind> {
   readonly retry: <Name extends K["name"] = K["name"]>(
     job: JobReference<Name>,
   ) => Promise<JobResult<Extract<K, { readonly name: Name }>>>
-  /** Jobs of the kind are accepted and wait; those in hand go on. Within a second, in every process. */
+  /** Jobs of the kind are accepted and wait; those in hand go on. In this process at once, in others within a second. */
   readonly pause: (kind: string) => Promise<void>
   readonly resume: (kind: string) => Promise<void>
   /** Live jobs need the switches of their kind on. A new installation has all of them off. */

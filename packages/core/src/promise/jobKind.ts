@@ -6,7 +6,8 @@ import { type AttemptContext, type AttemptError, AttemptFailed, type AttemptResu
 import type { AudioInput } from "../ports/index.ts"
 import { type ProviderName, providerNames } from "../ports/ProviderName.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
-import type { AnySchema, Attempt, AttemptOutcome, DefinedKind, JobKindOptions } from "./JobKindOptions.ts"
+import type { AnySchema } from "../kinds/KindDefinition.ts"
+import type { Attempt, AttemptOutcome, DefinedKind, JobKindOptions } from "./JobKindOptions.ts"
 import { wholeAudio } from "./providerSet.ts"
 
 /**

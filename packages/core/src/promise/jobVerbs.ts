@@ -43,7 +43,7 @@ const asked = Effect.fnUntraced(function* (
 ) {
   const engine = yield* Engine
   const kind = engine.kinds.find((known) => known.name === name)
-  if (kind === undefined) return yield* new KindUnknown({ kind: name })
+  if (kind === undefined) return yield* new KindUnknown({ kind: name, known: engine.kinds.map((known) => known.name) })
   const { delayMs, idempotencyKey, mode = defaultMode, priority, project } = options
   if (mode !== "sandbox" && mode !== "live") return yield* Effect.die(new TypeError('a mode is "sandbox" or "live"'))
   if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey))

@@ -40,10 +40,12 @@ export interface Assembly
 
 const noProbe = Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: undefined }) })
 
+const examples = { store: "sqliteStore({ path })", blobs: "fileBlobs({ directory })", probe: "audioProbe()" } as const
+
 /** The layer inside an adapter. What is no adapter of kiln's says so here, whatever its type was made to say. */
-const layerIn = <Service>(adapter: object, what: string): Layer.Layer<Service, unknown> => {
-  const inside = typeof adapter === "object" ? insideOf(adapter) : undefined
-  if (!Layer.isLayer(inside)) throw new TypeError(`"${what}" is not an adapter of kiln's`)
+const layerIn = <Service>(adapter: object, what: keyof typeof examples): Layer.Layer<Service, unknown> => {
+  const inside = typeof adapter === "object" && adapter !== null ? insideOf(adapter) : undefined
+  if (!Layer.isLayer(inside)) throw new TypeError(`"${what}" must be an adapter of kiln's, such as ${examples[what]}`)
   return inside as Layer.Layer<Service, unknown>
 }
 

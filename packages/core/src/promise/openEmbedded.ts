@@ -9,14 +9,17 @@ import { fileVerbs } from "./fileVerbs.ts"
 import { jobVerbs } from "./jobVerbs.ts"
 import { operatorVerbs } from "./operations.ts"
 import { providerSet } from "./providerSet.ts"
-import type { EmbeddedInside } from "./layerEmbedded.ts"
+import type { Assembly, EmbeddedInside } from "./layerEmbedded.ts"
 import { openEngine } from "./Running.ts"
+import { servedBy } from "../worker/runnableKinds.ts"
 import { settingsOf } from "./settingsOf.ts"
 
 /** What only those who assemble an engine for others decide, as a testing kit does. */
 export interface EmbeddedOverrides extends EmbeddedInside {
   /** The mode of jobs that name none. */
   readonly defaultMode?: JobMode
+  /** Takes kinds that nobody serves. */
+  readonly unserved?: boolean
 }
 
 /** What they are, and of each name one: a request is read by the kind that runs it. */
@@ -27,6 +30,15 @@ const kindsOf = (given: ReadonlyArray<Kind> = builtInKinds()): ReadonlyArray<Job
   if (twice !== undefined) throw new TypeError(`two kinds are called "${twice}"`)
   if (kinds.some((kind) => typeof kind.run !== "function")) throw new TypeError("a kind is made by jobKind or JobKind")
   return kinds
+}
+
+/** The types say so as well; but a job of a kind that nobody serves waits in silence until its queue limit. */
+const expectServed = (kinds: ReadonlyArray<JobKind>, { live, sandbox }: Assembly["providers"]): void => {
+  for (const kind of kinds)
+    if (servedBy(sandbox, kind) === undefined && servedBy(live, kind) === undefined)
+      throw new TypeError(
+        `"providers" must have, under sandbox or live, what ${kind.name} needs: ${kind.providers.map((names) => names.join(", ")).join(", or ")}`,
+      )
 }
 
 /** `createEngine` with overrides. */
@@ -44,6 +56,7 @@ export const openEmbedded = async <
   const given = "providers" in options ? options.providers : undefined
   const providers = { sandbox: providerSet(given?.sandbox), live: providerSet(given?.live) }
   const settings = settingsOf(options.settings)
+  if (worker && inside.unserved !== true) expectServed(kinds, providers)
   const parts = { store, blobs, kinds, providers, settings, ...(probe && { probe }), ...(log !== undefined && { log }) }
   const running = await openEngine({ ...parts, ...inside }, worker)
   const { start, stop } = running

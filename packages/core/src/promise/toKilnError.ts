@@ -29,7 +29,8 @@ const translations: Translations = {
   JobFinished: () => new KilnError("job_finished", "the job is finished"),
   JobNotRetryable: () =>
     new KilnError("job_not_retryable", "only a failed job whose data is still there can be tried again"),
-  KindUnknown: ({ kind }) => new KilnError("kind_unknown", `no job kind ${kind} is known here`),
+  KindUnknown: ({ kind, known }) =>
+    new KilnError("kind_unknown", `no job kind "${kind}" is known here: ${known.join(", ") || "none at all"}`),
   WaitTimedOut: ({ afterMs }) => new WaitTimeout(afterMs),
   IdempotencyKeyReused: () => new KeyReused(),
   LiveNotActive: ({ missing }) => new LiveNotReady(missing),

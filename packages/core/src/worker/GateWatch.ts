@@ -1,6 +1,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { type Board, type Gate, missingPrerequisites, StoreUnavailable, withForcedOff } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
+import { JobSignals } from "../engine/JobSignals.ts"
 import { Switchboard } from "../ports/index.ts"
 
 /** A switch thrown must stop provider calls within a second, so nothing older than this counts. */
@@ -23,13 +24,15 @@ export class GateWatch extends Context.Service<
     Effect.gen(function* () {
       const switchboard = yield* Switchboard
       const { forcedOff } = yield* EngineConfig
-      let latest: { readonly board: Board; readonly askedAtNanos: bigint } | undefined
+      const { boardChanges } = yield* JobSignals
+      let latest: { readonly board: Board; readonly askedAtNanos: bigint; readonly changes: number } | undefined
       const board = Effect.gen(function* () {
         for (let asked = 0; asked < maxQuestions; asked++) {
           const askedAtNanos = yield* Clock.monotonicTimeNanos
-          if (latest !== undefined && askedAtNanos - latest.askedAtNanos < maxAgeNanos) return latest.board
+          const changes = boardChanges()
+          if (latest?.changes === changes && askedAtNanos - latest.askedAtNanos < maxAgeNanos) return latest.board
           const read = withForcedOff(yield* switchboard.readBoard, forcedOff)
-          latest = { board: read, askedAtNanos }
+          latest = { board: read, askedAtNanos, changes }
           // It says how things stood at some time since it was asked for. What was long on its way, or waited for a
           // process that stood still, says nothing about now.
           if ((yield* Clock.monotonicTimeNanos) - askedAtNanos < maxAgeNanos) return read

@@ -33,7 +33,12 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
   const engine = await openEmbedded<K>(
     // Whether these providers serve these kinds is the test's own affair: a job that nobody serves stays queued.
     partsOf(options, fakes, live ? settings : { ...settings, concurrency: 1 }) as never,
-    { defaultMode: jobMode, ...(!live && { references: Layer.merge(time.references, sameChance), sweeps: false }) },
+    {
+      defaultMode: jobMode,
+      // A test may be about just that.
+      unserved: true,
+      ...(!live && { references: Layer.merge(time.references, sameChance), sweeps: false }),
+    },
   )
   const { context, inside, stop } = openInside(engine)
   const kit = {

@@ -41,7 +41,7 @@ export const outputVerdict = (job: SeenJob, output: object): Verdict => {
   const pass = matches(job.output, output)
   return {
     pass,
-    message: `expected ${about(job)} ${pass ? "not to have this output" : "to have this output"}: ${shown(job.output)}`,
+    message: `expected ${about(job)} ${pass ? "not to" : "to"} have the output ${shown(output)}, and it has ${shown(job.output)}`,
     actual: job.output,
     expected: output,
   }

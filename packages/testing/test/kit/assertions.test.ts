@@ -85,7 +85,7 @@ describe("plain asserts", () => {
     [() => assertDone(failed), /the greeting job job_\w+ to be done: it failed with internal_error after 3 attempts$/],
     [() => assertFailed(done), /to have failed: it is done after 1 attempt/],
     [() => assertFailed(failed, "job_timeout"), /to have failed with job_timeout: it failed with internal_error/],
-    [() => assertOutput(done, { text: "Hi" }), /to have this output: \{"text":"Hello Ada"\}/],
+    [() => assertOutput(done, { text: "Hi" }), /to have the output \{"text":"Hi"\}, and it has \{"text":"Hello Ada"\}/],
     [() => assertOutput(failed, { text: "Hi" }), /to be done: it failed/],
     [() => assertCharged(done), /to have been charged: it is not_charged, 0 usd/],
     [() => assertCharged(charged, "0.06"), /to have been charged \{"amount":"0.06"\}: it is charged, 0.05 usd/],
@@ -141,8 +141,8 @@ describe("matchers", () => {
     [() => expect(done).not.toBeDone(), "not to be done: it is done"],
     [() => expect(done).toHaveFailedWith("job_timeout"), "to have failed with job_timeout: it is done"],
     [() => expect(failed).not.toHaveFailedWith(), "not to have failed: it failed"],
-    [() => expect(done).toHaveOutput({ text: "Hi" }), "to have this output"],
-    [() => expect(done).not.toHaveOutput({ text: "Hello Ada" }), "not to have this output"],
+    [() => expect(done).toHaveOutput({ text: "Hi" }), "to have the output"],
+    [() => expect(done).not.toHaveOutput({ text: "Hello Ada" }), "not to have the output"],
     [() => expect(charged).toHaveBeenCharged("1"), "it is charged, 0.05 usd"],
     [() => expect(charged).not.toHaveBeenCharged("0.05"), "not to have been charged"],
     [() => expect(kiln).toHaveSubmitted("greeting", { name: "Bob" }), "to have been submitted"],
@@ -155,7 +155,7 @@ describe("matchers", () => {
 
   it("know the types of what they are asked about", async () => {
     // @ts-expect-error the output of a greeting has no number
-    expect(() => expect(done).toHaveOutput({ number: 1 })).toThrow("to have this output")
+    expect(() => expect(done).toHaveOutput({ number: 1 })).toThrow("to have the output")
     // @ts-expect-error there is no such failure
     expect(() => expect(done).toHaveFailedWith("no_such_code")).toThrow("no_such_code")
     // @ts-expect-error the engine knows no such kind
