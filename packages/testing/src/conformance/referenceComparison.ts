@@ -92,5 +92,5 @@ export const compareWithMemory = (comparison: Comparison): void =>
       expect(difference, difference).toBe(undefined)
     },
     // A run is some 75 steps, each made durable and read back in full, perhaps on a busy machine.
-    30_000 + comparison.runs * 4_000,
+    120_000 + comparison.runs * 6_000,
   )
