@@ -4,9 +4,10 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { inspect } from "node:util"
 
+const write = process.stdout.write.bind(process.stdout)
+
 for (const directory of process.argv.slice(2)) {
   process.chdir(directory)
-  const { write } = process.stdout
   let stdout = ""
   process.stdout.write = (chunk) => {
     stdout += chunk
