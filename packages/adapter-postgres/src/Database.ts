@@ -1,4 +1,4 @@
-import { Effect, Random } from "effect"
+import { Effect, Random, Semaphore } from "effect"
 import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { cutOff } from "./Connections.ts"
@@ -23,6 +23,8 @@ export interface DatabaseOptions {
   readonly retryForMs: number
   /** Milliseconds for which a server out of reach is asked again, before the caller hears of it. */
   readonly reconnectForMs: number
+  /** How many steps at most wait on connections at once for what others held when they were tried first. */
+  readonly contenders: number
   /** Milliseconds one try may take in all; then its connection is cut. */
   readonly tryForMs: number
 }
@@ -56,10 +58,12 @@ const life = "coalesce(pg_stat_get_bgwriter_stat_reset_time()::text, '')"
 export class Database {
   readonly #pool: pg.Pool
   readonly #options: DatabaseOptions
+  readonly #contending: Semaphore.Semaphore
 
   constructor(pool: pg.Pool, options: DatabaseOptions) {
     this.#pool = pool
     this.#options = options
+    this.#contending = Semaphore.makeUnsafe(options.contenders)
   }
 
   /** One statement or several, each by itself: its own snapshot, its own commit. One that writes may be performed twice. */
@@ -145,8 +149,9 @@ export class Database {
     const { reconnectForMs, retryForMs } = this.#options
     const tries = Effect.gen({ self: this }, function* () {
       const startedAt = performance.now()
+      let once = Effect.promise(() => settle(attempt))
       for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
-        const tried = yield* Effect.promise(() => settle(attempt))
+        const tried = yield* once
         const outcome = tried._tag === "Unknown" ? yield* Effect.promise(() => this.#fateOf(tried)) : tried
         if (outcome._tag === "Done") return outcome.value
         const meaning = outcome._tag === "Unknown" ? "unavailable" : meaningOf(outcome.error)
@@ -156,6 +161,8 @@ export class Database {
         const limitMs = meaning === "conflict" ? retryForMs : meaning === "connection" ? reconnectForMs : 0
         if (performance.now() + pauseMs - startedAt >= limitMs)
           return yield* new StoreUnavailable({ operation, cause: outcome.error })
+        // However many ask for the same, there are connections left for those who want something else.
+        if (isContention(outcome.error)) once = this.#contending.withPermit(Effect.promise(() => settle(attempt)))
         const jitter = yield* Random.nextBetween(0.5, 1)
         yield* Effect.promise(() => pause(pauseMs * jitter))
       }

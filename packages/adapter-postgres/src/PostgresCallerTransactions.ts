@@ -53,7 +53,7 @@ export const makePostgresCallerTransactions = (
 /** What the server says of what the calling program does wrong. */
 const misuses: Readonly<Record<string, string>> = {
   "25P01": "no transaction was begun on this connection",
-  "25P02": "the transaction is aborted: a statement of it failed before, and all it takes is a ROLLBACK",
+  "25P02": "the transaction is aborted: a statement of it failed before, and now it takes nothing but a ROLLBACK",
   "3B001": "the transaction was rolled back before this call had answered",
 }
 

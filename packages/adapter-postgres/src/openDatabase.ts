@@ -80,6 +80,7 @@ export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, n
     const timing = {
       retryForMs: options.retryForMs ?? 5_000,
       reconnectForMs: options.reconnectForMs ?? 1_000,
+      contenders: Math.max(1, Math.floor((connections.poolSize - 1) / 3)),
       // All statements of a step together. Whatever takes longer hangs, and is cut off.
       tryForMs: 2 * connections.statementTimeoutMs,
       wire: {

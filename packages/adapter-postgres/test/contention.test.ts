@@ -75,6 +75,29 @@ describe("a key that somebody's open transaction binds", () => {
     }),
   )
 
+  it.live("leaves connections to others, however many repeat it", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const { callers, jobs } = yield* openProcess(url)
+      const client = yield* begun(url)
+      yield* callers.createJobs(client, [capped(1)])
+      const repeat = (n: number) => Effect.exit(jobs.createJobs([capped(1, { id: jobId(100 + n) })]))
+      const repeats = Array.from({ length: 20 }, (_, n) => repeat(n))
+      const repeating = yield* Effect.forkChild(Effect.all(repeats, { concurrency: "unbounded" }), {
+        startImmediately: true,
+      })
+      // Long enough for each to have been tried.
+      yield* Effect.sleep(2_000)
+      for (const n of [2, 3, 4, 5]) {
+        const { tags, tookMs } = yield* timed(jobs.createJobs([elsewhere(n)]))
+        expect(tags).toEqual(["Created"])
+        expect(tookMs).toBeLessThan(700)
+      }
+      yield* Effect.promise(() => client.query("ROLLBACK"))
+      expect((yield* Fiber.join(repeating)).every(Exit.isSuccess)).toBe(true)
+    }),
+  )
+
   it.live(
     "makes a batch fail as contended, soon and whole, and one item by itself when it has tried for long enough",
     () =>

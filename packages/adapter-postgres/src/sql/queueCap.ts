@@ -32,7 +32,7 @@ export const unfinishedJobs = batchStatement<
 /**
  * One transaction at a time counts and adds for a project. Ends with the transaction; in the order of the ids, so that no two
  * wait for each other. Who waits here stands in a line that moves, as long as those ahead wait for nothing long themselves:
- * so the patience is the session's, and not the brief one of the transaction.
+ * so a batch, which would be taken apart, waits as long as any session does. One item comes again, and keeps no connection meanwhile.
  */
 const oneAtATime = batchStatement<
   { projectId: ProjectId },
@@ -65,9 +65,10 @@ const cappedProjects = (items: ReadonlyArray<NewJob>) => {
 
 /** One process counts and adds at a time for a project, or several that accept jobs at the same moment would pass the cap together. */
 export const oneAtATimePerProject = async (session: Session, items: ReadonlyArray<NewJob>): Promise<void> => {
+  const brief = String(briefLockTimeoutMs(session))
   await session.batch(oneAtATime, cappedProjects(items), {
-    patient: String(session.lockTimeoutMs),
-    brief: String(briefLockTimeoutMs(session)),
+    patient: items.length > 1 ? String(session.lockTimeoutMs) : brief,
+    brief,
   })
 }
 

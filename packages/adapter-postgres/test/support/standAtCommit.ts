@@ -6,10 +6,14 @@ import { fixtures } from "@kiln/testing/conformance"
 import { openStores } from "../faults/support/openStores.ts"
 import { until } from "../faults/support/until.ts"
 
-/** While the lock is held, transactions that write jobs stand still: everything is decided, nothing is committed. */
+/** While the lock is held, transactions that write jobs stand still: everything is decided, nothing is committed. They wait here longer than for a row. */
 const standAtCommit = `
 CREATE FUNCTION "kiln".stand_at_commit() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NULL; END $$;
+BEGIN
+  PERFORM set_config('lock_timeout', '10s', true);
+  PERFORM pg_advisory_xact_lock_shared(4711);
+  RETURN NULL;
+END $$;
 CREATE CONSTRAINT TRIGGER stand_at_commit AFTER INSERT OR UPDATE ON "kiln".queue
 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "kiln".stand_at_commit();
 CREATE CONSTRAINT TRIGGER stand_at_commit AFTER UPDATE OR DELETE ON "kiln".jobs
