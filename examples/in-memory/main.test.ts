@@ -12,7 +12,7 @@ speech_synthesis is done: 12816 bytes of audio/mpeg
 transcription is done: Sandbox transcript of an mp3 file of 2.0 seconds.
 event: a speech_synthesis failed, content_rejected
 speech_synthesis is failed: content_rejected
-refused: invalid_request, input must contain at least one character that is not white space
+refused: invalid_request, input: must contain at least one character that is not white space
 erased: done null
 1 × speech_synthesis done
 1 × speech_synthesis failed

@@ -12,8 +12,8 @@ export const projectIdOf = (name = "embedded"): ProjectId => {
 }
 
 /** The same for questions, which may name a project by its identifier as well. */
-export const projectAskedFor = (nameOrId: string): ProjectId =>
-  projectIdOf(nameOrId.startsWith("prj_") ? nameOrId.slice(4) : nameOrId)
+export const projectAskedFor = (nameOrId?: string): ProjectId =>
+  projectIdOf(nameOrId?.startsWith("prj_") === true ? nameOrId.slice(4) : nameOrId)
 
 /** One program is one caller in each of its projects; modes are kept apart, as everywhere. */
 export const callerOf = (mode: JobMode, project: string | undefined, scopes: ReadonlyArray<string>): Principal => {

@@ -62,10 +62,12 @@ export const attemptContext = Effect.fnUntraced(function* (
       : askProviders(live, call, (name) => guard.through(name, mayBuy))
 
   // What was bought is written again and again while the claim holds, never bought again because a store was away.
-  const keep = (step: string, value: Json): Effect.Effect<void, AttemptError> =>
-    Effect.flatMap(Effect.retry(store.checkpointJobs([{ jobId: job.id, token, step, value }]), retrying), ([outcome]) =>
+  const keep = (step: string, value: Json): Effect.Effect<void, AttemptError> => {
+    const write = store.checkpointJobs([{ jobId: job.id, token, step, value: keepable(step, value) }])
+    return Effect.flatMap(Effect.retry(write, retrying), ([outcome]) =>
       outcome === "Written" ? Effect.void : Effect.fail(new LeaseLost()),
     )
+  }
 
   const keepFile = Effect.fnUntraced(function* (name: string, { data, mediaType }: GeneratedFile) {
     const blobKey = jobBlobKey(job.id, token, name)
@@ -94,7 +96,7 @@ export const attemptContext = Effect.fnUntraced(function* (
         ? Effect.succeed(job.checkpoints[name] as A)
         : mayBuy.pipe(
             Effect.andThen(effect),
-            Effect.tap((value) => keep(name, keepable(name, value))),
+            Effect.tap((value) => keep(name, value)),
           ),
     lastStep: (_name, effect) => Effect.andThen(mayBuy, effect),
     keepFile,

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { projectIdOf } from "@kiln/core/effect"
+import { projectAskedFor } from "@kiln/core/effect"
 import { KeyDirectory } from "@kiln/core/ports"
 import { newKey } from "../newKey.ts"
 import { inEngine } from "./inEngine.ts"
@@ -8,7 +8,7 @@ import type { MountedEngine } from "./MountOptions.ts"
 
 /** An API key as it is asked for. */
 export interface ApiKeyOptions {
-  /** The project's name, as `submit` takes it; made where there is none. Default `embedded`. */
+  /** The project's name, as `submit` takes it, or its identifier; made where there is none. Default `embedded`. */
   readonly project?: string
   /** `test` makes sandbox jobs, `live` live ones. Default `test`. */
   readonly mode?: "test" | "live"
@@ -28,7 +28,7 @@ export interface ApiKey {
 /** Makes a key for the mounted API, in the engine's own store; `kiln key` lists and revokes it like any other. */
 export const createApiKey = async (engine: MountedEngine, options: ApiKeyOptions): Promise<ApiKey> => {
   const { expiresAt, mode = "test", name, project, scopes } = options
-  const projectId = projectIdOf(project)
+  const projectId = projectAskedFor(project)
   return inEngine(
     engine,
     Effect.gen(function* () {
