@@ -4,6 +4,7 @@
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
+import ts from "@typescript/typescript6"
 import { Extractor, ExtractorConfig, ExtractorLogLevel } from "@microsoft/api-extractor"
 import { difference } from "../difference.ts"
 import { build } from "./build.ts"
@@ -90,11 +91,36 @@ interface Declaration {
   readonly isExported: boolean
 }
 
+/**
+ * The same text with the members of every union in the order of their letters, `null` and `undefined` last: the compiler writes
+ * a union that it inferred in another order at each build, and the order says nothing.
+ */
+const withUnionsInOrder = (text: string): string => {
+  const file = ts.createSourceFile("report.d.ts", text, ts.ScriptTarget.Latest, true)
+  /** `node` with the unions within it in order. What is between its children, such as remarks, stays where it is. */
+  const written = (node: ts.Node): string => {
+    const parts: Array<string> = []
+    let end = node.getStart(file)
+    ts.forEachChild(node, (child) => {
+      parts.push(text.slice(end, child.getStart(file)), written(child))
+      end = child.end
+    })
+    if (!ts.isUnionTypeNode(node)) return parts.join("") + text.slice(end, node.end)
+    const { absent = [], present = [] } = Object.groupBy(node.types.map(written).toSorted(), (member) =>
+      member === "null" || member === "undefined" ? "absent" : "present",
+    )
+    return [...present, ...absent].join(" | ")
+  }
+  return text.slice(0, file.getStart(file)) + written(file)
+}
+
 /** The declarations of a report, without the remarks that are the same at every name. */
 const declarationsOf = (report: string): ReadonlyArray<Declaration> =>
-  report
-    .slice(report.indexOf("```ts") + "```ts".length, report.lastIndexOf("```"))
-    .replaceAll(/^ *\/\/ (\(undocumented\)|@public|\(No @packageDocumentation|Warning: ).*\n/gm, "")
+  withUnionsInOrder(
+    report
+      .slice(report.indexOf("```ts") + "```ts".length, report.lastIndexOf("```"))
+      .replaceAll(/^ *\/\/ (\(undocumented\)|@public|\(No @packageDocumentation|Warning: ).*\n/gm, ""),
+  )
     .split(/\n\s*\n|\n(?=import )/)
     .map((text) => text.trim())
     .filter((text) => text !== "")
