@@ -75,6 +75,24 @@ describe("a key that somebody's open transaction binds", () => {
     }),
   )
 
+  it.live("holds up nobody who comes after, when whoever repeats it came alone", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const { callers, jobs } = yield* openProcess(url)
+      const client = yield* begun(url)
+      yield* callers.createJobs(client, [capped(1)])
+      for (const n of [2, 3, 4]) {
+        const repeat = jobs.createJobs([capped(1, { id: jobId(100 + n) })])
+        yield* Effect.forkScoped(Effect.exit(repeat), { startImmediately: true })
+        // Long enough to be under way, and so alone.
+        yield* Effect.sleep(20)
+        const { tags, tookMs } = yield* timed(jobs.createJobs([capped(n)]))
+        expect(tags).toEqual(["Created"])
+        expect(tookMs).toBeLessThan(soonMs)
+      }
+    }),
+  )
+
   it.live("leaves connections to others, however many repeat it", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { groupCommit } from "@kiln/core/effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { Deferred, Effect, Exit, Fiber, Scheduler, Scope } from "effect"
+import { TestClock } from "effect/testing"
 
 /** A verb that records its batches, doubles its items and does what `fail` says. */
 const recorder = (
@@ -108,6 +109,26 @@ describe("groupCommit", () => {
     }),
   )
 
+  it.effect("one that waits alone, for longer than a commit takes, holds up nobody who comes next", () =>
+    Effect.gen(function* () {
+      const held = yield* Deferred.make<void>()
+      const { batches, verb } = recorder((items) => (items.includes(1) ? Deferred.await(held) : Effect.void))
+      const grouped = yield* groupCommit(verb)
+      const waits = yield* Effect.forkChild(grouped([1]), { startImmediately: true })
+      for (let turns = 0; turns < 50 && batches.length === 0; turns++) yield* Effect.yieldNow
+      const next = yield* Effect.forkChild(Effect.all([grouped([2]), grouped([3])], { concurrency: "unbounded" }), {
+        startImmediately: true,
+      })
+      assert.isFalse(yield* endsSoon(next), "before a commit would have ended")
+      yield* TestClock.adjust(1_000)
+      assert.isTrue(yield* endsSoon(next), "after it would have")
+      assert.isFalse(yield* endsSoon(waits))
+      yield* Deferred.succeed(held, undefined)
+      assert.deepStrictEqual(yield* Fiber.join(waits), [2])
+      assert.deepStrictEqual(batches, [[1], [2, 3]])
+    }),
+  )
+
   it.effect("one caller's defect is not the others'", () =>
     Effect.gen(function* () {
       const { verb } = recorder((items) => (items.includes(13) ? Effect.die(new Error("unlucky")) : Effect.void))
@@ -152,6 +173,28 @@ describe("groupCommit", () => {
       assert.isTrue(yield* endsSoon(waiting), "whoever waits")
       assert.strictEqual((yield* Fiber.join(waiting))._tag, "StoreUnavailable")
       assert.deepStrictEqual(batches, [[1]])
+    }),
+  )
+
+  it.effect("closing while one waits for what somebody holds waits for its end, and it is told", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const held = yield* Deferred.make<void>()
+      const contended = new StoreUnavailable({ operation: "test", cause: "somebody else has 1", contended: true })
+      const { batches, verb } = recorder((items) =>
+        items.includes(1) ? (items.length > 1 ? Effect.fail(contended) : Deferred.await(held)) : Effect.void,
+      )
+      const grouped = yield* Scope.provide(groupCommit(verb), scope)
+      const waits = yield* Effect.forkChild(grouped([1]), { startImmediately: true })
+      const goes = yield* Effect.forkChild(grouped([2]), { startImmediately: true })
+      assert.isTrue(yield* endsSoon(goes))
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      assert.isFalse(yield* endsSoon(closing))
+      yield* Deferred.succeed(held, undefined)
+      assert.isTrue(yield* endsSoon(closing))
+      assert.isTrue(yield* endsSoon(waits))
+      assert.deepStrictEqual(yield* Fiber.join(waits), [2])
+      assert.deepStrictEqual(batches, [[1, 2], [1], [2]])
     }),
   )
 

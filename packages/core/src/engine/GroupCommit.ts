@@ -1,9 +1,12 @@
-import { Deferred, Effect, Exit, Layer, Option, Cause, type Scope } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, Layer, Option, type Scope } from "effect"
 import { StoreUnavailable } from "../domain/index.ts"
 import { JobStore, UploadStore } from "../ports/index.ts"
 
 /** Items of one store call at most. */
 const maxBatchSize = 500
+
+/** Milliseconds for which a caller that is alone in its call holds up the next: more than a commit takes, unless somebody has what it needs. */
+const aloneMs = 100
 
 const engineClosed = Effect.fail(new StoreUnavailable({ operation: "groupCommit", cause: "the engine is closed" }))
 
@@ -12,6 +15,45 @@ type BatchVerb<In, Out> = (items: ReadonlyArray<In>) => Effect.Effect<ReadonlyAr
 interface Waiting<In, Out> {
   readonly items: ReadonlyArray<In>
   readonly outcome: Deferred.Deferred<ReadonlyArray<Out>, StoreUnavailable>
+}
+
+/** The first of those who wait, as many as one call may hold. */
+const firstBatch = <In, Out>(waiting: ReadonlyArray<Waiting<In, Out>>): ReadonlyArray<Waiting<In, Out>> => {
+  let size = 0
+  let count = 0
+  for (const entry of waiting) {
+    if (count > 0 && size + entry.items.length > maxBatchSize) break
+    size += entry.items.length
+    count += 1
+  }
+  return waiting.slice(0, count)
+}
+
+/** Calls the verb once for a whole batch, and answers everybody in it. */
+const committing = <In, Out>(verb: BatchVerb<In, Out>, scope: Scope.Scope) => {
+  const commit = (batch: ReadonlyArray<Waiting<In, Out>>): Effect.Effect<void> =>
+    Effect.flatMap(Effect.exit(Effect.suspend(() => verb(batch.flatMap((entry) => entry.items)))), (exit) => {
+      if (Exit.isSuccess(exit)) {
+        let offset = 0
+        for (const { items, outcome } of batch) {
+          Deferred.doneUnsafe(outcome, Effect.succeed(exit.value.slice(offset, offset + items.length)))
+          offset += items.length
+        }
+        return Effect.void
+      }
+      const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+      // A defect may be one caller's alone: the others must not share it.
+      if (batch.length > 1 && error === undefined)
+        return Effect.forEach(batch, (entry) => commit([entry]), { discard: true })
+      // Nor the waiting for what somebody else holds, and neither must those who come next.
+      if (batch.length > 1 && error?.contended === true)
+        return Effect.forEach(batch, (entry) => Effect.forkIn(commit([entry]), scope, { uninterruptible: true }), {
+          discard: true,
+        })
+      for (const { outcome } of batch) Deferred.doneUnsafe(outcome, exit)
+      return Effect.void
+    })
+  return commit
 }
 
 /**
@@ -32,44 +74,25 @@ export const groupCommit = <In, Out>(
     let draining = false
     let closed = false
 
-    const takeBatch = (): ReadonlyArray<Waiting<In, Out>> => {
-      let size = 0
-      let count = 0
-      for (const entry of waiting) {
-        if (count > 0 && size + entry.items.length > maxBatchSize) break
-        size += entry.items.length
-        count += 1
-      }
-      const batch = waiting.slice(0, count)
-      waiting = waiting.slice(count)
-      return batch
-    }
+    const commit = committing(verb, scope)
 
-    const commit = (batch: ReadonlyArray<Waiting<In, Out>>): Effect.Effect<void> =>
-      Effect.flatMap(Effect.exit(Effect.suspend(() => verb(batch.flatMap((entry) => entry.items)))), (exit) => {
-        if (Exit.isSuccess(exit)) {
-          let offset = 0
-          for (const { items, outcome } of batch) {
-            Deferred.doneUnsafe(outcome, Effect.succeed(exit.value.slice(offset, offset + items.length)))
-            offset += items.length
-          }
-          return Effect.void
-        }
-        const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-        // A defect may be one caller's alone: the others must not share it.
-        if (batch.length > 1 && error === undefined)
-          return Effect.forEach(batch, (entry) => commit([entry]), { discard: true })
-        // Nor the waiting for what somebody else holds, and neither must those who come next.
-        if (batch.length > 1 && error?.contended === true)
-          return Effect.forEach(batch, (entry) => Effect.forkIn(commit([entry]), scope), { discard: true })
-        for (const { outcome } of batch) Deferred.doneUnsafe(outcome, exit)
-        return Effect.void
-      })
+    /** Whoever was taken from those who wait is answered: nothing comes between that and the call. */
+    const commitNext: Effect.Effect<void> = Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const batch = firstBatch(waiting)
+        waiting = waiting.slice(batch.length)
+        const call = yield* Effect.forkIn(commit(batch), scope, { startImmediately: true, uninterruptible: true })
+        if (call.pollUnsafe() !== undefined) return
+        const ended = Fiber.await(call)
+        // With one caller alone the store is patient: the next go past it.
+        yield* restore(batch.length > 1 ? Effect.asSome(ended) : Effect.timeoutOption(ended, aloneMs))
+      }),
+    )
 
     const drain: Effect.Effect<void> = Effect.gen(function* () {
       while (waiting.length > 0) {
         yield* gather
-        yield* Effect.uninterruptible(Effect.suspend(() => commit(takeBatch())))
+        yield* commitNext
       }
       draining = false
     })

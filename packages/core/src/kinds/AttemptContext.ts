@@ -28,7 +28,11 @@ export class AttemptFailed extends Schema.TaggedError<AttemptFailed>()("AttemptF
   retry: Schema.Boolean,
   /** For the log. Never a prompt, a transcript or a secret. */
   detail: Schema.String,
-}) {}
+}) {
+  override get message(): string {
+    return this.detail
+  }
+}
 
 /** The claim is lost: another worker has the job, or may have. Whatever this attempt still does must not be written. */
 export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", {}) {}

@@ -12,7 +12,7 @@ import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptConte
 import type { DefinedTypes, AnySchema, KindDefinition, KindLimits, SchemaOutput } from "./KindDefinition.ts"
 import type { Kind, KindTypes } from "./KindTypes.ts"
 import { type RequestReader, type RequestSchema, requestReader } from "./requestReader.ts"
-import { isStandardSchema } from "./StandardSchema.ts"
+import { isStandardSchema, validated } from "./StandardSchema.ts"
 
 /** Everything particular to one kind of job. Engine, worker and stores know only this. */
 export interface JobKind<Name extends string = string, Types extends KindTypes = KindTypes> extends Kind<Name, Types> {
@@ -118,8 +118,8 @@ const outputCheck = (schema: object | undefined): ((output: JsonObject) => strin
     return (output) => (Result.isSuccess(decode(output)) ? undefined : "the output does not decode")
   }
   return (output) => {
-    const result = schema["~standard"].validate(output)
-    if (result instanceof Promise) throw new TypeError("the schema of an output must not be asynchronous")
+    const result = validated(schema, output)
+    if (result === undefined) return "the schema of an output must not be asynchronous"
     return result.issues === undefined ? undefined : "the output does not validate"
   }
 }

@@ -1,7 +1,7 @@
 import { Result, Schema } from "effect"
 import { canonicalJson, type FieldError, type JsonObject } from "../domain/index.ts"
 import { decodeFields, type FieldsSchema } from "./decodeFields.ts"
-import { isStandardSchema, type StandardIssue, type StandardSchema } from "./StandardSchema.ts"
+import { isStandardSchema, type StandardIssue, type StandardSchema, validated } from "./StandardSchema.ts"
 
 /** A request that was read. */
 export interface ReadRequest<Request> {
@@ -42,8 +42,8 @@ const readStandard = <Request>(
   const stored = asJsonObject(input)
   if (stored === undefined)
     return Result.fail([{ field: "", reason: "type", message: "must be an object that JSON can carry" }])
-  const result = schema["~standard"].validate(stored)
-  if (result instanceof Promise) throw new TypeError("the schema of a request must not be asynchronous")
+  const result = validated(schema, stored)
+  if (result === undefined) throw new TypeError("the schema of a request must not be asynchronous")
   if (result.issues === undefined) return Result.succeed({ value: result.value, stored })
   return Result.fail(fieldErrors(result.issues, stored))
 }

@@ -1,6 +1,6 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { LineItem } from "../domain/Billing.ts"
-import type { SwitchName } from "../domain/Gate.ts"
+import type { Board, SwitchName } from "../domain/Gate.ts"
 import type { JobId, KeyId, ProjectId } from "../domain/Ids.ts"
 import type { JobStatus } from "../domain/JobState.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
@@ -43,6 +43,9 @@ export interface ListPage {
 /** How many jobs of one kind, mode and status there are. */
 export type JobTally = JobCount
 
+/** What holds at present, for all processes: paused kinds, switches, active prices, and the kinds that a worker can serve live. */
+export type OperatorBoard = Board
+
 /** What one done live job cost. */
 export interface ListedCharge {
   readonly jobId: JobId
@@ -81,6 +84,8 @@ export interface OperatorVerbs<K extends Kind> {
   /** Jobs of the kind are accepted and wait; those in hand go on. In this process at once, in others within a second. */
   readonly pause: (kind: string) => Promise<void>
   readonly resume: (kind: string) => Promise<void>
+  /** What is paused, switched on and priced. A switch that this process's settings force off is off. */
+  readonly board: () => Promise<OperatorBoard>
   /** Live jobs need the switches of their kind on. A new installation has all of them off. */
   readonly setSwitch: (name: SwitchName, on: boolean) => Promise<void>
   /**

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Operator } from "../engine/index.ts"
+import { Engine, Operator } from "../engine/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { JobSummary, LedgerEntry, LedgerPage } from "../ports/index.ts"
 import { projectAskedFor } from "./callers.ts"
@@ -44,6 +44,7 @@ export const operatorVerbs = <K extends Kind>({ run }: Running): OperatorVerbs<K
       ),
     pause: (kind) => run(Effect.flatMap(Operator, (operator) => operator.pauseKind(kind))),
     resume: (kind) => run(Effect.flatMap(Operator, (operator) => operator.resumeKind(kind))),
+    board: () => run(Effect.flatMap(Engine, (engine) => engine.readBoard)),
     setSwitch: (name, on) => run(Effect.flatMap(Operator, (operator) => operator.setSwitch(name, on))),
     setPrice: ({ active = true, ...price }) =>
       run(

@@ -25,6 +25,7 @@ import {
 import { askProviders } from "./askProviders.ts"
 import { GateWatch } from "./GateWatch.ts"
 import type { HeldLease } from "./HeldLease.ts"
+import { misuse } from "./misuse.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
 import { retrying } from "./retrying.ts"
 
@@ -62,12 +63,13 @@ export const attemptContext = Effect.fnUntraced(function* (
       : askProviders(live, call, (name) => guard.through(name, mayBuy))
 
   // What was bought is written again and again while the claim holds, never bought again because a store was away.
-  const keep = (step: string, value: Json): Effect.Effect<void, AttemptError> => {
-    const write = store.checkpointJobs([{ jobId: job.id, token, step, value: keepable(step, value) }])
-    return Effect.flatMap(Effect.retry(write, retrying), ([outcome]) =>
-      outcome === "Written" ? Effect.void : Effect.fail(new LeaseLost()),
-    )
-  }
+  const keep = Effect.fnUntraced(function* (step: string, value: Json): Effect.fn.Return<void, AttemptError> {
+    const problem = valueProblem(value)
+    if (problem !== undefined) return yield* misuse(`the value of step ${step} ${problem}`)
+    const write = store.checkpointJobs([{ jobId: job.id, token, step, value }])
+    const [outcome] = yield* Effect.retry(write, retrying)
+    if (outcome !== "Written") return yield* new LeaseLost()
+  })
 
   const keepFile = Effect.fnUntraced(function* (name: string, { data, mediaType }: GeneratedFile) {
     const blobKey = jobBlobKey(job.id, token, name)
@@ -106,9 +108,12 @@ export const attemptContext = Effect.fnUntraced(function* (
 })
 
 /** What cannot be stored is said where it is made, and not by some stores alone. */
-const keepable = (step: string, value: Json): Json => {
-  if (canonicalJson(value).length > limits.kindJsonLength) throw new TypeError(`the value of step ${step} is too long`)
-  return value
+const valueProblem = (value: Json): string | undefined => {
+  try {
+    return canonicalJson(value).length > limits.kindJsonLength ? "is too long" : undefined
+  } catch {
+    return "is nothing that JSON carries"
+  }
 }
 
 /** The file the job consumes, measured. */
@@ -116,7 +121,7 @@ const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>
   Effect.suspend(() => {
     const file = upload?.file
     if (upload === null || file === null || file === undefined)
-      return Effect.die(new Error(`a ${job.kind} job has no uploaded file`))
+      return Effect.fail(misuse(`a job of ${job.kind} has no uploaded file`))
     const content = Stream.unwrap(Effect.map(openNamed(blobs, file), (blob) => blob.content)).pipe(
       // The row names it and it is gone: as damaged as a blob can be.
       Stream.catchTag("BlobNotFound", ({ key }) => Stream.fail(new BlobCorrupt({ key }))),

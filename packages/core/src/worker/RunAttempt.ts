@@ -20,6 +20,7 @@ import { asJsonObject } from "../kinds/requestReader.ts"
 import { attemptContext } from "./AttemptContext.ts"
 import { type AttemptEnd, attemptEnd } from "./AttemptEnd.ts"
 import type { HeldLease } from "./HeldLease.ts"
+import { misuse } from "./misuse.ts"
 import { retrying } from "./retrying.ts"
 
 /**
@@ -68,8 +69,7 @@ const completionOf = Effect.fnUntraced(function* (kind: JobKind, { job, token }:
   const { defaultCurrency } = yield* EngineConfig
   const output = asJsonObject(result.output)
   const problem = output === undefined ? "is no object that JSON carries" : resultProblem(kind, output, result)
-  if (output === undefined || problem !== undefined)
-    return yield* Effect.die(new TypeError(`a result of ${kind.name}: ${problem}`))
+  if (output === undefined || problem !== undefined) return yield* misuse(`a result of ${kind.name} ${problem}`)
   const wrong = kind.outputProblem(output)
   if (wrong !== undefined) return yield* new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong })
   return {
@@ -88,16 +88,17 @@ const chargeOf = ({ mode, price }: Job, { usage }: AttemptResult, defaultCurrenc
   return price === null ? { currency: defaultCurrency, amount: "0", lineItems: [] } : chargeFor(price, usage)
 }
 
-/** What a kind's code got wrong: a mistake of its author, not of a provider. */
+/** What a kind's code got wrong: a mistake of its author, not of a provider. It names what the kind declares, and nothing else. */
 const resultProblem = (kind: JobKind, output: JsonObject, { files, usage }: AttemptResult): string | undefined => {
   const names = files.map(({ name }) => name).sort()
+  if (names.join() !== [...kind.files].sort().join())
+    return `must have the files that its kind declares, and no others: "${kind.files.join(", ")}"`
   const both = names.find((name) => Object.hasOwn(output, name))
   if (both !== undefined) return `has "${both}" as a field of its output and as a file`
   if (JSON.stringify(output).length > limits.kindJsonLength) return "has an output that is too long"
-  if (names.join() !== [...kind.files].sort().join()) return `has the files "${names.join()}"`
   for (const [meter, quantity] of Object.entries(usage)) {
-    if (!kind.meters.includes(meter)) return `uses "${meter}", which is none of its meters`
-    if (!Number.isSafeInteger(quantity) || quantity < 0) return `uses ${quantity} of "${meter}"`
+    if (!kind.meters.includes(meter)) return `uses a meter that is none of its kind's: "${kind.meters.join(", ")}"`
+    if (!Number.isSafeInteger(quantity) || quantity < 0) return `uses of "${meter}" what is no whole number from 0 on`
   }
   return undefined
 }

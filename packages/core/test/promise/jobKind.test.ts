@@ -1,4 +1,5 @@
-import { jobFailed, jobKind } from "@kiln/core"
+import { runInNewContext } from "node:vm"
+import { jobFailed, jobKind, type LogEntry, type StandardSchema } from "@kiln/core"
 import { embeddedContext } from "@kiln/core/effect"
 import { JobDirectory } from "@kiln/core/ports"
 import { Context, Effect } from "effect"
@@ -13,6 +14,8 @@ const summaryFields = {
   request: z.object({ text: z.string().min(1), orderId: z.string() }),
   output: z.object({ summary: z.string() }),
 } as const
+
+const summed = { output: { summary: "s" } }
 
 describe("a job kind of one's own", () => {
   it("runs with what its schema made of the request, and brings what it promises", async () => {
@@ -64,6 +67,28 @@ describe("a job kind of one's own", () => {
     })
     await using engine = await openWith([kind])
     await expect(engine.submit("slow", { a: 1 } as never)).rejects.toThrow(/asynchronous/)
+  })
+
+  it.each([
+    ["this realm", () => Promise.resolve({ value: {} })],
+    ["another realm", () => runInNewContext("Promise.resolve({ value: {} })") as Promise<{ value: object }>],
+    ["this realm that fails", () => Promise.reject(new Error("no"))],
+  ])("takes no output on the word of a promise of %s", async (_, validate) => {
+    const output: StandardSchema<unknown, object> = { "~standard": { version: 1, vendor: "own", validate } }
+    const kind = jobKind({
+      name: "slow",
+      request: z.object({}),
+      output,
+      limits: { maxFailures: 1 },
+      run: async () => ({ output: { not: "looked at" } }),
+    })
+    const told: Array<LogEntry> = []
+    await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
+    expect(await engine.run("slow", {})).toMatchObject({ status: "failed", errorCode: "result_invalid" })
+    expect(JSON.stringify(told)).toMatch(/must not be asynchronous/)
+    const asked = jobKind({ name: "asked", request: output as never, run: async () => ({ output: {} }) })
+    await using other = await openWith([asked])
+    await expect(other.submit("asked", {} as never)).rejects.toThrow(/must not be asynchronous/)
   })
 
   it("keeps what a step brought, and makes only what failed again", async () => {
@@ -187,14 +212,53 @@ describe("a job kind of one's own", () => {
   })
 
   it.each([
-    ["an output that is another", { output: { summary: 1 } as never }, "result_invalid"],
-    ["a meter that is none of its own", { output: { summary: "s" }, usage: { pages: 1 } }, "internal_error"],
-    ["half a unit", { output: { summary: "s" }, usage: { images: 0.5 } }, "internal_error"],
-    ["less than nothing", { output: { summary: "s" }, usage: { images: -1 } }, "internal_error"],
-  ])("fails with %s", async (_, outcome, errorCode) => {
+    [
+      "an output that is another",
+      { output: { summary: 1 } as never },
+      "result_invalid",
+      "the output does not validate",
+    ],
+    [
+      "an output that is no JSON",
+      { output: { summary: 1n } as never },
+      "internal_error",
+      "no object that JSON carries",
+    ],
+    [
+      "a meter that is none of its own",
+      { ...summed, usage: { pages: 1 } },
+      "internal_error",
+      "a meter that is none of its kind's",
+    ],
+    ["half a unit", { ...summed, usage: { images: 0.5 } }, "internal_error", 'of "images" what is no whole number'],
+    [
+      "less than nothing",
+      { ...summed, usage: { images: -1 } },
+      "internal_error",
+      'of "images" what is no whole number',
+    ],
+  ])("fails with %s, and says so in the log", async (_, outcome, errorCode, said) => {
     const kind = jobKind({ ...summaryFields, limits: { maxFailures: 1 }, run: async () => outcome })
-    await using engine = await openWith([kind])
+    const told: Array<LogEntry> = []
+    await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
     expect(await engine.run("summary", { text: "t", orderId: "o" })).toMatchObject({ status: "failed", errorCode })
+    expect(told.map(({ message }) => message).join("\n")).toContain(said)
+  })
+
+  it.each([
+    ["what JSON does not carry", 1n, "is nothing that JSON carries"],
+    ["too much", "x".repeat(4_194_304), "is too long"],
+  ])("says so in the log where a step brings %s", async (_, value, said) => {
+    const kind = jobKind({
+      name: "steps",
+      request: z.object({}),
+      limits: { maxFailures: 1 },
+      run: async ({ step }) => ({ output: { value: await step("first", async () => value as never) } }),
+    })
+    const told: Array<LogEntry> = []
+    await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
+    expect(await engine.run("steps", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
+    expect(told.map(({ message }) => message).join("\n")).toContain(`the value of step first ${said}`)
   })
 
   it("fails without the files it promises", async () => {

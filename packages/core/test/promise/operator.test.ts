@@ -173,12 +173,14 @@ describe("operating verbs", () => {
     const job = await engine.submit("work", { n: 1 })
     await engine.start()
     const live = await engine.submit("work", { n: 2 }, { mode: "live" })
+    expect(await engine.operator.board()).toMatchObject({ pausedKinds: ["work"], liveKinds: ["other", "work"] })
     // Whatever could have been claimed has been claimed by the time a later job of another kind is done.
     await engine.run("other", {})
     expect(await engine.get(job)).toMatchObject({ status: "queued" })
     expect(await engine.get(live)).toMatchObject({ status: "queued" })
     expect(log).toEqual([])
     await engine.operator.resume("work")
+    expect((await engine.operator.board()).pausedKinds).toEqual([])
     expect(await engine.wait(job)).toMatchObject({ status: "done" })
     expect(await engine.wait(live)).toMatchObject({ status: "done" })
   })
@@ -198,12 +200,34 @@ describe("operating verbs", () => {
     await expect(engine.submit("priced", {}, live)).rejects.toMatchObject({ missing: ["price:p", "switch:ai"] })
     await engine.operator.setPrice({ name: "p", currency: "usd", unitAmounts: { things: "0.25" } })
     await engine.operator.setSwitch("ai", true)
+    expect(await engine.operator.board()).toMatchObject({
+      switches: { ai: true, audio: false, images: false },
+      prices: { p: { version: 2, currency: "usd", unitAmounts: { things: "0.25" } } },
+    })
     const ids = []
     for (let n = 0; n < 3; n++) ids.push((await engine.run("priced", {}, live)).id)
     const charges = []
     for await (const charge of engine.operator.charges({ from: new Date(0), to: new Date(8e15) })) charges.push(charge)
     expect(charges.map(({ jobId }) => jobId)).toEqual(ids)
     expect(charges[0]).toMatchObject({ amount: "0.5", currency: "usd", kind: "priced", chargedAt: expect.any(Date) })
+  })
+
+  it("read a ledger of several pages, each charge once", async () => {
+    const priced = jobKind({
+      name: "priced",
+      request: z.object({}),
+      price: "p",
+      meters: [],
+      run: async () => ({ output: {} }),
+    })
+    await using engine = await openWith([priced], { settings: { queueCap: 0 } })
+    await engine.operator.setPrice({ name: "p", currency: "usd", unitAmounts: {} })
+    const jobs = await Promise.all(Array.from({ length: 1_001 }, () => engine.submit("priced", {}, { mode: "live" })))
+    await Promise.all(jobs.map((job) => engine.wait(job)))
+    const charged = []
+    for await (const { jobId } of engine.operator.charges({ from: new Date(0), to: new Date(8e15) }))
+      charged.push(jobId)
+    expect(charged.toSorted()).toEqual(jobs.map(({ id }) => id).toSorted())
   })
 
   it.each([
