@@ -1,6 +1,7 @@
 import { Effect, Random, Semaphore } from "effect"
 import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
+import { WaitsBriefly } from "@kiln/core/ports"
 import { cutOff } from "./Connections.ts"
 import { isContention, meaningOf } from "./postgresErrors.ts"
 import { sqlState } from "./sqlState.ts"
@@ -98,7 +99,8 @@ export class Database {
   /**
    * The same for a verb over `size` items, which may be those of many callers: what somebody holds that one item needs is
    * waited for only briefly, and then everything is let go of. One item goes on trying for as long as a conflict is tried again.
-   * Several fail at once as `contended`, with nothing written: by themselves most of them go through.
+   * Several fail at once as `contended`, with nothing written: by themselves most of them go through. So does one that others
+   * stand behind (`WaitsBriefly`).
    */
   writeBatch<A, B>(
     operation: string,
@@ -110,7 +112,7 @@ export class Database {
       const client = await this.#pool.connect()
       return this.#guarded(client, () => this.#transact(client, this.#options.beginBrief, opening, work))
     }
-    return this.#step(operation, attempt, size > 1)
+    return Effect.flatMap(WaitsBriefly, (briefly) => this.#step(operation, attempt, size > 1 || briefly))
   }
 
   /**

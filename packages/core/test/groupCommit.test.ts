@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { groupCommit } from "@kiln/core/effect"
 import { StoreUnavailable } from "@kiln/core/domain"
+import { WaitsBriefly } from "@kiln/core/ports"
 import { Deferred, Effect, Exit, Fiber, Scheduler, Scope } from "effect"
 import { TestClock } from "effect/testing"
 
@@ -21,6 +22,20 @@ const recorder = (
       }),
   }
 }
+
+/** A recorder whose item `held` somebody else holds until it is `free`: a batch with it is contended where it is not to wait. */
+const holding = Effect.fnUntraced(function* (held: number) {
+  const gone = yield* Deferred.make<void>()
+  const contended = new StoreUnavailable({ operation: "test", cause: `somebody else has ${held}`, contended: true })
+  const recorded = recorder((items) =>
+    Effect.gen(function* () {
+      if (!items.includes(held)) return
+      if (yield* WaitsBriefly) return yield* contended
+      yield* Deferred.await(gone)
+    }),
+  )
+  return { ...recorded, free: Deferred.succeed(gone, undefined) }
+})
 
 /** Whether a fiber ends within a few turns of the scheduler. */
 const endsSoon = Effect.fnUntraced(function* <A, E>(fiber: Fiber.Fiber<A, E>) {
@@ -90,42 +105,46 @@ describe("groupCommit", () => {
 
   it.effect("what one caller's item waits for holds up neither the others nor those who come next", () =>
     Effect.gen(function* () {
-      const held = yield* Deferred.make<void>()
-      const contended = new StoreUnavailable({ operation: "test", cause: "somebody else has 1", contended: true })
-      const { batches, verb } = recorder((items) =>
-        items.includes(1) ? (items.length > 1 ? Effect.fail(contended) : Deferred.await(held)) : Effect.void,
-      )
+      const { batches, free, verb } = yield* holding(1)
       const grouped = yield* groupCommit(verb)
       const [waits, goes] = yield* Effect.all([
         Effect.forkChild(grouped([1]), { startImmediately: true }),
         Effect.forkChild(grouped([2, 3]), { startImmediately: true }),
       ])
-      assert.isTrue(yield* endsSoon(goes))
-      assert.isTrue(yield* endsSoon(yield* Effect.forkChild(grouped([4]))))
-      assert.isFalse(yield* endsSoon(waits))
-      yield* Deferred.succeed(held, undefined)
+      const together = [yield* endsSoon(goes), yield* endsSoon(yield* Effect.forkChild(grouped([4])))]
+      const waited = !(yield* endsSoon(waits))
+      yield* free
+      assert.deepStrictEqual([...together, waited], [true, true, true])
       assert.deepStrictEqual(yield* Fiber.join(waits), [2])
       assert.deepStrictEqual(batches, [[1, 2, 3], [1], [2, 3], [4]])
     }),
   )
 
-  it.effect("one that waits alone, for longer than a commit takes, holds up nobody who comes next", () =>
+  it.effect("one who came alone and waits for what somebody holds holds up nobody who comes next", () =>
     Effect.gen(function* () {
-      const held = yield* Deferred.make<void>()
-      const { batches, verb } = recorder((items) => (items.includes(1) ? Deferred.await(held) : Effect.void))
+      const { batches, free, verb } = yield* holding(1)
       const grouped = yield* groupCommit(verb)
       const waits = yield* Effect.forkChild(grouped([1]), { startImmediately: true })
       for (let turns = 0; turns < 50 && batches.length === 0; turns++) yield* Effect.yieldNow
-      const next = yield* Effect.forkChild(Effect.all([grouped([2]), grouped([3])], { concurrency: "unbounded" }), {
-        startImmediately: true,
-      })
-      assert.isFalse(yield* endsSoon(next), "before a commit would have ended")
-      yield* TestClock.adjust(1_000)
-      assert.isTrue(yield* endsSoon(next), "after it would have")
-      assert.isFalse(yield* endsSoon(waits))
-      yield* Deferred.succeed(held, undefined)
+      const goes = yield* endsSoon(yield* Effect.forkChild(grouped([2])))
+      const waited = !(yield* endsSoon(waits))
+      yield* free
+      assert.deepStrictEqual([goes, waited], [true, true])
       assert.deepStrictEqual(yield* Fiber.join(waits), [2])
-      assert.deepStrictEqual(batches, [[1], [2, 3]])
+      assert.deepStrictEqual(batches, [[1], [1], [2]])
+    }),
+  )
+
+  it.effect("a call that takes long gathers those who come meanwhile, however slowly they come", () =>
+    Effect.gen(function* () {
+      const { batches, verb } = recorder(() => Effect.sleep(10_000))
+      const grouped = yield* groupCommit(verb)
+      const callers = yield* Effect.forkChild(
+        Effect.forEach([1, 2, 3, 4, 5], (n) => Effect.delay(grouped([n]), n * 1_000), { concurrency: "unbounded" }),
+      )
+      yield* TestClock.adjust(60_000)
+      assert.isTrue(yield* endsSoon(callers))
+      assert.deepStrictEqual(batches, [[1], [2, 3, 4, 5]])
     }),
   )
 
@@ -176,24 +195,49 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("closing while one waits for what somebody holds waits for its end, and it is told", () =>
+  it.effect("closing waits for one who waits for what somebody holds, and who is told what became of it", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const held = yield* Deferred.make<void>()
-      const contended = new StoreUnavailable({ operation: "test", cause: "somebody else has 1", contended: true })
-      const { batches, verb } = recorder((items) =>
-        items.includes(1) ? (items.length > 1 ? Effect.fail(contended) : Deferred.await(held)) : Effect.void,
-      )
+      const { batches, free, verb } = yield* holding(1)
       const grouped = yield* Scope.provide(groupCommit(verb), scope)
       const waits = yield* Effect.forkChild(grouped([1]), { startImmediately: true })
       const goes = yield* Effect.forkChild(grouped([2]), { startImmediately: true })
-      assert.isTrue(yield* endsSoon(goes))
+      const went = yield* endsSoon(goes)
       const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
-      assert.isFalse(yield* endsSoon(closing))
-      yield* Deferred.succeed(held, undefined)
+      const closed = yield* endsSoon(closing)
+      const refused = yield* endsSoon(yield* Effect.forkChild(Effect.flip(grouped([3]))))
+      yield* free
+      assert.deepStrictEqual([went, closed, refused], [true, false, true])
       assert.isTrue(yield* endsSoon(closing))
-      assert.isTrue(yield* endsSoon(waits))
       assert.deepStrictEqual(yield* Fiber.join(waits), [2])
+      assert.deepStrictEqual(batches, [[1, 2], [1], [2]])
+    }),
+  )
+
+  it.effect("a batch that turns out to be contended when it is closing already answers everybody", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const { batches, free, verb } = yield* holding(1)
+      const asked = yield* Deferred.make<void>()
+      const grouped = yield* Scope.provide(
+        groupCommit((items: ReadonlyArray<number>) =>
+          items.length > 1 ? Effect.andThen(Deferred.await(asked), verb(items)) : verb(items),
+        ),
+        scope,
+      )
+      const both = yield* Effect.forkChild(Effect.all([grouped([1]), grouped([2])], { concurrency: "unbounded" }), {
+        startImmediately: true,
+      })
+      assert.isFalse(yield* endsSoon(both))
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      const late = yield* Effect.forkChild(Effect.flip(grouped([3])), { startImmediately: true })
+      assert.isFalse(yield* endsSoon(closing))
+      yield* Deferred.succeed(asked, undefined)
+      yield* free
+      assert.isTrue(yield* endsSoon(closing))
+      assert.isTrue(yield* endsSoon(both))
+      assert.isTrue(yield* endsSoon(late))
+      assert.deepStrictEqual(yield* Fiber.join(both), [[2], [4]])
       assert.deepStrictEqual(batches, [[1, 2], [1], [2]])
     }),
   )

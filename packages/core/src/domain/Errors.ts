@@ -4,7 +4,7 @@ import { Schema } from "effect"
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
   operation: Schema.String,
   cause: Schema.Defect(),
-  /** Another transaction holds what one item of a batch needs: the items may go through by themselves. */
+  /** Another transaction holds what an item needs, and nothing was written: the items may go through by themselves, or later. */
   contended: Schema.optionalKey(Schema.Boolean),
 }) {
   /** For logs: what was asked, and what was said. */

@@ -1,12 +1,9 @@
 import { Cause, Deferred, Effect, Exit, Fiber, Layer, Option, type Scope } from "effect"
 import { StoreUnavailable } from "../domain/index.ts"
-import { JobStore, UploadStore } from "../ports/index.ts"
+import { JobStore, UploadStore, WaitsBriefly } from "../ports/index.ts"
 
 /** Items of one store call at most. */
 const maxBatchSize = 500
-
-/** Milliseconds for which a caller that is alone in its call holds up the next: more than a commit takes, unless somebody has what it needs. */
-const aloneMs = 100
 
 const engineClosed = Effect.fail(new StoreUnavailable({ operation: "groupCommit", cause: "the engine is closed" }))
 
@@ -29,10 +26,13 @@ const firstBatch = <In, Out>(waiting: ReadonlyArray<Waiting<In, Out>>): Readonly
   return waiting.slice(0, count)
 }
 
-/** Calls the verb once for a whole batch, and answers everybody in it. */
-const committing = <In, Out>(verb: BatchVerb<In, Out>, scope: Scope.Scope) => {
-  const commit = (batch: ReadonlyArray<Waiting<In, Out>>): Effect.Effect<void> =>
-    Effect.flatMap(Effect.exit(Effect.suspend(() => verb(batch.flatMap((entry) => entry.items)))), (exit) => {
+/** Calls the verb once for a whole batch and answers everybody in it, at once or when what somebody else holds is free. */
+const committing = <In, Out>(verb: BatchVerb<In, Out>) => {
+  const severed = new Set<Fiber.Fiber<void>>()
+
+  const commit = (batch: ReadonlyArray<Waiting<In, Out>>, briefly: boolean): Effect.Effect<void> => {
+    const call = Effect.suspend(() => verb(batch.flatMap((entry) => entry.items)))
+    return Effect.flatMap(Effect.exit(Effect.provideService(call, WaitsBriefly, briefly)), (exit) => {
       if (Exit.isSuccess(exit)) {
         let offset = 0
         for (const { items, outcome } of batch) {
@@ -44,16 +44,25 @@ const committing = <In, Out>(verb: BatchVerb<In, Out>, scope: Scope.Scope) => {
       const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
       // A defect may be one caller's alone: the others must not share it.
       if (batch.length > 1 && error === undefined)
-        return Effect.forEach(batch, (entry) => commit([entry]), { discard: true })
+        return Effect.forEach(batch, (entry) => commit([entry], briefly), { discard: true })
       // Nor the waiting for what somebody else holds, and neither must those who come next.
-      if (batch.length > 1 && error?.contended === true)
-        return Effect.forEach(batch, (entry) => Effect.forkIn(commit([entry]), scope, { uninterruptible: true }), {
-          discard: true,
-        })
+      if (briefly && error?.contended === true) return Effect.forEach(batch, sever, { discard: true })
       for (const { outcome } of batch) Deferred.doneUnsafe(outcome, exit)
       return Effect.void
     })
-  return commit
+  }
+
+  /** Lets one caller wait by itself. Of no scope, which could be closed by now: then nobody would be answered. */
+  const sever = (entry: Waiting<In, Out>): Effect.Effect<void> =>
+    Effect.map(Effect.forkDetach(commit([entry], false), { uninterruptible: true }), (fiber) => {
+      severed.add(fiber)
+      fiber.addObserver(() => severed.delete(fiber))
+    })
+
+  return {
+    commit: (batch: ReadonlyArray<Waiting<In, Out>>) => commit(batch, true),
+    severedEnded: Effect.suspend(() => Fiber.awaitAll([...severed])),
+  }
 }
 
 /**
@@ -74,34 +83,29 @@ export const groupCommit = <In, Out>(
     let draining = false
     let closed = false
 
-    const commit = committing(verb, scope)
-
-    /** Whoever was taken from those who wait is answered: nothing comes between that and the call. */
-    const commitNext: Effect.Effect<void> = Effect.uninterruptibleMask((restore) =>
-      Effect.gen(function* () {
-        const batch = firstBatch(waiting)
-        waiting = waiting.slice(batch.length)
-        const call = yield* Effect.forkIn(commit(batch), scope, { startImmediately: true, uninterruptible: true })
-        if (call.pollUnsafe() !== undefined) return
-        const ended = Fiber.await(call)
-        // With one caller alone the store is patient: the next go past it.
-        yield* restore(batch.length > 1 ? Effect.asSome(ended) : Effect.timeoutOption(ended, aloneMs))
-      }),
-    )
+    const { commit, severedEnded } = committing(verb)
 
     const drain: Effect.Effect<void> = Effect.gen(function* () {
       while (waiting.length > 0) {
         yield* gather
-        yield* commitNext
+        yield* Effect.uninterruptible(
+          Effect.suspend(() => {
+            const batch = firstBatch(waiting)
+            waiting = waiting.slice(batch.length)
+            return commit(batch)
+          }),
+        )
       }
       draining = false
     })
 
+    // Before any that drains, and so after it: by then what was under way has ended.
     yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
+      Effect.suspend(() => {
         closed = true
         for (const { outcome } of waiting) Deferred.doneUnsafe(outcome, engineClosed)
         waiting = []
+        return severedEnded
       }),
     )
 

@@ -32,6 +32,10 @@ export class AttemptFailed extends Schema.TaggedError<AttemptFailed>()("AttemptF
   override get message(): string {
     return this.detail
   }
+  /** Whoever catches it may say more. */
+  override set message(message: string) {
+    Object.defineProperty(this, "message", { value: message, writable: true, configurable: true })
+  }
 }
 
 /** The claim is lost: another worker has the job, or may have. Whatever this attempt still does must not be written. */

@@ -12,7 +12,8 @@ import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptConte
 import type { DefinedTypes, AnySchema, KindDefinition, KindLimits, SchemaOutput } from "./KindDefinition.ts"
 import type { Kind, KindTypes } from "./KindTypes.ts"
 import { type RequestReader, type RequestSchema, requestReader } from "./requestReader.ts"
-import { isStandardSchema, validated } from "./StandardSchema.ts"
+import { isStandardSchema } from "./StandardSchema.ts"
+import { validated } from "./validated.ts"
 
 /** Everything particular to one kind of job. Engine, worker and stores know only this. */
 export interface JobKind<Name extends string = string, Types extends KindTypes = KindTypes> extends Kind<Name, Types> {
@@ -117,11 +118,7 @@ const outputCheck = (schema: object | undefined): ((output: JsonObject) => strin
     const decode = Schema.decodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
     return (output) => (Result.isSuccess(decode(output)) ? undefined : "the output does not decode")
   }
-  return (output) => {
-    const result = validated(schema, output)
-    if (result === undefined) return "the schema of an output must not be asynchronous"
-    return result.issues === undefined ? undefined : "the output does not validate"
-  }
+  return (output) => (validated(schema, output).issues === undefined ? undefined : "the output does not validate")
 }
 
 const versionsOf = ({

@@ -18,14 +18,3 @@ export interface StandardIssue {
 }
 
 export const isStandardSchema = (schema: object): schema is StandardSchema => "~standard" in schema
-
-/** What a schema says of a value at once; `undefined` where it has to be waited for, by a promise of whatever realm. */
-export const validated = <Output>(
-  schema: StandardSchema<unknown, Output>,
-  value: unknown,
-): StandardResult<Output> | undefined => {
-  const result = schema["~standard"].validate(value)
-  if (!("then" in result)) return result
-  result.then(undefined, () => undefined)
-  return undefined
-}

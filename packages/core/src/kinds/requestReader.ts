@@ -1,7 +1,8 @@
 import { Result, Schema } from "effect"
 import { canonicalJson, type FieldError, type JsonObject } from "../domain/index.ts"
 import { decodeFields, type FieldsSchema } from "./decodeFields.ts"
-import { isStandardSchema, type StandardIssue, type StandardSchema, validated } from "./StandardSchema.ts"
+import { isStandardSchema, type StandardIssue, type StandardSchema } from "./StandardSchema.ts"
+import { validated } from "./validated.ts"
 
 /** A request that was read. */
 export interface ReadRequest<Request> {
@@ -43,7 +44,6 @@ const readStandard = <Request>(
   if (stored === undefined)
     return Result.fail([{ field: "", reason: "type", message: "must be an object that JSON can carry" }])
   const result = validated(schema, stored)
-  if (result === undefined) throw new TypeError("the schema of a request must not be asynchronous")
   if (result.issues === undefined) return Result.succeed({ value: result.value, stored })
   return Result.fail(fieldErrors(result.issues, stored))
 }

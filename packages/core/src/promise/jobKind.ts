@@ -86,7 +86,11 @@ const running =
           catch: (thrown) => thrown,
         })
         return Effect.matchEffect(work, {
-          onSuccess: ({ output, usage = {}, warningCode }) => Effect.succeed({ output, files, usage, warningCode }),
+          onSuccess: (outcome: Partial<AttemptOutcome<JsonObject>> | undefined) => {
+            // JavaScript may return nothing: the engine says what is wrong with that.
+            const { output, usage = {}, warningCode } = outcome ?? {}
+            return Effect.succeed({ output: output as JsonObject, files, usage, warningCode })
+          },
           onFailure: failing,
         }).pipe(
           Effect.ensuring(

@@ -11,6 +11,7 @@ import {
 } from "../domain/index.ts"
 import { type AttemptContext, type AttemptError, AttemptFailed, GateShut, LeaseLost } from "../kinds/AttemptContext.ts"
 import { type JobKind } from "../kinds/JobKind.ts"
+import { Misuse } from "../kinds/Misuse.ts"
 import { openNamed } from "../engine/openNamed.ts"
 import { measureUpload } from "../kinds/uploadedAudio.ts"
 import {
@@ -25,7 +26,6 @@ import {
 import { askProviders } from "./askProviders.ts"
 import { GateWatch } from "./GateWatch.ts"
 import type { HeldLease } from "./HeldLease.ts"
-import { misuse } from "./misuse.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
 import { retrying } from "./retrying.ts"
 
@@ -65,7 +65,7 @@ export const attemptContext = Effect.fnUntraced(function* (
   // What was bought is written again and again while the claim holds, never bought again because a store was away.
   const keep = Effect.fnUntraced(function* (step: string, value: Json): Effect.fn.Return<void, AttemptError> {
     const problem = valueProblem(value)
-    if (problem !== undefined) return yield* misuse(`the value of step ${step} ${problem}`)
+    if (problem !== undefined) return yield* Effect.die(new Misuse(`the value of a step ${problem}`))
     const write = store.checkpointJobs([{ jobId: job.id, token, step, value }])
     const [outcome] = yield* Effect.retry(write, retrying)
     if (outcome !== "Written") return yield* new LeaseLost()
@@ -121,7 +121,7 @@ const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>
   Effect.suspend(() => {
     const file = upload?.file
     if (upload === null || file === null || file === undefined)
-      return Effect.fail(misuse(`a job of ${job.kind} has no uploaded file`))
+      return Effect.die(new Misuse(`a job of ${job.kind} has no uploaded file`))
     const content = Stream.unwrap(Effect.map(openNamed(blobs, file), (blob) => blob.content)).pipe(
       // The row names it and it is gone: as damaged as a blob can be.
       Stream.catchTag("BlobNotFound", ({ key }) => Stream.fail(new BlobCorrupt({ key }))),

@@ -15,12 +15,12 @@ import { JobEvents, type JobHappening, type JobRef, refOf } from "../engine/JobE
 import { JobSignals } from "../engine/JobSignals.ts"
 import { type AttemptError, AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
 import { type JobKind } from "../kinds/JobKind.ts"
+import { Misuse } from "../kinds/Misuse.ts"
 import { BlobStore, type Claim, type Completion, type FencedOutcome, JobStore } from "../ports/index.ts"
 import { asJsonObject } from "../kinds/requestReader.ts"
 import { attemptContext } from "./AttemptContext.ts"
 import { type AttemptEnd, attemptEnd } from "./AttemptEnd.ts"
 import type { HeldLease } from "./HeldLease.ts"
-import { misuse } from "./misuse.ts"
 import { retrying } from "./retrying.ts"
 
 /**
@@ -69,7 +69,8 @@ const completionOf = Effect.fnUntraced(function* (kind: JobKind, { job, token }:
   const { defaultCurrency } = yield* EngineConfig
   const output = asJsonObject(result.output)
   const problem = output === undefined ? "is no object that JSON carries" : resultProblem(kind, output, result)
-  if (output === undefined || problem !== undefined) return yield* misuse(`a result of ${kind.name} ${problem}`)
+  if (output === undefined || problem !== undefined)
+    return yield* Effect.die(new Misuse(`a result of ${kind.name} ${problem}`))
   const wrong = kind.outputProblem(output)
   if (wrong !== undefined) return yield* new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong })
   return {
@@ -96,6 +97,7 @@ const resultProblem = (kind: JobKind, output: JsonObject, { files, usage }: Atte
   const both = names.find((name) => Object.hasOwn(output, name))
   if (both !== undefined) return `has "${both}" as a field of its output and as a file`
   if (JSON.stringify(output).length > limits.kindJsonLength) return "has an output that is too long"
+  if (typeof usage !== "object" || usage === null) return "has a usage that is no object"
   for (const [meter, quantity] of Object.entries(usage)) {
     if (!kind.meters.includes(meter)) return `uses a meter that is none of its kind's: "${kind.meters.join(", ")}"`
     if (!Number.isSafeInteger(quantity) || quantity < 0) return `uses of "${meter}" what is no whole number from 0 on`
@@ -151,7 +153,7 @@ const settleWork = Effect.fnUntraced(function* (
 
 /**
  * For the log. A failure says what it has to say in its own words; of a defect only its kind and where it happened, since
- * its message is somebody else's and may quote a prompt.
+ * its message is somebody else's and may quote a prompt; kiln's own words about a mistake quote nothing.
  */
 const describe = (cause: Cause.Cause<AttemptError>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
@@ -160,6 +162,7 @@ const describe = (cause: Cause.Cause<AttemptError>): string => {
     return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
   }
   const defect = Cause.squash(cause)
+  if (defect instanceof Misuse) return `${defect.name}: ${defect.words}`
   if (!(defect instanceof Error)) return "defect"
   return [defect.name, ...(defect.stack ?? "").split("\n").filter((line) => line.startsWith("    at "))].join("\n")
 }

@@ -4,7 +4,7 @@ import type { Ask, AttemptError } from "../kinds/AttemptContext.ts"
 import { checkTurn } from "../kinds/checkTurn.ts"
 import { checkAudio, checkPng, checkReply, checkTranscript } from "../kinds/results.ts"
 import type { ProviderAnswers, ProviderCall, ProviderName, ProviderRequests, ProviderSet } from "../ports/index.ts"
-import { misuse } from "./misuse.ts"
+import { Misuse } from "../kinds/Misuse.ts"
 
 /** How a call goes out and its answer comes in: the way of a port, and what its answer must be. */
 type Ways = {
@@ -59,7 +59,7 @@ export const askProviders = (
     return (request) =>
       Effect.suspend(() => {
         const provider: ProviderSet[Name] = providers[name]
-        if (provider === undefined) return Effect.fail(misuse(`the kind did not name the provider "${name}"`))
+        if (provider === undefined) return Effect.die(new Misuse(`the kind did not name the provider "${name}"`))
         const answer = Effect.flatMap(way.call(provider, request, call), (given) => way.check(given, request))
         return guarding === undefined ? answer : guarding(name)(answer)
       })

@@ -66,29 +66,39 @@ describe("a job kind of one's own", () => {
       run: async () => ({ output: {} }),
     })
     await using engine = await openWith([kind])
-    await expect(engine.submit("slow", { a: 1 } as never)).rejects.toThrow(/asynchronous/)
+    await expect(engine.submit("slow", { a: 1 } as never)).rejects.toThrow(/at once/)
   })
 
-  it.each([
-    ["this realm", () => Promise.resolve({ value: {} })],
-    ["another realm", () => runInNewContext("Promise.resolve({ value: {} })") as Promise<{ value: object }>],
-    ["this realm that fails", () => Promise.reject(new Error("no"))],
-  ])("takes no output on the word of a promise of %s", async (_, validate) => {
-    const output: StandardSchema<unknown, object> = { "~standard": { version: 1, vendor: "own", validate } }
+  it.each<[string, (value: unknown) => unknown]>([
+    ["a promise", () => Promise.resolve({ value: {} })],
+    ["a promise of another realm", () => runInNewContext("Promise.resolve({ value: {} })")],
+    ["a promise that fails", () => Promise.reject(new Error("no"))],
+    // oxlint-disable-next-line unicorn/no-thenable -- what is tried is what is no promise, and has to be waited for like one
+    ["something like a promise", () => ({ then: (told: (value: unknown) => void) => told({ value: {} }) })],
+    ["nothing", () => undefined],
+    ["a word of the user's", (value) => JSON.stringify(value)],
+    ["neither a value nor issues", () => ({})],
+    ["issues that are none", () => ({ issues: null })],
+  ])("takes nothing on the word of a schema that brings %s", async (_, validate) => {
+    const schema = { "~standard": { version: 1, vendor: "own", validate } } as StandardSchema<unknown, object>
     const kind = jobKind({
       name: "slow",
       request: z.object({}),
-      output,
+      output: schema,
       limits: { maxFailures: 1 },
       run: async () => ({ output: { not: "looked at" } }),
     })
     const told: Array<LogEntry> = []
     await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
-    expect(await engine.run("slow", {})).toMatchObject({ status: "failed", errorCode: "result_invalid" })
-    expect(JSON.stringify(told)).toMatch(/must not be asynchronous/)
-    const asked = jobKind({ name: "asked", request: output as never, run: async () => ({ output: {} }) })
+    expect(await engine.run("slow", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
+    const said = "a schema must bring its result at once"
+    expect(told.map(({ message }) => message).join("\n")).toContain(said)
+    const asked = jobKind({ name: "asked", request: schema, run: async () => ({ output: {} }) })
     await using other = await openWith([asked])
-    await expect(other.submit("asked", {} as never)).rejects.toThrow(/must not be asynchronous/)
+    const refused = await other.submit("asked", { text: "a secret" }).catch((error: unknown) => error)
+    expect(refused).toBeInstanceOf(TypeError)
+    expect(String(refused)).toContain(said)
+    expect(String(refused)).not.toContain("secret")
   })
 
   it("keeps what a step brought, and makes only what failed again", async () => {
@@ -258,7 +268,23 @@ describe("a job kind of one's own", () => {
     const told: Array<LogEntry> = []
     await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
     expect(await engine.run("steps", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
-    expect(told.map(({ message }) => message).join("\n")).toContain(`the value of step first ${said}`)
+    expect(told.map(({ message }) => message).join("\n")).toContain(`Misuse: the value of a step ${said}`)
+  })
+
+  it("fails as it said, whatever was said of it on the way", async () => {
+    const kind = jobKind({
+      name: "refuses",
+      request: z.object({}),
+      run: async () => {
+        const refused = jobFailed("content_rejected", "no")
+        expect(refused.message).toBe("no")
+        refused.message = `while at work: ${refused.message}`
+        expect(String(refused)).toContain("while at work: no")
+        throw refused
+      },
+    })
+    await using engine = await openWith([kind])
+    expect(await engine.run("refuses", {})).toMatchObject({ errorCode: "content_rejected", attempts: 1 })
   })
 
   it("fails without the files it promises", async () => {
