@@ -90,10 +90,7 @@ export class Database {
     opening: (session: Session) => Promise<B>,
     work: (tx: Transaction, opened: B) => Promise<A>,
   ): Effect.Effect<A, StoreUnavailable> {
-    return this.#step(operation, async () => {
-      const client = await this.#pool.connect()
-      return this.#guarded(client, () => this.#transact(client, this.#options.begin, opening, work))
-    })
+    return this.#step(operation, () => this.#transact(this.#options.begin, opening, work))
   }
 
   /**
@@ -108,11 +105,9 @@ export class Database {
     opening: (session: Session) => Promise<B>,
     work: (tx: Transaction, opened: B) => Promise<A>,
   ): Effect.Effect<A, StoreUnavailable> {
-    const attempt = async () => {
-      const client = await this.#pool.connect()
-      return this.#guarded(client, () => this.#transact(client, this.#options.beginBrief, opening, work))
-    }
-    return Effect.flatMap(WaitsBriefly, (briefly) => this.#step(operation, attempt, size > 1 || briefly))
+    return Effect.flatMap(WaitsBriefly, (briefly) =>
+      this.#step(operation, () => this.#transact(this.#options.beginBrief, opening, work), size > 1 || briefly),
+    )
   }
 
   /**
@@ -207,20 +202,23 @@ export class Database {
     throw asked.error
   }
 
+  /** One try of a transaction on a connection of the pool. */
   async #transact<A, B>(
-    client: pg.PoolClient,
     statement: string,
     opening: (session: Session) => Promise<B>,
     work: (tx: Transaction, opened: B) => Promise<A>,
   ): Promise<Try<A>> {
     const { wire } = this.#options
-    const first = new Session(client, wire)
-    const [{ mark, now }, opened] = await ending(
-      first,
-      Promise.all([begin(client, statement, `"${wire.schema}".store_time()`), opening(first)]),
-    )
-    const tx = new Transaction(client, wire, now)
-    return this.#commit(client, mark, await ending(tx, work(tx, opened)))
+    const client = await this.#pool.connect()
+    return this.#guarded(client, async () => {
+      const first = new Session(client, wire)
+      const [{ mark, now }, opened] = await ending(
+        first,
+        Promise.all([begin(client, statement, `"${wire.schema}".store_time()`), opening(first)]),
+      )
+      const tx = new Transaction(client, wire, now)
+      return this.#commit(client, mark, await ending(tx, work(tx, opened)))
+    })
   }
 
   async #commit<A>(client: pg.PoolClient, mark: Mark, value: A): Promise<Try<A>> {

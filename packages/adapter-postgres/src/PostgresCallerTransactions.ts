@@ -4,8 +4,8 @@ import { CallerTransactions, type CreateOutcome, type NewJob } from "@kiln/core/
 import { CallerConnection } from "./CallerHandle.ts"
 import { workChannel } from "./channels.ts"
 import type { Database } from "./Database.ts"
-import { meaningOf } from "./postgresErrors.ts"
 import { inTurn } from "./inTurn.ts"
+import { meaningOf } from "./postgresErrors.ts"
 import { sqlState } from "./sqlState.ts"
 import { notify } from "./PostgresWakeUp.ts"
 import { Session, type Wire } from "./Session.ts"
@@ -38,8 +38,8 @@ export const makePostgresCallerTransactions = (
   db: Database,
   wire: Wire,
   notifications: boolean,
-): CallerTransactions["Service"] => {
-  return CallerTransactions.of({
+): CallerTransactions["Service"] =>
+  CallerTransactions.of({
     createJobs: (transaction, jobs) =>
       Effect.suspend(() => {
         const connection = new CallerConnection(transaction)
@@ -48,7 +48,6 @@ export const makePostgresCallerTransactions = (
       }).pipe(Effect.uninterruptible),
     synchronous: undefined,
   })
-}
 
 /** What the server says of what the calling program does wrong. */
 const misuses: Readonly<Record<string, string>> = {

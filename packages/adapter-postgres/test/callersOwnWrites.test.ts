@@ -1,24 +1,13 @@
 import { expect, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Fiber, type Scope } from "effect"
+import { Cause, Effect, Exit, Fiber } from "effect"
 import { Kysely, PostgresDialect } from "kysely"
 import pg from "pg"
 import { CallerTransactions, JobStore, type NewJob, UploadStore } from "@kiln/core/ports"
 import { fixtures } from "@kiln/testing/conformance"
 import { type KyselyTransaction, type PgClient, PostgresStores } from "../src/index.ts"
-import { emptyDatabase, runSql } from "./support/databases.ts"
+import { connected, emptyDatabase, runSql } from "./support/databases.ts"
 
 const { jobId, newJob } = fixtures
-
-const connected = (url: string): Effect.Effect<pg.Client, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new pg.Client({ connectionString: url })
-      client.on("error", () => undefined)
-      await client.connect()
-      return client
-    }),
-    (client) => Effect.promise(() => client.end()),
-  )
 
 const sql = (client: pg.Client, text: string) => Effect.promise(() => client.query(text))
 const stores = (url: string) =>

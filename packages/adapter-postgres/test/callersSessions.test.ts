@@ -6,20 +6,9 @@ import { CallerTransactions, type NewJob } from "@kiln/core/ports"
 import { transactionPooler } from "@kiln/postgres-lab"
 import { fixtures } from "@kiln/testing/conformance"
 import { type KyselyTransaction, type PgClient, PostgresStores } from "../src/index.ts"
-import { emptyDatabase } from "./support/databases.ts"
+import { connected, emptyDatabase } from "./support/databases.ts"
 
 const { jobId, newJob, newUploadJob, projectId } = fixtures
-
-const connected = (url: string, config: pg.ClientConfig = {}): Effect.Effect<pg.Client, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new pg.Client({ connectionString: url, ...config })
-      client.on("error", () => undefined)
-      await client.connect()
-      return client
-    }),
-    (client) => Effect.promise(() => client.end()),
-  )
 
 const sql = (client: pg.Client, text: string) => Effect.promise(() => client.query(text))
 
@@ -102,7 +91,7 @@ describe("a caller's session", () => {
       const url = yield* emptyDatabase
       const text: number = pg.types.builtins.TEXT
       const parse = (oid: number) => (value: string) => (oid === text ? value : `<${value}>`)
-      const odd = yield* connected(url, { types: { getTypeParser: parse } })
+      const odd = yield* connected({ connectionString: url, types: { getTypeParser: parse } })
       yield* Effect.gen(function* () {
         yield* sql(odd, "SET enable_hashjoin = off")
         yield* sql(odd, "BEGIN; SET LOCAL search_path = nowhere; SET LOCAL enable_material = off")

@@ -1,29 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Cause, Context, Effect, Exit, Fiber, Layer, type Scope } from "effect"
-import pg from "pg"
+import { Cause, Context, Effect, Exit, Fiber, Layer } from "effect"
 import { layerGroupCommit } from "@kiln/core/effect"
 import { CallerTransactions, JobStore, type NewJob } from "@kiln/core/ports"
 import { fixtures } from "@kiln/testing/conformance"
 import { type PostgresOptions, PostgresStores } from "../src/index.ts"
-import { emptyDatabase, runSql } from "./support/databases.ts"
+import { begun, emptyDatabase, runSql } from "./support/databases.ts"
 
 const { jobId, keyId, newJob, ownerOf, projectId } = fixtures
 
 /** Milliseconds for what waits for nobody, on a machine that is busy. Those who failed with the batch did so after several seconds. */
 const soonMs = 1_500
-
-/** A client of the embedding program's with an open transaction; what is open at the end is rolled back. */
-const begun = (url: string): Effect.Effect<pg.Client, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new pg.Client({ connectionString: url })
-      client.on("error", () => undefined)
-      await client.connect()
-      await client.query("BEGIN")
-      return client
-    }),
-    (client) => Effect.promise(() => client.end()),
-  )
 
 /** The stores of one process, whose calls at one moment are one batch. */
 const openProcess = (url: string, options: Partial<PostgresOptions> = {}) =>

@@ -2,29 +2,15 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { expect, it } from "@effect/vitest"
-import { Effect, type Scope } from "effect"
-import pg from "pg"
+import { Effect } from "effect"
 import { CallerTransactions, JobStore } from "@kiln/core/ports"
 import { fixtures } from "@kiln/testing/conformance"
 import { PostgresStores } from "../src/index.ts"
-import { emptyDatabase, runSql } from "./support/databases.ts"
+import { begun, emptyDatabase, runSql } from "./support/databases.ts"
 
 const { newJob, noLimits, projectId } = fixtures
 const runnable = [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" as const }]
 const request = { runnable, limits: noLimits, limit: 10, leaseDurationMs: 60_000, maxLostWorkers: 3 }
-
-/** A client of the embedding program's with an open transaction; what is open at the end is rolled back. */
-const begun = (url: string): Effect.Effect<pg.Client, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new pg.Client({ connectionString: url })
-      client.on("error", () => undefined)
-      await client.connect()
-      await client.query("BEGIN")
-      return client
-    }),
-    (client) => Effect.promise(() => client.end()),
-  )
 
 /** How often a worker claims within a time that does as it is told: it comes again after `nextInMs`. */
 const claimsWithin = Effect.fnUntraced(function* (ms: number) {

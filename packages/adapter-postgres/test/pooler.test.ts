@@ -5,7 +5,7 @@ import { WakeUp } from "@kiln/core/ports"
 import { type TcpProxy, tcpProxy, transactionPooler } from "@kiln/postgres-lab"
 import { arrangeEveryState, callEveryVerb, compareWithMemory } from "@kiln/testing/conformance"
 import { type PostgresOptions, PostgresStores } from "../src/index.ts"
-import { emptyDatabase, runSql } from "./support/databases.ts"
+import { connected, emptyDatabase, runSql } from "./support/databases.ts"
 import { ownPlace } from "./support/ownPlace.ts"
 
 const proxyTo = (url: string) =>
@@ -94,14 +94,7 @@ describe('pooler: "transaction"', () => {
         .map(([text]: ReadonlyArray<unknown>) => String(text))
         .find((text) => text.startsWith("BEGIN"))
       query.mockRestore()
-      const client = yield* Effect.acquireRelease(
-        Effect.promise(async () => {
-          const connected = new pg.Client({ connectionString: url })
-          await connected.connect()
-          return connected
-        }),
-        (connected) => Effect.promise(() => connected.end()),
-      )
+      const client = yield* connected(url)
       const shown = "SELECT current_setting('synchronous_commit') AS commit, current_setting('lock_timeout') AS lock"
       const ask = (sql: string) =>
         Effect.map(

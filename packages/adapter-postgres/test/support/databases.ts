@@ -11,15 +11,26 @@ export const emptyDatabase: Effect.Effect<string, never, Scope.Scope> = Effect.m
   ({ url }) => url,
 )
 
+/** A connection of somebody else's, which ends with the scope. */
+export const connected = (config: string | pg.ClientConfig): Effect.Effect<pg.Client, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const client = new pg.Client(config)
+      client.on("error", () => undefined)
+      await client.connect()
+      return client
+    }),
+    (client) => Effect.promise(() => client.end()),
+  )
+
+/** The same with an open transaction of the embedding program's; what is open at the end is rolled back. */
+export const begun = (url: string): Effect.Effect<pg.Client, never, Scope.Scope> =>
+  Effect.tap(connected(url), (client) => Effect.promise(() => client.query("BEGIN")))
+
 /** Runs SQL behind kiln's back, and answers with its rows. */
 export const runSql = (url: string, sql: string): Effect.Effect<ReadonlyArray<unknown>> =>
-  Effect.promise(async () => {
-    const client = new pg.Client({ connectionString: url })
-    client.on("error", () => undefined)
-    await client.connect()
-    try {
-      return (await client.query(sql)).rows as ReadonlyArray<unknown>
-    } finally {
-      await client.end()
-    }
-  })
+  Effect.scoped(
+    Effect.flatMap(connected(url), (client) =>
+      Effect.promise(async () => (await client.query(sql)).rows as ReadonlyArray<unknown>),
+    ),
+  )

@@ -1,10 +1,10 @@
 import { Effect, type Scope } from "effect"
-import pg from "pg"
+import type pg from "pg"
 import { fixtures } from "@kiln/testing/conformance"
 import { applyMigrations } from "../../src/migrate.ts"
 import { initial } from "../../src/migrations/0001Initial.ts"
 import { connect } from "../../src/openDatabase.ts"
-import { emptyDatabase } from "./databases.ts"
+import { connected, emptyDatabase } from "./databases.ts"
 
 /** A session of the first version. Its statements are prepared once and stay, whatever becomes of the schema meanwhile. */
 export interface OldSession {
@@ -111,16 +111,7 @@ export const oldDatabase: Effect.Effect<{ readonly url: string; readonly before:
         applyMigrations(database, connections.schema, [initial]),
       ),
     )
-    const client = yield* Effect.acquireRelease(
-      Effect.promise(async () => {
-        const connected = new pg.Client({ connectionString: url })
-        connected.on("error", () => undefined)
-        await connected.connect()
-        return connected
-      }),
-      (connected) => Effect.promise(() => connected.end()),
-    )
-    const before = sessionOf(client)
+    const before = sessionOf(yield* connected(url))
     yield* Effect.promise(async () => {
       for (const n of [1, 2, 3]) await before.insert(n)
       for (const n of [2, 3]) await before.claim(n)

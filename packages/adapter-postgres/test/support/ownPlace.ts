@@ -1,7 +1,8 @@
 import { Effect, type Layer, type Scope } from "effect"
-import pg from "pg"
+import type pg from "pg"
 import type { Stores } from "@kiln/testing/conformance"
 import { postgresMigrations, type PostgresOptions, PostgresStores } from "../../src/index.ts"
+import { connected } from "./databases.ts"
 import { onEffectClock, takeOverClock } from "./virtualTime.ts"
 
 export interface PlaceOptions {
@@ -22,17 +23,9 @@ export const ownPlace = ({
   Effect.gen(function* () {
     const { schema = "kiln" } = stores
     yield* postgresMigrations.apply({ url, schema })
-    const client = yield* Effect.acquireRelease(
-      Effect.promise(async () => {
-        await takeOverClock(url, schema)
-        const connected = new pg.Client({ connectionString: url })
-        connected.on("error", () => undefined)
-        await connected.connect()
-        await prepare?.(connected)
-        return connected
-      }),
-      (connected) => Effect.promise(() => connected.end()),
-    )
+    yield* Effect.promise(() => takeOverClock(url, schema))
+    const client = yield* connected(url)
+    yield* Effect.promise(async () => prepare?.(client))
     return onEffectClock(
       PostgresStores.layer({ poolSize: 3, notifications: false, noteLanesEveryMs: 0, url, ...stores }),
       async (now) => void (await client.query(`UPDATE "${schema}".test_clock SET now = $1`, [now])),

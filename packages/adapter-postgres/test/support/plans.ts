@@ -1,7 +1,8 @@
 import { Effect, type Scope } from "effect"
-import pg from "pg"
+import type pg from "pg"
 import { clientConfig } from "../../src/Connections.ts"
 import { connectionOptions } from "../../src/openDatabase.ts"
+import { connected } from "./databases.ts"
 
 /** A node of a plan, as `EXPLAIN (FORMAT JSON)` writes it. */
 interface PlanNode {
@@ -44,28 +45,17 @@ const scansIn = (
 
 /** A planner for the schema `kiln` of a database. */
 export const openPlanner = (url: string): Effect.Effect<Planner, never, Scope.Scope> =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.promise(async () => {
-        const client = new pg.Client(clientConfig(connectionOptions({ url }), "plans"))
-        client.on("error", () => undefined)
-        await client.connect()
-        return client
-      }),
-      (client) => Effect.promise(() => client.end()),
-    ),
-    (client) => ({
-      query: (sql) => client.query(sql),
-      scansOf: async (sql) => {
-        const indexes = await client.query<{ index: string; table: string }>(
-          "SELECT indexname AS index, tablename AS table FROM pg_indexes WHERE schemaname = 'kiln'",
-        )
-        const { rows } = await client.query<{ "QUERY PLAN": ReadonlyArray<{ readonly Plan: PlanNode }> }>(
-          `EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${sql}`,
-        )
-        const [explained] = rows[0]?.["QUERY PLAN"] ?? []
-        if (explained === undefined) throw new Error(`there is no plan for ${sql}`)
-        return scansIn(explained.Plan, new Map(indexes.rows.map(({ index, table }) => [index, table])))
-      },
-    }),
-  )
+  Effect.map(connected(clientConfig(connectionOptions({ url }), "plans")), (client) => ({
+    query: (sql) => client.query(sql),
+    scansOf: async (sql) => {
+      const indexes = await client.query<{ index: string; table: string }>(
+        "SELECT indexname AS index, tablename AS table FROM pg_indexes WHERE schemaname = 'kiln'",
+      )
+      const { rows } = await client.query<{ "QUERY PLAN": ReadonlyArray<{ readonly Plan: PlanNode }> }>(
+        `EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${sql}`,
+      )
+      const [explained] = rows[0]?.["QUERY PLAN"] ?? []
+      if (explained === undefined) throw new Error(`there is no plan for ${sql}`)
+      return scansIn(explained.Plan, new Map(indexes.rows.map(({ index, table }) => [index, table])))
+    },
+  }))

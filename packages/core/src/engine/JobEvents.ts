@@ -1,5 +1,6 @@
 import { Context, Effect, Layer, Queue, Stream } from "effect"
 import type { Job } from "../domain/index.ts"
+import { callOthers } from "./callOthers.ts"
 import type { JobHappening, JobRef } from "./JobHappening.ts"
 
 /** Happenings that are kept for a slow reader of the stream. */
@@ -37,14 +38,7 @@ export class JobEvents extends Context.Service<
       }
       return JobEvents.of({
         emit: (happening) => {
-          for (const listener of listeners) {
-            try {
-              // One that waits for something gives a promise, whatever its type says.
-              Promise.resolve(listener(happening) as unknown).catch(report)
-            } catch (error) {
-              report(error)
-            }
-          }
+          for (const listener of listeners) callOthers(() => listener(happening), report)
         },
         listen,
         stream: Stream.callback<JobHappening>(
@@ -59,5 +53,3 @@ export class JobEvents extends Context.Service<
     }),
   )
 }
-
-export type { JobHappening, JobRef }

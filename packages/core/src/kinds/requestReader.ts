@@ -1,5 +1,6 @@
 import { Result, Schema } from "effect"
-import { canonicalJson, type FieldError, type JsonObject } from "../domain/index.ts"
+import type { FieldError, JsonObject } from "../domain/index.ts"
+import { asJsonObject } from "./asJson.ts"
 import { decodeFields, type FieldsSchema } from "./decodeFields.ts"
 import { isStandardSchema, type StandardIssue, type StandardSchema } from "./StandardSchema.ts"
 import { validated } from "./validated.ts"
@@ -58,14 +59,4 @@ const fieldErrors = (issues: ReadonlyArray<StandardIssue>, input: JsonObject): R
     if (!found.has(field)) found.set(field, { field, reason, message })
   }
   return [...found.values()]
-}
-
-/** A copy of what JSON carries of an object; `undefined` where it is none, or holds what JSON cannot carry. */
-export const asJsonObject = (value: unknown): JsonObject | undefined => {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined
-  try {
-    return JSON.parse(canonicalJson(value)) as JsonObject
-  } catch {
-    return undefined
-  }
 }

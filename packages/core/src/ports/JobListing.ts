@@ -1,33 +1,29 @@
 import type { JobMode } from "../domain/Access.ts"
-import type { ErrorCode, WarningCode } from "../domain/ErrorCode.ts"
-import type { JobId, KeyId, ProjectId } from "../domain/Ids.ts"
-import type { RetainedData } from "../domain/Job.ts"
+import type { ProjectId } from "../domain/Ids.ts"
+import type { Job } from "../domain/Job.ts"
 import type { JobStatus } from "../domain/JobState.ts"
-import type { Priority } from "../domain/Priority.ts"
 
-/** A job as an operator's list shows it: no request, no output, nothing a caller may have erased. */
-export interface JobSummary {
-  readonly id: JobId
-  readonly projectId: ProjectId
-  readonly keyId: KeyId
-  readonly mode: JobMode
-  readonly kind: string
-  readonly kindVersion: number
-  readonly priority: Priority
-  readonly status: JobStatus
-  readonly errorCode: ErrorCode | null
-  readonly warningCode: WarningCode | null
-  readonly retained: RetainedData
-  /** Claims so far. */
-  readonly attempts: number
-  readonly failures: number
-  readonly lostWorkers: number
-  /** Unix milliseconds, like all times here. */
-  readonly createdAt: number
-  /** When it may next be claimed, or its lease ends; `null` when finished. */
-  readonly claimableAt: number | null
-  readonly finishedAt: number | null
-}
+/** A job as an operator's list shows it: no request, no output, nothing a caller may have erased. Times in unix milliseconds. */
+export type JobSummary = Pick<
+  Job,
+  | "id"
+  | "projectId"
+  | "keyId"
+  | "mode"
+  | "kind"
+  | "kindVersion"
+  | "priority"
+  | "status"
+  | "errorCode"
+  | "warningCode"
+  | "retained"
+  | "attempts"
+  | "failures"
+  | "lostWorkers"
+  | "createdAt"
+  | "claimableAt"
+  | "finishedAt"
+>
 
 /** Which jobs. Everything that is given must hold. */
 export interface JobQuery {

@@ -47,8 +47,9 @@ type AnyRun = (attempt: Attempt) => Promise<AttemptOutcome<JsonObject>>
 /** Why each error was thrown to the code in between, which knows promises alone: so it can catch them, and they keep what they mean. */
 const causes = new WeakMap<object, Cause.Cause<AttemptError>>()
 
-const thrownFor = (cause: Cause.Cause<AttemptError>, signal: AbortSignal): unknown => {
-  const squashed: unknown = Cause.hasInterruptsOnly(cause) ? signal.reason : Cause.squash(cause)
+/** What the code in between sees; `reason` where nothing failed and it was ended. */
+const thrownFor = (cause: Cause.Cause<AttemptError>, reason: unknown): unknown => {
+  const squashed: unknown = Cause.hasInterruptsOnly(cause) ? reason : Cause.squash(cause)
   // What is no object cannot be known again; it means what it meant, a defect.
   if (typeof squashed === "object" && squashed !== null) causes.set(squashed, cause)
   return squashed
@@ -72,10 +73,10 @@ const running =
             /** Ends with the attempt, and begins nothing after it. */
             const inner = <A>(effect: Effect.Effect<A, AttemptError>): Promise<A> => {
               const began = (async () => {
-                if (isOver || signal.aborted) throw thrownFor(Cause.interrupt(), AbortSignal.abort(overReason))
+                if (isOver || signal.aborted) throw thrownFor(Cause.interrupt(), overReason)
                 const exit = await Effect.runPromiseExitWith(context)(effect, { signal })
                 if (Exit.isSuccess(exit)) return exit.value
-                throw thrownFor(exit.cause, signal.aborted ? signal : AbortSignal.abort(overReason))
+                throw thrownFor(exit.cause, signal.aborted ? signal.reason : overReason)
               })()
               // Whoever waits for it hears of it; where nobody does, the attempt's own end says enough.
               began.catch(() => undefined)

@@ -1,4 +1,5 @@
 import { Cause, Layer, Logger, References } from "effect"
+import { callOthers } from "../engine/callOthers.ts"
 import type { LogEntry } from "./EngineOptions.ts"
 
 const levels: Readonly<Record<string, LogEntry["level"]>> = {
@@ -25,18 +26,11 @@ export const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): 
       const texts = parts.map((part) => (part instanceof Error ? part.message : String(part)))
       const why = cause.reasons.length === 0 ? [] : [Cause.pretty(cause)]
       const fields = fiber.getRef(References.CurrentLogAnnotations)
-      harmless(() =>
-        log({ level: levels[logLevel] ?? "info", message: [...texts, ...why].join(" "), fields, at: date }),
+      callOthers(
+        () => log({ level: levels[logLevel] ?? "info", message: [...texts, ...why].join(" "), fields, at: date }),
+        // There is nowhere left to say it.
+        () => undefined,
       )
     }),
   ])
-}
-
-/** What the program's own function does wrong ends neither an attempt nor the worker. There is nowhere left to say it. */
-const harmless = (call: () => unknown): void => {
-  try {
-    Promise.resolve(call()).catch(() => undefined)
-  } catch {
-    // As above.
-  }
 }

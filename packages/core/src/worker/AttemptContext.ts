@@ -1,7 +1,6 @@
 import { Effect, Stream } from "effect"
 import {
   BlobCorrupt,
-  canonicalJson,
   jobBlobKey,
   type JobMode,
   type Json,
@@ -9,6 +8,7 @@ import {
   limits,
   type OutputFile,
 } from "../domain/index.ts"
+import { asJson } from "../kinds/asJson.ts"
 import { type AttemptContext, type AttemptError, AttemptFailed, GateShut, LeaseLost } from "../kinds/AttemptContext.ts"
 import { type JobKind } from "../kinds/JobKind.ts"
 import { Misuse } from "../kinds/Misuse.ts"
@@ -109,11 +109,9 @@ export const attemptContext = Effect.fnUntraced(function* (
 
 /** What cannot be stored is said where it is made, and not by some stores alone. */
 const valueProblem = (value: Json): string | undefined => {
-  try {
-    return canonicalJson(value).length > limits.kindJsonLength ? "is too long" : undefined
-  } catch {
-    return "is nothing that JSON carries"
-  }
+  const json = asJson(value)
+  if (json === undefined) return "is nothing that JSON carries"
+  return json.length > limits.kindJsonLength ? "is too long" : undefined
 }
 
 /** The file the job consumes, measured. */

@@ -2,9 +2,9 @@ import { Effect } from "effect"
 import { limits } from "../domain/index.ts"
 import type { Ask, AttemptError } from "../kinds/AttemptContext.ts"
 import { checkTurn } from "../kinds/checkTurn.ts"
+import { Misuse } from "../kinds/Misuse.ts"
 import { checkAudio, checkPng, checkReply, checkTranscript } from "../kinds/results.ts"
 import type { ProviderAnswers, ProviderCall, ProviderName, ProviderRequests, ProviderSet } from "../ports/index.ts"
-import { Misuse } from "../kinds/Misuse.ts"
 
 /** How a call goes out and its answer comes in: the way of a port, and what its answer must be. */
 type Ways = {
