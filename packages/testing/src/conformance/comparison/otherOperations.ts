@@ -102,7 +102,7 @@ const uploadOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
         return { blobKey: uploadBlobKey(id, token), uploadId: id, token }
       })
       return Effect.flatMap(UploadStore, (store) =>
-        Effect.map(store.findUploadOrphans(blobs), (keys) => keys.toSorted()),
+        store.findUploadOrphans(blobs),
       )
     },
   ),
