@@ -5,7 +5,7 @@ import type { Session } from "../Session.ts"
 import { type Given, query, statement, storeTime } from "../Statement.ts"
 
 /** One statement, and so one moment. */
-const lineage = statement(() =>
+export const storedLineage = statement(() =>
   query
     .selectNoFrom((select) => [
       storeTime.as("now"),
@@ -39,7 +39,7 @@ const replaceLineage = statement((given: Given<{ version: number; document: stri
 )
 
 export const readLineage = async (session: Session): Promise<StoredLineage> => {
-  const row = await session.get(lineage, {})
+  const row = await session.get(storedLineage, {})
   if (row === undefined) throw new TypeError("a statement without a table returned no row")
   const ids = [row.newestJob, row.newestUpload].flatMap((id) => (id === null ? [] : [idBody(id)]))
   return { version: row.version ?? 0, document: row.document, now: row.now, newestId: ids.toSorted().at(-1) ?? null }

@@ -77,8 +77,9 @@ export interface EngineSettings {
    */
   readonly orphanGraceMs: number
   /**
-   * How often a process looks whether another copy of its store works with the same blobs. Must be the same in all processes: one
-   * that has just started waits three of these before it collects orphans, so that others can object.
+   * How often a process looks whether another copy of its store works with the same blobs; a third of `orphanIntervalMs` where that
+   * is less. Must be the same in all processes: one that has just started waits three of these before it collects orphans, so
+   * that others can object.
    */
   readonly blobWatchIntervalMs: number
   /** Where no price says otherwise; lower-case ISO 4217. */

@@ -9,6 +9,11 @@ const looksPerEntry = 5
 /** Looks that every running process has made before a process that has just started removes anything. */
 const looksBeforeRemoval = 3
 
+/** A process that sweeps more often than it is told to look looks as often as it sweeps. */
+const lookIntervalMs = Effect.map(EngineConfig, ({ blobWatchIntervalMs, orphanIntervalMs }) =>
+  Math.min(blobWatchIntervalMs, orphanIntervalMs / looksBeforeRemoval),
+)
+
 type Needs = JobStore | BlobStore | IdGenerator
 
 /** Watches that the store and the blob store go together, for one process. */
@@ -19,6 +24,8 @@ export class BlobGuard extends Context.Service<
     readonly join: Effect.Effect<void, LineageFailure>
     /** Looks once whether another copy of the store works with the same blobs, and makes itself known to it. */
     readonly look: Effect.Effect<void, LineageFailure>
+    /** How often to look, milliseconds. */
+    readonly intervalMs: Effect.Effect<number>
     /** Whether this process has joined so long ago that every other process had the time to object. */
     readonly isSettled: Effect.Effect<boolean>
   }
@@ -55,8 +62,7 @@ export class BlobGuard extends Context.Service<
 
       const look = Effect.gen(function* () {
         if (joined === undefined) return yield* join
-        const { blobWatchIntervalMs } = yield* EngineConfig
-        const due = (yield* Clock.currentTimeMillis) - enteredAtMs >= looksPerEntry * blobWatchIntervalMs
+        const due = (yield* Clock.currentTimeMillis) - enteredAtMs >= looksPerEntry * (yield* lookIntervalMs)
         const found = yield* listEntries
         // The usual case costs one listing, and leaves the store alone.
         if (!due && found.length > 0 && found.every((entry) => known.includes(entry))) {
@@ -79,12 +85,12 @@ export class BlobGuard extends Context.Service<
       return BlobGuard.of({
         join: run(join),
         look: run(look),
+        intervalMs: lookIntervalMs,
         isSettled: Effect.gen(function* () {
           if (joined === undefined) return false
           // Nobody else can have it.
           if (!store.capabilities.durable) return true
-          const { blobWatchIntervalMs } = yield* EngineConfig
-          return (yield* Clock.currentTimeMillis) - joined.atMs >= looksBeforeRemoval * blobWatchIntervalMs
+          return (yield* Clock.currentTimeMillis) - joined.atMs >= looksBeforeRemoval * (yield* lookIntervalMs)
         }),
       })
     }),

@@ -144,9 +144,8 @@ const steadily = (intervalMs: number): SweepPace => ({ intervalMs, idleIntervalM
 
 /** Waits until every other process has had the time to object to this one. */
 const settle = Effect.fnUntraced(function* (guard: BlobGuard["Service"]) {
-  const { blobWatchIntervalMs } = yield* EngineConfig
   yield* guard.join
-  while (!(yield* guard.isSettled)) yield* Effect.sleep(blobWatchIntervalMs / 4)
+  while (!(yield* guard.isSettled)) yield* Effect.sleep((yield* guard.intervalMs) / 4)
 })
 
 /** Runs the sweeps, each at its own pace, and less often while they find nothing: an idle process leaves the store alone. */
@@ -157,7 +156,7 @@ const sweep = Effect.gen(function* () {
   yield* Effect.all(
     [
       every("expire", paceOfExpiry(config), expireOverdue),
-      every("blobs", steadily(config.blobWatchIntervalMs), Effect.as(guard.look, 0)),
+      every("blobs", steadily(yield* guard.intervalMs), Effect.as(guard.look, 0)),
       every("prune", paceOfPruning(config), Effect.andThen(joined, pruneOnce)),
       every("orphans", steadily(config.orphanIntervalMs), Effect.andThen(settle(guard), collectOrphans)),
     ],

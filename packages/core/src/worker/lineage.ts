@@ -119,7 +119,9 @@ export interface Adoption {
  */
 export const adoptBlobs = Effect.gen(function* () {
   const entries = yield* listEntries
-  const others = unknownEntries((yield* readLineage).lineage, entries).toSorted()
+  const { lineage } = yield* readLineage
+  const others = unknownEntries(lineage, entries).toSorted()
+  if (others.length === 0) return { generation: lineage.generation, entries: others } satisfies Adoption
   const written = yield* addEntry((lineage, nonce, now) => adoptLineage(lineage, others, nonce, now))
   yield* publishNewest(written)
   return { generation: written.generation, entries: others } satisfies Adoption
