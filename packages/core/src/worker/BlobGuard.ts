@@ -89,7 +89,7 @@ export class BlobGuard extends Context.Service<
         isSettled: Effect.gen(function* () {
           if (joined === undefined) return false
           // Nobody else can have it.
-          if (!store.capabilities.durable) return true
+          if (!store.capabilities.durable && !store.capabilities.multiProcess) return true
           return (yield* Clock.currentTimeMillis) - joined.atMs >= looksBeforeRemoval * (yield* lookIntervalMs)
         }),
       })

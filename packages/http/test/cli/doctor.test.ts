@@ -41,6 +41,7 @@ const well = {
   providers: "skipped",
   installation: "ok",
   blobs: "ok",
+  orphans: "ok",
 }
 
 /** Starts a server on an empty directory and has it make some files and then stops it. */
