@@ -129,7 +129,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "the sweep takes blobs that a live attempt may still commit",
     edits: [
-      core("domain/Orphan.ts", 'return !job.finished && blob.token === job.token ? undefined : "spent"', 'return "spent"'),
+      core(
+        "domain/Orphan.ts",
+        'return !job.finished && blob.token === job.token ? undefined : "spent"',
+        'return "spent"',
+      ),
     ],
     seed: 22,
     breaks: "blob first, row second",
@@ -137,7 +141,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a copy of the store takes what it has no record of for orphans",
     edits: [
-      core("worker/collectOrphans.ts", 'if (reason !== "unknown") return reason === "spent"', "if (reason) return true"),
+      core(
+        "worker/collectOrphans.ts",
+        'if (reason !== "unknown") return reason === "spent"',
+        "if (reason) return true",
+      ),
       core("worker/lineage.ts", "if (unknown.length > 0)", "if (unknown.length > 1_000)"),
     ],
     seed: 14,
@@ -146,7 +154,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "the first process of a copy does not wait for others to object",
     edits: [
-      core("worker/collectOrphans.ts", 'if (reason !== "unknown") return reason === "spent"', "if (reason) return true"),
+      core(
+        "worker/collectOrphans.ts",
+        'if (reason !== "unknown") return reason === "spent"',
+        "if (reason) return true",
+      ),
       core("worker/BlobGuard.ts", "joined.atMs >= looksBeforeRemoval * (yield* lookIntervalMs)", "joined.atMs >= 0"),
     ],
     seed: 58,

@@ -24,7 +24,7 @@ describe("a driver's listing", { timeout: 120_000 }, () => {
         return cause instanceof Error ? cause.message : ""
       })
       // Again and again, also once it holds more than a page.
-      for (const count of [0, 0, 1_100]) {
+      for (const count of [0, 1_100]) {
         for (let n = 0; n < count; n++) objects.set(`jobs/${n}/1/audio`, Buffer.of(1))
         const message = yield* refusals
         expect(message).toContain("does not list all that it holds")

@@ -112,7 +112,10 @@ const copyWith = async ({ bug, file, from, to }: PlantedBug): Promise<typeof Ada
   await cp(join(import.meta.dirname, "../src"), copy, { recursive: true })
   const text = await readFile(join(copy, file), "utf8")
   expect(text.split(from), `${file} does not hold once: ${from}`).toHaveLength(2)
-  await writeFile(join(copy, file), text.replace(from, () => to))
+  await writeFile(
+    join(copy, file),
+    text.replace(from, () => to),
+  )
   return (await import(join(copy, "index.ts"))) as typeof Adapter
 }
 

@@ -227,7 +227,6 @@ export const makePostgresJobStore = (
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
     readLineage: db.read("JobStore.readLineage", readLineage),
-    writeLineage: (version, document) =>
-      db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
+    writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
   })
 }

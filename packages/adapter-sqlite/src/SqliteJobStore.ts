@@ -76,6 +76,5 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (tx) => findOrphans(tx, blobs)),
     readLineage: db.read("JobStore.readLineage", readLineage),
-    writeLineage: (version, document) =>
-      db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
+    writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
   })

@@ -24,7 +24,10 @@ export const probeListing = (storage: UnstorageLike): Effect.Effect<void, BlobUn
       Effect.forEach(
         keys,
         (key) =>
-          Effect.tryPromise({ try: () => run(key), catch: (cause) => new BlobUnavailable({ operation: "start", cause }) }),
+          Effect.tryPromise({
+            try: () => run(key),
+            catch: (cause) => new BlobUnavailable({ operation: "start", cause }),
+          }),
         { concurrency: AT_ONCE, discard: true },
       )
     // Only the listing is of interest, so nothing is read back.

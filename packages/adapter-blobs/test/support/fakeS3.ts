@@ -1,4 +1,4 @@
-import { createServer } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { registerHooks } from "node:module"
 import type { AddressInfo } from "node:net"
 import { Effect } from "effect"
@@ -17,8 +17,6 @@ registerHooks({
 export interface Bucket {
   readonly endpoint: string
   readonly objects: Map<string, Buffer>
-  /** Requests so far. */
-  readonly count: () => number
 }
 
 const pageSize = 1_000
@@ -34,24 +32,26 @@ const listing = (objects: Bucket["objects"], query: URLSearchParams): string => 
 export const fakeS3 = Effect.acquireRelease(
   Effect.promise(async () => {
     const objects = new Map<string, Buffer>()
-    let requests = 0
-    const server = createServer(async (request, response) => {
-      requests += 1
-      const body: Array<Buffer> = []
-      for await (const chunk of request) body.push(chunk as Buffer)
+    const answer = (request: IncomingMessage, response: ServerResponse, body: Buffer) => {
       const url = new URL(request.url ?? "/", "http://localhost")
       const key = decodeURIComponent(url.pathname.split("/").slice(2).join("/"))
       const object = objects.get(key)
-      if (request.method === "PUT") objects.set(key, Buffer.concat(body))
+      if (request.method === "PUT") objects.set(key, body)
       if (request.method === "DELETE") objects.delete(key)
       if (request.method === "GET" && key === "") return response.end(listing(objects, url.searchParams))
       if (request.method === "DELETE") return response.writeHead(204).end()
       if (request.method === "GET" && object === undefined) return response.writeHead(404).end()
-      response.end(request.method === "GET" ? object : undefined)
+      return response.end(request.method === "GET" ? object : undefined)
+    }
+    const server = createServer((request, response) => {
+      const body: Array<Buffer> = []
+      request
+        .on("data", (chunk: Buffer) => body.push(chunk))
+        .on("end", () => answer(request, response, Buffer.concat(body)))
     })
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
     const { port } = server.address() as AddressInfo
-    return { server, bucket: { endpoint: `http://127.0.0.1:${port}`, objects, count: () => requests } satisfies Bucket }
+    return { server, bucket: { endpoint: `http://127.0.0.1:${port}`, objects } satisfies Bucket }
   }),
   ({ server }) =>
     Effect.promise(

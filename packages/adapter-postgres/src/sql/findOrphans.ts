@@ -20,9 +20,7 @@ const facts = batchStatement<
     .selectFrom(item)
     .leftJoin("jobs", "jobs.id", "item.jobId")
     .leftJoin("queue", "queue.job_seq", "jobs.seq")
-    .leftJoin("files", (on) =>
-      on.onRef("files.job_seq", "=", "jobs.seq").onRef("files.blob_key", "=", "item.blobKey"),
-    )
+    .leftJoin("files", (on) => on.onRef("files.job_seq", "=", "jobs.seq").onRef("files.blob_key", "=", "item.blobKey"))
     .select([
       "item.blobKey",
       "item.token",

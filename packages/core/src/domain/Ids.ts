@@ -55,5 +55,7 @@ const TIME_LENGTH = 10
 /** When an identifier was made, Unix milliseconds by the clock of the process that made it; `undefined` for what is not the body of one. */
 export const idTime = (body: string): number | undefined =>
   BODY.test(body)
-    ? [...body.slice(0, TIME_LENGTH)].reduce((time, character) => time * 32 + ALPHABET.indexOf(character), 0)
+    ? Array.from(body.slice(0, TIME_LENGTH), (character) => ALPHABET.indexOf(character)).reduce(
+        (time, digit) => time * ALPHABET.length + digit,
+      )
     : undefined

@@ -19,7 +19,12 @@ export const jobOrphanReason = (
 /** Returns why nothing needs an upload's blob; `undefined` where it is its file or its transfer may still commit it. */
 export const uploadOrphanReason = (
   upload:
-    | { readonly erased: boolean; readonly token: number; readonly inTransfer: boolean; readonly blobKey: string | null }
+    | {
+        readonly erased: boolean
+        readonly token: number
+        readonly inTransfer: boolean
+        readonly blobKey: string | null
+      }
     | undefined,
   blob: { readonly blobKey: string; readonly token: number },
 ): OrphanReason | undefined => {

@@ -122,7 +122,7 @@ export const adoptBlobs = Effect.gen(function* () {
   const { lineage } = yield* readLineage
   const others = unknownEntries(lineage, entries).toSorted()
   if (others.length === 0) return { generation: lineage.generation, entries: others } satisfies Adoption
-  const written = yield* addEntry((lineage, nonce, now) => adoptLineage(lineage, others, nonce, now))
+  const written = yield* addEntry((current, nonce, now) => adoptLineage(current, others, nonce, now))
   yield* publishNewest(written)
   return { generation: written.generation, entries: others } satisfies Adoption
 })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Random, References, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { type Copy, days, hours, minutes, Place, pass } from "./support/Place.ts"
+import { type Copy, hours, minutes, Place, pass } from "./support/Place.ts"
 
 const histories = 100
 const steps = 25
@@ -13,6 +13,7 @@ interface Seen {
   adopted: number
   /** Copies that were started while another one ran. */
   together: number
+  embedded: number
 }
 
 /** One thing that a user, a crash or an operator does. */
@@ -27,6 +28,11 @@ const step = Effect.fnUntraced(function* (place: Place, n: number, seen: Seen) {
   if (chance < 0.45) return place.backUp((yield* pick(place.copies)) ?? place.copies[0]!)
   if (chance < 0.55 && one !== undefined) return yield* place.stop(one)
   if (chance < 0.6) return yield* place.sweep(one ?? another ?? place.copies[0]!)
+  if (chance < 0.65 && another !== undefined) {
+    seen.embedded += 1
+    yield* place.start(another, true)
+    return
+  }
   if (chance < 0.75 && another !== undefined) {
     if (yield* place.start(another)) seen.together += running.length
     else {
@@ -41,7 +47,7 @@ const step = Effect.fnUntraced(function* (place: Place, n: number, seen: Seen) {
     }
     return
   }
-  return yield* pass((yield* pick([1_000, 5 * minutes, 2 * hours, 2 * days])) ?? 0)
+  return yield* pass((yield* pick([1_000, 5 * minutes, 2 * hours, 30 * hours])) ?? 0)
 })
 
 const history = (seed: number, seen: Seen) =>
@@ -77,7 +83,7 @@ const endWell = Effect.fnUntraced(function* (place: Place, copy: Copy) {
 describe("copies of a database on the same blobs", { timeout: 300_000 }, () => {
   it.live(`no file that any copy's records name is lost, over ${histories} random histories`, () =>
     Effect.gen(function* () {
-      const seen: Seen = { refused: 0, adopted: 0, together: 0 }
+      const seen: Seen = { refused: 0, adopted: 0, together: 0, embedded: 0 }
       for (let seed = 1; seed <= histories; seed++) yield* history(seed, seen)
       // Else it would have shown nothing.
       for (const [what, count] of Object.entries(seen)) assert.isAbove(count, 10, what)

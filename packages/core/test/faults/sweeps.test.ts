@@ -176,7 +176,11 @@ describe("a sweep does what it can", () => {
       const store = yield* BlobStore
       const { id } = yield* submitSpeech("k")
       yield* (yield* Worker).tick
-      yield* passUntil("it is done", Effect.map(readJob(id), ({ status }) => status === "done"), "1 minute")
+      yield* passUntil(
+        "it is done",
+        Effect.map(readJob(id), ({ status }) => status === "done"),
+        "1 minute",
+      )
       const keys = ["stuck", "one", "two"].map((name) => jobBlobKey(id, 1, name))
       for (const key of keys) yield* store.put(key, Stream.succeed(new Uint8Array(1)), { maxBytes: 1 })
       yield* collectOrphans

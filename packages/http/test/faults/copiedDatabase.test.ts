@@ -76,7 +76,11 @@ describe("a copy of the database on the same blobs", { timeout: 180_000 }, () =>
     expect(adopted).toEqual({ generation: expect.any(Number), adopted: [expect.any(String)] })
     expect(await runJson(["blobs", "adopt"], env)).toEqual({ generation: adopted.generation, adopted: [] })
     {
-      await using restored = await startService(copy.path, { KILN_BLOBS: `file:${data.path}`, KILN_CONFIG: config }, key)
+      await using restored = await startService(
+        copy.path,
+        { KILN_BLOBS: `file:${data.path}`, KILN_CONFIG: config },
+        key,
+      )
       // New records, so that its newest is later than the files it does not know.
       const id = await speak(restored, "after the restore")
       const orphan = `jobs/${id.slice(4)}/1/leftover`
@@ -94,34 +98,37 @@ describe("a copy of the database on the same blobs", { timeout: 180_000 }, () =>
     await expectAllServed(service, ids)
   })
 
-  it.each(roles)("that was made just now and runs as %s removes nothing, nor does the original beside it", async (role) => {
-    using data = temporaryDirectory()
-    using copy = temporaryDirectory()
-    const config = quickSweeps(copy.path)
-    await using service = await startService(data.path, { KILN_CONFIG: config })
-    const ids = [await speak(service, "before the copy")]
-    copyDatabase(data.path, copy.path)
-    ids.push(await speak(service, "after the copy"))
-    const before = blobKeys(data.path)
-    await using clone = new KilnProcess(["serve", "--json"], {
-      KILN_DATA_DIR: copy.path,
-      KILN_BLOBS: `file:${data.path}`,
-      KILN_CONFIG: config,
-      KILN_ROLE: role,
-      PORT: "0",
-    })
-    // Either it was behind already, or the first that looks says so, and then the other.
-    const outcome = await Promise.race([
-      clone.ended().then(({ stderr }) => stderr),
-      clone.says(/another copy of it uses the same blobs/, "stderr").then(([text]) => text),
-    ])
-    expect(outcome).toMatch(/is behind the blob store|another copy of it uses the same blobs/)
-    ids.push(await speak(service, "beside the copy"))
-    // Long enough for both to sweep several times.
-    await new Promise((resolve) => setTimeout(resolve, 4_000))
-    expect(blobKeys(data.path)).toEqual(expect.arrayContaining([...before]))
-    await expectAllServed(service, ids)
-  })
+  it.each(roles)(
+    "that was made just now and runs as %s removes nothing, nor does the original beside it",
+    async (role) => {
+      using data = temporaryDirectory()
+      using copy = temporaryDirectory()
+      const config = quickSweeps(copy.path)
+      await using service = await startService(data.path, { KILN_CONFIG: config })
+      const ids = [await speak(service, "before the copy")]
+      copyDatabase(data.path, copy.path)
+      ids.push(await speak(service, "after the copy"))
+      const before = blobKeys(data.path)
+      await using clone = new KilnProcess(["serve", "--json"], {
+        KILN_DATA_DIR: copy.path,
+        KILN_BLOBS: `file:${data.path}`,
+        KILN_CONFIG: config,
+        KILN_ROLE: role,
+        PORT: "0",
+      })
+      // Either it was behind already, or the first that looks says so, and then the other.
+      const outcome = await Promise.race([
+        clone.ended().then(({ stderr }) => stderr),
+        clone.says(/another copy of it uses the same blobs/, "stderr").then(([text]) => text),
+      ])
+      expect(outcome).toMatch(/is behind the blob store|another copy of it uses the same blobs/)
+      ids.push(await speak(service, "beside the copy"))
+      // Long enough for both to sweep several times.
+      await new Promise((resolve) => setTimeout(resolve, 4_000))
+      expect(blobKeys(data.path)).toEqual(expect.arrayContaining([...before]))
+      await expectAllServed(service, ids)
+    },
+  )
 })
 
 describe("kiln blobs sweep", { timeout: 180_000 }, () => {

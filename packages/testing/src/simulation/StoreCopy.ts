@@ -1,6 +1,5 @@
 import { Context, Effect } from "effect"
-import { IdGenerator, JobDirectory, JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
-import { BlobStore } from "@kiln/core/ports"
+import { BlobStore, IdGenerator, JobDirectory, JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { adoptBlobs } from "@kiln/core/worker"
 import type { EngineSettings } from "@kiln/core/effect"
 import { copyMemoryStores } from "../memory/MemoryStores.ts"
@@ -84,13 +83,14 @@ export class StoreCopy {
   #direct<Port extends object>(port: Port): Port {
     const { network } = this.#original
     const done = (verb: unknown) =>
-      Effect.isEffect(verb)
-        ? Effect.suspend(() => network.perform(verb as Effect.Effect<unknown, unknown>))
-        : verb
+      Effect.isEffect(verb) ? Effect.suspend(() => network.perform(verb as Effect.Effect<unknown, unknown>)) : verb
     return Object.fromEntries(
       Object.entries(port).map(([name, member]) => [
         name,
-        typeof member === "function" ? (...input: ReadonlyArray<unknown>) => done(member(...input)) : done(member),
+        typeof member === "function"
+          ? (...input: ReadonlyArray<unknown>) =>
+              done((member as (...input: ReadonlyArray<unknown>) => unknown)(...input))
+          : done(member),
       ]),
     ) as Port
   }

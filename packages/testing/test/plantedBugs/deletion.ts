@@ -56,20 +56,20 @@ export const deletion = [
     "job.files.some((file) => file.blobKey === blobKey)",
     "false",
   ]),
-  plant("jobs/findOrphans.ts", "JobStore.findOrphans", "a blob that is newer than its record is taken for a spent one", [
-    "[{ blobKey, reason }]",
-    '[{ blobKey, reason: reason === "ahead" ? "spent" : reason }]',
-  ]),
+  plant(
+    "jobs/findOrphans.ts",
+    "JobStore.findOrphans",
+    "a blob that is newer than its record is taken for a spent one",
+    ["[{ blobKey, reason }]", '[{ blobKey, reason: reason === "ahead" ? "spent" : reason }]'],
+  ),
   plant("jobs/findOrphans.ts", "JobStore.findOrphans", "a blob without a record is taken for a spent one", [
     "[{ blobKey, reason }]",
     '[{ blobKey, reason: reason === "unknown" ? "spent" : reason }]',
   ]),
   hidden(
-    plant(
-      "jobs/lineage.ts",
-      "JobStore.readLineage, writeLineage",
-      "a lineage is written whatever version was read",
-      ["if (state.lineage.version !== version) return false", ""],
-    ),
+    plant("jobs/lineage.ts", "JobStore.readLineage, writeLineage", "a lineage is written whatever version was read", [
+      "if (state.lineage.version !== version) return false",
+      "",
+    ]),
   ),
 ]

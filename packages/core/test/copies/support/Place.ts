@@ -11,7 +11,7 @@ import {
   Providers,
 } from "@kiln/core/effect"
 import { isFinished } from "@kiln/core/domain"
-import { BlobStore, type IdGenerator, JobStore, UploadStore } from "@kiln/core/ports"
+import { BlobStore, type IdGenerator, JobStore, type UploadStore } from "@kiln/core/ports"
 import { adoptBlobs, BlobGuard, layerSweeps, sweepOrphans, Worker } from "@kiln/core/worker"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"
@@ -82,7 +82,10 @@ export class Place {
     this.copies.push({ name: "first", text: undefined, process: undefined })
   }
 
-  static readonly make = Effect.map(Layer.build(MemoryBlobStore.layer), (built) => new Place(Context.get(built, BlobStore)))
+  static readonly make = Effect.map(
+    Layer.build(MemoryBlobStore.layer),
+    (built) => new Place(Context.get(built, BlobStore)),
+  )
 
   backUp(copy: Copy): Copy {
     const backup: Copy = { name: `${copy.name}.${this.copies.length}`, text: copy.text, process: undefined }
@@ -112,17 +115,23 @@ export class Place {
     )
   }
 
-  /** Starts a process on a copy, as `kiln serve` does. Answers whether it started; it does not where the copy is behind. */
-  start(copy: Copy): Effect.Effect<boolean> {
+  /**
+   * Starts a process on a copy, as `kiln serve` does: answers whether it started, which it does not where the copy is behind. Or an
+   * `embedded` engine, which always starts.
+   */
+  start(copy: Copy, embedded = false): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
       const scope = yield* Scope.make()
       const context = yield* Layer.buildWithScope(this.#layerOf(copy), scope)
-      const joined = yield* Effect.exit(Effect.provide(Context.get(context, BlobGuard).join, context))
+      const joined = yield* Effect.exit(
+        embedded ? Effect.void : Effect.provide(Context.get(context, BlobGuard).join, context),
+      )
       if (Exit.isFailure(joined)) {
         yield* Scope.close(scope, Exit.void)
         return false
       }
-      yield* Layer.buildWithScope(Layer.provide(layerSweeps, Layer.succeedContext(context)), scope)
+      const given = embedded ? Context.omit(BlobGuard)(context) : context
+      yield* Layer.buildWithScope(Layer.provide(layerSweeps, Layer.succeedContext(given)), scope)
       copy.process = { scope, context }
       return true
     }).pipe(Effect.orDie)

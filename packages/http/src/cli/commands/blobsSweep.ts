@@ -49,7 +49,9 @@ export const blobsSweepCommand = Command.make("sweep", flags, ({ dryRun, force }
       const refused = found.exceedsShare && !force && !dryRun
       yield* answer({
         json: { dry_run: dryRun, ...documentOf(found), removed: found.removed, refused },
-        text: [describeOrphans(found), dryRun ? "nothing was removed (--dry-run)" : `${found.removed} removed`].join("\n"),
+        text: [describeOrphans(found), dryRun ? "nothing was removed (--dry-run)" : `${found.removed} removed`].join(
+          "\n",
+        ),
       })
       if (refused)
         return yield* failed(
@@ -57,4 +59,6 @@ export const blobsSweepCommand = Command.make("sweep", flags, ({ dryRun, force }
         )
     }),
   ),
-).pipe(Command.withDescription("Remove files that no job and no upload needs, as every server does by itself each hour"))
+).pipe(
+  Command.withDescription("Remove files that no job and no upload needs, as every server does by itself each hour"),
+)

@@ -4,7 +4,10 @@ import type { MemoryState } from "../MemoryState.ts"
 
 export const readLineage = (state: MemoryState, now: number): StoredLineage => {
   const bodies = [...state.jobs.keys(), ...state.uploads.keys()].map(idBody)
-  const newestId = bodies.reduce<string | null>((newest, body) => (newest === null || body > newest ? body : newest), null)
+  const newestId = bodies.reduce<string | null>(
+    (newest, body) => (newest === null || body > newest ? body : newest),
+    null,
+  )
   return { ...state.lineage, now, newestId }
 }
 
