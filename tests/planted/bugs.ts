@@ -118,9 +118,9 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "orphans are found and never collected",
     edits: [
       core(
-        "worker/Sweeper.ts",
-        "yield* Effect.forEach(orphans, (blobKey)",
-        "yield* Effect.forEach(orphans.slice(orphans.length), (blobKey)",
+        "worker/collectOrphans.ts",
+        "for (const key of survey.removable)",
+        "for (const key of survey.removable.slice(survey.removable.length))",
       ),
     ],
     seed: 36,
@@ -128,9 +128,41 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "the sweep takes blobs that a live attempt may still commit",
-    edits: [memory("jobs/findOrphans.ts", ": token !== job.token", ": true")],
+    edits: [
+      core(
+        "domain/Orphan.ts",
+        'return !job.finished && blob.token === job.token ? undefined : "spent"',
+        'return "spent"',
+      ),
+    ],
     seed: 22,
     breaks: "blob first, row second",
+  },
+  {
+    bug: "a copy of the store takes what it has no record of for orphans",
+    edits: [
+      core(
+        "worker/collectOrphans.ts",
+        'if (reason !== "unknown") return reason === "spent"',
+        "if (reason) return true",
+      ),
+      core("worker/lineage.ts", "if (unknown.length > 0)", "if (unknown.length > 1_000)"),
+    ],
+    seed: 14,
+    breaks: "no committed row names a missing blob",
+  },
+  {
+    bug: "the first process of a copy does not wait for others to object",
+    edits: [
+      core(
+        "worker/collectOrphans.ts",
+        'if (reason !== "unknown") return reason === "spent"',
+        "if (reason) return true",
+      ),
+      core("worker/BlobGuard.ts", "joined.atMs >= looksBeforeRemoval * (yield* lookIntervalMs)", "joined.atMs >= 0"),
+    ],
+    seed: 58,
+    breaks: "no committed row names a missing blob",
   },
   {
     bug: "a checkpoint is kept and never looked at",
@@ -197,8 +229,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/RunAttempt.ts",
-        "yield* Effect.forEach(orphans, (blobKey)",
-        "yield* Effect.forEach(orphans.length < 0 ? orphans : written, (blobKey)",
+        "yield* Effect.forEach(own, ({ blobKey })",
+        "yield* Effect.forEach(own.length < 0 ? own : written.map((blobKey) => ({ blobKey })), ({ blobKey })",
       ),
     ],
     seed: 1,

@@ -1,9 +1,10 @@
 import type { BlobUnavailable } from "@kiln/core/domain"
 import { BlobStore } from "@kiln/core/ports"
 import { Effect, Layer } from "effect"
-import { prepare } from "./unstorage/Items.ts"
+import { writeSentinel } from "./unstorage/Items.ts"
 import { list } from "./unstorage/list.ts"
 import { open } from "./unstorage/open.ts"
+import { probeListing } from "./unstorage/probeListing.ts"
 import { put } from "./unstorage/put.ts"
 import { remove } from "./unstorage/remove.ts"
 import type { UnstorageLike } from "./unstorage/UnstorageLike.ts"
@@ -24,11 +25,14 @@ export interface UnstorageBlobOptions {
  * a put whose process was killed are not readable and not listed; they go when a prefix of their key is removed.
  */
 export const UnstorageBlobStore = {
-  /** Fails with `BlobUnavailable` where the driver does not read back or list what it was given. */
+  /**
+   * Fails with `BlobUnavailable` where the driver does not read back or list what it was given. The first start on a storage
+   * writes, lists and removes 1,001 small items, because some drivers (that for S3, for one) list no more than a page.
+   */
   layer: (options: UnstorageBlobOptions): Layer.Layer<BlobStore, BlobUnavailable> =>
     Layer.effect(
       BlobStore,
-      Effect.map(prepare(options.storage), () => {
+      Effect.map(Effect.andThen(writeSentinel(options.storage), probeListing(options.storage)), () => {
         const { storage, chunkBytes = DEFAULT_CHUNK_BYTES } = options
         return BlobStore.of({
           put: put(storage, chunkBytes),

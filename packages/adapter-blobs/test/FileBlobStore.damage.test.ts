@@ -1,4 +1,4 @@
-import { readFile, truncate, writeFile } from "node:fs/promises"
+import { readFile, rename, truncate, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
@@ -82,6 +82,42 @@ describe("damage on disk", () => {
         const opened = yield* store.open("a/b", { offset: 1 })
         const read = Stream.runForEach(opened.content, () => Effect.promise(() => truncate(file(directory), 70_000)))
         expect((yield* Effect.flip(read))._tag).toBe("BlobCorrupt")
+      }),
+    ),
+  )
+
+  for (const range of [undefined, { offset: 0, length: 10 }, { offset: 5 }])
+    it.effect(`exchanged between opening and reading: BlobCorrupt, of ${JSON.stringify(range ?? "all")}`, () =>
+      onFiles((store, directory) =>
+        Effect.gen(function* () {
+          const put = (key: string, fill: number) =>
+            store.put(key, Stream.succeed(new Uint8Array(1_000).fill(fill)), LIMIT)
+          yield* put("a/b", 1)
+          // As long and whole, with a footer of its own.
+          yield* put("a/other", 2)
+          const opened = yield* store.open("a/b", range)
+          yield* Effect.promise(() => rename(join(directory, "blobs/a/other.blob"), file(directory)))
+          expect(yield* Effect.flip(Stream.runDrain(opened.content))).toMatchObject({ _tag: "BlobCorrupt", key: "a/b" })
+          const again = yield* store.open("a/b", range)
+          expect((yield* Stream.runCollect(again.content))[0]?.[0]).toBe(2)
+        }),
+      ),
+    )
+
+  it.effect("exchanged by a longer one while it is read: what was opened is read to its end", () =>
+    onFiles((store, directory) =>
+      Effect.gen(function* () {
+        yield* store.put("a/b", content, LIMIT)
+        yield* store.put("a/other", Stream.concat(content, content), LIMIT)
+        const opened = yield* store.open("a/b")
+        let read = 0
+        yield* Stream.runForEach(opened.content, (chunk) =>
+          Effect.promise(async () => {
+            read += chunk.length
+            await rename(join(directory, "blobs/a/other.blob"), file(directory)).catch(() => undefined)
+          }),
+        )
+        expect(read).toBe(bytes.length)
       }),
     ),
   )

@@ -62,6 +62,23 @@ describe("damage", () => {
     ),
   )
 
+  it.effect("its manifest exchanged between opening and reading: what was opened is read, or nothing", () =>
+    onTricky((store, storage) =>
+      Effect.gen(function* () {
+        yield* store.put("a/b", content, LIMIT)
+        const opened = yield* store.open("a/b", { offset: 1000, length: 10 })
+        const manifest = storage.items.get(manifestOf(storage))!
+        const written = chunkOf(storage, 1).replace(/^.*chunk-(.*)-1$/, "$1")
+        const other = Buffer.from(Buffer.from(manifest).toString().replace(written, "another"))
+        storage.items.set(manifestOf(storage), other)
+        // The chunks are those that the manifest named when it was opened.
+        expect((yield* Stream.runCollect(opened.content))[0]).toHaveLength(10)
+        storage.items.delete(chunkOf(storage, 1))
+        expect((yield* Effect.flip(Stream.runDrain(opened.content)))._tag).toBe("BlobUnavailable")
+      }),
+    ),
+  )
+
   it.effect("removed while it is read: BlobUnavailable, not damage", () =>
     onTricky((store) =>
       Effect.gen(function* () {

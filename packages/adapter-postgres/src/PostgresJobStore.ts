@@ -33,6 +33,7 @@ import { findByIdempotencyKey } from "./sql/findByIdempotencyKey.ts"
 import { findFile } from "./sql/findFile.ts"
 import { findJobs } from "./sql/findJobs.ts"
 import { findOrphans } from "./sql/findOrphans.ts"
+import { readLineage, writeLineage } from "./sql/lineage.ts"
 import { listCharges } from "./sql/listCharges.ts"
 import { listPurges } from "./sql/listPurges.ts"
 import { lookForWork, settleAfter } from "./sql/nextClaimable.ts"
@@ -225,5 +226,7 @@ export const makePostgresJobStore = (
     listPurges: (limit) => db.read("JobStore.listPurges", (session) => listPurges(session, limit)),
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (session) => findOrphans(session, blobs)),
+    readLineage: db.read("JobStore.readLineage", readLineage),
+    writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
   })
 }

@@ -4,6 +4,7 @@ import { JobStore, type LedgerEntry, Switchboard } from "@kiln/core/ports"
 import { fixtures } from "@kiln/testing/conformance"
 import { inspectPostgres, postgresMigrations, PostgresStores } from "../src/index.ts"
 import { prioritiesAndRetries } from "../src/migrations/0003PrioritiesAndRetries.ts"
+import { blobLineage } from "../src/migrations/0004BlobLineage.ts"
 import { ledgerAndStandings } from "../src/migrations/0002LedgerAndStandings.ts"
 import { initial } from "../src/migrations/0001Initial.ts"
 import { oldDatabase } from "./support/oldDatabase.ts"
@@ -34,10 +35,14 @@ describe("a database of the version before", () => {
       const { url } = yield* oldDatabase
       expect(yield* postgresMigrations.status({ url })).toMatchObject({
         applied: [{ name: initial.name }],
-        pending: [{ name: ledgerAndStandings.name }, { name: prioritiesAndRetries.name }],
+        pending: [{ name: ledgerAndStandings.name }, { name: prioritiesAndRetries.name }, { name: blobLineage.name }],
         unknown: [],
       })
-      expect(yield* postgresMigrations.apply({ url })).toEqual([ledgerAndStandings.name, prioritiesAndRetries.name])
+      expect(yield* postgresMigrations.apply({ url })).toEqual([
+        ledgerAndStandings.name,
+        prioritiesAndRetries.name,
+        blobLineage.name,
+      ])
       expect(yield* postgresMigrations.apply({ url })).toEqual([])
       const inspection = yield* inspectPostgres({ url })
       expect(yield* inspection?.schemaDrift ?? Effect.succeed("no schema")).toEqual([])

@@ -16,6 +16,7 @@ import { jobsBefore } from "../src/sql/listJobs.ts"
 import { chargesAfter } from "../src/sql/listCharges.ts"
 import { jobsInHand } from "../src/sql/inHand.ts"
 import { lanesAhead, lanesBehind } from "../src/sql/laneOrder.ts"
+import { storedLineage } from "../src/sql/lineage.ts"
 import { earliestLane } from "../src/sql/nextClaimable.ts"
 import { unfinishedJobs } from "../src/sql/queueCap.ts"
 import { lockJobs } from "../src/sql/writeStates.ts"
@@ -157,11 +158,12 @@ const wholeKeys: Readonly<Record<string, RegExp>> = {
 }
 
 /**
- * What may be read whole: of held jobs, since the fleet's jobs in hand are few; of the queue, when an operator wants to know how
+ * What may be read whole, or from its end: the newest id of jobs and of uploads; of held jobs, since the fleet's jobs in hand are few; of the queue, when an operator wants to know how
  * many there are.
  */
 const wholeFor: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   [jobsInHand.sql, ["queue_held"]],
+  [storedLineage.sql, ["jobs_id_key", "uploads_id_key"]],
   [countAll.sql, ["queue_by_turn", "lanes_pkey", "lanes_project_id_kind_kind_version_mode_key"]],
 ])
 

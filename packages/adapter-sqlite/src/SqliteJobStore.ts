@@ -21,6 +21,7 @@ import { findByIdempotencyKey } from "./sql/findByIdempotencyKey.ts"
 import { findFile } from "./sql/findFile.ts"
 import { findJobs } from "./sql/findJobs.ts"
 import { findOrphans } from "./sql/findOrphans.ts"
+import { readLineage, writeLineage } from "./sql/lineage.ts"
 import { listCharges } from "./sql/listCharges.ts"
 import { listPurges } from "./sql/listPurges.ts"
 import { releaseJobs } from "./sql/releaseJobs.ts"
@@ -74,4 +75,6 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
     listPurges: (limit) => db.read("JobStore.listPurges", (tx) => listPurges(tx, limit)),
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (tx) => findOrphans(tx, blobs)),
+    readLineage: db.read("JobStore.readLineage", readLineage),
+    writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
   })

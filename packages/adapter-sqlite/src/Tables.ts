@@ -190,6 +190,12 @@ interface Workers {
   providers: JsonText
 }
 
+interface BlobLineage {
+  id: 1
+  version: number
+  document: JsonText
+}
+
 /** The schema as the migrations leave it. The ledger, `charges`, is written by a trigger. */
 export interface Tables {
   lanes: Lanes
@@ -209,4 +215,5 @@ export interface Tables {
   paused_kinds: PausedKinds
   prices: Prices
   workers: Workers
+  blob_lineage: BlobLineage
 }

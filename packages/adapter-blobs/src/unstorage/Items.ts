@@ -19,6 +19,10 @@ export interface Items {
   readonly keys: (base: string) => Effect.Effect<ReadonlyArray<string>, BlobUnavailable>
 }
 
+export const incompleteListing =
+  "the storage driver does not list all that it holds, as the s3 driver of unstorage does not beyond 1,000 items: " +
+  "use KILN_BLOBS=file:/a/directory (FileBlobStore), or a driver that lists completely"
+
 /** `operation` is what failures are reported as. */
 export const itemsOf = (storage: UnstorageLike, operation: string): Items => {
   const attempt = <A>(run: () => Promise<A>): Effect.Effect<A, BlobUnavailable> =>
@@ -55,7 +59,7 @@ export const itemsOf = (storage: UnstorageLike, operation: string): Items => {
 
   const keys: Items["keys"] = Effect.fnUntraced(function* (base) {
     const [found, sentinel] = yield* Effect.all([below(base), below(SENTINEL_BASE)], { concurrency: 2 })
-    if (!sentinel.includes(SENTINEL)) return yield* refuse("the storage driver does not list all that it holds")
+    if (!sentinel.includes(SENTINEL)) return yield* refuse(incompleteListing)
     return [...new Set(found)]
   })
 
@@ -68,8 +72,22 @@ export const itemsOf = (storage: UnstorageLike, operation: string): Items => {
 const SENTINEL_BASE = "~kiln"
 const SENTINEL = `${SENTINEL_BASE}:listing`
 
+const WRITE_TRIES = 10
+
+/**
+ * Writes an item that every process writes alike, unless it is there. Some drivers write in place, so that of several
+ * processes that start at the same time one may read what another has only begun to write: it tries again.
+ */
+export const writeShared = (items: Items, key: string, bytes: Uint8Array): Effect.Effect<void, BlobUnavailable> =>
+  items.read(key).pipe(
+    Effect.flatMap((found) =>
+      found !== undefined && Buffer.compare(found, bytes) === 0 ? Effect.void : items.write(key, bytes),
+    ),
+    Effect.retry({ times: WRITE_TRIES }),
+  )
+
 /** Writes the sentinel and fails where the driver cannot read back, or list, what it was given. */
-export const prepare = (storage: UnstorageLike): Effect.Effect<void, BlobUnavailable> => {
+export const writeSentinel = (storage: UnstorageLike): Effect.Effect<void, BlobUnavailable> => {
   const items = itemsOf(storage, "start")
-  return Effect.andThen(items.write(SENTINEL, Buffer.from("complete")), Effect.asVoid(items.keys(SENTINEL_BASE)))
+  return Effect.andThen(writeShared(items, SENTINEL, Buffer.from("complete")), Effect.asVoid(items.keys(SENTINEL_BASE)))
 }

@@ -7,7 +7,10 @@ import { migrations } from "../migrations/index.ts"
 import { connectionOptions, type PostgresOptions } from "../openDatabase.ts"
 import { postgresMigrations } from "../postgresMigrations.ts"
 import { Session, type Wire } from "../Session.ts"
+import { findOrphans } from "../sql/findOrphans.ts"
 import { findSecret } from "../sql/findSecret.ts"
+import { findUploadOrphans } from "../sql/findUploadOrphans.ts"
+import { readLineage } from "../sql/lineage.ts"
 import { firstBlobs, isNamed, listNamedBlobs } from "../sql/listNamedBlobs.ts"
 import { listWorkers } from "../sql/listWorkers.ts"
 import { readDuePurges } from "../sql/readDuePurges.ts"
@@ -55,6 +58,9 @@ const inspectionOf = (
     duePurges: ask(() => readDuePurges(session)),
     findSecret: (name) => ask(() => findSecret(session, name)),
     listWorkers: ask(() => listWorkers(session)),
+    readLineage: ask(() => readLineage(session)),
+    findOrphans: (blobs) => ask(() => findOrphans(session, blobs)),
+    findUploadOrphans: (blobs) => ask(() => findUploadOrphans(session, blobs)),
   }
 }
 

@@ -1,38 +1,44 @@
-import { sql } from "kysely"
-import type { JobId } from "@kiln/core/domain"
+import { type JobId, jobOrphanReason } from "@kiln/core/domain"
+import type { Orphan } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
-/**
- * A finished job's blob is an orphan unless a file names it; an unfinished one's unless its token is
- * the job's present one. Every end of a claim raises the token, so an older one can never commit.
- */
-const orphans = batchStatement<{ blobKey: string; jobId: JobId; token: number }, {}, { readonly blobKey: string }>(
-  { blobKey: "text", jobId: "text", token: "bigint" },
-  (item) =>
-    query
-      .selectFrom(item)
-      .leftJoin("jobs", "jobs.id", "item.jobId")
-      .leftJoin("queue", "queue.job_seq", "jobs.seq")
-      .select("item.blobKey")
-      .where((where) =>
-        where.and([
-          where.not(
-            where.exists(
-              where
-                .selectFrom("files")
-                .select("files.seq")
-                .whereRef("files.job_seq", "=", "jobs.seq")
-                .whereRef("files.blob_key", "=", "item.blobKey"),
-            ),
-          ),
-          sql<boolean>`${sql.ref("queue.token")} is distinct from ${sql.ref("item.token")}`,
-        ]),
-      )
-      .orderBy("item.ord"),
+/** A job's token stands in `queue` while it is unfinished, and in its own row afterwards. */
+const facts = batchStatement<
+  { blobKey: string; jobId: JobId; token: number },
+  {},
+  {
+    readonly blobKey: string
+    readonly token: number
+    readonly seq: number | null
+    readonly queueToken: number | null
+    readonly finalToken: number | null
+    readonly fileSeq: number | null
+  }
+>({ blobKey: "text", jobId: "text", token: "bigint" }, (item) =>
+  query
+    .selectFrom(item)
+    .leftJoin("jobs", "jobs.id", "item.jobId")
+    .leftJoin("queue", "queue.job_seq", "jobs.seq")
+    .leftJoin("files", (on) => on.onRef("files.job_seq", "=", "jobs.seq").onRef("files.blob_key", "=", "item.blobKey"))
+    .select([
+      "item.blobKey",
+      "item.token",
+      "jobs.seq",
+      "queue.token as queueToken",
+      "jobs.token as finalToken",
+      "files.seq as fileSeq",
+    ])
+    .orderBy("item.ord"),
 )
 
+/** The rule is the domain's: `jobOrphanReason`. */
 export const findOrphans = async (
   session: Session,
   blobs: ReadonlyArray<{ readonly blobKey: string; readonly jobId: JobId; readonly token: number }>,
-): Promise<ReadonlyArray<string>> => (await session.batch(orphans, blobs, {})).map(({ blobKey }) => blobKey)
+): Promise<ReadonlyArray<Orphan>> =>
+  (await session.batch(facts, blobs, {})).flatMap(({ blobKey, fileSeq, finalToken, queueToken, seq, token }) => {
+    const job = seq === null ? undefined : { finished: queueToken === null, token: queueToken ?? finalToken ?? 0 }
+    const reason = jobOrphanReason(job, { token, named: fileSeq !== null })
+    return reason === undefined ? [] : [{ blobKey, reason }]
+  })

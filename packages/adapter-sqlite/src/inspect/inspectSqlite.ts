@@ -6,7 +6,10 @@ import { migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
 import type { SqliteOptions } from "../openDatabase.ts"
 import { openReadOnly } from "../openReadOnly.ts"
+import { findOrphans } from "../sql/findOrphans.ts"
 import { findSecret } from "../sql/findSecret.ts"
+import { findUploadOrphans } from "../sql/findUploadOrphans.ts"
+import { readLineage } from "../sql/lineage.ts"
 import { firstBlobs, isNamed, listNamedBlobs } from "../sql/listNamedBlobs.ts"
 import { listWorkers } from "../sql/listWorkers.ts"
 import { readDuePurges } from "../sql/readDuePurges.ts"
@@ -39,4 +42,7 @@ const inspectionOf = (db: Database): StoreInspection => ({
   duePurges: db.read("inspect.duePurges", readDuePurges),
   findSecret: (name) => db.read("inspect.findSecret", (tx) => findSecret(tx, name)),
   listWorkers: db.read("inspect.listWorkers", listWorkers),
+  readLineage: db.read("inspect.readLineage", readLineage),
+  findOrphans: (blobs) => db.read("inspect.findOrphans", (tx) => findOrphans(tx, blobs)),
+  findUploadOrphans: (blobs) => db.read("inspect.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
 })

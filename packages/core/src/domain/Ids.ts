@@ -48,3 +48,14 @@ export const isId = <P extends IdPrefix>(prefix: P, text: unknown): text is IdBy
 
 /** The part behind the prefix: only `[0-9a-z]`, safe in blob keys and file names. */
 export const idBody = (id: string): string => id.slice(id.indexOf("_") + 1)
+
+/** Characters that hold the 48 bits of the time, after the two leading zero bits. */
+const TIME_LENGTH = 10
+
+/** When an identifier was made, Unix milliseconds by the clock of the process that made it; `undefined` for what is not the body of one. */
+export const idTime = (body: string): number | undefined =>
+  BODY.test(body)
+    ? Array.from(body.slice(0, TIME_LENGTH), (character) => ALPHABET.indexOf(character)).reduce(
+        (time, digit) => time * ALPHABET.length + digit,
+      )
+    : undefined

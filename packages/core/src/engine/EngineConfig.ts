@@ -44,6 +44,8 @@ export const defaultEngineSettings: EngineSettings = {
   pruneIntervalMs: 1 * minutes,
   idlePruneIntervalMs: 5 * minutes,
   orphanIntervalMs: 1 * hours,
+  orphanGraceMs: 24 * hours,
+  blobWatchIntervalMs: 1 * minutes,
   defaultCurrency: "usd",
   forcedOff: [],
 }

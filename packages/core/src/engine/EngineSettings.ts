@@ -71,6 +71,17 @@ export interface EngineSettings {
   readonly idlePruneIntervalMs: number
   /** How often all blobs are looked through for ones that belong to nothing. */
   readonly orphanIntervalMs: number
+  /**
+   * How long a blob whose record is missing is kept, counted from the time of its owner's id. Clocks of machines may be as far
+   * apart as this.
+   */
+  readonly orphanGraceMs: number
+  /**
+   * How often a process looks whether another copy of its store works with the same blobs; a third of `orphanIntervalMs` where that
+   * is less. Must be the same in all processes: one that has just started waits three of these before it collects orphans, so
+   * that others can object.
+   */
+  readonly blobWatchIntervalMs: number
   /** Where no price says otherwise; lower-case ISO 4217. */
   readonly defaultCurrency: string
   /** Switches this process forces off, whatever the store says. */

@@ -1,5 +1,14 @@
 import { Context, type Effect } from "effect"
-import type { FileId, Job, JobId, KeyId, OutputFile, Principal, StoreUnavailable } from "../domain/index.ts"
+import type {
+  FileId,
+  Job,
+  JobId,
+  KeyId,
+  OrphanReason,
+  OutputFile,
+  Principal,
+  StoreUnavailable,
+} from "../domain/index.ts"
 import type {
   Checkpoint,
   ClaimRef,
@@ -41,6 +50,24 @@ export interface PruneResult {
   /** Records changed; fewer than the limit means there is nothing left for now. */
   readonly count: number
   readonly purges: ReadonlyArray<Purge>
+}
+
+/** A blob that no row names and no claim or transfer can still commit. */
+export interface Orphan {
+  readonly blobKey: string
+  readonly reason: OrphanReason
+}
+
+/** What a store keeps about its blob store, and what is needed to judge it. */
+export interface StoredLineage {
+  /** Raised by each write; 0 before the first. */
+  readonly version: number
+  /** The text last written; `null` before the first. */
+  readonly document: string | null
+  /** Store time, Unix milliseconds. */
+  readonly now: number
+  /** The highest body of the ids of jobs and uploads; `null` where there is none. */
+  readonly newestId: string | null
 }
 
 /** A file that is still reachable, with the job that owns it. */
@@ -141,11 +168,16 @@ export class JobStore extends Context.Service<
     readonly confirmPurges: (purges: ReadonlyArray<Purge>) => Effect.Effect<void, StoreUnavailable>
 
     /**
-     * Of these blobs of jobs, those no claim can still commit and no row names: their job is finished
-     * or gone, or their token is not the job's present one.
+     * Of these blobs of jobs, in their order, those that no row names and that are not of their job's present token: a finished job
+     * needs only the blobs that its files name.
      */
     readonly findOrphans: (
       blobs: ReadonlyArray<{ readonly blobKey: string; readonly jobId: JobId; readonly token: number }>,
-    ) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+    ) => Effect.Effect<ReadonlyArray<Orphan>, StoreUnavailable>
+
+    /** Reads what the store remembers about its blob store. */
+    readonly readLineage: Effect.Effect<StoredLineage, StoreUnavailable>
+    /** Replaces that text where it still has this version. Returns false, and writes nothing, where another process was first. */
+    readonly writeLineage: (version: number, document: string) => Effect.Effect<boolean, StoreUnavailable>
   }
 >()("@kiln/core/ports/JobStore") {}

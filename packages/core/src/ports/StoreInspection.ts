@@ -1,6 +1,8 @@
 import type { Effect, Stream } from "effect"
 import type { FileId, StoreUnavailable, UploadId } from "../domain/index.ts"
+import type { JobStore } from "./JobStore.ts"
 import type { PublishedWorker } from "./Switchboard.ts"
+import type { UploadStore } from "./UploadStore.ts"
 
 /** One step of a schema. */
 export interface Migration {
@@ -67,4 +69,9 @@ export interface StoreInspection {
   readonly findSecret: (name: string) => Effect.Effect<Uint8Array | undefined, StoreUnavailable>
   /** What the running workers publish. Needs all migrations. */
   readonly listWorkers: Effect.Effect<ReadonlyArray<PublishedWorker>, StoreUnavailable>
+  /** As of `JobStore`. Needs all migrations. */
+  readonly readLineage: JobStore["Service"]["readLineage"]
+  readonly findOrphans: JobStore["Service"]["findOrphans"]
+  /** As of `UploadStore`. */
+  readonly findUploadOrphans: UploadStore["Service"]["findUploadOrphans"]
 }

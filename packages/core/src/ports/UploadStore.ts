@@ -11,7 +11,7 @@ import type {
   UploadId,
 } from "../domain/index.ts"
 import type { FencedOutcome } from "./JobClaim.ts"
-import type { PruneResult } from "./JobStore.ts"
+import type { Orphan, PruneResult } from "./JobStore.ts"
 
 export interface NewUpload {
   readonly id: UploadId
@@ -71,9 +71,9 @@ export class UploadStore extends Context.Service<
     readonly expireUploads: (limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
     /** Removes records of erased uploads made at least `olderThanMs` ago that no job refers to. */
     readonly deleteUploads: (olderThanMs: number, limit: number) => Effect.Effect<number, StoreUnavailable>
-    /** Of these blobs of uploads, those no transfer can still commit and no row names. */
+    /** Of these blobs of uploads, in their order, those that no transfer can still commit and no row names. */
     readonly findUploadOrphans: (
       blobs: ReadonlyArray<{ readonly blobKey: string; readonly uploadId: UploadId; readonly token: number }>,
-    ) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+    ) => Effect.Effect<ReadonlyArray<Orphan>, StoreUnavailable>
   }
 >()("@kiln/core/ports/UploadStore") {}

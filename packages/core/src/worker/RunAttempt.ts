@@ -241,5 +241,7 @@ const removeOrphans = (claim: Claim, written: ReadonlyArray<string>) =>
     const orphans = yield* store.findOrphans(
       written.map((blobKey) => ({ blobKey, jobId: claim.job.id, token: claim.token })),
     )
-    yield* Effect.forEach(orphans, (blobKey) => blobs.remove(blobKey), { discard: true })
+    // A record that has not come to this token is of another store than the one that handed out the claim.
+    const own = orphans.filter(({ reason }) => reason !== "ahead")
+    yield* Effect.forEach(own, ({ blobKey }) => blobs.remove(blobKey), { discard: true })
   }).pipe(Effect.ignore)

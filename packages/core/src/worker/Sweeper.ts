@@ -1,18 +1,26 @@
-import { Effect, Layer, Stream } from "effect"
-import { type BlobUnavailable, ownerOfBlob } from "../domain/index.ts"
+import { Context, Effect, Layer, Option } from "effect"
+import type { BlobUnavailable } from "../domain/index.ts"
 import { EngineConfig, type EngineSettings } from "../engine/EngineConfig.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
 import type { JobSignals } from "../engine/JobSignals.ts"
 import { purgeBlobs } from "../engine/PurgeBlobs.ts"
 import { tellFailed } from "../engine/tellFailed.ts"
-import { BlobStore, type JobDirectory, JobStore, type PruneResult, UploadStore } from "../ports/index.ts"
+import {
+  type BlobStore,
+  type IdGenerator,
+  type JobDirectory,
+  JobStore,
+  type PruneResult,
+  UploadStore,
+} from "../ports/index.ts"
+import { BlobGuard } from "./BlobGuard.ts"
+import { collectOrphans } from "./collectOrphans.ts"
 import { firstPause, growingPauses } from "./growingPauses.ts"
+import { requireCurrentStore } from "./lineage.ts"
 import { makeOutageLog } from "./outageLog.ts"
 
 /** Records changed by one step of a sweep: a sweep never holds the store for long. */
 const stepSize = 100
-/** Blobs asked about at once. */
-const orphanBatchSize = 500
 /** Purges that fail, in one sweep, before the rest is left to the next: with the whole blob store away, none will succeed. */
 const maxStuckPurges = 500
 /** What is started together first sweeps within this time, each at its own moment. */
@@ -40,6 +48,9 @@ export const expireOverdue = Effect.flatMap(JobStore, (store) =>
 /** Lets go of what is past its retention, and finishes purges that are still due. Answers how much there was of it. */
 export const pruneOnce = Effect.gen(function* () {
   const { dataRetentionMs, jobRetentionMs } = yield* EngineConfig
+  // An older copy of the store would remove what the newer one has given to jobs since. With the blob store out of reach
+  // nothing can be removed, but what is due becomes unreachable all the same.
+  yield* Effect.catchTag(requireCurrentStore, "BlobUnavailable", () => Effect.void)
   const jobs = yield* JobStore
   const uploads = yield* UploadStore
   // A blob that cannot be removed now stays due, and must not hold up what else is to be let go.
@@ -83,38 +94,6 @@ const purgeDue = Effect.gen(function* () {
     yield* Effect.yieldNow
   }
   return failure === undefined ? tried.size : yield* failure
-})
-
-/**
- * Removes blobs that belong to nothing and never can: what crashed attempts and transfers left
- * behind. Which those are is the store's to say; a blob whose claim may still commit is not one.
- */
-export const collectOrphans = Effect.gen(function* () {
-  const blobs = yield* BlobStore
-  const jobs = yield* JobStore
-  const uploads = yield* UploadStore
-  const collect = Effect.fnUntraced(function* (keys: ReadonlyArray<string>) {
-    const ofJobs: Array<{ blobKey: string; jobId: `job_${string}`; token: number }> = []
-    const ofUploads: Array<{ blobKey: string; uploadId: `upl_${string}`; token: number }> = []
-    for (const blobKey of keys) {
-      const owner = ownerOfBlob(blobKey)
-      if (owner?._tag === "Job") ofJobs.push({ blobKey, jobId: owner.jobId, token: owner.token })
-      if (owner?._tag === "Upload") ofUploads.push({ blobKey, uploadId: owner.uploadId, token: owner.token })
-    }
-    const orphans = [...(yield* jobs.findOrphans(ofJobs)), ...(yield* uploads.findUploadOrphans(ofUploads))]
-    yield* Effect.forEach(orphans, (blobKey) => Effect.catchTag(blobs.remove(blobKey), "BlobUnavailable", notRemoved), {
-      discard: true,
-    })
-    return orphans.length
-  })
-  let removed = 0
-  for (const prefix of ["jobs", "uploads"]) {
-    yield* blobs.list(prefix).pipe(
-      Stream.grouped(orphanBatchSize),
-      Stream.runForEach((keys) => Effect.map(collect(keys), (count) => void (removed += count))),
-    )
-  }
-  return removed
 })
 
 interface SweepPace {
@@ -161,15 +140,25 @@ const paceOfPruning = (config: EngineSettings): SweepPace => {
   }
 }
 
+const steadily = (intervalMs: number): SweepPace => ({ intervalMs, idleIntervalMs: intervalMs })
+
+/** Waits until every other process has had the time to object to this one. */
+const settle = Effect.fnUntraced(function* (guard: BlobGuard["Service"]) {
+  yield* guard.join
+  while (!(yield* guard.isSettled)) yield* Effect.sleep((yield* guard.intervalMs) / 4)
+})
+
 /** Runs the sweeps, each at its own pace, and less often while they find nothing: an idle process leaves the store alone. */
 const sweep = Effect.gen(function* () {
   const config = yield* EngineConfig
-  const ofOrphans = { intervalMs: config.orphanIntervalMs, idleIntervalMs: config.orphanIntervalMs }
+  const guard = yield* BlobGuard
+  const joined = Effect.catchTag(guard.join, "BlobUnavailable", () => Effect.void)
   yield* Effect.all(
     [
       every("expire", paceOfExpiry(config), expireOverdue),
-      every("prune", paceOfPruning(config), pruneOnce),
-      every("orphans", ofOrphans, collectOrphans),
+      every("blobs", steadily(yield* guard.intervalMs), Effect.as(guard.look, 0)),
+      every("prune", paceOfPruning(config), Effect.andThen(joined, pruneOnce)),
+      every("orphans", steadily(config.orphanIntervalMs), Effect.andThen(settle(guard), collectOrphans)),
     ],
     { concurrency: "unbounded", discard: true },
   )
@@ -179,8 +168,15 @@ const sweep = Effect.gen(function* () {
 export const layerSweeps: Layer.Layer<
   never,
   never,
-  JobStore | JobDirectory | UploadStore | BlobStore | JobSignals | JobEvents
-> = Layer.effectDiscard(Effect.forkScoped(sweep))
+  JobStore | JobDirectory | UploadStore | BlobStore | IdGenerator | JobSignals | JobEvents
+> = Layer.effectDiscard(
+  Effect.gen(function* () {
+    // A program that has joined the blobs before it starts its parts provides the guard it did that with.
+    const given = yield* Effect.serviceOption(BlobGuard)
+    const guard = Option.isSome(given) ? given.value : Context.get(yield* Layer.build(BlobGuard.layer), BlobGuard)
+    yield* Effect.forkScoped(Effect.provideService(sweep, BlobGuard, guard))
+  }),
+)
 
 /**
  * Looks for overdue jobs at the quick pace while `holds` something, whatever the other sweeps do: who runs a job answers for

@@ -1,2 +1,12 @@
 export { Worker, type WorkerNeeds } from "./Worker.ts"
-export { collectOrphans, expireOverdue, layerSweeps, pruneOnce } from "./Sweeper.ts"
+export { BlobGuard } from "./BlobGuard.ts"
+export {
+  collectOrphans,
+  type OrphanRecords,
+  type OrphanSurvey,
+  type OrphanSweep,
+  surveyOrphans,
+  sweepOrphans,
+} from "./collectOrphans.ts"
+export { type Adoption, adoptBlobs, requireCurrent } from "./lineage.ts"
+export { expireOverdue, layerSweeps, pruneOnce } from "./Sweeper.ts"

@@ -5,7 +5,7 @@ import { defaultHttpSettings, type HttpSettings } from "../HttpConfig.ts"
 import type { DatabasePlace } from "./database/DatabasePlace.ts"
 import { type BlobPlace, blobPlace } from "./settings/blobPlace.ts"
 import { databaseSchema, databaseUrl } from "./settings/database.ts"
-import { retention } from "./settings/duration.ts"
+import { duration, retention } from "./settings/duration.ts"
 import { fixedPort, integer, port } from "./settings/integer.ts"
 import { apiKey, modelName, type OpenAiPlace } from "./settings/openAi.ts"
 import { nearestName } from "./settings/nearestName.ts"
@@ -86,6 +86,7 @@ const types = {
   KILN_QUEUE_CAP: integer(0, 1_000_000_000),
   KILN_DATA_RETENTION: retention,
   KILN_JOB_RETENTION: retention,
+  KILN_ORPHAN_GRACE: duration,
   KILN_MANAGEMENT_PORT: fixedPort,
   KILN_SWITCH_AI: forcedOff,
   KILN_SWITCH_AUDIO: forcedOff,
@@ -139,6 +140,7 @@ const engineOf = (values: Values): Partial<EngineSettings> => {
     queueCap: values.KILN_QUEUE_CAP,
     dataRetentionMs: values.KILN_DATA_RETENTION,
     jobRetentionMs: values.KILN_JOB_RETENTION,
+    orphanGraceMs: values.KILN_ORPHAN_GRACE,
     forcedOff: off.length === 0 ? undefined : off,
   }
   return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))

@@ -4,6 +4,7 @@ import { Cause, Effect, Exit, Layer, Logger, Runtime } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { CommandFailed, exitFailed, exitUsage } from "./CommandFailed.ts"
 import { billingCommand } from "./commands/billing.ts"
+import { blobsCommand } from "./commands/blobs.ts"
 import { copyCommand } from "./commands/copy.ts"
 import { doctorCommand } from "./commands/doctor.ts"
 import { keyCommand } from "./commands/key.ts"
@@ -27,6 +28,7 @@ const kiln = Command.make("kiln").pipe(
     switchCommand,
     priceCommand,
     billingCommand,
+    blobsCommand,
     migrateCommand,
     doctorCommand,
     copyCommand,

@@ -67,6 +67,7 @@ const runningJobs = Effect.gen(function* () {
   yield* jobs.eraseJobs([{ jobId: jobId(4), principal }])
   yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 })
   yield* jobs.findOrphans([{ blobKey: "a", jobId: jobId(4), token: 1 }])
+  yield* jobs.writeLineage((yield* jobs.readLineage).version, "{}")
   yield* jobs.confirmPurges(yield* jobs.listPurges(1))
 })
 

@@ -21,6 +21,7 @@ import { deleteJobs, expireData } from "./JobStore/pruneJobs.ts"
 import { findOrphans, purges } from "./JobStore/purges.ts"
 import { keptFields } from "./JobStore/kept.ts"
 import { kindVersions } from "./JobStore/kindVersions.ts"
+import { lineage } from "./JobStore/lineage.ts"
 import { listCharges } from "./JobStore/listCharges.ts"
 import { limits } from "./JobStore/limits.ts"
 import { priority } from "./JobStore/priority.ts"
@@ -72,6 +73,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   listCharges,
   purges,
   findOrphans,
+  lineage,
 ]
 
 /** Asked of `JobDirectory`. It reads what `JobStore` wrote, so the other ports take part. */

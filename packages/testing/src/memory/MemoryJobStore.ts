@@ -7,6 +7,7 @@ import { eraseJobs } from "./jobs/eraseJobs.ts"
 import { expireJobs } from "./jobs/expireJobs.ts"
 import { checkpointJobs, completeJobs, deferJobs, extendLeases, failJobs, releaseJobs } from "./jobs/fencedVerbs.ts"
 import { findOrphans } from "./jobs/findOrphans.ts"
+import { readLineage, writeLineage } from "./jobs/lineage.ts"
 import { listCharges } from "./jobs/listCharges.ts"
 import { deleteJobs, expireData } from "./jobs/pruneJobs.ts"
 import { type MemoryState, step } from "./MemoryState.ts"
@@ -51,6 +52,8 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
         for (const { blobPrefix } of purges) state.purges.delete(blobPrefix)
       }),
     findOrphans: (blobs) => step(() => findOrphans(state, blobs)),
+    readLineage: step((now) => readLineage(state, now)),
+    writeLineage: (version, document) => step(() => writeLineage(state, version, document)),
   })
 
 const findFile = (state: MemoryState, fileId: FileId): StoredFile | undefined => {

@@ -42,6 +42,8 @@ export interface MemoryState {
   readonly prices: Map<string, ReadonlyArray<PriceVersion>>
   readonly workers: Map<string, { readonly published: PublishedWorker; readonly until: number }>
   readonly namedSecrets: Map<string, Uint8Array>
+  /** What `writeLineage` wrote last. */
+  lineage: { readonly version: number; readonly document: string | null }
 }
 
 export const emptyState = (): MemoryState => ({
@@ -61,6 +63,7 @@ export const emptyState = (): MemoryState => ({
   prices: new Map(),
   workers: new Map(),
   namedSecrets: new Map(),
+  lineage: { version: 0, document: null },
 })
 
 /** What is saved of a state. A field that is missing here does not compile. */
@@ -82,6 +85,7 @@ const savedOf = (state: MemoryState) =>
     prices: [...state.prices],
     workers: [...state.workers],
     namedSecrets: [...state.namedSecrets].map(([name, bytes]) => [name, [...bytes]] as const),
+    lineage: state.lineage,
   }) satisfies Record<keyof MemoryState, unknown>
 
 /** The whole state as one line of JSON. The same state gives the same text. */
@@ -108,6 +112,8 @@ export const decodeState = (text: string): MemoryState => {
     prices: new Map(saved.prices),
     workers: new Map(saved.workers.map(publicationOf)),
     namedSecrets: new Map(saved.namedSecrets.map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
+    // Versions before kept none.
+    lineage: saved.lineage ?? { version: 0, document: null },
   }
 }
 

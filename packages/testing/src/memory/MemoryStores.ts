@@ -67,15 +67,26 @@ export const MemoryStores = {
     ),
 }
 
+const stateOfJobs = new WeakMap<JobStore["Service"], MemoryState>()
+
+/** Other memory stores with the same content, as a restored backup has it; `undefined` for what are no memory stores. */
+export const copyMemoryStores = (jobs: JobStore["Service"]): Context.Context<Stores> | undefined => {
+  const state = stateOfJobs.get(jobs)
+  return state && portsOf(decodeState(encodeState(state)))
+}
+
 /** The ports over one state. */
-export const portsOf = (state: MemoryState): Context.Context<Stores> =>
-  Context.make(JobStore, makeMemoryJobStore(state)).pipe(
+export const portsOf = (state: MemoryState): Context.Context<Stores> => {
+  const jobs = makeMemoryJobStore(state)
+  stateOfJobs.set(jobs, state)
+  return Context.make(JobStore, jobs).pipe(
     Context.add(JobDirectory, makeMemoryJobDirectory(state)),
     Context.add(UploadStore, makeMemoryUploadStore(state)),
     Context.add(KeyDirectory, makeMemoryKeyDirectory(state)),
     Context.add(Switchboard, makeMemorySwitchboard(state)),
     Context.add(SecretStore, makeMemorySecretStore(state)),
   )
+}
 
 const unavailable =
   (operation: string) =>

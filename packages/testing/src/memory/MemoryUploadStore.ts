@@ -5,6 +5,7 @@ import {
   transferRefusal,
   type Upload,
   uploadBlobPrefix,
+  uploadOrphanReason,
 } from "@kiln/core/domain"
 import {
   type ClaimUploadOutcome,
@@ -35,14 +36,20 @@ export const makeMemoryUploadStore = (state: MemoryState): UploadStore["Service"
     deleteUploads: (olderThanMs, limit) => step((now) => deleteUploads(state, olderThanMs, limit, now)),
     findUploadOrphans: (blobs) =>
       step(() =>
-        blobs
-          .filter(({ blobKey, uploadId, token }) => {
-            const upload = state.uploads.get(uploadId)
-            return upload === undefined || !(upload.file?.blobKey === blobKey || holdsTransfer(upload, token))
-          })
-          .map((blob) => blob.blobKey),
+        blobs.flatMap(({ blobKey, token, uploadId }) => {
+          const reason = uploadOrphanReason(factsOf(state.uploads.get(uploadId)), { blobKey, token })
+          return reason === undefined ? [] : [{ blobKey, reason }]
+        }),
       ),
   })
+
+const factsOf = (upload: Upload | undefined): Parameters<typeof uploadOrphanReason>[0] =>
+  upload && {
+    erased: upload.erased,
+    token: upload.token,
+    inTransfer: upload.claimedUntil !== null,
+    blobKey: upload.file?.blobKey ?? null,
+  }
 
 const createUpload = (state: MemoryState, upload: NewUpload, now: number): Upload => {
   if (state.uploads.has(upload.id)) throw new TypeError(`upload ${upload.id} exists already`)

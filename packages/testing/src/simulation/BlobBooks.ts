@@ -40,8 +40,15 @@ export class BlobBooks {
   /** When everything is over: whatever is stored is somebody's. */
   nothingIsLeftOver(): void {
     for (const key of this.#blobs.stored.keys())
-      if (!this.#isNamed(key) && !this.#mayStillCommit(key))
+      if (this.#isKnown(key) && !this.#isNamed(key) && !this.#mayStillCommit(key))
         this.#kernel.violate("no orphan for ever", `${key} is named by no row`)
+  }
+
+  /** Of an owner without a record nothing proves that it is gone for good: its blob may be kept. */
+  #isKnown(key: string): boolean {
+    const owner = ownerOfBlob(key)
+    if (owner?._tag === "Job") return this.#watch.jobs.has(owner.jobId)
+    return owner?._tag === "Upload" && this.#watch.uploads.has(owner.uploadId)
   }
 
   /** A transfer that nobody took over may commit as long as the upload waits for its file; then all of it is purged. */

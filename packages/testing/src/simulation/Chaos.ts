@@ -1,6 +1,27 @@
 import { switchNames } from "@kiln/core/domain"
+import type { Dice } from "./Dice.ts"
 import type { Installation } from "./Installation.ts"
 import { noFaults } from "./Profile.ts"
+
+/**
+ * In some of the runs the stores are copied, and sooner or later somebody starts a process on the copy, with the same blobs. By
+ * dice of its own, so that the other runs are what they would be without.
+ */
+export const drawCopy = (installation: Installation, dice: Dice): void => {
+  const { kernel, profile, reached } = installation
+  if (!dice.chance(0.25)) return
+  kernel.after(dice.between(0, profile.faultyMs / 2), () => {
+    const copy = installation.copyStores()
+    if (copy === undefined) return
+    kernel.trace(() => "the stores are copied")
+    kernel.after(dice.pick([0, 1_000, 20_000, 40_000]), () => {
+      if (installation.network.faults === noFaults) return
+      kernel.trace(() => "a process is started on the copy")
+      reached.note("a process is started on a copy of the stores")
+      copy.start()
+    })
+  })
+}
 
 /** Lets things go wrong, each at its own pace, until they are to go well. */
 export const unleash = (installation: Installation): void => {
@@ -59,5 +80,6 @@ export const heal = (installation: Installation): void => {
   installation.lines.stores.away = false
   installation.lines.blobs.away = false
   for (const { process } of installation.servers) process.thaw()
+  installation.settleCopy()
   for (const name of switchNames) installation.setSwitch(name, true)
 }

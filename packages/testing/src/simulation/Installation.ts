@@ -20,6 +20,7 @@ import { RetentionBooks } from "./RetentionBooks.ts"
 import { Server } from "./Server.ts"
 import { SimulatedProcess } from "./SimulatedProcess.ts"
 import { SimulatedProviders } from "./SimulatedProviders.ts"
+import { StoreCopy } from "./StoreCopy.ts"
 import { TransferBooks } from "./TransferBooks.ts"
 import { Watch } from "./Watch.ts"
 
@@ -55,6 +56,7 @@ export class Installation {
   readonly #providers: SimulatedProviders
   readonly #door: Frontdoor
   #processes = 0
+  #copy: StoreCopy | undefined
 
   constructor(
     dice: Dice,
@@ -126,6 +128,19 @@ export class Installation {
     this.claims.clockPutForward(ms)
     this.transfers.clockPutForward(ms)
     this.reached.note("the store's clock is put forward")
+  }
+
+  /** Copies the stores as they are now; `undefined` where they cannot be copied. */
+  copyStores(): StoreCopy | undefined {
+    const { kernel, network, profile, store } = this
+    const [jobs, blobs, line, settings] = [this.#jobs, this.#storedBlobs, this.lines.blobs, profile.settings]
+    this.#copy = StoreCopy.of({ kernel, network, store, jobs, blobs, line, settings })
+    return this.#copy
+  }
+
+  /** Ends what runs on a copy of the stores. */
+  settleCopy(): void {
+    this.#copy?.settle()
   }
 
   /** New prices for new jobs. */

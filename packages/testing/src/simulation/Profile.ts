@@ -128,6 +128,8 @@ const drawSettings = (dice: Dice, leaseDurationMs: number): EngineSettings => ({
   pruneIntervalMs: 10 * seconds,
   idlePruneIntervalMs: 20 * seconds,
   orphanIntervalMs: 15 * seconds,
+  orphanGraceMs: 30 * seconds,
+  blobWatchIntervalMs: 5 * seconds,
 })
 
 /** Limits of concurrency, in a quarter of the runs. */

@@ -108,6 +108,8 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     listPurges: (limit) => call("listPurges", store.listPurges(limit)),
     confirmPurges: (purges) => call("confirmPurges", store.confirmPurges(purges)),
     findOrphans: (blobs) => call("findOrphans", store.findOrphans(blobs)),
+    readLineage: Effect.suspend(() => call("readLineage", store.readLineage)),
+    writeLineage: (version, document) => call("writeLineage", store.writeLineage(version, document)),
   })
 }
 

@@ -116,7 +116,7 @@ const serverLayer = (
     Layer.succeed(MediaProbe, {
       probe: ({ content }) => Effect.as(Stream.runDrain(content), { seconds: uploadSeconds }),
     }),
-    Layer.succeed(IdGenerator, { next: (prefix) => Effect.sync(() => formatId(prefix, identifier(kernel))) }),
+    Layer.succeed(IdGenerator, identifiers(kernel)),
     Layer.succeed(Fingerprint, {
       of: (kind, request) => Effect.sync(() => fingerprintOf(kind, request)),
       ofSync: fingerprintOf,
@@ -132,6 +132,10 @@ const serverLayer = (
     Layer.provide(adapters),
   )
 }
+
+export const identifiers = (kernel: Kernel): IdGenerator["Service"] => ({
+  next: (prefix) => Effect.sync(() => formatId(prefix, identifier(kernel))),
+})
 
 /** A UUIDv7's shape: the time, then chance. */
 const identifier = (kernel: Kernel): Uint8Array => {

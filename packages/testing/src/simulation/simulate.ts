@@ -1,7 +1,7 @@
 import type { Context } from "effect"
 import { isFinished } from "@kiln/core/domain"
 import { callAgainAndAgain } from "./caller/callAgainAndAgain.ts"
-import { heal, unleash } from "./Chaos.ts"
+import { drawCopy, heal, unleash } from "./Chaos.ts"
 import { Dice } from "./Dice.ts"
 import { Installation, type SimulatedStores } from "./Installation.ts"
 import type { Violation } from "./Kernel.ts"
@@ -52,6 +52,7 @@ export const simulate = (stores: Context.Context<SimulatedStores>, options: Simu
 
 /** Far from the seeds of runs. */
 const firstLimitsSeed = 1_000_000_000
+const firstCopySeed = 2_000_000_000
 
 const run = (stores: Context.Context<SimulatedStores>, options: SimulationOptions): SimulationOutcome => {
   const dice = new Dice(options.seed)
@@ -68,6 +69,7 @@ const run = (stores: Context.Context<SimulatedStores>, options: SimulationOption
       atWork -= 1
     })
   unleash(installation)
+  drawCopy(installation, new Dice(options.seed + firstCopySeed))
   const everythingEnded = () => atWork === 0 && [...watch.jobs.values()].every(isFinished)
   kernel.runUntil(everythingEnded, profile.faultyMs)
   if (profile.mode === "liveness" && kernel.violation === undefined) endWell(installation, everythingEnded)
@@ -96,7 +98,8 @@ const endWell = (installation: Installation, everythingEnded: () => boolean): vo
   // The sweeps that are under way may have looked too early, or still wait for a slow answer; the next ones see everything.
   const { leaseDurationMs, orphanIntervalMs, pruneIntervalMs } = profile.settings
   const slowestAnswerMs = profile.faults.slow > 0 ? 2 * leaseDurationMs : 0
-  kernel.runUntil(() => false, slowestAnswerMs + 2 * Math.max(orphanIntervalMs, pruneIntervalMs))
+  // And a process that has just started waits for as long as a sweep is apart from the next, for others to object.
+  kernel.runUntil(() => false, 2 * slowestAnswerMs + 5 * Math.max(orphanIntervalMs, pruneIntervalMs))
   // What is past its retention goes all the while, so there may be a purge at any moment, but none may stay.
   if (!kernel.runUntil(() => installation.duePurges === 0, 4 * pruneIntervalMs) && kernel.violation === undefined)
     kernel.violate("purges are retried until done", `${installation.duePurges} are still due`)

@@ -394,14 +394,32 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     promises: false,
   },
   "collection takes what a live attempt may still commit": {
-    checks: ["of an unfinished job, all but the present token's"],
+    checks: ["of an unfinished job, those of earlier tokens are spent and those of later ones ahead"],
     promises: false,
   },
   "a stale attempt's blob is never collected": {
-    checks: ["of an unfinished job, all but the present token's"],
+    checks: ["of an unfinished job, those of earlier tokens are spent and those of later ones ahead"],
     promises: false,
   },
   "collection takes committed files": { checks: ["of a finished job, all that no file names"], promises: false },
+  "a blob that is newer than its record is taken for a spent one": {
+    checks: [
+      "of an unfinished job, those of earlier tokens are spent and those of later ones ahead",
+      "of a finished job, all that no file names",
+    ],
+    promises: false,
+  },
+  "a blob without a record is taken for a spent one": {
+    checks: ["all of a failed job are spent, all of a job without a record unknown"],
+    promises: false,
+  },
+  "a lineage is written whatever version was read": {
+    checks: [
+      "a text is replaced only where its version is the one that was read",
+      "of several writers at the same time one is first",
+    ],
+    promises: false,
+  },
   "a transfer that lost still commits": {
     checks: [
       "extendUpload: needs a running transfer and its very token",

@@ -1,4 +1,4 @@
-import { plant } from "./PlantedBug.ts"
+import { hidden, plant } from "./PlantedBug.ts"
 
 /** In deletion, pruning and collection. */
 export const deletion = [
@@ -45,15 +45,31 @@ export const deletion = [
     'job.retained === "expired" ? addPurges',
   ]),
   plant("jobs/findOrphans.ts", "JobStore.findOrphans", "collection takes what a live attempt may still commit", [
-    ": token !== job.token",
-    ": true",
+    "token: job.token }",
+    "token: isFinished(job) ? job.token : job.token + 1 }",
   ]),
   plant("jobs/findOrphans.ts", "JobStore.findOrphans", "a stale attempt's blob is never collected", [
-    ": token !== job.token",
-    ": false",
+    "return reason === undefined ?",
+    'return reason === undefined || (reason === "spent" && job !== undefined && !isFinished(job)) ?',
   ]),
   plant("jobs/findOrphans.ts", "JobStore.findOrphans", "collection takes committed files", [
-    "!job.files.some((file) => file.blobKey === blobKey)",
-    "true",
+    "job.files.some((file) => file.blobKey === blobKey)",
+    "false",
   ]),
+  plant(
+    "jobs/findOrphans.ts",
+    "JobStore.findOrphans",
+    "a blob that is newer than its record is taken for a spent one",
+    ["[{ blobKey, reason }]", '[{ blobKey, reason: reason === "ahead" ? "spent" : reason }]'],
+  ),
+  plant("jobs/findOrphans.ts", "JobStore.findOrphans", "a blob without a record is taken for a spent one", [
+    "[{ blobKey, reason }]",
+    '[{ blobKey, reason: reason === "unknown" ? "spent" : reason }]',
+  ]),
+  hidden(
+    plant("jobs/lineage.ts", "JobStore.readLineage, writeLineage", "a lineage is written whatever version was read", [
+      "if (state.lineage.version !== version) return false",
+      "",
+    ]),
+  ),
 ]

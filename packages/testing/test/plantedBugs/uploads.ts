@@ -81,7 +81,7 @@ export const uploads = [
     "upload.erased &&",
   ]),
   plant("MemoryUploadStore.ts", "UploadStore.findUploadOrphans", "collection takes what a transfer may still commit", [
-    "|| holdsTransfer(upload, token))",
-    ")",
+    "inTransfer: upload.claimedUntil !== null",
+    "inTransfer: false",
   ]),
 ]

@@ -2,7 +2,10 @@ import { Effect, type Scope } from "effect"
 import type { StoreInspection } from "@kiln/core/ports"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
+import { EngineConfig } from "@kiln/core/effect"
 import { causeMessage, type CommandFailed } from "../CommandFailed.ts"
+import { engineSettings } from "../KilnConfig.ts"
+import { loadConfig } from "../loadModule.ts"
 import { type DatabasePlace, describeDatabase } from "../database/DatabasePlace.ts"
 import { databaseProblem } from "../database/databaseProblem.ts"
 import { storeMaintenance } from "../database/storeMaintenance.ts"
@@ -11,6 +14,7 @@ import type { Environment, Settings } from "../Settings.ts"
 import { type Check, ok, problem, skipped } from "./Check.ts"
 import { checkBlobs } from "./checkBlobs.ts"
 import { checkInstallation } from "./checkInstallation.ts"
+import { checkOrphans } from "./checkOrphans.ts"
 import { checkSettings } from "./checkSettings.ts"
 import { checkStore } from "./checkStore.ts"
 
@@ -39,7 +43,11 @@ const examineBlobs = (
     const installation = yield* checkInstallation(store)
     return installation.status === "problem"
       ? [installation, skipped("blobs", "not looked at: they are another installation's")]
-      : [installation, yield* checkBlobs(store)]
+      : [
+          installation,
+          yield* checkBlobs(store),
+          ...((yield* store.migrations).pending.length === 0 ? [yield* checkOrphans(store)] : []),
+        ]
   })
 
 const examineDatabase = (settings: Settings): Effect.Effect<ReadonlyArray<Check>, CommandFailed, Scope.Scope> =>
@@ -53,7 +61,11 @@ const examineDatabase = (settings: Settings): Effect.Effect<ReadonlyArray<Check>
     const records = yield* orProblem("records", database)(checkStore(store))
     const found = [ok("database", describeDatabase(database)), ...records]
     if ((yield* Effect.orElseSucceed(store.migrations, () => undefined))?.applied.length === 0) return found
-    const blobs = Effect.provide(examineBlobs(store), layerBlobs(settings))
+    const config = yield* Effect.orElseSucceed(loadConfig(settings.configPath), () => ({}))
+    const blobs = examineBlobs(store).pipe(
+      Effect.provide(layerBlobs(settings)),
+      Effect.provideService(EngineConfig, engineSettings(config, settings.engine)),
+    )
     return [...found, ...(yield* orProblem("blobs", database)(blobs))]
   })
 

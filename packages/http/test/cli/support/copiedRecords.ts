@@ -57,6 +57,7 @@ const seedBoard = Effect.gen(function* () {
     "fingerprint",
     Uint8Array.from({ length: 32 }, (_, n) => n * 8),
   )
+  yield* (yield* JobStore).writeLineage(0, "of these blobs")
 })
 
 /**
@@ -116,5 +117,6 @@ export const readEverything = Effect.gen(function* () {
     prices: yield* board.listPrices,
     board: { prices, switches },
     fingerprint: yield* secrets.getOrCreate("fingerprint", new Uint8Array(32)),
+    lineage: (yield* (yield* JobStore).readLineage).document,
   }
 })

@@ -77,12 +77,12 @@ const below = (directory: string): ReadonlyArray<string> => {
   }
 }
 
-/** The keys of all blobs of jobs and uploads; the mark of the installation is neither. */
+/** The keys of all blobs of jobs and uploads; the mark of the installation and its lineage are neither. */
 export const blobKeys = (directory: string): ReadonlyArray<string> => {
   const root = join(directory, "blobs")
   return below(root)
     .map((path) => path.slice(root.length + 1).replace(/\.blob$/, ""))
-    .filter((key) => !key.startsWith("installation/"))
+    .filter((key) => /^(jobs|uploads)\//.test(key))
     .toSorted()
 }
 

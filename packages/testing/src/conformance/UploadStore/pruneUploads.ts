@@ -146,24 +146,26 @@ export const findUploadOrphans: Section = {
           uploadId: uploadId(1),
           token,
         }))
-        const orphans = Effect.map(store.findUploadOrphans(blobs), (keys) => keys.map((key) => key.split("/")[2]))
-        expect(yield* orphans, "unknown upload").toEqual(["1", "2", "3"])
+        const orphans = Effect.map(store.findUploadOrphans(blobs), (found) =>
+          found.map(({ blobKey, reason }) => `${blobKey.split("/")[2]} ${reason}`),
+        )
+        expect(yield* orphans).toEqual(["1 unknown", "2 unknown", "3 unknown"])
         yield* createUpload(newUpload(1))
-        expect(yield* orphans, "no transfer yet").toEqual(["1", "2", "3"])
+        expect(yield* orphans, "no transfer yet").toEqual(["1 ahead", "2 ahead", "3 ahead"])
         yield* beginTransfer(1)
-        expect(yield* orphans).toEqual(["2", "3"])
+        expect(yield* orphans).toEqual(["2 ahead", "3 ahead"])
         yield* advance(leaseDurationMs)
-        expect(yield* orphans, "a lapsed transfer may still commit").toEqual(["2", "3"])
+        expect(yield* orphans, "a lapsed transfer may still commit").toEqual(["2 ahead", "3 ahead"])
         const token = yield* beginTransfer(1)
-        expect(yield* orphans).toEqual(["1", "3"])
+        expect(yield* orphans).toEqual(["1 spent", "3 ahead"])
         yield* store.releaseUpload({ uploadId: uploadId(1), token })
-        expect(yield* orphans, "released: may not").toEqual(["1", "2", "3"])
+        expect(yield* orphans, "released: may not").toEqual(["1 spent", "2 spent", "3 ahead"])
         const last = yield* beginTransfer(1)
         yield* store.completeUpload({ uploadId: uploadId(1), token: last, file: uploadedFile(uploadId(1), last) })
-        expect(yield* orphans).toEqual(["1", "2"])
+        expect(yield* orphans).toEqual(["1 spent", "2 spent"])
         yield* advance(usableForMs)
         yield* store.expireUploads(10)
-        expect(yield* orphans, "erased").toEqual(["1", "2", "3"])
+        expect(yield* orphans, "erased").toEqual(["1 spent", "2 spent", "3 spent"])
         expect(yield* store.findUploadOrphans([])).toEqual([])
       }),
     ),

@@ -172,7 +172,7 @@ const reads: ReadonlyArray<fc.Arbitrary<Operation>> = [
       const file = latest(history.seen.files, 0)
       if (file !== undefined)
         blobs.push({ blobKey: file.blobKey, jobId: file.jobId, token: Number(file.blobKey.split("/")[2]) })
-      return Effect.flatMap(JobStore, (store) => Effect.map(store.findOrphans(blobs), (keys) => keys.toSorted()))
+      return Effect.flatMap(JobStore, (store) => store.findOrphans(blobs))
     },
   ),
 ]

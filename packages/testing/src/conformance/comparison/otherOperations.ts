@@ -101,9 +101,7 @@ const uploadOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
         const id = latest(history.uploads, back)?.uploadId ?? uploadId(9_999)
         return { blobKey: uploadBlobKey(id, token), uploadId: id, token }
       })
-      return Effect.flatMap(UploadStore, (store) =>
-        Effect.map(store.findUploadOrphans(blobs), (keys) => keys.toSorted()),
-      )
+      return Effect.flatMap(UploadStore, (store) => store.findUploadOrphans(blobs))
     },
   ),
 ]

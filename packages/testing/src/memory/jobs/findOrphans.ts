@@ -1,18 +1,15 @@
-import { isFinished, type JobId } from "@kiln/core/domain"
+import { isFinished, jobOrphanReason, type JobId } from "@kiln/core/domain"
+import type { Orphan } from "@kiln/core/ports"
 import type { MemoryState } from "../MemoryState.ts"
 
-/**
- * A finished job's blob is an orphan unless a file row names it; an unfinished one's unless its token is the
- * job's present one. Ending a claim raises the token, so a lower token can never commit again.
- */
+/** The rule is the domain's: `jobOrphanReason`. */
 export const findOrphans = (
   state: MemoryState,
   blobs: ReadonlyArray<{ readonly blobKey: string; readonly jobId: JobId; readonly token: number }>,
-): ReadonlyArray<string> =>
-  blobs
-    .filter(({ blobKey, jobId, token }) => {
-      const job = state.jobs.get(jobId)
-      if (job === undefined) return true
-      return isFinished(job) ? !job.files.some((file) => file.blobKey === blobKey) : token !== job.token
-    })
-    .map((blob) => blob.blobKey)
+): ReadonlyArray<Orphan> =>
+  blobs.flatMap(({ blobKey, jobId, token }) => {
+    const job = state.jobs.get(jobId)
+    const named = job !== undefined && isFinished(job) && job.files.some((file) => file.blobKey === blobKey)
+    const reason = jobOrphanReason(job && { finished: isFinished(job), token: job.token }, { token, named })
+    return reason === undefined ? [] : [{ blobKey, reason }]
+  })

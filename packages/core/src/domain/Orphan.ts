@@ -1,0 +1,36 @@
+/**
+ * Why nothing needs a blob. `spent`: a record says so, because its claim or transfer has ended without it. `unknown`: its job
+ * or upload has no record. `ahead`: its token is higher than the one its record has reached, so the record is older than the blob.
+ * Only `spent` is proof: the other two also occur in a store that was restored from a backup.
+ */
+export type OrphanReason = "spent" | "unknown" | "ahead"
+
+/** Returns why nothing needs a job's blob; `undefined` where a file names it or its claim may still commit it. */
+export const jobOrphanReason = (
+  job: { readonly finished: boolean; readonly token: number } | undefined,
+  blob: { readonly token: number; readonly named: boolean },
+): OrphanReason | undefined => {
+  if (job === undefined) return "unknown"
+  if (blob.named) return undefined
+  if (blob.token > job.token) return "ahead"
+  return !job.finished && blob.token === job.token ? undefined : "spent"
+}
+
+/** Returns why nothing needs an upload's blob; `undefined` where it is its file or its transfer may still commit it. */
+export const uploadOrphanReason = (
+  upload:
+    | {
+        readonly erased: boolean
+        readonly token: number
+        readonly inTransfer: boolean
+        readonly blobKey: string | null
+      }
+    | undefined,
+  blob: { readonly blobKey: string; readonly token: number },
+): OrphanReason | undefined => {
+  if (upload === undefined) return "unknown"
+  if (upload.erased) return "spent"
+  if (upload.blobKey === blob.blobKey) return undefined
+  if (blob.token > upload.token) return "ahead"
+  return upload.inTransfer && blob.token === upload.token ? undefined : "spent"
+}

@@ -1,0 +1,142 @@
+import { Effect, Stream } from "effect"
+import {
+  type BlobUnavailable,
+  idBody,
+  idTime,
+  type JobId,
+  ownerOfBlob,
+  type UploadId,
+  vouchesForAbsence,
+} from "../domain/index.ts"
+import { EngineConfig } from "../engine/EngineConfig.ts"
+import { BlobStore, JobStore, type Orphan, UploadStore } from "../ports/index.ts"
+import { type ReadLineage, requireCurrent } from "./lineage.ts"
+
+/** Blobs asked about at once. */
+const batchSize = 500
+/** Blobs whose size is looked up at once. */
+const sizesAtOnce = 8
+/** A sweep that would remove more than this share of all blobs removes none, unless it is forced. */
+const maxShare = 0.1
+/** It may always remove this many, so that a small installation can be cleaned up. */
+const alwaysAllowed = 100
+
+/** What a survey asks the records. */
+export type OrphanRecords = Pick<JobStore["Service"], "findOrphans" | "readLineage"> &
+  Pick<UploadStore["Service"], "findUploadOrphans">
+
+/** What a sweep would do. */
+export interface OrphanSurvey {
+  /** Blobs of jobs and uploads, all together. */
+  readonly blobs: number
+  /** Keys of those that a sweep removes. */
+  readonly removable: ReadonlyArray<string>
+  /** Size of those, as far as it could be read. */
+  readonly bytes: number
+  /** Blobs that nothing names and that are kept: their record is missing, or older than they are. */
+  readonly kept: { readonly unknown: number; readonly ahead: number }
+  /** They are more than 10 % of all blobs, and more than 100: a sweep removes none of them unless it is forced. */
+  readonly exceedsShare: boolean
+}
+
+const bytesOf = (key: string) =>
+  Effect.flatMap(BlobStore, (blobs) => blobs.open(key)).pipe(
+    Effect.map(({ bytes }) => bytes),
+    Effect.orElseSucceed(() => 0),
+  )
+
+/** Whether an orphan may be removed: a record says so, or its record is missing where the store can vouch for that. */
+const isRemovable = ({ blobKey, reason }: Orphan, { lineage, newestId }: ReadLineage, graceMs: number): boolean => {
+  if (reason !== "unknown") return reason === "spent"
+  const owner = ownerOfBlob(blobKey)
+  const madeAt = owner && idTime(idBody(owner._tag === "Job" ? owner.jobId : owner.uploadId))
+  const newestAt = newestId === null ? undefined : idTime(newestId)
+  return madeAt !== undefined && vouchesForAbsence(lineage, { madeAt, newestAt, graceMs })
+}
+
+const findAmong = Effect.fnUntraced(function* (records: OrphanRecords, keys: ReadonlyArray<string>) {
+  const ofJobs: Array<{ blobKey: string; jobId: JobId; token: number }> = []
+  const ofUploads: Array<{ blobKey: string; uploadId: UploadId; token: number }> = []
+  for (const blobKey of keys) {
+    const owner = ownerOfBlob(blobKey)
+    if (owner?._tag === "Job") ofJobs.push({ blobKey, jobId: owner.jobId, token: owner.token })
+    if (owner?._tag === "Upload") ofUploads.push({ blobKey, uploadId: owner.uploadId, token: owner.token })
+  }
+  return [...(yield* records.findOrphans(ofJobs)), ...(yield* records.findUploadOrphans(ofUploads))]
+})
+
+/** Looks through all blobs for those that nothing needs. Changes nothing. Fails where the store is behind the blobs. */
+export const surveyOrphans = Effect.fnUntraced(function* (records: OrphanRecords) {
+  const { orphanGraceMs } = yield* EngineConfig
+  const store = yield* BlobStore
+  const read = yield* requireCurrent(records)
+  const removable: Array<string> = []
+  const kept = { unknown: 0, ahead: 0 }
+  let blobs = 0
+  for (const root of ["jobs", "uploads"])
+    yield* store.list(root).pipe(
+      Stream.grouped(batchSize),
+      Stream.runForEach((keys) =>
+        Effect.map(findAmong(records, keys), (orphans) => {
+          blobs += keys.length
+          for (const orphan of orphans)
+            if (isRemovable(orphan, read, orphanGraceMs)) removable.push(orphan.blobKey)
+            else kept[orphan.reason === "ahead" ? "ahead" : "unknown"] += 1
+        }),
+      ),
+    )
+  const sizes = yield* Effect.forEach(removable, bytesOf, { concurrency: sizesAtOnce })
+  return {
+    blobs,
+    removable,
+    bytes: sizes.reduce((sum, bytes) => sum + bytes, 0),
+    kept,
+    exceedsShare: removable.length > Math.max(alwaysAllowed, maxShare * blobs),
+  } satisfies OrphanSurvey
+})
+
+/** What a sweep has done. */
+export interface OrphanSweep extends OrphanSurvey {
+  /** Blobs removed. 0 where the sweep was refused or nothing was to be done. */
+  readonly removed: number
+}
+
+const notRemoved = (error: BlobUnavailable) =>
+  Effect.as(Effect.logWarning("blobs could not be removed yet", error.cause), 0)
+
+const report = ({ blobs, bytes, exceedsShare, kept, removable, removed }: OrphanSweep): Effect.Effect<void> => {
+  const found = { orphans: removable.length, bytes, blobs, kept_unknown: kept.unknown, kept_ahead: kept.ahead }
+  if (exceedsShare && removed === 0)
+    return Effect.logError(
+      `the sweep for orphaned blobs would remove ${removable.length} of ${blobs} (${bytes} bytes), which is more than its share: nothing was removed; ` +
+        "kiln blobs sweep --dry-run shows what it would take, kiln blobs sweep --force removes it",
+    ).pipe(Effect.annotateLogs(found))
+  return removed === 0
+    ? Effect.void
+    : Effect.logInfo(`removed ${removed} orphaned blobs of ${blobs} (${bytes} bytes)`).pipe(Effect.annotateLogs(found))
+}
+
+/**
+ * Removes blobs that belong to nothing and never can: what crashed attempts and transfers left behind. A blob whose record
+ * is missing goes only where the store can vouch for that (`vouchesForAbsence`). `force` lifts the limit on the share.
+ */
+export const sweepOrphans = Effect.fnUntraced(function* (options: { readonly force: boolean }) {
+  const blobs = yield* BlobStore
+  const { findOrphans, readLineage } = yield* JobStore
+  const { findUploadOrphans } = yield* UploadStore
+  const records = { findOrphans, findUploadOrphans, readLineage }
+  const survey = yield* surveyOrphans(records)
+  let removed = 0
+  if (survey.removable.length > 0 && (options.force || !survey.exceedsShare)) {
+    // The survey may have taken long.
+    yield* requireCurrent(records)
+    for (const key of survey.removable)
+      removed += yield* Effect.catchTag(Effect.as(blobs.remove(key), 1), "BlobUnavailable", notRemoved)
+  }
+  const sweep: OrphanSweep = { ...survey, removed }
+  yield* report(sweep)
+  return sweep
+})
+
+/** The sweep that every process runs. Returns how many blobs it removed. */
+export const collectOrphans = Effect.map(sweepOrphans({ force: false }), ({ removed }) => removed)
