@@ -209,6 +209,11 @@ interface Workers {
   providers: JsonText
 }
 
+interface ServedKinds {
+  kind: string
+  served_at: number
+}
+
 /** The schema as the migrations leave it. The ledger, `charges`, is written by a trigger. */
 export interface Tables {
   lanes: Lanes
@@ -229,4 +234,5 @@ export interface Tables {
   paused_kinds: PausedKinds
   prices: Prices
   workers: Workers
+  served_kinds: ServedKinds
 }

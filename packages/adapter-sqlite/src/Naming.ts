@@ -24,6 +24,7 @@ const tables: Readonly<Record<keyof Tables, true>> = {
   paused_kinds: true,
   prices: true,
   workers: true,
+  served_kinds: true,
 }
 
 /** Without the prefix. */

@@ -16,18 +16,43 @@ const never: ProviderSet = {
 const open = openBoard({ input_characters: "0.000015" })
 
 describe("live jobs", () => {
-  it.effect("need price, switches and a provider, named in the contract's order", () =>
+  for (const requireLiveWorker of [true, false])
+    it.effect(
+      `need price and switches${requireLiveWorker ? ", and a worker where the setting says so" : ", and no worker"}`,
+      () =>
+        Effect.gen(function* () {
+          const refused = yield* Effect.flip(submitSpeech("k", live))
+          assert.deepStrictEqual(refused._tag === "LiveNotActive" && refused.missing, [
+            "price:svc-audio",
+            "switch:ai",
+            "switch:audio",
+            ...(requireLiveWorker ? ["provider:speech_synthesis"] : []),
+          ])
+          yield* open
+          assert.strictEqual((yield* submitSpeech("k", live)).status, "queued")
+        }).pipe(within({ live: plainProviders, settings: { requireLiveWorker } })),
+    )
+
+  it.effect("a worker that was there within the queue limit is enough, and none longer ago", () =>
     Effect.gen(function* () {
-      const refused = yield* Effect.flip(submitSpeech("k", live))
-      assert.deepStrictEqual(refused._tag === "LiveNotActive" && refused.missing, [
-        "price:svc-audio",
-        "switch:ai",
-        "switch:audio",
-        "provider:speech_synthesis",
-      ])
-      yield* open
-      assert.strictEqual((yield* submitSpeech("k", live)).status, "queued")
-    }).pipe(within({ live: plainProviders })),
+      yield* openBoard({ input_characters: "0.000015" }, [])
+      const board = yield* Switchboard
+      const submitted = Effect.suspend(() =>
+        Effect.match(submitSpeech(crypto.randomUUID(), live), {
+          onSuccess: ({ status }) => status,
+          onFailure: (refused) => (refused._tag === "LiveNotActive" ? refused.missing.join() : refused._tag),
+        }),
+      )
+      assert.strictEqual(yield* submitted, "provider:speech_synthesis")
+      const worker = { workerId: "w", liveKinds: ["speech_synthesis"], providers: [] }
+      yield* board.publishWorker({ ...worker, ttlMs: 1 })
+      yield* board.publishWorker({ ...worker, ttlMs: 0 })
+      assert.strictEqual(yield* submitted, "queued")
+      yield* passTime("2 hours")
+      assert.strictEqual(yield* submitted, "queued")
+      yield* passTime("1 millis")
+      assert.strictEqual(yield* submitted, "provider:speech_synthesis")
+    }).pipe(within({ live: plainProviders, settings: { requireLiveWorker: true, queueLimitMs: 2 * 3_600_000 } })),
   )
 
   it.effect("are charged once, exactly, at the price of their creation", () =>
@@ -78,7 +103,7 @@ describe("live jobs", () => {
       },
     }
     return Effect.gen(function* () {
-      yield* open
+      yield* openBoard({ input_audio_seconds: "0.1", output_tokens: "0.1" })
       const worker = yield* Worker
       const board = yield* Switchboard
       const job = yield* submitVoiceTurn("k", live)

@@ -2,9 +2,15 @@ import type { Migration } from "@kiln/core/ports"
 import { initial } from "./0001Initial.ts"
 import { ledgerAndStandings } from "./0002LedgerAndStandings.ts"
 import { prioritiesAndRetries } from "./0003PrioritiesAndRetries.ts"
+import { servedKindsAndUploadCaps } from "./0006ServedKindsAndUploadCaps.ts"
 
 /**
  * In order, each applied once. They only ever add: processes of the version before run beside the
  * new one while it is rolled out. One that was released never changes.
  */
-export const migrations: ReadonlyArray<Migration> = [initial, ledgerAndStandings, prioritiesAndRetries]
+export const migrations: ReadonlyArray<Migration> = [
+  initial,
+  ledgerAndStandings,
+  prioritiesAndRetries,
+  servedKindsAndUploadCaps,
+]

@@ -25,6 +25,7 @@ export const copyTables = [
   "files",
   "charges",
   "purges",
+  "served_kinds",
 ] as const
 
 export type CopyTable = (typeof copyTables)[number]
@@ -49,6 +50,7 @@ const order: Readonly<Record<CopyTable, string>> = {
   files: "seq",
   charges: "rowid",
   purges: "id",
+  served_kinds: "kind",
 }
 
 /** All columns, those of later migrations too: a target that has no place for one says so. */

@@ -49,6 +49,12 @@ const inOrder = (names: ReadonlyArray<Meter>): ReadonlyArray<Meter> => {
   return [...builtIn.filter((name) => names.includes(name)), ...names.filter((name) => !builtIn.includes(name)).sort()]
 }
 
+/** The meters of these that a price does not name. */
+export const uncoveredMeters = (
+  { unitAmounts }: Pick<PriceSnapshot, "unitAmounts">,
+  needed: ReadonlyArray<Meter>,
+): ReadonlyArray<Meter> => needed.filter((meter) => !Object.hasOwn(unitAmounts, meter))
+
 /** Σ price × usage, exactly. A meter the price does not name is free and not listed. */
 export const chargeFor = (price: PriceSnapshot, usage: Usage): Charge => {
   const lineItems: Array<LineItem> = []

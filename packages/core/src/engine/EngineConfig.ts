@@ -37,6 +37,7 @@ export const defaultEngineSettings: EngineSettings = {
   },
   circuit: defaultCircuitLimits,
   queueCap: 1_000,
+  requireLiveWorker: false,
   dataRetentionMs: 30 * days,
   jobRetentionMs: 90 * days,
   sweepIntervalMs: 1 * seconds,

@@ -57,6 +57,11 @@ export interface EngineSettings {
   readonly circuit: CircuitLimits
   /** Unfinished jobs per project; 0 is no cap. */
   readonly queueCap: number
+  /**
+   * Refuses a live job of a kind that no worker has served live within its queue limit, naming `provider:<kind>`. Off by
+   * default: the queue is the buffer. The HTTP service always checks it, unless it is mounted with `requireLiveWorker: false`.
+   */
+  readonly requireLiveWorker: boolean
   /** How long finished jobs keep their data; 0 keeps it until it is erased. */
   readonly dataRetentionMs: number
   /** How long records of finished jobs are kept; 0 keeps them. */

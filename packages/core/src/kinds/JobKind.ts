@@ -1,12 +1,5 @@
 import { type Effect, Result, Schema } from "effect"
-import {
-  meters as builtInMeters,
-  type Gate,
-  type JsonObject,
-  type KeyScope,
-  type Meter,
-  type UploadId,
-} from "../domain/index.ts"
+import type { Gate, JsonObject, KeyScope, Meter, UploadId } from "../domain/index.ts"
 import type { ProviderName } from "../ports/index.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
 import type { DefinedTypes, AnySchema, KindDefinition, KindLimits, SchemaOutput } from "./KindDefinition.ts"
@@ -31,10 +24,10 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly keeps: ReadonlyArray<string>
   /** Names of the files a finished job has. */
   readonly files: ReadonlyArray<string>
-  /** What jobs of the kind are charged for, by name. */
+  /** The meters that jobs of the kind report; its price must name all of them. */
   readonly meters: ReadonlyArray<Meter>
   readonly limits: KindLimits
-  /** What live jobs of this kind need. */
+  /** What live jobs of this kind need. It requires no live worker: the caller of `createJob` decides that. */
   readonly gate: Gate
   /** Sets of provider ports, each of which can serve the kind; the first that is whole does. */
   readonly providers: ReadonlyArray<ReadonlyArray<ProviderName>>
@@ -79,9 +72,14 @@ export const JobKind = <
     reader: requestReader(schema),
     keeps: definition.keeps ?? [],
     files: filesOf(definition.files ?? []),
-    meters: [...builtInMeters, ...(definition.meters ?? [])],
+    meters: definition.meters ?? [],
     limits: limitsOf(definition.limits ?? {}),
-    gate: { price: definition.price ?? null, switches: definition.switches ?? [], kind: definition.name },
+    gate: {
+      price: definition.price ?? null,
+      meters: definition.meters ?? [],
+      switches: definition.switches ?? [],
+      liveWorker: null,
+    },
     providers: [...(orProviders === undefined ? [] : [orProviders]), providers],
     uploadOf: (request: Request) => (uploadOf?.(request) as UploadId | undefined) ?? null,
     outputProblem: outputCheck(definition.output),

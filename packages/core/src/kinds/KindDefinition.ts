@@ -77,7 +77,7 @@ export interface KindDefinition<
   readonly keyScope?: KeyScope
   /** The price live jobs are charged by; without one they cost nothing. */
   readonly price?: string
-  /** What they are charged for, besides the meters of the built-in kinds. */
+  /** The meters that `run` reports as `usage`, all of them. The price must name each one before live jobs are accepted. */
   readonly meters?: ReadonlyArray<Meter>
   /** Switches that must be on for live jobs. None by default. */
   readonly switches?: ReadonlyArray<SwitchName>

@@ -9,6 +9,8 @@ export const settingsOf = (given: Partial<EngineSettings> = {}): EngineSettings 
   const settings = { ...defaultEngineSettings, ...said }
   for (const [name, value] of Object.entries(settings)) {
     if (!(name in defaultEngineSettings)) throw new TypeError(`settings: there is no "${name}"`)
+    if (name === "requireLiveWorker" && typeof value !== "boolean")
+      throw new TypeError("settings: requireLiveWorker must be true or false")
     if (typeof value !== "number") continue
     const least = mayBeZero.has(name) ? 0 : Number.MIN_VALUE
     if (!(value >= least && Number.isFinite(value)) || (name === "concurrency" && !Number.isInteger(value)))

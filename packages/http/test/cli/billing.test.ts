@@ -45,7 +45,7 @@ const seedBatch = Effect.fnUntraced(function* (first: number) {
   yield* jobs.createJobs([
     ...[...numbers, failing].map((n) => {
       const kind = n === 5 ? oddKind : "speech_synthesis"
-      const gate = { price: "svc-audio", switches: ["ai", "audio"] as const, kind }
+      const gate = { ...fixtures.audioGate, liveWorker: null }
       return newLiveJob(n, { kind, gate, projectId: fixtures.projectId(n % 4), keyId: fixtures.keyId(n % 8) })
     }),
     newJob(20_000 + first),

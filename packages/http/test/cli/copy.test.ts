@@ -57,6 +57,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
       files: 1,
       charges: 2,
       purges: 3,
+      served_kinds: 1,
     }
     expect(dry).toEqual({ dry_run: true, tables, source_moved_to: null })
     expect(existsSync(path)).toBe(true)

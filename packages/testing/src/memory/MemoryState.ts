@@ -41,6 +41,8 @@ export interface MemoryState {
   readonly pausedKinds: Set<string>
   readonly prices: Map<string, ReadonlyArray<PriceVersion>>
   readonly workers: Map<string, { readonly published: PublishedWorker; readonly until: number }>
+  /** When each kind was last served live. */
+  readonly servedKinds: Map<string, number>
   readonly namedSecrets: Map<string, Uint8Array>
 }
 
@@ -60,6 +62,7 @@ export const emptyState = (): MemoryState => ({
   pausedKinds: new Set(),
   prices: new Map(),
   workers: new Map(),
+  servedKinds: new Map(),
   namedSecrets: new Map(),
 })
 
@@ -81,6 +84,7 @@ const savedOf = (state: MemoryState) =>
     pausedKinds: [...state.pausedKinds],
     prices: [...state.prices],
     workers: [...state.workers],
+    servedKinds: [...state.servedKinds],
     namedSecrets: [...state.namedSecrets].map(([name, bytes]) => [name, [...bytes]] as const),
   }) satisfies Record<keyof MemoryState, unknown>
 
@@ -107,6 +111,8 @@ export const decodeState = (text: string): MemoryState => {
     pausedKinds: new Set(saved.pausedKinds ?? []),
     prices: new Map(saved.prices),
     workers: new Map(saved.workers.map(publicationOf)),
+    // Versions before did not note it.
+    servedKinds: new Map(saved.servedKinds ?? []),
     namedSecrets: new Map(saved.namedSecrets.map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
   }
 }

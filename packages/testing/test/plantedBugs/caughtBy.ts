@@ -33,6 +33,14 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["a kind is live as long as some worker says so, to the millisecond"],
     promises: false,
   },
+  "a worker that stopped is forgotten at once": {
+    checks: ["a worker that stopped or died is still counted on for exactly the time the job asks for"],
+    promises: false,
+  },
+  "a worker that stops leaves an old time behind": {
+    checks: ["when a kind was last served outlives the worker, and is exact once the worker stopped in order"],
+    promises: false,
+  },
   "an upload is not consumed": {
     checks: [
       "consumes the upload in the same step",
