@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { ProviderSet } from "@kiln/core/effect"
+import { Engine, type ProviderSet } from "@kiln/core/effect"
 import { billingOf } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
-import { Effect } from "effect"
-import { mp3, plainProviders, principal, within } from "./support/harness.ts"
+import { Effect, Logger } from "effect"
+import { grantOf, kind, mp3, plainProviders, principal, within } from "./support/harness.ts"
 import { openBoard, readJob, submitSpeech, submitTranscription, submitVoiceTurn } from "./support/jobs.ts"
 import { ended, inTime, passTime } from "./support/virtualTime.ts"
 
@@ -71,6 +71,31 @@ describe("live jobs", () => {
         lineItems: [{ meter: "input_characters", quantity: 5, unitAmount: "0.000015", amount: "0.000075" }],
       })
     }).pipe(within({ live: plainProviders, sandbox: never })),
+  )
+
+  it.effect(
+    "accepted at a price without their meter, as a version before did, say so in their bill and in the log",
+    () => {
+      const lines: Array<string> = []
+      const capture = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => void lines.push(line))])
+      return Effect.gen(function* () {
+        yield* openBoard({ images: "1" })
+        const refused = yield* Effect.flip(submitSpeech("k", live))
+        assert.deepStrictEqual(refused._tag === "LiveNotActive" && refused.missing, ["price:svc-audio"])
+        const speech = kind("speech_synthesis")
+        const before = { ...speech, gate: { ...speech.gate, meters: [] } }
+        const engine = yield* Engine
+        const { job } = yield* engine.createJob(grantOf(live), before, { input: "hello" }, "k")
+        yield* (yield* Worker).tick
+        assert.deepStrictEqual(billingOf(yield* readJob(job.id, live), "usd"), {
+          status: "charged",
+          currency: "usd",
+          amount: "0",
+          lineItems: [{ meter: "input_characters", quantity: 5, unitAmount: "0", amount: "0" }],
+        })
+        assert.match(lines.join("\n"), /input_characters of this job cost nothing: version 1 of the price svc-audio/)
+      }).pipe(within({ live: plainProviders, sandbox: never }), Effect.provide(capture))
+    },
   )
 
   it.effect("wait while a switch is off, unharmed, and go on when it is on again", () =>

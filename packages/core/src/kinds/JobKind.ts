@@ -1,5 +1,12 @@
 import { type Effect, Result, Schema } from "effect"
-import type { Gate, JsonObject, KeyScope, Meter, UploadId } from "../domain/index.ts"
+import {
+  meters as builtInMeters,
+  type Gate,
+  type JsonObject,
+  type KeyScope,
+  type Meter,
+  type UploadId,
+} from "../domain/index.ts"
 import type { ProviderName } from "../ports/index.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
 import type { DefinedTypes, AnySchema, KindDefinition, KindLimits, SchemaOutput } from "./KindDefinition.ts"
@@ -24,7 +31,7 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly keeps: ReadonlyArray<string>
   /** Names of the files a finished job has. */
   readonly files: ReadonlyArray<string>
-  /** The meters that jobs of the kind report; its price must name all of them. */
+  /** The meters that jobs of the kind may report. A price of the kind must name all of them. */
   readonly meters: ReadonlyArray<Meter>
   readonly limits: KindLimits
   /** What live jobs of this kind need. It requires no live worker: the caller of `createJob` decides that. */
@@ -72,7 +79,7 @@ export const JobKind = <
     reader: requestReader(schema),
     keeps: definition.keeps ?? [],
     files: filesOf(definition.files ?? []),
-    meters: definition.meters ?? [],
+    meters: metersOf(definition),
     limits: limitsOf(definition.limits ?? {}),
     gate: {
       price: definition.price ?? null,
@@ -88,6 +95,10 @@ export const JobKind = <
       (attempt.mode === "sandbox" ? sandbox : run)(attempt) as Effect.Effect<AttemptResult, AttemptError>,
   }
 }
+
+/** What is charged must be declared. A kind without a price may report the meters of the built-in kinds as well. */
+const metersOf = ({ meters = [], price }: { readonly price?: string; readonly meters?: ReadonlyArray<Meter> }) =>
+  price === undefined ? [...builtInMeters, ...meters] : meters
 
 /** Stores write a kind and its version as one word, with this sign between them. */
 const nameOf = <Name extends string>(name: Name): Name => {

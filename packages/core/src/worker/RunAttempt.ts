@@ -9,6 +9,7 @@ import {
   type JsonObject,
   limits,
   type StoreUnavailable,
+  uncoveredMeters,
 } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
@@ -74,6 +75,11 @@ const completionOf = Effect.fnUntraced(function* (kind: JobKind, { job, token }:
     return yield* Effect.die(new Misuse(`a result of ${kind.name} ${problem}`))
   const wrong = kind.outputProblem(output)
   if (wrong !== undefined) return yield* new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong })
+  const free = job.price === null ? [] : uncoveredMeters(job.price, usedMeters(result))
+  if (job.price !== null && free.length > 0)
+    yield* Effect.logError(
+      `${free.join(", ")} of this job cost nothing: version ${job.price.version} of the price ${job.price.name}, with which it was accepted, does not name them`,
+    )
   return {
     jobId: job.id,
     token,
@@ -83,6 +89,9 @@ const completionOf = Effect.fnUntraced(function* (kind: JobKind, { job, token }:
     charge: chargeOf(job, result, defaultCurrency),
   } satisfies Completion
 })
+
+const usedMeters = ({ usage }: AttemptResult): ReadonlyArray<string> =>
+  Object.keys(usage).filter((meter) => (usage[meter] ?? 0) > 0)
 
 /** A live job of a kind without a price is charged nothing, and that is written down as well. */
 const chargeOf = ({ mode, price }: Job, { usage }: AttemptResult, defaultCurrency: string): Charge | null => {

@@ -38,6 +38,10 @@ export const acceptance = [
     "now < worker.until",
     "now <= worker.until",
   ]),
+  plant("jobs/createJobs.ts", "JobStore.createJobs: gate", "a price may lack a meter of the job's kind", [
+    "missingPrerequisites(item.gate,",
+    "missingPrerequisites({ ...item.gate, meters: [] },",
+  ]),
   plant("MemorySwitchboard.ts", "JobStore.createJobs: gate", "a worker that stopped is forgotten at once", [
     "lastServedAt: Object.fromEntries(state.servedKinds)",
     "lastServedAt: {}",

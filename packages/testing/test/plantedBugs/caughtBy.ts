@@ -33,6 +33,10 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["a kind is live as long as some worker says so, to the millisecond"],
     promises: false,
   },
+  "a price may lack a meter of the job's kind": {
+    checks: ["a price that lacks a meter of the job's kind counts as missing"],
+    promises: false,
+  },
   "a worker that stopped is forgotten at once": {
     checks: ["a worker that stopped or died is still counted on for exactly the time the job asks for"],
     promises: false,
