@@ -1,5 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import {
+  isStorableText,
   type Job,
   priceProblem,
   type PriceSnapshot,
@@ -100,16 +101,23 @@ export class Operator extends Context.Service<
       const changing = <A, E>(change: Effect.Effect<A, E>): Effect.Effect<A, E> =>
         Effect.tap(change, () => Effect.andThen(signals.boardChanged, wakeUp.notify))
       return Operator.of({
-        listJobs: ({ limit = defaultPageSize, ...page } = {}) =>
-          Number.isSafeInteger(limit) && limit >= 1
-            ? directory.listJobs({ ...page, limit })
-            : Effect.die(new TypeError(`a page has 1 job or more, not ${limit}`)),
+        listJobs: ({ limit = defaultPageSize, ...page } = {}) => {
+          if (!Number.isSafeInteger(limit) || limit < 1)
+            return Effect.die(new TypeError(`a page has 1 job or more, not ${limit}`))
+          // No store has a job of such a kind.
+          if (page.kind !== undefined && !isStorableText(page.kind))
+            return Effect.succeed({ jobs: [], next: undefined })
+          return directory.listJobs({ ...page, limit })
+        },
         countJobs: ({ finishedWithinMs = day, projectId } = {}) => directory.countJobs({ finishedWithinMs, projectId }),
         readJob: (jobId) => provide(readJob(jobId)),
         cancelJob: (jobId) => provide(cancelJob(jobId)),
         retryJob: (jobId) => provide(retryJob(kinds, jobId)),
-        pauseKind: (kind) => changing(switchboard.pauseKind(kind, true)),
-        resumeKind: (kind) => changing(switchboard.pauseKind(kind, false)),
+        pauseKind: (kind) =>
+          isStorableText(kind)
+            ? changing(switchboard.pauseKind(kind, true))
+            : Effect.die(new TypeError("the name of a job kind has no U+0000 and no unpaired surrogates")),
+        resumeKind: (kind) => (isStorableText(kind) ? changing(switchboard.pauseKind(kind, false)) : Effect.void),
         setSwitch: (name, on) =>
           switchNames.includes(name)
             ? changing(switchboard.setSwitch(name, on))
@@ -123,7 +131,8 @@ export class Operator extends Context.Service<
             Effect.tap(() => (closed.length === 0 ? Effect.void : Effect.logWarning(warning))),
           )
         },
-        activatePrice: (name, active) => changing(switchboard.activatePrice(name, active)),
+        activatePrice: (name, active) =>
+          isStorableText(name) ? changing(switchboard.activatePrice(name, active)) : Effect.succeed(false),
         listCharges: store.listCharges,
       })
     }),

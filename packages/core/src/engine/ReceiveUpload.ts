@@ -4,6 +4,7 @@ import {
   acceptsContentType,
   type BlobTooLarge,
   containerMatches,
+  isId,
   sniffContainer,
   SNIFF_BYTES,
   type TransferRefusal,
@@ -53,7 +54,7 @@ const refused: Record<TransferRefusal, () => UploadAlreadyCompleted | UploadInPr
 export const receiveUpload = Effect.fnUntraced(function* <E>(incoming: IncomingFile<E>) {
   const config = (yield* EngineConfig).upload
   const uploads = yield* UploadStore
-  const upload = yield* uploads.findUpload(incoming.uploadId)
+  const upload = isId("upl", incoming.uploadId) ? yield* uploads.findUpload(incoming.uploadId) : undefined
   if (upload === undefined) return yield* new UploadNotFound()
   if ((yield* Clock.currentTimeMillis) >= upload.expiresAt) return yield* new UploadExpired()
   const unacceptable = headersRefused(upload, incoming, config)

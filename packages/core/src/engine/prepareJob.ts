@@ -3,10 +3,13 @@ import {
   authorize,
   type Gate,
   type Grant,
+  isId,
   type JobId,
   type JsonObject,
   priorities,
   type Priority,
+  unknownUploadId,
+  type UploadId,
 } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { IdGenerator, type NewJob } from "../ports/index.ts"
@@ -55,6 +58,9 @@ export const readDraft = (
   return Result.succeed({ grant, kind, ...request.success, idempotencyKey, placement })
 }
 
+const wellFormedUpload = (uploadId: UploadId | null): UploadId | null =>
+  uploadId === null || isId("upl", uploadId) ? uploadId : unknownUploadId
+
 /** The gate of a live job. A kind that can run without provider ports never requires a worker. */
 const gateOf = ({ gate, name, providers }: JobKind, requireLiveWorker: boolean, withinMs: number): Gate => ({
   ...gate,
@@ -84,7 +90,7 @@ export const newJobOf = (
     priority: placement.priority ?? "normal",
     delayMs: Math.ceil(placement.delayMs ?? 0),
     retryOf: null,
-    uploadId: kind.uploadOf(value),
+    uploadId: wellFormedUpload(kind.uploadOf(value)),
     maxTransfers: config.upload.maxTransfers,
     idempotencyKey,
     gate: grant.mode === "live" ? gateOf(kind, requireLiveWorker, jobLimits.queueLimitMs) : null,

@@ -2,6 +2,7 @@ import { type Effect, Result, Schema } from "effect"
 import {
   meters as builtInMeters,
   type Gate,
+  isStorableText,
   type JsonObject,
   type KeyScope,
   type Meter,
@@ -102,7 +103,8 @@ const metersOf = ({ meters = [], price }: { readonly price?: string; readonly me
 
 /** Stores write a kind and its version as one word, with this sign between them. */
 const nameOf = <Name extends string>(name: Name): Name => {
-  if (name === "" || name.includes("@")) throw new TypeError(`"${name}" cannot be the name of a job kind`)
+  if (name === "" || name.includes("@") || !isStorableText(name))
+    throw new TypeError(`"${name}" cannot be the name of a job kind`)
   return name
 }
 

@@ -10,6 +10,7 @@ import {
   limits,
   type StoreUnavailable,
   uncoveredMeters,
+  warningCodes,
 } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
@@ -100,13 +101,19 @@ const chargeOf = ({ mode, price }: Job, { usage }: AttemptResult, defaultCurrenc
 }
 
 /** What a kind's code got wrong: a mistake of its author, not of a provider. It names what the kind declares, and nothing else. */
-const resultProblem = (kind: JobKind, output: JsonObject, { files, usage }: AttemptResult): string | undefined => {
+const resultProblem = (
+  kind: JobKind,
+  output: JsonObject,
+  { files, usage, warningCode }: AttemptResult,
+): string | undefined => {
   const names = files.map(({ name }) => name).sort()
   if (names.join() !== [...kind.files].sort().join())
     return `must have the files that its kind declares, and no others: "${kind.files.join(", ")}"`
   const both = names.find((name) => Object.hasOwn(output, name))
   if (both !== undefined) return `has "${both}" as a field of its output and as a file`
   if (JSON.stringify(output).length > limits.kindJsonLength) return "has an output that is too long"
+  if (warningCode != null && !warningCodes.includes(warningCode))
+    return `has a warning code that is none of ${warningCodes.join(", ")}`
   if (typeof usage !== "object" || usage === null) return "has a usage that is no object"
   for (const [meter, quantity] of Object.entries(usage)) {
     if (!kind.meters.includes(meter)) return `uses a meter that is none of its kind's: "${kind.meters.join(", ")}"`
