@@ -56,7 +56,7 @@ const stores = {
   SQLite: async () => {
     const directory = temporaryDirectory()
     const store = sqliteStore({ path: join(directory.path, "kiln.db") })
-    return { store, dispose: async () => directory[Symbol.dispose]() }
+    return { store, dispose: async () => void directory[Symbol.dispose]() }
   },
   Postgres: async () => {
     const database = await freshDatabase()

@@ -654,4 +654,26 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
+  "the cap of uploads lets one too many in": {
+    checks: [
+      "as many uploads of a project wait as may, announced, arriving and stored ones together",
+      "uploads earlier in the batch count for later ones, and one refused does not disturb the others",
+      "of many at once, as many are made as may wait",
+    ],
+    promises: false,
+  },
+  "bytes that wait are counted when a transfer begins, and not when it ends": {
+    checks: [
+      "a file with which more bytes would wait than may is not stored, and its transfer may end",
+      "of many that arrive at once, no more bytes are stored than may wait",
+    ],
+    promises: false,
+  },
+  "one project's uploads fill another's cap": {
+    checks: [
+      "as many uploads of a project wait as may, announced, arriving and stored ones together",
+      "a transfer with which more bytes would wait than may does not begin, to the byte",
+    ],
+    promises: false,
+  },
 }
