@@ -25,20 +25,15 @@ const uploadArguments = record({
   mode,
   transferWindowMs: fc.constantFrom(500, 2_000),
   usableForMs: fc.constantFrom(2_000, 9_000),
-  // Rare: histories are to get far.
-  cap: fc.oneof({ weight: 9, arbitrary: fc.constant(undefined) }, fc.constant({ uploads: 3, maxTransfers: 2 })),
 })
 const newUploadFrom = (
-  { cap, owner: who, ...rest }: typeof uploadArguments extends fc.Arbitrary<infer A> ? A : never,
+  { owner: who, ...rest }: typeof uploadArguments extends fc.Arbitrary<infer A> ? A : never,
   history: History,
 ) => {
-  const upload = newUpload(history.nextNumber++, { ...who, ...rest, ...(cap && { cap }) })
+  const upload = newUpload(history.nextNumber++, { ...who, ...rest })
   history.uploads.push({ uploadId: upload.id, ...who, mode: rest.mode })
   return upload
 }
-
-/** A file is a thousand bytes and its token. */
-const capBytes = fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, fc.constant(2_005))
 
 const uploadOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
   operation("createUploads", fc.array(uploadArguments, { minLength: 1, maxLength: 2 }), (items, history) => {
@@ -50,7 +45,7 @@ const uploadOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
     "uploadFile",
     uploadArguments,
     (item, history) => {
-      const upload = newUploadFrom({ ...item, cap: undefined }, history)
+      const upload = newUploadFrom(item, history)
       return Effect.gen(function* () {
         const store = yield* UploadStore
         yield* store.createUploads([upload])
@@ -62,7 +57,7 @@ const uploadOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
   ),
   operation(
     "claimUpload",
-    record({ pick, leaseDurationMs: fc.constantFrom(300, 1_000), maxTransfers: fc.constantFrom(2, 3), capBytes }),
+    record({ pick, leaseDurationMs: fc.constantFrom(300, 1_000), maxTransfers: fc.constantFrom(2, 3) }),
     ({ pick: at, ...request }, history) => {
       const id = pickFrom(at, { present: history.seen.unused, ever: history.uploads })?.uploadId ?? uploadId(9_999)
       return Effect.flatMap(UploadStore, (store) => store.claimUpload({ uploadId: id, ...request }))
@@ -77,10 +72,10 @@ const uploadOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
     const transfer = transferFrom(args, history)
     return Effect.flatMap(UploadStore, (store) => store.extendUpload({ ...transfer, leaseDurationMs: 700 }))
   }),
-  operation("completeUpload", fc.tuple(transferArguments, capBytes), ([args, bytes], history) => {
+  operation("completeUpload", transferArguments, (args, history) => {
     const transfer = transferFrom(args, history)
     return Effect.flatMap(UploadStore, (store) =>
-      store.completeUpload({ ...transfer, file: uploadedFile(transfer.uploadId, transfer.token), capBytes: bytes }),
+      store.completeUpload({ ...transfer, file: uploadedFile(transfer.uploadId, transfer.token) }),
     )
   }),
   operation("releaseUpload", transferArguments, (args, history) => {
