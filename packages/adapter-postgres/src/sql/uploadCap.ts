@@ -24,7 +24,7 @@ export const storedUploads = statement((given: Project) =>
     ])
     .where("project_id", "=", given.projectId)
     .where("usable_until", ">", given.now)
-    .where("blob_key", "is not", null)
+    .where(sql<boolean>`coalesce(blob_key, '') <> ''`)
     .where(sql<boolean>`NOT erased`)
     .where("sweep_at", "is not", null)
     .where((where) =>
@@ -42,7 +42,7 @@ export const announcedUploads = statement((given: Given<{ projectId: ProjectId; 
     .where("project_id", "=", given.projectId)
     .where("expires_at", ">", given.now)
     .where("usable_until", ">", given.now)
-    .where("blob_key", "is", null)
+    .where(sql<boolean>`coalesce(blob_key, '') = ''`)
     .where(sql<boolean>`NOT erased`)
     .where((where) => where.or([where("transfers", "<", given.maxTransfers), where("claimed_until", ">", given.now)])),
 )
@@ -54,6 +54,7 @@ export const arrivingUploads = statement((given: Project) =>
     .select((select) => select.fn.countAll<number>().as("count"))
     .where("project_id", "=", given.projectId)
     .where("claimed_until", ">", given.now)
+    .where(sql<boolean>`coalesce(claimed_until, 0) > 0`)
     .where("expires_at", "<=", given.now)
     .where("usable_until", ">", given.now),
 )
