@@ -96,9 +96,11 @@ const clientOf = (url: string, key: string) => {
   }
 }
 
+const audioPrice = ["--input-audio-second", "0", "--input-character", "0.00001", "--output-token", "0.001"]
+
 /** Prices and switches as on the command line, and a live key. */
 const open = async (installation: Installation): Promise<string> => {
-  await installation.command("price", "set", "svc-audio", "--input-character", "0.00001", "--output-token", "0.001")
+  await installation.command("price", "set", "svc-audio", ...audioPrice)
   await installation.command("price", "activate", "svc-audio")
   await installation.command("switch", "on", "ai")
   await installation.command("switch", "on", "audio")

@@ -215,6 +215,11 @@ interface BlobLineage {
   document: JsonText
 }
 
+interface ServedKinds {
+  kind: string
+  served_at: number
+}
+
 /** The schema as the migrations leave it. The ledger, `charges`, is written by a trigger. */
 export interface Tables {
   lanes: Lanes
@@ -236,4 +241,5 @@ export interface Tables {
   prices: Prices
   workers: Workers
   blob_lineage: BlobLineage
+  served_kinds: ServedKinds
 }

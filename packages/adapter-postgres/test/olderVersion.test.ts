@@ -3,9 +3,7 @@ import { Effect } from "effect"
 import { JobStore, type LedgerEntry, Switchboard } from "@kiln/core/ports"
 import { fixtures } from "@kiln/testing/conformance"
 import { inspectPostgres, postgresMigrations, PostgresStores } from "../src/index.ts"
-import { prioritiesAndRetries } from "../src/migrations/0003PrioritiesAndRetries.ts"
-import { blobLineage } from "../src/migrations/0004BlobLineage.ts"
-import { ledgerAndStandings } from "../src/migrations/0002LedgerAndStandings.ts"
+import { migrations } from "../src/migrations/index.ts"
 import { initial } from "../src/migrations/0001Initial.ts"
 import { oldDatabase } from "./support/oldDatabase.ts"
 
@@ -29,20 +27,19 @@ const entry = (n: number, chargedAt: number): LedgerEntry => ({
   charge,
 })
 
+/** The migrations that came after it. */
+const later = migrations.slice(1).map(({ name }) => name)
+
 describe("a database of the version before", () => {
   it.live("is brought up to date with what is in it, and is then what the migrations make", () =>
     Effect.gen(function* () {
       const { url } = yield* oldDatabase
       expect(yield* postgresMigrations.status({ url })).toMatchObject({
         applied: [{ name: initial.name }],
-        pending: [{ name: ledgerAndStandings.name }, { name: prioritiesAndRetries.name }, { name: blobLineage.name }],
+        pending: later.map((name) => ({ name })),
         unknown: [],
       })
-      expect(yield* postgresMigrations.apply({ url })).toEqual([
-        ledgerAndStandings.name,
-        prioritiesAndRetries.name,
-        blobLineage.name,
-      ])
+      expect(yield* postgresMigrations.apply({ url })).toEqual(later)
       expect(yield* postgresMigrations.apply({ url })).toEqual([])
       const inspection = yield* inspectPostgres({ url })
       expect(yield* inspection?.schemaDrift ?? Effect.succeed("no schema")).toEqual([])
@@ -58,6 +55,8 @@ describe("a database of the version before", () => {
         expect(yield* jobs.listCharges(everything)).toEqual([entry(3, 1_000)])
         expect(yield* board.listWorkers).toEqual([{ workerId: "old", liveKinds: ["speech_synthesis"], providers: [] }])
         expect((yield* board.readBoard).liveKinds).toEqual(["speech_synthesis"])
+        // Its workers count as seen, also once they are gone.
+        expect((yield* board.readBoard).lastServedAt).toEqual({ speech_synthesis: expect.any(Number) })
         const { claims } = yield* jobs.claimJobs(request)
         expect(claims.map(({ job }) => job)).toMatchObject([{ id: jobId(1), priority: "normal", kept: {} }])
         expect(yield* jobs.completeJobs(claims.map((claim) => completionOf(claim)))).toEqual(["Written"])

@@ -19,6 +19,7 @@ import { lanesAhead, lanesBehind } from "../src/sql/laneOrder.ts"
 import { storedLineage } from "../src/sql/lineage.ts"
 import { earliestLane } from "../src/sql/nextClaimable.ts"
 import { unfinishedJobs } from "../src/sql/queueCap.ts"
+import { announcedUploads, arrivingUploads, storedUploads } from "../src/sql/uploadCap.ts"
 import { lockJobs } from "../src/sql/writeStates.ts"
 import { ownUploads } from "../src/UploadRow.ts"
 import { everyState } from "./support/everyState.ts"
@@ -79,6 +80,9 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
     ["jobs_by_status", "jobs_pkey", "queue_job_seq_key", "queue_job_seq_key"],
   ],
   ["entries of the ledger, in order", chargesAfter.sql, ["charges_by_time"]],
+  ["a project's stored uploads", storedUploads.sql, ["jobs_upload", "uploads_stored"]],
+  ["a project's announced uploads", announcedUploads.sql, ["uploads_announced"]],
+  ["a project's arriving uploads", arrivingUploads.sql, ["uploads_arriving"]],
   ["uploads to expire", unusedUploads.sql, ["jobs_upload", "uploads_sweep"]],
   ["uploads to be deleted", erasedUploads.sql, ["jobs_upload", "uploads_sweep"]],
 ]

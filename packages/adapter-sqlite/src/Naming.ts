@@ -25,6 +25,7 @@ const tables: Readonly<Record<keyof Tables, true>> = {
   prices: true,
   workers: true,
   blob_lineage: true,
+  served_kinds: true,
 }
 
 /** Without the prefix. */

@@ -196,6 +196,11 @@ interface BlobLineage {
   document: JsonText
 }
 
+interface ServedKinds {
+  kind: string
+  served_at: number
+}
+
 /** The schema as the migrations leave it. The ledger, `charges`, is written by a trigger. */
 export interface Tables {
   lanes: Lanes
@@ -216,4 +221,5 @@ export interface Tables {
   prices: Prices
   workers: Workers
   blob_lineage: BlobLineage
+  served_kinds: ServedKinds
 }

@@ -20,6 +20,7 @@ const released = (version?: number, readsFrom?: number, told: Array<number> = []
     request: speechRequest,
     files: ["audio"],
     price: "svc-audio",
+    meters: speech.meters,
     switches: speech.gate.switches,
     providers: ["speech"],
     run: (attempt) => {

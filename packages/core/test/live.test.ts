@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { ProviderSet } from "@kiln/core/effect"
+import { Engine, type ProviderSet } from "@kiln/core/effect"
 import { billingOf } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
-import { Effect } from "effect"
-import { mp3, plainProviders, principal, within } from "./support/harness.ts"
+import { Effect, Logger } from "effect"
+import { grantOf, kind, mp3, plainProviders, principal, within } from "./support/harness.ts"
 import { openBoard, readJob, submitSpeech, submitTranscription, submitVoiceTurn } from "./support/jobs.ts"
 import { ended, inTime, passTime } from "./support/virtualTime.ts"
 
@@ -16,18 +16,43 @@ const never: ProviderSet = {
 const open = openBoard({ input_characters: "0.000015" })
 
 describe("live jobs", () => {
-  it.effect("need price, switches and a provider, named in the contract's order", () =>
+  for (const requireLiveWorker of [true, false])
+    it.effect(
+      `need price and switches${requireLiveWorker ? ", and a worker where the setting says so" : ", and no worker"}`,
+      () =>
+        Effect.gen(function* () {
+          const refused = yield* Effect.flip(submitSpeech("k", live))
+          assert.deepStrictEqual(refused._tag === "LiveNotActive" && refused.missing, [
+            "price:svc-audio",
+            "switch:ai",
+            "switch:audio",
+            ...(requireLiveWorker ? ["provider:speech_synthesis"] : []),
+          ])
+          yield* open
+          assert.strictEqual((yield* submitSpeech("k", live)).status, "queued")
+        }).pipe(within({ live: plainProviders, settings: { requireLiveWorker } })),
+    )
+
+  it.effect("a worker that was there within the queue limit is enough, and none longer ago", () =>
     Effect.gen(function* () {
-      const refused = yield* Effect.flip(submitSpeech("k", live))
-      assert.deepStrictEqual(refused._tag === "LiveNotActive" && refused.missing, [
-        "price:svc-audio",
-        "switch:ai",
-        "switch:audio",
-        "provider:speech_synthesis",
-      ])
-      yield* open
-      assert.strictEqual((yield* submitSpeech("k", live)).status, "queued")
-    }).pipe(within({ live: plainProviders })),
+      yield* openBoard({ input_characters: "0.000015" }, [])
+      const board = yield* Switchboard
+      const submitted = Effect.suspend(() =>
+        Effect.match(submitSpeech(crypto.randomUUID(), live), {
+          onSuccess: ({ status }) => status,
+          onFailure: (refused) => (refused._tag === "LiveNotActive" ? refused.missing.join() : refused._tag),
+        }),
+      )
+      assert.strictEqual(yield* submitted, "provider:speech_synthesis")
+      const worker = { workerId: "w", liveKinds: ["speech_synthesis"], providers: [] }
+      yield* board.publishWorker({ ...worker, ttlMs: 1 })
+      yield* board.publishWorker({ ...worker, ttlMs: 0 })
+      assert.strictEqual(yield* submitted, "queued")
+      yield* passTime("2 hours")
+      assert.strictEqual(yield* submitted, "queued")
+      yield* passTime("1 millis")
+      assert.strictEqual(yield* submitted, "provider:speech_synthesis")
+    }).pipe(within({ live: plainProviders, settings: { requireLiveWorker: true, queueLimitMs: 2 * 3_600_000 } })),
   )
 
   it.effect("are charged once, exactly, at the price of their creation", () =>
@@ -46,6 +71,31 @@ describe("live jobs", () => {
         lineItems: [{ meter: "input_characters", quantity: 5, unitAmount: "0.000015", amount: "0.000075" }],
       })
     }).pipe(within({ live: plainProviders, sandbox: never })),
+  )
+
+  it.effect(
+    "accepted at a price without their meter, as a version before did, say so in their bill and in the log",
+    () => {
+      const lines: Array<string> = []
+      const capture = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => void lines.push(line))])
+      return Effect.gen(function* () {
+        yield* openBoard({ images: "1" })
+        const refused = yield* Effect.flip(submitSpeech("k", live))
+        assert.deepStrictEqual(refused._tag === "LiveNotActive" && refused.missing, ["price:svc-audio"])
+        const speech = kind("speech_synthesis")
+        const before = { ...speech, gate: { ...speech.gate, meters: [] } }
+        const engine = yield* Engine
+        const { job } = yield* engine.createJob(grantOf(live), before, { input: "hello" }, "k")
+        yield* (yield* Worker).tick
+        assert.deepStrictEqual(billingOf(yield* readJob(job.id, live), "usd"), {
+          status: "charged",
+          currency: "usd",
+          amount: "0",
+          lineItems: [{ meter: "input_characters", quantity: 5, unitAmount: "0", amount: "0" }],
+        })
+        assert.match(lines.join("\n"), /input_characters of this job cost nothing: version 1 of the price svc-audio/)
+      }).pipe(within({ live: plainProviders, sandbox: never }), Effect.provide(capture))
+    },
   )
 
   it.effect("wait while a switch is off, unharmed, and go on when it is on again", () =>
@@ -78,7 +128,7 @@ describe("live jobs", () => {
       },
     }
     return Effect.gen(function* () {
-      yield* open
+      yield* openBoard({ input_audio_seconds: "0.1", output_tokens: "0.1" })
       const worker = yield* Worker
       const board = yield* Switchboard
       const job = yield* submitVoiceTurn("k", live)

@@ -3,9 +3,16 @@ import { initial } from "./0001Initial.ts"
 import { ledgerAndStandings } from "./0002LedgerAndStandings.ts"
 import { prioritiesAndRetries } from "./0003PrioritiesAndRetries.ts"
 import { blobLineage } from "./0004BlobLineage.ts"
+import { servedKindsAndUploadCaps } from "./0006ServedKindsAndUploadCaps.ts"
 
 /**
  * In order, each applied once. They only ever add: processes of the version before run beside the
  * new one while it is rolled out. One that was released never changes.
  */
-export const migrations: ReadonlyArray<Migration> = [initial, ledgerAndStandings, prioritiesAndRetries, blobLineage]
+export const migrations: ReadonlyArray<Migration> = [
+  initial,
+  ledgerAndStandings,
+  prioritiesAndRetries,
+  blobLineage,
+  servedKindsAndUploadCaps,
+]

@@ -1,9 +1,10 @@
-import { isRepeatedReceipt, type UploadedFile, type UploadId } from "@kiln/core/domain"
-import type { FencedOutcome, TransferRef } from "@kiln/core/ports"
+import { holdsTransfer, isRepeatedReceipt, type UploadId } from "@kiln/core/domain"
+import type { FencedOutcome, UploadStore } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { type Given, statement } from "../Statement.ts"
 import { findUpload } from "./findUpload.ts"
-import { transferOf } from "./transfer.ts"
+import { lockedUpload, transferOf } from "./transfer.ts"
+import { passesCap } from "./uploadCap.ts"
 
 /** The file and the end of the transfer are one update. */
 const receive = statement(
@@ -13,8 +14,16 @@ const receive = statement(
 
 export const completeUpload = async (
   tx: Transaction,
-  { file: { blobKey, bytes, sha256 }, token, uploadId: id }: TransferRef & { readonly file: UploadedFile },
-): Promise<FencedOutcome> => {
+  {
+    capBytes = 0,
+    file: { blobKey, bytes, sha256 },
+    token,
+    uploadId: id,
+  }: Parameters<UploadStore["Service"]["completeUpload"]>[0],
+): Promise<FencedOutcome | "UploadsFull"> => {
+  const held = capBytes > 0 ? await lockedUpload(tx, id) : undefined
+  if (held !== undefined && holdsTransfer(held, token) && (await passesCap(tx, held.projectId, bytes, capBytes)))
+    return "UploadsFull"
   if ((await tx.run(receive, { id, token, blobKey, bytes, sha256 })) === 1) return "Written"
   const upload = await findUpload(tx, id)
   return upload !== undefined && isRepeatedReceipt(upload, blobKey) ? "Written" : "LeaseLost"

@@ -126,7 +126,7 @@ const decide = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
   const missing =
     item.gate === null || board === undefined
       ? []
-      : missingPrerequisites(item.gate, withForcedOff(board, item.forcedOff))
+      : missingPrerequisites(item.gate, withForcedOff(board, item.forcedOff), batch.now)
   if (missing.length > 0) return { _tag: "GateClosed", missing }
 
   const reason = retried === undefined ? refusalOf(batch, item) : undefined

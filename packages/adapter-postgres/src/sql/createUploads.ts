@@ -7,9 +7,10 @@ import {
   type Upload,
   type UploadId,
 } from "@kiln/core/domain"
-import type { NewUpload } from "@kiln/core/ports"
+import type { CreateUploadOutcome, NewUpload } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, query, whole } from "../Statement.ts"
+import { lockedWaiting } from "./uploadCap.ts"
 
 /** The sweep looks at it when no job may use it any more. */
 const insertUploads = batchStatement<
@@ -76,10 +77,12 @@ const insertUploads = batchStatement<
 export const createUploads = async (
   tx: Transaction,
   items: ReadonlyArray<NewUpload>,
-): Promise<ReadonlyArray<Upload>> => {
+): Promise<ReadonlyArray<CreateUploadOutcome>> => {
   const { now } = tx
-  const uploads = items.map(
-    ({ declaredSeconds, format, id, keyId, mode, projectId, transferWindowMs, usableForMs }): Upload => ({
+  const fits = await withinCaps(tx, items)
+  const uploads = items
+    .filter((_, index) => fits[index] === true)
+    .map(({ declaredSeconds, format, id, keyId, mode, projectId, transferWindowMs, usableForMs }): Upload => ({
       id,
       projectId,
       keyId,
@@ -95,8 +98,23 @@ export const createUploads = async (
       file: null,
       jobId: null,
       erased: false,
-    }),
-  )
+    }))
   await tx.runBatch(insertUploads, uploads, { now })
-  return uploads
+  const created = uploads.values()
+  return fits.map((fit) => (fit ? (created.next().value ?? "UploadsFull") : "UploadsFull"))
+}
+
+/** Whether each item is within its cap. Projects in order, so that no two transactions wait for each other. */
+const withinCaps = async (tx: Transaction, items: ReadonlyArray<NewUpload>): Promise<ReadonlyArray<boolean>> => {
+  const waiting = new Map<ProjectId, number>()
+  const capped = items.filter(({ cap }) => cap !== undefined).toSorted((a, b) => (a.projectId < b.projectId ? -1 : 1))
+  for (const { cap, projectId } of capped)
+    if (cap !== undefined && !waiting.has(projectId))
+      waiting.set(projectId, await lockedWaiting(tx, projectId, cap.maxTransfers))
+  return items.map(({ cap, projectId }) => {
+    const count = waiting.get(projectId) ?? 0
+    if (cap !== undefined && count >= cap.uploads) return false
+    waiting.set(projectId, count + 1)
+    return true
+  })
 }

@@ -21,6 +21,7 @@ const board = statement(() =>
         .where("live_until", ">", storeTime),
     ).as("workers"),
     jsonArrayFrom(select.selectFrom("paused_kinds").select("kind").orderBy("kind")).as("paused"),
+    jsonArrayFrom(select.selectFrom("served_kinds").select(["kind", "served_at as servedAt"])).as("served"),
   ]),
 )
 
@@ -43,12 +44,13 @@ export const loadBoard = async (session: Session): Promise<StoredBoard> => {
     switches: { ai: enabled.has("ai"), audio: enabled.has("audio"), images: enabled.has("images") },
     prices: Object.fromEntries(prices.map(({ snapshot }) => [snapshot.name, snapshot])),
     liveKinds: [...new Set(kinds)].sort(),
+    lastServedAt: Object.fromEntries((row?.served ?? []).map(({ kind, servedAt }) => [kind, servedAt])),
     pausedKinds: (row?.paused ?? []).map(({ kind }) => kind),
     stored: Object.fromEntries(prices.map((price) => [price.snapshot.name, price])),
   }
 }
 
 export const readBoard = async (session: Session): Promise<Board> => {
-  const { liveKinds, pausedKinds, prices, switches } = await loadBoard(session)
-  return { switches, prices, liveKinds, pausedKinds }
+  const { stored: _, ...read } = await loadBoard(session)
+  return read
 }

@@ -26,6 +26,7 @@ export const copyTables = [
   "charges",
   "purges",
   "blob_lineage",
+  "served_kinds",
 ] as const
 
 export type CopyTable = (typeof copyTables)[number]
@@ -51,6 +52,7 @@ const order: Readonly<Record<CopyTable, string>> = {
   charges: "rowid",
   purges: "id",
   blob_lineage: "id",
+  served_kinds: "kind",
 }
 
 /** All columns, those of later migrations too: a target that has no place for one says so. */

@@ -4,6 +4,7 @@ import { kindVersions } from "./0002KindVersions.ts"
 import { ledgerAndStandings } from "./0003LedgerAndStandings.ts"
 import { operatingVerbs } from "./0004OperatingVerbs.ts"
 import { blobLineage } from "./0005BlobLineage.ts"
+import { servedKindsAndUploadCaps } from "./0007ServedKindsAndUploadCaps.ts"
 
 /**
  * In order, each applied once. They only ever add: processes of the version before run beside the
@@ -15,4 +16,5 @@ export const migrations: ReadonlyArray<Migration> = [
   ledgerAndStandings,
   operatingVerbs,
   blobLineage,
+  servedKindsAndUploadCaps,
 ]

@@ -1,8 +1,9 @@
 import { transferRefusal, type UploadId } from "@kiln/core/domain"
-import type { ClaimUploadOutcome } from "@kiln/core/ports"
+import type { ClaimUploadOutcome, UploadStore } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { uploadById, uploadOf } from "../UploadRow.ts"
+import { passesCap } from "./uploadCap.ts"
 
 /** A new token, which is part of the blob's key: a loser never overwrites a winner. Only of the upload as it was read. */
 const beginTransfer = statement(
@@ -18,13 +19,15 @@ const beginTransfer = statement(
 
 export const claimUpload = (
   tx: Transaction,
-  request: { readonly uploadId: UploadId; readonly leaseDurationMs: number; readonly maxTransfers: number },
+  request: Parameters<UploadStore["Service"]["claimUpload"]>[0],
 ): ClaimUploadOutcome => {
   const row = tx.get(uploadById, { id: request.uploadId })
   if (row === undefined) return { _tag: "NotFound" }
   const upload = uploadOf(row)
   const reason = transferRefusal(upload, tx.now, request.maxTransfers)
   if (reason !== undefined) return { _tag: "Refused", reason }
+  if (passesCap(tx, upload.projectId, request.bytes ?? 1, request.capBytes ?? 0))
+    return { _tag: "Refused", reason: "uploads_full" }
   const token = upload.token + 1
   const transfers = upload.transfers + 1
   const claimedUntil = tx.now + Math.ceil(request.leaseDurationMs)

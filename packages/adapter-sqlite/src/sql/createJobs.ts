@@ -67,7 +67,7 @@ const createJob = (tx: Transaction, batch: Batch, item: NewJob): CreateOutcome =
 
   const board = gate === null ? undefined : (batch.board ??= loadBoard(tx))
   const missing =
-    gate === null || board === undefined ? [] : missingPrerequisites(gate, withForcedOff(board, item.forcedOff))
+    gate === null || board === undefined ? [] : missingPrerequisites(gate, withForcedOff(board, item.forcedOff), tx.now)
   if (missing.length > 0) return { _tag: "GateClosed", missing }
 
   const reason = retried === undefined ? refusalOf(tx, item) : undefined

@@ -4,13 +4,13 @@ import {
   type KeyId,
   type ProjectId,
   transferEnd,
-  type Upload,
   type UploadId,
 } from "@kiln/core/domain"
-import type { NewUpload } from "@kiln/core/ports"
+import type { CreateUploadOutcome, NewUpload } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { uploadById, uploadOf } from "../UploadRow.ts"
+import { countWaiting } from "./uploadCap.ts"
 
 /** The sweep looks at it when no job may use it any more. */
 const insertUpload = statement(
@@ -43,9 +43,10 @@ const insertUpload = statement(
     }),
 )
 
-export const createUploads = (tx: Transaction, uploads: ReadonlyArray<NewUpload>): ReadonlyArray<Upload> =>
-  uploads.map(({ declaredSeconds, format, id, keyId, mode, projectId, transferWindowMs, usableForMs }) => {
+export const createUploads = (tx: Transaction, uploads: ReadonlyArray<NewUpload>): ReadonlyArray<CreateUploadOutcome> =>
+  uploads.map(({ cap, declaredSeconds, format, id, keyId, mode, projectId, transferWindowMs, usableForMs }) => {
     const { now } = tx
+    if (cap !== undefined && countWaiting(tx, projectId, cap.maxTransfers) >= cap.uploads) return "UploadsFull"
     tx.run(insertUpload, {
       id,
       projectId,

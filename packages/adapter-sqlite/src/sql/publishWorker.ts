@@ -1,3 +1,4 @@
+import { lastServedStepMs } from "@kiln/core/domain"
 import type { PublishedWorker } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -17,6 +18,16 @@ const forgetWorkers = statement((given: Given<{ now: number }>) =>
   query.deleteFrom("workers").where("live_until", "<=", given.now),
 )
 
+/** Outlives the workers. A row that is not yet older than `before` is left as it is. */
+const noteServed = statement((given: Given<{ kind: string; now: number; before: number }>) =>
+  query
+    .insertInto("served_kinds")
+    .values({ kind: given.kind, served_at: given.now })
+    .onConflict((conflict) =>
+      conflict.column("kind").doUpdateSet({ served_at: given.now }).where("served_kinds.served_at", "<", given.before),
+    ),
+)
+
 export const publishWorker = (
   tx: Transaction,
   { liveKinds, providers, ttlMs, workerId }: PublishedWorker & { readonly ttlMs: number },
@@ -28,4 +39,7 @@ export const publishWorker = (
     providers: JSON.stringify(providers),
     liveUntil: tx.now + ttlMs,
   })
+  // The last word of a worker that stops is exact.
+  const before = ttlMs > 0 ? tx.now - lastServedStepMs : tx.now
+  for (const kind of liveKinds) tx.run(noteServed, { kind, now: tx.now, before })
 }

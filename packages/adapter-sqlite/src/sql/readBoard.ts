@@ -12,6 +12,8 @@ const activePrices = statement(() =>
     .where("active", "=", 1),
 )
 
+const servedKinds = statement(() => query.selectFrom("served_kinds").select(["kind", "served_at as servedAt"]))
+
 const pausedKinds = statement(() => query.selectFrom("paused_kinds").select("kind").orderBy("kind"))
 
 /** What a worker published counts until its time is up, exclusive. */
@@ -40,12 +42,13 @@ export const loadBoard = (tx: Transaction): StoredBoard => {
     switches: { ai: enabled.has("ai"), audio: enabled.has("audio"), images: enabled.has("images") },
     prices: Object.fromEntries(prices.map(({ snapshot }) => [snapshot.name, snapshot])),
     liveKinds: [...new Set(kinds)].sort(),
+    lastServedAt: Object.fromEntries(tx.all(servedKinds, {}).map(({ kind, servedAt }) => [kind, servedAt])),
     pausedKinds: tx.all(pausedKinds, {}).map(({ kind }) => kind),
     stored: Object.fromEntries(prices.map((price) => [price.snapshot.name, price])),
   }
 }
 
 export const readBoard = (tx: Transaction): Board => {
-  const { liveKinds, pausedKinds: paused, prices, switches } = loadBoard(tx)
-  return { switches, prices, liveKinds, pausedKinds: paused }
+  const { stored: _, ...board } = loadBoard(tx)
+  return board
 }

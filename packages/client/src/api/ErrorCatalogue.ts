@@ -200,6 +200,13 @@ const entries = {
     message: "The project has as many unfinished jobs as it may have. Wait until some have finished.",
     headers: retryAfter(10),
   },
+  uploads_full: {
+    status: 429,
+    type: "rate_limit_error",
+    message:
+      "As many uploads of the project wait for a job as may, or as many bytes of them. Create jobs for those that are there, or wait until some expire.",
+    headers: retryAfter(10),
+  },
   headers_too_large: {
     status: 431,
     type: "invalid_request_error",

@@ -38,6 +38,7 @@ export class SignedUrlsApi extends HttpApiGroup.make("signedUrls")
         "empty_file",
         "audio_format_mismatch",
         "rate_limited",
+        "uploads_full",
         "internal_error",
         "service_unavailable",
       ),

@@ -34,7 +34,7 @@ export const accepted = <S extends Schema.Top>(job: S) =>
 export const polled = <S extends Schema.Top>(job: S) =>
   HttpApiSchema.WithHeaders(job, { "retry-after": Schema.optionalKey(retryAfter) })
 
-export const uploadErrors = errorsOf(...jsonCodes, ...serverCodes)
+export const uploadErrors = errorsOf(...jsonCodes, "uploads_full", ...serverCodes)
 export const creationErrors = <const Codes extends ReadonlyArray<RefusalCode>>(...more: Codes) =>
   errorsOf(
     ...jsonCodes,

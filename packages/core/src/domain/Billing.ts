@@ -49,14 +49,22 @@ const inOrder = (names: ReadonlyArray<Meter>): ReadonlyArray<Meter> => {
   return [...builtIn.filter((name) => names.includes(name)), ...names.filter((name) => !builtIn.includes(name)).sort()]
 }
 
-/** Σ price × usage, exactly. A meter the price does not name is free and not listed. */
+/** Returns the meters that a price does not name. */
+export const uncoveredMeters = (
+  { unitAmounts }: Pick<PriceSnapshot, "unitAmounts">,
+  needed: ReadonlyArray<Meter>,
+): ReadonlyArray<Meter> => needed.filter((meter) => !Object.hasOwn(unitAmounts, meter))
+
+/**
+ * Σ price × usage, exactly. Every used meter is listed: one that the price does not name (a job accepted by a version that did not
+ * require it) costs nothing, and its line item says so with a unit amount of `"0"`.
+ */
 export const chargeFor = (price: PriceSnapshot, usage: Usage): Charge => {
   const lineItems: Array<LineItem> = []
   let total = Decimal.zero
   for (const meter of inOrder(Object.keys(usage))) {
-    const quantity = usage[meter]
-    const unitAmount = price.unitAmounts[meter]
-    if (quantity === undefined || unitAmount === undefined) continue
+    const quantity = usage[meter] ?? 0
+    const unitAmount = (Object.hasOwn(price.unitAmounts, meter) ? price.unitAmounts[meter] : undefined) ?? "0"
     const amount = Decimal.multiply(Decimal.parse(unitAmount), quantity)
     total = Decimal.add(total, amount)
     lineItems.push({ meter, quantity, unitAmount, amount: Decimal.format(amount) })

@@ -1,4 +1,4 @@
-import type { PriceSnapshot } from "./Billing.ts"
+import { type Meter, type PriceSnapshot, uncoveredMeters } from "./Billing.ts"
 
 export type SwitchName = "ai" | "audio" | "images"
 export const switchNames: ReadonlyArray<SwitchName> = ["ai", "audio", "images"]
@@ -9,9 +9,18 @@ export const priceNames = ["svc-audio", "svc-image"] as const
 export interface Gate {
   /** `null` where jobs of the kind cost nothing. */
   readonly price: string | null
+  /** Meters the price must name; a price that lacks one of them counts as missing. */
+  readonly meters: ReadonlyArray<Meter>
   readonly switches: ReadonlyArray<SwitchName>
-  /** The job kind that some running worker must be able to serve live. */
+  /** The worker that must have served such jobs live; `null` requires none. */
+  readonly liveWorker: LiveWorkerRule | null
+}
+
+/** Requires that a worker serves a kind live, or served it within a time: jobs wait that long in the queue anyway. */
+export interface LiveWorkerRule {
   readonly kind: string
+  /** Milliseconds, inclusive. */
+  readonly withinMs: number
 }
 
 /** The operator's settings and what the running workers can do, as the store knows them. */
@@ -21,18 +30,40 @@ export interface Board {
   readonly prices: Readonly<Record<string, PriceSnapshot>>
   /** Job kinds some running worker can serve live. */
   readonly liveKinds: ReadonlyArray<string>
+  /**
+   * When each kind was last served live by any worker, unix milliseconds in store time. It outlives the workers. While a
+   * worker serves the kind it may be up to `lastServedStepMs` old; a clean shutdown writes it exactly.
+   */
+  readonly lastServedAt: Readonly<Record<string, number>>
   /** Job kinds the operator has paused: none of their jobs is claimed, in neither mode; they are accepted and wait. By name. */
   readonly pausedKinds: ReadonlyArray<string>
 }
 
-/** `price:svc-audio`, `switch:ai`, `provider:transcription`, … in the order of the contract: prices, switches, provider. */
-export const missingPrerequisites = (gate: Gate, board: Board): ReadonlyArray<string> => [
-  ...(gate.price !== null && !Object.hasOwn(board.prices, gate.price) ? [`price:${gate.price}`] : []),
+/** Milliseconds by which a newer time replaces a kind's `lastServedAt`: workers publish far more often. */
+export const lastServedStepMs = 60_000
+
+/**
+ * Returns what keeps a gate closed at this store time: `price:svc-audio`, `switch:ai`, `provider:transcription`, … in the
+ * order of the contract: prices, switches, provider. Empty when the gate is open.
+ */
+export const missingPrerequisites = (gate: Gate, board: Board, now: number): ReadonlyArray<string> => [
+  ...(gate.price === null || isCovered(gate.price, gate.meters, board) ? [] : [`price:${gate.price}`]),
   ...switchNames
     .filter((name) => gate.switches.includes(name) && !board.switches[name])
     .map((name) => `switch:${name}`),
-  ...(board.liveKinds.includes(gate.kind) ? [] : [`provider:${gate.kind}`]),
+  ...(gate.liveWorker === null || isServed(gate.liveWorker, board, now) ? [] : [`provider:${gate.liveWorker.kind}`]),
 ]
+
+const isCovered = (name: string, needed: ReadonlyArray<Meter>, { prices }: Board): boolean => {
+  const price = Object.hasOwn(prices, name) ? prices[name] : undefined
+  return price !== undefined && uncoveredMeters(price, needed).length === 0
+}
+
+const isServed = ({ kind, withinMs }: LiveWorkerRule, { lastServedAt, liveKinds }: Board, now: number): boolean => {
+  if (liveKinds.includes(kind)) return true
+  const servedAt = Object.hasOwn(lastServedAt, kind) ? lastServedAt[kind] : undefined
+  return servedAt !== undefined && now - servedAt <= withinMs
+}
 
 /** Switches that the environment forces off win over the store's. */
 export const withForcedOff = (board: Board, forcedOff: ReadonlyArray<SwitchName>): Board =>

@@ -46,6 +46,12 @@ export const formatId = <P extends IdPrefix>(prefix: P, uuid: Uint8Array): IdByP
 export const isId = <P extends IdPrefix>(prefix: P, text: unknown): text is IdByPrefix[P] =>
   typeof text === "string" && text.startsWith(`${prefix}_`) && BODY.test(text.slice(prefix.length + 1))
 
+/**
+ * A well-formed upload id that is never made, since its UUIDv7 would be of 1970. It stands for every malformed one, which
+ * must not reach a store and is answered where an unknown one is.
+ */
+export const unknownUploadId: UploadId = "upl_00000000000000000000000000"
+
 /** The part behind the prefix: only `[0-9a-z]`, safe in blob keys and file names. */
 export const idBody = (id: string): string => id.slice(id.indexOf("_") + 1)
 

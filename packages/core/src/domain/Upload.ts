@@ -59,6 +59,14 @@ export const transferRefusal = (upload: Upload, now: number, maxTransfers: numbe
           ? "expired"
           : undefined
 
+/** How much of one project's uploads may wait for jobs. In either part, 0 is no cap. */
+export interface UploadCap {
+  /** Uploads, announced or stored. */
+  readonly uploads: number
+  /** Bytes of stored files. */
+  readonly bytes: number
+}
+
 /** Why a job may not use an upload. */
 export type UploadRefusal = "not_found" | "already_used" | "expired" | "not_ready"
 
@@ -72,3 +80,16 @@ export const uploadRefusal = (upload: Upload, now: number, maxTransfers: number)
   if (!running && (now >= upload.expiresAt || upload.transfers >= maxTransfers)) return "expired"
   return "not_ready"
 }
+
+/** Whether an upload waits for a job: announced or stored, used by none, and a job may use it now or once its file has arrived. */
+export const isWaiting = (upload: Upload, now: number, maxTransfers: number): boolean => {
+  const refusal = uploadRefusal(upload, now, maxTransfers)
+  return refusal === undefined || refusal === "not_ready"
+}
+
+/**
+ * Whether a transfer begun with this token may still commit: nobody took over or ended it. As with
+ * jobs, a lapsed lease alone loses nothing; what decides is who came in between.
+ */
+export const holdsTransfer = (upload: Upload, token: number): boolean =>
+  !upload.erased && upload.claimedUntil !== null && upload.token === token

@@ -1,10 +1,10 @@
 import { Effect, Result, Schema } from "effect"
-import { type AudioFormat, audioFormats, limits, type Principal, type Upload } from "../domain/index.ts"
+import { type AudioFormat, audioFormats, limits, type Principal } from "../domain/index.ts"
 import { decodeFields } from "../kinds/decodeFields.ts"
 import { OneOf, PositiveUpTo } from "../kinds/fields.ts"
 import { IdGenerator, UploadStore } from "../ports/index.ts"
 import { EngineConfig } from "./EngineConfig.ts"
-import { InvalidRequest } from "./errors.ts"
+import { InvalidRequest, UploadsFull } from "./errors.ts"
 
 /** The fields of an announced upload. */
 export const UploadRequest = Schema.Struct({
@@ -12,14 +12,16 @@ export const UploadRequest = Schema.Struct({
   declaredSeconds: PositiveUpTo(limits.declaredSeconds),
 })
 
-/** Announces a file. Nothing is received yet. */
+/** Announces a file. Nothing is received yet. Fails with `UploadsFull` when as many of the project wait for jobs as may. */
 export const createUpload = Effect.fnUntraced(function* (principal: Principal, input: unknown) {
   const config = yield* EngineConfig
   const ids = yield* IdGenerator
   const store = yield* UploadStore
   const request = decodeFields(UploadRequest, input)
   if (Result.isFailure(request)) return yield* new InvalidRequest({ errors: request.failure })
-  const [upload] = yield* store.createUploads([
+  const { maxTransfers } = config.upload
+  const { uploads } = config.uploadCap
+  const [created] = yield* store.createUploads([
     {
       id: yield* ids.next("upl"),
       projectId: principal.projectId,
@@ -29,7 +31,9 @@ export const createUpload = Effect.fnUntraced(function* (principal: Principal, i
       declaredSeconds: request.success.declaredSeconds,
       transferWindowMs: config.upload.transferWindowMs,
       usableForMs: config.upload.usableForMs,
+      ...(uploads > 0 && { cap: { uploads, maxTransfers } }),
     },
   ])
-  return upload as Upload
+  if (created === undefined) return yield* Effect.die(new TypeError("createUploads returned no outcome for an upload"))
+  return created === "UploadsFull" ? yield* new UploadsFull() : created
 })

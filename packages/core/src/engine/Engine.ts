@@ -47,6 +47,7 @@ export type ReceiveError =
   | Errors.UploadInProgress
   | Errors.UnsupportedContentType
   | Errors.FileTooLarge
+  | Errors.UploadsFull
   | Errors.EmptyFile
   | Errors.AudioFormatMismatch
   | Errors.UploadTimeout
@@ -74,7 +75,7 @@ export class Engine extends Context.Service<
     readonly createUpload: (
       principal: Principal,
       request: unknown,
-    ) => Effect.Effect<Upload, Errors.InvalidRequest | StoreUnavailable>
+    ) => Effect.Effect<Upload, Errors.InvalidRequest | Errors.UploadsFull | StoreUnavailable>
     readonly receiveUpload: <E>(incoming: IncomingFile<E>) => Effect.Effect<void, ReceiveError | E>
     readonly createJob: (
       grant: Grant,

@@ -37,6 +37,8 @@ export const defaultEngineSettings: EngineSettings = {
   },
   circuit: defaultCircuitLimits,
   queueCap: 1_000,
+  uploadCap: { uploads: 200, bytes: 2 * 1_024 ** 3 },
+  requireLiveWorker: false,
   dataRetentionMs: 30 * days,
   jobRetentionMs: 90 * days,
   sweepIntervalMs: 1 * seconds,

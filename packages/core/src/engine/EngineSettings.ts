@@ -2,6 +2,7 @@ import type { AttemptLimits } from "../domain/Attempt.ts"
 import type { CircuitLimits } from "../domain/Circuit.ts"
 import type { SwitchName } from "../domain/Gate.ts"
 import type { ConcurrencyLimits } from "../domain/InHand.ts"
+import type { UploadCap } from "../domain/Upload.ts"
 import type { ProviderName } from "../ports/ProviderName.ts"
 
 /** What one process asks of one live provider. */
@@ -57,6 +58,13 @@ export interface EngineSettings {
   readonly circuit: CircuitLimits
   /** Unfinished jobs per project; 0 is no cap. */
   readonly queueCap: number
+  /** Uploads of a project, and bytes of them, that may wait for jobs; 0 is no cap. Used, expired and erased ones wait no more. */
+  readonly uploadCap: UploadCap
+  /**
+   * Refuses a live job of a kind that no worker has served live within its queue limit, naming `provider:<kind>`. Off by
+   * default: the queue is the buffer. The HTTP service always checks it, unless it is mounted with `requireLiveWorker: false`.
+   */
+  readonly requireLiveWorker: boolean
   /** How long finished jobs keep their data; 0 keeps it until it is erased. */
   readonly dataRetentionMs: number
   /** How long records of finished jobs are kept; 0 keeps them. */

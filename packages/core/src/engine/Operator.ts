@@ -1,5 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import {
+  isStorableText,
   type Job,
   priceProblem,
   type PriceSnapshot,
@@ -8,6 +9,7 @@ import {
   switchNames,
 } from "../domain/index.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
+import { closedKinds, unusedProblem } from "../kinds/pricing.ts"
 import {
   type IdGenerator,
   type JobCount,
@@ -66,7 +68,11 @@ export class Operator extends Context.Service<
     readonly pauseKind: (kind: string) => Effect.Effect<void, StoreUnavailable>
     readonly resumeKind: (kind: string) => Effect.Effect<void, StoreUnavailable>
     readonly setSwitch: (name: SwitchName, on: boolean) => Effect.Effect<void, StoreUnavailable>
-    /** Adds a version, for new jobs. A price that was not active before stays so: `activatePrice`. What is no price is a defect (`TypeError`). */
+    /**
+     * Adds a version, for new jobs. A price that was not active before stays so: `activatePrice`. Dies with a `TypeError` for
+     * what is no price, and for a name or a meter that no job kind of this engine uses. Warns about kinds with a meter that
+     * the price does not name: their live jobs are refused until it does. A free meter is named with `"0"`.
+     */
     readonly setPrice: (price: Omit<PriceSnapshot, "version">) => Effect.Effect<PriceVersion, StoreUnavailable>
     /** `false` when no such price was ever set. */
     readonly activatePrice: (name: string, active: boolean) => Effect.Effect<boolean, StoreUnavailable>
@@ -95,27 +101,38 @@ export class Operator extends Context.Service<
       const changing = <A, E>(change: Effect.Effect<A, E>): Effect.Effect<A, E> =>
         Effect.tap(change, () => Effect.andThen(signals.boardChanged, wakeUp.notify))
       return Operator.of({
-        listJobs: ({ limit = defaultPageSize, ...page } = {}) =>
-          Number.isSafeInteger(limit) && limit >= 1
-            ? directory.listJobs({ ...page, limit })
-            : Effect.die(new TypeError(`a page has 1 job or more, not ${limit}`)),
+        listJobs: ({ limit = defaultPageSize, ...page } = {}) => {
+          if (!Number.isSafeInteger(limit) || limit < 1)
+            return Effect.die(new TypeError(`a page has 1 job or more, not ${limit}`))
+          // No store has a job of such a kind.
+          if (page.kind !== undefined && !isStorableText(page.kind))
+            return Effect.succeed({ jobs: [], next: undefined })
+          return directory.listJobs({ ...page, limit })
+        },
         countJobs: ({ finishedWithinMs = day, projectId } = {}) => directory.countJobs({ finishedWithinMs, projectId }),
         readJob: (jobId) => provide(readJob(jobId)),
         cancelJob: (jobId) => provide(cancelJob(jobId)),
         retryJob: (jobId) => provide(retryJob(kinds, jobId)),
-        pauseKind: (kind) => changing(switchboard.pauseKind(kind, true)),
-        resumeKind: (kind) => changing(switchboard.pauseKind(kind, false)),
+        pauseKind: (kind) =>
+          isStorableText(kind)
+            ? changing(switchboard.pauseKind(kind, true))
+            : Effect.die(new TypeError("the name of a job kind has no U+0000 and no unpaired surrogates")),
+        resumeKind: (kind) => (isStorableText(kind) ? changing(switchboard.pauseKind(kind, false)) : Effect.void),
         setSwitch: (name, on) =>
           switchNames.includes(name)
             ? changing(switchboard.setSwitch(name, on))
             : Effect.die(new TypeError(`a switch is one of ${switchNames.join(", ")}, not ${name}`)),
         setPrice: (price) => {
-          const problem = priceProblem(price)
-          return problem === undefined
-            ? changing(switchboard.setPrice(price))
-            : Effect.die(new TypeError(`the price cannot be set: ${problem}`))
+          const problem = priceProblem(price) ?? unusedProblem(kinds, price)
+          if (problem !== undefined) return Effect.die(new TypeError(`the price cannot be set: ${problem}`))
+          const closed = closedKinds(kinds, price).map(({ kind, lacking }) => `${kind} (lacks ${lacking.join(", ")})`)
+          const warning = `the price ${price.name} does not name every meter; live jobs are refused of: ${closed.join(", ")}`
+          return changing(switchboard.setPrice(price)).pipe(
+            Effect.tap(() => (closed.length === 0 ? Effect.void : Effect.logWarning(warning))),
+          )
         },
-        activatePrice: (name, active) => changing(switchboard.activatePrice(name, active)),
+        activatePrice: (name, active) =>
+          isStorableText(name) ? changing(switchboard.activatePrice(name, active)) : Effect.succeed(false),
         listCharges: store.listCharges,
       })
     }),

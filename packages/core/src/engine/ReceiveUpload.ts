@@ -4,6 +4,7 @@ import {
   acceptsContentType,
   type BlobTooLarge,
   containerMatches,
+  isId,
   sniffContainer,
   SNIFF_BYTES,
   type TransferRefusal,
@@ -22,6 +23,7 @@ import {
   UploadExpired,
   UploadInProgress,
   UploadNotFound,
+  UploadsFull,
   UploadTimeout,
 } from "./errors.ts"
 
@@ -35,10 +37,14 @@ export interface IncomingFile<E> {
   readonly content: Stream.Stream<Uint8Array, E>
 }
 
-const refused: Record<TransferRefusal, () => UploadAlreadyCompleted | UploadInProgress | UploadExpired> = {
+const refused: Record<
+  TransferRefusal | "uploads_full",
+  () => UploadAlreadyCompleted | UploadInProgress | UploadExpired | UploadsFull
+> = {
   already_completed: () => new UploadAlreadyCompleted(),
   in_progress: () => new UploadInProgress(),
   expired: () => new UploadExpired(),
+  uploads_full: () => new UploadsFull(),
 }
 
 /**
@@ -46,14 +52,14 @@ const refused: Record<TransferRefusal, () => UploadAlreadyCompleted | UploadInPr
  * fencing token that is part of the blob's key, so another can neither run beside it nor overwrite
  * it. Whatever does not end well leaves nothing readable and gives the claim back.
  *
- * Checked in this order: expiry, completed, running, used up, content type, length; then the
+ * Checked in this order: expiry, completed, running, used up, content type, length, bytes that wait; then the
  * transfer begins, and is counted, whatever comes of it. What depends on a lease is the store's to
  * say, in its own time; the end of the URL is told by this process's clock, as its signature's is.
  */
 export const receiveUpload = Effect.fnUntraced(function* <E>(incoming: IncomingFile<E>) {
   const config = (yield* EngineConfig).upload
   const uploads = yield* UploadStore
-  const upload = yield* uploads.findUpload(incoming.uploadId)
+  const upload = isId("upl", incoming.uploadId) ? yield* uploads.findUpload(incoming.uploadId) : undefined
   if (upload === undefined) return yield* new UploadNotFound()
   if ((yield* Clock.currentTimeMillis) >= upload.expiresAt) return yield* new UploadExpired()
   const unacceptable = headersRefused(upload, incoming, config)
@@ -62,7 +68,7 @@ export const receiveUpload = Effect.fnUntraced(function* <E>(incoming: IncomingF
     return yield* unacceptable
   }
   return yield* Effect.acquireUseRelease(
-    beginTransfer(upload.id, config.maxTransfers),
+    beginTransfer(upload.id, config.maxTransfers, incoming.contentLength),
     ({ token }) => transfer(upload, token, incoming.content),
     ({ token }, exit) => (Exit.isSuccess(exit) ? Effect.void : abandonTransfer({ uploadId: upload.id, token })),
   )
@@ -87,10 +93,16 @@ const nothingElseInTheWay = Effect.fnUntraced(function* (upload: Upload) {
   )
 })
 
-const beginTransfer = Effect.fnUntraced(function* (uploadId: UploadId, maxTransfers: number) {
-  const { leaseDurationMs } = (yield* EngineConfig).upload
+const beginTransfer = Effect.fnUntraced(function* (uploadId: UploadId, maxTransfers: number, contentLength?: number) {
+  const { upload, uploadCap } = yield* EngineConfig
   const uploads = yield* UploadStore
-  const outcome = yield* uploads.claimUpload({ uploadId, leaseDurationMs, maxTransfers })
+  const outcome = yield* uploads.claimUpload({
+    uploadId,
+    leaseDurationMs: upload.leaseDurationMs,
+    maxTransfers,
+    bytes: contentLength,
+    capBytes: uploadCap.bytes,
+  })
   switch (outcome._tag) {
     case "Claimed":
       return outcome
@@ -102,7 +114,7 @@ const beginTransfer = Effect.fnUntraced(function* (uploadId: UploadId, maxTransf
 })
 
 const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, content: Stream.Stream<Uint8Array, E>) {
-  const config = (yield* EngineConfig).upload
+  const { upload: config, uploadCap } = yield* EngineConfig
   const uploads = yield* UploadStore
   const blobs = yield* BlobStore
   const blobKey = uploadBlobKey(upload.id, token)
@@ -120,9 +132,12 @@ const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, 
       uploadId: upload.id,
       token,
       file: { blobKey, bytes: info.bytes, sha256: info.sha256 },
+      capBytes: uploadCap.bytes,
     }),
     { schedule: Schedule.exponential("50 millis"), times: 8 },
   )
+  // How long it is was not said before, or others arrived meanwhile.
+  if (outcome === "UploadsFull") return yield* new UploadsFull()
   // Another transfer took over after this one's lease ended: that one is running now.
   if (outcome === "LeaseLost") return yield* new UploadInProgress()
 })

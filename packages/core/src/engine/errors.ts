@@ -37,6 +37,9 @@ export class LiveNotActive extends Schema.TaggedError<LiveNotActive>()("LiveNotA
 /** The project has as many unfinished jobs as it may have. */
 export class QueueFull extends Schema.TaggedError<QueueFull>()("QueueFull", {}) {}
 
+/** As many uploads of the project wait for jobs as may, or as many bytes of them. */
+export class UploadsFull extends Schema.TaggedError<UploadsFull>()("UploadsFull", {}) {}
+
 /** No upload of this id is the caller's. */
 export class UploadNotFound extends Schema.TaggedError<UploadNotFound>()("UploadNotFound", {}) {}
 /** Its file has not arrived yet. */

@@ -1,17 +1,30 @@
 import { Effect, Result } from "effect"
-import { authorize, type Grant, type JobId, type JsonObject, priorities, type Priority } from "../domain/index.ts"
+import {
+  authorize,
+  type Gate,
+  type Grant,
+  isId,
+  type JobId,
+  type JsonObject,
+  priorities,
+  type Priority,
+  unknownUploadId,
+  type UploadId,
+} from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { IdGenerator, type NewJob } from "../ports/index.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { InvalidRequest } from "./errors.ts"
 import { Fingerprint } from "./Fingerprint.ts"
 
-/** How a job stands in line. For programs that embed the engine. */
+/** How a job stands in line, and whether a live one requires a worker. */
 export interface Placement {
   /** Default `normal`. */
   readonly priority?: Priority | undefined
   /** Milliseconds before which it is not begun, default 0; at most a year. */
   readonly delayMs?: number | undefined
+  /** Overrides the setting of the same name for this job. */
+  readonly requireLiveWorker?: boolean | undefined
 }
 
 const maxDelayMs = 366 * 24 * 3_600_000
@@ -45,34 +58,47 @@ export const readDraft = (
   return Result.succeed({ grant, kind, ...request.success, idempotencyKey, placement })
 }
 
+const wellFormedUpload = (uploadId: UploadId | null): UploadId | null =>
+  uploadId === null || isId("upl", uploadId) ? uploadId : unknownUploadId
+
+/** The gate of a live job. A kind that can run without provider ports never requires a worker. */
+const gateOf = ({ gate, name, providers }: JobKind, requireLiveWorker: boolean, withinMs: number): Gate => ({
+  ...gate,
+  liveWorker: requireLiveWorker && providers.every((ports) => ports.length > 0) ? { kind: name, withinMs } : null,
+})
+
 /** The job a draft becomes. */
 export const newJobOf = (
   { grant, idempotencyKey, kind, placement, stored, value }: Draft,
   config: EngineSettings,
   made: { readonly id: JobId; readonly fingerprint: string },
-): NewJob => ({
-  ...made,
-  projectId: grant.projectId,
-  keyId: grant.keyId,
-  mode: grant.mode,
-  kind: kind.name,
-  kindVersion: kind.version,
-  request: stored,
-  kept: Object.fromEntries(Object.entries(stored).filter(([name]) => kind.keeps.includes(name))),
-  priority: placement.priority ?? "normal",
-  delayMs: Math.ceil(placement.delayMs ?? 0),
-  retryOf: null,
-  uploadId: kind.uploadOf(value),
-  maxTransfers: config.upload.maxTransfers,
-  idempotencyKey,
-  gate: grant.mode === "live" ? kind.gate : null,
-  forcedOff: config.forcedOff,
-  limits: {
+): NewJob => {
+  const jobLimits = {
     queueLimitMs: kind.limits.queueLimitMs ?? config.queueLimitMs,
     runLimitMs: kind.limits.runLimitMs ?? config.runLimitMs,
-  },
-  queueCap: config.queueCap,
-})
+  }
+  const requireLiveWorker = placement.requireLiveWorker ?? config.requireLiveWorker
+  return {
+    ...made,
+    projectId: grant.projectId,
+    keyId: grant.keyId,
+    mode: grant.mode,
+    kind: kind.name,
+    kindVersion: kind.version,
+    request: stored,
+    kept: Object.fromEntries(Object.entries(stored).filter(([name]) => kind.keeps.includes(name))),
+    priority: placement.priority ?? "normal",
+    delayMs: Math.ceil(placement.delayMs ?? 0),
+    retryOf: null,
+    uploadId: wellFormedUpload(kind.uploadOf(value)),
+    maxTransfers: config.upload.maxTransfers,
+    idempotencyKey,
+    gate: grant.mode === "live" ? gateOf(kind, requireLiveWorker, jobLimits.queueLimitMs) : null,
+    forcedOff: config.forcedOff,
+    limits: jobLimits,
+    queueCap: config.queueCap,
+  }
+}
 
 /** The same, with an identifier and a fingerprint made for it. */
 export const prepareJob = Effect.fnUntraced(function* (draft: Draft) {

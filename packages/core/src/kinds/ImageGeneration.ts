@@ -14,6 +14,7 @@ export const ImageGeneration = JobKind({
   output: Schema.Struct({ format: Schema.Literal("png"), size: Schema.String }),
   files: ["image"],
   price: "svc-image",
+  meters: ["images"],
   switches: ["ai", "images"],
   providers: ["image"],
   run: Effect.fnUntraced(function* ({ ask, fileStep, request }) {

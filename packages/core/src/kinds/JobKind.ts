@@ -2,6 +2,7 @@ import { type Effect, Result, Schema } from "effect"
 import {
   meters as builtInMeters,
   type Gate,
+  isStorableText,
   type JsonObject,
   type KeyScope,
   type Meter,
@@ -31,10 +32,10 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly keeps: ReadonlyArray<string>
   /** Names of the files a finished job has. */
   readonly files: ReadonlyArray<string>
-  /** What jobs of the kind are charged for, by name. */
+  /** The meters that jobs of the kind may report. A price of the kind must name all of them. */
   readonly meters: ReadonlyArray<Meter>
   readonly limits: KindLimits
-  /** What live jobs of this kind need. */
+  /** What live jobs of this kind need. It requires no live worker: the caller of `createJob` decides that. */
   readonly gate: Gate
   /** Sets of provider ports, each of which can serve the kind; the first that is whole does. */
   readonly providers: ReadonlyArray<ReadonlyArray<ProviderName>>
@@ -79,9 +80,14 @@ export const JobKind = <
     reader: requestReader(schema),
     keeps: definition.keeps ?? [],
     files: filesOf(definition.files ?? []),
-    meters: [...builtInMeters, ...(definition.meters ?? [])],
+    meters: metersOf(definition),
     limits: limitsOf(definition.limits ?? {}),
-    gate: { price: definition.price ?? null, switches: definition.switches ?? [], kind: definition.name },
+    gate: {
+      price: definition.price ?? null,
+      meters: definition.meters ?? [],
+      switches: definition.switches ?? [],
+      liveWorker: null,
+    },
     providers: [...(orProviders === undefined ? [] : [orProviders]), providers],
     uploadOf: (request: Request) => (uploadOf?.(request) as UploadId | undefined) ?? null,
     outputProblem: outputCheck(definition.output),
@@ -91,9 +97,14 @@ export const JobKind = <
   }
 }
 
+/** What is charged must be declared. A kind without a price may report the meters of the built-in kinds as well. */
+const metersOf = ({ meters = [], price }: { readonly price?: string; readonly meters?: ReadonlyArray<Meter> }) =>
+  price === undefined ? [...builtInMeters, ...meters] : meters
+
 /** Stores write a kind and its version as one word, with this sign between them. */
 const nameOf = <Name extends string>(name: Name): Name => {
-  if (name === "" || name.includes("@")) throw new TypeError(`"${name}" cannot be the name of a job kind`)
+  if (name === "" || name.includes("@") || !isStorableText(name))
+    throw new TypeError(`"${name}" cannot be the name of a job kind`)
   return name
 }
 

@@ -77,7 +77,10 @@ export interface KindDefinition<
   readonly keyScope?: KeyScope
   /** The price live jobs are charged by; without one they cost nothing. */
   readonly price?: string
-  /** What they are charged for, besides the meters of the built-in kinds. */
+  /**
+   * The meters that `run` reports as `usage`. A kind with a `price` must list all of them, those of the built-in kinds
+   * included: live jobs are accepted once the price names each one. A kind without a price may report the built-in ones unlisted.
+   */
   readonly meters?: ReadonlyArray<Meter>
   /** Switches that must be on for live jobs. None by default. */
   readonly switches?: ReadonlyArray<SwitchName>

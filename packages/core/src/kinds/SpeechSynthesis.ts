@@ -16,6 +16,7 @@ export const SpeechSynthesis = (voices: Voices) =>
     output: Schema.Struct({}),
     files: ["audio"],
     price: "svc-audio",
+    meters: ["input_characters"],
     switches: ["ai", "audio"],
     providers: ["speech"],
     run: Effect.fnUntraced(function* ({ ask, fileStep, request }) {

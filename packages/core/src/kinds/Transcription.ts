@@ -11,6 +11,7 @@ export const Transcription = JobKind({
   request: Schema.Struct({ uploadId: Reference }),
   output: Schema.Struct({ transcript: Schema.String }),
   price: "svc-audio",
+  meters: ["input_audio_seconds"],
   switches: ["ai", "audio"],
   providers: ["transcription"],
   uploadOf: ({ uploadId }) => uploadId,

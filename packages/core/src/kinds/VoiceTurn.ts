@@ -40,6 +40,7 @@ export const VoiceTurn = (voices: Voices) =>
     output: Schema.Struct({ text: Schema.String }),
     files: ["audio"],
     price: "svc-audio",
+    meters: ["input_audio_seconds", "output_tokens"],
     switches: ["ai", "audio"],
     providers: ["transcription", "reply", "speech"],
     orProviders: ["voiceTurn"],

@@ -1,7 +1,6 @@
 import { Schema } from "effect"
+import { isStorableText } from "../domain/index.ts"
 import "./fieldRuleAnnotation.ts"
-
-const LONE_SURROGATE = /\p{Surrogate}/u
 
 /** Unicode code points; stops counting past the limit. */
 const isLongerThan = (text: string, limit: number): boolean => {
@@ -18,7 +17,7 @@ const isLongerThan = (text: string, limit: number): boolean => {
  */
 export const Text = (maxLength: number) =>
   Schema.String.check(
-    Schema.makeFilter((text: string) => !text.includes("\u0000") && !LONE_SURROGATE.test(text), {
+    Schema.makeFilter(isStorableText, {
       fieldRule: { reason: "characters", message: "must not contain U+0000 or unpaired surrogates" },
       toJsonSchema: () => [{}, true],
     }),

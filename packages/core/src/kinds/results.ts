@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { isStorableText } from "../domain/index.ts"
 import type { GeneratedFile, Reply, Transcript } from "../ports/index.ts"
 import { generatedAudio } from "./generatedAudio.ts"
 import { generatedPng } from "./generatedPng.ts"
@@ -25,7 +26,7 @@ const fieldOf = (value: unknown, name: string): unknown =>
 
 /** A provider's text must be one that every store can keep, and of a bounded length. Fails with `result_invalid`. */
 export const checkText = (text: unknown): Effect.Effect<string, AttemptFailed> =>
-  typeof text === "string" && text.length <= maxTextLength && !text.includes("\u0000") && text.isWellFormed()
+  isStorableText(text) && text.length <= maxTextLength
     ? Effect.succeed(text)
     : Effect.fail(invalid("expected a text without U+0000 and unpaired surrogates, of at most 1,000,000 characters"))
 

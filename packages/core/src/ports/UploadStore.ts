@@ -24,11 +24,21 @@ export interface NewUpload {
   readonly transferWindowMs: number
   /** Milliseconds during which a job may use the file. */
   readonly usableForMs: number
+  /** Refuses the upload when as many of its project wait for jobs; no cap by default. */
+  readonly cap?: {
+    /** This one included; at least 1. */
+    readonly uploads: number
+    /** Transfers an upload allows: one that has used them up waits no more. */
+    readonly maxTransfers: number
+  }
 }
+
+export type CreateUploadOutcome = Upload | "UploadsFull"
 
 export type ClaimUploadOutcome =
   | { readonly _tag: "Claimed"; readonly upload: Upload; readonly token: number }
-  | { readonly _tag: "Refused"; readonly reason: TransferRefusal }
+  /** `uploads_full`: with this file, more bytes of the project's would wait for jobs than may. */
+  | { readonly _tag: "Refused"; readonly reason: TransferRefusal | "uploads_full" }
   | { readonly _tag: "NotFound" }
 
 /** Names a running transfer. */
@@ -41,27 +51,39 @@ export interface TransferRef {
 export class UploadStore extends Context.Service<
   UploadStore,
   {
+    /** Announces uploads. Items earlier in the batch count for the caps of later ones. */
     readonly createUploads: (
       uploads: ReadonlyArray<NewUpload>,
-    ) => Effect.Effect<ReadonlyArray<Upload>, StoreUnavailable>
+    ) => Effect.Effect<ReadonlyArray<CreateUploadOutcome>, StoreUnavailable>
     /** By id alone: the signed URL is the authorization. */
     readonly findUpload: (uploadId: UploadId) => Effect.Effect<Upload | undefined, StoreUnavailable>
     /**
      * Begins a transfer: at most one runs at a time, at most `maxTransfers` ever. Refused, it says why, in the order of
-     * completed, running, used up; with 0 transfers allowed it begins none and says only that.
+     * completed, running, used up, cap; with 0 transfers allowed it begins none and says only that.
      */
     readonly claimUpload: (request: {
       readonly uploadId: UploadId
       readonly leaseDurationMs: number
       readonly maxTransfers: number
+      /** How long the file will be, as far as the sender says: 1 by default, since no file is empty. */
+      readonly bytes?: number | undefined
+      /** Bytes of the project's stored files that may wait for jobs, this one included; 0, the default, is no cap. */
+      readonly capBytes?: number | undefined
     }) => Effect.Effect<ClaimUploadOutcome, StoreUnavailable>
     readonly extendUpload: (
       transfer: TransferRef & { readonly leaseDurationMs: number },
     ) => Effect.Effect<FencedOutcome, StoreUnavailable>
-    /** Makes the file the upload's. Its blob is durable already. A repeat is one that brings the same blob. */
+    /**
+     * Makes the file the upload's. Its blob is durable already. A repeat is one that brings the same blob. `UploadsFull`: it would
+     * pass the cap, and nothing has changed.
+     */
     readonly completeUpload: (
-      transfer: TransferRef & { readonly file: UploadedFile },
-    ) => Effect.Effect<FencedOutcome, StoreUnavailable>
+      transfer: TransferRef & {
+        readonly file: UploadedFile
+        /** Bytes of the project's stored files that may wait for jobs, this one included; 0, the default, is no cap. */
+        readonly capBytes?: number | undefined
+      },
+    ) => Effect.Effect<FencedOutcome | "UploadsFull", StoreUnavailable>
     /**
      * Ends a transfer that came to nothing, so that another may begin. Of one that was completed it says `LeaseLost`:
      * `Written` means that its blob is nobody's. A repeat is recognized until the next transfer.

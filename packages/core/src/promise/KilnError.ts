@@ -6,6 +6,7 @@ export type KilnErrorCode =
   | "idempotency_key_reused"
   | "live_not_active"
   | "queue_full"
+  | "uploads_full"
   | "job_not_found"
   | "job_processing"
   | "job_finished"
@@ -45,6 +46,7 @@ export class KilnError extends Error {
 
 const retryable: ReadonlySet<KilnErrorCode> = new Set([
   "queue_full",
+  "uploads_full",
   "job_processing",
   "upload_not_ready",
   "upload_in_progress",

@@ -90,7 +90,9 @@ export interface OperatorVerbs<K extends Kind> {
   readonly setSwitch: (name: SwitchName, on: boolean) => Promise<void>
   /**
    * Sets a price, by unit and meter as exact decimals, for new live jobs: `{ name: "svc-image", currency: "usd", unitAmounts:
-   * { images: "0.011" } }`. Active at once, unless `active` is `false`.
+   * { images: "0.011" } }`. Active at once, unless `active` is `false`. Rejects with a `TypeError` for a name or a meter that
+   * no job kind of this engine uses. Live jobs of a kind with a meter the price does not name are refused: give `"0"` for a
+   * free one.
    */
   readonly setPrice: (price: {
     readonly name: string

@@ -1,5 +1,5 @@
 import { Cause, Effect, Exit, Stream } from "effect"
-import type { ErrorCode } from "../domain/ErrorCode.ts"
+import { type ErrorCode, errorCodes, isErrorCode } from "../domain/ErrorCode.ts"
 import type { Json, JsonObject } from "../domain/Json.ts"
 import type { OutputFile } from "../domain/index.ts"
 import { type AttemptContext, type AttemptError, AttemptFailed, type AttemptResult, JobKind } from "../kinds/index.ts"
@@ -36,8 +36,10 @@ export const jobKind = <
  * To be thrown by an attempt: the job fails with this code, at once, or after another attempt where `retry` says so. `detail`
  * is for the log: never a prompt, a transcript or a secret.
  */
-export const jobFailed = (errorCode: ErrorCode, detail: string, options: { readonly retry?: boolean } = {}): Error =>
-  new AttemptFailed({ errorCode, retry: options.retry ?? false, detail })
+export const jobFailed = (errorCode: ErrorCode, detail: string, options: { readonly retry?: boolean } = {}): Error => {
+  if (!isErrorCode(errorCode)) throw new TypeError(`the error code of a job must be one of ${errorCodes.join(", ")}`)
+  return new AttemptFailed({ errorCode, retry: options.retry ?? false, detail })
+}
 
 /** What a step that comes too late rejects with. */
 const overReason = new DOMException("the attempt is over", "AbortError")

@@ -35,6 +35,7 @@ const translations: Translations = {
   IdempotencyKeyReused: () => new KeyReused(),
   LiveNotActive: ({ missing }) => new LiveNotReady(missing),
   QueueFull: () => new KilnError("queue_full", "the project has as many unfinished jobs as it may have"),
+  UploadsFull: () => new UploadRefused("uploads_full", "as many uploads of the project wait for jobs as may"),
   UploadNotFound: () => new UploadRefused("upload_not_found", "no such upload"),
   UploadNotReady: () => new UploadRefused("upload_not_ready", "the upload's file has not arrived yet"),
   UploadAlreadyUsed: () => new UploadRefused("upload_already_used", "another job has used the upload"),

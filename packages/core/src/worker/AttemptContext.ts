@@ -7,6 +7,7 @@ import {
   type JsonObject,
   limits,
   type OutputFile,
+  isStorableText,
 } from "../domain/index.ts"
 import { asJson } from "../kinds/asJson.ts"
 import { type AttemptContext, type AttemptError, AttemptFailed, GateShut, LeaseLost } from "../kinds/AttemptContext.ts"
@@ -65,6 +66,8 @@ export const attemptContext = Effect.fnUntraced(function* (
   // What was bought is written again and again while the claim holds, never bought again because a store was away.
   const keep = Effect.fnUntraced(function* (step: string, value: Json): Effect.fn.Return<void, AttemptError> {
     const problem = valueProblem(value)
+    if (!isStorableText(step))
+      return yield* Effect.die(new Misuse("the name of a step has U+0000 or unpaired surrogates"))
     if (problem !== undefined) return yield* Effect.die(new Misuse(`the value of a step ${problem}`))
     const write = store.checkpointJobs([{ jobId: job.id, token, step, value }])
     const [outcome] = yield* Effect.retry(write, retrying)
@@ -73,6 +76,10 @@ export const attemptContext = Effect.fnUntraced(function* (
 
   const keepFile = Effect.fnUntraced(function* (name: string, { data, mediaType }: GeneratedFile) {
     const blobKey = jobBlobKey(job.id, token, name)
+    if (!isStorableText(mediaType))
+      return yield* Effect.die(
+        new Misuse("the media type of a file must be a text without U+0000 and unpaired surrogates"),
+      )
     written.push(blobKey)
     const info = yield* Effect.mapError(
       Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {

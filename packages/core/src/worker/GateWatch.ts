@@ -41,9 +41,9 @@ export class GateWatch extends Context.Service<
       })
       return GateWatch.of({
         paused: Effect.map(board, ({ pausedKinds }) => pausedKinds),
-        // This worker serves the kind itself, so no other one has to.
+        // This worker serves the kind itself, and a job is charged by the price it was accepted with.
         missing: (gate) =>
-          Effect.map(board, (now) => missingPrerequisites(gate, { ...now, liveKinds: [...now.liveKinds, gate.kind] })),
+          Effect.map(board, (now) => missingPrerequisites({ ...gate, meters: [], liveWorker: null }, now, 0)),
       })
     }),
   )

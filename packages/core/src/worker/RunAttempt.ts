@@ -9,6 +9,8 @@ import {
   type JsonObject,
   limits,
   type StoreUnavailable,
+  uncoveredMeters,
+  warningCodes,
 } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
@@ -74,6 +76,11 @@ const completionOf = Effect.fnUntraced(function* (kind: JobKind, { job, token }:
     return yield* Effect.die(new Misuse(`a result of ${kind.name} ${problem}`))
   const wrong = kind.outputProblem(output)
   if (wrong !== undefined) return yield* new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong })
+  const free = job.price === null ? [] : uncoveredMeters(job.price, usedMeters(result))
+  if (job.price !== null && free.length > 0)
+    yield* Effect.logError(
+      `${free.join(", ")} of this job cost nothing: version ${job.price.version} of the price ${job.price.name}, with which it was accepted, does not name them`,
+    )
   return {
     jobId: job.id,
     token,
@@ -84,6 +91,9 @@ const completionOf = Effect.fnUntraced(function* (kind: JobKind, { job, token }:
   } satisfies Completion
 })
 
+const usedMeters = ({ usage }: AttemptResult): ReadonlyArray<string> =>
+  Object.keys(usage).filter((meter) => (usage[meter] ?? 0) > 0)
+
 /** A live job of a kind without a price is charged nothing, and that is written down as well. */
 const chargeOf = ({ mode, price }: Job, { usage }: AttemptResult, defaultCurrency: string): Charge | null => {
   if (mode === "sandbox") return null
@@ -91,13 +101,19 @@ const chargeOf = ({ mode, price }: Job, { usage }: AttemptResult, defaultCurrenc
 }
 
 /** What a kind's code got wrong: a mistake of its author, not of a provider. It names what the kind declares, and nothing else. */
-const resultProblem = (kind: JobKind, output: JsonObject, { files, usage }: AttemptResult): string | undefined => {
+const resultProblem = (
+  kind: JobKind,
+  output: JsonObject,
+  { files, usage, warningCode }: AttemptResult,
+): string | undefined => {
   const names = files.map(({ name }) => name).sort()
   if (names.join() !== [...kind.files].sort().join())
     return `must have the files that its kind declares, and no others: "${kind.files.join(", ")}"`
   const both = names.find((name) => Object.hasOwn(output, name))
   if (both !== undefined) return `has "${both}" as a field of its output and as a file`
   if (JSON.stringify(output).length > limits.kindJsonLength) return "has an output that is too long"
+  if (warningCode != null && !warningCodes.includes(warningCode))
+    return `has a warning code that is none of ${warningCodes.join(", ")}`
   if (typeof usage !== "object" || usage === null) return "has a usage that is no object"
   for (const [meter, quantity] of Object.entries(usage)) {
     if (!kind.meters.includes(meter)) return `uses a meter that is none of its kind's: "${kind.meters.join(", ")}"`

@@ -17,7 +17,7 @@ export interface KilnConfig {
 
 /** Any part of the engine's settings. */
 export type EngineOverrides = {
-  readonly [Name in keyof EngineSettings]?: Name extends "upload" | "attempts" | "limits" | "circuit"
+  readonly [Name in keyof EngineSettings]?: Name extends "upload" | "uploadCap" | "attempts" | "limits" | "circuit"
     ? Partial<EngineSettings[Name]>
     : Name extends "providers"
       ? { readonly [Provider in ProviderName]?: Partial<EngineSettings["providers"][Provider]> }
@@ -164,6 +164,7 @@ export const engineSettings = (config: KilnConfig, environment: Partial<EngineSe
   ...config.engine,
   ...environment,
   upload: { ...defaultEngineSettings.upload, ...config.engine?.upload },
+  uploadCap: { ...defaultEngineSettings.uploadCap, ...config.engine?.uploadCap, ...environment.uploadCap },
   attempts: { ...defaultEngineSettings.attempts, ...config.engine?.attempts },
   limits: { ...defaultEngineSettings.limits, ...config.engine?.limits },
   circuit: { ...defaultEngineSettings.circuit, ...config.engine?.circuit },

@@ -12,6 +12,7 @@ import { nearestName } from "./settings/nearestName.ts"
 import { forcedOff, oneOf, onOff } from "./settings/oneOf.ts"
 import { host, publicUrl } from "./settings/publicUrl.ts"
 import { type ParsedSetting, parsed, type SettingType } from "./settings/SettingType.ts"
+import { uploadCap } from "./settings/uploadCap.ts"
 import { rateLimits, signingKeys, trustedProxies } from "./settings/wireSettings.ts"
 
 /** What the environment says, checked, with the defaults filled in. */
@@ -84,6 +85,7 @@ const types = {
   KILN_TRUSTED_PROXIES: trustedProxies,
   KILN_RATE_LIMITS: rateLimits,
   KILN_QUEUE_CAP: integer(0, 1_000_000_000),
+  KILN_UPLOAD_CAP: uploadCap,
   KILN_DATA_RETENTION: retention,
   KILN_JOB_RETENTION: retention,
   KILN_ORPHAN_GRACE: duration,
@@ -138,6 +140,7 @@ const engineOf = (values: Values): Partial<EngineSettings> => {
     leaseDurationMs: values.KILN_LEASE_SECONDS,
     drainMs: values.KILN_DRAIN_SECONDS,
     queueCap: values.KILN_QUEUE_CAP,
+    uploadCap: values.KILN_UPLOAD_CAP,
     dataRetentionMs: values.KILN_DATA_RETENTION,
     jobRetentionMs: values.KILN_JOB_RETENTION,
     orphanGraceMs: values.KILN_ORPHAN_GRACE,

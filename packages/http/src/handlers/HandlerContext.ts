@@ -14,6 +14,8 @@ export interface HandlerContext {
   readonly keyring: SigningKeyring
   /** What absolute URLs begin with, without a slash at the end. */
   readonly publicUrl: () => string
+  /** Whether a live job is refused when no worker has served its type live within the queue limit. */
+  readonly requireLiveWorker: boolean
   /** Key, scope and rate limit, in this order. */
   readonly admit: <S extends KeyScope>(
     exchange: Exchange,

@@ -34,7 +34,8 @@ export const createJob = (context: HandlerContext, { family, kind, names }: Offe
     const body = yield* readJsonObject(exchange)
     yield* context.confirm(exchange)
     const key = yield* idempotencyKey(exchange)
-    const accepted = context.engine.createJob(grant, kind, names.toRequest(body), key)
+    const { requireLiveWorker } = context
+    const accepted = context.engine.createJob(grant, kind, names.toRequest(body), key, { requireLiveWorker })
     const { job, replayed } = yield* Effect.mapError(accepted, (error) =>
       error._tag === "InvalidRequest" ? names.refuse(error.errors) : refuse(error),
     )

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { UploadRequest } from "@kiln/core/effect"
 import type { BodyBroken } from "../server/body.ts"
 import { readJsonObject } from "../server/jsonBody.ts"
-import type { Refusal } from "../server/Refusal.ts"
+import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { storeUnavailable } from "../server/unavailable.ts"
@@ -19,9 +19,10 @@ export const createUpload = (context: HandlerContext): Handler =>
     const body = yield* readJsonObject(exchange)
     yield* context.confirm(exchange)
     const announced = context.engine.createUpload(grant, names.toRequest(body))
-    const upload = yield* Effect.mapError(announced, (error) =>
-      error._tag === "InvalidRequest" ? names.refuse(error.errors) : storeUnavailable(error),
-    )
+    const upload = yield* Effect.mapError(announced, (error) => {
+      if (error._tag === "InvalidRequest") return names.refuse(error.errors)
+      return error._tag === "UploadsFull" ? new Refusal({ code: "uploads_full" }) : storeUnavailable(error)
+    })
     // Whole seconds, rounded down: the URL never promises more than the record behind it.
     const expiresAtSeconds = Math.floor(upload.expiresAt / 1000)
     return jsonReply(201, {

@@ -20,6 +20,7 @@ const refuse = refusing<ReceiveError>({
   UploadInProgress: () => new Refusal({ code: "upload_in_progress" }),
   UnsupportedContentType: ({ expected }) => new Refusal({ code: "unsupported_content_type", details: { expected } }),
   FileTooLarge: ({ maxBytes }) => new Refusal({ code: "file_too_large", details: { max_bytes: maxBytes } }),
+  UploadsFull: () => new Refusal({ code: "uploads_full" }),
   EmptyFile: () => new Refusal({ code: "empty_file" }),
   AudioFormatMismatch: ({ declared, detected }) =>
     new Refusal({ code: "audio_format_mismatch", details: { declared, detected } }),

@@ -29,6 +29,11 @@ export interface MountOptions<Source> {
   readonly signingKeys?: string
   /** Whether `/`, `/docs` and `/openapi.json` are served, below the prefix and to everybody. Default `false`. */
   readonly pages?: boolean
+  /**
+   * Whether a live job is refused (403 `live_not_active`, `provider:<type>`) when no worker has served its type live within
+   * the queue limit. Default `true`. With `false` it is accepted and waits for a worker.
+   */
+  readonly requireLiveWorker?: boolean
   /** Job kinds of one's own that are offered besides the built-in ones. */
   readonly routes?: ReadonlyArray<JobRoute>
   /**

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { projectAskedFor } from "@kiln/core/effect"
+import { isStorableText } from "@kiln/core/domain"
 import { KeyDirectory } from "@kiln/core/ports"
 import { newKey } from "../newKey.ts"
 import { inEngine } from "./inEngine.ts"
@@ -29,6 +30,8 @@ export interface ApiKey {
 export const createApiKey = async (engine: MountedEngine, options: ApiKeyOptions): Promise<ApiKey> => {
   const { expiresAt, mode = "test", name, project, scopes } = options
   const projectId = projectAskedFor(project)
+  if (name !== undefined && !isStorableText(name))
+    throw new TypeError("the name of an API key must have no U+0000 and no unpaired surrogates")
   return inEngine(
     engine,
     Effect.gen(function* () {

@@ -61,6 +61,7 @@ export const mountService = Effect.fnUntraced(function* <Source>(
     signingKeys: options.signingKeys,
     pages: options.pages ?? false,
     routes: options.routes ?? [],
+    requireLiveWorker: options.requireLiveWorker ?? true,
     askCaller,
   }).pipe(Effect.provide(readiness))
   const requests = yield* Effect.acquireRelease(Scope.make("parallel"), (scope, exit) => Scope.close(scope, exit))

@@ -27,6 +27,8 @@ export interface ServiceOptions extends Pick<HttpSettings, "trustedProxies" | "r
   readonly prefix: string
   /** Kinds besides the built-in ones. */
   readonly routes: ReadonlyArray<JobRoute>
+  /** Whether a live job is refused when no worker has served its type live within the queue limit. */
+  readonly requireLiveWorker: boolean
   /** Who sends a request; by API key when undefined. */
   readonly askCaller: AskCaller | undefined
   readonly isStopping: () => boolean
@@ -51,6 +53,7 @@ export const makeService = Effect.fnUntraced(function* (
     offers,
     keyring: yield* signingKeyring(options.signingKeys),
     publicUrl,
+    requireLiveWorker: options.requireLiveWorker,
     admit: makeAdmit(authenticate, rateLimits),
     confirm: makeConfirm(authenticate),
     readiness,

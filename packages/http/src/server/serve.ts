@@ -27,7 +27,15 @@ export const serve: Effect.Effect<
   let stopping = false
   const publicUrl = () => configuredUrl ?? `http://127.0.0.1:${port}`
   const isStopping = () => stopping
-  const app = yield* makeService({ ...config, publicUrl, isStopping, prefix: "", routes: [], askCaller: undefined })
+  const app = yield* makeService({
+    ...config,
+    publicUrl,
+    isStopping,
+    prefix: "",
+    routes: [],
+    requireLiveWorker: true,
+    askCaller: undefined,
+  })
 
   const requests = yield* Effect.acquireRelease(Scope.make("parallel"), (scope, exit) => Scope.close(scope, exit))
   yield* connect(server, app, requests)

@@ -22,11 +22,12 @@ const kinds = ["speech_synthesis", oddKind]
 const count = 2_500
 const batchSize = 250
 
-/** Job 1 is of a price that names no meter of it; every third one has two meters. */
+/** Job 1 has no line item; every third one has two meters. */
 const chargeOf = (n: number): Charge => {
   const unitAmounts = { input_characters: cent, ...(n % 3 === 0 ? { output_tokens: "0.1" } : {}) }
   const price = { name: "svc-audio", version: 1, currency: n % 2 === 0 ? "usd" : "eur", unitAmounts }
-  return chargeFor(n === 1 ? { ...price, unitAmounts: {} } : price, { input_characters: n, output_tokens: n % 7 })
+  if (n === 1) return { currency: price.currency, amount: "0", lineItems: [] }
+  return chargeFor(price, { input_characters: n, ...(n % 3 === 0 ? { output_tokens: n % 7 } : {}) })
 }
 
 const seedBoard = Effect.gen(function* () {
@@ -45,7 +46,7 @@ const seedBatch = Effect.fnUntraced(function* (first: number) {
   yield* jobs.createJobs([
     ...[...numbers, failing].map((n) => {
       const kind = n === 5 ? oddKind : "speech_synthesis"
-      const gate = { price: "svc-audio", switches: ["ai", "audio"] as const, kind }
+      const gate = { ...fixtures.audioGate, liveWorker: null }
       return newLiveJob(n, { kind, gate, projectId: fixtures.projectId(n % 4), keyId: fixtures.keyId(n % 8) })
     }),
     newJob(20_000 + first),

@@ -185,6 +185,20 @@ describe("kiln price", { timeout: 120_000 }, () => {
     expect(await runJson(["price", "deactivate", "svc-image"], env)).toEqual({ name: "svc-image", active: false })
   })
 
+  it("set says which types stay closed for want of a meter; 0 must be given", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path }
+    const part = ["price", "set", "svc-audio", "--input-character", "0.1", "--output-token", "0"]
+    expect(await runJson(part, env)).toMatchObject({ closed_types: ["transcription", "voice_turn"] })
+    const { exit, stdout } = await run(part, env)
+    expect(exit).toBe(0)
+    for (const type of ["transcription", "voice_turn"])
+      expect(stdout).toContain(
+        `warning: live jobs of type ${type} are refused: the price lacks --input-audio-second; give 0 for what is free`,
+      )
+    expect(await runJson([...part, "--input-audio-second", "0"], env)).not.toHaveProperty("closed_types")
+  })
+
   it.each([
     [["svc-audio", "--image", "1"], "--image belongs to svc-image"],
     [["svc-image"], "needs a unit amount: --image"],
@@ -192,6 +206,8 @@ describe("kiln price", { timeout: 120_000 }, () => {
     [["svc-image", "--image=-1"], "plain decimal"],
     [["svc-image", "--image", "1", "--currency", "USD"], "lower-case ISO 4217"],
     [["svc-video", "--image", "1"], "svc-video"],
+    [["svc-audo", "--input-character", "1"], '"svc-audio" | "svc-image"'],
+    [["svc-audio", "--input-characters", "1"], "Did you mean this?"],
   ])("set refuses %j", async (args, message) => {
     using data = temporaryDirectory()
     const { exit, stderr, stdout } = await run(["price", "set", ...args, "--json"], { KILN_DATA_DIR: data.path })

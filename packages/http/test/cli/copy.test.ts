@@ -58,6 +58,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
       charges: 2,
       purges: 3,
       blob_lineage: 1,
+      served_kinds: 1,
     }
     expect(dry).toEqual({ dry_run: true, tables, source_moved_to: null })
     expect(existsSync(path)).toBe(true)

@@ -8,7 +8,9 @@ import {
   proxySettings,
   rateLimits,
 } from "./tables/limits.ts"
+import { uploadCaps, uploadCapSettings } from "./tables/uploadCaps.ts"
 
 runTables("limits", limitSettings, rateLimits, failedAuthentications)
 runTables("limits behind a proxy", proxySettings, proxies)
+runTables("caps of uploads", uploadCapSettings, uploadCaps)
 runTables("limits of an installation nobody configured", defaultLimitSettings, defaultLimits)

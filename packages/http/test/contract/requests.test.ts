@@ -5,6 +5,7 @@ import { fields } from "./tables/fields.ts"
 import { fieldsTogether } from "./tables/fieldsTogether.ts"
 import { json } from "./tables/json.ts"
 import { keys } from "./tables/keys.ts"
+import { oddTexts } from "./tables/oddTexts.ts"
 import { routing } from "./tables/routes.ts"
 
-runTables("requests", {}, routing, besidesRoutes, keys, bodies, json, fields, fieldsTogether)
+runTables("requests", {}, routing, besidesRoutes, keys, bodies, json, fields, fieldsTogether, oddTexts)

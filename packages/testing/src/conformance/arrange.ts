@@ -137,7 +137,9 @@ export const createUpload = Effect.fnUntraced(function* (
   upload: NewUpload,
 ): Effect.fn.Return<Upload, unknown, UploadStore> {
   const store = yield* UploadStore
-  return first(yield* store.createUploads([upload]))
+  const created = first(yield* store.createUploads([upload]))
+  if (created === "UploadsFull") throw new Error("expected an upload, got UploadsFull")
+  return created
 })
 
 /** Begins a transfer and returns its token. */

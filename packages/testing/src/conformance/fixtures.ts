@@ -60,8 +60,9 @@ export const newJob = (n: number, overrides: Partial<NewJob> = {}): NewJob => ({
 
 export const audioGate: Gate & { readonly price: string } = {
   price: "svc-audio",
+  meters: ["input_characters"],
   switches: ["ai", "audio"],
-  kind: "speech_synthesis",
+  liveWorker: { kind: "speech_synthesis", withinMs: 60_000 },
 }
 
 /** A live job behind `audioGate`. */

@@ -34,6 +34,7 @@ import { prices, publishedWorkers, switches, workers } from "./Switchboard/switc
 import { claimUploadSection, createUploads } from "./UploadStore/claimUpload.ts"
 import { deleteUploads, expireUploads, findUploadOrphans } from "./UploadStore/pruneUploads.ts"
 import { transfers } from "./UploadStore/transfers.ts"
+import { uploadCaps } from "./UploadStore/uploadCaps.ts"
 
 // Data, so that the checks themselves can be checked with planted bugs.
 
@@ -84,6 +85,7 @@ export const uploadStoreSections: ReadonlyArray<Section> = [
   createUploads,
   claimUploadSection,
   transfers,
+  uploadCaps,
   expireUploads,
   deleteUploads,
   findUploadOrphans,

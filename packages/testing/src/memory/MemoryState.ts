@@ -41,6 +41,8 @@ export interface MemoryState {
   readonly pausedKinds: Set<string>
   readonly prices: Map<string, ReadonlyArray<PriceVersion>>
   readonly workers: Map<string, { readonly published: PublishedWorker; readonly until: number }>
+  /** When each kind was last served live. */
+  readonly servedKinds: Map<string, number>
   readonly namedSecrets: Map<string, Uint8Array>
   /** What `writeLineage` wrote last. */
   lineage: { readonly version: number; readonly document: string | null }
@@ -62,6 +64,7 @@ export const emptyState = (): MemoryState => ({
   pausedKinds: new Set(),
   prices: new Map(),
   workers: new Map(),
+  servedKinds: new Map(),
   namedSecrets: new Map(),
   lineage: { version: 0, document: null },
 })
@@ -84,6 +87,7 @@ const savedOf = (state: MemoryState) =>
     pausedKinds: [...state.pausedKinds],
     prices: [...state.prices],
     workers: [...state.workers],
+    servedKinds: [...state.servedKinds],
     namedSecrets: [...state.namedSecrets].map(([name, bytes]) => [name, [...bytes]] as const),
     lineage: state.lineage,
   }) satisfies Record<keyof MemoryState, unknown>
@@ -111,6 +115,8 @@ export const decodeState = (text: string): MemoryState => {
     pausedKinds: new Set(saved.pausedKinds ?? []),
     prices: new Map(saved.prices),
     workers: new Map(saved.workers.map(publicationOf)),
+    // Versions before did not note it.
+    servedKinds: new Map(saved.servedKinds ?? []),
     namedSecrets: new Map(saved.namedSecrets.map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
     // Versions before kept none.
     lineage: saved.lineage ?? { version: 0, document: null },

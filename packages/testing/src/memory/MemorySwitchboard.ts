@@ -1,4 +1,4 @@
-import type { Board, PriceSnapshot } from "@kiln/core/domain"
+import { type Board, lastServedStepMs, type PriceSnapshot } from "@kiln/core/domain"
 import { type PriceVersion, type PublishedWorker, Switchboard } from "@kiln/core/ports"
 import { keep, type MemoryState, step } from "./MemoryState.ts"
 
@@ -21,6 +21,10 @@ export const makeMemorySwitchboard = (state: MemoryState): Switchboard["Service"
     publishWorker: ({ liveKinds, providers, ttlMs, workerId }) =>
       step((now) => {
         state.workers.set(workerId, { published: keep({ workerId, liveKinds, providers }), until: now + ttlMs })
+        // The last word of a worker that stops is exact.
+        const before = ttlMs > 0 ? now - lastServedStepMs : now
+        for (const kind of liveKinds)
+          if ((state.servedKinds.get(kind) ?? -Infinity) < before) state.servedKinds.set(kind, now)
       }),
     listWorkers: step((now) => publishedWorkers(state, now)),
   })
@@ -33,6 +37,7 @@ export const readBoard = (state: MemoryState, now: number): Board => ({
       .flatMap(({ active, createdAt: _, ...price }) => (active ? [[price.name, price]] : [])),
   ),
   liveKinds: [...new Set(publishedWorkers(state, now).flatMap((worker) => worker.liveKinds))].sort(),
+  lastServedAt: Object.fromEntries(state.servedKinds),
   pausedKinds: [...state.pausedKinds].sort(),
 })
 

@@ -1,6 +1,8 @@
 import {
   isRepeatedGivingUp,
   isRepeatedReceipt,
+  isWaiting,
+  type ProjectId,
   transferEnd,
   transferRefusal,
   type Upload,
@@ -9,6 +11,7 @@ import {
 } from "@kiln/core/domain"
 import {
   type ClaimUploadOutcome,
+  type CreateUploadOutcome,
   type FencedOutcome,
   type NewUpload,
   type PruneResult,
@@ -24,12 +27,7 @@ export const makeMemoryUploadStore = (state: MemoryState): UploadStore["Service"
     findUpload: (uploadId) => step(() => state.uploads.get(uploadId)),
     claimUpload: (request) => step((now) => claimUpload(state, request, now)),
     extendUpload: (transfer) => step((now) => write(state, transfer, { claimedUntil: now + transfer.leaseDurationMs })),
-    completeUpload: (transfer) =>
-      step(() =>
-        end(state, transfer, { file: keep(transfer.file) }, (upload) =>
-          isRepeatedReceipt(upload, transfer.file.blobKey),
-        ),
-      ),
+    completeUpload: (transfer) => step((now) => completeUpload(state, transfer, now)),
     releaseUpload: (transfer) =>
       step(() => end(state, transfer, {}, (upload) => isRepeatedGivingUp(upload, transfer.token))),
     expireUploads: (limit) => step((now) => expireUploads(state, limit, now)),
@@ -51,8 +49,21 @@ const factsOf = (upload: Upload | undefined): Parameters<typeof uploadOrphanReas
     blobKey: upload.file?.blobKey ?? null,
   }
 
-const createUpload = (state: MemoryState, upload: NewUpload, now: number): Upload => {
+/** The uploads of a project that wait for jobs. */
+const waitingOf = (state: MemoryState, projectId: ProjectId, now: number, maxTransfers: number) =>
+  [...state.uploads.values()].filter((upload) => upload.projectId === projectId && isWaiting(upload, now, maxTransfers))
+
+/** Whether so many more bytes of a project's files would be more than may wait. */
+const passesCap = (state: MemoryState, projectId: ProjectId, bytes: number, capBytes: number, now: number): boolean => {
+  const waiting = waitingOf(state, projectId, now, Infinity)
+  return capBytes > 0 && waiting.reduce((sum, { file }) => sum + (file?.bytes ?? 0), bytes) > capBytes
+}
+
+const createUpload = (state: MemoryState, upload: NewUpload, now: number): CreateUploadOutcome => {
   if (state.uploads.has(upload.id)) throw new TypeError(`upload ${upload.id} exists already`)
+  const { cap } = upload
+  if (cap !== undefined && waitingOf(state, upload.projectId, now, cap.maxTransfers).length >= cap.uploads)
+    return "UploadsFull"
   return putUpload(state, {
     id: upload.id,
     projectId: upload.projectId,
@@ -81,6 +92,8 @@ const claimUpload = (
   if (upload === undefined) return { _tag: "NotFound" }
   const reason = transferRefusal(upload, now, request.maxTransfers)
   if (reason !== undefined) return { _tag: "Refused", reason }
+  if (passesCap(state, upload.projectId, request.bytes ?? 1, request.capBytes ?? 0, now))
+    return { _tag: "Refused", reason: "uploads_full" }
   const token = upload.token + 1
   const claimedUntil = now + request.leaseDurationMs
   return {
@@ -96,6 +109,19 @@ const claimUpload = (
  */
 const holdsTransfer = (upload: Upload, token: number): boolean =>
   !upload.erased && upload.claimedUntil !== null && upload.token === token
+
+const completeUpload = (
+  state: MemoryState,
+  transfer: Parameters<UploadStore["Service"]["completeUpload"]>[0],
+  now: number,
+): FencedOutcome | "UploadsFull" => {
+  const { capBytes = 0, file } = transfer
+  const running = state.uploads.get(transfer.uploadId)
+  if (running !== undefined && holdsTransfer(running, transfer.token)) {
+    if (passesCap(state, running.projectId, file.bytes, capBytes, now)) return "UploadsFull"
+  }
+  return end(state, transfer, { file: keep(file) }, (upload) => isRepeatedReceipt(upload, transfer.file.blobKey))
+}
 
 const write = (state: MemoryState, transfer: TransferRef, changes: Partial<Upload>): FencedOutcome => {
   const upload = state.uploads.get(transfer.uploadId)

@@ -156,7 +156,7 @@ export const remoteUploadStore = (
   return UploadStore.of({
     createUploads: (uploads) =>
       call("createUploads", store.createUploads(uploads), (made) => {
-        for (const { id } of made) watch.uploadTouched("createUploads", id)
+        for (const upload of made) if (upload !== "UploadsFull") watch.uploadTouched("createUploads", upload.id)
       }),
     findUpload: (id) => call("findUpload", store.findUpload(id)),
     claimUpload: (request) =>

@@ -169,10 +169,13 @@ describe("live jobs of a test engine", () => {
     expect((await kiln.submit("image_generation", { prompt: "a fox" })).billing.amount).toBe("0.01")
   })
 
-  it("are refused where everything is off, or nobody serves them", async () => {
+  it("are refused where everything is off, or, if a setting requires a worker, where nobody serves them", async () => {
     await using off = await testEngine({ jobMode: "live", prices: false })
     await expect(off.submit("speech_synthesis", { input: "Hello" })).rejects.toThrow(LiveNotReady)
-    await using unserved = await testEngine({ jobMode: "live", providers: { speech: "none" } })
+    const unservedOptions = { jobMode: "live", providers: { speech: "none" } } as const
+    await using waiting = await testEngine(unservedOptions)
+    expect((await waiting.submit("speech_synthesis", { input: "Hello" })).status).toBe("queued")
+    await using unserved = await testEngine({ ...unservedOptions, settings: { requireLiveWorker: true } })
     await expect(unserved.submit("speech_synthesis", { input: "Hello" })).rejects.toThrow("provider:speech_synthesis")
   })
 

@@ -38,6 +38,18 @@ export const acceptance = [
     "now < worker.until",
     "now <= worker.until",
   ]),
+  plant("jobs/createJobs.ts", "JobStore.createJobs: gate", "a price may lack a meter of the job's kind", [
+    "missingPrerequisites(item.gate,",
+    "missingPrerequisites({ ...item.gate, meters: [] },",
+  ]),
+  plant("MemorySwitchboard.ts", "JobStore.createJobs: gate", "a worker that stopped is forgotten at once", [
+    "lastServedAt: Object.fromEntries(state.servedKinds)",
+    "lastServedAt: {}",
+  ]),
+  plant("MemorySwitchboard.ts", "Switchboard.publishWorker", "a worker that stops leaves an old time behind", [
+    "ttlMs > 0 ? now - lastServedStepMs : now",
+    "now - lastServedStepMs",
+  ]),
   plant("jobs/createJobs.ts", "JobStore.createJobs: upload", "an upload is not consumed", [
     "{ ...upload, jobId: job.id }",
     "upload",

@@ -33,6 +33,18 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["a kind is live as long as some worker says so, to the millisecond"],
     promises: false,
   },
+  "a price may lack a meter of the job's kind": {
+    checks: ["a price that lacks a meter of the job's kind counts as missing"],
+    promises: false,
+  },
+  "a worker that stopped is forgotten at once": {
+    checks: ["a worker that stopped or died is still counted on for exactly the time the job asks for"],
+    promises: false,
+  },
+  "a worker that stops leaves an old time behind": {
+    checks: ["when a kind was last served outlives the worker, and is exact once the worker stopped in order"],
+    promises: false,
+  },
   "an upload is not consumed": {
     checks: [
       "consumes the upload in the same step",
@@ -657,6 +669,28 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "pauses each kind by itself and lets it go on, listed by name",
       "pausing twice is pausing once, and what was never paused can go on",
+    ],
+    promises: false,
+  },
+  "the cap of uploads lets one too many in": {
+    checks: [
+      "as many uploads of a project wait as may, announced, arriving and stored ones together",
+      "uploads earlier in the batch count for later ones, and one refused does not disturb the others",
+      "of many at once, as many are made as may wait",
+    ],
+    promises: false,
+  },
+  "bytes that wait are counted when a transfer begins, and not when it ends": {
+    checks: [
+      "a file with which more bytes would wait than may is not stored, and its transfer may end",
+      "of many that arrive at once, no more bytes are stored than may wait",
+    ],
+    promises: false,
+  },
+  "one project's uploads fill another's cap": {
+    checks: [
+      "as many uploads of a project wait as may, announced, arriving and stored ones together",
+      "a transfer with which more bytes would wait than may does not begin, to the byte",
     ],
     promises: false,
   },

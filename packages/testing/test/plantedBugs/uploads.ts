@@ -84,4 +84,21 @@ export const uploads = [
     "inTransfer: upload.claimedUntil !== null",
     "inTransfer: false",
   ]),
+  // Histories have no caps: they are to get far.
+  ...[
+    plant("MemoryUploadStore.ts", "UploadStore: caps", "the cap of uploads lets one too many in", [
+      ">= cap.uploads",
+      "> cap.uploads",
+    ]),
+    plant(
+      "MemoryUploadStore.ts",
+      "UploadStore: caps",
+      "bytes that wait are counted when a transfer begins, and not when it ends",
+      ['if (passesCap(state, running.projectId, file.bytes, capBytes, now)) return "UploadsFull"', ""],
+    ),
+    plant("MemoryUploadStore.ts", "UploadStore: caps", "one project's uploads fill another's cap", [
+      "upload.projectId === projectId && isWaiting",
+      "isWaiting",
+    ]),
+  ].map(hidden),
 ]

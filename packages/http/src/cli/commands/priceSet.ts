@@ -1,6 +1,7 @@
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { Decimal, type Meter, priceNames } from "@kiln/core/domain"
+import { builtInKinds, closedKinds } from "@kiln/core/effect"
 import { Switchboard } from "@kiln/core/ports"
 import { misused } from "../CommandFailed.ts"
 import { answer } from "../Output.ts"
@@ -16,6 +17,11 @@ const meterFlags: ReadonlyArray<{ readonly meter: Meter; readonly flag: MeterFla
   { meter: "output_tokens", flag: "output-token", price: "svc-audio" },
   { meter: "images", flag: "image", price: "svc-image" },
 ]
+const flagsOf = (lacking: ReadonlyArray<Meter>): string =>
+  meterFlags
+    .filter(({ meter }) => lacking.includes(meter))
+    .map(({ flag }) => `--${flag}`)
+    .join(" and ")
 type MeterFlag = "input-audio-second" | "input-character" | "output-token" | "image"
 
 const unitAmount = (name: MeterFlag, of: string) =>
@@ -58,8 +64,21 @@ export const priceSet = Command.make("set", flags, ({ currency, name, ...given }
       if (!/^[a-z]{3}$/.test(currency)) return yield* misused("--currency must be a lower-case ISO 4217 code like usd")
       const amounts = yield* unitAmounts(name, given)
       const price = yield* (yield* Switchboard).setPrice({ name, currency, unitAmounts: amounts })
+      const closed = closedKinds(builtInKinds(), price)
       const next = price.active ? "it counts for new jobs" : `not active yet: kiln price activate ${name}`
-      yield* answer({ json: priceFields(price), text: `${name} version ${price.version} is set; ${next}` })
+      yield* answer({
+        json: {
+          ...priceFields(price),
+          ...(closed.length > 0 && { closed_types: closed.map(({ kind }) => kind) }),
+        },
+        text: [
+          `${name} version ${price.version} is set; ${next}`,
+          ...closed.map(
+            ({ kind, lacking }) =>
+              `warning: live jobs of type ${kind} are refused: the price lacks ${flagsOf(lacking)}; give 0 for what is free`,
+          ),
+        ].join("\n"),
+      })
     }),
   ),
 ).pipe(

@@ -10,7 +10,7 @@ import { begin, chunkedHeaders } from "./uploads.ts"
 /** Every code of the catalogue, each by the shortest way to it. */
 
 export const everyCodeSettings = {
-  engine: { queueCap: 2, upload: { maxBytes: 1_000, stallLimitMs: 200 } },
+  engine: { queueCap: 2, uploadCap: { uploads: 2, bytes: 0 }, upload: { maxBytes: 1_000, stallLimitMs: 200 } },
   http: {
     rateLimits: {
       create: { perMinute: 0, burst: 0 },
@@ -108,6 +108,10 @@ const provocations: Readonly<Record<string, (api: Api) => Promise<Answer>>> = {
   audio_format_mismatch: (api) => put(api, Buffer.from("no audio")),
   rate_limited: (api) =>
     api.until({ method: "DELETE", path: `/v1/jobs/${id}/data` }, (answer) => answer.status === 429),
+  uploads_full: async (api) => {
+    for (let n = 0; n < 2; n++) await api.upload()
+    return api.post("/v1/audio/uploads", { format: "wav", declared_seconds: 1 })
+  },
   queue_full: async (api) => {
     for (let n = 0; n < 2; n++) await api.job("/v1/audio/speech", { input: "sandbox:delay:20" })
     return api.send(speech)

@@ -21,7 +21,7 @@ export const begin = async (api: Api, url: string, headers: Headers, body: Uint8
 }
 export const chunkedHeaders = { "transfer-encoding": "chunked", "content-length": null }
 
-const putChunks = async (api: Api, url: string, chunks: ReadonlyArray<Uint8Array>) => {
+export const putChunks = async (api: Api, url: string, chunks: ReadonlyArray<Uint8Array>) => {
   const connection = await begin(api, url, chunkedHeaders)
   for (const data of chunks) connection.send(chunk(data))
   const answer = await api.answerOn(connection.send(chunk("")), "PUT")

@@ -10,7 +10,7 @@ const refused: ReadonlyArray<readonly [string, NewJob]> = [
   ["KeyReused", newJob(11, { idempotencyKey: "idempotency-1", fingerprint: digest(99) })],
   ["NotRetryable", newJob(12, { retryOf: jobId(99) })],
   ["NotRetryable", newJob(13, { retryOf: jobId(1) })],
-  ["GateClosed", newLiveJob(14, { gate: { ...audioGate, kind: "image_generation" } })],
+  ["GateClosed", newLiveJob(14, { gate: { ...audioGate, liveWorker: { kind: "image_generation", withinMs: 1_000 } } })],
   ["UploadRefused", newUploadJob(15, { uploadId: uploadId(2) })],
   ["UploadRefused", newUploadJob(16)],
   ["QueueFull", newJob(17, { queueCap: 2 })],

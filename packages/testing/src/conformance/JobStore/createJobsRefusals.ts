@@ -23,6 +23,10 @@ const missingOf = Effect.fnUntraced(function* (job: ReturnType<typeof newLiveJob
   return outcome._tag === "GateClosed" ? outcome.missing : outcome._tag
 })
 
+/** A live job whose gate asks for a worker of a kind. */
+const liveJobOf = (kind: string, n: number, withinMs = 60_000) =>
+  newLiveJob(n, { gate: { ...audioGate, liveWorker: { kind, withinMs } } })
+
 /** What live jobs need. */
 export const createJobsGate: Section = {
   name: "JobStore.createJobs: gate",
@@ -36,7 +40,12 @@ export const createJobsGate: Section = {
           "switch:audio",
           "provider:speech_synthesis",
         ])
-        const images = { price: "svc-image", switches: ["images", "ai"] as const, kind: "image_generation" }
+        const images = {
+          price: "svc-image",
+          meters: ["images"],
+          switches: ["images", "ai"] as const,
+          liveWorker: { kind: "image_generation", withinMs: 60_000 },
+        }
         expect(yield* missingOf(newLiveJob(2, { gate: images }))).toEqual([
           "price:svc-image",
           "switch:ai",
@@ -58,10 +67,9 @@ export const createJobsGate: Section = {
         yield* board.activatePrice("svc-audio", false)
         expect(yield* missingOf(newLiveJob(1))).toEqual(["price:svc-audio"])
         yield* board.activatePrice("svc-audio", true)
-        yield* board.publishWorker({ workerId: "worker", liveKinds: ["transcription"], providers: [], ttlMs: 1_000 })
-        expect(yield* missingOf(newLiveJob(1))).toEqual(["provider:speech_synthesis"])
-        yield* board.publishWorker({ workerId: "worker", liveKinds: ["speech_synthesis"], providers: [], ttlMs: 1_000 })
-        expect(yield* missingOf(newLiveJob(1))).toBe("Created")
+        expect(yield* missingOf(liveJobOf("image_generation", 1))).toEqual(["provider:image_generation"])
+        yield* board.publishWorker({ workerId: "worker", liveKinds: ["image_generation"], providers: [], ttlMs: 1_000 })
+        expect(yield* missingOf(liveJobOf("image_generation", 1))).toBe("Created")
       }),
     ),
 
@@ -75,16 +83,49 @@ export const createJobsGate: Section = {
     ),
 
     check(
-      "a worker's word counts until exactly its time",
+      "a worker that stopped or died is still counted on for exactly the time the job asks for",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* openAudioGate
-        yield* board.publishWorker({ workerId: "worker", liveKinds: [], providers: [], ttlMs: 1 })
-        yield* board.publishWorker({ workerId: "other", liveKinds: ["speech_synthesis"], providers: [], ttlMs: 5_000 })
+        const published = { providers: [], ttlMs: 5_000 }
+        yield* board.publishWorker({ workerId: "crashed", liveKinds: ["voice_turn"], ...published })
+        yield* board.publishWorker({ workerId: "stopped", liveKinds: ["image_generation"], ...published })
         yield* advance(4_999)
-        expect(yield* missingOf(newLiveJob(1))).toBe("Created")
+        yield* board.publishWorker({ workerId: "stopped", liveKinds: ["image_generation"], providers: [], ttlMs: 0 })
+        // Served at this moment, however short a time the job asks for.
+        expect(yield* missingOf(liveJobOf("voice_turn", 1, 1))).toBe("Created")
         yield* advance(1)
-        expect(yield* missingOf(newLiveJob(2))).toEqual(["provider:speech_synthesis"])
+        expect(yield* missingOf(liveJobOf("voice_turn", 2, 1))).toEqual(["provider:voice_turn"])
+        expect(yield* missingOf(liveJobOf("image_generation", 2, 1))).toBe("Created")
+        yield* advance(1)
+        expect(yield* missingOf(liveJobOf("image_generation", 3, 1))).toEqual(["provider:image_generation"])
+        expect(yield* missingOf(liveJobOf("image_generation", 3, 2))).toBe("Created")
+        expect(yield* missingOf(liveJobOf("voice_turn", 4, 5_001))).toBe("Created")
+        yield* advance(1)
+        expect(yield* missingOf(liveJobOf("voice_turn", 5, 5_001))).toEqual(["provider:voice_turn"])
+      }),
+    ),
+
+    check(
+      "a job that asks for no worker is accepted where there never was one",
+      Effect.gen(function* () {
+        yield* openAudioGate
+        expect(yield* missingOf(liveJobOf("image_generation", 1))).toEqual(["provider:image_generation"])
+        expect(yield* missingOf(newLiveJob(1, { gate: { ...audioGate, liveWorker: null } }))).toBe("Created")
+      }),
+    ),
+
+    check(
+      "a price that lacks a meter of the job's kind counts as missing",
+      Effect.gen(function* () {
+        const board = yield* Switchboard
+        yield* openAudioGate
+        const turn = newLiveJob(1, { gate: { ...audioGate, meters: ["input_characters", "output_tokens"] } })
+        expect(yield* missingOf(turn)).toEqual(["price:svc-audio"])
+        expect(yield* missingOf(newLiveJob(2))).toBe("Created")
+        const unitAmounts = { input_characters: "0.000015", output_tokens: "0" }
+        yield* board.setPrice({ name: "svc-audio", currency: "usd", unitAmounts })
+        expect(yield* missingOf(turn)).toBe("Created")
       }),
     ),
 
@@ -160,7 +201,7 @@ export const createJobsPrecedence: Section = {
         const board = yield* Switchboard
         yield* openAudioGate
         yield* createUploaded(1, { mode: "live" })
-        const item = newUploadJob(1, { mode: "live", gate: { ...audioGate, kind: "transcription" }, queueCap: 1 })
+        const item = newUploadJob(1, { mode: "live", gate: audioGate, queueCap: 1 })
         const job = first(yield* create(item))
         yield* board.setSwitch("ai", false)
         const store = yield* JobStore

@@ -27,7 +27,7 @@ import {
 const transferVerbs: ReadonlyArray<{
   readonly name: string
   readonly ends: boolean
-  readonly run: (transfer: TransferRef) => Effect.Effect<FencedOutcome, unknown, UploadStore>
+  readonly run: (transfer: TransferRef) => Effect.Effect<FencedOutcome | "UploadsFull", unknown, UploadStore>
 }> = [
   {
     name: "extendUpload",

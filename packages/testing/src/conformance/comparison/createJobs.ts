@@ -63,7 +63,14 @@ const retryFrom = ({ retry }: Item, { jobs, present, seen }: History): Partial<N
 }
 
 const gateOf = (of: NewJob["mode"], kind: string): NewJob["gate"] =>
-  of === "live" ? { price: "svc-audio", switches: ["ai", "audio"], kind } : null
+  of === "live"
+    ? {
+        price: "svc-audio",
+        meters: ["input_characters"],
+        switches: ["ai", "audio"],
+        liveWorker: { kind, withinMs: 2_000 },
+      }
+    : null
 
 const newJobFrom = (item: Item, history: History): NewJob => {
   const n = history.nextNumber++

@@ -31,7 +31,7 @@ const createJob = (state: MemoryState, item: NewJob, board: Board, now: number):
   const retried = item.retryOf === null ? undefined : retryable(state, item)
   if (item.retryOf !== null && retried === undefined) return { _tag: "NotRetryable" }
 
-  const missing = item.gate === null ? [] : missingPrerequisites(item.gate, withForcedOff(board, item.forcedOff))
+  const missing = item.gate === null ? [] : missingPrerequisites(item.gate, withForcedOff(board, item.forcedOff), now)
   if (missing.length > 0) return { _tag: "GateClosed", missing }
 
   const refusal = retried === undefined ? refusalOf(state, item, now) : undefined

@@ -1,0 +1,90 @@
+import { sql } from "kysely"
+import type { ProjectId } from "@kiln/core/domain"
+import type { Session, Transaction } from "../Session.ts"
+import { type Given, query, statement } from "../Statement.ts"
+
+/** One transaction at a time adds to what of a project waits for jobs. Ends with the transaction. */
+const oneAtATime = statement((given: Given<{ projectId: ProjectId }>) =>
+  query.selectNoFrom(
+    sql`pg_advisory_xact_lock(hashtextextended(current_database() || ' "kiln".uploads ' || ${given.projectId}::text, 0))`.as(
+      "lock",
+    ),
+  ),
+)
+
+type Project = Given<{ projectId: ProjectId; now: number }>
+
+/** Files that wait for jobs. The index holds none that a job took; that none did is asked all the same. */
+export const storedUploads = statement((given: Project) =>
+  query
+    .selectFrom("uploads")
+    .select((select) => [
+      select.fn.countAll<number>().as("count"),
+      sql<number>`coalesce(sum(bytes), 0)::bigint`.as("bytes"),
+    ])
+    .where("project_id", "=", given.projectId)
+    .where("usable_until", ">", given.now)
+    .where(sql<boolean>`coalesce(blob_key, '') <> ''`)
+    .where(sql<boolean>`NOT erased`)
+    .where("sweep_at", "is not", null)
+    .where((where) =>
+      where.not(
+        where.exists(where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id")),
+      ),
+    ),
+)
+
+/** Those whose transfer may still begin, or runs. */
+export const announcedUploads = statement((given: Given<{ projectId: ProjectId; now: number; maxTransfers: number }>) =>
+  query
+    .selectFrom("uploads")
+    .select((select) => select.fn.countAll<number>().as("count"))
+    .where("project_id", "=", given.projectId)
+    .where("expires_at", ">", given.now)
+    .where("usable_until", ">", given.now)
+    .where(sql<boolean>`coalesce(blob_key, '') = ''`)
+    .where(sql<boolean>`NOT erased`)
+    .where((where) => where.or([where("transfers", "<", given.maxTransfers), where("claimed_until", ">", given.now)])),
+)
+
+/** Those whose transfer began in time and runs past it. */
+export const arrivingUploads = statement((given: Project) =>
+  query
+    .selectFrom("uploads")
+    .select((select) => select.fn.countAll<number>().as("count"))
+    .where("project_id", "=", given.projectId)
+    .where("claimed_until", ">", given.now)
+    .where(sql<boolean>`coalesce(claimed_until, 0) > 0`)
+    .where("expires_at", "<=", given.now)
+    .where("usable_until", ">", given.now),
+)
+
+/** How many uploads of a project wait for jobs (`isWaiting`); nobody adds to them until the transaction ends. */
+export const lockedWaiting = async (tx: Transaction, projectId: ProjectId, maxTransfers: number): Promise<number> => {
+  const { now } = tx
+  const [, ...counted] = await Promise.all([
+    tx.all(oneAtATime, { projectId }),
+    tx.get(storedUploads, { projectId, now }),
+    tx.get(announcedUploads, { projectId, now, maxTransfers }),
+    tx.get(arrivingUploads, { projectId, now }),
+  ])
+  return counted.reduce((sum, row) => sum + (row?.count ?? 0), 0)
+}
+
+/**
+ * Whether so many more bytes of a project's files would be more than may wait. 0 is no cap. Nobody adds to them until the
+ * transaction ends. The upload itself is locked before, never after: so no two transactions wait for each other.
+ */
+export const passesCap = async (
+  tx: Transaction & Session,
+  projectId: ProjectId,
+  bytes: number,
+  capBytes: number,
+): Promise<boolean> => {
+  if (capBytes <= 0) return false
+  const [, stored] = await Promise.all([
+    tx.all(oneAtATime, { projectId }),
+    tx.get(storedUploads, { projectId, now: tx.now }),
+  ])
+  return (stored?.bytes ?? 0) + bytes > capBytes
+}
