@@ -1,10 +1,10 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { lastServedStepMs } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { advance } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { standings } from "../fixtures.ts"
+import { lastServed } from "./lastServed.ts"
 
 const audio = {
   name: "svc-audio",
@@ -178,35 +178,7 @@ export const workers: Section<Switchboard> = {
       }),
     ),
 
-    check(
-      "when a kind was last served outlives the worker, and is exact once the worker stopped in order",
-      Effect.gen(function* () {
-        const board = yield* Switchboard
-        const lastServedAt = Effect.map(board.readBoard, (read) => read.lastServedAt)
-        const publish = (workerId: string, liveKinds: ReadonlyArray<string>, ttlMs: number) =>
-          board.publishWorker({ workerId, liveKinds, providers: [], ttlMs })
-        expect(yield* lastServedAt).toEqual({})
-        yield* advance(7)
-        yield* publish("a", ["transcription", "voice_turn"], 120_000)
-        yield* publish("readiness", [], 0)
-        expect(yield* lastServedAt).toEqual({ transcription: 7, voice_turn: 7 })
-        // Workers publish again and again: a time that is fresh enough stays.
-        yield* advance(lastServedStepMs)
-        yield* publish("a", ["transcription", "voice_turn"], 120_000)
-        yield* publish("b", ["transcription"], 120_000)
-        expect(yield* lastServedAt).toEqual({ transcription: 7, voice_turn: 7 })
-        yield* advance(1)
-        yield* publish("b", ["transcription"], 120_000)
-        expect(yield* lastServedAt).toEqual({ transcription: lastServedStepMs + 8, voice_turn: 7 })
-        yield* advance(1)
-        yield* publish("a", ["transcription", "voice_turn"], 0)
-        const stoppedAt = lastServedStepMs + 9
-        expect(yield* lastServedAt).toEqual({ transcription: stoppedAt, voice_turn: stoppedAt })
-        yield* advance(3 * 86_400_000)
-        expect(yield* lastServedAt).toEqual({ transcription: stoppedAt, voice_turn: stoppedAt })
-        expect((yield* board.readBoard).liveKinds).toEqual([])
-      }),
-    ),
+    lastServed,
 
     check(
       "a worker's latest word replaces its earlier ones",
