@@ -36,7 +36,7 @@ const step = fc.record({
   event: fc.constantFrom(
     ...(["claimed", "claimed", "claimed", "claimed", "claimed", "abandoned"] as const),
     ...(["extended", "extended", "checkpointed", "checkpointed", "deferred", "deferred", "released"] as const),
-    ...(["completed", "completed", "failed", "expired", "canceled", "retried", "erased", "erased", "removed"] as const),
+    ...(["completed", "completed", "failed", "expired", "lost", "canceled", "retried", "erased", "erased", "removed"] as const),
   ),
   leaseDurationMs: fc.constantFrom(300, 1_000, 5_000),
   delayMs: fc.constantFrom(0, 1, 400, 3_000),

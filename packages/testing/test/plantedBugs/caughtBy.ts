@@ -321,6 +321,14 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
+  "a job in hand fails for waiting": {
+    checks: [
+      "a job that runs is not overdue, one whose worker vanished is taken back and waits from then on",
+      "a job that was taken back is claimed at once, at the head of its line, and its former worker writes nothing",
+      "after a clock that went a day ahead, no job in hand fails: its worker goes on, or another takes it",
+    ],
+    promises: true,
+  },
   "the sweep takes the newest first": {
     checks: ["sweeps every kind and mode, the gated too, the longest overdue first, up to the limit"],
     promises: false,

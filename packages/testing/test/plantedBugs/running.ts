@@ -88,6 +88,10 @@ export const running = [
     "isOverdue(job, now))",
     'job.status === "processing" && isOverdue(job, now))',
   ]),
+  plant("jobs/expireJobs.ts", "JobStore.expireJobs", "a job in hand fails for waiting", [
+    "applyEvent(job, overdueEvent(job, now), now)",
+    'applyEvent({ ...job, held: false }, { event: "expired" }, now)',
+  ]),
   hidden(
     plant("jobs/expireJobs.ts", "JobStore.expireJobs", "the sweep takes the newest first", [
       "(a.deadlineAt ?? 0) - (b.deadlineAt ?? 0)",
