@@ -50,13 +50,13 @@ describe("a database of the version before", () => {
       yield* Effect.gen(function* () {
         const jobs = yield* JobStore
         const board = yield* Switchboard
-        expect(yield* jobs.listCharges(everything)).toEqual([entry(3, 1_000)])
+        expect((yield* jobs.listCharges(everything)).entries).toEqual([entry(3, 1_000)])
         expect(yield* board.listWorkers).toEqual([{ workerId: "old", liveKinds: ["speech_synthesis"], providers: [] }])
         expect((yield* board.readBoard).liveKinds).toEqual(["speech_synthesis"])
         const { claims } = yield* jobs.claimJobs(request)
         expect(claims.map(({ job }) => job)).toMatchObject([{ id: jobId(1), priority: "normal", kept: {} }])
         expect(yield* jobs.completeJobs(claims.map((claim) => completionOf(claim)))).toEqual(["Written"])
-        expect((yield* jobs.listCharges(everything)).map((each) => each.jobId)).toEqual([jobId(3), jobId(1)])
+        expect((yield* jobs.listCharges(everything)).entries.map((each) => each.jobId)).toEqual([jobId(3), jobId(1)])
       }).pipe(Effect.provide(storesOf(url)))
     }),
   )
@@ -102,12 +102,12 @@ describe("beside a process of the version before", () => {
         expect(claims.map(({ job }) => job.id)).toEqual([jobId(1), jobId(4)])
         yield* Effect.promise(() => before.complete(5, 3_000))
         expect(yield* jobs.completeJobs(claims.map((claim) => completionOf(claim)))).toEqual(["Written", "Written"])
-        expect(yield* jobs.listCharges({ ...everything, to: 4_000 })).toEqual([
+        expect((yield* jobs.listCharges({ ...everything, to: 4_000 })).entries).toEqual([
           entry(3, 1_000),
           entry(2, 2_000),
           entry(5, 3_000),
         ])
-        expect(yield* jobs.listCharges(everything)).toHaveLength(5)
+        expect((yield* jobs.listCharges(everything)).entries).toHaveLength(5)
       }).pipe(Effect.provide(storesOf(url)))
     }),
   )

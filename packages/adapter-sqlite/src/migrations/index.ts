@@ -3,9 +3,10 @@ import { initial } from "./0001Initial.ts"
 import { kindVersions } from "./0002KindVersions.ts"
 import { ledgerAndStandings } from "./0003LedgerAndStandings.ts"
 import { operatingVerbs } from "./0004OperatingVerbs.ts"
+import { timeKeeping } from "./0008TimeKeeping.ts"
 
 /**
  * In order, each applied once. They only ever add: processes of the version before run beside the
  * new one while it is rolled out. One that was released never changes.
  */
-export const migrations: ReadonlyArray<Migration> = [initial, kindVersions, ledgerAndStandings, operatingVerbs]
+export const migrations: ReadonlyArray<Migration> = [initial, kindVersions, ledgerAndStandings, operatingVerbs, timeKeeping]

@@ -77,7 +77,7 @@ const seed = Effect.gen(function* () {
     // The next batch is charged later, by the clock of either database.
     yield* Effect.sleep(2)
   }
-  return yield* (yield* JobStore).listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10_000 })
+  return (yield* (yield* JobStore).listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10_000 })).entries
 })
 
 interface Store {

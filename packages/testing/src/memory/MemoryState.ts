@@ -31,6 +31,8 @@ export interface MemoryState {
   virtualTime: number
   /** The ledger. Outlives the jobs. */
   readonly charges: Map<JobId, LedgerEntry>
+  /** What is charged from now on has this time or a later one. */
+  ledgerClosedUntil: number
   readonly uploads: Map<UploadId, Upload>
   /** By prefix, oldest first. */
   readonly purges: Map<string, Purge>
@@ -51,6 +53,7 @@ export const emptyState = (): MemoryState => ({
   lanes: new Map(),
   virtualTime: 0,
   charges: new Map(),
+  ledgerClosedUntil: 0,
   uploads: new Map(),
   purges: new Map(),
   projects: new Map(),
@@ -73,6 +76,7 @@ const savedOf = (state: MemoryState) =>
     unfinishedByProject: [...state.unfinishedByProject],
     lanes: [...state.lanes].map(([key, lane]) => [key, { ...lane, unfinished: [...lane.unfinished] }] as const),
     charges: [...state.charges],
+    ledgerClosedUntil: state.ledgerClosedUntil,
     uploads: [...state.uploads],
     purges: [...state.purges],
     projects: [...state.projects],
@@ -98,6 +102,8 @@ export const decodeState = (text: string): MemoryState => {
     unfinishedByProject: new Map(saved.unfinishedByProject),
     lanes: new Map(saved.lanes.map(([key, lane]) => [key, { ...lane, unfinished: new Set(lane.unfinished) }])),
     charges: new Map(ledgerOf(saved.charges, saved.jobs)),
+    // Versions before closed nothing.
+    ledgerClosedUntil: saved.ledgerClosedUntil ?? 0,
     uploads: new Map(saved.uploads),
     purges: new Map(saved.purges),
     projects: new Map(saved.projects),

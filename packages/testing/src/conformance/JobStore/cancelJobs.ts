@@ -85,7 +85,7 @@ export const cancelJobs: Section = {
         expect(yield* store.extendLeases([{ ...ref, leaseDurationMs }])).toEqual([{ _tag: "LeaseLost" }])
         expect(yield* read(newLiveJob(1))).toEqual(after)
         expect(yield* findFile(fileId(1))).toBe(undefined)
-        expect(yield* store.listCharges({ from: 0, to: 1_000, after: null, limit: 10 })).toEqual([])
+        expect((yield* store.listCharges({ from: 0, to: 1_000, after: null, limit: 10 })).entries).toEqual([])
       }),
     ),
 
