@@ -80,7 +80,7 @@ it("exports that follow one another while two processes complete have each charg
       ),
     )
   const exporting = (async () => {
-    for (let last = false; ; ) {
+    for (let last = false; ;) {
       const { entries, until } = await exportFrom(from)
       exported.push(...entries.map((entry) => entry.jobId))
       expect(until).toBeGreaterThanOrEqual(from)

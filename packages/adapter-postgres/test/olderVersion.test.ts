@@ -4,6 +4,7 @@ import { JobStore, type LedgerEntry, Switchboard } from "@kiln/core/ports"
 import { fixtures } from "@kiln/testing/conformance"
 import { inspectPostgres, postgresMigrations, PostgresStores } from "../src/index.ts"
 import { prioritiesAndRetries } from "../src/migrations/0003PrioritiesAndRetries.ts"
+import { closedLedger } from "../src/migrations/0007ClosedLedger.ts"
 import { ledgerAndStandings } from "../src/migrations/0002LedgerAndStandings.ts"
 import { initial } from "../src/migrations/0001Initial.ts"
 import { oldDatabase } from "./support/oldDatabase.ts"
@@ -34,10 +35,14 @@ describe("a database of the version before", () => {
       const { url } = yield* oldDatabase
       expect(yield* postgresMigrations.status({ url })).toMatchObject({
         applied: [{ name: initial.name }],
-        pending: [{ name: ledgerAndStandings.name }, { name: prioritiesAndRetries.name }],
+        pending: [{ name: ledgerAndStandings.name }, { name: prioritiesAndRetries.name }, { name: closedLedger.name }],
         unknown: [],
       })
-      expect(yield* postgresMigrations.apply({ url })).toEqual([ledgerAndStandings.name, prioritiesAndRetries.name])
+      expect(yield* postgresMigrations.apply({ url })).toEqual([
+        ledgerAndStandings.name,
+        prioritiesAndRetries.name,
+        closedLedger.name,
+      ])
       expect(yield* postgresMigrations.apply({ url })).toEqual([])
       const inspection = yield* inspectPostgres({ url })
       expect(yield* inspection?.schemaDrift ?? Effect.succeed("no schema")).toEqual([])
@@ -107,7 +112,15 @@ describe("beside a process of the version before", () => {
           entry(2, 2_000),
           entry(5, 3_000),
         ])
-        expect((yield* jobs.listCharges(everything)).entries).toHaveLength(5)
+        const { entries, until } = yield* jobs.listCharges(everything)
+        expect(entries).toHaveLength(5)
+        // The ledger is closed for the time that process read, so its charge comes after the close.
+        yield* Effect.promise(async () => {
+          await before.insert(6)
+          await before.claim(6)
+          await before.complete(6, 3_500)
+        })
+        expect((yield* jobs.listCharges({ ...everything, from: until })).entries).toEqual([entry(6, until)])
       }).pipe(Effect.provide(storesOf(url)))
     }),
   )

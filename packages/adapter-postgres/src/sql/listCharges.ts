@@ -48,7 +48,7 @@ const pauseMs = 10
 const completeUntil = statement(() => query.selectFrom("closed_ledger").select("complete_until as completeUntil"))
 
 /** Behind now and behind the last entry. A time that is closed already stays as it is. */
-const closeLedger = statement((given: Given<{ to: number }>) =>
+export const closeLedger = statement((given: Given<{ to: number }>) =>
   query
     .updateTable("closed_ledger")
     .set((set) => ({
@@ -76,7 +76,9 @@ export const completionsUnderWay = statement(() =>
       sql<number>`(lock.objid::bigint - 2147483648) * 1000`.as("earliest"),
     ])
     .where(sql<boolean>`lock.locktype = 'advisory' AND lock.objsubid = 2 AND lock.granted`)
-    .where(sql<boolean>`lock.classid::bigint = ('"kiln".closed_ledger'::regclass::oid::bigint + 2147483648) % 4294967296`)
+    .where(
+      sql<boolean>`lock.classid::bigint = ('"kiln".closed_ledger'::regclass::oid::bigint + 2147483648) % 4294967296`,
+    )
     .where(sql<boolean>`lock.database = (SELECT oid FROM pg_database WHERE datname = current_database())`),
 )
 

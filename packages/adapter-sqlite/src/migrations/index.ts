@@ -9,4 +9,10 @@ import { timeKeeping } from "./0008TimeKeeping.ts"
  * In order, each applied once. They only ever add: processes of the version before run beside the
  * new one while it is rolled out. One that was released never changes.
  */
-export const migrations: ReadonlyArray<Migration> = [initial, kindVersions, ledgerAndStandings, operatingVerbs, timeKeeping]
+export const migrations: ReadonlyArray<Migration> = [
+  initial,
+  kindVersions,
+  ledgerAndStandings,
+  operatingVerbs,
+  timeKeeping,
+]

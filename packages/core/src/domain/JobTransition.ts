@@ -110,7 +110,8 @@ export const jobTransitions = {
     to: "processing",
     guard: "lost",
     token: "raised",
-    meaning: "its worker vanished and no other claimed it: taken back to the head of its line, where its waiting begins",
+    meaning:
+      "its worker vanished and no other claimed it: taken back to the head of its line, where its waiting begins",
   },
   expired: {
     verb: "expireJobs",

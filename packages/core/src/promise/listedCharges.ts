@@ -13,7 +13,7 @@ export const listedCharges = (
   const firstPage = () => (first ??= ask({ from, to, after: null, limit: pageSize }))
   const list = async function* (): AsyncGenerator<ListedCharge, undefined> {
     const { entries, until } = await firstPage()
-    for (let page = entries; ; ) {
+    for (let page = entries; ;) {
       yield* page.map(listed)
       const after = page.at(-1)
       if (after === undefined || page.length < pageSize) return

@@ -49,7 +49,12 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
     expect(dry).toMatchObject({
       applied_now: [],
       applied: [],
-      pending: [{ name: "0001Initial" }, { name: "0002LedgerAndStandings" }, { name: "0003PrioritiesAndRetries" }],
+      pending: [
+        { name: "0001Initial" },
+        { name: "0002LedgerAndStandings" },
+        { name: "0003PrioritiesAndRetries" },
+        { name: "0007ClosedLedger" },
+      ],
     })
     const { applied_now: names } = await runJson(["migrate"], env)
     expect(names).toEqual(dry.pending.map(({ name }: { readonly name: string }) => name))

@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
 import type { Charge, Job, JobId, Json, KeyId, ProjectId, SwitchName, Upload, UploadId } from "@kiln/core/domain"
-import { isFinished, jobBlobPrefix, uploadBlobPrefix } from "@kiln/core/domain"
+import { isFinished, jobBlobPrefix, readClocks, StoreTime, uploadBlobPrefix } from "@kiln/core/domain"
 import type { ApiKeyRecord, LedgerEntry, PriceVersion, Project, PublishedWorker, Purge } from "@kiln/core/ports"
 
 /** One project's unfinished jobs of one kind, version and mode. Lanes keep their creation order for ever. */
@@ -158,9 +158,18 @@ export const entryOf = ({ id, keyId, kind, projectId }: Job, charge: Charge, cha
   charge,
 })
 
+/** Store time by each clock. It lasts as long as the clock, which in a program is the process. */
+const storeTimes = new WeakMap<Clock.Clock, StoreTime>()
+
+const storeTimeBy = (clock: Clock.Clock): number => {
+  const storeTime = storeTimes.get(clock) ?? new StoreTime()
+  storeTimes.set(clock, storeTime)
+  return storeTime.now(readClocks(clock))
+}
+
 /** One atomic step at one store time. Synchronous, so nothing else can run in between; what it throws is a defect. */
 export const step = <A>(run: (now: number) => A): Effect.Effect<A> =>
-  Clock.clockWith((clock) => Effect.sync(() => run(clock.currentTimeMillisUnsafe())))
+  Clock.clockWith((clock) => Effect.sync(() => run(storeTimeBy(clock))))
 
 /** A frozen copy: neither the caller's later changes nor a reader's reach the store. */
 export const keep = <A extends Json | object>(value: A): A => freeze(structuredClone(value))

@@ -30,7 +30,7 @@ const writeLedger = Effect.fnUntraced(function* ({ from, to }: Pick<LedgerPage, 
   const first = yield* store.listCharges({ from, to, after: null, limit: pageSize })
   // With the first page, so that nothing is written where the ledger cannot be read.
   let header = format.header
-  for (let page = first.entries; ; ) {
+  for (let page = first.entries; ;) {
     const text = header + page.map(format.entry).join("")
     if (text !== "") yield* writeOut(text)
     header = ""

@@ -70,7 +70,11 @@ const expectUniqueFiles = (present: ReadonlyMap<JobId, Job>): void => {
 }
 
 /** An entry for each done live job, as the job says; it stays as it is, also when the job's record is gone. */
-const expectLedger = (history: History, { charges: { entries: charges, until } }: Observation, present: ReadonlyMap<JobId, Job>): void => {
+const expectLedger = (
+  history: History,
+  { charges: { entries: charges, until } }: Observation,
+  present: ReadonlyMap<JobId, Job>,
+): void => {
   const entries = new Map(charges.map((entry) => [entry.jobId, entry]))
   if (entries.size < charges.length) refuse("a job stands in the ledger once")
   for (const [jobId, before] of history.ledger)
@@ -84,7 +88,10 @@ const expectLedger = (history: History, { charges: { entries: charges, until } }
   }
   for (const { charge, finishedAt, id } of present.values()) {
     const entry = entries.get(id)
-    if (charge !== null && !(entry !== undefined && entry.chargedAt >= (finishedAt ?? 0) && sameValue(entry.charge, charge)))
+    if (
+      charge !== null &&
+      !(entry !== undefined && entry.chargedAt >= (finishedAt ?? 0) && sameValue(entry.charge, charge))
+    )
       refuse(`the ledger does not say of ${id} what it cost`)
   }
   history.ledgerUntil = Math.max(history.ledgerUntil, until)

@@ -8,11 +8,7 @@ const compare = (a: Place, b: Place): number =>
   a.chargedAt - b.chargedAt || (a.jobId < b.jobId ? -1 : a.jobId > b.jobId ? 1 : 0)
 
 /** Closes the ledger behind now and behind its last entry: a charge written later, even in this millisecond, gets a later time. */
-export const listCharges = (
-  state: MemoryState,
-  { after, from, limit, to }: LedgerPage,
-  now: number,
-): LedgerPart => {
+export const listCharges = (state: MemoryState, { after, from, limit, to }: LedgerPage, now: number): LedgerPart => {
   const last = [...state.charges.values()].reduce((time, { chargedAt }) => Math.max(time, chargedAt), now)
   const until = Math.min(to, Math.max(state.ledgerClosedUntil, last + 1))
   state.ledgerClosedUntil = Math.max(state.ledgerClosedUntil, until)
