@@ -7,7 +7,6 @@ import { abandonable } from "./abandonable.ts"
 import { monotonicMs } from "./monotonicMs.ts"
 import { type CallOutcome, countCall, reportStanding } from "./providerMetrics.ts"
 
-
 /**
  * Jobs in hand for each place, those that have it among them: the next one is there when it gets free, and no more of them
  * wait in the worker's slots, which others need.
