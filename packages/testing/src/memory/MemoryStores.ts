@@ -34,7 +34,7 @@ export interface Persistence {
 
 /**
  * All record stores in one process's memory: the reference model that every other adapter is
- * compared with. Store time is the Effect `Clock`.
+ * compared with. Store time is the Effect `Clock`, and never goes backwards while the process lives (`StoreTime`).
  */
 export const MemoryStores = {
   /** Each build is a fresh, empty store; the six ports of one build share it. Nothing survives the process. */
