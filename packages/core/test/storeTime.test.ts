@@ -100,7 +100,9 @@ const properties: Readonly<Record<string, (make: () => StoreTimeLike) => void>> 
 }
 
 describe("store time", () => {
-  it.each(Object.entries(properties))("%s", (_name, property) => property(() => new StoreTime()))
+  it.each(Object.entries(properties))("%s", (_name, property) => {
+    expect(() => property(() => new StoreTime())).not.toThrow()
+  })
 
   it("tells once that the wall clock was set, by how much, and nothing of what is no more than drift", () => {
     const storeTime = new StoreTime()
@@ -168,6 +170,6 @@ describe("store time", () => {
     ],
   }
   it.each(Object.entries(bugs))("is not %s", (_name, [property, make]) => {
-    expect(() => properties[property]?.(make)).toThrow()
+    expect(() => properties[property]?.(make)).toThrow(/Property failed|expected/)
   })
 })

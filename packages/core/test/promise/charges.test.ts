@@ -1,12 +1,11 @@
 import { expect, it } from "vitest"
-import type { JobId, KeyId, ProjectId } from "@kiln/core/domain"
 import type { LedgerEntry, LedgerPage, LedgerPart } from "@kiln/core/ports"
 import { listedCharges } from "../../src/promise/listedCharges.ts"
 
 const entry = (n: number): LedgerEntry => ({
-  jobId: `job_${String(n).padStart(6, "0")}` as JobId,
-  projectId: "prj_a" as ProjectId,
-  keyId: "key_a" as KeyId,
+  jobId: `job_${String(n).padStart(6, "0")}`,
+  projectId: "prj_a",
+  keyId: "key_a",
   kind: "speech_synthesis",
   chargedAt: n,
   charge: { currency: "usd", amount: "1", lineItems: [] },

@@ -1,7 +1,10 @@
+import { IncomingMessage, ServerResponse } from "node:http"
+import { Socket } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { makeConfirm } from "../../src/server/admission.ts"
-import type { Exchange } from "../../src/server/Exchange.ts"
+import { Exchange } from "../../src/server/Exchange.ts"
+import { NodeSource } from "../../src/server/NodeSource.ts"
 
 /** A clock that shows this time of day, that long after the process started. */
 const at = (wallMs: number, monotonicMs: number): Clock.Clock => {
@@ -26,7 +29,9 @@ it.effect("a key is looked at again after a slow body, also when the wall clock 
       looks += 1
       return Effect.succeed({ projectId: "prj_a", keyId: "key_a", mode: "live", scopes: [] })
     })
-    const exchange = { admittedAt: 1_000 } as unknown as Exchange
+    const source = new IncomingMessage(new Socket())
+    const exchange = new Exchange("req_x", new NodeSource(source, new ServerResponse(source)))
+    exchange.admittedAt = 1_000
     yield* Effect.provideService(confirm(exchange), Clock.Clock, at(10 * hour, 1_500))
     expect(looks, "of a quick one it is known").toBe(0)
     yield* Effect.provideService(confirm(exchange), Clock.Clock, at(9 * hour, 9_000))
