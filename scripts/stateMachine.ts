@@ -69,8 +69,9 @@ const guards: Record<JobTransition["guard"], string> = {
   fence:
     "the job is `processing`, held, and its token is the caller's (`holdsClaim`); that its lease ran out is no matter as long as nobody came in between",
   claimable:
-    "`claimableAt` has come and the deadline has not (`isClaimable`), both in store time; `abandoned` also wants it held: its worker never came back",
-  overdue: "the deadline has come (`isOverdue`)",
+    "`claimableAt` has come and the deadline has not (`isClaimable`), both in store time; `abandoned` also wants a lost worker: one that holds it still, or one of before",
+  overdue: "the deadline has come (`isOverdue`), and the job is not lost",
+  lost: "the deadline has come, the job is held, and no run limit ended its lease (`isLost`): its worker vanished",
   finished: "nothing more: its status says it",
 }
 
@@ -111,6 +112,7 @@ const events = (token: number): ReadonlyArray<JobEvent> => [
   { event: "deferred", token, delayMs: 1_000, countsAsFailure: true },
   { event: "deferred", token, delayMs: 1_000, countsAsFailure: false },
   { event: "released", token, createdAt: 0 },
+  { event: "lost", createdAt: 0 },
   { event: "expired" },
   { event: "erased" },
 ]
@@ -171,6 +173,7 @@ const budgetsTable = (): string => {
       ["kiln's own store or blobs were away", code("deferred"), ...cost(deferred(false))],
       ["the worker stops, or a switch was thrown", code("released"), ...cost(named("released"))],
       ["the worker vanished, and another takes over", code("claimed"), ...cost(named("claimed"))],
+      ["the worker vanished, and nobody took over in time", code("lost"), ...cost(named("lost"))],
       ["the worker vanished once too often", code("abandoned"), ...cost(named("abandoned"))],
     ],
   )

@@ -124,6 +124,12 @@ interface Charges {
   charged_at: number
 }
 
+interface ClosedLedger {
+  id: Generated<1>
+  closed_until: number
+  complete_until: number
+}
+
 interface Purges {
   id: Generated<number>
   blob_prefix: string
@@ -230,6 +236,7 @@ export interface Tables {
   checkpoints: Checkpoints
   files: Files
   charges: Charges
+  closed_ledger: ClosedLedger
   purges: Purges
   uploads: Uploads
   projects: Projects

@@ -13,7 +13,7 @@ import { keptJobs } from "../src/sql/expireData.ts"
 import { overdueJobs } from "../src/sql/expireJobs.ts"
 import { unusedUploads } from "../src/sql/expireUploads.ts"
 import { jobsBefore } from "../src/sql/listJobs.ts"
-import { chargesAfter } from "../src/sql/listCharges.ts"
+import { chargesAfter, closeLedger } from "../src/sql/listCharges.ts"
 import { jobsInHand } from "../src/sql/inHand.ts"
 import { lanesAhead, lanesBehind } from "../src/sql/laneOrder.ts"
 import { storedLineage } from "../src/sql/lineage.ts"
@@ -168,6 +168,8 @@ const wholeKeys: Readonly<Record<string, RegExp>> = {
 const wholeFor: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   [jobsInHand.sql, ["queue_held"]],
   [storedLineage.sql, ["jobs_id_key", "uploads_id_key"]],
+  // The last entry alone, from the end of the index.
+  [closeLedger.sql, ["charges_by_time"]],
   [countAll.sql, ["queue_by_turn", "lanes_pkey", "lanes_project_id_kind_kind_version_mode_key"]],
 ])
 

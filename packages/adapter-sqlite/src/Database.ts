@@ -1,8 +1,9 @@
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import { Clock, Effect, Exit, Latch, Random, Semaphore } from "effect"
-import { StoreUnavailable } from "@kiln/core/domain"
+import { describeJump, StoreUnavailable } from "@kiln/core/domain"
 import { type Naming, namingOf, withPrefix } from "./Naming.ts"
 import { isBusy, isDefect, sqliteCode } from "./sqliteErrors.ts"
+import { keepTime, keptTime, StoreClock } from "./StoreClock.ts"
 import { PreparedStatements, Transaction } from "./Transaction.ts"
 
 const nanosPerMs = 1_000_000n
@@ -31,6 +32,7 @@ interface Step<A> {
  */
 export class Database {
   readonly connection: SqliteDatabase
+  readonly time = new StoreClock()
   /** Opened by every transaction that erased something. */
   readonly erasures = Latch.makeUnsafe(false)
   /** Begin and end: they name no table, and a migration runs in them before names are decided. */
@@ -40,6 +42,8 @@ export class Database {
   readonly #retryForMs: number
   readonly #line = Semaphore.makeUnsafe(1)
   #waiting = 0
+  /** Only read, and of an older version: databases are migrated before they are written. */
+  #keepsNoTime = false
 
   constructor(connection: SqliteDatabase, options: { readonly retryForMs: number }) {
     this.connection = connection
@@ -71,7 +75,7 @@ export class Database {
     return Clock.clockWith((clock) => {
       const inLine = step.begin === "BEGIN IMMEDIATE"
       const attempt = inLine && this.#waiting > 0 ? undefined : this.#attempt(step, clock)
-      if (attempt !== undefined && !(attempt instanceof Busy)) return attempt
+      if (attempt !== undefined && !(attempt instanceof Busy)) return this.#sayJump(attempt)
       const retry = this.#retry(step, clock)
       return inLine ? this.#inLine(retry) : retry
     })
@@ -87,12 +91,29 @@ export class Database {
     return Effect.gen({ self: this }, function* () {
       for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
         const attempt = this.#attempt(step, clock)
-        if (!(attempt instanceof Busy)) return yield* attempt
+        if (!(attempt instanceof Busy)) return yield* this.#sayJump(attempt)
         if (clock.monotonicTimeNanosUnsafe() >= givesUpAt)
           return yield* new StoreUnavailable({ operation: step.operation, cause: attempt.cause })
         yield* Effect.sleep(pauseMs * (yield* Random.nextBetween(0.5, 1)))
       }
     })
+  }
+
+  #sayJump<A>(exit: Exit.Exit<A, StoreUnavailable>): Effect.Effect<A, StoreUnavailable> {
+    const jumpMs = this.time.takeJump()
+    return jumpMs === undefined ? exit : Effect.andThen(Effect.logWarning(describeJump(jumpMs)), exit)
+  }
+
+  /** Nothing in a file that was not migrated so far, and before names are decided. */
+  #keptTime(): { readonly latest: number } | undefined {
+    if (this.#naming === undefined || this.#keepsNoTime) return undefined
+    try {
+      return this.#statements.get(keptTime.sql).get([]) as { readonly latest: number } | undefined
+    } catch (error) {
+      if (!(error instanceof Error && error.message.startsWith("no such table"))) throw error
+      this.#keepsNoTime = true
+      return undefined
+    }
   }
 
   /** Of the writers that wait, one tries: otherwise each would block in turn, and the gaps would add up. */
@@ -113,8 +134,11 @@ export class Database {
     try {
       this.#bounds.get(begin).run([])
       // After the lock was won, so that times are in the order of the transactions.
-      const tx = new Transaction(this.#statements, Math.floor(clock.currentTimeMillisUnsafe()))
+      const kept = this.#keptTime()
+      const now = this.#naming === undefined ? Math.floor(clock.currentTimeMillisUnsafe()) : this.time.now(clock, kept)
+      const tx = new Transaction(this.#statements, now)
       const result = work(tx)
+      if (tx.wrote && kept !== undefined && kept.latest < now) tx.run(keepTime, { now })
       this.#bounds.get("COMMIT").run([])
       if (tx.erased) this.erasures.openUnsafe()
       return Exit.succeed(result)

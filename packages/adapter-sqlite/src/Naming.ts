@@ -14,6 +14,8 @@ const tables: Readonly<Record<keyof Tables, true>> = {
   checkpoints: true,
   files: true,
   charges: true,
+  closed_ledger: true,
+  store_time: true,
   purges: true,
   uploads: true,
   projects: true,

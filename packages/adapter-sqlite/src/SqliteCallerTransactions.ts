@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto"
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import { Clock, Effect, Semaphore } from "effect"
-import { StoreUnavailable } from "@kiln/core/domain"
+import { type ClockReading, readClocks, StoreUnavailable } from "@kiln/core/domain"
 import { CallerTransactions, type CreateOutcome, type NewJob } from "@kiln/core/ports"
 import { isBetterSqlite, statementsOf } from "./callers/BetterSqliteDatabase.ts"
 import type { CommitWatch } from "./callers/CommitWatch.ts"
@@ -11,6 +11,7 @@ import { StoreFile } from "./callers/StoreFile.ts"
 import type { Database } from "./Database.ts"
 import { createJobs } from "./sql/createJobs.ts"
 import { isDefect, sqliteCode } from "./sqliteErrors.ts"
+import { keepTime, keptTime, type KeptTime, type StoreClock } from "./StoreClock.ts"
 import { Transaction } from "./Transaction.ts"
 
 /** What a failing step wrote is taken back, and the caller's transaction goes on as if it had not been tried. */
@@ -43,14 +44,17 @@ export const makeSqliteCallerTransactions = (
     // Savepoints of two calls must not cross, and two handles may be of one transaction, which none of them says.
     const line = Semaphore.makeUnsafe(1)
 
-    const onConnection = (connection: SqliteDatabase, jobs: ReadonlyArray<NewJob>, now: number): Created => {
-      const outcomes = createOn(connection, file, jobs, now)
+    const onConnection = (connection: SqliteDatabase, jobs: ReadonlyArray<NewJob>, clocks: ClockReading): Created => {
+      const outcomes = createOn(connection, file, jobs, (kept) => db.time.at(clocks, kept))
       awaitFirst(watch, connection, outcomes, () => !connection.inTransaction)
       return outcomes
     }
 
-    const onKysely = (handle: KyselyHandle, jobs: ReadonlyArray<NewJob>, now: number) =>
-      Effect.tryPromise({ try: () => createThrough(handle, file, jobs, now), catch: (cause) => cause }).pipe(
+    const onKysely = (handle: KyselyHandle, jobs: ReadonlyArray<NewJob>, clocks: ClockReading) =>
+      Effect.tryPromise({
+        try: () => createThrough(handle, file, jobs, (kept) => db.time.at(clocks, kept)),
+        catch: (cause) => cause,
+      }).pipe(
         Effect.catch((cause) => (isUnavailable(cause) ? Effect.fail(unavailable(cause)) : Effect.die(cause))),
         Effect.tap((outcomes) => Effect.sync(() => awaitFirst(watch, handle, outcomes, () => isOver(handle)))),
         line.withPermits(1),
@@ -62,16 +66,16 @@ export const makeSqliteCallerTransactions = (
       CallerTransactions.of({
         createJobs: (handle, jobs) =>
           Clock.clockWith((present) => {
-            const now = Math.floor(present.currentTimeMillisUnsafe())
-            if (isKyselyTransaction(handle)) return onKysely(handle, jobs, now)
-            if (isBetterSqlite(handle)) return attempt(() => onConnection(handle, jobs, now))
+            const clocks = readClocks(present)
+            if (isKyselyTransaction(handle)) return onKysely(handle, jobs, clocks)
+            if (isBetterSqlite(handle)) return attempt(() => onConnection(handle, jobs, clocks))
             return Effect.die(new TypeError(notOurs))
           }),
         synchronous: {
           createJobs: (handle, jobs) => {
             if (!isBetterSqlite(handle)) throw new TypeError(notOursNow)
             try {
-              return onConnection(handle, jobs, Math.floor(clock.currentTimeMillisUnsafe()))
+              return onConnection(handle, jobs, readClocks(clock))
             } catch (cause) {
               throw isUnavailable(cause) ? unavailable(cause) : cause
             }
@@ -86,11 +90,22 @@ const notOurs =
   "a transaction of this store is a database of better-sqlite3 in a transaction, or a transaction of Kysely"
 const notOursNow = "without waiting, a transaction of this store is a database of better-sqlite3 in a transaction"
 
-const createOn = (connection: SqliteDatabase, file: StoreFile, jobs: ReadonlyArray<NewJob>, now: number): Created => {
+/** Store time, by what the file keeps of it. */
+type TimeOf = (kept: KeptTime | undefined) => ReturnType<StoreClock["at"]>
+
+const createOn = (
+  connection: SqliteDatabase,
+  file: StoreFile,
+  jobs: ReadonlyArray<NewJob>,
+  timeOf: TimeOf,
+): Created => {
   const statements = statementsOf(connection, file)
   statements.get(savepoint).run([])
   try {
-    const outcomes = createJobs(new Transaction(statements, now), jobs)
+    const now = timeOf(statements.get(keptTime.sql).get([]) as KeptTime | undefined)
+    const tx = new Transaction(statements, now)
+    const outcomes = createJobs(tx, jobs)
+    if (tx.wrote) tx.run(keepTime, { now })
     statements.get(release).run([])
     return outcomes
   } catch (error) {
@@ -105,12 +120,14 @@ const createThrough = async (
   handle: KyselyHandle,
   file: StoreFile,
   jobs: ReadonlyArray<NewJob>,
-  now: number,
+  timeOf: TimeOf,
 ): Promise<Created> => {
   const conversation = await KyselyConversation.begin(handle, file)
   const run = (sql: string) => conversation.ask({ sql, values: [] })
   await run(savepoint)
   try {
+    const [kept] = (await run(keptTime.sql)).rows as ReadonlyArray<KeptTime>
+    const now = timeOf(kept)
     const outcomes: Array<CreateOutcome> = []
     for (const job of jobs)
       outcomes.push(
@@ -119,6 +136,8 @@ const createThrough = async (
           (text) => conversation.ask(text),
         )),
       )
+    if (outcomes.some(({ _tag }) => _tag === "Created"))
+      await conversation.ask({ sql: keepTime.sql, values: keepTime.bind({ now }) })
     await run(release)
     return outcomes
   } catch (error) {

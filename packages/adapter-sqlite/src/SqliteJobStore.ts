@@ -71,7 +71,7 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
     eraseJobs: (items) => db.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
     expireData: (olderThanMs, limit) => db.write("JobStore.expireData", (tx) => expireData(tx, olderThanMs, limit)),
     deleteJobs: (olderThanMs, limit) => db.write("JobStore.deleteJobs", (tx) => deleteJobs(tx, olderThanMs, limit)),
-    listCharges: (page) => db.read("JobStore.listCharges", (tx) => listCharges(tx, page)),
+    listCharges: (page) => db.write("JobStore.listCharges", (tx) => listCharges(tx, page)),
     listPurges: (limit) => db.read("JobStore.listPurges", (tx) => listPurges(tx, limit)),
     confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
     findOrphans: (blobs) => db.read("JobStore.findOrphans", (tx) => findOrphans(tx, blobs)),

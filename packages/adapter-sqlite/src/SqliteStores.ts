@@ -34,7 +34,7 @@ type Stores =
 /**
  * All record stores in one SQLite file, on a local disk. What a verb returned for survives the
  * process and the power (`synchronous=FULL`); several processes of one machine may share the file.
- * Store time is the Effect `Clock`, so the machine's. The file holds secrets and request data: it
+ * Store time is the Effect `Clock`, so the machine's, and never goes backwards (`StoreTime`). The file holds secrets and request data: it
  * is made readable by its owner only.
  *
  * Jobs may be created in transactions of the embedding program on the same file (`CallerTransactions`); the wake-up within

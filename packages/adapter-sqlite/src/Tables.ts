@@ -105,6 +105,16 @@ interface Charges {
   charged_at: number
 }
 
+interface ClosedLedger {
+  id: 1
+  closed_until: number
+}
+
+interface StoreTimeRow {
+  id: 1
+  latest: number
+}
+
 interface Purges {
   id: Generated<number>
   blob_prefix: string
@@ -210,6 +220,8 @@ export interface Tables {
   checkpoints: Checkpoints
   files: Files
   charges: Charges
+  closed_ledger: ClosedLedger
+  store_time: StoreTimeRow
   purges: Purges
   uploads: Uploads
   projects: Projects

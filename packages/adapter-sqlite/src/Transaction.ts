@@ -37,6 +37,7 @@ export class Transaction {
   /** Store time, read after the transaction began: unix milliseconds. */
   readonly now: number
   #erased = false
+  #wrote = false
   readonly #statements: Statements
 
   constructor(statements: Statements, now: number) {
@@ -54,7 +55,14 @@ export class Transaction {
 
   /** The number of rows it changed. */
   run<P extends Parameters>(statement: Statement<P, unknown>, parameters: P): number {
-    return this.#statements.get(statement.sql).run(statement.bind(parameters)).changes
+    const { changes } = this.#statements.get(statement.sql).run(statement.bind(parameters))
+    if (changes > 0) this.#wrote = true
+    return changes
+  }
+
+  /** Whether this transaction changed a row. */
+  get wrote(): boolean {
+    return this.#wrote
   }
 
   /** Says that this transaction erases content, of which the write-ahead log may still hold copies. */

@@ -53,6 +53,8 @@ export const openDatabase = (options: SqliteOptions): Effect.Effect<Database, St
     yield* migrate(database)
     // In a transaction, which waits for others as the verbs do.
     yield* database.read("openDatabase", () => database.naming)
+    // From here on this process counts store time, beginning with what the file keeps.
+    yield* database.read("openDatabase", () => undefined)
     yield* truncateLogAfterErasures(database)
     return database
   })

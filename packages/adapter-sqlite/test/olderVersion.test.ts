@@ -167,7 +167,7 @@ describe("beside a process of the version before", () => {
       chargeAsBefore(11, now + 1)
       const { keyId, kind, projectId } = newJob(10)
       const entry = (n: number, chargedAt: number) => ({ jobId: jobId(n), projectId, keyId, kind, chargedAt, charge })
-      expect(yield* jobs.listCharges({ from: now, to: now + 3, after: null, limit: 10 })).toEqual([
+      expect((yield* jobs.listCharges({ from: now, to: now + 3, after: null, limit: 10 })).entries).toEqual([
         entry(11, now + 1),
         entry(10, now + 2),
       ])

@@ -78,6 +78,7 @@ const events: fc.Arbitrary<EventAt> = fc.oneof(
     })),
   },
   fc.constant<EventAt>(() => ({ event: "expired" })),
+  fc.constant<EventAt>(() => ({ event: "lost", createdAt: BORN })),
   fc.constant<EventAt>(() => ({ event: "erased" })),
   fc.constant<EventAt>(() => ({ event: "canceled" })),
 )
@@ -121,6 +122,13 @@ const holdsForAllSteps = (transitions: Transitions, check: (step: Step, steps: R
   )
 }
 
+/** The time from the ends of leases until somebody noticed: the jobs were held and nobody is known to have worked on them. */
+const unnoticedMs = (steps: ReadonlyArray<Step>): number =>
+  steps.reduce((sum, { after, before, now }) => {
+    if (after === undefined || !before.held || after.phaseStartedAt === before.phaseStartedAt) return sum
+    return sum + Math.max(0, now - Math.max(before.claimableAt ?? now, before.phaseStartedAt ?? now))
+  }, 0)
+
 const progress: ReadonlyArray<JobStatus> = ["queued", "processing", "done"]
 /** `done` and `failed` are equally far. */
 const rank = (status: JobStatus): number => progress.indexOf(status === "failed" ? "done" : status)
@@ -136,10 +144,12 @@ const guardHolds = (guard: string, { before: job, event, now }: Step): boolean =
         job.deadlineAt !== null &&
         job.claimableAt <= now &&
         now < job.deadlineAt &&
-        (event.event === "claimed" || job.held)
+        (event.event === "claimed" || job.held || job.lostWorkers > 0)
       )
     case "overdue":
-      return job.deadlineAt !== null && now >= job.deadlineAt
+      return job.deadlineAt !== null && now >= job.deadlineAt && (!job.held || job.claimableAt === job.deadlineAt)
+    case "lost":
+      return job.deadlineAt !== null && now >= job.deadlineAt && job.held && job.claimableAt !== job.deadlineAt
     default:
       return true
   }
@@ -189,12 +199,14 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       expect(ended, "and only while it lasts").toBe(false)
     }),
 
-  "waiting and running add up to the time that passed": (transitions) =>
-    holdsForAllSteps(transitions, ({ after, startsAt }) => {
+  "waiting and running add up to the time that passed, less what followed the ends of leases": (transitions) =>
+    holdsForAllSteps(transitions, (step, earlier) => {
+      const { after, startsAt } = step
       if (after === undefined) return
       const until = after.finishedAt ?? after.phaseStartedAt ?? Number.NaN
       // A delay is neither; what is canceled meanwhile has never waited.
-      expect(after.ranMs + after.waitedMs).toBe(Math.max(0, until - startsAt))
+      const passedMs = Math.max(0, until - startsAt)
+      expect(after.ranMs + after.waitedMs).toBe(passedMs - unnoticedMs([...earlier, step]))
       expect(after.ranMs).toBeGreaterThanOrEqual(0)
       expect(after.waitedMs).toBeGreaterThanOrEqual(0)
     }),
@@ -224,9 +236,26 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
     }),
 
   "an unfinished job always has an end in sight": (transitions) =>
-    holdsForAllSteps(transitions, ({ now, after, startsAt }) => {
+    holdsForAllSteps(transitions, (step, earlier) => {
+      const { now, after, startsAt } = step
       if (after === undefined || isFinished(after)) return
-      expect(after.deadlineAt).toBeLessThanOrEqual(Math.max(now, startsAt + after.queueLimitMs + after.runLimitMs))
+      const limitsMs = after.queueLimitMs + after.runLimitMs + unnoticedMs([...earlier, step])
+      expect(after.deadlineAt).toBeLessThanOrEqual(Math.max(now, startsAt + limitsMs))
+    }),
+
+  "a held job never fails for waiting, however late it is": (transitions) =>
+    holdsForAllSteps(transitions, ({ before, after }) => {
+      if (after === undefined || !before.held) return
+      expect(after.errorCode).not.toBe("queue_timeout")
+      expect(after.waitedMs, "and it does not wait").toBe(before.waitedMs)
+    }),
+
+  "a heartbeat after the lease's end begins a lease, and what passed meanwhile was not running": (transitions) =>
+    holdsForAllSteps(transitions, ({ before, event, now, after }) => {
+      if (event.event !== "extended" || after === undefined || before.claimableAt === null || now <= before.claimableAt)
+        return
+      expect(after.ranMs - before.ranMs).toBe(before.claimableAt - (before.phaseStartedAt ?? Number.NaN))
+      expect(after.phaseStartedAt).toBe(now)
     }),
 
   "an overdue job says which limit it met": (transitions) =>
@@ -245,7 +274,7 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       const claims = event.event === "claimed"
       expect(after.attempts - before.attempts).toBe(claims ? 1 : 0)
       expect(after.lostWorkers - before.lostWorkers).toBe(
-        before.held && (claims || event.event === "abandoned") ? 1 : 0,
+        before.held && (claims || event.event === "abandoned" || event.event === "lost") ? 1 : 0,
       )
       expect(after.failures - before.failures).toBe(event.event === "deferred" && event.countsAsFailure ? 1 : 0)
     }),
@@ -261,7 +290,7 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
     holdsForAllSteps(transitions, ({ event, now, after }) => {
       if (after === undefined) return
       if (event.event === "deferred") expect(after.claimableAt).toBe(now + event.delayMs)
-      if (event.event === "released") expect(after.claimableAt).toBe(BORN)
+      if (event.event === "released" || event.event === "lost") expect(after.claimableAt).toBe(BORN)
     }),
 
   "what belongs to a status is there exactly then": (transitions) =>

@@ -139,12 +139,14 @@ export const layerWorkerReadiness: Layer.Layer<never, never, Readiness | Worker>
     const readiness = yield* Readiness
     const worker = yield* Worker
     const { concurrency } = yield* EngineConfig
-    const startedAt = yield* Clock.currentTimeMillis
+    // Nobody sets this clock: a worker is not silent because the wall clock moved.
+    const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
+    const startedAt = yield* monotonicMs
     const check = Effect.gen(function* () {
       if ((yield* worker.running) >= concurrency) return true
       // One that has just begun has not failed yet.
       const nextClaimBy = (yield* worker.nextClaimBy) ?? startedAt
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* monotonicMs
       return now - nextClaimBy <= claimSilenceMs
     })
     yield* readiness.add("worker", check)

@@ -25,9 +25,9 @@ export interface CopyTarget {
   ) => Effect.Effect<void, StoreUnavailable | CopyCountsDiffer>
 }
 
-/** Filled by the migrations: what was applied, and the clock of fairness, which the copy brings along. */
+/** Filled by the migrations: what was applied, and tables of one row, which the copy brings along. */
 const applied = "migrations"
-const clock = "fairness"
+const rowsOfState = ["fairness", "closed_ledger"]
 
 /**
  * Begins to copy into a migrated schema that holds nothing, and keeps writers out of it until the scope closes. Needs
@@ -53,15 +53,15 @@ export const openCopyTarget = (options: {
       yield* send(`SET LOCAL ${limit} = 0`)
     yield* send(`LOCK TABLE ${tables.map(inSchema).join(", ")} IN SHARE ROW EXCLUSIVE MODE`)
     const occupied = yield* Effect.filter(tables, (table) =>
-      table === clock
+      rowsOfState.includes(table)
         ? Effect.succeed(false)
         : Effect.map(send(`SELECT FROM ${inSchema(table)} LIMIT 1`), ({ rowCount }) => (rowCount ?? 0) > 0),
     )
     if (occupied.length > 0) return yield* new CopyTargetNotEmpty({ tables: occupied })
-    yield* send(`DELETE FROM ${inSchema(clock)}`)
     const triggers = (word: "DISABLE" | "ENABLE") =>
       Effect.forEach(tables, (table) => send(`ALTER TABLE ${inSchema(table)} ${word} TRIGGER USER`), { discard: true })
     yield* triggers("DISABLE")
+    for (const table of rowsOfState) yield* send(`DELETE FROM ${inSchema(table)}`)
     return {
       write: (table, rows) =>
         Effect.forEach(

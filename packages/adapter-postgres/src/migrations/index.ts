@@ -4,6 +4,7 @@ import { ledgerAndStandings } from "./0002LedgerAndStandings.ts"
 import { prioritiesAndRetries } from "./0003PrioritiesAndRetries.ts"
 import { blobLineage } from "./0004BlobLineage.ts"
 import { servedKindsAndUploadCaps } from "./0006ServedKindsAndUploadCaps.ts"
+import { closedLedger } from "./0007ClosedLedger.ts"
 
 /**
  * In order, each applied once. They only ever add: processes of the version before run beside the
@@ -15,4 +16,5 @@ export const migrations: ReadonlyArray<Migration> = [
   prioritiesAndRetries,
   blobLineage,
   servedKindsAndUploadCaps,
+  closedLedger,
 ]

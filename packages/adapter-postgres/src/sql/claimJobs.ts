@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { applyEvent, type InHand, type JobId, priorities, priorityRank } from "@kiln/core/domain"
+import { applyEvent, type InHand, type JobId, lostTooMany, priorities, priorityRank } from "@kiln/core/domain"
 import type { Claim, ClaimRequest } from "@kiln/core/ports"
 import { UndecodableRow } from "@kiln/core/ports"
 import type { LaneNotes, LanesAfter, Served } from "../LaneNotes.ts"
@@ -177,7 +177,7 @@ const serve = async (
   const failed: Array<Move> = []
   for (const { lane } of shares)
     for (const from of rows.get(lane.id) ?? []) {
-      const abandons = from.held && from.lostWorkers + 1 >= request.maxLostWorkers
+      const abandons = lostTooMany(from, request.maxLostWorkers)
       const to = applyEvent(
         stateOf(from),
         abandons ? { event: "abandoned" } : { event: "claimed", leaseDurationMs },

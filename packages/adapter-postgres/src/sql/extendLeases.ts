@@ -6,22 +6,45 @@ import { batchStatement, query } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 
 /**
- * Heartbeats are the most frequent write, so they write the two times alone. The fence stands in the WHERE; `held` is part
+ * Heartbeats are the most frequent write, so they write the lease alone. The fence stands in the WHERE; `held` is part
  * of the item, because as a constant it would invite a walk over all held jobs.
  */
 const moveLeases = batchStatement<
-  { id: JobId; held: boolean; token: number; claimableAt: number; deadlineAt: number },
+  {
+    id: JobId
+    held: boolean
+    token: number
+    claimableAt: number
+    deadlineAt: number
+    phaseStartedAt: number
+    ranMs: number
+  },
   {},
   unknown
->({ id: "text", held: "boolean", token: "bigint", claimableAt: "bigint", deadlineAt: "bigint" }, (item) =>
-  query
-    .updateTable("queue")
-    .from(item)
-    .set((set) => ({ claimable_at: set.ref("item.claimableAt"), deadline_at: set.ref("item.deadlineAt") }))
-    .whereRef("queue.id", "=", "item.id")
-    .where("queue.status", "=", "processing")
-    .whereRef("queue.held", "=", "item.held")
-    .whereRef("queue.token", "=", "item.token"),
+>(
+  {
+    id: "text",
+    held: "boolean",
+    token: "bigint",
+    claimableAt: "bigint",
+    deadlineAt: "bigint",
+    phaseStartedAt: "bigint",
+    ranMs: "bigint",
+  },
+  (item) =>
+    query
+      .updateTable("queue")
+      .from(item)
+      .set((set) => ({
+        claimable_at: set.ref("item.claimableAt"),
+        deadline_at: set.ref("item.deadlineAt"),
+        phase_started_at: set.ref("item.phaseStartedAt"),
+        ran_ms: set.ref("item.ranMs"),
+      }))
+      .whereRef("queue.id", "=", "item.id")
+      .where("queue.status", "=", "processing")
+      .whereRef("queue.held", "=", "item.held")
+      .whereRef("queue.token", "=", "item.token"),
 )
 
 export const extendLeases = async (
@@ -49,6 +72,8 @@ export const extendLeases = async (
       token,
       claimableAt: state.claimableAt ?? tx.now,
       deadlineAt: state.deadlineAt ?? tx.now,
+      phaseStartedAt: state.phaseStartedAt ?? tx.now,
+      ranMs: state.ranMs,
     })),
     {},
   )

@@ -15,7 +15,7 @@ const mostOfOne = 16
 interface Awaited {
   readonly isOver: () => boolean
   jobIds: ReadonlyArray<JobId>
-  /** Since when nothing was added, by the clock; `undefined` until the next look. */
+  /** Since when nothing was added, by the monotonic clock; `undefined` until the next look. */
   since: number | undefined
 }
 
@@ -65,7 +65,7 @@ export class CommitWatch {
     return Effect.gen({ self: this }, function* () {
       while (true) {
         this.#news.closeUnsafe()
-        const now = yield* Clock.currentTimeMillis
+        const now = Number(yield* Clock.monotonicTimeNanos) / 1e6
         if (this.#look(now)) yield* notify
         const pauseMs = this.#pauseMs(now)
         yield* pauseMs === undefined ? this.#news.await : Effect.timeoutOption(this.#news.await, pauseMs)

@@ -5,8 +5,8 @@ import type { SqlValue } from "../SqliteDatabase.ts"
 export type CopyRow = Readonly<Record<string, string | number | boolean | null | Uint8Array>>
 
 /**
- * What a copy consists of, in an order in which nothing refers to what comes later. `workers` is left out: what workers
- * publish is theirs to say again.
+ * What a copy consists of, in an order in which nothing refers to what comes later. `workers` is left out, because workers
+ * publish again; `store_time` too, because it is this store's own.
  */
 export const copyTables = [
   "switches",
@@ -24,6 +24,7 @@ export const copyTables = [
   "checkpoints",
   "files",
   "charges",
+  "closed_ledger",
   "purges",
   "blob_lineage",
   "served_kinds",
@@ -50,6 +51,7 @@ const order: Readonly<Record<CopyTable, string>> = {
   checkpoints: "job_seq, step",
   files: "seq",
   charges: "rowid",
+  closed_ledger: "id",
   purges: "id",
   blob_lineage: "id",
   served_kinds: "kind",

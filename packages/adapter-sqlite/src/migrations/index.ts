@@ -5,6 +5,7 @@ import { ledgerAndStandings } from "./0003LedgerAndStandings.ts"
 import { operatingVerbs } from "./0004OperatingVerbs.ts"
 import { blobLineage } from "./0005BlobLineage.ts"
 import { servedKindsAndUploadCaps } from "./0007ServedKindsAndUploadCaps.ts"
+import { timeKeeping } from "./0008TimeKeeping.ts"
 
 /**
  * In order, each applied once. They only ever add: processes of the version before run beside the
@@ -17,4 +18,5 @@ export const migrations: ReadonlyArray<Migration> = [
   operatingVerbs,
   blobLineage,
   servedKindsAndUploadCaps,
+  timeKeeping,
 ]

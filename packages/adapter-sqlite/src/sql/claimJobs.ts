@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { applyEvent, type JobId } from "@kiln/core/domain"
+import { applyEvent, type JobId, lostTooMany } from "@kiln/core/domain"
 import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
 import { UndecodableRow } from "@kiln/core/ports"
 import { jobBySeq, jobOf, stateColumns, stateOf, type StateRow } from "../JobRow.ts"
@@ -122,9 +122,9 @@ const serve = (
   for (let row = head.peek(); row !== undefined; row = head.peek()) {
     if (claimed >= request.limit) return "enough"
     head.drop()
-    const abandons = row.held === 1 && row.lostWorkers + 1 >= request.maxLostWorkers
-    if (abandons) {
-      const failed = applyEvent(stateOf(row), { event: "abandoned" }, tx.now)
+    const state = stateOf(row)
+    if (lostTooMany(state, request.maxLostWorkers)) {
+      const failed = applyEvent(state, { event: "abandoned" }, tx.now)
       if (failed === undefined || !writeState(tx, row, failed)) throw new TypeError(`${row.id} cannot be abandoned`)
       abandoned.push(row.id)
     } else {

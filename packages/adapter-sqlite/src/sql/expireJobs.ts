@@ -1,7 +1,8 @@
-import { applyEvent, type JobId } from "@kiln/core/domain"
+import { applyEvent, isFinished, type JobId, overdueEvent } from "@kiln/core/domain"
 import { stateColumns, stateOf } from "../JobRow.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
+import { mayBeClaimableAt } from "./lanes.ts"
 import { writeState } from "./writeState.ts"
 
 /** The longest overdue first, from an index that holds unfinished jobs only. */
@@ -16,10 +17,21 @@ export const overdueJobs = statement((given: Given<{ now: number; limit: number 
 )
 
 export const expireJobs = (tx: Transaction, limit: number): ReadonlyArray<JobId> => {
-  const jobs = tx.all(overdueJobs, { now: tx.now, limit })
-  for (const job of jobs) {
-    const failed = applyEvent(stateOf(job), { event: "expired" }, tx.now)
-    if (failed === undefined || !writeState(tx, job, failed)) throw new TypeError(`${job.id} cannot expire`)
+  const failed: Array<JobId> = []
+  // A job whose worker vanished is taken back and does not count, so the limit may take several looks.
+  for (let more = limit > 0; more && failed.length < limit;) {
+    const jobs = tx.all(overdueJobs, { now: tx.now, limit: limit - failed.length })
+    more = false
+    for (const job of jobs) {
+      const state = { ...stateOf(job), createdAt: job.createdAt }
+      const next = applyEvent(state, overdueEvent(state, tx.now), tx.now)
+      if (next === undefined || !writeState(tx, job, next)) throw new TypeError(`${job.id} cannot expire`)
+      if (isFinished(next)) failed.push(job.id)
+      else {
+        more = true
+        mayBeClaimableAt(tx, job.laneId, job.createdAt)
+      }
+    }
   }
-  return jobs.map(({ id }) => id)
+  return failed
 }

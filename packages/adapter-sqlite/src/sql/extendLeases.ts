@@ -1,4 +1,4 @@
-import { applyEvent, type JobId } from "@kiln/core/domain"
+import { applyEvent, type JobId, type JobState } from "@kiln/core/domain"
 import type { ExtendOutcome, Extension } from "@kiln/core/ports"
 import { stateOf } from "../JobRow.ts"
 import { type Given, query, statement } from "../Statement.ts"
@@ -6,11 +6,18 @@ import type { Transaction } from "../Transaction.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { stateById } from "./writeState.ts"
 
-/** Heartbeats are the most frequent write, so they write the two times alone. The fence stands in the WHERE. */
-const moveLease = statement((given: Given<{ id: JobId; token: number; claimableAt: number; deadlineAt: number }>) =>
+type Lease = Pick<JobState, "token" | "claimableAt" | "deadlineAt" | "phaseStartedAt" | "ranMs">
+
+/** Heartbeats are the most frequent write, so they write the lease alone. The fence stands in the WHERE. */
+const moveLease = statement((given: Given<Lease & { id: JobId }>) =>
   query
     .updateTable("jobs")
-    .set({ claimable_at: given.claimableAt, deadline_at: given.deadlineAt })
+    .set({
+      claimable_at: given.claimableAt,
+      deadline_at: given.deadlineAt,
+      phase_started_at: given.phaseStartedAt,
+      ran_ms: given.ranMs,
+    })
     .where("id", "=", given.id)
     .where("status", "=", "processing")
     .where("held", "=", 1)
@@ -22,9 +29,10 @@ export const extendLeases = (tx: Transaction, items: ReadonlyArray<Extension>): 
     const job = tx.get(stateById, { id: jobId })
     const extended =
       job && applyEvent(stateOf(job), { event: "extended", token, leaseDurationMs: Math.ceil(leaseDurationMs) }, tx.now)
-    if (job === undefined || extended?.claimableAt == null || extended.deadlineAt === null) return { _tag: "LeaseLost" }
-    const { claimableAt, deadlineAt } = extended
-    if (tx.run(moveLease, { id: jobId, token, claimableAt, deadlineAt }) === 0) return { _tag: "LeaseLost" }
+    if (job === undefined || extended?.claimableAt == null) return { _tag: "LeaseLost" }
+    const { claimableAt, deadlineAt, phaseStartedAt, ranMs } = extended
+    if (tx.run(moveLease, { id: jobId, token, claimableAt, deadlineAt, phaseStartedAt, ranMs }) === 0)
+      return { _tag: "LeaseLost" }
     // A lease that had ended may have left the lane without anything to come.
     mayBeClaimableAt(tx, job.laneId, claimableAt)
     // Past the run limit nothing can be granted any more.

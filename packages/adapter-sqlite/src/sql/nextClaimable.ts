@@ -28,8 +28,13 @@ export const nextClaimable = statement((given: Given<{ laneId: number; now: numb
     .limit(1),
 )
 
+/** Writes nothing where it stands already, so that a look of an idle worker is no commit. */
 const setNextAt = statement((given: Given<{ laneId: number; nextAt: number | null }>) =>
-  query.updateTable("lanes").set({ next_at: given.nextAt }).where("id", "=", given.laneId),
+  query
+    .updateTable("lanes")
+    .set({ next_at: given.nextAt })
+    .where("id", "=", given.laneId)
+    .where("next_at", "is not", given.nextAt),
 )
 
 const lanesByNext = ({ kind, mode }: Given<{ kind: string; mode: JobMode }>) =>

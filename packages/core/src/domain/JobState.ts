@@ -5,7 +5,7 @@ export type JobStatus = "queued" | "processing" | "done" | "failed"
 
 /** Bounds on a job's life, fixed when it is created. */
 export interface JobLimits {
-  /** Milliseconds of waiting, all of it together: in line, between attempts, for a gate. */
+  /** Milliseconds of waiting, all of it together: in line, between attempts, for a gate. A job that is held never waits. */
   readonly queueLimitMs: number
   /** Milliseconds under lease, the sum over all attempts. */
   readonly runLimitMs: number
@@ -30,7 +30,7 @@ export interface JobState extends JobLimits {
   readonly deadlineAt: number | null
   /** Start of the present phase, waiting or held; `null` when finished. */
   readonly phaseStartedAt: number | null
-  /** Time under lease of the phases that ended. */
+  /** Time under lease of the phases that ended. Time after a lease's end, until a claim or the sweep noticed, is in neither sum. */
   readonly ranMs: number
   /** Time waiting of the phases that ended. */
   readonly waitedMs: number

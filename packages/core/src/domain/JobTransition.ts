@@ -1,6 +1,15 @@
 import type { ErrorCode } from "./ErrorCode.ts"
 import type { JobLimits, JobState, JobStatus } from "./JobState.ts"
-import { holdsClaim, isClaimable, isOverdue, leaseAt, overdueCode, queueBudgetMs } from "./Lease.ts"
+import {
+  holdsClaim,
+  isClaimable,
+  isLost,
+  isOverdue,
+  leaseAt,
+  lostTooMany,
+  overdueCode,
+  queueBudgetMs,
+} from "./Lease.ts"
 
 /** One legal move of a job. Its name is the event, its `verb` the store's. */
 export interface JobTransition {
@@ -12,9 +21,10 @@ export interface JobTransition {
    * What the store checks in the statement that writes:
    * `fence`: the caller's token is the job's and the job is held;
    * `claimable`: `claimableAt` has come and the deadline has not;
-   * `overdue`: the deadline has come; `finished`; `none`.
+   * `overdue`: the deadline has come, and the job is not `lost`;
+   * `lost`: the deadline has come, the job is held, and no run limit ended its lease; `finished`; `none`.
    */
-  readonly guard: "none" | "fence" | "claimable" | "overdue" | "finished"
+  readonly guard: "none" | "fence" | "claimable" | "overdue" | "lost" | "finished"
   /** Whether the fencing token grows. */
   readonly token: "kept" | "raised"
   readonly meaning: string
@@ -94,6 +104,15 @@ export const jobTransitions = {
     token: "raised",
     meaning: "given back unharmed, at the head of its line; costs nothing",
   },
+  lost: {
+    verb: "expireJobs",
+    from: ["processing"],
+    to: "processing",
+    guard: "lost",
+    token: "raised",
+    meaning:
+      "its worker vanished and no other claimed it: taken back to the head of its line, where its waiting begins",
+  },
   expired: {
     verb: "expireJobs",
     from: ["queued", "processing"],
@@ -132,6 +151,7 @@ export type JobEvent =
   | { readonly event: "failed"; readonly token: number; readonly errorCode: ErrorCode }
   | { readonly event: "deferred"; readonly token: number; readonly delayMs: number; readonly countsAsFailure: boolean }
   | { readonly event: "released"; readonly token: number; readonly createdAt: number }
+  | { readonly event: "lost"; readonly createdAt: number }
   | { readonly event: "expired" }
   | { readonly event: "canceled" }
   | { readonly event: "erased" }
@@ -155,6 +175,10 @@ export const created = (now: number, limits: JobLimits, delayMs = 0): JobState =
   finishedAt: null,
 })
 
+/** How the sweep ends the waiting or the running of an overdue job. */
+export const overdueEvent = (job: JobState & { readonly createdAt: number }, now: number): JobEvent =>
+  isLost(job, now) ? { event: "lost", createdAt: job.createdAt } : { event: "expired" }
+
 /** The job after the event, or `undefined` where the table forbids the move. The reference every store is compared with. */
 export const applyEvent = (job: JobState, event: JobEvent, now: number): JobState | undefined => {
   const rule = jobTransitions[event.event]
@@ -163,9 +187,9 @@ export const applyEvent = (job: JobState, event: JobEvent, now: number): JobStat
     case "claimed":
       return claim(job, now, event.leaseDurationMs)
     case "abandoned":
-      return finish({ ...job, lostWorkers: job.lostWorkers + 1 }, "failed", "attempts_exhausted", now)
+      return finish(withoutWorker(job), "failed", "attempts_exhausted", now)
     case "extended":
-      return { ...job, ...leaseAt(job, job.phaseStartedAt ?? now, now, event.leaseDurationMs) }
+      return extend(job, now, event.leaseDurationMs)
     case "completed":
       return finish(job, "done", null, now)
     case "failed":
@@ -174,6 +198,8 @@ export const applyEvent = (job: JobState, event: JobEvent, now: number): JobStat
       return wait({ ...job, failures: job.failures + (event.countsAsFailure ? 1 : 0) }, now, now + event.delayMs)
     case "released":
       return wait(job, now, event.createdAt)
+    case "lost":
+      return wait(withoutWorker(job), now, event.createdAt)
     case "expired":
       return finish(job, "failed", overdueCode(job), now)
     case "canceled":
@@ -189,24 +215,40 @@ const guardHolds = (job: JobState, event: JobEvent, now: number): boolean => {
     case "fence":
       return "token" in event && holdsClaim(job, event.token)
     case "claimable":
-      return isClaimable(job, now) && (event.event !== "abandoned" || job.held)
+      return isClaimable(job, now) && (event.event !== "abandoned" || lostTooMany(job, 1))
     case "overdue":
-      return isOverdue(job, now)
+      return isOverdue(job, now) && !isLost(job, now)
+    case "lost":
+      return isLost(job, now)
     case "finished":
     case "none":
       return true // `from` says it all
   }
 }
 
-/** Ends the present phase at `now`: time under lease counts as running, the rest as waiting. */
+/** Ends a claim whose worker vanished; the rest of the state is the caller's. */
+const withoutWorker = (job: JobState): JobState => ({ ...job, lostWorkers: job.lostWorkers + (job.held ? 1 : 0) })
+
+/**
+ * Ends the present phase at `now`. Time under lease counts as running. A held job never waits: the time from its lease's end
+ * until somebody notices counts as neither, because a clock that jumped looks the same.
+ */
 const endPhase = (job: JobState, now: number): Pick<JobState, "ranMs" | "waitedMs"> => {
   const startedAt = job.phaseStartedAt ?? now
   if (!job.held) return { ranMs: job.ranMs, waitedMs: job.waitedMs + Math.max(0, now - startedAt) }
   const heldUntil = Math.max(startedAt, Math.min(now, job.claimableAt ?? now))
   return {
     ranMs: job.ranMs + (heldUntil - startedAt),
-    waitedMs: job.waitedMs + Math.max(0, now - heldUntil),
+    waitedMs: job.waitedMs,
   }
+}
+
+/** A lease that had ended begins anew: what passed since its end is not running time. */
+const extend = (job: JobState, now: number, leaseDurationMs: number): JobState => {
+  const startedAt = job.phaseStartedAt ?? now
+  if (now <= (job.claimableAt ?? now)) return { ...job, ...leaseAt(job, startedAt, now, leaseDurationMs) }
+  const phase = endPhase(job, now)
+  return { ...job, ...phase, phaseStartedAt: now, ...leaseAt({ ...job, ...phase }, now, now, leaseDurationMs) }
 }
 
 const claim = (job: JobState, now: number, leaseDurationMs: number): JobState => {
@@ -220,7 +262,7 @@ const claim = (job: JobState, now: number, leaseDurationMs: number): JobState =>
     held: true,
     phaseStartedAt: now,
     attempts: job.attempts + 1,
-    lostWorkers: job.lostWorkers + (job.held ? 1 : 0),
+    lostWorkers: withoutWorker(job).lostWorkers,
   }
 }
 

@@ -13,7 +13,7 @@ type Budgets = Pick<JobState, "queueLimitMs" | "runLimitMs" | "ranMs" | "waitedM
 /**
  * The lease granted at `now` to a claim that began at `phaseStartedAt`. It never reaches past the
  * run limit. If it ends there, the job is overdue at that instant (`job_timeout`); if it ends
- * earlier, the job waits from then on within what is left of its queue limit.
+ * earlier and nobody claims the job for what is left of its queue limit, its worker is lost (`isLost`).
  */
 export const leaseAt = (budgets: Budgets, phaseStartedAt: number, now: number, leaseDurationMs: number): LeaseTimes => {
   const runDeadline = phaseStartedAt + budgets.runLimitMs - budgets.ranMs
@@ -40,7 +40,18 @@ export const isOverdue = (job: Pick<JobState, "deadlineAt">, now: number): boole
 export const isClaimable = (job: Pick<JobState, "claimableAt" | "deadlineAt">, now: number): boolean =>
   job.claimableAt !== null && job.claimableAt <= now && !isOverdue(job, now)
 
-/** An overdue job ran out of running time exactly if its lease was cut short by the run limit. */
-export const overdueCode = (
-  job: Pick<JobState, "held" | "claimableAt" | "deadlineAt">,
-): "job_timeout" | "queue_timeout" => (job.held && job.claimableAt === job.deadlineAt ? "job_timeout" : "queue_timeout")
+/**
+ * Whether an overdue job's worker vanished: it is still held, and no run limit ended its lease. The sweep takes the job back
+ * (`lost`), and its waiting begins then. A held job never fails for waiting: a clock that jumps past its deadline says
+ * nothing about the worker that has it.
+ */
+export const isLost = (job: Pick<JobState, "held" | "claimableAt" | "deadlineAt">, now: number): boolean =>
+  isOverdue(job, now) && job.held && job.claimableAt !== job.deadlineAt
+
+/** Why an overdue job fails. One that is held was cut short by the run limit (see `isLost`). */
+export const overdueCode = (job: Pick<JobState, "held">): "job_timeout" | "queue_timeout" =>
+  job.held ? "job_timeout" : "queue_timeout"
+
+/** Whether a claim must fail the job instead (`abandoned`): the workers it lost, the one that still holds it included, are all it can afford. */
+export const lostTooMany = (job: Pick<JobState, "held" | "lostWorkers">, maxLostWorkers: number): boolean =>
+  job.lostWorkers + (job.held ? 1 : 0) >= maxLostWorkers

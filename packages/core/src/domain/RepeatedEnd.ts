@@ -14,8 +14,8 @@ export type ClaimEnd = Extract<JobEvent, { readonly event: "completed" | "failed
  * which end it was:
  * - `done`: only this claim's own completion leads there.
  * - `failed`: this claim's failure, or the sweep's, which differs in its code; with the same code the same came about.
- * - `processing`: given back, deferred or released. The two are one end: whichever came first stands, so a release is the
- *   right thing to say wherever it is not known whether a deferral went through.
+ * - `processing`: given back, deferred or released, or taken back by the sweep (`lost`). These are one end: whichever came
+ *   first stands, so a release is the right thing to say wherever it is not known whether a deferral went through.
  */
 export const isRepeatedEnd = (
   job: Pick<JobState, "status" | "held" | "token" | "errorCode">,

@@ -18,8 +18,8 @@ import {
   type JobPage,
   type JobQuery,
   JobStore,
-  type LedgerEntry,
   type LedgerPage,
+  type LedgerPart,
   type PriceVersion,
   Switchboard,
   WakeUp,
@@ -76,8 +76,8 @@ export class Operator extends Context.Service<
     readonly setPrice: (price: Omit<PriceSnapshot, "version">) => Effect.Effect<PriceVersion, StoreUnavailable>
     /** `false` when no such price was ever set. */
     readonly activatePrice: (name: string, active: boolean) => Effect.Effect<boolean, StoreUnavailable>
-    /** What was charged, by time. */
-    readonly listCharges: (page: LedgerPage) => Effect.Effect<ReadonlyArray<LedgerEntry>, StoreUnavailable>
+    /** What was charged, by time, and how far that is complete: the next period begins at its `until`. */
+    readonly listCharges: (page: LedgerPage) => Effect.Effect<LedgerPart, StoreUnavailable>
   }
 >()("@kiln/core/engine/Operator") {
   static readonly layer: Layer.Layer<

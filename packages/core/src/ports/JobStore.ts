@@ -22,7 +22,7 @@ import type {
   FencedOutcome,
 } from "./JobClaim.ts"
 import type { CreateOutcome, NewJob } from "./JobCreation.ts"
-import type { LedgerEntry, LedgerPage } from "./Ledger.ts"
+import type { LedgerPage, LedgerPart } from "./Ledger.ts"
 
 /** What became of one item of `cancelJobs`. */
 export type CancelOutcome = "Canceled" | "AlreadyFinished" | "NotFound"
@@ -159,8 +159,11 @@ export class JobStore extends Context.Service<
     /** Removes the records of jobs finished at least `olderThanMs` ago, with whatever they retain, up to `limit`. */
     readonly deleteJobs: (olderThanMs: number, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
 
-    /** What was charged, by `chargedAt`, then by `jobId`; a full page may be followed by another. */
-    readonly listCharges: (page: LedgerPage) => Effect.Effect<ReadonlyArray<LedgerEntry>, StoreUnavailable>
+    /**
+     * What was charged, by `chargedAt`, then by `jobId`; a full page may be followed by another. Writes as well: it closes the
+     * ledger up to `until`, and a charge that is committed later gets a time of `until` or later.
+     */
+    readonly listCharges: (page: LedgerPage) => Effect.Effect<LedgerPart, StoreUnavailable>
 
     /** Purges not confirmed yet, oldest first, up to `limit`. */
     readonly listPurges: (limit: number) => Effect.Effect<ReadonlyArray<Purge>, StoreUnavailable>

@@ -59,6 +59,15 @@ export interface ListedCharge {
   readonly chargedAt: Date
 }
 
+/** The charges of a period. */
+export interface ListedCharges extends AsyncIterableIterator<ListedCharge> {
+  /**
+   * Where the listing ends, exclusive: `to`, or the time up to which the ledger was complete when the listing began. No charge
+   * before it is missing or appears later, so the next period begins here. Never before `from`.
+   */
+  readonly until: () => Promise<Date>
+}
+
 /** What an operator may ask, about the jobs of all projects. */
 export interface OperatorVerbs<K extends Kind> {
   readonly list: (query?: ListQuery) => Promise<ListPage>
@@ -101,6 +110,9 @@ export interface OperatorVerbs<K extends Kind> {
     readonly unitAmounts: Readonly<Record<string, string>>
     readonly active?: boolean
   }) => Promise<void>
-  /** What was charged between two moments, from inclusive, to exclusive, in the order of time. */
-  readonly charges: (period: { readonly from: Date; readonly to: Date }) => AsyncIterableIterator<ListedCharge>
+  /**
+   * What was charged between two moments, from inclusive, to exclusive, in the order of time. It ends earlier if charges of
+   * the period may still appear, for instance because the period is not over: `until` says where.
+   */
+  readonly charges: (period: { readonly from: Date; readonly to: Date }) => ListedCharges
 }

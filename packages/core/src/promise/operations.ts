@@ -1,14 +1,12 @@
 import { Effect } from "effect"
 import { Engine, Operator } from "../engine/index.ts"
 import type { Kind } from "../kinds/index.ts"
-import type { JobSummary, LedgerEntry, LedgerPage } from "../ports/index.ts"
+import type { JobSummary } from "../ports/index.ts"
 import { projectAskedFor } from "./callers.ts"
 import { idOf, shown } from "./jobVerbs.ts"
+import { listedCharges } from "./listedCharges.ts"
 import type { ListedJob, ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
 import type { Running } from "./Running.ts"
-
-/** Entries of the ledger read at once. */
-const ledgerPage = 500
 
 export const operatorVerbs = <K extends Kind>({ run }: Running): OperatorVerbs<K> => {
   const verbs: OperatorVerbs<K> = {
@@ -52,19 +50,10 @@ export const operatorVerbs = <K extends Kind>({ run }: Running): OperatorVerbs<K
           Effect.andThen(operator.setPrice(price), Effect.asVoid(operator.activatePrice(price.name, active))),
         ),
       ),
-    async *charges({ from, to }) {
-      let after: LedgerPage["after"] = null
-      for (;;) {
-        const page: LedgerPage = { from: from.getTime(), to: to.getTime(), after, limit: ledgerPage }
-        const entries: ReadonlyArray<LedgerEntry> = await run(
-          Effect.flatMap(Operator, (operator) => operator.listCharges(page)),
-        )
-        for (const { charge, chargedAt, ...about } of entries)
-          yield { ...about, ...charge, chargedAt: new Date(chargedAt) }
-        after = entries.at(-1) ?? null
-        if (entries.length < ledgerPage) return
-      }
-    },
+    charges: ({ from, to }) =>
+      listedCharges({ from: from.getTime(), to: to.getTime() }, (page) =>
+        run(Effect.flatMap(Operator, (operator) => operator.listCharges(page))),
+      ),
   }
   return verbs
 }

@@ -1,7 +1,8 @@
-import { Clock, Effect, Latch } from "effect"
+import { Effect, Latch } from "effect"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobStore, WakeUp } from "../ports/index.ts"
 import { growingPauses } from "./growingPauses.ts"
+import { monotonicMs } from "./monotonicMs.ts"
 
 /**
  * How a worker waits for work. After each look that finds none it waits longer, from `pollIntervalMs` to
@@ -48,12 +49,12 @@ export const makeIdling = Effect.gen(function* () {
     asks: Effect.gen(function* () {
       // An attempt that ends from here on may change what the answer does not tell of any more.
       yield* ended.close
-      if (!isAsking && nextClaimBy !== undefined) nextClaimBy = yield* Clock.currentTimeMillis
+      if (!isAsking && nextClaimBy !== undefined) nextClaimBy = yield* monotonicMs
       isAsking = true
     }),
     /** Says that it has answered. */
     wasAnswered: Effect.gen(function* () {
-      nextClaimBy = yield* Clock.currentTimeMillis
+      nextClaimBy = yield* monotonicMs
       isAsking = false
     }),
     attemptEnded: Effect.asVoid(ended.open),
@@ -64,7 +65,7 @@ export const makeIdling = Effect.gen(function* () {
       const pauseMs = yield* pauses.next(yield* longestMs)
       // What is known to come is waited for exactly: waking a little early again and again would be a loop that never gets there.
       const ms = Math.max(1, Math.min(nextInMs ?? pauseMs, pauseMs))
-      nextClaimBy = (yield* Clock.currentTimeMillis) + ms
+      nextClaimBy = (yield* monotonicMs) + ms
       yield* pause(ms)
     }),
     /** Waits, when the store did not answer. */

@@ -4,9 +4,8 @@ import { EngineConfig } from "../engine/EngineConfig.ts"
 import { type AttemptError, ProviderPaused } from "../kinds/AttemptContext.ts"
 import { type ProviderName, type ProviderStanding, providerUnavailable } from "../ports/index.ts"
 import { abandonable } from "./abandonable.ts"
+import { monotonicMs } from "./monotonicMs.ts"
 import { type CallOutcome, countCall, reportStanding } from "./providerMetrics.ts"
-
-const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 /**
  * Jobs in hand for each place, those that have it among them: the next one is there when it gets free, and no more of them

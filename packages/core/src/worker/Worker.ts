@@ -62,7 +62,7 @@ export class Worker extends Context.Service<
     /** When the store last answered a claim, unix milliseconds; `undefined` before the first. What `alive` means for a worker. */
     readonly lastClaimAt: Effect.Effect<number | undefined>
     /**
-     * By when the store is to be asked for work next, unix milliseconds; `undefined` before its first answer. It stays in
+     * By when the store is to be asked for work next, milliseconds by this process's monotonic clock; `undefined` before its first answer. It stays in
      * the past until the store answers. Says nothing about a worker with all hands full, which does not ask.
      */
     readonly nextClaimBy: Effect.Effect<number | undefined>

@@ -1,4 +1,5 @@
-import { type Cause, Clock, Effect } from "effect"
+import { type Cause, Effect } from "effect"
+import { monotonicMs } from "./monotonicMs.ts"
 
 /** While something goes on failing it is said again this often, and not each time: an hour's outage is no thousand lines. */
 const repeatEveryMs = 60_000
@@ -9,7 +10,7 @@ export const makeOutageLog = (what: string) => {
   let saidAt = -Infinity
   return {
     failed: (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      Effect.flatMap(monotonicMs, (now) => {
         beganAt ??= now
         if (now - saidAt < repeatEveryMs) return Effect.void
         saidAt = now
@@ -20,7 +21,7 @@ export const makeOutageLog = (what: string) => {
       const since = beganAt
       beganAt = undefined
       saidAt = -Infinity
-      return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      return Effect.flatMap(monotonicMs, (now) =>
         Effect.logInfo(`${what}: works again, after ${Math.round((now - since) / 1_000)} s`),
       )
     }),

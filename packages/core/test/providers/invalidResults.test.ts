@@ -110,7 +110,10 @@ const cases: { readonly [N in ProviderName]: ReadonlyArray<Case<N>> } = {
 /** Blobs of results, finished or not. */
 const resultBlobs = Effect.flatMap(BlobStore, (blobs) => Stream.runCollect(blobs.list("jobs")))
 const ledger = Effect.flatMap(JobStore, (store) =>
-  store.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 }),
+  Effect.map(
+    store.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 }),
+    ({ entries }) => entries,
+  ),
 )
 
 const suite = <N extends ProviderName>(port: N) => {

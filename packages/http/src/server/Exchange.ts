@@ -30,7 +30,7 @@ export class Exchange {
   readonly responseHeaders: Record<string, string> = {}
   /** The route that took the request, for the log: a path with placeholders. */
   route: string | undefined = undefined
-  /** When its key was found good, unix milliseconds. */
+  /** When its key was found good, milliseconds by this process's monotonic clock. */
   admittedAt = 0
   /** Of the body, so far. */
   bytesRead = 0

@@ -7,6 +7,9 @@ import { Refusal } from "./Refusal.ts"
 
 type KeyLimit = Exclude<keyof RateLimits, "authentication">
 
+/** By a clock that nobody sets: how old an admission is decides whether its key is looked at again. */
+const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
+
 /**
  * Of a body that took its time to arrive, the key is looked at once more before anything is accepted: it may have been
  * revoked meanwhile, and a slow sender must not outlive that.
@@ -14,7 +17,7 @@ type KeyLimit = Exclude<keyof RateLimits, "authentication">
 export const makeConfirm =
   (authenticate: Authenticate) =>
   (exchange: Exchange): Effect.Effect<void, Refusal> =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    Effect.flatMap(monotonicMs, (now) =>
       now - exchange.admittedAt < believedForMs / 2 ? Effect.void : Effect.asVoid(authenticate(exchange)),
     )
 
@@ -34,8 +37,8 @@ export const makeAdmit = (authenticate: Authenticate, limits: RateLimits) => {
     const principal = yield* authenticate(exchange)
     const grant = authorize(principal, scope)
     if (grant === undefined) return yield* insufficientScope(scope)
-    exchange.admittedAt = yield* Clock.currentTimeMillis
-    const decision = limiters[limit].take(grant.keyId, exchange.admittedAt)
+    exchange.admittedAt = yield* monotonicMs
+    const decision = limiters[limit].take(grant.keyId, yield* Clock.currentTimeMillis)
     Object.assign(exchange.responseHeaders, rateLimitHeaders(limit, decision))
     if (!decision.allowed)
       return yield* new Refusal({

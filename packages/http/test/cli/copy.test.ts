@@ -56,6 +56,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
       checkpoints: 2,
       files: 1,
       charges: 2,
+      closed_ledger: 1,
       purges: 3,
       blob_lineage: 1,
       served_kinds: 1,

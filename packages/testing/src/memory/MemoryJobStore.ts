@@ -45,7 +45,7 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
     eraseJobs: (items) => step(() => eraseJobs(state, items)),
     expireData: (olderThanMs, limit) => step((now) => expireData(state, olderThanMs, limit, now)),
     deleteJobs: (olderThanMs, limit) => step((now) => deleteJobs(state, olderThanMs, limit, now)),
-    listCharges: (page) => step(() => listCharges(state, page)),
+    listCharges: (page) => step((now) => listCharges(state, page, now)),
     listPurges: (limit) => step(() => [...state.purges.values()].slice(0, limit)),
     confirmPurges: (purges) =>
       step(() => {

@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
 import type { Charge, Job, JobId, Json, KeyId, ProjectId, SwitchName, Upload, UploadId } from "@kiln/core/domain"
-import { isFinished, jobBlobPrefix, uploadBlobPrefix } from "@kiln/core/domain"
+import { isFinished, jobBlobPrefix, readClocks, StoreTime, uploadBlobPrefix } from "@kiln/core/domain"
 import type { ApiKeyRecord, LedgerEntry, PriceVersion, Project, PublishedWorker, Purge } from "@kiln/core/ports"
 
 /** One project's unfinished jobs of one kind, version and mode. Lanes keep their creation order for ever. */
@@ -31,6 +31,8 @@ export interface MemoryState {
   virtualTime: number
   /** The ledger. Outlives the jobs. */
   readonly charges: Map<JobId, LedgerEntry>
+  /** What is charged from now on has this time or a later one. */
+  ledgerClosedUntil: number
   readonly uploads: Map<UploadId, Upload>
   /** By prefix, oldest first. */
   readonly purges: Map<string, Purge>
@@ -55,6 +57,7 @@ export const emptyState = (): MemoryState => ({
   lanes: new Map(),
   virtualTime: 0,
   charges: new Map(),
+  ledgerClosedUntil: 0,
   uploads: new Map(),
   purges: new Map(),
   projects: new Map(),
@@ -79,6 +82,7 @@ const savedOf = (state: MemoryState) =>
     unfinishedByProject: [...state.unfinishedByProject],
     lanes: [...state.lanes].map(([key, lane]) => [key, { ...lane, unfinished: [...lane.unfinished] }] as const),
     charges: [...state.charges],
+    ledgerClosedUntil: state.ledgerClosedUntil,
     uploads: [...state.uploads],
     purges: [...state.purges],
     projects: [...state.projects],
@@ -106,6 +110,8 @@ export const decodeState = (text: string): MemoryState => {
     unfinishedByProject: new Map(saved.unfinishedByProject),
     lanes: new Map(saved.lanes.map(([key, lane]) => [key, { ...lane, unfinished: new Set(lane.unfinished) }])),
     charges: new Map(ledgerOf(saved.charges, saved.jobs)),
+    // Versions before closed nothing.
+    ledgerClosedUntil: saved.ledgerClosedUntil ?? 0,
     uploads: new Map(saved.uploads),
     purges: new Map(saved.purges),
     projects: new Map(saved.projects),
@@ -164,9 +170,18 @@ export const entryOf = ({ id, keyId, kind, projectId }: Job, charge: Charge, cha
   charge,
 })
 
+/** Store time by each clock. It lasts as long as the clock, which in a program is the process. */
+const storeTimes = new WeakMap<Clock.Clock, StoreTime>()
+
+const storeTimeBy = (clock: Clock.Clock): number => {
+  const storeTime = storeTimes.get(clock) ?? new StoreTime()
+  storeTimes.set(clock, storeTime)
+  return storeTime.now(readClocks(clock))
+}
+
 /** One atomic step at one store time. Synchronous, so nothing else can run in between; what it throws is a defect. */
 export const step = <A>(run: (now: number) => A): Effect.Effect<A> =>
-  Clock.clockWith((clock) => Effect.sync(() => run(clock.currentTimeMillisUnsafe())))
+  Clock.clockWith((clock) => Effect.sync(() => run(storeTimeBy(clock))))
 
 /** A frozen copy: neither the caller's later changes nor a reader's reach the store. */
 export const keep = <A extends Json | object>(value: A): A => freeze(structuredClone(value))

@@ -34,7 +34,7 @@ export interface Persistence {
 
 /**
  * All record stores in one process's memory: the reference model that every other adapter is
- * compared with. Store time is the Effect `Clock`.
+ * compared with. Store time is the Effect `Clock`, and never goes backwards while the process lives (`StoreTime`).
  */
 export const MemoryStores = {
   /** Each build is a fresh, empty store; the six ports of one build share it. Nothing survives the process. */
@@ -107,7 +107,7 @@ const makeCommit = Effect.fnUntraced(function* (state: MemoryState, { save }: Pe
       if (closed) return yield* unavailable(operation)("the store is closed")
       const answer = yield* verb
       // By these names a port says that a verb only reads.
-      if (/\.(check|count|find|list|read)/.test(operation)) return answer
+      if (/\.(check|count|find|list|read)/.test(operation) && operation !== "JobStore.listCharges") return answer
       const text = encodeState(state)
       if (text === saved) return answer
       yield* Effect.mapError(save(text), unavailable(operation))

@@ -106,6 +106,7 @@ const candidates = (before: Job, after: Job, now: number): ReadonlyArray<JobEven
   if (!after.held)
     return [
       { event: "released", token, createdAt: before.createdAt },
+      { event: "lost", createdAt: before.createdAt },
       { event: "deferred", token, delayMs: ms, countsAsFailure: after.failures !== before.failures },
     ]
   if (after.token !== token) return [{ event: "claimed", leaseDurationMs: ms }]

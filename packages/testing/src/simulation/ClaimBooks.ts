@@ -223,9 +223,9 @@ export class ClaimBooks {
 
   #withinBudgets(after: Job): void {
     const { maxFailures, maxLostWorkers } = this.#settings.attempts
-    // The last failure and the last lost worker end the job.
+    // The last failure and the last lost worker end the job; one that the sweep found to be lost, at the next claim.
     const spent = after.failures >= maxFailures || after.lostWorkers > maxLostWorkers
-    const goesOn = after.lostWorkers === maxLostWorkers && after.status === "processing"
+    const goesOn = after.lostWorkers === maxLostWorkers && after.held
     if (spent || goesOn)
       this.#kernel.violate(
         "budgets end a job",

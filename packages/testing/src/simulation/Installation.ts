@@ -86,7 +86,7 @@ export class Installation {
     this.results = new ResultBooks(this.kernel, this.watch)
     this.money = new MoneyBooks(
       this.kernel,
-      (page) => this.#read(this.#jobs.listCharges(page)),
+      (page) => this.#read(this.#jobs.listCharges(page)).entries,
       this.watch,
       this.reached,
     )

@@ -49,7 +49,7 @@ export class MoneyBooks {
       )
     if (after.charge !== null) this.#reached.note("a live job is charged")
     const at = after.finishedAt ?? 0
-    const entered = this.#readLedger({ from: at, to: at + 1, after: null, limit: 1_000 })
+    const entered = this.#readLedger({ from: at, to: Number.MAX_SAFE_INTEGER, after: null, limit: 1_000 })
       .filter(({ jobId }) => jobId === after.id)
       .map(({ charge }) => charge)
     if (!sameValue(entered, expected === null ? [] : [expected]))

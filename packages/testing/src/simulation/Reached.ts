@@ -13,7 +13,9 @@ export class Reached {
  */
 export const mustBeReached: ReadonlyArray<string> = [
   ...["created", "claimed", "abandoned", "extended", "checkpointed", "completed"].map((event) => `event: ${event}`),
-  ...["failed", "deferred", "released", "expired", "canceled", "erased", "removed"].map((event) => `event: ${event}`),
+  ...["failed", "deferred", "released", "lost", "expired", "canceled", "erased", "removed"].map(
+    (event) => `event: ${event}`,
+  ),
   ...["extendLeases", "checkpointJobs", "completeJobs", "failJobs", "deferJobs", "releaseJobs"].map(
     (verb) => `LeaseLost: ${verb}`,
   ),

@@ -120,7 +120,12 @@ const sweepingVerbs = (
 ): Pick<JobStore["Service"], "expireJobs" | "expireData" | "deleteJobs"> => {
   const call = ask(line)
   return {
-    expireJobs: (limit) => call("expireJobs", store.expireJobs(limit), everythingAfter(line, "expireJobs")),
+    expireJobs: (limit) =>
+      call("expireJobs", store.expireJobs(limit), (expired) => {
+        everythingAfter(line, "expireJobs")(expired)
+        // Jobs that were taken back are not named.
+        for (const [id, job] of line.watch.jobs) if (job.held) line.watch.touched("expireJobs", [id])
+      }),
     expireData: (olderThanMs, limit) =>
       call("expireData", store.expireData(olderThanMs, limit), everythingAfter(line, "expireData")),
     deleteJobs: (olderThanMs, limit) =>

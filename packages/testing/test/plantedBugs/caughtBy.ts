@@ -333,6 +333,30 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
+  "a charge has the time of its transaction, whatever was exported": {
+    checks: [
+      "a charge never gets a time before an `until` that was answered, in the same millisecond either",
+      "the pages of an export that end at its first `until` miss nothing that was there, and show nothing that came later",
+      "a repeated completion enters nothing, whatever it says, and a lost claim's enters nothing",
+    ],
+    promises: true,
+  },
+  "an export says that it is complete up to where it was asked": {
+    checks: [
+      "says how far it is complete: up to `to`, or up to what is committed and the present",
+      "a charge never gets a time before an `until` that was answered, in the same millisecond either",
+      "the pages of an export that end at its first `until` miss nothing that was there, and show nothing that came later",
+    ],
+    promises: true,
+  },
+  "a job in hand fails for waiting": {
+    checks: [
+      "a job that runs is not overdue, one whose worker vanished is taken back and waits from then on",
+      "a job that was taken back is claimed at once, at the head of its line, and its former worker writes nothing",
+      "after a clock that went a day ahead, no job in hand fails: its worker goes on, or another takes it",
+    ],
+    promises: true,
+  },
   "the sweep takes the newest first": {
     checks: ["sweeps every kind and mode, the gated too, the longest overdue first, up to the limit"],
     promises: false,

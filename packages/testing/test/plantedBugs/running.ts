@@ -84,9 +84,23 @@ export const running = [
     "Math.max(0, (job.claimableAt ?? now) - now)",
     "(job.claimableAt ?? now) - now",
   ]),
+  plant(
+    "jobs/fencedVerbs.ts",
+    "JobStore.listCharges",
+    "a charge has the time of its transaction, whatever was exported",
+    ["Math.max(job.finishedAt, state.ledgerClosedUntil)", "job.finishedAt"],
+  ),
+  plant("jobs/listCharges.ts", "JobStore.listCharges", "an export says that it is complete up to where it was asked", [
+    "{ entries, until }",
+    "{ entries, until: to }",
+  ]),
   plant("jobs/expireJobs.ts", "JobStore.expireJobs", "queued jobs are never overdue", [
     "isOverdue(job, now))",
     'job.status === "processing" && isOverdue(job, now))',
+  ]),
+  plant("jobs/expireJobs.ts", "JobStore.expireJobs", "a job in hand fails for waiting", [
+    "applyEvent(job, overdueEvent(job, now), now)",
+    'applyEvent({ ...job, held: false }, { event: "expired" }, now)',
   ]),
   hidden(
     plant("jobs/expireJobs.ts", "JobStore.expireJobs", "the sweep takes the newest first", [

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { JobStore, type LedgerPage } from "@kiln/core/ports"
 import { misused } from "../CommandFailed.ts"
+import { Json } from "../Output.ts"
 import { withStores } from "../withStores.ts"
 import { type BillingFormat, billingFormats } from "./billingFormats.ts"
 import { momentOf } from "./billingMoment.ts"
@@ -23,24 +24,34 @@ const flags = {
   ),
 }
 
-const writeLedger = Effect.fnUntraced(function* (range: Pick<LedgerPage, "from" | "to">, format: BillingFormat) {
+/** Answers where the export ends: at `to`, or where the first page says that the ledger is complete. */
+const writeLedger = Effect.fnUntraced(function* ({ from, to }: Pick<LedgerPage, "from" | "to">, format: BillingFormat) {
   const store = yield* JobStore
-  let after: LedgerPage["after"] = null
+  const first = yield* store.listCharges({ from, to, after: null, limit: pageSize })
   // With the first page, so that nothing is written where the ledger cannot be read.
   let header = format.header
-  while (true) {
-    const page: Effect.Success<ReturnType<typeof store.listCharges>> = yield* store.listCharges({
-      ...range,
-      after,
-      limit: pageSize,
-    })
+  for (let page = first.entries; ;) {
     const text = header + page.map(format.entry).join("")
     if (text !== "") yield* writeOut(text)
     header = ""
-    after = page.at(-1) ?? null
-    if (page.length < pageSize || after === null) return
+    const after = page.at(-1)
+    if (after === undefined || page.length < pageSize) return Math.max(from, first.until)
+    page = (yield* store.listCharges({ from, to: first.until, after, limit: pageSize })).entries
   }
 })
+
+/** With milliseconds, as `--from` takes them. */
+const momentText = (moment: number): string => new Date(moment).toISOString()
+
+/** On standard error, because standard output belongs to the export. Programs read it with `--json`, whatever the end is. */
+const sayEnd = Effect.fnUntraced(function* (to: number, until: number) {
+  const end = momentText(until)
+  if (yield* Json) return yield* note(JSON.stringify({ until: end, complete: until >= to }))
+  if (until < to)
+    yield* note(`The export ends at ${end}: later charges may still be added. Begin the next export with --from ${end}`)
+})
+
+const note = (line: string) => Effect.sync(() => void process.stderr.write(`${line}\n`))
 
 export const billingExport = Command.make("export", flags, ({ format, ...given }) =>
   Effect.gen(function* () {
@@ -49,7 +60,10 @@ export const billingExport = Command.make("export", flags, ({ format, ...given }
     if (from > to) return yield* misused("--from must not be later than --to")
     // A reader that has enough, like `head`, is no failure.
     yield* withStores(
-      Effect.catchTag(writeLedger({ from, to }, billingFormats[format]), "ReaderGone", () => Effect.void),
+      writeLedger({ from, to }, billingFormats[format]).pipe(
+        Effect.flatMap((until) => sayEnd(to, until)),
+        Effect.catchTag("ReaderGone", () => Effect.void),
+      ),
     )
   }),
 ).pipe(

@@ -107,7 +107,7 @@ export const readEverything = Effect.gen(function* () {
   const { prices, switches } = yield* board.readBoard
   return {
     jobs: yield* jobs.findJobs(owned),
-    charges: yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 100 }),
+    charges: (yield* jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 100 })).entries,
     file: yield* jobs.findFile(fixtures.fileId(4)),
     purges: yield* jobs.listPurges(100),
     uploads: yield* Effect.forEach([1, 2, 3, 4, 5, 6], (n) => uploads.findUpload(uploadId(n))),

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { JobStore } from "@kiln/core/ports"
+import { JobStore, type LedgerEntry } from "@kiln/core/ports"
 import type { RecordedOpenAiCall } from "@kiln/testing/openai"
 import { run } from "../../cli/support/Kiln.ts"
 import type { Audit } from "../../crash/support/audit.ts"
@@ -31,7 +31,7 @@ export const ledgerOf = (lab: Lab): Promise<ReadonlyArray<Cost>> =>
     let after = null
     while (true) {
       const range = { from: 0, to: Number.MAX_SAFE_INTEGER, after, limit: 1_000 }
-      const page: Effect.Success<ReturnType<typeof store.listCharges>> = yield* store.listCharges(range)
+      const page: ReadonlyArray<LedgerEntry> = (yield* store.listCharges(range)).entries
       for (const { charge, jobId } of page)
         found.push({ jobId, amount: charge.amount, items: charge.lineItems.map((item) => [item.meter, item.amount]) })
       after = page.at(-1) ?? null

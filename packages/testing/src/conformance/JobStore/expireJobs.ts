@@ -27,25 +27,80 @@ export const expireJobs: Section = {
     ),
 
     check(
-      "a job that runs is not overdue, one whose worker vanished is when its waiting is used up",
+      "a job that runs is not overdue, one whose worker vanished is taken back and waits from then on",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(1, { limits: { queueLimitMs: 1_000, runLimitMs: 100_000 } }))
         yield* advance(400)
         yield* claimOne()
-        yield* advance(leaseDurationMs)
+        yield* advance(leaseDurationMs + 599)
         expect(yield* store.expireJobs(10)).toEqual([])
+        expect((yield* read(newJob(1))).held).toBe(true)
+        const before = yield* read(newJob(1))
+        yield* advance(1)
+        expect((yield* claim()).claims).toEqual([])
+        expect(yield* store.expireJobs(10)).toEqual([])
+        const after = yield* read(newJob(1))
+        expectMoved(before, { event: "lost", createdAt: 0 }, 1_000 + leaseDurationMs, after)
+        expect(after).toMatchObject({ held: false, ranMs: leaseDurationMs, waitedMs: 400, lostWorkers: 1 })
         yield* advance(599)
         expect(yield* store.expireJobs(10)).toEqual([])
         yield* advance(1)
-        expect((yield* claim()).claims).toEqual([])
         expect(yield* store.expireJobs(10)).toEqual([jobId(1)])
-        expect(yield* read(newJob(1))).toMatchObject({
-          errorCode: "queue_timeout",
-          ranMs: leaseDurationMs,
-          waitedMs: 1_000,
-          lostWorkers: 0,
+        expect(yield* read(newJob(1))).toMatchObject({ errorCode: "queue_timeout", waitedMs: 1_000, lostWorkers: 1 })
+      }),
+    ),
+
+    check(
+      "a job that was taken back is claimed at once, at the head of its line, and its former worker writes nothing",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* create(newJob(1, { limits: { queueLimitMs: 1_000, runLimitMs: 100_000 } }))
+        const { token } = yield* claimOne()
+        yield* advance(leaseDurationMs + 1_000)
+        yield* create(newJob(2))
+        expect(yield* store.expireJobs(1)).toEqual([])
+        expect(yield* claim({ limit: 1, maxLostWorkers: 2 })).toMatchObject({
+          claims: [{ job: { id: jobId(1), attempts: 2, lostWorkers: 1, waitedMs: 0 } }],
+          abandoned: [],
         })
+        expect(yield* store.extendLeases([{ jobId: jobId(1), token, leaseDurationMs }])).toEqual([
+          { _tag: "LeaseLost" },
+        ])
+        yield* advance(leaseDurationMs + 1_000)
+        expect(yield* store.expireJobs(10)).toEqual([])
+        const exhausted = yield* claim({ maxLostWorkers: 2 })
+        expect(exhausted.abandoned).toEqual([jobId(1)])
+        expect(yield* read(newJob(1))).toMatchObject({ errorCode: "attempts_exhausted", lostWorkers: 2, attempts: 2 })
+      }),
+    ),
+
+    check(
+      "after a clock that went a day ahead, no job in hand fails: its worker goes on, or another takes it",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const day = 86_400_000
+        const limits = { queueLimitMs: day, runLimitMs: 1_800_000 }
+        yield* create(...[1, 2, 3, 4].map((n) => newJob(n, { limits })))
+        const { claims } = yield* claim({ limit: 4 })
+        const itemOf = (n: number) => {
+          const claimed = claims.find(({ job }) => job.id === jobId(n))
+          if (claimed === undefined) throw new Error("expected a claim")
+          return { jobId: jobId(n), token: claimed.token }
+        }
+        yield* advance(leaseDurationMs + day)
+        // Heartbeat, deferral, release: each by the worker that has the job all along.
+        expect(yield* store.extendLeases([{ ...itemOf(1), leaseDurationMs }])).toEqual([
+          { _tag: "Extended", leaseRemainingMs: leaseDurationMs },
+        ])
+        yield* store.deferJobs([{ ...itemOf(2), delayMs: 1, countsAsFailure: false }])
+        yield* store.releaseJobs([itemOf(3)])
+        expect(yield* store.expireJobs(10)).toEqual([])
+        for (const n of [1, 2, 3, 4])
+          expect(yield* read(newJob(n))).toMatchObject({ status: "processing", waitedMs: 0, ranMs: leaseDurationMs })
+        yield* advance(1)
+        expect((yield* claim({ limit: 4 })).claims.map(({ job }) => job.id).toSorted()).toEqual([2, 3, 4].map(jobId))
+        expect(yield* store.expireJobs(10)).toEqual([])
       }),
     ),
 

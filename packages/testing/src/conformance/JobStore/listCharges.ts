@@ -22,7 +22,7 @@ const everything: LedgerPage = { from: 0, to: Number.MAX_SAFE_INTEGER, after: nu
 
 const list = Effect.fnUntraced(function* (page: Partial<LedgerPage> = {}) {
   const store = yield* JobStore
-  return yield* store.listCharges({ ...everything, ...page })
+  return (yield* store.listCharges({ ...everything, ...page })).entries
 })
 
 const idsOf = (entries: ReadonlyArray<LedgerEntry>) => entries.map((entry) => entry.jobId)
@@ -170,6 +170,64 @@ export const listCharges: Section = {
     ),
 
     check(
+      "says how far it is complete: up to `to`, or up to what is committed and the present",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* openAudioGate
+        yield* advance(1_000)
+        yield* chargeNow(1)
+        const until = (page: Partial<LedgerPage>) =>
+          Effect.map(store.listCharges({ ...everything, ...page }), (part) => part.until)
+        expect(yield* until({ to: 400 })).toBe(400)
+        expect(yield* until({ to: 1_000 })).toBe(1_000)
+        expect(yield* until({})).toBe(1_001)
+        expect(yield* until({ from: 5_000, to: 6_000 }), "a period to come").toBe(1_001)
+        expect(yield* until({ to: 900 }), "a period that was complete before").toBe(900)
+        yield* advance(500)
+        expect(yield* until({})).toBe(1_501)
+        expect(yield* until({ limit: 0 })).toBe(1_501)
+      }),
+    ),
+
+    check(
+      "a charge never gets a time before an `until` that was answered, in the same millisecond either",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* openAudioGate
+        yield* advance(1_000)
+        let from = 0
+        const exported: Array<LedgerEntry> = []
+        for (let n = 1; n <= 6; n++) {
+          yield* chargeNow(n)
+          const { entries, until } = yield* store.listCharges({ ...everything, from })
+          expect(idsOf(entries), "exactly what came since the export before").toEqual([jobId(n)])
+          expect(until).toBeGreaterThan(entries[0]?.chargedAt ?? Infinity)
+          exported.push(...entries)
+          from = until
+          if (n === 3) yield* advance(1)
+        }
+        expect(yield* list()).toEqual(exported)
+        expect((yield* list({ to: from })).length).toBe(6)
+        expect((yield* read(newLiveJob(6))).finishedAt, "the job's own time is the store's").toBe(1_001)
+      }),
+    ),
+
+    check(
+      "the pages of an export that end at its first `until` miss nothing that was there, and show nothing that came later",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        yield* openAudioGate
+        yield* chargeNow(5, 2, 9)
+        const first = yield* store.listCharges({ ...everything, limit: 2 })
+        yield* chargeNow(1, 3)
+        const rest = yield* allPages(1, { to: first.until })
+        expect(idsOf(first.entries)).toEqual([2, 5].map(jobId))
+        expect(idsOf(rest)).toEqual([2, 5, 9].map(jobId))
+        expect(idsOf(yield* allPages(1, { from: first.until }))).toEqual([1, 3].map(jobId))
+      }),
+    ),
+
+    check(
       "an entry stays as it is when its job's data is erased, and when its record is deleted",
       Effect.gen(function* () {
         const store = yield* JobStore
@@ -203,7 +261,7 @@ export const listCharges: Section = {
         expect(yield* store.completeJobs([completion, completion])).toEqual(["Written", "Written"])
         yield* advance(1)
         expect(yield* store.completeJobs([{ ...completion, charge: tiny(2) }])).toEqual(["Written"])
-        expect((yield* list()).map(({ charge, chargedAt }) => [chargedAt, charge])).toEqual([[0, tiny(1)]])
+        expect((yield* list()).map(({ charge, chargedAt }) => [chargedAt, charge])).toEqual([[1, tiny(1)]])
       }),
     ),
 

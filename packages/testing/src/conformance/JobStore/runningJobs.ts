@@ -52,6 +52,27 @@ export const extendLeases: Section = {
     ),
 
     check(
+      "a lease that had ended begins anew, and what passed meanwhile is not running time",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const limits = { queueLimitMs, runLimitMs: leaseDurationMs + 5_000 }
+        const { job, token } = yield* createAndClaim(newJob(1, { limits }))
+        yield* advance(leaseDurationMs + 3_600_000)
+        expect(yield* store.extendLeases([{ jobId: job.id, token, leaseDurationMs: 2_000 }])).toEqual([
+          { _tag: "Extended", leaseRemainingMs: 2_000 },
+        ])
+        const after = yield* read(job)
+        expectMoved(job, { event: "extended", token, leaseDurationMs: 2_000 }, yield* now, after)
+        expect(after).toMatchObject({ token, attempts: 1, held: true, ranMs: leaseDurationMs, waitedMs: 0 })
+        yield* advance(1_000)
+        // 4 s of the run limit are left.
+        expect(yield* store.extendLeases([{ jobId: job.id, token, leaseDurationMs }])).toEqual([
+          { _tag: "Extended", leaseRemainingMs: 4_000 },
+        ])
+      }),
+    ),
+
+    check(
       "past the run limit there is nothing left to grant, and the job stays overdue",
       Effect.gen(function* () {
         const store = yield* JobStore
@@ -134,6 +155,9 @@ export const checkpointJobs: Section = {
         const five = yield* createAndClaim(newJob(5, { limits }))
         yield* store.checkpointJobs([{ jobId: jobId(5), token: five.token, step: "a", value: "secret" }])
         yield* advance(200_000)
+        expect(yield* store.expireJobs(10)).toEqual([])
+        expect((yield* read(newJob(5))).checkpoints, "not when it is taken back").toEqual({ a: "secret" })
+        yield* advance(100_000)
         expect(yield* store.expireJobs(10)).toHaveLength(1)
         expect((yield* read(newJob(5))).checkpoints).toEqual({})
       }),
@@ -251,13 +275,13 @@ export const releaseJobs: Section = {
     ),
 
     check(
-      "given back after its lease ended, the rest counts as waiting",
+      "given back after its lease ended, the rest counts as neither running nor waiting",
       Effect.gen(function* () {
         const store = yield* JobStore
         const { job, token } = yield* createAndClaim()
         yield* advance(leaseDurationMs + 700)
         yield* store.releaseJobs([{ jobId: job.id, token }])
-        expect(yield* read(job)).toMatchObject({ ranMs: leaseDurationMs, waitedMs: 700, lostWorkers: 0 })
+        expect(yield* read(job)).toMatchObject({ ranMs: leaseDurationMs, waitedMs: 0, lostWorkers: 0 })
       }),
     ),
   ],

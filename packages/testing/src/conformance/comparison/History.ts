@@ -56,6 +56,8 @@ export interface History {
   readonly fed: Map<UploadId, JobId>
   /** What stood in the ledger after the last step. */
   readonly ledger: Map<JobId, LedgerEntry>
+  /** How far the ledger was complete then. */
+  ledgerUntil: number
   /** The jobs as they were after the last step. */
   present: ReadonlyMap<JobId, Job>
   seen: Seen
@@ -73,6 +75,7 @@ export const emptyHistory = (sighted: (what: string) => void): History => ({
   retries: new Map(),
   fed: new Map(),
   ledger: new Map(),
+  ledgerUntil: 0,
   present: new Map(),
   seen: {
     held: [],

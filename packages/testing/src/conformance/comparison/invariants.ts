@@ -70,21 +70,31 @@ const expectUniqueFiles = (present: ReadonlyMap<JobId, Job>): void => {
 }
 
 /** An entry for each done live job, as the job says; it stays as it is, also when the job's record is gone. */
-const expectLedger = (history: History, { charges }: Observation, present: ReadonlyMap<JobId, Job>): void => {
+const expectLedger = (
+  history: History,
+  { charges: { entries: charges, until } }: Observation,
+  present: ReadonlyMap<JobId, Job>,
+): void => {
   const entries = new Map(charges.map((entry) => [entry.jobId, entry]))
   if (entries.size < charges.length) refuse("a job stands in the ledger once")
   for (const [jobId, before] of history.ledger)
     if (!sameValue(before, entries.get(jobId))) refuse(`the ledger's entry for ${jobId} changed`)
   for (const [jobId, entry] of entries) {
     const job = present.get(jobId)
+    if (!history.ledger.has(jobId) && entry.chargedAt < history.ledgerUntil)
+      refuse(`the entry for ${jobId} has the time ${entry.chargedAt}, up to which the ledger was complete without it`)
     if (job === undefined ? !history.ledger.has(jobId) : job.charge === null) refuse(`${jobId} is charged for nothing`)
     history.ledger.set(jobId, entry)
   }
   for (const { charge, finishedAt, id } of present.values()) {
     const entry = entries.get(id)
-    if (charge !== null && !(entry?.chargedAt === finishedAt && sameValue(entry?.charge, charge)))
+    if (
+      charge !== null &&
+      !(entry !== undefined && entry.chargedAt >= (finishedAt ?? 0) && sameValue(entry.charge, charge))
+    )
       refuse(`the ledger does not say of ${id} what it cost`)
   }
+  history.ledgerUntil = Math.max(history.ledgerUntil, until)
 }
 
 /** A claim's token is the job's, and higher than that of every claim of the job before it. */

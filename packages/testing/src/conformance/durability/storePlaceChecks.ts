@@ -89,7 +89,7 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
     run: Effect.fnUntraced(function* (session) {
       const before = yield* session(Effect.andThen(fill, everything))
       expect(before.jobs.map((job) => job.status)).toContain("processing")
-      expect([before.charges.length, before.workers.length]).toEqual([1, 1])
+      expect([before.charges.entries.length, before.workers.length]).toEqual([1, 1])
       expect(yield* session(everything)).toEqual(before)
     }),
   },

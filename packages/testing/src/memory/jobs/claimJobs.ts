@@ -1,4 +1,4 @@
-import { applyEvent, isClaimable, isOverdue, type Job, type JobId, priorityRank } from "@kiln/core/domain"
+import { applyEvent, isClaimable, isOverdue, type Job, type JobId, lostTooMany, priorityRank } from "@kiln/core/domain"
 import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
 import { type Lane, type MemoryState, putJob } from "../MemoryState.ts"
 import { roomAt } from "./roomAt.ts"
@@ -29,7 +29,7 @@ export const claimJobs = (state: MemoryState, request: ClaimRequest, now: number
     const line = nextLine(state, lines.filter(hasRoom))
     const job = line?.claimable.pop()
     if (line === undefined || job === undefined) break
-    if (job.held && job.lostWorkers + 1 >= request.maxLostWorkers) {
+    if (lostTooMany(job, request.maxLostWorkers)) {
       const failed = applyEvent(job, { event: "abandoned" }, now)
       if (failed !== undefined) abandoned.push(putJob(state, { ...job, ...failed }).id)
     } else {

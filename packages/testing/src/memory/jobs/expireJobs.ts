@@ -1,15 +1,16 @@
-import { applyEvent, isOverdue, type JobId } from "@kiln/core/domain"
+import { applyEvent, isFinished, isOverdue, type JobId, overdueEvent } from "@kiln/core/domain"
 import { type MemoryState, putJob } from "../MemoryState.ts"
 
-/** Fails overdue jobs, the longest overdue first. */
+/** Fails overdue jobs, the longest overdue first. One whose worker vanished is taken back instead, and does not count. */
 export const expireJobs = (state: MemoryState, limit: number, now: number): ReadonlyArray<JobId> => {
   const overdue = [...state.jobs.values()]
     .filter((job) => isOverdue(job, now))
     .sort((a, b) => (a.deadlineAt ?? 0) - (b.deadlineAt ?? 0))
-    .slice(0, limit)
+  const failed: Array<JobId> = []
   for (const job of overdue) {
-    const failed = applyEvent(job, { event: "expired" }, now)
-    if (failed !== undefined) putJob(state, { ...job, ...failed })
+    if (failed.length >= limit) break
+    const next = applyEvent(job, overdueEvent(job, now), now)
+    if (next !== undefined && isFinished(putJob(state, { ...job, ...next }))) failed.push(job.id)
   }
-  return overdue.map((job) => job.id)
+  return failed
 }

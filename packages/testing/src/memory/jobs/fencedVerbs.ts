@@ -31,7 +31,7 @@ const write = (
 /** What the ledger says of a job it says once and for all. */
 const enterCharge = (state: MemoryState, job: Job): void => {
   if (job.charge === null || job.finishedAt === null || state.charges.has(job.id)) return
-  state.charges.set(job.id, keep(entryOf(job, job.charge, job.finishedAt)))
+  state.charges.set(job.id, keep(entryOf(job, job.charge, Math.max(job.finishedAt, state.ledgerClosedUntil))))
 }
 
 const outcome = (written: Job | undefined): FencedOutcome => (written === undefined ? "LeaseLost" : "Written")
