@@ -1,22 +1,28 @@
 import { Clock, Effect } from "effect"
-import { StoreUnavailable } from "../domain/index.ts"
+import { StoreUnavailable, type WorkerRoom } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { tellFailed } from "../engine/tellFailed.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
-import { JobStore } from "../ports/index.ts"
+import { type ClaimRequest, JobStore } from "../ports/index.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
 import { limitsWith } from "./limitsWith.ts"
 import { giveBackLapsed } from "./recovery.ts"
 import { runnableKinds } from "./runnableKinds.ts"
 import type { Slots } from "./Slots.ts"
 
-/** Claims up to `limit` jobs of the kinds this worker can run now, after giving back what an outage left behind. */
-export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: number) {
+/**
+ * Claims jobs of the kinds this worker can run now, after giving back what an outage left behind: up to a number of them, or as
+ * many as there is room for.
+ */
+export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom) {
   const { attempts, leaseDurationMs, limits } = yield* EngineConfig
   const store = yield* JobStore
   const guard = yield* ProviderGuard
   const now = yield* runnableKinds
-  const runnable = now.runnable.filter(({ kind }) => !slots.withheld.has(kind))
+  const upTo = boundsOf(room, now.atMost)
+  const runnable = now.runnable.filter(
+    ({ kind, mode }) => !slots.withheld.has(kind) && (upTo.worker === undefined || upTo.worker.free[mode] > 0),
+  )
   yield* answeredWithin(leaseDurationMs, "releaseJobs", giveBackLapsed(slots))
   // Only from here on: what was given back slowly must not take from the time of what is claimed.
   const askedAtNanos = yield* Clock.monotonicTimeNanos
@@ -27,7 +33,7 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: numbe
     store.claimJobs({
       runnable,
       limits: limitsWith(limits, yield* JobKinds),
-      limit: Math.min(limit, now.atMost),
+      ...upTo,
       leaseDurationMs,
       maxLostWorkers,
     }),
@@ -39,6 +45,13 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: numbe
   // What waits for a paused provider was not asked for, so the store does not tell when to look for it.
   return { ...result, nextInMs: earlier(result.nextInMs, yield* guard.nextTryInMs), askedAtNanos }
 })
+
+/** Live jobs are bounded by what their providers have room for, sandbox jobs by nothing but their slots. */
+const boundsOf = (room: number | WorkerRoom, atMost: number): Pick<ClaimRequest, "limit" | "worker"> => {
+  if (typeof room === "number") return { limit: Math.min(room, atMost) }
+  const free = { live: Math.max(0, Math.min(room.free.live, atMost)), sandbox: Math.max(0, room.free.sandbox) }
+  return { limit: free.live + free.sandbox, worker: { ...room, free } }
+}
 
 const earlier = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
