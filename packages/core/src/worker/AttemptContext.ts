@@ -28,6 +28,7 @@ import { GateWatch } from "./GateWatch.ts"
 import type { HeldLease } from "./HeldLease.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
 import { retrying } from "./retrying.ts"
+import type { UsedNames } from "./UsedNames.ts"
 
 /** Bytes of one generated file: more is no answer to any request these kinds make. */
 const maxGeneratedBytes = 64 * 1_024 * 1_024
@@ -35,12 +36,19 @@ const maxGeneratedBytes = 64 * 1_024 * 1_024
 /** About a quarter of a minute: a blob store that is away for longer is not waited for with the job in hand. */
 const putRetries = 20
 
-/** Builds what a kind's `run` works with, for one claim. Keys of blobs it writes are noted in `written`. */
+/** What an attempt leaves behind for its end. */
+export interface AttemptNotes {
+  /** Keys of blobs that were begun. */
+  readonly written: Array<string>
+  readonly names: UsedNames
+}
+
+/** Builds what a kind's `run` works with, for one claim. */
 export const attemptContext = Effect.fnUntraced(function* (
   kind: JobKind,
   claim: Claim,
   lease: Pick<HeldLease, "check">,
-  written: Array<string>,
+  { names, written }: AttemptNotes,
 ) {
   const { job, token } = claim
   const store = yield* JobStore
@@ -54,9 +62,14 @@ export const attemptContext = Effect.fnUntraced(function* (
 
   const gateIsOpen = passage(yield* GateWatch, kind, job.mode)
   // Last, and with nothing to wait for between it and the step.
-  const mayBuy = Effect.andThen(gateIsOpen, lease.check)
+  const mayBuy = Effect.andThen(Effect.andThen(names.check, gateIsOpen), lease.check)
 
-  const call = { jobId: job.id, attempt: job.attempts, failures: job.failures }
+  const call = {
+    jobId: job.id,
+    attempt: job.attempts,
+    failures: job.failures,
+    deferrals: job.attempts - 1 - job.failures - job.lostWorkers,
+  }
   const asked =
     job.mode === "sandbox"
       ? askProviders(sandbox, call)
@@ -71,7 +84,7 @@ export const attemptContext = Effect.fnUntraced(function* (
     if (outcome !== "Written") return yield* new LeaseLost()
   })
 
-  const keepFile = Effect.fnUntraced(function* (name: string, { data, mediaType }: GeneratedFile) {
+  const writeFile = Effect.fnUntraced(function* (name: string, { data, mediaType }: GeneratedFile) {
     const blobKey = jobBlobKey(job.id, token, name)
     written.push(blobKey)
     const info = yield* Effect.mapError(
@@ -94,15 +107,23 @@ export const attemptContext = Effect.fnUntraced(function* (
     has: asked.has,
     audio: Effect.provideService(uploadedAudio(claim, blobs), MediaProbe, probe),
     step: <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
-      Object.hasOwn(job.checkpoints, name)
-        ? Effect.succeed(job.checkpoints[name] as A)
-        : mayBuy.pipe(
-            Effect.andThen(effect),
-            Effect.tap((value) => keep(name, value)),
-          ),
-    lastStep: (_name, effect) => Effect.andThen(mayBuy, effect),
-    keepFile,
-    fileStep: (name, effect) => Effect.flatMap(Effect.andThen(mayBuy, effect), (file) => keepFile(name, file)),
+      names.once(
+        "step",
+        name,
+      )(
+        Effect.suspend(() =>
+          Object.hasOwn(job.checkpoints, name)
+            ? Effect.succeed(job.checkpoints[name] as A)
+            : mayBuy.pipe(
+                Effect.andThen(effect),
+                Effect.tap((value) => keep(name, value)),
+              ),
+        ),
+      ),
+    lastStep: (name, effect) => names.once("step", name)(Effect.andThen(mayBuy, effect)),
+    keepFile: (name, file) => names.once("file", name)(writeFile(name, file)),
+    fileStep: (name, effect) =>
+      names.once("file", name)(Effect.flatMap(Effect.andThen(mayBuy, effect), (file) => writeFile(name, file))),
   }
   return context
 })

@@ -20,9 +20,10 @@ import { type JobKind } from "../kinds/JobKind.ts"
 import { Misuse } from "../kinds/Misuse.ts"
 import { BlobStore, type Claim, type Completion, type FencedOutcome, JobStore } from "../ports/index.ts"
 import { attemptContext } from "./AttemptContext.ts"
-import { type AttemptEnd, attemptEnd } from "./AttemptEnd.ts"
+import { type AttemptEnd, attemptEnd, misuseIn } from "./AttemptEnd.ts"
 import type { HeldLease } from "./HeldLease.ts"
 import { retrying } from "./retrying.ts"
+import { UsedNames } from "./UsedNames.ts"
 
 /**
  * What was written of an attempt's end: its result; something else; that blobs were out of reach; or nothing, because the
@@ -36,9 +37,9 @@ export type Settled = "committed" | "written" | "blobs_away" | "lapsed"
  */
 export const runAttempt = Effect.fnUntraced(
   function* (kind: JobKind, claim: Claim, lease: HeldLease) {
-    const written: Array<string> = []
-    const work = attemptContext(kind, claim, lease, written).pipe(
-      Effect.flatMap((context) => kind.run(context)),
+    const notes = { written: new Array<string>(), names: new UsedNames() }
+    const work = attemptContext(kind, claim, lease, notes).pipe(
+      Effect.flatMap((context) => Effect.ensuring(kind.run(context), notes.names.check)),
       Effect.flatMap((result) => completionOf(kind, claim, result)),
     )
     return yield* Effect.uninterruptibleMask((restore) =>
@@ -57,7 +58,7 @@ export const runAttempt = Effect.fnUntraced(
         const settled = yield* Effect.catchCause(settling, (cause) =>
           Effect.as(Effect.logError("the end of an attempt could not be written", describe(cause)), "lapsed" as const),
         )
-        if (settled !== "committed") yield* removeOrphans(claim, written)
+        if (settled !== "committed") yield* removeOrphans(claim, notes.written)
         return settled
       }),
     )
@@ -137,8 +138,13 @@ const settleWork = Effect.fnUntraced(function* (
   work: Exit.Exit<Completion, AttemptError>,
 ): Effect.fn.Return<Settled, never, JobStore | JobSignals | JobEvents> {
   if (Exit.isFailure(work)) {
-    yield* Effect.logWarning("attempt ended without a result", describe(work.cause))
-    return yield* settle(kind, claim, lease, attemptEnd(work.cause))
+    const end = attemptEnd(work.cause)
+    const mistake = misuseIn(work.cause)
+    if (mistake !== undefined)
+      yield* Effect.logError(`the job fails by a mistake in its kind ${kind.name}`, `${mistake.name}: ${mistake.words}`)
+    else if (end._tag === "PutOff") yield* Effect.logDebug("a provider wants to be asked again later")
+    else yield* Effect.logWarning("attempt ended without a result", describe(work.cause))
+    return yield* settle(kind, claim, lease, end)
   }
   const store = yield* JobStore
   const commit = yield* Effect.exit(insist(lease, store.completeJobs([work.value])))
@@ -154,7 +160,7 @@ const settleWork = Effect.fnUntraced(function* (
 
 /**
  * For the log. A failure says what it has to say in its own words; of a defect only its kind and where it happened, since
- * its message is somebody else's and may quote a prompt; kiln's own words about a mistake quote nothing.
+ * its message is somebody else's and may quote a prompt.
  */
 const describe = (cause: Cause.Cause<AttemptError>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
@@ -163,7 +169,6 @@ const describe = (cause: Cause.Cause<AttemptError>): string => {
     return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
   }
   const defect = Cause.squash(cause)
-  if (defect instanceof Misuse) return `${defect.name}: ${defect.words}`
   if (!(defect instanceof Error)) return "defect"
   return [defect.name, ...(defect.stack ?? "").split("\n").filter((line) => line.startsWith("    at "))].join("\n")
 }
@@ -191,6 +196,8 @@ const settle = Effect.fnUntraced(function* (
       const deferred = yield* defer(postponementMs(end.outOfReach, job.attempts, attempts, circuit), false)
       return deferred === "written" && end.outOfReach === "BlobUnavailable" ? "blobs_away" : deferred
     }
+    case "PutOff":
+      return yield* defer(putOffMs(end.delayMs, attempts), false)
     case "Failed": {
       const { maxFailures = attempts.maxFailures } = kind.limits
       const after = afterFailure(end.failure, job.failures, { ...attempts, maxFailures }, yield* Random.next)
@@ -227,6 +234,13 @@ const postponementMs = (
     ? Math.ceil(1.5 * Math.min(brokenPauseMaxMs, brokenPauseMs * doubled))
     : Math.min(backoffMaxMs, backoffBaseMs * doubled)
 }
+
+/** Milliseconds below which a provider that asks for a delay each time would keep a worker busy with nothing else. */
+const shortestDelayMs = 100
+
+/** Milliseconds, whatever the provider's own code says. */
+const putOffMs = (delayMs: number, { retryAfterMaxMs }: AttemptLimits): number =>
+  Number.isNaN(delayMs) ? shortestDelayMs : Math.ceil(Math.max(shortestDelayMs, Math.min(delayMs, retryAfterMaxMs)))
 
 /**
  * Removes what this attempt wrote and nobody will ever commit. The store is asked, not the
