@@ -22,24 +22,25 @@ import { BlobStore, type Claim, type Completion, type FencedOutcome, JobStore } 
 import { attemptContext } from "./AttemptContext.ts"
 import { type AttemptEnd, attemptEnd, misuseIn } from "./AttemptEnd.ts"
 import type { HeldLease } from "./HeldLease.ts"
+import type { Turn } from "./LastChance.ts"
 import { retrying } from "./retrying.ts"
 import { UsedNames } from "./UsedNames.ts"
 
 /**
  * What was written of an attempt's end: its result; something else; that blobs were out of reach; or nothing, because the
- * claim was gone or the store away.
+ * claim was gone or the store away (`lapsed`), or because this process stood still past the lease (`stalled`).
  */
-export type Settled = "committed" | "written" | "blobs_away" | "lapsed"
+export type Settled = "committed" | "written" | "blobs_away" | "lapsed" | "stalled"
 
 /**
  * One attempt, in named steps: build the context, run the kind, settle. It ends early when the
  * claim is lost or the worker stops; how it ended is always written, unless the claim is gone.
  */
 export const runAttempt = Effect.fnUntraced(
-  function* (kind: JobKind, claim: Claim, lease: HeldLease) {
+  function* (kind: JobKind, claim: Claim, lease: HeldLease, turn: Turn) {
     const notes = { written: new Array<string>(), names: new UsedNames() }
     const work = attemptContext(kind, claim, lease, notes).pipe(
-      Effect.flatMap((context) => Effect.ensuring(kind.run(context), notes.names.check)),
+      Effect.flatMap((context) => turn.take(Effect.ensuring(kind.run(context), notes.names.check))),
       Effect.flatMap((result) => completionOf(kind, claim, result)),
     )
     return yield* Effect.uninterruptibleMask((restore) =>
@@ -58,13 +59,33 @@ export const runAttempt = Effect.fnUntraced(
         const settled = yield* Effect.catchCause(settling, (cause) =>
           Effect.as(Effect.logError("the end of an attempt could not be written", describe(cause)), "lapsed" as const),
         )
+        const stoodStillMs = settled === "lapsed" ? yield* lease.stoodStillMs : 0
+        if (stoodStillMs > 0) yield* tellStalled(kind, claim, stoodStillMs, turn.isAlone())
         if (settled !== "committed") yield* removeOrphans(claim, notes.written)
-        return settled
+        return stoodStillMs > 0 ? ("stalled" as const) : settled
       }),
     )
   },
   (effect, _kind, claim) => Effect.annotateLogs(effect, { jobId: claim.job.id, attempt: claim.job.attempts }),
 )
+
+/** It may be the code of this attempt that did not let the process run, or that of a neighbor. */
+const tellStalled = Effect.fnUntraced(function* (
+  kind: JobKind,
+  { job }: Claim,
+  stoodStillMs: number,
+  isAlone: boolean,
+) {
+  const { attempts } = yield* EngineConfig
+  const about = `attempt ${job.attempts} of ${job.id} (${kind.name})`
+  const blocked = `the event loop past its lease, for ${(stoodStillMs / 1_000).toFixed(1)} s`
+  const counted = `counted as a lost worker, ${job.lostWorkers + 1} of ${attempts.maxLostWorkers}`
+  yield* Effect.logError(
+    isAlone
+      ? `${about} blocked ${blocked}; ${counted}`
+      : `${about} or one beside it blocked ${blocked}; ${counted}. Synchronous work belongs into a worker thread`,
+  )
+})
 
 /** A result that is what its kind promises, with what it costs. */
 const completionOf = Effect.fnUntraced(function* (kind: JobKind, { job, token }: Claim, result: AttemptResult) {

@@ -1,4 +1,4 @@
-import { Deferred, Effect } from "effect"
+import { Clock, Deferred, Effect } from "effect"
 import { isLimiting, type Job, jobBlobKey, type JobMode, projectShare, type WorkerRoom } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
@@ -6,6 +6,7 @@ import { JobSignals } from "../engine/JobSignals.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { type Claim, type ClaimRef, Providers, WakeUp } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
+import { isLastChance, makeCompany } from "./LastChance.ts"
 import { limitsWith } from "./limitsWith.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
 import { runAttempt } from "./RunAttempt.ts"
@@ -13,7 +14,7 @@ import { servedBy } from "./runnableKinds.ts"
 
 /** The jobs a worker has in hand. */
 export const makeSlots = Effect.gen(function* () {
-  const { concurrency, leaseDurationMs, limits } = yield* EngineConfig
+  const { attempts, concurrency, leaseDurationMs, limits } = yield* EngineConfig
   const wakeUp = yield* WakeUp
   const guard = yield* ProviderGuard
   const signals = yield* JobSignals
@@ -25,6 +26,8 @@ export const makeSlots = Effect.gen(function* () {
   const perProject = limits.perProject === "share" ? projectShare(concurrency) : 0
   const leases = new Set<HeldLease>()
   const held = new Set<Job>()
+  const company = makeCompany()
+  const hasLastChance = (job: Job) => isLastChance(job, attempts.maxLostWorkers)
   const lapsed = new Set<ClaimRef>()
   const withheld = new Map<string, string>()
   let nextFreed = Deferred.makeUnsafe<void>()
@@ -44,6 +47,8 @@ export const makeSlots = Effect.gen(function* () {
   return {
     /** One for each job in hand. */
     leases,
+    /** Whether a job is in hand that is to run alone: nothing is claimed meanwhile. */
+    isReserved: (): boolean => [...held].some(hasLastChance),
     /** Live and sandbox jobs have `concurrency` slots each. */
     room,
     /**
@@ -60,18 +65,20 @@ export const makeSlots = Effect.gen(function* () {
     nextFreed: (): Effect.Effect<void> => Deferred.await(nextFreed),
     /** Runs one claim in a slot. `askedAtNanos` is when the claim was asked for, monotonic. */
     attempt: (claim: Claim, askedAtNanos: bigint) =>
-      Effect.suspend(() => {
+      Effect.flatMap(Clock.monotonicTimeNanos, (nowNanos) => {
         const kind = kinds.get(claim.job.kind)
         if (kind === undefined) return Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
         const ref = { jobId: claim.job.id, token: claim.token }
-        const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs)
+        const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)
         leases.add(lease)
         held.add(claim.job)
         const release = signals.holding(claim.job.id, lease.lose)
         events.emit({ type: "started", ...refOf(claim.job), attempt: claim.job.attempts })
         const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
+        const turn = hasLastChance(claim.job) ? company.alone(claim.job) : company.beside
         return Effect.ensuring(
-          Effect.map(guard.holding(names)(runAttempt(kind, claim, lease)), (settled) => {
+          Effect.map(guard.holding(names)(runAttempt(kind, claim, lease, turn)), (settled) => {
+            // What stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
             if (settled === "lapsed" && !lease.isLast()) lapsed.add(ref)
             // The token of this claim is spent, so nothing else is or will be under its keys.
             if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))

@@ -129,7 +129,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
         const room = slots.room()
         // Jobs that were committed together leave together: their slots are filled by one claim, not by one each.
         const freed = Effect.andThen(slots.nextFreed(), Effect.yieldNow)
-        if (room.free.live <= 0 && room.free.sandbox <= 0) return yield* freed
+        if (slots.isReserved() || (room.free.live <= 0 && room.free.sandbox <= 0)) return yield* freed
         // A job that was claimed is started, or its worker would count as lost when this one is stopped in between.
         const result = yield* Effect.uninterruptible(
           Effect.tap(claim(room), ({ askedAtNanos, claims }) =>

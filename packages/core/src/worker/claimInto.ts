@@ -1,10 +1,11 @@
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Exit } from "effect"
 import { StoreUnavailable, type WorkerRoom } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { tellFailed } from "../engine/tellFailed.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
-import { type ClaimRequest, JobStore } from "../ports/index.ts"
+import { type Claim, type ClaimRequest, JobStore, WakeUp } from "../ports/index.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
+import { isLastChance } from "./LastChance.ts"
 import { limitsWith } from "./limitsWith.ts"
 import { giveBackLapsed } from "./recovery.ts"
 import { runnableKinds } from "./runnableKinds.ts"
@@ -42,8 +43,9 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number
     yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
     yield* tellFailed(result.abandoned)
   }
+  const claims = typeof room === "number" ? result.claims : yield* oneLastChance(result.claims)
   // What waits for a paused provider was not asked for, so the store does not tell when to look for it.
-  return { ...result, nextInMs: earlier(result.nextInMs, yield* guard.nextTryInMs), askedAtNanos }
+  return { ...result, claims, nextInMs: earlier(result.nextInMs, yield* guard.nextTryInMs), askedAtNanos }
 })
 
 /** Live jobs are bounded by what their providers have room for, sandbox jobs by nothing but their slots. */
@@ -52,6 +54,28 @@ const boundsOf = (room: number | WorkerRoom, atMost: number): Pick<ClaimRequest,
   const free = { live: Math.max(0, Math.min(room.free.live, atMost)), sandbox: Math.max(0, room.free.sandbox) }
   return { limit: free.live + free.sandbox, worker: { ...room, free } }
 }
+
+/**
+ * Keeps one of the jobs that are to run alone, behind all others, and gives the rest back: they would only wait for each
+ * other, under leases that count as running. What cannot be given back now is kept, and waits all the same.
+ */
+const oneLastChance = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>) {
+  const {
+    attempts: { maxLostWorkers },
+    leaseDurationMs,
+  } = yield* EngineConfig
+  const [alone, ...spare] = claims.filter(({ job }) => isLastChance(job, maxLostWorkers))
+  if (alone === undefined) return claims
+  const others = claims.filter(({ job }) => !isLastChance(job, maxLostWorkers))
+  if (spare.length === 0) return [...others, alone]
+  const store = yield* JobStore
+  const wakeUp = yield* WakeUp
+  const giveBack = store.releaseJobs(spare.map(({ job, token }) => ({ jobId: job.id, token })))
+  const given = yield* Effect.exit(answeredWithin(leaseDurationMs / 3, "releaseJobs", giveBack))
+  if (Exit.isFailure(given)) return [...others, alone, ...spare]
+  yield* wakeUp.notify
+  return [...others, alone]
+})
 
 const earlier = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)

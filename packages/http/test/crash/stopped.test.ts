@@ -90,6 +90,20 @@ describe.each(makeStores)(
   "a process whose event loop is blocked for twice the lease, on $name",
   patience,
   ({ makeStore }) => {
+    it("counts as a lost worker though it is alone, and a job that blocks it each time ends", async () => {
+      await using lab = await Lab.open(makeStore)
+      const kiln = await lab.start()
+      const jobId = await kiln.client.speak(`block:${2 * leaseMs}`)
+      expect(await kiln.client.finished(jobId)).toMatchObject({
+        status: "failed",
+        error_code: "attempts_exhausted",
+        billing: { status: "not_charged" },
+      })
+      expect(await lab.job(jobId)).toMatchObject({ attempts: 3, lostWorkers: 3, failures: 0 })
+      await kiln.says(new RegExp(`attempt 3 of ${jobId} .* blocked the event loop past its lease`), "stderr")
+      await expectWorking(lab, kiln)
+    })
+
     it("loses its job and its result, and goes on; readiness tells the truth", async () => {
       await using lab = await Lab.open(makeStore)
       lab.hold("gate")
