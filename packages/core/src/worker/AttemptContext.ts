@@ -62,7 +62,7 @@ export const attemptContext = Effect.fnUntraced(function* (
 
   const gateIsOpen = passage(yield* GateWatch, kind, job.mode)
   // Last, and with nothing to wait for between it and the step.
-  const mayBuy = Effect.andThen(Effect.andThen(names.check, gateIsOpen), lease.check)
+  const mayBuy = Effect.andThen(gateIsOpen, lease.check)
 
   const call = {
     jobId: job.id,

@@ -14,8 +14,8 @@ export class UsedNames {
   #misuse: Misuse | undefined
 
   /**
-   * Dies once a name was used twice. Catching that error does not help: everything the attempt does from then on, and its
-   * end, is checked.
+   * Dies once a name was used twice. Catching that error does not help: no step begins from then on, and the attempt's end is
+   * checked.
    */
   readonly check: Effect.Effect<void> = Effect.suspend(() =>
     this.#misuse === undefined ? Effect.void : Effect.die(this.#misuse),
@@ -27,10 +27,8 @@ export class UsedNames {
     <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.suspend(() => {
         const used = this.#used[what]
-        if (used.has(name)) {
-          this.#misuse ??= new Misuse(usedTwice(what, name))
-          return this.check as Effect.Effect<never>
-        }
+        if (used.has(name)) this.#misuse ??= new Misuse(usedTwice(what, name))
+        if (this.#misuse !== undefined) return Effect.die(this.#misuse)
         used.add(name)
         return Effect.onExit(effect, (exit) =>
           Effect.sync(() => {

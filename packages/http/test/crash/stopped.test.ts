@@ -86,6 +86,24 @@ describe.each(makeStores)(
   },
 )
 
+it(
+  "planted bug: where a process that stood still gives its claim back, a job that blocks it never ends",
+  patience,
+  async () => {
+    await using lab = await Lab.open()
+    const givesBack = {
+      module: "worker/Slots.ts",
+      find: 'settled === "lapsed" && !lease.isLast()',
+      replace: '(settled === "lapsed" || settled === "stalled") && !lease.isLast()',
+    }
+    const kiln = await lab.start({ edits: [givesBack] })
+    const jobId = await kiln.client.speak(`block:${1.5 * leaseMs}`)
+    await lab.attemptBegun(jobId, 5)
+    expect(await lab.job(jobId)).toMatchObject({ status: "processing", lostWorkers: 0 })
+    kiln.kill("SIGKILL")
+  },
+)
+
 describe.each(makeStores)(
   "a process whose event loop is blocked for twice the lease, on $name",
   patience,
