@@ -360,7 +360,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "an attempt is told the number of another",
-    edits: [core("worker/AttemptContext.ts", "attempt: job.attempts,", "attempt: job.attempts + 1,")],
+    edits: [core("worker/AttemptContext.ts", "attempt: attempts,", "attempt: attempts + 1,")],
     seed: 1,
     breaks: "only a claim lets a worker act",
   },

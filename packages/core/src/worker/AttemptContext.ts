@@ -1,6 +1,7 @@
 import { Effect, Stream } from "effect"
 import {
   BlobCorrupt,
+  type Job,
   jobBlobKey,
   type JobMode,
   type Json,
@@ -21,6 +22,7 @@ import {
   IdGenerator,
   JobStore,
   MediaProbe,
+  type ProviderCall,
   Providers,
 } from "../ports/index.ts"
 import { askProviders } from "./askProviders.ts"
@@ -64,12 +66,7 @@ export const attemptContext = Effect.fnUntraced(function* (
   // Last, and with nothing to wait for between it and the step.
   const mayBuy = Effect.andThen(gateIsOpen, lease.check)
 
-  const call = {
-    jobId: job.id,
-    attempt: job.attempts,
-    failures: job.failures,
-    deferrals: job.attempts - 1 - job.failures - job.lostWorkers,
-  }
+  const call = callOf(job)
   const asked =
     job.mode === "sandbox"
       ? askProviders(sandbox, call)
@@ -84,19 +81,7 @@ export const attemptContext = Effect.fnUntraced(function* (
     if (outcome !== "Written") return yield* new LeaseLost()
   })
 
-  const writeFile = Effect.fnUntraced(function* (name: string, { data, mediaType }: GeneratedFile) {
-    const blobKey = jobBlobKey(job.id, token, name)
-    written.push(blobKey)
-    const info = yield* Effect.mapError(
-      Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {
-        schedule: retrying,
-        while: (error) => error._tag === "BlobUnavailable",
-        times: putRetries,
-      }),
-      (error) => (error._tag === "BlobTooLarge" ? tooLarge : error),
-    )
-    return { id: yield* ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
-  })
+  const writeFile = fileWriter(claim, blobs, ids, written)
 
   const context: AttemptContext<unknown> = {
     request,
@@ -127,6 +112,34 @@ export const attemptContext = Effect.fnUntraced(function* (
   }
   return context
 })
+
+const callOf = ({ attempts, failures, id, lostWorkers }: Job): ProviderCall => ({
+  jobId: id,
+  attempt: attempts,
+  failures,
+  deferrals: attempts - 1 - failures - lostWorkers,
+})
+
+/** Writes the files of an attempt; each is durable when it returns. */
+const fileWriter = (
+  { job, token }: Claim,
+  blobs: BlobStore["Service"],
+  ids: IdGenerator["Service"],
+  written: Array<string>,
+) =>
+  Effect.fnUntraced(function* (name: string, { data, mediaType }: GeneratedFile) {
+    const blobKey = jobBlobKey(job.id, token, name)
+    written.push(blobKey)
+    const info = yield* Effect.mapError(
+      Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {
+        schedule: retrying,
+        while: (error) => error._tag === "BlobUnavailable",
+        times: putRetries,
+      }),
+      (error) => (error._tag === "BlobTooLarge" ? tooLarge : error),
+    )
+    return { id: yield* ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
+  })
 
 /** What cannot be stored is said where it is made, and not by some stores alone. */
 const valueProblem = (value: Json): string | undefined => {
