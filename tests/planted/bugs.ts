@@ -102,13 +102,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/Slots.ts",
-        "      Effect.suspend(() => {\n        const kind",
-        "      Effect.clockWith((clock) => {\n        const kind",
+        "      Effect.flatMap(Clock.monotonicTimeNanos, (nowNanos) => {\n        const kind",
+        "      Effect.clockWith((clock) => {\n        const nowNanos = clock.monotonicTimeNanosUnsafe()\n        const kind",
       ),
       core(
         "worker/Slots.ts",
-        "holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs)",
-        "holdLease(ref, askedAtNanos, (claim.job.claimableAt ?? 0) - clock.currentTimeMillisUnsafe(), leaseDurationMs)",
+        "holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)",
+        "holdLease(ref, askedAtNanos, (claim.job.claimableAt ?? 0) - clock.currentTimeMillisUnsafe(), leaseDurationMs, nowNanos)",
       ),
     ],
     seed: 17,
@@ -392,7 +392,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "an attempt is told the number of another",
-    edits: [core("worker/AttemptContext.ts", "attempt: job.attempts,", "attempt: job.attempts + 1,")],
+    edits: [core("worker/AttemptContext.ts", "attempt: attempts,", "attempt: attempts + 1,")],
     seed: 1,
     breaks: "only a claim lets a worker act",
   },
@@ -401,7 +401,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/AttemptContext.ts",
-        "lastStep: (_name, effect) => Effect.andThen(mayBuy, effect)",
+        'lastStep: (name, effect) => names.once("step", name)(Effect.andThen(mayBuy, effect))',
         "lastStep: (_name, effect) => Effect.andThen(mayBuy, Effect.retry(effect, { times: 1 }))",
       ),
     ],
@@ -457,7 +457,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/AttemptContext.ts",
-        "lastStep: (_name, effect) => Effect.andThen(mayBuy, effect)",
+        'lastStep: (name, effect) => names.once("step", name)(Effect.andThen(mayBuy, effect))',
         "lastStep: (_name, effect) => effect",
       ),
     ],
@@ -518,13 +518,25 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a worker takes one job more than it has slots",
     edits: [
       core(
-        "worker/Worker.ts",
-        "const free = config.concurrency - slots.leases.size",
-        "const free = config.concurrency + 1 - slots.leases.size",
+        "worker/Slots.ts",
+        "concurrency - [...held].filter((job) => job.mode === mode).length",
+        "concurrency + 1 - [...held].filter((job) => job.mode === mode).length",
       ),
     ],
     seed: 1,
     breaks: "no more at once than there are slots",
+  },
+  {
+    bug: "a project may fill all slots of a worker",
+    edits: [core("worker/Slots.ts", '=== "share" ? projectShare(concurrency) : 0', '=== "share" ? 0 : 0')],
+    seed: 1,
+    breaks: "no project holds more than its share",
+  },
+  {
+    bug: "a project's share counts what a claim hands out, not the slots it holds already",
+    edits: [core("worker/Slots.ts", "count: 1 + others.length", "count: 0 * others.length")],
+    seed: 1,
+    breaks: "no project holds more than its share",
   },
   {
     bug: "a completion of a job that has failed is taken for a repeat",

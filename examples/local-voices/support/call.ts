@@ -2,7 +2,7 @@ import type { AudioInput, ProviderCall } from "@kiln/core/ports"
 import { Stream } from "effect"
 
 /** A provider's call, as the engine makes it. */
-export const call: ProviderCall = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0 }
+export const call: ProviderCall = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0, deferrals: 0 }
 
 /** A file in two pieces, as from a blob. */
 export const audioInput = (format: AudioInput["format"], file: Uint8Array, seconds = 1): AudioInput => ({

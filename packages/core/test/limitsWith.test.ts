@@ -23,6 +23,10 @@ describe("limitsWith", () => {
 
   it("is the installation's where no kind has one", () => {
     const limits = { perKind: { a: 1 }, perProject: 0 }
-    assert.strictEqual(limitsWith(limits, [kindOf("a")]), limits)
+    assert.deepStrictEqual(limitsWith(limits, [kindOf("a")]), limits)
+  })
+
+  it("has no limit of the installation for projects that have their share of each worker", () => {
+    assert.deepStrictEqual(limitsWith({ perKind: {}, perProject: "share" }, []), { perKind: {}, perProject: 0 })
   })
 })

@@ -1,9 +1,8 @@
 import { type ErrorCode, isErrorCode } from "@kiln/core/domain"
-import { type ProviderCall, ProviderFailure } from "@kiln/core/ports"
-import { Duration, Effect } from "effect"
+import { type ProviderCall, ProviderFailure, ProviderPostponed } from "@kiln/core/ports"
+import { Effect } from "effect"
 
-/** Longer than a job may run; keeps the number of seconds a number. */
-const MAX_DELAY_SECONDS = 86_400
+const MAX_DELAY_SECONDS = 60
 
 /** What a request may ask of the sandbox, so that a client can rehearse what a provider may do to it. */
 export type Steering =
@@ -16,20 +15,26 @@ const DECIMAL = /^\d+(?:\.\d+)?$/
 const INTEGER = /^\d+$/
 
 /**
- * Reads `sandbox:fail:<error_code>`, `sandbox:delay:<seconds>` (decimal, at most a day) and `sandbox:flaky:<n>` (whole
+ * Reads `sandbox:fail:<error_code>`, `sandbox:delay:<seconds>` (decimal, at most 60) and `sandbox:flaky:<n>` (whole
  * number). Anything else, however near, is ordinary text: `undefined`.
  */
 export const parseSteering = (text: string): Steering | undefined => {
   const [, verb, argument = ""] = STEERING.exec(text) ?? []
   if (verb === "fail" && isErrorCode(argument)) return { _tag: "Fail", errorCode: argument }
-  if (verb === "delay" && DECIMAL.test(argument))
-    return { _tag: "Delay", seconds: Math.min(Number(argument), MAX_DELAY_SECONDS) }
+  if (verb === "delay" && DECIMAL.test(argument) && Number(argument) <= MAX_DELAY_SECONDS)
+    return { _tag: "Delay", seconds: Number(argument) }
   if (verb === "flaky" && INTEGER.test(argument)) return { _tag: "Flaky", failures: Number(argument) }
   return undefined
 }
 
-/** Does what the text asks for, if it steers: waits, fails, or succeeds for the answer to follow. */
-export type Steer = (text: string | undefined, call: ProviderCall) => Effect.Effect<void, ProviderFailure>
+/**
+ * Does what the text asks for, if it steers: fails, puts the job off, or succeeds for the answer to follow. A delay is asked
+ * for once and holds no slot of a worker, so that test keys cannot fill a worker with jobs that wait.
+ */
+export type Steer = (
+  text: string | undefined,
+  call: ProviderCall,
+) => Effect.Effect<void, ProviderFailure | ProviderPostponed>
 
 export const followSteering: Steer = (text, call) => {
   const steering = text === undefined ? undefined : parseSteering(text)
@@ -37,7 +42,9 @@ export const followSteering: Steer = (text, call) => {
     case "Fail":
       return Effect.fail(askedFor(steering.errorCode, false))
     case "Delay":
-      return Effect.sleep(Duration.seconds(steering.seconds))
+      return steering.seconds === 0 || call.deferrals > 0
+        ? Effect.void
+        : Effect.fail(new ProviderPostponed({ delayMs: Math.ceil(steering.seconds * 1_000) }))
     case "Flaky":
       return call.failures < steering.failures ? Effect.fail(askedFor("provider_unavailable", true)) : Effect.void
     case undefined:

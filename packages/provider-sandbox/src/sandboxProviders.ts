@@ -11,8 +11,8 @@ export type SandboxProviders = Pick<ProviderPorts, Exclude<ProviderName, "voiceT
 /**
  * Providers that call nobody and cost nothing: the same request always gets the same bytes, all of them valid files.
  *
- * With `steering` (the default), a text that is exactly `sandbox:fail:<error_code>`, `sandbox:delay:<seconds>` or `sandbox:flaky:<n>`
- * decides what happens to the request (speech: its text; image: its prompt; reply: its instructions). It is meant for
+ * With `steering` (the default), a text that is exactly `sandbox:fail:<error_code>`, `sandbox:delay:<seconds>` (at most 60) or
+ * `sandbox:flaky:<n>` decides what happens to the request (speech: its text; image: its prompt; reply: its instructions). It is meant for
  * test keys only: give live jobs a set without it.
  */
 export const sandboxProviders = ({ steering = true }: { readonly steering?: boolean } = {}): SandboxProviders => {

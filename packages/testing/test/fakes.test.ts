@@ -20,7 +20,7 @@ import {
   trickle,
 } from "../src/fakes/index.ts"
 
-const call: ProviderCall = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0 }
+const call: ProviderCall = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0, deferrals: 0 }
 const audio = (content: Stream.Stream<Uint8Array, BlobCorrupt> = Stream.empty) => ({
   format: "wav" as const,
   bytes: 0,

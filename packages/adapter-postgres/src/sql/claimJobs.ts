@@ -98,7 +98,7 @@ export interface OpenedClaim {
 }
 
 export const openClaim = async (session: Session, request: ClaimRequest, notes: LaneNotes): Promise<OpenedClaim> => {
-  const inHand = await loadInHand(session, request.limits)
+  const inHand = await loadInHand(session, request)
   const limit = Math.max(pageSize, request.limit)
   const among = { runnable: request.runnable, notes }
   return {
@@ -191,8 +191,7 @@ const serve = async (
         claimed.push({ from, to })
         picked.push({ turn: lane.turn, laneId: lane.id, move: { from, to } })
         lane.turn += 1
-        // A lease that is over at once is none.
-        if (to.claimableAt !== null && to.claimableAt > tx.now) inHand.add(lane, 1, to.claimableAt)
+        inHand.add(lane, to.claimableAt ?? tx.now, tx.now)
       }
     }
   for (const write of [moveJobs(tx, claimed), finishJobs(tx, failed.map(withoutResult))]) {

@@ -1,5 +1,6 @@
 import { sql } from "kysely"
-import { type ConcurrencyLimits, InHand, isLimiting } from "@kiln/core/domain"
+import { InHand, isLimiting } from "@kiln/core/domain"
+import type { ClaimRequest } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { query, statement, storeTime } from "../Statement.ts"
 
@@ -24,11 +25,11 @@ export const jobsInHand = statement(() =>
     .groupBy(["mode", "kind", "project_id"]),
 )
 
-/** The jobs in hand, if limits ask for them. */
-export const loadInHand = async (session: Session, limits: ConcurrencyLimits): Promise<InHand> => {
-  if (!isLimiting(limits)) return new InHand(limits)
+/** The jobs in hand, if limits ask for them. What the worker has in its own slots it says itself: no claim waits for another because of it. */
+export const loadInHand = async (session: Session, { limits, worker }: ClaimRequest): Promise<InHand> => {
+  if (!isLimiting(limits)) return new InHand(limits, [], worker)
   await session.all(oneAtATime, {})
-  return new InHand(limits, await session.all(jobsInHand, {}))
+  return new InHand(limits, await session.all(jobsInHand, {}), worker)
 }
 
 /** Projects of which no further job may be claimed in a mode, each as `mode id`. */

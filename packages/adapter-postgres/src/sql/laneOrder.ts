@@ -167,7 +167,7 @@ export const shareTurns = (lanes: ReadonlyArray<Lane>, total: number, inHand: In
     if (lane === fresh) next += 1
     else served.shift()
     if (inHand.isFull(lane)) continue
-    inHand.add(lane, 1, Infinity)
+    inHand.add(lane, Infinity, 0)
     const share = shares.get(lane.id) ?? { lane: lanes.find(({ id }) => id === lane.id) ?? lane, count: 0 }
     share.count += 1
     shares.set(lane.id, share)

@@ -86,7 +86,7 @@ class Head {
  * gets its new `next_at`, and so is out of the way of the next claim; one at its limit keeps it.
  */
 export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult => {
-  const inHand = loadInHand(tx, request.limits)
+  const inHand = loadInHand(tx, request)
   const order = new LaneOrder(tx, request.runnable, inHand)
   const heads = new Map<number, Head>()
   const turns = new Map<number, number>()
@@ -101,8 +101,7 @@ export const claimJobs = (tx: Transaction, request: ClaimRequest): ClaimResult =
     else if (fate === "enough") more = true
     else {
       claims.push(fate)
-      // A lease that is over at once is none.
-      if (fate.leaseRemainingMs > 0) inHand.add(lane, 1, tx.now + fate.leaseRemainingMs)
+      inHand.add(lane, tx.now + fate.leaseRemainingMs, tx.now)
       turns.set(lane.id, order.serve(lane).turn)
     }
   }

@@ -1,4 +1,5 @@
-import { type ConcurrencyLimits, InHand, isLimiting } from "@kiln/core/domain"
+import { InHand, isLimiting } from "@kiln/core/domain"
+import type { ClaimRequest } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 
@@ -17,5 +18,5 @@ export const jobsInHand = statement((given: Given<{ now: number }>) =>
 )
 
 /** The jobs in hand, if limits ask for them. */
-export const loadInHand = (tx: Transaction, limits: ConcurrencyLimits): InHand =>
-  new InHand(limits, isLimiting(limits) ? tx.all(jobsInHand, { now: tx.now }) : [])
+export const loadInHand = (tx: Transaction, { limits, worker }: ClaimRequest): InHand =>
+  new InHand(limits, isLimiting(limits) ? tx.all(jobsInHand, { now: tx.now }) : [], worker)

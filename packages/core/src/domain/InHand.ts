@@ -9,6 +9,21 @@ export interface ConcurrencyLimits {
   readonly perProject: number
 }
 
+/** The limits an engine is set up with. */
+export interface EngineLimits extends Omit<ConcurrencyLimits, "perProject"> {
+  /**
+   * For each project, all its kinds together. A number is a limit for the whole installation; 0 is no limit. `"share"` leaves
+   * room in every worker: a project holds at most `projectShare` of its slots, however many workers there are.
+   */
+  readonly perProject: number | "share"
+}
+
+/**
+ * How many of a worker's slots one project may hold: three quarters, rounded down, and at least one. The rest stays free for
+ * other projects even while nobody else has work, because a running job cannot be made to give up its slot.
+ */
+export const projectShare = (slots: number): number => Math.max(1, Math.floor((slots * 3) / 4))
+
 /** Whether they bound anything: where not, nothing need be counted. */
 export const isLimiting = ({ perKind, perProject }: ConcurrencyLimits): boolean =>
   perProject > 0 || Object.keys(perKind).length > 0
@@ -30,20 +45,33 @@ export interface Limited {
 /** Jobs in hand of one kind, project and mode, as a store counts them. */
 export interface HandCount extends Limited, Taken {}
 
+/** How many slots of a worker are free, and how many of them one project may hold. Live and sandbox jobs have slots of their own. */
+export interface WorkerRoom {
+  /** Free slots, by mode. */
+  readonly free: Readonly<Record<JobMode, number>>
+  /** Slots of each mode that one project may hold at once, jobs it has in this worker already included; 0 is no limit. */
+  readonly perProject: number
+  /** Jobs in this worker's slots, by project and mode. */
+  readonly held: ReadonlyArray<Pick<Limited, "mode" | "projectId"> & { readonly count: number }>
+}
+
 /** The jobs in hand, as far as limits ask for them: counted once by the store, and kept up to date by what a claim hands out. */
 export class InHand {
   readonly #limits: ConcurrencyLimits
+  #worker: OwnSlots | undefined
   readonly #byKind = { sandbox: new Map<string, Taken>(), live: new Map<string, Taken>() }
   readonly #byProject = { sandbox: new Map<ProjectId, Taken>(), live: new Map<ProjectId, Taken>() }
 
-  constructor(limits: ConcurrencyLimits, counted: Iterable<HandCount> = []) {
+  constructor(limits: ConcurrencyLimits, counted: Iterable<HandCount> = [], worker?: WorkerRoom) {
     this.#limits = limits
-    for (const { count, firstEnd, ...lane } of counted) this.add(lane, count, firstEnd)
+    this.#worker = worker && OwnSlots.of(worker)
+    for (const { count, firstEnd, ...lane } of counted) this.#count(lane, count, firstEnd)
   }
 
   /** Another one, to be added to without changing this. */
   copy(): InHand {
     const copied = new InHand(this.#limits)
+    copied.#worker = this.#worker?.copy()
     for (const mode of ["sandbox", "live"] as const) {
       for (const [kind, taken] of this.#byKind[mode]) copied.#byKind[mode].set(kind, taken)
       for (const [projectId, taken] of this.#byProject[mode]) copied.#byProject[mode].set(projectId, taken)
@@ -51,7 +79,13 @@ export class InHand {
     return copied
   }
 
-  add({ kind, mode, projectId }: Limited, count: number, firstEnd: number): void {
+  /** Adds a job that the claim hands out. A lease that has ended already takes no room in the installation, but a slot all the same. */
+  add(lane: Limited, leaseEndsAt: number, now: number): void {
+    this.#worker?.take(lane)
+    if (leaseEndsAt > now) this.#count(lane, 1, leaseEndsAt)
+  }
+
+  #count({ kind, mode, projectId }: Limited, count: number, firstEnd: number): void {
     if (!isLimiting(this.#limits)) return
     take(this.#byKind[mode], kind, count, firstEnd)
     take(this.#byProject[mode], projectId, count, firstEnd)
@@ -59,33 +93,104 @@ export class InHand {
 
   /** Whether no further job of a kind may be claimed. */
   kindIsFull({ kind, mode }: Pick<Limited, "kind" | "mode">): boolean {
+    return this.#worker?.modeIsFull(mode) === true || this.#kindIsAtLimit({ kind, mode })
+  }
+
+  /** Whether no further job of a lane may be claimed. */
+  isFull(lane: Limited): boolean {
+    return (
+      this.kindIsFull(lane) ||
+      this.#worker?.projectIsFull(lane) === true ||
+      this.#projectIsAtLimit(this.#byProject[lane.mode].get(lane.projectId))
+    )
+  }
+
+  /** Projects of which no further job may be claimed in this mode. */
+  fullProjects(mode: JobMode): ReadonlyArray<ProjectId> {
+    return [...new Set([...(this.#worker?.fullProjects(mode) ?? []), ...this.#projectsAtLimit(mode)])]
+  }
+
+  /**
+   * When the first of the kinds and projects that are at a limit of the installation has room by itself. A worker that has no
+   * room of its own knows when it has some.
+   */
+  firstRoomAt(runnable: ReadonlyArray<Pick<Limited, "kind" | "mode">>): number {
+    const modes = new Set(runnable.map(({ mode }) => mode).filter((mode) => this.#worker?.modeIsFull(mode) !== true))
+    const full = [
+      ...runnable.flatMap((item) =>
+        modes.has(item.mode) && this.#kindIsAtLimit(item) ? [this.#byKind[item.mode].get(item.kind)] : [],
+      ),
+      ...[...modes].flatMap((mode) =>
+        this.#projectsAtLimit(mode).flatMap((id) =>
+          this.#worker?.projectIsFull({ mode, projectId: id }) === true ? [] : [this.#byProject[mode].get(id)],
+        ),
+      ),
+    ]
+    return full.reduce((first, taken) => Math.min(first, taken?.firstEnd ?? Infinity), Infinity)
+  }
+
+  #kindIsAtLimit({ kind, mode }: Pick<Limited, "kind" | "mode">): boolean {
     const { perKind } = this.#limits
     const limit = Object.hasOwn(perKind, kind) ? perKind[kind] : undefined
     return limit !== undefined && (this.#byKind[mode].get(kind)?.count ?? 0) >= limit
   }
 
-  /** Whether no further job of a lane may be claimed. */
-  isFull(lane: Limited): boolean {
-    return this.kindIsFull(lane) || this.#projectIsFull(this.#byProject[lane.mode].get(lane.projectId))
+  #projectsAtLimit(mode: JobMode): ReadonlyArray<ProjectId> {
+    return [...this.#byProject[mode]].flatMap(([projectId, taken]) =>
+      this.#projectIsAtLimit(taken) ? [projectId] : [],
+    )
   }
 
-  /** Projects of which no further job may be claimed in this mode. */
-  fullProjects(mode: JobMode): ReadonlyArray<ProjectId> {
-    return [...this.#byProject[mode]].flatMap(([projectId, taken]) => (this.#projectIsFull(taken) ? [projectId] : []))
-  }
-
-  /** When the first of the full among these kinds, and their projects, has room by itself. */
-  firstRoomAt(runnable: ReadonlyArray<Pick<Limited, "kind" | "mode">>): number {
-    const modes = new Set(runnable.map(({ mode }) => mode))
-    const full = [
-      ...runnable.flatMap((item) => (this.kindIsFull(item) ? [this.#byKind[item.mode].get(item.kind)] : [])),
-      ...[...modes].flatMap((mode) => this.fullProjects(mode).map((id) => this.#byProject[mode].get(id))),
-    ]
-    return full.reduce((first, taken) => Math.min(first, taken?.firstEnd ?? Infinity), Infinity)
-  }
-
-  #projectIsFull(taken: Taken | undefined): boolean {
+  #projectIsAtLimit(taken: Taken | undefined): boolean {
     return this.#limits.perProject > 0 && taken !== undefined && taken.count >= this.#limits.perProject
+  }
+}
+
+/** The slots of the worker that asks, as the claim fills them. */
+class OwnSlots {
+  readonly #free: Record<JobMode, number>
+  readonly #perProject: number
+  readonly #held: Record<JobMode, Map<ProjectId, number>>
+
+  constructor(
+    free: Readonly<Record<JobMode, number>>,
+    perProject: number,
+    held: Readonly<Record<JobMode, ReadonlyMap<ProjectId, number>>>,
+  ) {
+    this.#free = { ...free }
+    this.#perProject = perProject
+    this.#held = { live: new Map(held.live), sandbox: new Map(held.sandbox) }
+  }
+
+  static of({ free, held, perProject }: WorkerRoom): OwnSlots {
+    const of = (mode: JobMode) =>
+      new Map(held.filter((one) => one.mode === mode).map(({ count, projectId }) => [projectId, count] as const))
+    return new OwnSlots(free, perProject, { live: of("live"), sandbox: of("sandbox") })
+  }
+
+  copy(): OwnSlots {
+    return new OwnSlots(this.#free, this.#perProject, this.#held)
+  }
+
+  take({ mode, projectId }: Pick<Limited, "mode" | "projectId">): void {
+    this.#free[mode] -= 1
+    this.#held[mode].set(projectId, (this.#held[mode].get(projectId) ?? 0) + 1)
+  }
+
+  modeIsFull(mode: JobMode): boolean {
+    return this.#free[mode] <= 0
+  }
+
+  projectIsFull({ mode, projectId }: Pick<Limited, "mode" | "projectId">): boolean {
+    return this.#isShare(this.#held[mode].get(projectId) ?? 0)
+  }
+
+  fullProjects(mode: JobMode): ReadonlyArray<ProjectId> {
+    return [...this.#held[mode]].flatMap(([projectId, count]) => (this.#isShare(count) ? [projectId] : []))
+  }
+
+  #isShare(count: number): boolean {
+    return this.#perProject > 0 && count >= this.#perProject
   }
 }
 

@@ -20,7 +20,7 @@ export const defaultEngineSettings: EngineSettings = {
   leaseDurationMs: 30 * seconds,
   claimCheckIntervalMs: 1 * seconds,
   concurrency: 8,
-  limits: { perKind: {}, perProject: 0 },
+  limits: { perKind: {}, perProject: "share" },
   pollIntervalMs: 1 * seconds,
   idlePollIntervalMs: 30 * seconds,
   drainMs: 25 * seconds,

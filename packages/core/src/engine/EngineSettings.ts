@@ -1,8 +1,8 @@
 import type { AttemptLimits } from "../domain/Attempt.ts"
 import type { CircuitLimits } from "../domain/Circuit.ts"
 import type { SwitchName } from "../domain/Gate.ts"
-import type { ConcurrencyLimits } from "../domain/InHand.ts"
 import type { UploadCap } from "../domain/Upload.ts"
+import type { EngineLimits } from "../domain/InHand.ts"
 import type { ProviderName } from "../ports/ProviderName.ts"
 
 /** What one process asks of one live provider. */
@@ -34,10 +34,10 @@ export interface EngineSettings {
   readonly leaseDurationMs: number
   /** How often a worker asks whether its claims still hold: by then it notices that a job was canceled by another process. */
   readonly claimCheckIntervalMs: number
-  /** Jobs one worker runs at once. */
+  /** Live jobs one worker runs at once. Sandbox jobs have as many slots of their own, so that neither waits for the other. */
   readonly concurrency: number
-  /** Jobs in hand at once in the whole installation, by kind and by project; none by default. */
-  readonly limits: ConcurrencyLimits
+  /** Jobs in hand at once, by kind and by project. By default kinds have no limit, and a project has its share of each worker's slots. */
+  readonly limits: EngineLimits
   /** Pause between two looks for work, when nothing wakes the worker; the longest where wake-ups do not reach every process. */
   readonly pollIntervalMs: number
   /**

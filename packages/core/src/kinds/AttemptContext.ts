@@ -16,7 +16,7 @@ import type {
   GeneratedFile,
   ProviderAnswers,
   ProviderCall,
-  ProviderError,
+  ProviderCallError,
   ProviderName,
   ProviderRequests,
 } from "../ports/index.ts"
@@ -54,7 +54,7 @@ export class ProviderPaused extends Schema.TaggedError<ProviderPaused>()("Provid
 /** Every way an attempt may end without a result. */
 export type AttemptError =
   | AttemptFailed
-  | ProviderError
+  | ProviderCallError
   | ProviderPaused
   | LeaseLost
   | GateShut
@@ -92,18 +92,19 @@ export interface AttemptContext<Request> {
   readonly audio: Effect.Effect<MeasuredAudio, AttemptError>
   /**
    * A named step: the gate is checked before it, it ends when the claim is lost, and its value is
-   * kept, so that a later attempt gets it without running the step again.
+   * kept, so that a later attempt gets it without running the step again. Each step of an attempt needs a name of its own: a
+   * name that is used twice fails the job at once, unless its first use failed.
    */
   readonly step: <A extends Json, E extends AttemptError>(
     name: string,
     effect: Effect.Effect<A, E>,
   ) => Effect.Effect<A, AttemptError>
-  /** The same for a last step: its value is not kept, because the result that follows at once holds it. */
+  /** The same for a last step: its value is not kept, because the result that follows at once holds it. Its name is a step's name. */
   readonly lastStep: <A, E extends AttemptError>(
     name: string,
     effect: Effect.Effect<A, E>,
   ) => Effect.Effect<A, AttemptError>
-  /** Stores a file under a name: its blob is durable when it returns. */
+  /** Stores a file under a name: its blob is durable when it returns. A name that is used twice fails the job at once. */
   readonly keepFile: (name: string, file: GeneratedFile) => Effect.Effect<OutputFile, AttemptError>
   /** The same for a step whose value is a file and therefore not kept between attempts: the blob is durable when it returns. */
   readonly fileStep: <E extends AttemptError>(

@@ -9,6 +9,7 @@ import type {
   JsonObject,
   OutputFile,
   WarningCode,
+  WorkerRoom,
 } from "../domain/index.ts"
 import type { Upload } from "../domain/index.ts"
 
@@ -38,6 +39,12 @@ export interface ClaimRequest {
   readonly limits: ConcurrencyLimits
   /** Claims at most this many. */
   readonly limit: number
+  /**
+   * The free slots of the worker that asks and what one project may hold of them; absent, there is no bound but `limit`. A lane
+   * whose mode has no free slot, or whose project holds its share, is passed over like a lane at its limit. Only the worker
+   * knows when that changes, so `nextInMs` says nothing of such lanes.
+   */
+  readonly worker?: WorkerRoom | undefined
   readonly leaseDurationMs: number
   /** A job that loses its worker this often fails (`attempts_exhausted`). */
   readonly maxLostWorkers: number

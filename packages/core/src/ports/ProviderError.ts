@@ -29,8 +29,20 @@ export class ProviderBroken extends Schema.TaggedError<ProviderBroken>()("Provid
   detail: Schema.String,
 }) {}
 
+/**
+ * The provider wants to be asked again later, and nothing needs to wait for it: the job gives up its slot, is claimed again after
+ * the delay and asks anew. Costs the job no budget, only time of its queue limit. `ProviderCall.deferrals` tells the provider that it has asked for this before.
+ */
+export class ProviderPostponed extends Schema.TaggedError<ProviderPostponed>()("ProviderPostponed", {
+  /** Milliseconds; between a tenth of a second and the longest Retry-After that is honored (`attempts.retryAfterMaxMs`). */
+  delayMs: Schema.Number,
+}) {}
+
 /** Every way a provider may fail. */
 export type ProviderError = ProviderFailure | ProviderBroken
+
+/** Every way a call may end without an answer. */
+export type ProviderCallError = ProviderError | ProviderPostponed
 
 /** It may go better later: a network that broke, a server that is busy. `retryAfterMs` is what it asked for itself. */
 export const providerUnavailable = (detail: string, retryAfterMs?: number): ProviderFailure =>

@@ -1,6 +1,6 @@
 import { Context, type Effect, type Stream } from "effect"
 import type { AudioFormat, BlobCorrupt, BlobUnavailable, JobId } from "../domain/index.ts"
-import type { ProviderError } from "./ProviderError.ts"
+import type { ProviderCallError } from "./ProviderError.ts"
 import type { ProviderName } from "./ProviderName.ts"
 
 /** Which call this is. Its interruption must abort the request. */
@@ -11,6 +11,8 @@ export interface ProviderCall {
   readonly attempt: number
   /** Attempts that have already ended in a provider's failure. */
   readonly failures: number
+  /** Attempts that gave the job back without counting as a failure or a lost worker: after a delay a provider asked for, for example. */
+  readonly deferrals: number
 }
 
 /** Audio to be read, from a blob: open it as often as needed. */
@@ -51,7 +53,7 @@ export interface TranscriptionProvider {
   readonly transcribe: (
     request: { readonly audio: AudioInput },
     call: ProviderCall,
-  ) => Effect.Effect<Transcript, ProviderError | BlobUnavailable | BlobCorrupt>
+  ) => Effect.Effect<Transcript, ProviderCallError | BlobUnavailable | BlobCorrupt>
 }
 
 /** Text to audio, in a container: raw samples are no file. */
@@ -59,7 +61,7 @@ export interface SpeechProvider {
   readonly speak: (
     request: { readonly text: string; readonly voice: string },
     call: ProviderCall,
-  ) => Effect.Effect<GeneratedFile, ProviderError>
+  ) => Effect.Effect<GeneratedFile, ProviderCallError>
 }
 
 /** Text to text. */
@@ -67,7 +69,7 @@ export interface ReplyProvider {
   readonly reply: (
     request: { readonly text: string; readonly instructions: string | undefined; readonly maxOutputTokens: number },
     call: ProviderCall,
-  ) => Effect.Effect<Reply, ProviderError>
+  ) => Effect.Effect<Reply, ProviderCallError>
 }
 
 /** Text to a PNG of 1024 by 1024 pixels. */
@@ -75,7 +77,7 @@ export interface ImageProvider {
   readonly generate: (
     request: { readonly prompt: string },
     call: ProviderCall,
-  ) => Effect.Effect<GeneratedFile, ProviderError>
+  ) => Effect.Effect<GeneratedFile, ProviderCallError>
 }
 
 /** A reply that was spoken by who made it. */
@@ -97,7 +99,7 @@ export interface VoiceTurnProvider {
       readonly voice: string
     },
     call: ProviderCall,
-  ) => Effect.Effect<Turn, ProviderError | BlobUnavailable | BlobCorrupt>
+  ) => Effect.Effect<Turn, ProviderCallError | BlobUnavailable | BlobCorrupt>
 }
 
 /** Everything job kinds may ask of the outside. A missing one means that kinds which need it are not served. */

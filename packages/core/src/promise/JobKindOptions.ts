@@ -40,9 +40,12 @@ export interface Attempt<
    * A named step. Before it the operator's switches are looked at and whether the job is still this attempt's; its value is
    * kept, so that a later attempt gets it without running the step again. Whatever costs money or must not happen twice
    * belongs into one: it is made again only if its process dies before the value is kept.
+   *
+   * Each step of an attempt needs a name of its own, for example `item-1`, `item-2` in a loop. A name that is used twice fails
+   * the job at once and is named in the log, unless its first use failed: the same step may be tried again.
    */
   readonly step: <Value extends Json>(name: string, work: (signal: AbortSignal) => Promise<Value>) => Promise<Value>
-  /** A step that makes one of the job's files. The file is durable when it resolves; a later attempt makes it again. */
+  /** A step that makes one of the job's files. The file is durable when it resolves; a later attempt makes it again. Written twice in one attempt, it fails the job. */
   readonly file: (name: File, work: (signal: AbortSignal) => Promise<AsyncFile>) => Promise<void>
 }
 

@@ -123,12 +123,24 @@ const spoken = (question: object): object => {
 type Inner = <A>(effect: Effect.Effect<A, AttemptError>) => Promise<A>
 
 const asyncAttempt = (
-  { ask, audio, call, has, keepFile, kindVersion, lastStep, mode, request, step }: AttemptContext<unknown>,
+  {
+    ask,
+    audio,
+    call: { attempt, failures, jobId },
+    has,
+    fileStep,
+    kindVersion,
+    mode,
+    request,
+    step,
+  }: AttemptContext<unknown>,
   signal: AbortSignal,
   inner: Inner,
   files: Array<OutputFile>,
 ): Attempt => ({
-  ...call,
+  jobId,
+  attempt,
+  failures,
   request,
   kindVersion,
   mode,
@@ -150,6 +162,6 @@ const asyncAttempt = (
   step: <Value extends Json>(name: string, work: (signal: AbortSignal) => Promise<Value>) =>
     inner(step(name, promised(work))),
   file: async (name, work) => {
-    files.push(await inner(Effect.flatMap(lastStep(name, promised(work)), (made) => keepFile(name, made))))
+    files.push(await inner(fileStep(name, promised(work))))
   },
 })

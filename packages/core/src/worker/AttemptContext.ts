@@ -1,6 +1,7 @@
 import { Effect, Stream } from "effect"
 import {
   BlobCorrupt,
+  type Job,
   jobBlobKey,
   type JobMode,
   type Json,
@@ -22,6 +23,7 @@ import {
   IdGenerator,
   JobStore,
   MediaProbe,
+  type ProviderCall,
   Providers,
 } from "../ports/index.ts"
 import { askProviders } from "./askProviders.ts"
@@ -29,6 +31,7 @@ import { GateWatch } from "./GateWatch.ts"
 import type { HeldLease } from "./HeldLease.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
 import { retrying } from "./retrying.ts"
+import type { UsedNames } from "./UsedNames.ts"
 
 /** Bytes of one generated file: more is no answer to any request these kinds make. */
 const maxGeneratedBytes = 64 * 1_024 * 1_024
@@ -36,12 +39,19 @@ const maxGeneratedBytes = 64 * 1_024 * 1_024
 /** About a quarter of a minute: a blob store that is away for longer is not waited for with the job in hand. */
 const putRetries = 20
 
-/** Builds what a kind's `run` works with, for one claim. Keys of blobs it writes are noted in `written`. */
+/** What an attempt leaves behind for its end. */
+export interface AttemptNotes {
+  /** Keys of blobs that were begun. */
+  readonly written: Array<string>
+  readonly names: UsedNames
+}
+
+/** Builds what a kind's `run` works with, for one claim. */
 export const attemptContext = Effect.fnUntraced(function* (
   kind: JobKind,
   claim: Claim,
   lease: Pick<HeldLease, "check">,
-  written: Array<string>,
+  { names, written }: AttemptNotes,
 ) {
   const { job, token } = claim
   const store = yield* JobStore
@@ -57,7 +67,7 @@ export const attemptContext = Effect.fnUntraced(function* (
   // Last, and with nothing to wait for between it and the step.
   const mayBuy = Effect.andThen(gateIsOpen, lease.check)
 
-  const call = { jobId: job.id, attempt: job.attempts, failures: job.failures }
+  const call = callOf(job)
   const asked =
     job.mode === "sandbox"
       ? askProviders(sandbox, call)
@@ -74,7 +84,53 @@ export const attemptContext = Effect.fnUntraced(function* (
     if (outcome !== "Written") return yield* new LeaseLost()
   })
 
-  const keepFile = Effect.fnUntraced(function* (name: string, { data, mediaType }: GeneratedFile) {
+  const writeFile = fileWriter(claim, blobs, ids, written)
+
+  const context: AttemptContext<unknown> = {
+    request,
+    kindVersion: job.kindVersion,
+    mode: job.mode,
+    call,
+    ask: asked.ask,
+    has: asked.has,
+    audio: Effect.provideService(uploadedAudio(claim, blobs), MediaProbe, probe),
+    step: <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
+      names.once(
+        "step",
+        name,
+      )(
+        Effect.suspend(() =>
+          Object.hasOwn(job.checkpoints, name)
+            ? Effect.succeed(job.checkpoints[name] as A)
+            : mayBuy.pipe(
+                Effect.andThen(effect),
+                Effect.tap((value) => keep(name, value)),
+              ),
+        ),
+      ),
+    lastStep: (name, effect) => names.once("step", name)(Effect.andThen(mayBuy, effect)),
+    keepFile: (name, file) => names.once("file", name)(writeFile(name, file)),
+    fileStep: (name, effect) =>
+      names.once("file", name)(Effect.flatMap(Effect.andThen(mayBuy, effect), (file) => writeFile(name, file))),
+  }
+  return context
+})
+
+const callOf = ({ attempts, failures, id, lostWorkers }: Job): ProviderCall => ({
+  jobId: id,
+  attempt: attempts,
+  failures,
+  deferrals: attempts - 1 - failures - lostWorkers,
+})
+
+/** Writes the files of an attempt; each is durable when it returns. */
+const fileWriter = (
+  { job, token }: Claim,
+  blobs: BlobStore["Service"],
+  ids: IdGenerator["Service"],
+  written: Array<string>,
+) =>
+  Effect.fnUntraced(function* (name: string, { data, mediaType }: GeneratedFile) {
     const blobKey = jobBlobKey(job.id, token, name)
     if (!isStorableText(mediaType))
       return yield* Effect.die(
@@ -91,28 +147,6 @@ export const attemptContext = Effect.fnUntraced(function* (
     )
     return { id: yield* ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
   })
-
-  const context: AttemptContext<unknown> = {
-    request,
-    kindVersion: job.kindVersion,
-    mode: job.mode,
-    call,
-    ask: asked.ask,
-    has: asked.has,
-    audio: Effect.provideService(uploadedAudio(claim, blobs), MediaProbe, probe),
-    step: <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
-      Object.hasOwn(job.checkpoints, name)
-        ? Effect.succeed(job.checkpoints[name] as A)
-        : mayBuy.pipe(
-            Effect.andThen(effect),
-            Effect.tap((value) => keep(name, value)),
-          ),
-    lastStep: (_name, effect) => Effect.andThen(mayBuy, effect),
-    keepFile,
-    fileStep: (name, effect) => Effect.flatMap(Effect.andThen(mayBuy, effect), (file) => keepFile(name, file)),
-  }
-  return context
-})
 
 /** What cannot be stored is said where it is made, and not by some stores alone. */
 const valueProblem = (value: Json): string | undefined => {

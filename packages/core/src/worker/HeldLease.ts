@@ -22,6 +22,47 @@ export interface HeldLease extends ClaimRef {
   readonly lose: () => void
   /** Fails once the claim is lost, or its time is up. Never succeeds. */
   readonly lost: Effect.Effect<never, LeaseLost>
+  /**
+   * Milliseconds for which this process stood still while the lease ran out, if that is why it did; else 0. To be asked when
+   * the time is up.
+   */
+  readonly stoodStillMs: Effect.Effect<number>
+}
+
+/** How often, per lease, a process looks whether it still runs. */
+const pulsesPerLease = 20
+
+/**
+ * Notes when a process could not run: a pulse that is late by more than half its pause. Whatever held it up, code that
+ * blocks the event loop, a signal that stops the process, a machine that sleeps: nothing could extend a lease meanwhile.
+ */
+const makePulse = (pulseMs: number, startedAtNanos: bigint) => {
+  const pulseNanos = BigInt(Math.ceil(pulseMs)) * nanosPerMs
+  // From the start: the first thing an attempt does may be to block.
+  let dueNanos: bigint | undefined = startedAtNanos + pulseNanos
+  let stalls: ReadonlyArray<{ readonly from: bigint; readonly to: bigint }> = []
+  const look = (now: bigint) => {
+    if (dueNanos !== undefined && 2n * (now - dueNanos) > pulseNanos) stalls = [...stalls, { from: dueNanos, to: now }]
+    dueNanos = undefined
+  }
+  return {
+    /** Sleeps for a pulse, or for less. */
+    sleep: (ms: number): Effect.Effect<void> =>
+      Effect.flatMap(Clock.monotonicTimeNanos, (now) => {
+        look(now)
+        const forMs = Math.min(ms, pulseMs)
+        dueNanos = now + BigInt(Math.ceil(forMs)) * nanosPerMs
+        return Effect.sleep(forMs)
+      }),
+    forgetBefore: (nanos: bigint): void => {
+      stalls = stalls.filter(({ to }) => to > nanos)
+    },
+    /** Nanoseconds. */
+    stoodStillSince: (nanos: bigint, now: bigint): bigint => {
+      look(now)
+      return stalls.reduce((sum, { from, to }) => sum + (to - (from > nanos ? from : nanos)), 0n)
+    },
+  }
 }
 
 export const holdLease = (
@@ -29,7 +70,9 @@ export const holdLease = (
   askedAtNanos: bigint,
   leaseRemainingMs: number,
   leaseDurationMs: number,
+  nowNanos: bigint,
 ): HeldLease => {
+  const pulse = makePulse(leaseDurationMs / pulsesPerLease, nowNanos)
   const gone = Deferred.makeUnsafe<never, LeaseLost>()
   let endsAtNanos = 0n
   let latestAskedNanos = askedAtNanos
@@ -38,6 +81,7 @@ export const holdLease = (
   const renew = (asked: bigint, remainingMs: number) => {
     if (asked < latestAskedNanos) return
     latestAskedNanos = asked
+    pulse.forgetBefore(asked)
     const usableMs = Math.max(remainingMs - safetyMarginMs, remainingMs / 2)
     endsAtNanos = asked + BigInt(Math.floor(usableMs)) * nanosPerMs
     // A store may round to its own ticks: a lease that was cut short is short by more than one.
@@ -49,10 +93,8 @@ export const holdLease = (
     const leftMs = Number((endsAtNanos - now) / nanosPerMs)
     return leftMs > 0 ? Effect.succeed(leftMs) : Effect.fail(new LeaseLost())
   })
-  // Looks again once a heartbeat, since a store whose clock was put forward may take back some of what it granted.
-  const watch: Effect.Effect<never, LeaseLost> = Effect.forever(
-    Effect.flatMap(timeLeft, (leftMs) => Effect.sleep(Math.min(leftMs, leaseDurationMs / 3))),
-  )
+  // Looks again and again, since a store whose clock was put forward may take back some of what it granted.
+  const watch: Effect.Effect<never, LeaseLost> = Effect.forever(Effect.flatMap(timeLeft, pulse.sleep))
   return {
     jobId: claim.jobId,
     token: claim.token,
@@ -64,5 +106,11 @@ export const holdLease = (
       Deferred.doneUnsafe(gone, Effect.fail(new LeaseLost()))
     },
     lost: Effect.raceFirst(watch, Deferred.await(gone)),
+    // Heartbeats come every third of a lease: where the process could run for half of the time, it is the store that did not
+    // answer. A claim that the store says is gone was counted there, or canceled.
+    stoodStillMs: Effect.map(Clock.monotonicTimeNanos, (now) => {
+      const stoodStill = pulse.stoodStillSince(latestAskedNanos, now)
+      return !isLost && 2n * stoodStill >= now - latestAskedNanos ? Number(stoodStill / nanosPerMs) : 0
+    }),
   }
 }

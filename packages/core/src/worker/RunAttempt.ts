@@ -22,25 +22,27 @@ import { type JobKind } from "../kinds/JobKind.ts"
 import { Misuse } from "../kinds/Misuse.ts"
 import { BlobStore, type Claim, type Completion, type FencedOutcome, JobStore } from "../ports/index.ts"
 import { attemptContext } from "./AttemptContext.ts"
-import { type AttemptEnd, attemptEnd } from "./AttemptEnd.ts"
+import { type AttemptEnd, attemptEnd, misuseIn } from "./AttemptEnd.ts"
 import type { HeldLease } from "./HeldLease.ts"
+import type { Turn } from "./LastChance.ts"
 import { retrying } from "./retrying.ts"
+import { UsedNames } from "./UsedNames.ts"
 
 /**
  * What was written of an attempt's end: its result; something else; that blobs were out of reach; or nothing, because the
- * claim was gone or the store away.
+ * claim was gone or the store away (`lapsed`), or because this process stood still past the lease (`stalled`).
  */
-export type Settled = "committed" | "written" | "blobs_away" | "lapsed"
+export type Settled = "committed" | "written" | "blobs_away" | "lapsed" | "stalled"
 
 /**
  * One attempt, in named steps: build the context, run the kind, settle. It ends early when the
  * claim is lost or the worker stops; how it ended is always written, unless the claim is gone.
  */
 export const runAttempt = Effect.fnUntraced(
-  function* (kind: JobKind, claim: Claim, lease: HeldLease) {
-    const written: Array<string> = []
-    const work = attemptContext(kind, claim, lease, written).pipe(
-      Effect.flatMap((context) => kind.run(context)),
+  function* (kind: JobKind, claim: Claim, lease: HeldLease, turn: Turn) {
+    const notes = { written: new Array<string>(), names: new UsedNames() }
+    const work = attemptContext(kind, claim, lease, notes).pipe(
+      Effect.flatMap((context) => turn.take(Effect.ensuring(kind.run(context), notes.names.check))),
       Effect.flatMap((result) => completionOf(kind, claim, result)),
     )
     return yield* Effect.uninterruptibleMask((restore) =>
@@ -59,13 +61,33 @@ export const runAttempt = Effect.fnUntraced(
         const settled = yield* Effect.catchCause(settling, (cause) =>
           Effect.as(Effect.logError("the end of an attempt could not be written", describe(cause)), "lapsed" as const),
         )
-        if (settled !== "committed") yield* removeOrphans(claim, written)
-        return settled
+        const stoodStillMs = settled === "lapsed" ? yield* lease.stoodStillMs : 0
+        if (stoodStillMs > 0) yield* tellStalled(kind, claim, stoodStillMs, turn.isAlone())
+        if (settled !== "committed") yield* removeOrphans(claim, notes.written)
+        return stoodStillMs > 0 ? ("stalled" as const) : settled
       }),
     )
   },
   (effect, _kind, claim) => Effect.annotateLogs(effect, { jobId: claim.job.id, attempt: claim.job.attempts }),
 )
+
+/** It may be the code of this attempt that did not let the process run, or that of a neighbor. */
+const tellStalled = Effect.fnUntraced(function* (
+  kind: JobKind,
+  { job }: Claim,
+  stoodStillMs: number,
+  isAlone: boolean,
+) {
+  const { attempts } = yield* EngineConfig
+  const about = `attempt ${job.attempts} of ${job.id} (${kind.name})`
+  const blocked = `the event loop past its lease, for ${(stoodStillMs / 1_000).toFixed(1)} s`
+  const counted = `counted as a lost worker, ${job.lostWorkers + 1} of ${attempts.maxLostWorkers}`
+  yield* Effect.logError(
+    isAlone
+      ? `${about} blocked ${blocked}; ${counted}`
+      : `${about} or one beside it blocked ${blocked}; ${counted}. Synchronous work belongs into a worker thread`,
+  )
+})
 
 /** A result that is what its kind promises, with what it costs. */
 const completionOf = Effect.fnUntraced(function* (kind: JobKind, { job, token }: Claim, result: AttemptResult) {
@@ -153,8 +175,13 @@ const settleWork = Effect.fnUntraced(function* (
   work: Exit.Exit<Completion, AttemptError>,
 ): Effect.fn.Return<Settled, never, JobStore | JobSignals | JobEvents> {
   if (Exit.isFailure(work)) {
-    yield* Effect.logWarning("attempt ended without a result", describe(work.cause))
-    return yield* settle(kind, claim, lease, attemptEnd(work.cause))
+    const end = attemptEnd(work.cause)
+    const mistake = misuseIn(work.cause)
+    if (mistake !== undefined)
+      yield* Effect.logError(`the job fails by a mistake in its kind ${kind.name}`, `${mistake.name}: ${mistake.words}`)
+    else if (end._tag === "PutOff") yield* Effect.logDebug("a provider wants to be asked again later")
+    else yield* Effect.logWarning("attempt ended without a result", describe(work.cause))
+    return yield* settle(kind, claim, lease, end)
   }
   const store = yield* JobStore
   const commit = yield* Effect.exit(insist(lease, store.completeJobs([work.value])))
@@ -170,7 +197,7 @@ const settleWork = Effect.fnUntraced(function* (
 
 /**
  * For the log. A failure says what it has to say in its own words; of a defect only its kind and where it happened, since
- * its message is somebody else's and may quote a prompt; kiln's own words about a mistake quote nothing.
+ * its message is somebody else's and may quote a prompt.
  */
 const describe = (cause: Cause.Cause<AttemptError>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
@@ -179,7 +206,6 @@ const describe = (cause: Cause.Cause<AttemptError>): string => {
     return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
   }
   const defect = Cause.squash(cause)
-  if (defect instanceof Misuse) return `${defect.name}: ${defect.words}`
   if (!(defect instanceof Error)) return "defect"
   return [defect.name, ...(defect.stack ?? "").split("\n").filter((line) => line.startsWith("    at "))].join("\n")
 }
@@ -207,6 +233,8 @@ const settle = Effect.fnUntraced(function* (
       const deferred = yield* defer(postponementMs(end.outOfReach, job.attempts, attempts, circuit), false)
       return deferred === "written" && end.outOfReach === "BlobUnavailable" ? "blobs_away" : deferred
     }
+    case "PutOff":
+      return yield* defer(putOffMs(end.delayMs, attempts), false)
     case "Failed": {
       const { maxFailures = attempts.maxFailures } = kind.limits
       const after = afterFailure(end.failure, job.failures, { ...attempts, maxFailures }, yield* Random.next)
@@ -243,6 +271,13 @@ const postponementMs = (
     ? Math.ceil(1.5 * Math.min(brokenPauseMaxMs, brokenPauseMs * doubled))
     : Math.min(backoffMaxMs, backoffBaseMs * doubled)
 }
+
+/** Milliseconds below which a provider that asks for a delay each time would keep a worker busy with nothing else. */
+const shortestDelayMs = 100
+
+/** Milliseconds, whatever the provider's own code says. */
+const putOffMs = (delayMs: number, { retryAfterMaxMs }: AttemptLimits): number =>
+  Number.isNaN(delayMs) ? shortestDelayMs : Math.ceil(Math.max(shortestDelayMs, Math.min(delayMs, retryAfterMaxMs)))
 
 /**
  * Removes what this attempt wrote and nobody will ever commit. The store is asked, not the

@@ -1,11 +1,12 @@
-import { Deferred, Effect } from "effect"
-import { isLimiting, jobBlobKey } from "../domain/index.ts"
+import { Clock, Deferred, Effect } from "effect"
+import { isLimiting, type Job, jobBlobKey, type JobMode, projectShare, type WorkerRoom } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
 import { JobSignals } from "../engine/JobSignals.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { type Claim, type ClaimRef, Providers, WakeUp } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
+import { isLastChance, makeCompany } from "./LastChance.ts"
 import { limitsWith } from "./limitsWith.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
 import { runAttempt } from "./RunAttempt.ts"
@@ -13,7 +14,7 @@ import { servedBy } from "./runnableKinds.ts"
 
 /** The jobs a worker has in hand. */
 export const makeSlots = Effect.gen(function* () {
-  const { leaseDurationMs, limits } = yield* EngineConfig
+  const { attempts, concurrency, leaseDurationMs, limits } = yield* EngineConfig
   const wakeUp = yield* WakeUp
   const guard = yield* ProviderGuard
   const signals = yield* JobSignals
@@ -22,14 +23,34 @@ export const makeSlots = Effect.gen(function* () {
   const known = yield* JobKinds
   const limited = isLimiting(limitsWith(limits, known))
   const kinds = new Map(known.map((kind) => [kind.name, kind]))
+  const perProject = limits.perProject === "share" ? projectShare(concurrency) : 0
   const leases = new Set<HeldLease>()
+  const held = new Set<Job>()
+  const company = makeCompany()
+  const hasLastChance = (job: Job) => isLastChance(job, attempts.maxLostWorkers)
   const lapsed = new Set<ClaimRef>()
   const withheld = new Map<string, string>()
   let nextFreed = Deferred.makeUnsafe<void>()
 
+  const room = (): WorkerRoom => {
+    const free = (mode: JobMode) => concurrency - [...held].filter((job) => job.mode === mode).length
+    const byProject = Map.groupBy(held, ({ mode, projectId }) => `${mode} ${projectId}`)
+    return {
+      free: { live: free("live"), sandbox: free("sandbox") },
+      perProject,
+      held: [...byProject.values()].flatMap(([first, ...others]) =>
+        first === undefined ? [] : [{ mode: first.mode, projectId: first.projectId, count: 1 + others.length }],
+      ),
+    }
+  }
+
   return {
     /** One for each job in hand. */
     leases,
+    /** Whether a job is in hand that is to run alone: nothing is claimed meanwhile. */
+    isReserved: (): boolean => [...held].some(hasLastChance),
+    /** Live and sandbox jobs have `concurrency` slots each. */
+    room,
     /**
      * Claims whose end could not be written, most likely because the store was away for longer than their leases. They are
      * to be given back before anything is claimed, or the store would count this worker, which is alive, as lost.
@@ -40,27 +61,31 @@ export const makeSlots = Effect.gen(function* () {
      * back: every claim would buy a result that cannot be kept. Kinds that write no file go on.
      */
     withheld,
-    /** Completes when the next job leaves its slot. */
-    freed: Effect.suspend(() => Deferred.await(nextFreed)),
+    /** What completes when the next job leaves its slot, counted from this call. */
+    nextFreed: (): Effect.Effect<void> => Deferred.await(nextFreed),
     /** Runs one claim in a slot. `askedAtNanos` is when the claim was asked for, monotonic. */
     attempt: (claim: Claim, askedAtNanos: bigint) =>
-      Effect.suspend(() => {
+      Effect.flatMap(Clock.monotonicTimeNanos, (nowNanos) => {
         const kind = kinds.get(claim.job.kind)
         if (kind === undefined) return Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
         const ref = { jobId: claim.job.id, token: claim.token }
-        const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs)
+        const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)
         leases.add(lease)
+        held.add(claim.job)
         const release = signals.holding(claim.job.id, lease.lose)
         events.emit({ type: "started", ...refOf(claim.job), attempt: claim.job.attempts })
         const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
+        const turn = hasLastChance(claim.job) ? company.alone(claim.job) : company.beside
         return Effect.ensuring(
-          Effect.map(guard.holding(names)(runAttempt(kind, claim, lease)), (settled) => {
+          Effect.map(guard.holding(names)(runAttempt(kind, claim, lease, turn)), (settled) => {
+            // What stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
             if (settled === "lapsed" && !lease.isLast()) lapsed.add(ref)
             // The token of this claim is spent, so nothing else is or will be under its keys.
             if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))
           }),
           Effect.suspend(() => {
             leases.delete(lease)
+            held.delete(claim.job)
             release()
             const freed = nextFreed
             nextFreed = Deferred.makeUnsafe<void>()
@@ -72,5 +97,9 @@ export const makeSlots = Effect.gen(function* () {
       }),
   }
 })
+
+/** Whether a job that leaves its slot may make room for one that is held back now. */
+export const isTight = ({ free, held, perProject }: WorkerRoom): boolean =>
+  free.live <= 0 || free.sandbox <= 0 || (perProject > 0 && held.some(({ count }) => count >= perProject))
 
 export type Slots = Effect.Success<typeof makeSlots>

@@ -1,5 +1,5 @@
 import { Clock, Context, Effect, Fiber, FiberSet, Layer, Scope } from "effect"
-import type { StoreUnavailable } from "../domain/index.ts"
+import type { StoreUnavailable, WorkerRoom } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
 import type { JobSignals } from "../engine/JobSignals.ts"
@@ -25,7 +25,7 @@ import { ProviderGuard } from "./ProviderGuard.ts"
 import { publishCapabilities } from "./publishCapabilities.ts"
 import { watchWithheld } from "./recovery.ts"
 import { makeOutageLog } from "./outageLog.ts"
-import { makeSlots } from "./Slots.ts"
+import { isTight, makeSlots } from "./Slots.ts"
 import { expireWhileHolding } from "./Sweeper.ts"
 
 /** Everything a worker works with. */
@@ -51,7 +51,7 @@ const layerWatches = Layer.merge(GateWatch.layer, ProviderGuard.layer)
 export class Worker extends Context.Service<
   Worker,
   {
-    /** Claims what is claimable now, up to the concurrency, runs it to its end and says how many that was. For tests. */
+    /** Claims what is claimable now, up to the concurrency and of both modes together, runs it to its end and says how many that was. For tests. */
     readonly tick: Effect.Effect<number, StoreUnavailable>
     /** Claims and runs until interrupted. Interruption stops claiming, lets running jobs finish for `drainMs`, and releases the rest. */
     readonly run: Effect.Effect<never>
@@ -94,9 +94,9 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
   const idling = yield* makeIdling
   let lastClaimAt: number | undefined
 
-  const claim = Effect.fnUntraced(function* (limit: number) {
+  const claim = Effect.fnUntraced(function* (room: number | WorkerRoom) {
     yield* idling.asks
-    const claimed = yield* claimInto(slots, limit)
+    const claimed = yield* claimInto(slots, room)
     yield* idling.wasAnswered
     lastClaimAt = yield* Clock.currentTimeMillis
     return claimed
@@ -126,16 +126,13 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
       const outage = makeOutageLog("claiming jobs")
       yield* Effect.addFinalizer(() => drain(running, beating, config.drainMs, wakeUp))
       const claimAndStart = Effect.gen(function* () {
-        const free = config.concurrency - slots.leases.size
-        if (free <= 0) {
-          yield* slots.freed
-          // Jobs that were committed together leave together: their slots are filled by one claim, not by one each.
-          yield* Effect.yieldNow
-          return
-        }
+        const room = slots.room()
+        // Jobs that were committed together leave together: their slots are filled by one claim, not by one each.
+        const freed = Effect.andThen(slots.nextFreed(), Effect.yieldNow)
+        if (slots.isReserved() || (room.free.live <= 0 && room.free.sandbox <= 0)) return yield* freed
         // A job that was claimed is started, or its worker would count as lost when this one is stopped in between.
         const result = yield* Effect.uninterruptible(
-          Effect.tap(claim(free), ({ askedAtNanos, claims }) =>
+          Effect.tap(claim(room), ({ askedAtNanos, claims }) =>
             Effect.forEach(
               claims,
               (one) => FiberSet.run(running, attempt(one, askedAtNanos), { startImmediately: true }),
@@ -144,8 +141,10 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
           ),
         )
         yield* outage.worked
-        if (result.claims.length === 0) yield* idling.rest(result.nextInMs)
-        else idling.reset()
+        if (result.claims.length > 0) return idling.reset()
+        const rest = idling.rest(result.nextInMs)
+        // What is held back by this worker's own slots alone, the store does not tell of.
+        yield* isTight(room) ? Effect.raceFirst(rest, freed) : rest
       })
       return yield* Effect.forever(
         // Whatever went wrong in one turn, the worker must not end: it would look alive and be idle.

@@ -1,22 +1,29 @@
-import { Clock, Effect } from "effect"
-import { StoreUnavailable } from "../domain/index.ts"
+import { Clock, Effect, Exit } from "effect"
+import { StoreUnavailable, type WorkerRoom } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { tellFailed } from "../engine/tellFailed.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
-import { JobStore } from "../ports/index.ts"
+import { type Claim, type ClaimRequest, JobStore, WakeUp } from "../ports/index.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
+import { isLastChance } from "./LastChance.ts"
 import { limitsWith } from "./limitsWith.ts"
 import { giveBackLapsed } from "./recovery.ts"
 import { runnableKinds } from "./runnableKinds.ts"
 import type { Slots } from "./Slots.ts"
 
-/** Claims up to `limit` jobs of the kinds this worker can run now, after giving back what an outage left behind. */
-export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: number) {
+/**
+ * Claims jobs of the kinds this worker can run now, after giving back what an outage left behind: up to a number of them, or as
+ * many as there is room for.
+ */
+export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom) {
   const { attempts, leaseDurationMs, limits } = yield* EngineConfig
   const store = yield* JobStore
   const guard = yield* ProviderGuard
   const now = yield* runnableKinds
-  const runnable = now.runnable.filter(({ kind }) => !slots.withheld.has(kind))
+  const upTo = boundsOf(room, now.atMost)
+  const runnable = now.runnable.filter(
+    ({ kind, mode }) => !slots.withheld.has(kind) && (upTo.worker === undefined || upTo.worker.free[mode] > 0),
+  )
   yield* answeredWithin(leaseDurationMs, "releaseJobs", giveBackLapsed(slots))
   // Only from here on: what was given back slowly must not take from the time of what is claimed.
   const askedAtNanos = yield* Clock.monotonicTimeNanos
@@ -27,7 +34,7 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: numbe
     store.claimJobs({
       runnable,
       limits: limitsWith(limits, yield* JobKinds),
-      limit: Math.min(limit, now.atMost),
+      ...upTo,
       leaseDurationMs,
       maxLostWorkers,
     }),
@@ -36,8 +43,38 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, limit: numbe
     yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
     yield* tellFailed(result.abandoned)
   }
+  const claims = typeof room === "number" ? result.claims : yield* oneLastChance(result.claims)
   // What waits for a paused provider was not asked for, so the store does not tell when to look for it.
-  return { ...result, nextInMs: earlier(result.nextInMs, yield* guard.nextTryInMs), askedAtNanos }
+  return { ...result, claims, nextInMs: earlier(result.nextInMs, yield* guard.nextTryInMs), askedAtNanos }
+})
+
+/** Live jobs are bounded by what their providers have room for, sandbox jobs by nothing but their slots. */
+const boundsOf = (room: number | WorkerRoom, atMost: number): Pick<ClaimRequest, "limit" | "worker"> => {
+  if (typeof room === "number") return { limit: Math.min(room, atMost) }
+  const free = { live: Math.max(0, Math.min(room.free.live, atMost)), sandbox: Math.max(0, room.free.sandbox) }
+  return { limit: free.live + free.sandbox, worker: { ...room, free } }
+}
+
+/**
+ * Keeps one of the jobs that are to run alone, behind all others, and gives the rest back: they would only wait for each
+ * other, under leases that count as running. What cannot be given back now is kept, and waits all the same.
+ */
+const oneLastChance = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>) {
+  const {
+    attempts: { maxLostWorkers },
+    leaseDurationMs,
+  } = yield* EngineConfig
+  const [alone, ...spare] = claims.filter(({ job }) => isLastChance(job, maxLostWorkers))
+  if (alone === undefined) return claims
+  const others = claims.filter(({ job }) => !isLastChance(job, maxLostWorkers))
+  if (spare.length === 0) return [...others, alone]
+  const store = yield* JobStore
+  const wakeUp = yield* WakeUp
+  const giveBack = store.releaseJobs(spare.map(({ job, token }) => ({ jobId: job.id, token })))
+  const given = yield* Effect.exit(answeredWithin(leaseDurationMs / 3, "releaseJobs", giveBack))
+  if (Exit.isFailure(given)) return [...others, alone, ...spare]
+  yield* wakeUp.notify
+  return [...others, alone]
 })
 
 const earlier = (a: number | undefined, b: number | undefined): number | undefined =>

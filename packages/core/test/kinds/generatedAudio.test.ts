@@ -55,7 +55,7 @@ describe("what is audio", () => {
   it.each(["alloy", "echo", "fable", "nova", "onyx", "shimmer"])(
     "what the sandbox says, in the voice %s",
     async (voice) => {
-      const call = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0 } as const
+      const call = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0, deferrals: 0 } as const
       const { data } = await Effect.runPromise(sandboxProviders().speech.speak({ text: "hi", voice }, call))
       expect(typeOf(data)).toBe("audio/mpeg")
     },

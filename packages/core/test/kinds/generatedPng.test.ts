@@ -6,7 +6,7 @@ import { crc32 } from "node:zlib"
 import { describe, expect, it } from "vitest"
 import { generatedPng } from "../../src/kinds/generatedPng.ts"
 
-const call = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0 } as const
+const call = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0, deferrals: 0 } as const
 const whole = fakePng("a fake image")
 
 const chunk = (type: string, data: Uint8Array = new Uint8Array()) => {

@@ -12,7 +12,7 @@ import { BlobUnavailable } from "@kiln/core/domain"
 import { defaultAnswers } from "@kiln/testing"
 import { Effect, Fiber, Stream } from "effect"
 
-const call: ProviderCall = { jobId: "job_a", attempt: 2, failures: 1 }
+const call: ProviderCall = { jobId: "job_a", attempt: 2, failures: 1, deferrals: 0 }
 const heard = (content: AudioInput["content"]): AudioInput => ({ format: "wav", bytes: 5, seconds: 1, content })
 const pieces = Stream.make(Uint8Array.of(1, 2), Uint8Array.of(3), Uint8Array.of(4, 5))
 

@@ -1,6 +1,7 @@
 import type { AsyncProvider } from "@kiln/core"
 import { builtInKinds, defaultEngineSettings, defaultVoices, type EngineSettings, type Voices } from "@kiln/core/effect"
 import { type ProviderName, providerNames, type ProviderPorts } from "@kiln/core/ports"
+import type { NamedEngineSettings } from "./Settings.ts"
 
 /**
  * What the file named by `KILN_CONFIG` exports as its default: all that does not fit a variable.
@@ -101,7 +102,7 @@ const isWhole = (value: unknown, minimum: number): boolean => Number.isSafeInteg
 /** How many jobs may be in hand at once. A kind that may never run would keep its jobs until they time out. */
 const limitProblems = (limits: unknown): ReadonlyArray<string> => {
   if (!isFields(limits)) return ["engine.limits must be an object"]
-  const { perKind = {}, perProject = 0 } = limits
+  const { perKind = {}, perProject = "share" } = limits
   const kinds = builtInKinds().map(({ name }) => name)
   return [
     ...unknownFields(limits, Object.keys(defaultEngineSettings.limits), "engine.limits."),
@@ -113,7 +114,9 @@ const limitProblems = (limits: unknown): ReadonlyArray<string> => {
           ),
         ]
       : ["engine.limits.perKind must be an object"]),
-    ...(isWhole(perProject, 0) ? [] : ["engine.limits.perProject must be a whole number, 0 or more; 0 is no limit"]),
+    ...(perProject === "share" || isWhole(perProject, 0)
+      ? []
+      : ['engine.limits.perProject must be "share" or a whole number, 0 or more; 0 is no limit']),
   ]
 }
 
@@ -159,14 +162,14 @@ export const configProblems = (exported: unknown): ReadonlyArray<string> => {
 }
 
 /** The defaults, then the config file, then what the environment names. */
-export const engineSettings = (config: KilnConfig, environment: Partial<EngineSettings>): EngineSettings => ({
+export const engineSettings = (config: KilnConfig, environment: NamedEngineSettings): EngineSettings => ({
   ...defaultEngineSettings,
   ...config.engine,
   ...environment,
   upload: { ...defaultEngineSettings.upload, ...config.engine?.upload },
   uploadCap: { ...defaultEngineSettings.uploadCap, ...config.engine?.uploadCap, ...environment.uploadCap },
   attempts: { ...defaultEngineSettings.attempts, ...config.engine?.attempts },
-  limits: { ...defaultEngineSettings.limits, ...config.engine?.limits },
+  limits: { ...defaultEngineSettings.limits, ...config.engine?.limits, ...environment.limits },
   circuit: { ...defaultEngineSettings.circuit, ...config.engine?.circuit },
   providers: {
     ...defaultEngineSettings.providers,

@@ -15,6 +15,11 @@ import { type ParsedSetting, parsed, type SettingType } from "./settings/Setting
 import { uploadCap } from "./settings/uploadCap.ts"
 import { rateLimits, signingKeys, trustedProxies } from "./settings/wireSettings.ts"
 
+/** Settings of the engine as the environment names them: of a group, only some. */
+export type NamedEngineSettings = Partial<Omit<EngineSettings, "limits">> & {
+  readonly limits?: Partial<EngineSettings["limits"]>
+}
+
 /** What the environment says, checked, with the defaults filled in. */
 export interface Settings {
   /** Absolute. */
@@ -25,7 +30,7 @@ export interface Settings {
   readonly role: "all" | "api" | "worker"
   readonly http: HttpSettings
   /** Only what the environment names: a config file may name the rest. */
-  readonly engine: Partial<EngineSettings>
+  readonly engine: NamedEngineSettings
   /** Whether a store without keys gets a first one. */
   readonly firstKey: boolean
   /** Who serves live jobs, when it is not the config file that says so. */
@@ -65,6 +70,11 @@ const providerName: SettingType<"openai" | "sandbox"> = (text) => {
   return word.ok ? word : { ok: false, rule: `${word.rule}, or unset: others are named in KILN_CONFIG` }
 }
 
+const projectConcurrency: SettingType<number | "share"> = (text) => {
+  const count = integer(0, 1_000_000)(text)
+  return text === "share" ? parsed(text) : count.ok ? count : { ok: false, rule: `${count.rule}, or share` }
+}
+
 /** Every setting there is, by its name. */
 const types = {
   PORT: port,
@@ -80,6 +90,7 @@ const types = {
   KILN_SIGNING_KEYS: signingKeys,
   KILN_ROLE: oneOf("all", "api", "worker"),
   KILN_CONCURRENCY: integer(1, 1_000),
+  KILN_PROJECT_CONCURRENCY: projectConcurrency,
   KILN_LEASE_SECONDS: seconds(2),
   KILN_DRAIN_SECONDS: seconds(0),
   KILN_TRUSTED_PROXIES: trustedProxies,
@@ -133,10 +144,11 @@ const switchedOff = (values: Values): ReadonlyArray<SwitchName> => {
   return switchNames.filter((name) => off[name] === true)
 }
 
-const engineOf = (values: Values): Partial<EngineSettings> => {
+const engineOf = (values: Values): NamedEngineSettings => {
   const off = switchedOff(values)
   const named: Readonly<Record<string, unknown>> = {
     concurrency: values.KILN_CONCURRENCY,
+    limits: values.KILN_PROJECT_CONCURRENCY === undefined ? undefined : { perProject: values.KILN_PROJECT_CONCURRENCY },
     leaseDurationMs: values.KILN_LEASE_SECONDS,
     drainMs: values.KILN_DRAIN_SECONDS,
     queueCap: values.KILN_QUEUE_CAP,

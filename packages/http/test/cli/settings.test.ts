@@ -62,6 +62,9 @@ describe("settings", () => {
     ["KILN_ROLE", "api", { role: "api" }],
     ["KILN_ROLE", "worker", { role: "worker" }],
     ["KILN_CONCURRENCY", "64", { engine: { concurrency: 64 } }],
+    ["KILN_PROJECT_CONCURRENCY", "0", { engine: { limits: { perProject: 0 } } }],
+    ["KILN_PROJECT_CONCURRENCY", "5", { engine: { limits: { perProject: 5 } } }],
+    ["KILN_PROJECT_CONCURRENCY", "share", { engine: { limits: { perProject: "share" } } }],
     ["KILN_LEASE_SECONDS", "2", { engine: { leaseDurationMs: 2_000 } }],
     ["KILN_DRAIN_SECONDS", "0", { engine: { drainMs: 0 } }],
     [
@@ -209,6 +212,7 @@ describe("settings", () => {
     ["KILN_SIGNING_KEYS", ["a", "a:short", `a:${key(1)},a:${key(2)}`], "entry"],
     ["KILN_ROLE", ["both", "ALL"], "must be all, api or worker"],
     ["KILN_CONCURRENCY", ["0", "1001", "eight"], "from 1 to 1000"],
+    ["KILN_PROJECT_CONCURRENCY", ["-1", "1.5", "half", "1000001"], "from 0 to 1000000, or share"],
     ["KILN_LEASE_SECONDS", ["1", "1.9", "0", "30s"], "from 2 to"],
     ["KILN_DRAIN_SECONDS", ["-1", "1m"], "from 0 to"],
     ["KILN_TRUSTED_PROXIES", ["10.0.0.0/33", "proxy"], "entry 1"],

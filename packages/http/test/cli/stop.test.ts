@@ -1,18 +1,8 @@
 import { describe, expect, it } from "vitest"
-import type { Principal } from "@kiln/core/domain"
 import { Api, type PolledJob } from "./support/Api.ts"
-import { type KilnProcess, type Listening, serve, temporaryDirectory, until } from "./support/Kiln.ts"
+import { serve, temporaryDirectory, until } from "./support/Kiln.ts"
+import { liveSpeech } from "./support/liveSpeech.ts"
 import { storedJobs } from "./support/storedJobs.ts"
-
-type Server = KilnProcess & { readonly listening: Listening }
-
-const clientOf = ({ listening: { first_key, url } }: Server): Api => new Api(url, first_key?.key ?? "")
-const ownerOf = ({ listening: { first_key } }: Server): Principal => ({
-  keyId: first_key?.key_id as Principal["keyId"],
-  projectId: first_key?.project_id as Principal["projectId"],
-  mode: "sandbox",
-  scopes: [],
-})
 
 const createAll = async (api: Api, texts: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
   const ids: Array<string> = []
@@ -30,9 +20,10 @@ const running = (api: Api, ids: ReadonlyArray<string>, count: number) =>
 describe("a signal to stop", { timeout: 120_000 }, () => {
   it("lets the jobs in hand finish, leaves the others, and exits with 0", async () => {
     using data = temporaryDirectory()
-    await using kiln = await serve({ KILN_DATA_DIR: data.path, KILN_CONCURRENCY: "4", KILN_DRAIN_SECONDS: "10" })
-    const api = clientOf(kiln)
-    const ids = await createAll(api, Array<string>(10).fill("sandbox:delay:1.5"))
+    const { environment, key, owner } = await liveSpeech(data.path)
+    await using kiln = await serve({ ...environment, KILN_CONCURRENCY: "4", KILN_DRAIN_SECONDS: "10" })
+    const api = new Api(kiln.listening.url, key)
+    const ids = await createAll(api, Array<string>(10).fill("wait:1500"))
     await running(api, ids, 4)
     kiln.kill("SIGTERM")
     const { exit } = await kiln.ended(9_000)
@@ -40,7 +31,7 @@ describe("a signal to stop", { timeout: 120_000 }, () => {
     // Nothing is accepted any more.
     await expect(api.speak("too late")).rejects.toThrow("fetch failed")
 
-    const jobs = await storedJobs(data.path, ownerOf(kiln), ids)
+    const jobs = await storedJobs(data.path, owner, ids)
     expect(jobs.map((job) => job.status)).toEqual([...Array(4).fill("done"), ...Array(6).fill("queued")])
     expect(jobs.filter((job) => job.status === "queued").map((job) => job.attempts)).toEqual(Array(6).fill(0))
     expect(jobs.map((job) => [job.held, job.failures, job.lostWorkers])).toEqual(jobs.map(() => [false, 0, 0]))
@@ -48,15 +39,16 @@ describe("a signal to stop", { timeout: 120_000 }, () => {
 
   it("gives back what does not finish within the drain, at no cost to it", async () => {
     using data = temporaryDirectory()
-    await using kiln = await serve({ KILN_DATA_DIR: data.path, KILN_DRAIN_SECONDS: "1" })
-    const api = clientOf(kiln)
-    const ids = await createAll(api, ["sandbox:delay:600", "sandbox:delay:600"])
+    const { environment, key, owner } = await liveSpeech(data.path)
+    await using kiln = await serve({ ...environment, KILN_DRAIN_SECONDS: "1" })
+    const api = new Api(kiln.listening.url, key)
+    const ids = await createAll(api, ["wait:600000", "wait:600000"])
     await running(api, ids, 2)
     const stoppedAt = performance.now()
     kiln.kill("SIGINT")
     expect((await kiln.ended(9_000)).exit).toBe(0)
     expect(performance.now() - stoppedAt).toBeGreaterThan(950)
-    const jobs = await storedJobs(data.path, ownerOf(kiln), ids)
+    const jobs = await storedJobs(data.path, owner, ids)
     expect(jobs.map(({ failures, held, lostWorkers, status }) => ({ failures, held, lostWorkers, status }))).toEqual(
       ids.map(() => ({ failures: 0, held: false, lostWorkers: 0, status: "processing" })),
     )
@@ -66,7 +58,7 @@ describe("a signal to stop", { timeout: 120_000 }, () => {
     using data = temporaryDirectory()
     await using kiln = await serve({ KILN_DATA_DIR: data.path })
     kiln.stopReading()
-    const api = clientOf(kiln)
+    const api = new Api(kiln.listening.url, kiln.listening.first_key?.key ?? "")
     expect(await api.finished(await api.createSpeech("Still here."))).toMatchObject({ status: "done" })
     kiln.kill("SIGTERM")
     expect((await kiln.ended()).exit).toBe(0)
@@ -77,9 +69,10 @@ describe("a signal to stop", { timeout: 120_000 }, () => {
     ["SIGTERM", 143],
   ] as const)("a second %s ends it at once, with %i", async (signal, code) => {
     using data = temporaryDirectory()
-    await using kiln = await serve({ KILN_DATA_DIR: data.path })
-    const api = clientOf(kiln)
-    await running(api, await createAll(api, ["sandbox:delay:600"]), 1)
+    const { environment, key } = await liveSpeech(data.path)
+    await using kiln = await serve(environment)
+    const api = new Api(kiln.listening.url, key)
+    await running(api, await createAll(api, ["wait:600000"]), 1)
     kiln.kill(signal)
     await kiln.says(/stopping; a second one stops at once/, "stderr")
     // What a package manager passes on of one Ctrl-C comes within moments, and is not a second one.

@@ -86,10 +86,42 @@ describe.each(makeStores)(
   },
 )
 
+it(
+  "planted bug: where a process that stood still gives its claim back, a job that blocks it never ends",
+  patience,
+  async () => {
+    await using lab = await Lab.open()
+    const givesBack = {
+      module: "worker/Slots.ts",
+      find: 'settled === "lapsed" && !lease.isLast()',
+      replace: '(settled === "lapsed" || settled === "stalled") && !lease.isLast()',
+    }
+    const kiln = await lab.start({ edits: [givesBack] })
+    const jobId = await kiln.client.speak(`block:${1.5 * leaseMs}`)
+    await lab.attemptBegun(jobId, 5)
+    expect(await lab.job(jobId)).toMatchObject({ status: "processing", lostWorkers: 0 })
+    kiln.kill("SIGKILL")
+  },
+)
+
 describe.each(makeStores)(
   "a process whose event loop is blocked for twice the lease, on $name",
   patience,
   ({ makeStore }) => {
+    it("counts as a lost worker though it is alone, and a job that blocks it each time ends", async () => {
+      await using lab = await Lab.open(makeStore)
+      const kiln = await lab.start()
+      const jobId = await kiln.client.speak(`block:${2 * leaseMs}`)
+      expect(await kiln.client.finished(jobId)).toMatchObject({
+        status: "failed",
+        error_code: "attempts_exhausted",
+        billing: { status: "not_charged" },
+      })
+      expect(await lab.job(jobId)).toMatchObject({ attempts: 3, lostWorkers: 3, failures: 0 })
+      await kiln.says(new RegExp(`attempt 3 of ${jobId} .* blocked the event loop past its lease`), "stderr")
+      expect(await kiln.client.finished(await kiln.client.speak("Good morning."))).toMatchObject({ status: "done" })
+    })
+
     it("loses its job and its result, and goes on; readiness tells the truth", async () => {
       await using lab = await Lab.open(makeStore)
       lab.hold("gate")

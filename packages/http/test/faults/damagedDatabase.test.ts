@@ -2,16 +2,18 @@ import { closeSync, openSync, readFileSync, writeSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { expect, it } from "vitest"
 import { temporaryDirectory, until } from "../cli/support/Kiln.ts"
+import { liveSpeech } from "../cli/support/liveSpeech.ts"
 import { databaseOf } from "./support/embedded.ts"
 import { readRecords } from "./support/Records.ts"
 import { startService } from "./support/Service.ts"
 
 it("a queued job whose request does not decode: that job fails, the queue goes on", async () => {
   using data = temporaryDirectory()
-  await using service = await startService(data.path, { KILN_CONCURRENCY: "1" })
+  const { environment, key } = await liveSpeech(data.path)
+  await using service = await startService(data.path, { ...environment, KILN_CONCURRENCY: "1" }, key)
   const { api } = service
   const ids: Array<string> = []
-  for (const text of ["sandbox:delay:1.5", "One.", "canary of two", "Three."]) ids.push(await api.createSpeech(text))
+  for (const text of ["wait:1500", "One.", "canary of two", "Three."]) ids.push(await api.createSpeech(text))
   const [slow = "", one = "", damaged = "", three = ""] = ids
   const database = new DatabaseSync(databaseOf(data.path), { timeout: 5_000 })
   const { sql } = database.prepare("SELECT sql FROM sqlite_schema WHERE name = 'kiln_job_data_is_final'").get() as {

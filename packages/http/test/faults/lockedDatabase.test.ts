@@ -1,6 +1,7 @@
 import { DatabaseSync } from "node:sqlite"
 import { expect, it } from "vitest"
 import { temporaryDirectory } from "../cli/support/Kiln.ts"
+import { liveSpeech } from "../cli/support/liveSpeech.ts"
 import { databaseOf } from "./support/embedded.ts"
 import { readRecords } from "./support/Records.ts"
 import { expectUnavailable, startService } from "./support/Service.ts"
@@ -75,9 +76,10 @@ it("a lock held by another process: who writes waits, who reads does not, and th
 
 it("a lock that stays: 503 after about five seconds, no lease is lost by it, and all goes on", async () => {
   using data = temporaryDirectory()
-  await using service = await startService(data.path, { KILN_LEASE_SECONDS: "12" })
+  const { environment, key } = await liveSpeech(data.path)
+  await using service = await startService(data.path, { ...environment, KILN_LEASE_SECONDS: "12" }, key)
   const { api } = service
-  const running = await api.createSpeech("sandbox:delay:4")
+  const running = await api.createSpeech("wait:4000")
   const queued = await api.createSpeech("Beside it.")
   await api.finished(queued)
   const usual = await healthWithoutLock(service.url)

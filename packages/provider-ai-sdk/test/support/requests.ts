@@ -1,8 +1,8 @@
 import type { AudioFormat, BlobCorrupt, BlobUnavailable } from "@kiln/core/domain"
-import type { AudioInput, ProviderCall, ProviderError, ProviderSet } from "@kiln/core/ports"
+import type { AudioInput, ProviderCall, ProviderCallError, ProviderError, ProviderSet } from "@kiln/core/ports"
 import { Effect, Result, Stream } from "effect"
 
-export const call: ProviderCall = { jobId: "job_0123456789abcdefghjkmnpqrs", attempt: 1, failures: 0 }
+export const call: ProviderCall = { jobId: "job_0123456789abcdefghjkmnpqrs", attempt: 1, failures: 0, deferrals: 0 }
 
 export const audio = (format: AudioFormat, bytes: Uint8Array, pieces = 1): AudioInput => ({
   format,
@@ -38,7 +38,7 @@ export const ports = Object.keys(requests) as ReadonlyArray<Port>
 export const askPort = (
   port: Port,
   set: ProviderSet,
-): Effect.Effect<unknown, ProviderError | BlobUnavailable | BlobCorrupt> => requests[port](set)
+): Effect.Effect<unknown, ProviderCallError | BlobUnavailable | BlobCorrupt> => requests[port](set)
 
 export const failureOf = async <A, E>(effect: Effect.Effect<A, E>): Promise<E> => {
   const result = await Effect.runPromise(Effect.result(effect))
@@ -47,7 +47,9 @@ export const failureOf = async <A, E>(effect: Effect.Effect<A, E>): Promise<E> =
 }
 
 /** The class of an error in a few words: `retry provider_unavailable`, `refuse content_rejected`, `broken quota`. */
-export const classOf = (error: ProviderError | { readonly _tag: "BlobUnavailable" | "BlobCorrupt" }): string =>
+export const classOf = (
+  error: ProviderError | { readonly _tag: "BlobUnavailable" | "BlobCorrupt" | "ProviderPostponed" },
+): string =>
   error._tag === "ProviderBroken"
     ? `broken ${error.reason}`
     : error._tag === "ProviderFailure"

@@ -6,6 +6,7 @@ export const callWith = (failures: number): ProviderCall => ({
   jobId: "job_00000000000000000000000000",
   attempt: failures + 1,
   failures,
+  deferrals: 0,
 })
 
 export const firstCall = callWith(0)

@@ -89,7 +89,8 @@ export const makeRunner = (
 const hasLimits = (context: Context.Context<EmbeddedServices>): boolean => {
   const { limits } = Context.get(context, EngineConfig)
   return (
-    limits.perProject > 0 ||
+    // A share bounds a running worker, and this one makes single attempts.
+    (limits.perProject !== "share" && limits.perProject > 0) ||
     Object.keys(limits.perKind).length > 0 ||
     Context.get(context, JobKinds).some((kind) => kind.limits.concurrency !== undefined)
   )

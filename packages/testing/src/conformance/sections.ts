@@ -27,6 +27,7 @@ import { limits } from "./JobStore/limits.ts"
 import { priority } from "./JobStore/priority.ts"
 import { retries } from "./JobStore/retries.ts"
 import { checkpointJobs, deferJobs, extendLeases, releaseJobs } from "./JobStore/runningJobs.ts"
+import { workerSlots } from "./JobStore/workerSlots.ts"
 import { apiKeys, firstKey, keyLife, projects } from "./KeyDirectory/keyDirectory.ts"
 import { getOrCreate } from "./SecretStore/getOrCreate.ts"
 import { pausedKinds } from "./Switchboard/pauseKind.ts"
@@ -58,6 +59,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   priority,
   kindVersions,
   limits,
+  workerSlots,
   fencing,
   extendLeases,
   checkpointJobs,

@@ -1,4 +1,4 @@
-import type { EngineSettings, Job, JobId, SwitchName } from "@kiln/core/effect"
+import { type EngineSettings, type Job, type JobId, projectShare, type SwitchName } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
@@ -158,9 +158,21 @@ export class ClaimBooks {
   #mayBegin(call: ProviderCallRecord, about: string): void {
     const claim = this.#claims.get(`${call.jobId} ${call.attempt}`)
     if (claim !== undefined && this.#lateMs(claim) > 0) this.#kernel.violate("nothing is bought without a lease", about)
-    const atOnce = this.#calls.filter((other) => other.process === call.process).length
-    if (atOnce >= this.#settings.concurrency)
-      this.#kernel.violate("no more at once than there are slots", `${about}, beside ${atOnce} others`)
+    this.#withinSlots(call, about)
+  }
+
+  /** Each mode has slots of its own, and a project no more of them than its share. */
+  #withinSlots(call: ProviderCallRecord, about: string): void {
+    const { concurrency, limits } = this.#settings
+    const others = this.#calls.filter(({ mode, process }) => process === call.process && mode === call.mode)
+    if (others.length >= concurrency)
+      this.#kernel.violate("no more at once than there are slots", `${about}, beside ${others.length} others`)
+    if (limits.perProject !== "share") return
+    const projectOf = (jobId: JobId) => this.#watch.jobs.get(jobId)?.projectId
+    const ofProject = others.filter(({ jobId }) => projectOf(jobId) === projectOf(call.jobId)).length
+    if (ofProject >= projectShare(concurrency))
+      this.#kernel.violate("no project holds more than its share", `${about}, beside ${ofProject} of its project`)
+    if (ofProject + 1 === projectShare(concurrency)) this.#reached.note("a project holds its share")
   }
 
   #mayPass(call: ProviderCallRecord, job: Job | undefined, about: string): void {

@@ -30,7 +30,8 @@ export class LimitBooks {
       const { kind, mode, projectId } = after
       const ofKind = perKind[kind]
       if (ofKind !== undefined) this.#holds(`${mode} ${kind}`, ofKind, (job) => job.kind === kind && job.mode === mode)
-      if (perProject > 0)
+      // A share is each worker's own: see ClaimBooks.
+      if (perProject !== "share" && perProject > 0)
         this.#holds(`${mode} ${projectId}`, perProject, (job) => job.projectId === projectId && job.mode === mode)
     })
   }

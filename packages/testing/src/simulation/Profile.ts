@@ -132,7 +132,7 @@ const drawSettings = (dice: Dice, leaseDurationMs: number): EngineSettings => ({
   blobWatchIntervalMs: 5 * seconds,
 })
 
-/** Limits of concurrency, in a quarter of the runs. */
+/** Limits of the whole installation, in a quarter of the runs; in the others, a project has its share of each worker's slots. */
 export const drawLimits = (dice: Dice): EngineSettings["limits"] =>
   dice.chance(0.75)
     ? defaultEngineSettings.limits
@@ -143,7 +143,7 @@ export const drawLimits = (dice: Dice): EngineSettings["limits"] =>
           { voice_turn: 1, transcription: 2 },
           { image_generation: 1 },
         ]),
-        perProject: dice.pick([0, 1, 2, 4]),
+        perProject: dice.pick([0, 1, 2, 4, "share"]),
       }
 
 /** Every fault is in about half of the runs. */

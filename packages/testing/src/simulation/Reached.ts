@@ -48,4 +48,5 @@ export const mustBeReached: ReadonlyArray<string> = [
   "a process stops and gives its jobs back",
   "the store's clock is put forward",
   "a limit holds a job back",
+  "a project holds its share",
 ]

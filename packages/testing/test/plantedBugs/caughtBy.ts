@@ -219,6 +219,30 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["a lane at its limit takes no turn: it is next when there is room"],
     promises: false,
   },
+  "sandbox jobs take a worker's slots from live ones": {
+    checks: ["each mode fills its own free slots and no others"],
+    promises: false,
+  },
+  "a project gets a slot more than its share": {
+    checks: [
+      "a project gets its share, and what other projects want goes on",
+      "all kinds of a project share it, and each mode has one",
+      "what the worker says it holds counts, whatever it holds; what others hold does not",
+    ],
+    promises: true,
+  },
+  "a project's share counts turns, not slots it holds already": {
+    checks: [
+      "what the worker says it holds counts, whatever it holds; what others hold does not",
+      "its lane keeps its place: it is next when there is room",
+      "`nextInMs` tells of nothing that only the worker can make room for",
+    ],
+    promises: true,
+  },
+  "a worker without a slot is told when leases end": {
+    checks: ["`nextInMs` tells of nothing that only the worker can make room for"],
+    promises: false,
+  },
   "the last to come is served first": {
     checks: [
       "within a lane: first come, first served; of the same instant by id",

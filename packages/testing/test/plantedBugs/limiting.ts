@@ -1,7 +1,8 @@
-import { plant } from "./PlantedBug.ts"
+import { hidden, plant } from "./PlantedBug.ts"
 
 const versions = "JobStore.claimJobs: kind versions"
 const limits = "JobStore.claimJobs: limits"
+const slots = "JobStore.claimJobs: a worker's slots"
 
 /** In what keeps a worker from a job: its version, and limits of concurrency. */
 export const limiting = [
@@ -53,4 +54,23 @@ export const limiting = [
     "const line = nextLine(",
     "for (const full of lines) if (!hasRoom(full)) full.lane.virtualTime = startOf(state, full.lane) + 1\n    const line = nextLine(",
   ]),
+  plant("jobs/claimJobs.ts", slots, "sandbox jobs take a worker's slots from live ones", [
+    "claims.filter(({ job }) => job.mode === mode)",
+    "claims",
+  ]),
+  plant("jobs/claimJobs.ts", slots, "a project gets a slot more than its share", [
+    ".length < perProject",
+    ".length <= perProject",
+  ]),
+  plant("jobs/claimJobs.ts", slots, "a project's share counts turns, not slots it holds already", [
+    "before.reduce((sum, { count }) => sum + count, 0)",
+    "0 * before.length",
+  ]),
+  // What comes sooner than it must is still a lower bound.
+  hidden(
+    plant("jobs/claimJobs.ts", slots, "a worker without a slot is told when leases end", [
+      "lanes.filter(hasSlot)",
+      "lanes",
+    ]),
+  ),
 ]

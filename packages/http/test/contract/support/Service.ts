@@ -31,6 +31,8 @@ export interface ServiceSettings {
   readonly live?: boolean
   /** What the sandbox hears in every file, in place of what it would say. */
   readonly transcript?: string
+  /** The sandbox's speech keeps its slot as long as a text such as `hold:2` says, in seconds. */
+  readonly holds?: boolean
   /** The rows count what one process counts by itself, such as the tokens of a bucket: there is only one process. */
   readonly oneProcess?: boolean
   /** Stands between the service and its ports. */

@@ -22,11 +22,21 @@ export const everythingOn = async (api: Api) => {
   for (const name of ["ai", "audio", "images"] as const) await turnSwitch(api, name, true)
 }
 
-/** Takes the worker's one hand, so that a live job stays queued for the moment. */
-export const occupied = async (api: Api, seconds: number) => {
-  const blocker = await api.job("/v1/audio/speech", { input: `sandbox:delay:${seconds}` })
-  await api.polled(blocker.path, "processing")
-  return blocker
+/** Milliseconds until every process has seen a change of the board. */
+const boardAgeMs = 1_000
+
+/** Pauses these kinds while something is done, so that their jobs stay queued. Changes of the board made meanwhile are in effect afterwards. */
+export const whilePaused = async <A>(api: Api, kinds: ReadonlyArray<string>, use: () => Promise<A>): Promise<A> => {
+  const settle = () => new Promise((resolve) => setTimeout(resolve, boardAgeMs))
+  for (const kind of kinds) await board(api, (it) => it.pauseKind(kind, true))
+  await settle()
+  try {
+    const value = await use()
+    await settle()
+    return value
+  } finally {
+    for (const kind of kinds) await board(api, (it) => it.pauseKind(kind, false))
+  }
 }
 
 /** The bill of a live job that has not ended. */

@@ -10,6 +10,7 @@ import {
   KeyDirectory,
   Providers,
   SecretStore,
+  type SpeechProvider,
   Switchboard,
   UploadStore,
 } from "@kiln/core/ports"
@@ -77,7 +78,7 @@ const layerService = (store: StoreName, settings: ServiceSettings, place: Place)
   const deaf =
     transcript === undefined ? {} : { transcription: { transcribe: () => Effect.succeed({ text: transcript }) } }
   const providers = Layer.succeed(Providers, {
-    sandbox: { ...sandbox, ...deaf },
+    sandbox: { ...sandbox, ...deaf, ...(settings.holds === true ? { speech: holding(sandbox.speech) } : {}) },
     live: settings.live === true ? sandboxProviders({ steering: false }) : {},
   })
   const ports = layerWrapped((own) => settings.wrap?.(own, store) ?? {}).pipe(
@@ -97,6 +98,13 @@ const layerService = (store: StoreName, settings: ServiceSettings, place: Place)
     Layer.provide(config),
   )
 }
+
+const holding = (speech: SpeechProvider): SpeechProvider => ({
+  speak: (request, call) => {
+    const seconds = Number(/^hold:(\d+(?:\.\d+)?)$/.exec(request.text)?.[1] ?? 0)
+    return Effect.delay(speech.speak(request, call), seconds * 1_000)
+  },
+})
 
 const layerLogs = (logs: Array<string>) =>
   Layer.merge(

@@ -4,8 +4,8 @@ import { startInside } from "./startInside.ts"
 import { startProcesses } from "./startProcesses.ts"
 
 /** Only a service in this process has ports that a test can stand in front of, and providers of its own. */
-const needsHandInside = ({ transcript, wrap }: ServiceSettings): boolean =>
-  transcript !== undefined || wrap !== undefined
+const needsHandInside = ({ holds, transcript, wrap }: ServiceSettings): boolean =>
+  transcript !== undefined || wrap !== undefined || holds === true
 
 /** Starts a service. A place that is given is left as it is when the service stops. */
 export const startService = async (

@@ -1,7 +1,7 @@
 import { expect } from "vitest"
 import type { Api } from "../support/Api.ts"
 import { wav } from "../support/audio.ts"
-import { audioPrice, everythingOn, occupied, pending, setPrice } from "../support/board.ts"
+import { audioPrice, everythingOn, pending, setPrice, whilePaused } from "../support/board.ts"
 import type { Key } from "../support/Service.ts"
 import { row, tableInTurn } from "../support/tables.ts"
 
@@ -136,10 +136,12 @@ export const charges = tableInTurn(
   row("the price is the one of its creation; until it is done it is pending", async (api) => {
     await everythingOn(api)
     const key = await api.newKey({ mode: "live" })
-    await occupied(api, 1.5)
-    const job = await api.job("/v1/audio/speech", { input: "abcd" }, { key })
-    await setPrice(api, "svc-audio", { ...audioPrice, input_characters: "5" })
-    expect((await api.get(job.path, { key })).json).toMatchObject({ status: "queued", billing: pending })
+    const job = await whilePaused(api, ["speech_synthesis"], async () => {
+      const queued = await api.job("/v1/audio/speech", { input: "abcd" }, { key })
+      await setPrice(api, "svc-audio", { ...audioPrice, input_characters: "5" })
+      expect((await api.get(queued.path, { key })).json).toMatchObject({ status: "queued", billing: pending })
+      return queued
+    })
     expectCharged(
       (await api.finished(job.path, key)).billing,
       [["input_characters", 4, "0.000015", "0.00006"]],

@@ -1,11 +1,13 @@
 import { expect } from "vitest"
 import type { Api } from "../support/Api.ts"
+import { whilePaused } from "../support/board.ts"
 import { row, tableInTurn } from "../support/tables.ts"
 import { sandboxBilling } from "./success.ts"
 
-/** What waits, what waits too long, what runs too long, what is kept too long. One worker with one hand. */
+/** What waits, what waits too long, what runs too long, what is kept too long. One worker with one slot. */
 
 export const deadlineSettings = {
+  holds: true,
   engine: {
     concurrency: 1,
     queueLimitMs: 1_500,
@@ -16,9 +18,9 @@ export const deadlineSettings = {
   },
 } as const
 
-/** Takes the worker's one hand for a while. */
+/** Takes the worker's one slot for a while. */
 const occupy = async (api: Api, seconds: number) => {
-  const job = await api.job("/v1/audio/speech", { input: `sandbox:delay:${seconds}` })
+  const job = await api.job("/v1/audio/speech", { input: `hold:${seconds}` })
   await api.polled(job.path, "processing")
   return job
 }
@@ -27,17 +29,19 @@ const occupy = async (api: Api, seconds: number) => {
 export const queued = tableInTurn(
   "queued jobs",
   row("a queued job has no output, says Retry-After: 2, and cannot be deleted; then it is done", async (api) => {
-    await occupy(api, 1.5)
-    const speech = await api.job("/v1/audio/speech", { input: "x" })
-    const image = await api.job("/v1/images/generations", { prompt: "x" })
-    const polls = [await api.get(speech.path), await api.get(image.path)]
-    expect(polls.map(({ json }) => json)).toEqual([
-      { id: speech.id, status: "queued", billing: sandboxBilling, warning_code: null, error_code: null },
-      { id: image.id, status: "queued" },
-    ])
-    expect(polls.map((poll) => poll.header("retry-after"))).toEqual(["2", "2"])
-    for (const { path } of [speech, image]) expect((await api.delete(`${path}/data`)).code).toBe("job_processing")
-    for (const { path } of [speech, image]) expect((await api.finished(path)).status).toBe("done")
+    const jobs = await whilePaused(api, ["speech_synthesis", "image_generation"], async () => {
+      const speech = await api.job("/v1/audio/speech", { input: "x" })
+      const image = await api.job("/v1/images/generations", { prompt: "x" })
+      const polls = [await api.get(speech.path), await api.get(image.path)]
+      expect(polls.map(({ json }) => json)).toEqual([
+        { id: speech.id, status: "queued", billing: sandboxBilling, warning_code: null, error_code: null },
+        { id: image.id, status: "queued" },
+      ])
+      expect(polls.map((poll) => poll.header("retry-after"))).toEqual(["2", "2"])
+      for (const { path } of [speech, image]) expect((await api.delete(`${path}/data`)).code).toBe("job_processing")
+      return [speech, image]
+    })
+    for (const { path } of jobs) expect((await api.finished(path)).status).toBe("done")
   }),
 )
 

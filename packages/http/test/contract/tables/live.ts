@@ -1,7 +1,7 @@
 import { expect } from "vitest"
 import type { Api } from "../support/Api.ts"
 import { wav } from "../support/audio.ts"
-import { activate, audioPrice, everythingOn, occupied, pending, setPrice, turnSwitch } from "../support/board.ts"
+import { activate, audioPrice, everythingOn, pending, setPrice, turnSwitch, whilePaused } from "../support/board.ts"
 import type { Key } from "../support/Service.ts"
 import { row, rows, table, tableInTurn } from "../support/tables.ts"
 import { expectReplay } from "./idempotency.ts"
@@ -128,12 +128,13 @@ const switchedOff = row(
   async (api) => {
     await everythingOn(api)
     const key = await api.newKey({ mode: "live" })
-    // A switch takes effect within a second: no worker is free before that.
-    const blocker = await occupied(api, 2)
     const headers = { "idempotency-key": "gated" }
-    const job = await api.job("/v1/audio/speech", { input: "abcd" }, { key, headers })
-    await turnSwitch(api, "audio", false)
-    await api.finished(blocker.path)
+    // A switch takes effect within a second: no worker begins the job before that.
+    const job = await whilePaused(api, ["speech_synthesis"], async () => {
+      const queued = await api.job("/v1/audio/speech", { input: "abcd" }, { key, headers })
+      await turnSwitch(api, "audio", false)
+      return queued
+    })
     for (const end = Date.now() + 1_200; Date.now() < end; await new Promise((resolve) => setTimeout(resolve, 100)))
       expect((await api.quietly({ path: job.path, key })).json).toMatchObject({ status: "queued", billing: pending })
     expectReplay(await api.post("/v1/audio/speech", { input: "abcd" }, { key, headers }), job.answer)

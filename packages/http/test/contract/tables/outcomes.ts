@@ -121,6 +121,8 @@ const ordinary = rows(
     "sandbox:flaky:-1",
     "sandbox:delay:x",
     "sandbox:delay:-1",
+    "sandbox:delay:61",
+    "sandbox:delay:86400",
   ],
   (text) => `${JSON.stringify(text)} is ordinary text`,
   async (api, text) => {

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import fc from "fast-check"
 import type { JobMode } from "@kiln/core/domain"
 import { type ClaimResult, JobStore } from "@kiln/core/ports"
-import { noLimits } from "../fixtures.ts"
-import { expectFreshToken, expectWithinLimits } from "./invariants.ts"
+import { noLimits, projectId } from "../fixtures.ts"
+import { expectFreshToken, expectWithinLimits, expectWithinSlots } from "./invariants.ts"
 import { operation } from "./Operation.ts"
 import { record } from "./pick.ts"
 
@@ -34,6 +34,12 @@ const someLimits = record({
   perProject: fc.constantFrom(0, 1, 2, 4),
 })
 
+const someSlots = record({
+  free: record({ live: fc.constantFrom(0, 1, 9), sandbox: fc.constantFrom(0, 1, 9) }),
+  perProject: fc.constantFrom(0, 1, 2),
+  held: fc.subarray(modes.flatMap((mode) => [1, 2].map((n) => ({ mode, projectId: projectId(n), count: 1 })))),
+})
+
 export const claimJobs = operation(
   "claimJobs",
   record({
@@ -43,14 +49,16 @@ export const claimJobs = operation(
     ),
     limits: fc.oneof({ weight: 2, arbitrary: fc.constant(noLimits) }, { weight: 1, arbitrary: someLimits }),
     limit: fc.constantFrom(0, 1, 2, 3, 5, 9),
+    worker: fc.oneof({ weight: 2, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: someSlots }),
     leaseDurationMs: fc.constantFrom(300, 1_000),
     maxLostWorkers: fc.constantFrom(1, 2, 3),
   }),
   (request) => Effect.flatMap(JobStore, (store) => store.claimJobs(request)),
   {
     compare: compareClaims,
-    record: ({ claims }, history, { limits }) => {
+    record: ({ claims }, history, { limits, worker }) => {
       expectWithinLimits(history, claims, limits)
+      expectWithinSlots(claims, worker)
       for (const { job, token } of claims) expectFreshToken(history, job, token)
       for (const { job, token } of claims) history.claims.push({ jobId: job.id, token, live: job.mode === "live" })
     },

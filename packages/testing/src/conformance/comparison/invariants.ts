@@ -1,5 +1,5 @@
 import type { Job, JobId, UploadId } from "@kiln/core/domain"
-import type { ConcurrencyLimits } from "@kiln/core/domain"
+import type { ConcurrencyLimits, WorkerRoom } from "@kiln/core/domain"
 import type { Claim } from "@kiln/core/ports"
 import { jobChange } from "../../model/jobChange.ts"
 import { sameValue } from "../../model/jobFields.ts"
@@ -120,5 +120,19 @@ export const expectWithinLimits = (
     const ofProject = inHand.filter(({ projectId }) => projectId === job.projectId).length
     if (ofKind > (perKind[job.kind] ?? ofKind)) refuse(`${ofKind} jobs of ${job.kind} are in hand`)
     if (perProject > 0 && ofProject > perProject) refuse(`${ofProject} jobs of ${job.projectId} are in hand`)
+  }
+}
+
+/** Nor anything for which the worker that asks has no slot. */
+export const expectWithinSlots = (claims: ReadonlyArray<Claim>, worker: WorkerRoom | undefined): void => {
+  if (worker === undefined) return
+  for (const { job } of claims) {
+    const ofMode = claims.filter((other) => other.job.mode === job.mode)
+    if (ofMode.length > worker.free[job.mode]) refuse(`${ofMode.length} ${job.mode} jobs are claimed at once`)
+    const before = worker.held.filter(({ mode, projectId }) => mode === job.mode && projectId === job.projectId)
+    const held = before.reduce((sum, { count }) => sum + count, 0)
+    const ofProject = ofMode.filter((other) => other.job.projectId === job.projectId).length
+    if (worker.perProject > 0 && held + ofProject > worker.perProject)
+      refuse(`${job.projectId} holds ${held + ofProject} slots`)
   }
 }

@@ -13,7 +13,7 @@ interface Line {
  * Start-time fair queueing. A lane is served at its own virtual time, or at that of the last lane
  * served if that is later, and then stands one further. So a lane that had nothing claimable for a
  * while (empty, deferred, gated) saves up no credit, and whoever has few jobs waits for at most one
- * job of each other lane. A lane at its limit is passed over as if it were empty.
+ * job of each other lane. A lane at its limit is passed over as if it were empty, and so is one for which the worker has no slot.
  */
 export const claimJobs = (state: MemoryState, request: ClaimRequest, now: number): ClaimResult => {
   const lanes = [...state.lanes.values()].filter((lane) =>
@@ -21,7 +21,16 @@ export const claimJobs = (state: MemoryState, request: ClaimRequest, now: number
       ({ kind, kindVersion, mode }) => kind === lane.kind && kindVersion === lane.kindVersion && mode === lane.mode,
     ),
   )
-  const hasRoom = ({ lane }: Line): boolean => roomAt(state, lane, request.limits, now) === now
+  const hasSlot = ({ mode, projectId }: Lane): boolean => {
+    if (request.worker === undefined) return true
+    const { free, held, perProject } = request.worker
+    const claimed = claims.filter(({ job }) => job.mode === mode)
+    if (claimed.length >= free[mode]) return false
+    const before = held.filter((one) => one.mode === mode && one.projectId === projectId)
+    const ofProject = before.reduce((sum, { count }) => sum + count, 0)
+    return perProject === 0 || ofProject + claimed.filter(({ job }) => job.projectId === projectId).length < perProject
+  }
+  const hasRoom = ({ lane }: Line): boolean => hasSlot(lane) && roomAt(state, lane, request.limits, now) === now
   const lines = lanes.map((lane) => ({ lane, claimable: claimableOf(state, lane, now) }))
   const claims: Array<Claim> = []
   const abandoned: Array<JobId> = []
@@ -41,7 +50,7 @@ export const claimJobs = (state: MemoryState, request: ClaimRequest, now: number
     }
   }
   const more = lines.some((line) => line.claimable.length > 0 && hasRoom(line))
-  return { claims, abandoned, nextInMs: more ? 0 : nextInMs(state, lanes, request.limits, now) }
+  return { claims, abandoned, nextInMs: more ? 0 : nextInMs(state, lanes.filter(hasSlot), request.limits, now) }
 }
 
 const startOf = (state: MemoryState, lane: Lane): number => Math.max(lane.virtualTime, state.virtualTime)

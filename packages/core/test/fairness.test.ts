@@ -1,0 +1,139 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type EngineSettings, projectShare } from "@kiln/core/effect"
+import { ProviderPostponed } from "@kiln/core/ports"
+import { Effect } from "effect"
+import { mp3, principal, speaks, within } from "./support/harness.ts"
+import { finished, openBoard, readJob, running, submitSpeech } from "./support/jobs.ts"
+import { comesTrue, passTime } from "./support/virtualTime.ts"
+
+/** No look for work comes by itself within a test. */
+const settings: Partial<EngineSettings> = { concurrency: 8, pollIntervalMs: 3_600_000, leaseDurationMs: 600_000 }
+const open = openBoard({ input_characters: "0.000015" })
+
+/** Speech that takes as long as is said, and how much of it is made at once. */
+const slowSpeech = (duration: "1 second" | "10 minutes") => {
+  const seen = { now: 0, most: 0 }
+  const providers = speaks(() =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        seen.now += 1
+        seen.most = Math.max(seen.most, seen.now)
+      }),
+      () => Effect.as(Effect.sleep(duration), mp3),
+      () => Effect.sync(() => void (seen.now -= 1)),
+    ),
+  )
+  return { seen, providers }
+}
+
+const flood = (count: number, who: ReturnType<typeof principal>) =>
+  Effect.forEach(Array.from({ length: count }), (_, n) => submitSpeech(`flood ${n}`, who))
+
+describe("slots of a worker", () => {
+  for (const [flooded, other] of [
+    ["sandbox", "live"],
+    ["live", "sandbox"],
+  ] as const)
+    it.effect(`${flooded} jobs that fill theirs leave all of theirs to ${other} jobs`, () => {
+      const full = slowSpeech("10 minutes")
+      const quick = slowSpeech("1 second")
+      return Effect.gen(function* () {
+        yield* open
+        yield* running
+        for (const key of ["a", "b", "c"]) yield* flood(8, principal(flooded, key))
+        yield* passTime("1 second")
+        assert.strictEqual(full.seen.now, 8)
+        const who = ["d", "e"].map((key) => principal(other, key))
+        const jobs = yield* Effect.forEach(who, (one) =>
+          Effect.map(flood(4, one), (all) => all.map(({ id }) => ({ id, one }))),
+        )
+        for (const { id, one } of jobs.flat())
+          assert.strictEqual((yield* finished(id, "2 seconds", one)).status, "done")
+        assert.deepStrictEqual([quick.seen.most, full.seen.most], [8, 8])
+      }).pipe(within({ [flooded]: full.providers, [other]: quick.providers, settings }))
+    })
+
+  it.effect("of which one project holds its share, whatever it asks for: another one's job starts at once", () => {
+    const { providers, seen } = slowSpeech("10 minutes")
+    return Effect.gen(function* () {
+      yield* running
+      yield* flood(30, principal("sandbox", "a"))
+      yield* passTime("1 minute")
+      assert.strictEqual(seen.now, 6)
+      const who = principal("sandbox", "b")
+      const job = yield* submitSpeech("b", who)
+      yield* comesTrue(
+        Effect.map(readJob(job.id, who), ({ status }) => status === "processing"),
+        0,
+      )
+      assert.strictEqual((yield* readJob(job.id, who)).status, "processing")
+      assert.strictEqual(seen.most, 7)
+    }).pipe(within({ sandbox: providers, settings }))
+  })
+
+  it.effect("a project uses its share without a pause: what it lets go of is taken at once", () => {
+    const { providers, seen } = slowSpeech("1 second")
+    return Effect.gen(function* () {
+      yield* running
+      const who = principal("sandbox", "a")
+      const jobs = yield* flood(18, who)
+      for (const { id } of jobs) assert.strictEqual((yield* finished(id, "4 seconds", who)).status, "done")
+      assert.strictEqual(seen.most, 6)
+    }).pipe(within({ sandbox: providers, settings }))
+  })
+
+  it.effect("without a share, a project may hold all of them", () => {
+    const { providers, seen } = slowSpeech("10 minutes")
+    return Effect.gen(function* () {
+      yield* running
+      yield* flood(30, principal("sandbox", "a"))
+      yield* passTime("1 minute")
+      assert.strictEqual(seen.now, 8)
+    }).pipe(within({ sandbox: providers, settings: { ...settings, limits: { perKind: {}, perProject: 0 } } }))
+  })
+
+  it("a share is three quarters, and never nothing", () => {
+    assert.deepStrictEqual([1, 2, 3, 4, 8, 10, 64].map(projectShare), [1, 1, 2, 3, 6, 7, 48])
+  })
+})
+
+describe("a provider that wants to be asked again later", () => {
+  it.effect("holds no slot until then, costs no budget, and is asked once more", () => {
+    const asked: Array<number> = []
+    const sandbox = speaks((_, { deferrals }) => {
+      asked.push(deferrals)
+      return deferrals > 0 ? Effect.succeed(mp3) : Effect.fail(new ProviderPostponed({ delayMs: 60_000 }))
+    })
+    return Effect.gen(function* () {
+      yield* running
+      const late = yield* Effect.forEach(["a", "b", "c"], (key) => submitSpeech(key))
+      yield* passTime("30 seconds")
+      assert.deepStrictEqual(asked, [0, 0, 0])
+      for (const { id } of late) assert.include(yield* readJob(id), { status: "processing", held: false, failures: 0 })
+      for (const { id } of late) {
+        const job = yield* finished(id, "45 seconds")
+        assert.include(job, { status: "done", attempts: 2, failures: 0, lostWorkers: 0 })
+        assert.isAtMost(job.ranMs, 1_000)
+      }
+    }).pipe(within({ sandbox, settings: { concurrency: 1 } }))
+  })
+
+  for (const [delayMs, waitedMs] of [
+    [-5, 100],
+    [NaN, 100],
+    [Infinity, 600_000],
+  ] as const)
+    it.effect(`waits a sensible time where it asks for ${delayMs} ms`, () => {
+      const sandbox = speaks((_, { deferrals }) =>
+        deferrals > 0 ? Effect.succeed(mp3) : Effect.fail(new ProviderPostponed({ delayMs })),
+      )
+      return Effect.gen(function* () {
+        yield* running
+        const { id } = yield* submitSpeech("a")
+        const job = yield* finished(id, "11 minutes")
+        assert.strictEqual(job.status, "done")
+        assert.isAtLeast(job.waitedMs, waitedMs)
+        assert.isAtMost(job.waitedMs, waitedMs + 2_000)
+      }).pipe(within({ sandbox }))
+    })
+})

@@ -1,0 +1,201 @@
+import { createEngine, jobKind, type LogEntry } from "@kiln/core"
+import { JobKind, type JsonObject } from "@kiln/core/effect"
+import { memoryBlobs, memoryStore } from "@kiln/testing"
+import { Effect, Schema } from "effect"
+import { describe, expect, it } from "vitest"
+import { z } from "zod"
+import { openWith } from "./promise/support.ts"
+
+/** A value that a step keeps belongs to that step alone. */
+
+const twice = (what: string) =>
+  `${what} was used twice in this attempt; give each ${what.split(" ")[0]} a unique name, e.g. `
+
+/** Makes one live job of a kind, and says how it ended and what the log said of it. */
+const outcomeOf = async (kind: Looping) => {
+  const log: Array<LogEntry> = []
+  await using engine = await openWith([kind], { log: (entry) => log.push(entry) })
+  const job = await engine.run("looping", {}, { mode: "live" })
+  const errors = log.filter(({ level }) => level === "error").map(({ message }) => message)
+  return { job, errors: errors.join("\n") }
+}
+
+const request = z.object({})
+type Run = Parameters<typeof jobKind<"looping", typeof request, JsonObject, "page">>[0]["run"]
+const looping = (run: Run, files: ReadonlyArray<"page"> = []) => jobKind({ name: "looping", request, files, run })
+type Looping = ReturnType<typeof looping>
+
+describe("a name that is used twice in one attempt", () => {
+  it("ends the job at once, and the log says which name it was and what to do", async () => {
+    const bought: Array<number> = []
+    const kind = looping(async ({ step }) => {
+      const values: Array<number> = []
+      for (const n of [1, 2, 3])
+        values.push(
+          await step("item", async () => {
+            bought.push(n)
+            return n
+          }),
+        )
+      return { output: { values } }
+    })
+    const { errors, job } = await outcomeOf(kind)
+    expect(job).toMatchObject({ status: "failed", errorCode: "internal_error", attempts: 1 })
+    expect(job.billing).toMatchObject({ status: "not_charged" })
+    expect(bought).toEqual([1])
+    expect(errors).toContain(`${twice('step "item"')}"item-1"`)
+  })
+
+  it("ends it though the second use got no value from this attempt: a kept value has one step", async () => {
+    const seen: Array<unknown> = []
+    const kind = looping(async ({ attempt, step }) => {
+      seen.push(await step("item", async () => 1))
+      if (attempt === 1) throw new Error("once")
+      seen.push(await step("item", async () => 2))
+      return { output: {} }
+    })
+    const { errors, job } = await outcomeOf(kind)
+    expect(job).toMatchObject({ status: "failed", errorCode: "internal_error", attempts: 2 })
+    expect(seen).toEqual([1, 1])
+    expect(errors).toContain(twice('step "item"'))
+  })
+
+  it.each<[string, Run]>([
+    [
+      "it catches the error and goes on",
+      async ({ step }) => {
+        await step("item", async () => 1)
+        await step("item", async () => 2).catch(() => undefined)
+        return { output: {} }
+      },
+    ],
+    [
+      "it does not wait for the step",
+      async ({ step }) => {
+        await step("item", async () => 1)
+        void step("item", async () => 2)
+        return { output: {} }
+      },
+    ],
+    [
+      "it throws another error for it",
+      async ({ step }) => {
+        await step("item", async () => 1)
+        await step("item", async () => 2).catch(() => {
+          throw new Error("mine")
+        })
+        return { output: {} }
+      },
+    ],
+    [
+      "both are under way at once",
+      async ({ step }) => {
+        await Promise.allSettled([step("item", async () => 1), step("item", async () => 2)])
+        return { output: {} }
+      },
+    ],
+  ])("ends it also where %s", async (_, run) => {
+    const { errors, job } = await outcomeOf(looping(run))
+    expect(job).toMatchObject({ status: "failed", errorCode: "internal_error", attempts: 1 })
+    expect(errors).toContain(twice('step "item"'))
+  })
+
+  it("lets nothing more be bought once it was used", async () => {
+    const bought: Array<string> = []
+    const kind = looping(async ({ step }) => {
+      await step("item", async () => 1)
+      await step("item", async () => 2).catch(() => undefined)
+      await step("other", async () => bought.push("other"))
+      return { output: {} }
+    })
+    expect((await outcomeOf(kind)).job).toMatchObject({ status: "failed", attempts: 1 })
+    expect(bought).toEqual([])
+  })
+
+  it("is refused for files as well, before the second one is made", async () => {
+    const made: Array<number> = []
+    const kind = looping(
+      async ({ file }) => {
+        for (const n of [1, 2])
+          await file("page", async () => {
+            made.push(n)
+            return { data: Uint8Array.of(n), mediaType: "text/plain" }
+          })
+        return { output: {} }
+      },
+      ["page"],
+    )
+    const { errors, job } = await outcomeOf(kind)
+    expect(job).toMatchObject({ status: "failed", errorCode: "internal_error", attempts: 1 })
+    expect(made).toEqual([1])
+    expect(errors).toContain('file "page" was written twice in this attempt')
+  })
+})
+
+describe("a name is free again", () => {
+  it("when its step failed: the same step may be tried again within the attempt", async () => {
+    let tries = 0
+    const flaky = async () => {
+      tries += 1
+      if (tries < 3) throw new Error("busy")
+      return tries
+    }
+    const kind = looping(async ({ step }) => {
+      for (;;) {
+        try {
+          return { output: { tries: await step("item", flaky) } }
+        } catch {
+          continue
+        }
+      }
+    })
+    expect((await outcomeOf(kind)).job).toMatchObject({ status: "done", attempts: 1, output: { tries: 3 } })
+  })
+
+  it("in the next attempt, and a step and a file may share one", async () => {
+    const kind = looping(
+      async ({ attempt, file, step }) => {
+        const value = await step("page", async () => attempt)
+        await file("page", async () => ({ data: Uint8Array.of(1), mediaType: "text/plain" }))
+        if (attempt === 1) throw new Error("once")
+        return { output: { value } }
+      },
+      ["page"],
+    )
+    expect((await outcomeOf(kind)).job).toMatchObject({ status: "done", attempts: 2, output: { value: 1 } })
+  })
+})
+
+it("holds for kinds written with Effect, whose steps may be retried as effects", async () => {
+  const kindOf = (name: string, again: boolean) => {
+    let tries = 0
+    return JobKind({
+      name,
+      request: Schema.Struct({}),
+      run: ({ lastStep, step }) =>
+        Effect.gen(function* () {
+          const once = step(
+            "item",
+            Effect.suspend(() => (++tries < 3 ? Effect.fail(new Error("busy") as never) : Effect.succeed(tries))),
+          )
+          const value = yield* Effect.retry(once, { times: 5 })
+          if (again) yield* lastStep("item", Effect.void)
+          return { output: { value }, files: [], usage: {} }
+        }),
+    })
+  }
+  const log: Array<LogEntry> = []
+  await using engine = await createEngine({
+    store: memoryStore(),
+    blobs: memoryBlobs(),
+    kinds: [kindOf("once", false), kindOf("twice", true)],
+    log: (entry) => log.push(entry),
+  })
+  expect(await engine.run("once", {} as never)).toMatchObject({ status: "done", output: { value: 3 } })
+  expect(await engine.run("twice", {} as never)).toMatchObject({
+    status: "failed",
+    errorCode: "internal_error",
+    attempts: 1,
+  })
+  expect(log.map(({ message }) => message).join("\n")).toContain(twice('step "item"'))
+})
