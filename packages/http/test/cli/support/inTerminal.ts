@@ -1,0 +1,17 @@
+import { spawnSync } from "node:child_process"
+import { KilnProcess } from "./Kiln.ts"
+
+/** util-linux `script`: runs a shell command on a pseudo terminal and repeats on standard output what it says there. */
+const script = ["script", "--quiet", "--return", "--flush", "/dev/null", "--command"]
+
+/** Whether this machine has a program that gives a command a terminal. */
+export const hasTerminal: boolean = /util-linux/.test(
+  spawnSync("script", ["--version"], { encoding: "utf8" }).stdout ?? "",
+)
+
+/**
+ * Starts `kiln` on a pseudo terminal, in a session of its own. Its output and its log are one there, with CR LF at the end of
+ * each line. Killing it with SIGKILL takes the terminal away, as closing a window does.
+ */
+export const inTerminal = (args: ReadonlyArray<string>, environment: Readonly<Record<string, string>>): KilnProcess =>
+  new KilnProcess(args, environment, script)
