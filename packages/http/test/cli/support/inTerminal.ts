@@ -15,3 +15,13 @@ export const hasTerminal: boolean = /util-linux/.test(
  */
 export const inTerminal = (args: ReadonlyArray<string>, environment: Readonly<Record<string, string>>): KilnProcess =>
   new KilnProcess(args, environment, script)
+
+const childOf = (pid: number): number =>
+  Number(spawnSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" }).stdout.trim())
+
+/** The process at the end of the line that begins with `script`: the service, below a shell or not. */
+export const pidInTerminal = (terminal: KilnProcess): number => {
+  let pid = terminal.pid
+  for (let child = childOf(pid); child > 0; child = childOf(pid)) pid = child
+  return pid
+}
