@@ -11,6 +11,7 @@ import { migrateCommand } from "./commands/migrate.ts"
 import { priceCommand } from "./commands/price.ts"
 import { projectCommand } from "./commands/project.ts"
 import { serveCommand } from "./commands/serve.ts"
+import { signingKeyCommand } from "./commands/signingKey.ts"
 import { switchCommand } from "./commands/switch.ts"
 import { Json } from "./Output.ts"
 import { presenter } from "./Presenter.ts"
@@ -27,6 +28,7 @@ const kiln = Command.make("kiln").pipe(
     switchCommand,
     priceCommand,
     billingCommand,
+    signingKeyCommand,
     migrateCommand,
     doctorCommand,
     copyCommand,
