@@ -34,8 +34,4 @@ export const administration = [
     "state.namedSecrets.get(name) ?? candidate.slice()",
     "candidate.slice()",
   ]),
-  plant("MemorySecretStore.ts", "SecretStore.find, remove", "a secret is removed without being told", [
-    "step(() => state.namedSecrets.delete(name))",
-    "step(() => state.namedSecrets.has(name))",
-  ]),
 ]

@@ -155,12 +155,6 @@ const keyOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
       ),
     { atomic: false },
   ),
-  operation("findSecret", fc.constantFrom("a", "b"), (name) =>
-    Effect.flatMap(SecretStore, (secrets) => Effect.map(secrets.find(name), (secret) => secret && [...secret])),
-  ),
-  operation("removeSecret", fc.constantFrom("a", "b"), (name) =>
-    Effect.flatMap(SecretStore, (secrets) => secrets.remove(name)),
-  ),
 ]
 
 const boardOperations: ReadonlyArray<fc.Arbitrary<Operation>> = [
