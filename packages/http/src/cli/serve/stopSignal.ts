@@ -20,8 +20,8 @@ const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor))
  * never counts as a second signal, for kernel, shell and supervisor may each send one.
  */
 export const stopSignal: Effect.Effect<void> = Effect.gen(function* () {
-  const log = Effect.runForkWith(yield* Effect.context<never>())
-  const signal = yield* Effect.callback<NodeJS.Signals>((resume) => {
+  const log = Effect.runForkWith(yield* Effect.context())
+  const taken = yield* Effect.callback<NodeJS.Signals>((resume) => {
     let first: { readonly signal: NodeJS.Signals; readonly atMs: number } | undefined
     const stop = (signal: NodeJS.Signals) => {
       first = { signal, atMs: performance.now() }
@@ -39,7 +39,7 @@ export const stopSignal: Effect.Effect<void> = Effect.gen(function* () {
     // Never taken off again: the second signal comes after this effect has completed.
     process.on("SIGINT", onSignal).on("SIGTERM", onSignal).on("SIGHUP", onHangUp)
   })
-  yield* Effect.logInfo(`${signal}: stopping; a second one stops at once`)
+  yield* Effect.logInfo(`${taken}: stopping; a second one stops at once`)
 })
 
 /** Ends the process, with 1, should stopping take longer than the drain and 25 s more. */
