@@ -1,6 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join, relative } from "node:path"
+import { delimiter, join, relative } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { build } from "../../scripts/publish/build.ts"
 import { pack, type PackedPackage } from "../../scripts/publish/pack.ts"
@@ -119,6 +119,63 @@ describe.each(["npm", "pnpm"] as const)("an empty project with the packages inst
 
   it("serves", async () => {
     expect(await serveOnce(project, "/healthz")).toMatchObject({ status: 200, exitCode: 0 })
+  })
+})
+
+describe("manifests", () => {
+  it("depend on no package of ours whose peers a program may have in another version", () => {
+    const peersOf = new Map(
+      packages.map(({ manifest }) => [
+        manifest.name,
+        Object.keys(manifest.peerDependencies ?? {}).filter((peer) => peer !== "effect"),
+      ]),
+    )
+    const found = packages.flatMap(({ manifest }) =>
+      Object.keys(manifest.dependencies ?? {})
+        .filter((to) => (peersOf.get(to)?.length ?? 0) > 0)
+        .map((to) => `${manifest.name} > ${to}`),
+    )
+    expect(found).toEqual([])
+    expect(peersOf.get("@kiln/adapter-sqlite")).toEqual(["better-sqlite3"])
+  })
+})
+
+describe("npm", () => {
+  /** What npm makes of a project with all packages and these, within two minutes. Nothing is installed. */
+  const resolved = (node: string, others: Readonly<Record<string, string>>) => {
+    const root = left.adopt(mkdtempSync(join(tmpdir(), "kiln-resolved-")), (path) => rmSync(path, { recursive: true }))
+    const tarballs = Object.fromEntries(packed.map(({ manifest, tarball }) => [manifest.name, `file:${tarball}`]))
+    writeFileSync(
+      join(root, "package.json"),
+      JSON.stringify({ private: true, dependencies: { ...tarballs, ...others } }),
+    )
+    const flags = ["--package-lock-only", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund"]
+    const { output, status } = runTool(node, [npm, "install", ...flags], { cwd: root })
+    expect(status, output.slice(-2_000)).toBe(0)
+    const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"))
+    return (path: string): string | undefined => lock.packages[`node_modules/${path}`]?.version
+  }
+  const onPath = (program: string): ReadonlyArray<string> =>
+    (process.env["PATH"] ?? "")
+      .split(delimiter)
+      .map((directory) => join(directory, program))
+      .filter((path) => existsSync(path))
+  const npm = realpathSync(onPath("npm")[0] ?? "npm")
+
+  it("puts kiln into a program with another version of Kysely, which stays the program's", () => {
+    const version = resolved(process.execPath, { "better-sqlite3": "*", kysely: "<0.29", pg: "*" })
+    expect(version("kysely")).toMatch(/^0\.28\./)
+    for (const adapter of ["adapter-postgres", "adapter-sqlite"])
+      expect(version(`@kiln/${adapter}/node_modules/kysely`)).toMatch(/^0\.29\./)
+  })
+
+  it("comes to an end where it prefers older drivers, for they support an older Node", ({ skip }) => {
+    const major = (node: string): number => Number(runTool(node, ["-p", "parseInt(process.versions.node)"]).output)
+    const older = onPath("node").find((node) => major(node) >= 18 && major(node) < 22)
+    if (older === undefined) return skip("no Node older than the drivers' on the PATH")
+    const version = resolved(older, { "better-sqlite3": "*", kysely: "*", pg: "*" })
+    expect(version("better-sqlite3")).toMatch(/^13\./)
+    expect(version("@kiln/http")).toBeDefined()
   })
 })
 

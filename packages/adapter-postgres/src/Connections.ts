@@ -23,31 +23,71 @@ const types: pg.CustomTypesConfig = {
 }
 
 /**
+ * Settings that decide what a text means, on its way to the server or back. A database or a role may have any of them
+ * otherwise, and every statement is written for these. `array_nulls` matters most: without it a NULL in an array, as batches
+ * have them, is a word.
+ */
+const meanings = {
+  array_nulls: "on",
+  standard_conforming_strings: "on",
+  transform_null_equals: "off",
+  bytea_output: "hex",
+  extra_float_digits: 1,
+  datestyle: "ISO,MDY",
+  intervalstyle: "postgres",
+  timezone: "UTC",
+  // Schemas are named wherever something is not the server's own.
+  search_path: "pg_catalog",
+}
+
+/** What a transaction is where nothing says so, and a statement by itself: one that must see what was committed before it, and may write. */
+const transactionDefaults = {
+  default_transaction_isolation: "read committed",
+  default_transaction_read_only: "off",
+  default_transaction_deferrable: "off",
+}
+
+/** One `-c` for each, as the server reads them when a session begins. */
+const asOptions = (settings: Readonly<Record<string, string | number>>): string =>
+  Object.entries(settings)
+    .map(([name, value]) => `-c ${name}=${String(value).replaceAll(" ", "\\ ")}`)
+    .join(" ")
+
+/** The settings of a transaction, in it. */
+const setLocal = (settings: Readonly<Record<string, string | number>>): ReadonlyArray<string> =>
+  Object.entries(settings).map(([name, value]) => `SET LOCAL ${name}=${value}`)
+
+const begin = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE, NOT DEFERRABLE"
+
+/** Begins a transaction on any connection, in which statements mean what they say. It has the limits of its session. */
+export const beginAnywhere: string = [begin, ...setLocal(meanings)].join("; ")
+
+/**
  * Server settings of every session, or of every transaction. The limits make sure that a client that hangs in a
  * transaction, or waits for one that does, lets go. Every statement is written for an index, and every join for one look into it a row: a plan made while a
  * table was small must not stay with reading all of it when it has grown.
  */
-const serverSettings = ({ lockTimeoutMs, statementTimeoutMs }: ConnectionOptions): ReadonlyArray<string> =>
-  Object.entries({
-    statement_timeout: statementTimeoutMs,
-    lock_timeout: lockTimeoutMs,
-    idle_in_transaction_session_timeout: statementTimeoutMs,
-    synchronous_commit: "on",
-    enable_seqscan: "off",
-    enable_bitmapscan: "off",
-    enable_hashjoin: "off",
-    enable_mergejoin: "off",
-    enable_material: "off",
-    plan_cache_mode: "force_generic_plan",
-    jit: "off",
-  }).map(([name, value]) => `${name}=${value}`)
+const serverSettings = ({ lockTimeoutMs, statementTimeoutMs }: ConnectionOptions) => ({
+  ...meanings,
+  statement_timeout: statementTimeoutMs,
+  lock_timeout: lockTimeoutMs,
+  idle_in_transaction_session_timeout: statementTimeoutMs,
+  synchronous_commit: "on",
+  enable_indexscan: "on",
+  enable_indexonlyscan: "on",
+  enable_nestloop: "on",
+  enable_seqscan: "off",
+  enable_bitmapscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  enable_material: "off",
+  plan_cache_mode: "force_generic_plan",
+  jit: "off",
+})
 
 /** Begins a transaction. Where sessions are not this process's own, each transaction brings the settings with it. */
 export const beginStatement = (options: ConnectionOptions): string =>
-  [
-    "BEGIN ISOLATION LEVEL READ COMMITTED",
-    ...(options.ownSessions ? [] : serverSettings(options).map((setting) => `SET LOCAL ${setting}`)),
-  ].join("; ")
+  [begin, ...(options.ownSessions ? [] : setLocal(serverSettings(options)))].join("; ")
 
 /** The same for a transaction that waits only briefly. */
 export const beginBriefStatement = (options: ConnectionOptions): string =>
@@ -74,9 +114,8 @@ export const clientConfig = (options: ConnectionOptions, name: string): pg.Clien
     ? {
         options: [
           withoutOptions(options.url).options,
-          // A statement by itself must see what was committed before it, whatever the role's own setting is.
-          "-c default_transaction_isolation=read\\ committed",
-          ...serverSettings(options).map((setting) => `-c ${setting}`),
+          // An idle connection of the pool is not one that hangs.
+          asOptions({ ...transactionDefaults, ...serverSettings(options), idle_session_timeout: 0 }),
         ]
           .join(" ")
           .trim(),

@@ -49,7 +49,7 @@ interface Mark {
 type Fate = "committed" | "aborted" | "in progress" | null
 
 /** A server that recovers from a crash begins its statistics anew; neither a stop in good order nor a reload does. */
-const life = "coalesce(pg_stat_get_bgwriter_stat_reset_time()::text, '')"
+const life = "coalesce(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())::text, '')"
 
 /**
  * Runs the steps of the verbs. A step that began is not interrupted: whoever stops waits for its end, which its time

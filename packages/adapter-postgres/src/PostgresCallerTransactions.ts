@@ -53,6 +53,7 @@ export const makePostgresCallerTransactions = (
 const misuses: Readonly<Record<string, string>> = {
   "25P01": "no transaction was begun on this connection",
   "25P02": "the transaction is aborted: a statement of it failed before, and now it takes nothing but a ROLLBACK",
+  "25006": "the transaction may only read: begin it READ WRITE",
   "3B001": "the transaction was rolled back before this call had answered",
 }
 

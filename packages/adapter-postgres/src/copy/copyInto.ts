@@ -1,6 +1,7 @@
 import { Effect, Schema, type Scope } from "effect"
 import pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
+import { beginAnywhere } from "../Connections.ts"
 import { type CopyRow, type CopyValue, placesOf } from "./places.ts"
 
 /** The target holds something already. */
@@ -44,13 +45,13 @@ export const openCopyTarget = (options: {
     )
     const send = (text: string, values: ReadonlyArray<unknown> = []) => run(() => client.query(text, [...values]))
     const inSchema = (table: string) => `"${schema}"."${table}"`
-    const tables = yield* tablesOf(send, schema)
     const sent = new Map<string, number>()
-    yield* send("BEGIN")
+    yield* send(beginAnywhere)
     // However many rows there are, and however long the source takes to hand them out; but others let go, or it is refused.
     yield* send("SET LOCAL lock_timeout = '10s'")
     for (const limit of ["statement_timeout", "idle_in_transaction_session_timeout"])
       yield* send(`SET LOCAL ${limit} = 0`)
+    const tables = yield* tablesOf(send, schema)
     yield* send(`LOCK TABLE ${tables.map(inSchema).join(", ")} IN SHARE ROW EXCLUSIVE MODE`)
     const occupied = yield* Effect.filter(tables, (table) =>
       rowsOfState.includes(table)

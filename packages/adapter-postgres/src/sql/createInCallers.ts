@@ -12,14 +12,20 @@ interface Setting {
   readonly value: string
 }
 
-/** Of the settings our own sessions have, those that plans depend on: statements are written for them. */
-const plannerSettings: ReadonlyArray<Setting> = [
-  "enable_seqscan",
-  "enable_bitmapscan",
-  "enable_hashjoin",
-  "enable_mergejoin",
-  "enable_material",
-].map((name) => ({ name, value: "off" }))
+/**
+ * Of the settings our own sessions have, those that the statements here depend on: for their plans, and for what their
+ * parameters and answers mean. The caller's are put back afterwards.
+ */
+const ourSettings: ReadonlyArray<Setting> = [
+  ...["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "enable_material"].map((name) => ({
+    name,
+    value: "off",
+  })),
+  // Without it a NULL in an array is a word.
+  { name: "array_nulls", value: "on" },
+  { name: "bytea_output", value: "hex" },
+  { name: "extra_float_digits", value: "1" },
+]
 
 /** For the rest of the transaction, or until it is rolled back to a savepoint from before. Answers with the values they had. */
 const changeSettings = batchStatement<Setting, {}, Setting>({ name: "text", value: "text" }, (item) =>
@@ -53,7 +59,7 @@ export const createInCallers = async (
   items: ReadonlyArray<NewJob>,
   lower: (rows: ReadonlyArray<MayBeClaimable>) => Promise<void>,
 ): Promise<ReadonlyArray<CreateOutcome>> => {
-  const before = await session.batch(changeSettings, plannerSettings, {})
+  const before = await session.batch(changeSettings, ourSettings, {})
   const now = (await session.get(timeNow, {}))?.now ?? 0
   const lanes = await findLanes(session, items)
   const { accepted, outcomes } = decideJobs(now, items, await readItems(session, items, false))

@@ -31,8 +31,8 @@ export interface Settings {
   readonly http: HttpSettings
   /** Only what the environment names: a config file may name the rest. */
   readonly engine: NamedEngineSettings
-  /** Whether a store without keys gets a first one. */
-  readonly firstKey: boolean
+  /** When a store without keys gets a first one: where a person at a terminal sees it, at any start, or never. */
+  readonly firstKey: "on" | "print" | "off"
   /** Who serves live jobs, when it is not the config file that says so. */
   readonly provider: { readonly _tag: "Sandbox" } | OpenAiPlace | undefined
   /** Of the config file, absolute. */
@@ -112,7 +112,7 @@ const types = {
   KILN_OPENAI_REPLY_MODEL: modelName,
   KILN_OPENAI_IMAGE_MODEL: modelName,
   KILN_CONFIG: path,
-  KILN_FIRST_KEY: onOff,
+  KILN_FIRST_KEY: oneOf("on", "print", "off"),
   KILN_PAGES: onOff,
 } as const
 
@@ -206,7 +206,7 @@ const settingsOf = (values: Values): Settings => {
       pages: values.KILN_PAGES ?? http.pages,
     },
     engine: engineOf(values),
-    firstKey: values.KILN_FIRST_KEY ?? true,
+    firstKey: values.KILN_FIRST_KEY ?? "on",
     provider: providerOf(values),
     configPath: values.KILN_CONFIG,
     managementPort: values.KILN_MANAGEMENT_PORT,

@@ -12,6 +12,7 @@ import { migrateCommand } from "./commands/migrate.ts"
 import { priceCommand } from "./commands/price.ts"
 import { projectCommand } from "./commands/project.ts"
 import { serveCommand } from "./commands/serve.ts"
+import { signingKeyCommand } from "./commands/signingKey.ts"
 import { switchCommand } from "./commands/switch.ts"
 import { Json } from "./Output.ts"
 import { presenter } from "./Presenter.ts"
@@ -29,6 +30,7 @@ const kiln = Command.make("kiln").pipe(
     priceCommand,
     billingCommand,
     blobsCommand,
+    signingKeyCommand,
     migrateCommand,
     doctorCommand,
     copyCommand,

@@ -8,18 +8,39 @@ import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
 
 const keyBytes = 32
 
-/** The keys that sign URLs: the configured ones, or one that is made once and kept in the store for all processes. */
+/** The name of the signing key in the store. */
+export const signingSecret = "signing"
+
+/**
+ * The keys that sign URLs: the configured ones, or one that is made once and kept in the store for all processes. Where keys
+ * are configured, the key in the store only verifies: an installation that begins to configure keys has URLs out which that
+ * key signed. It is used until it is removed from the store.
+ */
 export const signingKeyring = Effect.fnUntraced(function* (
   configured: string | undefined,
 ): Effect.fn.Return<SigningKeyring, HttpSettingInvalid | StoreUnavailable, SecretStore> {
-  const parsed = parseKeyring(configured ?? (yield* sharedKey))
-  if (!parsed.ok) return yield* new HttpSettingInvalid({ setting: "signingKeys", problem: parsed.problem })
-  return parsed.keyring
+  if (configured === undefined) return yield* read(stored(yield* sharedKey))
+  const { keys } = yield* read(configured)
+  const superseded = yield* (yield* SecretStore).find(signingSecret)
+  if (superseded === undefined) return { keys }
+  yield* Effect.logInfo(
+    "URLs signed by the key in the store are accepted beside those of KILN_SIGNING_KEYS; " +
+      "once every process has had that setting for 15 minutes, `kiln signing-key drop` ends this",
+  )
+  return { keys: [...keys, ...(yield* read(stored(superseded))).keys] }
 })
 
-const sharedKey: Effect.Effect<string, StoreUnavailable, SecretStore> = Effect.gen(function* () {
+const read = (text: string): Effect.Effect<SigningKeyring, HttpSettingInvalid> => {
+  const parsed = parseKeyring(text)
+  return parsed.ok
+    ? Effect.succeed(parsed.keyring)
+    : Effect.fail(new HttpSettingInvalid({ setting: "signingKeys", problem: parsed.problem }))
+}
+
+const stored = (key: Uint8Array): string => `k1:${Base64Url.encode(key)}`
+
+const sharedKey: Effect.Effect<Uint8Array, StoreUnavailable, SecretStore> = Effect.gen(function* () {
   const secrets = yield* SecretStore
   const random = yield* SecureRandom.SecureRandom
-  const key = yield* secrets.getOrCreate("signing", yield* random.randomBytes(keyBytes))
-  return `k1:${Base64Url.encode(key)}`
+  return yield* secrets.getOrCreate(signingSecret, yield* random.randomBytes(keyBytes))
 }).pipe(Effect.provide(SecureRandom.layerWebCrypto))

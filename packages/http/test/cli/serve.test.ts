@@ -23,7 +23,7 @@ const shell = promisify(execFile)
 describe("the first start", { timeout: 120_000 }, () => {
   it("shows a key once, and lines that work when pasted", async () => {
     using data = temporaryDirectory()
-    const env = { KILN_DATA_DIR: join(data.path, "data"), PORT: "0" }
+    const env = { KILN_DATA_DIR: join(data.path, "data"), KILN_FIRST_KEY: "print", PORT: "0" }
     let key: string
     {
       await using kiln = new KilnProcess(["serve"], env)
@@ -100,13 +100,13 @@ describe("the first start", { timeout: 120_000 }, () => {
 })
 
 describe("a start on a store with projects of its own", { timeout: 120_000 }, () => {
-  it("makes no key where a project has the name of the first one, and says so", async () => {
+  it("gives the first key to the project `default` where there is one without keys", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
-    await runJson(["project", "create", "default"], env)
+    const { project_id } = await runJson(["project", "create", "default"], env)
     await using kiln = await serve(env)
-    expect(kiln.listening.first_key).toBeNull()
-    expect(kiln.stderr).toMatch(/level=WARN .*no API key: kiln key create/)
+    expect(kiln.listening.first_key?.project_id).toBe(project_id)
+    expect((await new Api(kiln.listening.url, kiln.listening.first_key?.key ?? "").speak("Yours.")).status).toBe(202)
   })
 })
 

@@ -24,7 +24,7 @@ describe("settings", () => {
       role: "all",
       http: defaultHttpSettings,
       engine: {},
-      firstKey: true,
+      firstKey: "on",
       provider: undefined,
       configPath: undefined,
       managementPort: undefined,
@@ -89,7 +89,8 @@ describe("settings", () => {
     ["KILN_SWITCH_IMAGES", "off", { engine: { forcedOff: ["images"] } }],
     ["KILN_PROVIDER", "sandbox", { provider: { _tag: "Sandbox" } }],
     ["KILN_CONFIG", "kiln.config.ts", { configPath: resolve("kiln.config.ts") }],
-    ["KILN_FIRST_KEY", "off", { firstKey: false }],
+    ["KILN_FIRST_KEY", "off", { firstKey: "off" }],
+    ["KILN_FIRST_KEY", "print", { firstKey: "print" }],
     ["KILN_PAGES", "off", { http: { ...defaultHttpSettings, pages: false } }],
   ])("%s=%s", (name, text, expected) => {
     expect(settings({ [name]: text })).toEqual({ ...settings({}), ...expected })
@@ -230,7 +231,7 @@ describe("settings", () => {
     ["KILN_OPENAI_SPEECH_MODEL", ["a".repeat(201)], "or off"],
     ["KILN_OPENAI_REPLY_MODEL", ["gpt 5"], "or off"],
     ["KILN_OPENAI_IMAGE_MODEL", ["\u0001"], "or off"],
-    ["KILN_FIRST_KEY", ["no"], "must be on or off"],
+    ["KILN_FIRST_KEY", ["no"], "must be on, print or off"],
     ["KILN_PAGES", ["0"], "must be on or off"],
   ])("%s refuses %s", (setting, texts, rule) => {
     for (const text of texts)

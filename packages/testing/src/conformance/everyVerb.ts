@@ -119,6 +119,8 @@ const administration = Effect.gen(function* () {
   yield* board.activatePrice("svc-image", true)
   yield* board.publishWorker({ workerId: "w", liveKinds: [], providers: [], ttlMs: 1 })
   yield* secrets.getOrCreate("a", Uint8Array.of(1))
+  yield* secrets.find("a")
+  yield* secrets.remove("a")
 })
 
 /** Calls every verb of every store at least once, on what `arrangeEveryState` leaves behind. */

@@ -29,6 +29,7 @@ import { retries } from "./JobStore/retries.ts"
 import { checkpointJobs, deferJobs, extendLeases, releaseJobs } from "./JobStore/runningJobs.ts"
 import { workerSlots } from "./JobStore/workerSlots.ts"
 import { apiKeys, firstKey, keyLife, projects } from "./KeyDirectory/keyDirectory.ts"
+import { findAndRemove } from "./SecretStore/findAndRemove.ts"
 import { getOrCreate } from "./SecretStore/getOrCreate.ts"
 import { pausedKinds } from "./Switchboard/pauseKind.ts"
 import { prices, publishedWorkers, switches, workers } from "./Switchboard/switchboard.ts"
@@ -101,7 +102,7 @@ export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
   workers,
   publishedWorkers,
 ]
-export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate]
+export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate, findAndRemove]
 
 /** Everything asked of a record store. */
 export const storeSections: ReadonlyArray<Section> = [

@@ -11,4 +11,6 @@ export const makeMemorySecretStore = (state: MemoryState): SecretStore["Service"
         // Bytes cannot be frozen.
         return secret.slice()
       }),
+    find: (name) => step(() => state.namedSecrets.get(name)?.slice()),
+    remove: (name) => step(() => state.namedSecrets.delete(name)),
   })

@@ -297,6 +297,13 @@ const otherVerbs: ReadonlyArray<WritingVerb> = [
       () =>
         stores.board.setSwitch("ai", true),
   },
+  {
+    name: "removeSecret",
+    run: async ({ stores }) => {
+      await promise(stores.secrets.getOrCreate("signing", Uint8Array.of(1)))
+      return () => stores.secrets.remove("signing")
+    },
+  },
 ]
 
 /** Every verb of jobs and uploads that writes, and some of the others. */

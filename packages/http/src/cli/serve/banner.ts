@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { curlLines } from "./curlLines.ts"
-import type { FirstKey } from "./firstKey.ts"
+import { type FirstKey, keyCommand } from "./firstKey.ts"
 
 /** The recording that comes with a checkout; an installed package has none, and whoever runs it has one of their own. */
 const sampleWav = (): string => {
@@ -13,11 +13,14 @@ const sampleWav = (): string => {
 export const banner = (service: {
   readonly url: string
   readonly docs: string | undefined
-  readonly firstKey: FirstKey | undefined
+  /** `"none"` where the store holds no key and none was made. */
+  readonly firstKey: FirstKey | "none" | undefined
 }): string => {
   const { docs, firstKey, url } = service
   const address = [`kiln is listening at ${url}`, ...(docs === undefined ? [] : [`its documentation is at ${docs}`])]
   if (firstKey === undefined) return address.join("\n")
+  if (firstKey === "none")
+    return [...address, `no API key yet: with the settings of this service, run ${keyCommand}`].join("\n")
   return [
     "",
     ...address,

@@ -1,5 +1,4 @@
 import { Effect, Exit, Layer, Scope } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { EngineConfig } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
 import { HttpService } from "../../HttpService.ts"
@@ -16,15 +15,16 @@ import { limitStop, stopSignal } from "./stopSignal.ts"
 
 /**
  * Says where the service is, on standard output and not in the log. The first key is made only now
- * that it listens: a start that failed must not have used up the one time it is shown.
+ * that it listens: a start that failed must not have used up the one time it is shown. It is for a person: a pipe or a file
+ * gets it only on request, since logs are kept and read by others.
  */
 const announce = (settings: Settings, asJson: boolean) =>
   Effect.gen(function* () {
     const { url } = yield* HttpService
-    const made = settings.firstKey ? yield* Effect.provide(firstKey, SecureRandom.layerWebCrypto) : undefined
+    const key = yield* firstKey(settings.firstKey, asJson || process.stdout.isTTY)
     const docs = settings.http.pages ? `${url}/docs` : undefined
-    const json = { url, docs_url: docs ?? null, first_key: made ?? null }
-    yield* print(asJson ? JSON.stringify(json) : banner({ url, docs, firstKey: made }))
+    const json = { url, docs_url: docs ?? null, first_key: typeof key === "object" ? key : null }
+    yield* print(asJson ? JSON.stringify(json) : banner({ url, docs, firstKey: key }))
   }).pipe(Effect.catchTag("StoreUnavailable", (error) => Effect.fail(databaseSilent(error))))
 
 /** Starts the parts of the service that this process is, each until `parts` closes: all of them at the same time. */

@@ -34,8 +34,11 @@ export class KilnProcess implements AsyncDisposable {
   stdout = ""
   stderr = ""
 
-  constructor(args: ReadonlyArray<string>, environment: Environment) {
-    this.#child = spawn(process.execPath, ["--conditions=@kiln/source", launcher, ...args], {
+  /** `inside` starts the process by another program, whose last argument the whole command line becomes. */
+  constructor(args: ReadonlyArray<string>, environment: Environment, inside: ReadonlyArray<string> = []) {
+    const command = [process.execPath, "--conditions=@kiln/source", launcher, ...args]
+    const [program = process.execPath, ...rest] = inside.length === 0 ? command : [...inside, command.join(" ")]
+    this.#child = spawn(program, rest, {
       env: plain(environment),
       stdio: ["ignore", "pipe", "pipe"],
     })

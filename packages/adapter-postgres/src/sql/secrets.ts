@@ -1,4 +1,4 @@
-import type { Transaction } from "../Session.ts"
+import type { Session, Transaction } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 
 const secretByName = statement((given: Given<{ name: string }>) =>
@@ -10,6 +10,10 @@ const insertSecret = statement((given: Given<{ name: string; value: Uint8Array }
     .insertInto("secrets")
     .values({ name: given.name, value: given.value })
     .onConflict((conflict) => conflict.column("name").doNothing()),
+)
+
+const deleteSecret = statement((given: Given<{ name: string }>) =>
+  query.deleteFrom("secrets").where("name", "=", given.name),
 )
 
 /** Of several callers that race the first one's stays: the others' insertions wait for it, and then find it. */
@@ -24,3 +28,12 @@ const createSecret = async (tx: Transaction, name: string, value: Uint8Array) =>
   await tx.run(insertSecret, { name, value: Buffer.from(value) })
   return tx.get(secretByName, { name })
 }
+
+export const findSecret = async (session: Session, name: string): Promise<Uint8Array | undefined> => {
+  const known = await session.get(secretByName, { name })
+  return known && Uint8Array.from(known.value)
+}
+
+/** Whether there was one. */
+export const removeSecret = async (tx: Transaction, name: string): Promise<boolean> =>
+  (await tx.run(deleteSecret, { name })) === 1
