@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import SqliteDatabase from "better-sqlite3"
 import { Effect, Schedule, type Scope } from "effect"
-import { StoreUnavailable } from "@kiln/core/domain"
+import { isError, StoreUnavailable } from "@kiln/core/domain"
 import { Database } from "./Database.ts"
 import { migrate } from "./migrate.ts"
 import { nodeProblem } from "./nodeProblem.ts"
@@ -73,7 +73,7 @@ const prepareFile = (path: string): void => {
     closeSync(openSync(path, "wx", 0o600))
     syncDirectory(directory)
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error
+    if (!(isError(error) && "code" in error && error.code === "EEXIST")) throw error
   }
 }
 

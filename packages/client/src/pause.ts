@@ -16,5 +16,8 @@ export const pause = (ms: number, signal: AbortSignal | undefined): Promise<void
     signal?.addEventListener("abort", abort, { once: true })
   })
 
-const asError = (reason: unknown): Error =>
-  reason instanceof Error ? reason : new DOMException(String(reason), "AbortError")
+// Also of a `DOMException` of another realm, as tests under jest see those of the platform.
+const isError = (value: unknown): value is Error =>
+  value instanceof Error || /^\[object (Error|DOMException)\]$/.test(Object.prototype.toString.call(value))
+
+const asError = (reason: unknown): Error => (isError(reason) ? reason : new DOMException(String(reason), "AbortError"))

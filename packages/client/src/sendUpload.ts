@@ -25,7 +25,7 @@ export const sendUpload = async (
     url: upload.upload_url,
     headers: { "content-type": mediaTypes[format] },
     body: file,
-    once: file instanceof ReadableStream,
+    once: "getReader" in file,
     signal,
     // The answer to an earlier attempt may be what was lost, or the service has not noticed yet that its sender is gone.
     afterRetry: ({ code }) =>

@@ -32,7 +32,7 @@ export const guardedFetch = (options: GuardedFetchOptions): typeof globalThis.fe
 export const guardFetch = (options: GuardedFetchOptions, publicFetch: PublicFetch): typeof globalThis.fetch => {
   const trusted = new Set((options.trustedOrigins ?? []).map(originOf))
   return async (input, init) => {
-    const url = new URL(input instanceof Request ? input.url : input)
+    const url = new URL(typeof input === "object" && "url" in input ? input.url : input)
     assertFetchable(url)
     if (!trusted.has(url.origin)) return boundedResponse(await publicFetch(new Request(input, init)), options.maxBytes)
     // Looked up at each call: a program may replace it after this was made.

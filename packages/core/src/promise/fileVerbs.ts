@@ -1,5 +1,5 @@
 import { Effect, Stream } from "effect"
-import type { JobMode, UploadId } from "../domain/index.ts"
+import { isBlob, isBytes, type JobMode, type UploadId } from "../domain/index.ts"
 import { Engine } from "../engine/index.ts"
 import { callerOf } from "./callers.ts"
 import { concat } from "./concat.ts"
@@ -32,7 +32,7 @@ export const fileVerbs = ({ closed, context, run }: Running, defaultMode: JobMod
         engine.receiveUpload({
           uploadId: (typeof upload === "string" ? upload : upload.id) as UploadId,
           contentType,
-          contentLength: body instanceof Uint8Array ? body.length : body instanceof Blob ? body.size : undefined,
+          contentLength: isBytes(body) ? body.length : isBlob(body) ? body.size : undefined,
           content: contentOf(body),
         }),
       ),
@@ -77,6 +77,6 @@ const orAborted = <A>(promise: Promise<A>, signal: AbortSignal): Promise<A> => {
 }
 
 const contentOf = (body: FileBody): Stream.Stream<Uint8Array, unknown> => {
-  if (body instanceof Uint8Array) return Stream.succeed(body)
-  return Stream.fromAsyncIterable(body instanceof Blob ? body.stream() : body, (cause) => cause)
+  if (isBytes(body)) return Stream.succeed(body)
+  return Stream.fromAsyncIterable(isBlob(body) ? body.stream() : body, (cause) => cause)
 }

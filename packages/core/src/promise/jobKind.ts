@@ -1,7 +1,7 @@
 import { Cause, Effect, Exit, Stream } from "effect"
 import type { ErrorCode } from "../domain/ErrorCode.ts"
 import type { Json, JsonObject } from "../domain/Json.ts"
-import type { OutputFile } from "../domain/index.ts"
+import { isTaggedError, type OutputFile } from "../domain/index.ts"
 import { type AttemptContext, type AttemptError, AttemptFailed, type AttemptResult, JobKind } from "../kinds/index.ts"
 import type { AudioInput } from "../ports/index.ts"
 import { type ProviderName, providerNames } from "../ports/ProviderName.ts"
@@ -58,7 +58,7 @@ const thrownFor = (cause: Cause.Cause<AttemptError>, reason: unknown): unknown =
 const failing = (thrown: unknown): Effect.Effect<never, AttemptError> => {
   const cause = typeof thrown === "object" && thrown !== null ? causes.get(thrown) : undefined
   if (cause !== undefined) return Effect.failCause(cause)
-  return thrown instanceof AttemptFailed ? Effect.fail(thrown) : Effect.die(thrown)
+  return isTaggedError<AttemptFailed>(thrown, "AttemptFailed") ? Effect.fail(thrown) : Effect.die(thrown)
 }
 
 const running =

@@ -5,6 +5,7 @@ import {
   type Charge,
   chargeFor,
   type CircuitLimits,
+  isError,
   type Job,
   type JsonObject,
   limits,
@@ -164,7 +165,7 @@ const describe = (cause: Cause.Cause<AttemptError>): string => {
   }
   const defect = Cause.squash(cause)
   if (defect instanceof Misuse) return `${defect.name}: ${defect.words}`
-  if (!(defect instanceof Error)) return "defect"
+  if (!isError(defect)) return "defect"
   return [defect.name, ...(defect.stack ?? "").split("\n").filter((line) => line.startsWith("    at "))].join("\n")
 }
 
