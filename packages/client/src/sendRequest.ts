@@ -79,6 +79,8 @@ const exchange = async (fetch: typeof globalThis.fetch, { body, headers, method,
     const response = await fetch(request.url, {
       method,
       headers,
+      // The service redirects nobody: wherever else this leads, the key, the request and the file have no business there.
+      redirect: "manual",
       ...(body !== undefined && { body }),
       // Node and the specification want to be told that a stream is sent before the answer is read.
       ...(request.once === true && { duplex: "half" }),

@@ -20,7 +20,7 @@ export interface GuardedFetchOptions {
  *
  * - To a trusted origin: by Node's own fetch; a redirect is refused, since the request carries credentials.
  * - To anybody else: http(s) to addresses of the public internet alone, whatever a name resolves to; at most 3 redirects,
- *   never from https to http, without credentials once the origin changes. Proxies are not used.
+ *   never from https to http; to another origin with no header but `accept` and `range`, and with no body. Proxies are not used.
  *
  * It refuses with `FetchRefused`, before the answer or while its body is read. It knows no time limit: abort it.
  * Throws a `TypeError` when a trusted origin is no URL.
