@@ -1,3 +1,5 @@
+import { after } from "./timers.ts"
+
 /** Resolves after so many milliseconds; rejects with the signal's reason as soon as it is aborted. */
 export const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -6,13 +8,13 @@ export const pause = (ms: number, signal: AbortSignal | undefined): Promise<void
       return
     }
     const abort = (): void => {
-      clearTimeout(timer)
+      cancel()
       reject(asError(signal?.reason))
     }
-    const timer = setTimeout(() => {
+    const cancel = after(ms, () => {
       signal?.removeEventListener("abort", abort)
       resolve()
-    }, ms)
+    })
     signal?.addEventListener("abort", abort, { once: true })
   })
 

@@ -1,3 +1,4 @@
+import { checkedSending } from "./checkOptions.ts"
 import type { CallOptions, TransportOptions } from "./ClientOptions.ts"
 import { mediaTypes } from "./mediaTypes.ts"
 import { sendRequest } from "./sendRequest.ts"
@@ -18,8 +19,9 @@ export interface SendOptions extends CallOptions {
 export const sendUpload = async (
   upload: Pick<Upload, "upload_url">,
   file: FileBody,
-  { format, signal, ...transport }: SendOptions & TransportOptions,
+  options: SendOptions & TransportOptions,
 ): Promise<void> => {
+  const { format, signal, ...transport } = checkedSending(options)
   await sendRequest(transport, {
     method: "PUT",
     url: upload.upload_url,

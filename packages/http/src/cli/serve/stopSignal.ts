@@ -5,6 +5,8 @@ import { Effect } from "effect"
 const sameKeyPressMs = 200
 /** Beyond the drain: what closing connections and the store may take. */
 const stopGraceMs = 25_000
+/** Of Node: a timer with a longer delay fires at once. */
+const longestTimerMs = 2 ** 31 - 1
 
 /**
  * Completes at the first SIGINT or SIGTERM, for the server to stop in order. A second one exits at
@@ -29,8 +31,11 @@ export const stopSignal: Effect.Effect<void> = Effect.callback<NodeJS.Signals>((
 /** Ends the process, with 1, should stopping take longer than the drain and 25 s more. */
 export const limitStop = (drainMs: number): Effect.Effect<void> =>
   Effect.sync(() => {
-    setTimeout(() => {
-      process.stderr.write("kiln: did not stop in time\n")
-      process.exit(1)
-    }, drainMs + stopGraceMs).unref()
+    setTimeout(
+      () => {
+        process.stderr.write("kiln: did not stop in time\n")
+        process.exit(1)
+      },
+      Math.min(drainMs + stopGraceMs, longestTimerMs),
+    ).unref()
   })
