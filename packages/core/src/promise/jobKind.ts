@@ -6,6 +6,7 @@ import { type AttemptContext, type AttemptError, AttemptFailed, type AttemptResu
 import type { AudioInput } from "../ports/index.ts"
 import { type ProviderName, providerNames } from "../ports/ProviderName.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
+import { checkDefinition } from "../kinds/checkDefinition.ts"
 import type { AnySchema } from "../kinds/KindDefinition.ts"
 import type { Attempt, AttemptOutcome, DefinedKind, JobKindOptions } from "./JobKindOptions.ts"
 import { wholeAudio } from "./providerSet.ts"
@@ -24,6 +25,7 @@ export const jobKind = <
 >(
   options: JobKindOptions<Name, S, Output, File, Provider, OrProvider>,
 ): DefinedKind<Name, S, Output, File, Provider, OrProvider> => {
+  checkDefinition(options)
   const { run, sandbox, ...definition } = options
   return JobKind({
     ...(definition as object as Parameters<typeof JobKind>[0]),
