@@ -1,6 +1,5 @@
-import type { CallOptions, ClientOptions, CreateOptions, TransportOptions } from "./ClientOptions.ts"
+import type { CallOptions, ClientOptions, CreateOptions, SendOptions, TransportOptions } from "./ClientOptions.ts"
 import { type Names, requireKnown } from "./knownOptions.ts"
-import type { SendOptions } from "./sendUpload.ts"
 import { milliseconds } from "./timers.ts"
 
 const transportOptions: Names<TransportOptions> = { fetch: true, maxRetries: true, maxRetryDelayMs: true }

@@ -16,9 +16,9 @@ import type {
 } from "./wire.ts"
 
 /** A client of one service with one key. It holds no connection and needs no closing. */
-export const createClient = (options: ClientOptions): Client => {
-  checkClientOptions(options)
-  const { apiKey, baseUrl, timeoutMs = 60_000, ...transport } = options
+export const createClient = (given: ClientOptions): Client => {
+  checkClientOptions(given)
+  const { apiKey, baseUrl, timeoutMs = 60_000, ...transport } = given
   const root = baseUrl.replace(/\/+$/, "")
   const ask: Ask = async (route, call, { fields, id = "", idempotencyKey } = {}) => {
     const { signal } = idempotencyKey === undefined ? checkedCall(route, call) : checkedCreation(route, call)

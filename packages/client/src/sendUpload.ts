@@ -1,16 +1,11 @@
 import { checkedSending } from "./checkOptions.ts"
-import type { CallOptions, TransportOptions } from "./ClientOptions.ts"
+import type { SendOptions, TransportOptions } from "./ClientOptions.ts"
 import { mediaTypes } from "./mediaTypes.ts"
 import { sendRequest } from "./sendRequest.ts"
-import type { AudioFormat, Upload } from "./wire.ts"
+import type { Upload } from "./wire.ts"
 
 /** Bytes as programs have them. A stream is sent once; the others are sent again when the connection is lost. */
 export type FileBody = Uint8Array<ArrayBuffer> | ArrayBuffer | Blob | ReadableStream<Uint8Array>
-
-export interface SendOptions extends CallOptions {
-  /** The format that was announced. */
-  readonly format: AudioFormat
-}
 
 /**
  * Sends the file of an upload to its signed URL. It needs no API key: let your server create the upload, and a browser

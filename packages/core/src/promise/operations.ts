@@ -15,7 +15,7 @@ import { requireMode } from "./checkOptions.ts"
 import { projectAskedFor } from "./callers.ts"
 import { idOf, shown } from "./jobVerbs.ts"
 import { countQuestion, listQuery, periodOptions, priceOptions } from "./optionNames.ts"
-import type { ListedJob, ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
+import type { ListedCharge, ListedJob, ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
 import type { Running } from "./Running.ts"
 
 /** Entries of the ledger read at once. */
@@ -59,22 +59,7 @@ export const operatorVerbs = <K extends Kind>({ run }: Running): OperatorVerbs<K
           Effect.flatMap(operator.retryJob(idOf(job)), (accepted) => shown(accepted.job)),
         ),
       ),
-    pause: (kind) =>
-      run(
-        Effect.andThen(
-          knownKind(kind, []),
-          operatorOf((operator) => operator.pauseKind(kind)),
-        ),
-      ),
-    resume: (kind) =>
-      run(
-        Effect.gen(function* () {
-          const { pausedKinds } = yield* Effect.flatMap(Engine, (engine) => engine.readBoard)
-          // One that this program no longer knows may be let go on.
-          yield* knownKind(kind, pausedKinds)
-          yield* operatorOf((operator) => operator.resumeKind(kind))
-        }),
-      ),
+    ...pausing(run),
     board: () => run(Effect.flatMap(Engine, (engine) => engine.readBoard)),
     setSwitch: async (name, on) => {
       requireOneOf("switch", name, switchNames)
@@ -91,25 +76,49 @@ export const operatorVerbs = <K extends Kind>({ run }: Running): OperatorVerbs<K
         ),
       )
     },
-    async *charges(period) {
-      requireOptions("charges()", period, periodOptions)
-      const { from, to } = period
-      requireDate("from", from)
-      requireDate("to", to)
-      let after: LedgerPage["after"] = null
-      for (;;) {
-        const page: LedgerPage = { from: from.getTime(), to: to.getTime(), after, limit: ledgerPage }
-        const entries: ReadonlyArray<LedgerEntry> = await run(
-          Effect.flatMap(Operator, (operator) => operator.listCharges(page)),
-        )
-        for (const { charge, chargedAt, ...about } of entries)
-          yield { ...about, ...charge, chargedAt: new Date(chargedAt) }
-        after = entries.at(-1) ?? null
-        if (entries.length < ledgerPage) return
-      }
-    },
+    charges: (period) => chargesOf(run, period),
   }
   return verbs
+}
+
+/** Pausing kinds of jobs and letting them go on. */
+const pausing = (run: Running["run"]): Pick<OperatorVerbs<Kind>, "pause" | "resume"> => ({
+  pause: (kind) =>
+    run(
+      Effect.andThen(
+        knownKind(kind, []),
+        operatorOf((operator) => operator.pauseKind(kind)),
+      ),
+    ),
+  resume: (kind) =>
+    run(
+      Effect.gen(function* () {
+        const { pausedKinds } = yield* Effect.flatMap(Engine, (engine) => engine.readBoard)
+        // One that this program no longer knows may be let go on.
+        yield* knownKind(kind, pausedKinds)
+        yield* operatorOf((operator) => operator.resumeKind(kind))
+      }),
+    ),
+})
+
+async function* chargesOf(
+  run: Running["run"],
+  period: { readonly from: Date; readonly to: Date },
+): AsyncIterableIterator<ListedCharge> {
+  requireOptions("charges()", period, periodOptions)
+  const { from, to } = period
+  requireDate("from", from)
+  requireDate("to", to)
+  let after: LedgerPage["after"] = null
+  for (;;) {
+    const page: LedgerPage = { from: from.getTime(), to: to.getTime(), after, limit: ledgerPage }
+    const entries: ReadonlyArray<LedgerEntry> = await run(
+      Effect.flatMap(Operator, (operator) => operator.listCharges(page)),
+    )
+    for (const { charge, chargedAt, ...about } of entries) yield { ...about, ...charge, chargedAt: new Date(chargedAt) }
+    after = entries.at(-1) ?? null
+    if (entries.length < ledgerPage) return
+  }
 }
 
 const operatorOf = <A, E, R>(use: (operator: Operator["Service"]) => Effect.Effect<A, E, R>) =>
@@ -119,9 +128,7 @@ const operatorOf = <A, E, R>(use: (operator: Operator["Service"]) => Effect.Effe
 const knownKind = (kind: string, others: ReadonlyArray<string>) =>
   Effect.flatMap(Engine, ({ kinds }) => {
     const known = kinds.map(({ name }) => name)
-    return known.includes(kind) || others.includes(kind)
-      ? Effect.void
-      : Effect.fail(new KindUnknown({ kind: String(kind), known }))
+    return known.includes(kind) || others.includes(kind) ? Effect.void : Effect.fail(new KindUnknown({ kind, known }))
   })
 
 const statuses: { readonly [Status in JobStatus]: true } = { queued: true, processing: true, done: true, failed: true }
