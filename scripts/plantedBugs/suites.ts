@@ -6,6 +6,7 @@ import { races } from "../../packages/core/test/interleavings/races/index.ts"
 import { portBugs, wordingBugs } from "../../packages/http/test/contract/support/bugs.ts"
 import { answersBeforeCommit, rowBeforeBlob, unsynced } from "../../packages/http/test/faults/support/plantedBugs.ts"
 import { plantedBugs as storeBugs } from "../../packages/testing/test/plantedBugs/index.ts"
+import { caughtByLastWrite, wrongNatures } from "../../packages/testing/test/plantedBugs/wrongNatures.ts"
 import { plantedBugs as shippedBugs } from "../../tests/planted/bugs.ts"
 
 /** A bug as one suite plants it. */
@@ -62,6 +63,19 @@ const conformance: Suite = {
       ...(unseenInHistories === true ? [] : ["random histories"]),
       ...(promises ? ["the promises alone"] : []),
     ].join("; "),
+  })),
+}
+
+const durability: Suite = {
+  title: "Durability",
+  test: "packages/testing/test/persisted.test.ts",
+  about:
+    "Planted into the declaration of the verbs, under memory stores that are saved. The check must fail, naming the verb.",
+  columns: ["check"],
+  bugs: wrongNatures.map(({ bug }) => ({
+    bug,
+    cells: [quoted(caughtByLastWrite)],
+    caughtBy: quoted(caughtByLastWrite),
   })),
 }
 
@@ -129,7 +143,13 @@ const contract: Suite = {
   }),
 }
 
-export const suites = { simulation, conformance, interleavings, properties, disk, contract } satisfies Readonly<
-  Record<string, Suite>
->
+export const suites = {
+  simulation,
+  conformance,
+  durability,
+  interleavings,
+  properties,
+  disk,
+  contract,
+} satisfies Readonly<Record<string, Suite>>
 export type Suites = Readonly<Record<keyof typeof suites, Suite>>

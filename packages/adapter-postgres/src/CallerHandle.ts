@@ -61,11 +61,9 @@ export class CallerConnection implements Connection {
     await this.#inTurn(text, [])
   }
 
-  async query({ text, values }: { readonly text: string; readonly values: ReadonlyArray<unknown> }) {
-    const reads = /^\s*select\b/i.test(text)
-    const answer = await this.#inTurn(reads ? asJson(text) : asCount(text), values)
-    if (!reads) return { rows: [], rowCount: Number(answer) }
-    const rows = JSON.parse(answer) as ReadonlyArray<unknown>
+  async query({ answer, text, values }: Parameters<Connection["query"]>[0]) {
+    if (answer === "count") return { rows: [], rowCount: Number(await this.#inTurn(asCount(text), values)) }
+    const rows = JSON.parse(await this.#inTurn(asJson(text), values)) as ReadonlyArray<unknown>
     return { rows, rowCount: rows.length }
   }
 
@@ -77,7 +75,9 @@ export class CallerConnection implements Connection {
   }
 }
 
-const asJson = (text: string): string => `select coalesce(json_agg(part), '[]')::text as answer from (${text}) as part`
+// Of a statement that reads and of one that writes and returns: neither is told from its text.
+const asJson = (text: string): string =>
+  `with part as (${text}) select coalesce(json_agg(part), '[]')::text as answer from part`
 
 const asCount = (text: string): string =>
   `with written as (${text} returning 1) select count(*)::text as answer from written`

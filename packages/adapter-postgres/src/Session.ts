@@ -22,6 +22,8 @@ export interface Connection {
     readonly text: string
     readonly values: Array<SqlValue>
     readonly name?: string
+    /** What the caller takes from the answer: the rows, or the number of rows changed. The driver takes no notice of it. */
+    readonly answer: "rows" | "count"
   }): Promise<{ readonly rows: ReadonlyArray<unknown>; readonly rowCount: number | null }>
 }
 
@@ -38,7 +40,7 @@ export class Session {
   }
 
   async all<P extends Values, Row>(statement: Statement<P, Row>, parameters: P): Promise<ReadonlyArray<Row>> {
-    return (await this.#send(statement, statement.bind(parameters))).rows as ReadonlyArray<Row>
+    return (await this.#send(statement, statement.bind(parameters), "rows")).rows as ReadonlyArray<Row>
   }
 
   async get<P extends Values, Row>(statement: Statement<P, Row>, parameters: P): Promise<Row | undefined> {
@@ -52,7 +54,7 @@ export class Session {
 
   /** The number of rows it changed. */
   async run<P extends Values>(statement: Statement<P, unknown>, parameters: P): Promise<number> {
-    return (await this.#send(statement, statement.bind(parameters))).rowCount ?? 0
+    return (await this.#send(statement, statement.bind(parameters), "count")).rowCount ?? 0
   }
 
   /** Rows of a statement over many items; none at all, and no round trip, for no items. */
@@ -62,7 +64,7 @@ export class Session {
     parameters: P,
   ): Promise<ReadonlyArray<Row>> {
     if (items.length === 0) return []
-    return (await this.#send(statement, statement.bind(items, parameters))).rows as ReadonlyArray<Row>
+    return (await this.#send(statement, statement.bind(items, parameters), "rows")).rows as ReadonlyArray<Row>
   }
 
   /** The number of rows a statement over many items changed. */
@@ -72,7 +74,7 @@ export class Session {
     parameters: P,
   ): Promise<number> {
     if (items.length === 0) return 0
-    return (await this.#send(statement, statement.bind(items, parameters))).rowCount ?? 0
+    return (await this.#send(statement, statement.bind(items, parameters), "count")).rowCount ?? 0
   }
 
   /** Milliseconds a statement here waits for a lock that is passed on quickly, however briefly it waits for others. */
@@ -84,7 +86,8 @@ export class Session {
   async execute<Row>(text: string, values: ReadonlyArray<SqlValue> = []): Promise<ReadonlyArray<Row>> {
     if (this.#over) throw new TypeError("a step that is over sends nothing")
     // Without values it is a simple query, which may hold several statements.
-    const result = await this.#client.query({ text: inSchema(text, this.#wire.schema), values: [...values] })
+    const config = { text: inSchema(text, this.#wire.schema), values: [...values] }
+    const result = await this.#client.query({ ...config, answer: "rows" })
     return result.rows as ReadonlyArray<Row>
   }
 
@@ -103,11 +106,15 @@ export class Session {
     return error
   }
 
-  #send({ name, sql }: { readonly name: string; readonly sql: string }, values: ReadonlyArray<SqlValue>) {
+  #send(
+    { name, sql }: { readonly name: string; readonly sql: string },
+    values: ReadonlyArray<SqlValue>,
+    answer: "rows" | "count",
+  ) {
     if (this.#over) throw new TypeError("a step that is over sends nothing")
     const text = inSchema(sql, this.#wire.schema)
     // The driver's type wants a mutable array and does not write to it.
-    const config = { text, values: [...values] }
+    const config = { text, values: [...values], answer }
     return this.#client.query(this.#wire.prepared ? { ...config, name } : config).catch((error: unknown) => {
       throw this.#causeOf(error)
     })

@@ -1,5 +1,12 @@
 import { Effect, type Scope } from "effect"
-import type { StoreUnavailable } from "@kiln/core/domain"
+import {
+  type OptionNames,
+  requireFlag,
+  requireNumber,
+  requireOneOf,
+  requireOptions,
+  type StoreUnavailable,
+} from "@kiln/core/domain"
 import { beginBriefStatement, beginStatement, type ConnectionOptions, makePool } from "./Connections.ts"
 import { Database } from "./Database.ts"
 import { migrate } from "./migrate.ts"
@@ -41,6 +48,45 @@ export interface PostgresOptions {
   readonly retryForMs?: number | undefined
   /** Milliseconds for which a server out of reach is asked again before a verb fails with `StoreUnavailable`, default 1,000. */
   readonly reconnectForMs?: number | undefined
+}
+
+const optionNames: OptionNames<PostgresOptions> = {
+  url: true,
+  schema: true,
+  poolSize: true,
+  notifications: true,
+  pooler: true,
+  migrate: true,
+  connectTimeoutMs: true,
+  statementTimeoutMs: true,
+  lockTimeoutMs: true,
+  noteLanesEveryMs: true,
+  retryForMs: true,
+  reconnectForMs: true,
+}
+
+const times = [
+  "connectTimeoutMs",
+  "statementTimeoutMs",
+  "lockTimeoutMs",
+  "noteLanesEveryMs",
+  "retryForMs",
+  "reconnectForMs",
+] as const
+
+/** A day. A timer of more than 24 days would fire at once, and times are added up. */
+const longestMs = 86_400_000
+
+/** Throws `TypeError` for options that do not exist or mean nothing. */
+export const checkPostgresOptions = (options: PostgresOptions): void => {
+  requireOptions("postgresStore()", options, optionNames)
+  const { migrate: migrates, notifications = true, pooler = "none", poolSize = 10, url } = options
+  if (typeof url !== "string" || url === "") throw new TypeError("postgresStore() needs the url of its database")
+  for (const name of times) requireNumber(name, options[name] ?? 0, { least: 0, most: longestMs })
+  requireNumber("poolSize", poolSize, { least: 1, most: 10_000, whole: true })
+  requireOneOf("pooler", pooler, ["none", "transaction"])
+  if (notifications !== "send") requireFlag("notifications", notifications)
+  requireFlag("migrate", migrates)
 }
 
 /** Quoted nowhere else: it goes into statements, channel names and session settings as it is. */

@@ -1,3 +1,4 @@
+import { isError } from "@kiln/core/domain"
 import { Superseded } from "./Session.ts"
 import { sqlState } from "./sqlState.ts"
 
@@ -44,8 +45,8 @@ const connectionMessages =
 
 /** What Node and the driver say of a connection, without a code of the server's. */
 const isNetworkError = (error: unknown): boolean => {
-  if (error instanceof AggregateError) return error.errors.every(isNetworkError)
-  if (!(error instanceof Error)) return false
+  if (isError(error) && "errors" in error && Array.isArray(error.errors)) return error.errors.every(isNetworkError)
+  if (!isError(error)) return false
   return (
     "syscall" in error ||
     ("code" in error && /^(E[A-Z]+|ERR_|CERT_|DEPTH_)/.test(String(error.code))) ||

@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import SqliteDatabase from "better-sqlite3"
 import { Effect, Schedule, type Scope } from "effect"
-import { StoreUnavailable } from "@kiln/core/domain"
+import { isError, type OptionNames, requireNumber, requireOptions, StoreUnavailable } from "@kiln/core/domain"
 import { Database } from "./Database.ts"
 import { migrate } from "./migrate.ts"
 import { nodeProblem } from "./nodeProblem.ts"
@@ -23,6 +23,18 @@ export interface SqliteOptions {
   readonly busyTimeoutMs?: number | undefined
   /** Milliseconds after which a step that cannot get the lock fails with `StoreUnavailable`, default 5,000. */
   readonly retryForMs?: number | undefined
+}
+
+const optionNames: OptionNames<SqliteOptions> = { path: true, busyTimeoutMs: true, retryForMs: true }
+
+/** Throws `TypeError` for options that do not exist or mean nothing. */
+export const checkSqliteOptions = (options: SqliteOptions): void => {
+  requireOptions("sqliteStore()", options, optionNames)
+  const { busyTimeoutMs = 0, path, retryForMs = 0 } = options
+  if (typeof path !== "string" || path === "") throw new TypeError("sqliteStore() needs the path of its database file")
+  // A timer's, and SQLite's own, longest.
+  requireNumber("busyTimeoutMs", busyTimeoutMs, { least: 0, most: 2 ** 31 - 1 })
+  requireNumber("retryForMs", retryForMs, { least: 0, most: 2 ** 31 - 1 })
 }
 
 const busyPauseMs = 25
@@ -75,7 +87,7 @@ const prepareFile = (path: string): void => {
     closeSync(openSync(path, "wx", 0o600))
     syncDirectory(directory)
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error
+    if (!(isError(error) && "code" in error && error.code === "EEXIST")) throw error
   }
 }
 

@@ -1,6 +1,8 @@
+import { isError } from "@kiln/core/domain"
+
 /** SQLite's extended result code, for example `SQLITE_BUSY_SNAPSHOT`; `undefined` for what SQLite did not say. */
 export const sqliteCode = (error: unknown): string | undefined =>
-  error instanceof Error && "code" in error && typeof error.code === "string" && error.code.startsWith("SQLITE_")
+  isError(error) && "code" in error && typeof error.code === "string" && error.code.startsWith("SQLITE_")
     ? error.code
     : undefined
 

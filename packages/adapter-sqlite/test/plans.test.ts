@@ -232,7 +232,8 @@ it.effect("no verb scans or sorts a table that grows", () =>
     const database = yield* everyState
     yield* onDatabase(database)(callEveryVerb)
     const statements = new Set(
-      prepare.mock.calls.map(([sql]) => sql).filter((sql) => /^(select|insert|update|delete)/.test(sql)),
+      // All but what SQLite has no plan for: EXPLAIN of it is an error.
+      prepare.mock.calls.map(([sql]) => sql).filter((sql) => !/^(begin|commit|rollback|pragma)/i.test(sql)),
     )
     prepare.mockRestore()
     expect(statements.size).toBeGreaterThan(60)

@@ -29,10 +29,10 @@ it.live("a job submitted in a transaction runs after its commit, and there is no
       const jobs = { committed: [] as Array<string>, rolledBack: [] as Array<string> }
       for (const begin of [() => Promise.resolve(beginOn(connection)), () => beginKysely(kysely)]) {
         const dropped = await begin()
-        jobs.rolledBack.push((await engine.submit("speech_synthesis", speech, dropped)).id)
+        jobs.rolledBack.push((await engine.submit("speech_synthesis", speech, { transaction: dropped.transaction })).id)
         await dropped.rollback()
         const kept = await begin()
-        jobs.committed.push((await engine.submit("speech_synthesis", speech, kept)).id)
+        jobs.committed.push((await engine.submit("speech_synthesis", speech, { transaction: kept.transaction })).id)
         await kept.commit()
       }
       return jobs

@@ -1,6 +1,6 @@
-import type { CallOptions, CreateOptions, WaitOptions } from "./ClientOptions.ts"
+import type { CallOptions, CreateOptions, SendOptions, WaitOptions } from "./ClientOptions.ts"
 import type { FinishedJob, JobReference, JobStates, JobType } from "./JobStates.ts"
-import type { FileBody, SendOptions } from "./sendUpload.ts"
+import type { FileBody } from "./sendUpload.ts"
 import type {
   CreateImage,
   CreateSpeech,

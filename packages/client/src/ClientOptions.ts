@@ -1,3 +1,5 @@
+import type { AudioFormat } from "./wire.ts"
+
 /** Where the service is, who asks, and how patiently. */
 export interface ClientOptions extends TransportOptions {
   /** For example `https://kiln.example.com`, with the prefix the service is mounted under, if any; without `/v1`. */
@@ -33,4 +35,9 @@ export interface CreateOptions extends CallOptions {
 export interface WaitOptions extends CallOptions {
   /** How long to wait at most. Default 600,000 ms. */
   readonly timeoutMs?: number
+}
+
+export interface SendOptions extends CallOptions {
+  /** The format that was announced. */
+  readonly format: AudioFormat
 }

@@ -1,4 +1,5 @@
 import type { Client } from "./Client.ts"
+import { checkClientOptions, checkedCall, checkedCreation } from "./checkOptions.ts"
 import type { CallOptions, ClientOptions, CreateOptions } from "./ClientOptions.ts"
 import { type Ask, jobOperations } from "./jobOperations.ts"
 import { randomHex } from "./random.ts"
@@ -15,9 +16,12 @@ import type {
 } from "./wire.ts"
 
 /** A client of one service with one key. It holds no connection and needs no closing. */
-export const createClient = ({ apiKey, baseUrl, timeoutMs = 60_000, ...transport }: ClientOptions): Client => {
+export const createClient = (given: ClientOptions): Client => {
+  checkClientOptions(given)
+  const { apiKey, baseUrl, timeoutMs = 60_000, ...transport } = given
   const root = baseUrl.replace(/\/+$/, "")
-  const ask: Ask = (route, { signal }, { fields, id = "", idempotencyKey } = {}) => {
+  const ask: Ask = async (route, call, { fields, id = "", idempotencyKey } = {}) => {
+    const { signal } = idempotencyKey === undefined ? checkedCall(route, call) : checkedCreation(route, call)
     const [method, path] = routes[route]
     return sendRequest(transport, {
       method,
@@ -57,14 +61,18 @@ export const createClient = ({ apiKey, baseUrl, timeoutMs = 60_000, ...transport
     transcriptions: {
       ...transcriptions,
       createFromFile: async (file, about, options) =>
-        transcriptions.create({ upload_id: await announceAndSend(uploads, file, about, options) }, options),
+        transcriptions.create(
+          { upload_id: await announceAndSend(uploads, file, about, checkedCall("createFromFile", options)) },
+          options,
+        ),
     },
     speech: { create: creating("createSpeech") },
     voiceTurns: {
       ...voiceTurns,
       createFromFile: async (file, { declared_seconds, format, ...turn }, options) => {
         const about = { declared_seconds, format }
-        return voiceTurns.create({ ...turn, upload_id: await announceAndSend(uploads, file, about, options) }, options)
+        const upload_id = await announceAndSend(uploads, file, about, checkedCall("createFromFile", options))
+        return voiceTurns.create({ ...turn, upload_id }, options)
       },
     },
     images: { create: creating("createImage") },

@@ -1,8 +1,15 @@
 export type { ErrorType, RefusalCode } from "./api/ErrorCatalogue.ts"
 export type { Client, FileAnnouncement } from "./Client.ts"
-export type { CallOptions, ClientOptions, CreateOptions, TransportOptions, WaitOptions } from "./ClientOptions.ts"
+export type {
+  CallOptions,
+  ClientOptions,
+  CreateOptions,
+  SendOptions,
+  TransportOptions,
+  WaitOptions,
+} from "./ClientOptions.ts"
 export { createClient } from "./createClient.ts"
 export { ApiError, ConnectionLost, WaitTimedOut } from "./errors.ts"
 export type { FinishedJob, JobReference, JobStates, JobType } from "./JobStates.ts"
-export { type FileBody, type SendOptions, sendUpload } from "./sendUpload.ts"
+export { type FileBody, sendUpload } from "./sendUpload.ts"
 export type * from "./wire.ts"

@@ -2,9 +2,11 @@ import type { Client } from "./Client.ts"
 import type { CallOptions, WaitOptions } from "./ClientOptions.ts"
 import { ApiError, retryAfterMs, WaitTimedOut } from "./errors.ts"
 import type { FinishedJob, JobReference, JobStates, JobType } from "./JobStates.ts"
+import { type Names, requireKnown } from "./knownOptions.ts"
 import { pause } from "./pause.ts"
 import type { RouteName } from "./routes.ts"
 import { type Answer, isPassing } from "./sendRequest.ts"
+import { deadlineAfter, milliseconds } from "./timers.ts"
 
 /** Asks one of the routes. */
 export type Ask = (
@@ -15,6 +17,15 @@ export type Ask = (
 
 /** What the service recommends, where it does not say. */
 const POLL_INTERVAL_MS = 2_000
+
+/**
+ * Shortest and longest pause between two polls, whatever `Retry-After` says: 0 would be a storm, and a proxy that says a month
+ * keeps nobody from the end of a job.
+ */
+const SHORTEST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 60_000
+
+const waitOptions: Names<WaitOptions> = { signal: true, timeoutMs: true }
 
 const isImage = (job: JobReference): boolean => job.type === "image_generation"
 
@@ -37,19 +48,23 @@ export const jobOperations = (ask: Ask): Client["jobs"] => {
         return { state: undefined, pauseMs: askedMs ?? POLL_INTERVAL_MS }
       })
       if (state !== undefined && isFinished<Type>(state)) return state
-      await pause(pauseMs, signal)
+      await pause(Math.min(Math.max(pauseMs, SHORTEST_PAUSE_MS), LONGEST_PAUSE_MS), signal)
     }
   }
 
   return {
     get: async (job, options = {}) => (await poll(job, options)).state,
-    wait: async (job, { signal, timeoutMs = 600_000 }: WaitOptions = {}) => {
-      const deadline = AbortSignal.timeout(timeoutMs)
+    wait: async (job, options: WaitOptions = {}) => {
+      requireKnown("jobs.wait()", options, waitOptions)
+      const { signal, timeoutMs = 600_000 } = options
+      const deadline = deadlineAfter(milliseconds("timeoutMs", timeoutMs))
       try {
-        return await waitUntil(job, signal === undefined ? deadline : AbortSignal.any([signal, deadline]))
+        return await waitUntil(job, signal === undefined ? deadline.signal : AbortSignal.any([signal, deadline.signal]))
       } catch (error) {
         signal?.throwIfAborted()
-        throw deadline.aborted ? new WaitTimedOut(job.id, timeoutMs) : error
+        throw deadline.signal.aborted ? new WaitTimedOut(job.id, timeoutMs) : error
+      } finally {
+        deadline.cancel()
       }
     },
     eraseData: async (job, options = {}) => {

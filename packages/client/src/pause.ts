@@ -1,3 +1,5 @@
+import { after } from "./timers.ts"
+
 /** Resolves after so many milliseconds; rejects with the signal's reason as soon as it is aborted. */
 export const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -6,15 +8,18 @@ export const pause = (ms: number, signal: AbortSignal | undefined): Promise<void
       return
     }
     const abort = (): void => {
-      clearTimeout(timer)
+      cancel()
       reject(asError(signal?.reason))
     }
-    const timer = setTimeout(() => {
+    const cancel = after(ms, () => {
       signal?.removeEventListener("abort", abort)
       resolve()
-    }, ms)
+    })
     signal?.addEventListener("abort", abort, { once: true })
   })
 
-const asError = (reason: unknown): Error =>
-  reason instanceof Error ? reason : new DOMException(String(reason), "AbortError")
+// Also of a `DOMException` of another realm, as tests under jest see those of the platform.
+const isError = (value: unknown): value is Error =>
+  value instanceof Error || /^\[object (Error|DOMException)\]$/.test(Object.prototype.toString.call(value))
+
+const asError = (reason: unknown): Error => (isError(reason) ? reason : new DOMException(String(reason), "AbortError"))

@@ -2,6 +2,7 @@ import type { TransportOptions } from "./ClientOptions.ts"
 import { ApiError, ConnectionLost, readApiError } from "./errors.ts"
 import { pause } from "./pause.ts"
 import { randomFraction } from "./random.ts"
+import { deadlineAfter } from "./timers.ts"
 
 /** A request, as often as it has to be sent. */
 export interface Request {
@@ -73,12 +74,14 @@ const attemptOnce = async (fetch: typeof globalThis.fetch, request: Request): Pr
 }
 
 const exchange = async (fetch: typeof globalThis.fetch, { body, headers, method, ...request }: Request) => {
-  const timeout = request.timeoutMs === undefined ? [] : [AbortSignal.timeout(request.timeoutMs)]
-  const signals = request.signal === undefined ? timeout : [request.signal, ...timeout]
+  const deadline = request.timeoutMs === undefined ? undefined : deadlineAfter(request.timeoutMs)
+  const signals = [request.signal, deadline?.signal].filter((signal) => signal !== undefined)
   try {
     const response = await fetch(request.url, {
       method,
       headers,
+      // The service redirects nobody: wherever else this leads, the key, the request and the file have no business there.
+      redirect: "manual",
       ...(body !== undefined && { body }),
       // Node and the specification want to be told that a stream is sent before the answer is read.
       ...(request.once === true && { duplex: "half" }),
@@ -88,5 +91,7 @@ const exchange = async (fetch: typeof globalThis.fetch, { body, headers, method,
   } catch (error) {
     request.signal?.throwIfAborted()
     throw new ConnectionLost(error)
+  } finally {
+    deadline?.cancel()
   }
 }

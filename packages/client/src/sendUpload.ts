@@ -1,15 +1,11 @@
-import type { CallOptions, TransportOptions } from "./ClientOptions.ts"
+import { checkedSending } from "./checkOptions.ts"
+import type { SendOptions, TransportOptions } from "./ClientOptions.ts"
 import { mediaTypes } from "./mediaTypes.ts"
 import { sendRequest } from "./sendRequest.ts"
-import type { AudioFormat, Upload } from "./wire.ts"
+import type { Upload } from "./wire.ts"
 
 /** Bytes as programs have them. A stream is sent once; the others are sent again when the connection is lost. */
 export type FileBody = Uint8Array<ArrayBuffer> | ArrayBuffer | Blob | ReadableStream<Uint8Array>
-
-export interface SendOptions extends CallOptions {
-  /** The format that was announced. */
-  readonly format: AudioFormat
-}
 
 /**
  * Sends the file of an upload to its signed URL. It needs no API key: let your server create the upload, and a browser
@@ -18,14 +14,15 @@ export interface SendOptions extends CallOptions {
 export const sendUpload = async (
   upload: Pick<Upload, "upload_url">,
   file: FileBody,
-  { format, signal, ...transport }: SendOptions & TransportOptions,
+  options: SendOptions & TransportOptions,
 ): Promise<void> => {
+  const { format, signal, ...transport } = checkedSending(options)
   await sendRequest(transport, {
     method: "PUT",
     url: upload.upload_url,
     headers: { "content-type": mediaTypes[format] },
     body: file,
-    once: file instanceof ReadableStream,
+    once: "getReader" in file,
     signal,
     // The answer to an earlier attempt may be what was lost, or the service has not noticed yet that its sender is gone.
     afterRetry: ({ code }) =>

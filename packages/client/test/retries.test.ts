@@ -54,6 +54,19 @@ describe("what may pass is tried again, under the same key", () => {
   })
 })
 
+it("a redirect is not followed: the answer says what came", async () => {
+  await using other = await scriptedServer([accepted])
+  for (const status of [301, 302, 303, 307, 308]) {
+    await using server = await scriptedServer([{ status, headers: { location: other.url } }])
+    const client = clientOf(server)
+    expect(await problemOf(client.speech.create({ input: "a secret" }))).toMatchObject({ name: "ApiError", status })
+    const upload = { upload_url: `${server.url}/file` }
+    const sent = sendUpload(upload, new Uint8Array(10), { format: "wav" })
+    expect(await problemOf(sent)).toMatchObject({ name: "ApiError", status })
+  }
+  expect(other.received).toEqual([])
+})
+
 describe("what will not pass is not", () => {
   it.each([
     ["a refusal", { status: 400, body: refusal("invalid_request") }],

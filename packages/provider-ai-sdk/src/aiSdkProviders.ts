@@ -1,3 +1,4 @@
+import { type OptionNames, requireOptions } from "@kiln/core/domain"
 import type { ProviderName, ProviderPorts } from "@kiln/core/ports"
 import { image } from "./image.ts"
 import type { AiImageModel, AiReplyModel, AiSpeechModel, AiTranscriptionModel } from "./Models.ts"
@@ -20,10 +21,13 @@ export type ProvidersOfModels<Models> = {
     : never
 }
 
+const modelNames: OptionNames<AiSdkModels> = { transcription: true, speech: true, reply: true, image: true }
+
 /** Models of the AI SDK as the providers of kiln, each with its defaults. */
 export const aiSdkProviders = <Models extends AiSdkModels>(
   models: Models & { readonly [Name in Exclude<keyof Models, keyof AiSdkModels>]: never },
 ): ProvidersOfModels<Models> => {
+  requireOptions("aiSdkProviders()", models, modelNames)
   const given: AiSdkModels = models
   return {
     ...(given.transcription === undefined ? {} : { transcription: transcription(given.transcription) }),

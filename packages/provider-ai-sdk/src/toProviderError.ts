@@ -1,7 +1,6 @@
+import { isError, isTaggedError } from "@kiln/core/domain"
 import {
-  ProviderBroken,
   type ProviderError,
-  ProviderFailure,
   providerBroken,
   providerRefused,
   providerUnavailable,
@@ -17,12 +16,12 @@ import { APICallError } from "ai"
  */
 export const toProviderError = (error: unknown, nowMs: number): ProviderError => {
   const chain = causes(error)
-  const known = chain.find((cause) => cause instanceof ProviderFailure || cause instanceof ProviderBroken)
+  const known = chain.find((cause) => isTaggedError<ProviderError>(cause, "ProviderFailure", "ProviderBroken"))
   if (known !== undefined) return known
   if (chain.some((cause) => cause instanceof FetchRefused)) return classifyThrown(error)
   const answer = chain.find((cause) => APICallError.isInstance(cause))
   if (answer !== undefined) return ofAnswer(answer, chain, nowMs)
-  const names = chain.map((cause) => (cause instanceof Error ? cause.name : ""))
+  const names = chain.map((cause) => (isError(cause) ? cause.name : ""))
   const meaning = names.map(meaningOf).find((candidate) => candidate !== undefined)
   if (meaning !== undefined) return meaning
   // The gateway's own errors, and what models that are not from the AI SDK throw.
@@ -38,7 +37,7 @@ const ofAnswer = (answer: APICallError, chain: ReadonlyArray<unknown>, nowMs: nu
   const cause = chain[chain.indexOf(answer) + 1]
   // The answer came whole and is none; or else it broke off, which is the network's fault.
   if (cause === undefined) return resultInvalid(`HTTP ${status} without a body`)
-  if (cause instanceof Error && invalid.has(cause.name)) return resultInvalid(`HTTP ${status} ${cause.name}`)
+  if (isError(cause) && invalid.has(cause.name)) return resultInvalid(`HTTP ${status} ${cause.name}`)
   return classifyThrown(answer)
 }
 
@@ -84,7 +83,7 @@ const meaningOf = (name: string): ProviderError | undefined => {
 }
 
 const statusOf = (error: unknown): number | undefined =>
-  error instanceof Error && "statusCode" in error && typeof error.statusCode === "number" ? error.statusCode : undefined
+  isError(error) && "statusCode" in error && typeof error.statusCode === "number" ? error.statusCode : undefined
 
 /** The class of an error is part of a program and not of a request. */
 const labelOf = (name: string | undefined): string =>

@@ -62,8 +62,12 @@ const missesSomethingElse = (code: string): boolean => /^(voice|file|language)\w
 const ERROR_CODE = /^[a-z][a-z_.-]{0,63}$/i
 const isErrorCode = (value: unknown): value is string => typeof value === "string" && ERROR_CODE.test(value)
 
+/** Also those of another realm or of a library. */
+const isHeaders = (headers: NonNullable<HttpFailure["headers"]>): headers is Headers =>
+  typeof headers.get === "function"
+
 const lookupIn = (headers: HttpFailure["headers"]): HeaderLookup => {
   if (headers === undefined) return () => undefined
-  const known = headers instanceof Headers ? headers : new Headers({ ...headers })
+  const known = isHeaders(headers) ? headers : new Headers({ ...headers })
   return (name) => known.get(name) ?? undefined
 }

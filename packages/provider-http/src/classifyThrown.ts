@@ -1,3 +1,4 @@
+import { isError } from "@kiln/core/domain"
 import { type ProviderError, providerBroken, providerUnavailable, resultInvalid } from "@kiln/core/ports"
 import { causes } from "./causes.ts"
 import { FetchRefused } from "./FetchRefused.ts"
@@ -20,6 +21,6 @@ const LABEL = /^[A-Z][A-Z_0-9]{1,40}$/
 /** The innermost code is the one that says most: `ECONNREFUSED` under `fetch failed`. */
 const nameOf = (chain: ReadonlyArray<unknown>): string =>
   chain
-    .map((cause) => (cause instanceof Error && "code" in cause ? cause.code : undefined))
+    .map((cause) => (isError(cause) && "code" in cause ? cause.code : undefined))
     .findLast((code) => typeof code === "string" && LABEL.test(code))
     ?.toString() ?? "unknown"

@@ -10,7 +10,10 @@ import { sendRequest } from "./sendRequest.ts"
  */
 export const downloadFile = (
   url: string | URL,
-  options: GuardedFetchOptions & {
+  {
+    headers,
+    ...options
+  }: GuardedFetchOptions & {
     /** Sent along, to the origin of the URL only. */
     readonly headers?: Readonly<Record<string, string>> | undefined
   },
@@ -18,7 +21,7 @@ export const downloadFile = (
   Effect.sync(() => guardedFetch(options)).pipe(
     Effect.flatMap((fetch) =>
       URL.canParse(url.toString())
-        ? sendRequest(fetch, url, { headers: { ...options.headers } }).pipe(Effect.mapError(asResult))
+        ? sendRequest(fetch, url, { headers: { ...headers } }).pipe(Effect.mapError(asResult))
         : Effect.fail(resultInvalid("the result's address is no URL")),
     ),
     Effect.flatMap(({ data, mediaType }) =>

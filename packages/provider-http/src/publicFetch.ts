@@ -9,8 +9,8 @@ import { loadUndici } from "./loadUndici.ts"
 /** How often a download may be sent elsewhere. */
 const MAX_REDIRECTS = 3
 
-/** What identifies us to one origin and is nobody else's business. */
-const credentialHeaders = ["authorization", "proxy-authorization", "cookie", "api-key", "x-api-key", "x-goog-api-key"]
+/** What goes along to another origin. Any other header may be a credential, whatever its name: `xi-api-key`, `x-auth-token`. */
+const headersForOthers = ["accept", "range"]
 
 export interface PublicFetchOptions {
   /** Which addresses may be connected to. */
@@ -23,7 +23,7 @@ export type PublicFetch = (request: Request) => Promise<Undici.Response>
 /**
  * A fetch for addresses that strangers have chosen. Every connection is made to an address that was judged at that very
  * moment, so a name that resolves to one thing when it is checked and to another when it is used gains nothing. Redirects
- * are followed by hand, each like a new request, and credentials stay with the origin they were meant for.
+ * are followed by hand, each like a new request; headers (but for `accept` and `range`) and bodies stay with their origin.
  */
 export const makePublicFetch = (options: PublicFetchOptions): PublicFetch => {
   // Loaded with the first such request: most processes never make one.
@@ -78,14 +78,25 @@ export const follow = (from: Hop, status: number, location: string | null): Hop 
   if (url === null) throw new FetchRefused("redirects")
   assertFetchable(url)
   if (from.url.protocol === "https:" && url.protocol === "http:") throw new FetchRefused("redirects")
-  const headers = new Headers(from.headers)
-  if (url.origin !== from.url.origin) for (const name of credentialHeaders) headers.delete(name)
+  const isSameOrigin = url.origin === from.url.origin
+  const headers = isSameOrigin ? new Headers(from.headers) : forOthers(from.headers)
   // As every browser does: only 307 and 308 repeat a request as it was.
-  if (status === 307 || status === 308 || from.method === "GET" || from.method === "HEAD")
+  if (status === 307 || status === 308 || from.method === "GET" || from.method === "HEAD") {
+    // The body was meant for the first origin, as its credentials were.
+    if (!isSameOrigin && from.body !== null) throw new FetchRefused("redirects")
     return { ...from, url, headers }
+  }
   for (const name of ["content-type", "content-length", "content-encoding", "content-language"]) headers.delete(name)
   return { url, headers, method: "GET", body: null }
 }
+
+const forOthers = (headers: Headers): Headers =>
+  new Headers(
+    headersForOthers.flatMap((name): Array<[string, string]> => {
+      const value = headers.get(name)
+      return value === null ? [] : [[name, value]]
+    }),
+  )
 
 const makeAgent = (undici: typeof Undici, { isAllowed, lookup = systemLookup }: PublicFetchOptions): Undici.Agent => {
   const connect = undici.buildConnector({

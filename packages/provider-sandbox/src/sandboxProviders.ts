@@ -1,3 +1,4 @@
+import { requireFlag, requireOptions } from "@kiln/core/domain"
 import type { ProviderName, ProviderPorts } from "@kiln/core/ports"
 import { makeImage } from "./image.ts"
 import { makeReply } from "./reply.ts"
@@ -15,7 +16,10 @@ export type SandboxProviders = Pick<ProviderPorts, Exclude<ProviderName, "voiceT
  * `sandbox:flaky:<n>` decides what happens to the request (speech: its text; image: its prompt; reply: its instructions). It is meant for
  * test keys only: give live jobs a set without it.
  */
-export const sandboxProviders = ({ steering = true }: { readonly steering?: boolean } = {}): SandboxProviders => {
+export const sandboxProviders = (options: { readonly steering?: boolean } = {}): SandboxProviders => {
+  requireOptions("sandboxProviders()", options, { steering: true })
+  const { steering = true } = options
+  requireFlag("steering", steering)
   const steer = steering ? followSteering : ignoreSteering
   return { transcription, speech: makeSpeech(steer), reply: makeReply(steer), image: makeImage(steer) }
 }

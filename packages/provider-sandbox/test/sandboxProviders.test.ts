@@ -167,3 +167,11 @@ it.effect("other people's decoders agree", (context) =>
     assert.deepStrictEqual([run.stdout.toString().trim(), run.stderr.toString()], ["png,1024,1024", ""])
   }),
 )
+
+it("options that do not exist are refused", () => {
+  assert.throws(
+    () => sandboxProviders({ steer: false } as never),
+    'unknown option "steer" in sandboxProviders(); did you mean "steering"?',
+  )
+  assert.throws(() => sandboxProviders({ steering: "off" as never }), "steering must be true or false")
+})

@@ -1,6 +1,6 @@
 import { access, type FileHandle, mkdir, open, rename, rmdir } from "node:fs/promises"
 import { dirname } from "node:path"
-import { BlobUnavailable } from "@kiln/core/domain"
+import { BlobUnavailable, isError } from "@kiln/core/domain"
 import { Effect } from "effect"
 
 // Blobs are what customers said and had said to them: nobody else on the machine reads them.
@@ -12,7 +12,7 @@ export const attempt = <A>(operation: string, run: () => Promise<A>): Effect.Eff
   Effect.tryPromise({ try: run, catch: (cause) => new BlobUnavailable({ operation, cause }) })
 
 export const hasCode = (error: unknown, ...codes: ReadonlyArray<string>): boolean =>
-  error instanceof Error && "code" in error && codes.includes(String(error.code))
+  isError(error) && "code" in error && codes.includes(String(error.code))
 
 /** A write may take a part only, when the disk fills up for instance; the next one then says why. */
 export const writeAll = async (handle: Pick<FileHandle, "write">, bytes: Uint8Array): Promise<void> => {

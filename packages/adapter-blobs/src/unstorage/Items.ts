@@ -1,4 +1,4 @@
-import { BlobUnavailable } from "@kiln/core/domain"
+import { BlobUnavailable, isError } from "@kiln/core/domain"
 import { Effect } from "effect"
 import { toBytes } from "./toBytes.ts"
 import type { UnstorageLike } from "./UnstorageLike.ts"
@@ -53,7 +53,7 @@ export const itemsOf = (storage: UnstorageLike, operation: string): Items => {
   const below = (base: string) =>
     attempt(async () => {
       const keys: unknown = await storage.getKeys(base)
-      if (!Array.isArray(keys)) throw keys instanceof Error ? keys : new TypeError("the storage driver listed no keys")
+      if (!Array.isArray(keys)) throw isError(keys) ? keys : new TypeError("the storage driver listed no keys")
       return keys.filter((key): key is string => typeof key === "string" && key.startsWith(`${base}:`))
     })
 

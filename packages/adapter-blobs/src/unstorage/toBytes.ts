@@ -1,3 +1,5 @@
+import { isArrayBuffer, isBlob, isBytes, isError } from "@kiln/core/domain"
+
 const BASE64_PREFIX = "base64:"
 
 /**
@@ -6,11 +8,11 @@ const BASE64_PREFIX = "base64:"
  */
 export const toBytes = async (value: unknown): Promise<Uint8Array | undefined> => {
   if (value === null || value === undefined) return undefined
-  if (value instanceof Error) throw value
-  if (value instanceof Uint8Array) return value
-  if (value instanceof ArrayBuffer) return new Uint8Array(value)
+  if (isError(value)) throw value
+  if (isBytes(value)) return value
+  if (isArrayBuffer(value)) return new Uint8Array(value)
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
-  if (value instanceof Blob) return new Uint8Array(await value.arrayBuffer())
+  if (isBlob(value)) return new Uint8Array(await value.arrayBuffer())
   if (typeof value === "string" && value.startsWith(BASE64_PREFIX))
     return Buffer.from(value.slice(BASE64_PREFIX.length), "base64")
   throw new TypeError(`the storage driver returned a ${typeof value} that is not bytes`)

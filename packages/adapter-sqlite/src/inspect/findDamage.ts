@@ -1,3 +1,4 @@
+import { isError } from "@kiln/core/domain"
 import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { isCorrupt } from "../sqliteErrors.ts"
 
@@ -28,7 +29,7 @@ export const findDamage = (connection: SqliteDatabase): ReadonlyArray<string> =>
     ]
   } catch (error) {
     // So damaged that even the check could not read on.
-    if (error instanceof Error && isCorrupt(error)) return [error.message]
+    if (isError(error) && isCorrupt(error)) return [error.message]
     throw error
   }
 }

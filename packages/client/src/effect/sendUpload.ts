@@ -1,4 +1,4 @@
-import { Data, Effect, type Stream } from "effect"
+import { Data, Effect, Stream } from "effect"
 import { HttpBody, HttpClient, type HttpClientError, HttpClientRequest } from "effect/http"
 import type { RefusalCode } from "../api/ErrorCatalogue.ts"
 import { mediaTypes } from "../mediaTypes.ts"
@@ -20,8 +20,7 @@ export const sendUpload = (
 ): Effect.Effect<void, UploadRefused | HttpClientError.HttpClientError, HttpClient.HttpClient> =>
   Effect.gen(function* () {
     const contentType = mediaTypes[format]
-    const body =
-      file instanceof Uint8Array ? HttpBody.uint8Array(file, contentType) : HttpBody.stream(file, contentType)
+    const body = Stream.isStream(file) ? HttpBody.stream(file, contentType) : HttpBody.uint8Array(file, contentType)
     const response = yield* HttpClient.execute(HttpClientRequest.put(upload.upload_url, { body }))
     if (response.status < 300) return
     const envelope = envelopeIn(yield* response.text)

@@ -12,6 +12,9 @@ export interface WaitOptions {
 
 /** What the service recommends, where it does not say. */
 const POLL_INTERVAL_SECONDS = 2
+/** Shortest and longest pause between two polls, whatever the service or a proxy says. */
+const SHORTEST_PAUSE_SECONDS = 0.1
+const LONGEST_PAUSE_SECONDS = 60
 
 /** An audio job (`transcription`, `speech_synthesis`, `voice_turn`) once it is done or failed, asked for as often as the service says. */
 export const waitForAudioJob = (jobId: string, options: WaitOptions = {}) =>
@@ -42,7 +45,8 @@ const until = <State, Finished extends State, E, R>(
     for (;;) {
       const { body, headers } = yield* poll
       if (isFinished(body)) return body
-      yield* Effect.sleep((headers["retry-after"] ?? POLL_INTERVAL_SECONDS) * 1000)
+      const asked = headers["retry-after"] ?? POLL_INTERVAL_SECONDS
+      yield* Effect.sleep(Math.min(Math.max(asked, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS) * 1000)
     }
   }).pipe(
     Effect.timeoutOrElse({

@@ -1,3 +1,5 @@
+import { isPlainObject } from "./realms.ts"
+
 /**
  * One text for every spelling of a JSON value, made for fingerprints: two requests are the same exactly when their
  * canonical texts are. Keys are sorted by UTF-16 code units, numbers are written by value (`1.0` is `1`, `-0` is `0`),
@@ -14,13 +16,8 @@ export const canonicalJson = (value: unknown): string => {
   if (typeof value === "number" && Number.isFinite(value)) return String(value)
   // Array.from, because map would skip holes.
   if (Array.isArray(value)) return `[${Array.from(value, canonicalJson).join(",")}]`
-  if (typeof value === "object" && isPlainObject(value)) return `{${members(value).join(",")}}`
+  if (isPlainObject(value)) return `{${members(value).join(",")}}`
   throw new TypeError("Not a JSON value")
-}
-
-const isPlainObject = (value: object): value is Readonly<Record<string, unknown>> => {
-  const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === Object.prototype || prototype === null
 }
 
 const members = (object: Readonly<Record<string, unknown>>): ReadonlyArray<string> => {

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { isError } from "./realms.ts"
 
 /** A store is out of reach. Nothing is known about the write that failed; every verb may be repeated safely. */
 export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
@@ -9,7 +10,7 @@ export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("St
 }) {
   /** For logs: what was asked, and what was said. */
   override get message(): string {
-    return `${this.operation}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+    return `${this.operation}: ${isError(this.cause) ? this.cause.message : String(this.cause)}`
   }
 }
 

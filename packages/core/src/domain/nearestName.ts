@@ -12,9 +12,20 @@ const distance = (left: string, right: string): number => {
   return row.at(-1) ?? 0
 }
 
-/** The name most like a mistyped one. */
-export const nearestName = (written: string, names: ReadonlyArray<string>): string | undefined =>
+const nearest = (written: string, names: ReadonlyArray<string>) =>
   names
-    .map((name) => ({ name, apart: distance(written, name) }))
+    .map((name) => ({ name, apart: distance(written.toLowerCase(), name.toLowerCase()) }))
     .sort((left, right) => left.apart - right.apart)
-    .at(0)?.name
+    .at(0)
+
+/** Returns the name most like a mistyped one. */
+export const nearestName = (written: string, names: ReadonlyArray<string>): string | undefined =>
+  nearest(written, names)?.name
+
+/** Returns the name a mistyped one may stand for; `undefined` where more than half of it would be mistyped. */
+export const likelyName = (written: string, names: ReadonlyArray<string>): string | undefined => {
+  const found = nearest(written, names)
+  if (found === undefined) return undefined
+  const longest = Math.max(written.length, found.name.length)
+  return found.apart <= Math.max(2, longest / 2) ? found.name : undefined
+}

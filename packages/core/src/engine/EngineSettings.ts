@@ -95,3 +95,11 @@ export interface EngineSettings {
   /** Switches this process forces off, whatever the store says. */
   readonly forcedOff: ReadonlyArray<SwitchName>
 }
+
+/** Settings as a program gives them: those it leaves out have their defaults, in groups as well. */
+export type GivenSettings = {
+  readonly [Name in keyof EngineSettings]?: GivenSetting<EngineSettings[Name]> | undefined
+}
+type GivenSetting<Value> = Value extends string | number | ReadonlyArray<unknown>
+  ? Value
+  : { readonly [Name in keyof Value]?: GivenSetting<Value[Name]> | undefined }

@@ -9,6 +9,7 @@ import {
   type UploadId,
 } from "../domain/index.ts"
 import type { ProviderName } from "../ports/index.ts"
+import { checkDefinition } from "./checkDefinition.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
 import type { DefinedTypes, AnySchema, KindDefinition, KindLimits, SchemaOutput } from "./KindDefinition.ts"
 import type { Kind, KindTypes } from "./KindTypes.ts"
@@ -69,6 +70,7 @@ export const JobKind = <
   },
 ): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider>> => {
   type Request = SchemaOutput<S>
+  checkDefinition(definition)
   const { orProviders, providers = [], run, sandbox = run, uploadOf } = definition
   const schema: RequestSchema<Request> = definition.request as never
   return {

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { isStorableText } from "../domain/index.ts"
+import { isBytes, isStorableText } from "../domain/index.ts"
 import type { GeneratedFile, Reply, Transcript } from "../ports/index.ts"
 import { generatedAudio } from "./generatedAudio.ts"
 import { generatedPng } from "./generatedPng.ts"
@@ -78,7 +78,7 @@ export const checkPng = (file: GeneratedFile, size: number): Effect.Effect<Gener
 
 const checkBytes = (file: GeneratedFile, maxBytes: number): Effect.Effect<Uint8Array, AttemptFailed> => {
   const data = fieldOf(file, "data")
-  if (!(data instanceof Uint8Array)) return Effect.fail(invalid("expected a file as bytes"))
+  if (!isBytes(data)) return Effect.fail(invalid("expected a file as bytes"))
   if (data.length === 0) return Effect.fail(invalid("the file is empty"))
   return data.length <= maxBytes
     ? Effect.succeed(data)

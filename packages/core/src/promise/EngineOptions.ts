@@ -1,4 +1,4 @@
-import type { EngineSettings } from "../engine/EngineSettings.ts"
+import type { GivenSettings } from "../engine/EngineSettings.ts"
 import type { Kind, TypesOf } from "../kinds/KindTypes.ts"
 import type { BlobAdapter, ProbeAdapter, StoreAdapter } from "../ports/adapters.ts"
 import type { ProviderName } from "../ports/ProviderName.ts"
@@ -22,7 +22,7 @@ export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Worki
   readonly kinds?: ReadonlyArray<K>
   /** Measures uploaded audio. Without one, the declared duration counts. */
   readonly probe?: ProbeAdapter
-  readonly settings?: Partial<EngineSettings>
+  readonly settings?: GivenSettings
   /** `false` for a process that only submits and reads. Default: jobs run in this process. */
   readonly worker?: Working
   /** `false` leaves the worker still until `start` is called. Default: it runs as soon as the engine is there. */

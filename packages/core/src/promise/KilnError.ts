@@ -1,4 +1,5 @@
 import type { FieldError } from "../domain/FieldError.ts"
+import { isError } from "../domain/realms.ts"
 
 /** Every code an operation can be refused with: those of the HTTP service, and a few more. */
 export type KilnErrorCode =
@@ -115,7 +116,7 @@ export class UploadRefused extends KilnError {
 export class ServiceUnavailable extends KilnError {
   override readonly name = "ServiceUnavailable"
   constructor(cause: unknown) {
-    const why = cause instanceof Error && cause.message !== "" ? `: ${cause.message}` : ""
+    const why = isError(cause) && cause.message !== "" ? `: ${cause.message}` : ""
     super("service_unavailable", `a store is out of reach${why}`, { cause })
   }
 }

@@ -1,7 +1,9 @@
 import { Cause, Context, Effect, Exit, ManagedRuntime, Scope } from "effect"
+import { requireNumber, requireOptions } from "../domain/index.ts"
 import { Worker } from "../worker/index.ts"
 import { type Assembly, layerEmbedded } from "./layerEmbedded.ts"
 import type { EmbeddedContext, EmbeddedServices } from "./embeddedContext.ts"
+import { stopOptions } from "./optionNames.ts"
 import { toKilnError } from "./toKilnError.ts"
 
 /** Runs an operation as a promise; aborting it interrupts it. */
@@ -80,6 +82,8 @@ export const openEngine = async (assembly: Assembly, working: boolean): Promise<
       ))
     },
     stop: (options = {}) => {
+      requireOptions("stop()", options, stopOptions)
+      if (options.drainMs !== undefined) requireNumber("drainMs", options.drainMs, { least: 0 })
       if (stopping === undefined) drainMs = options.drainMs ?? drainMs
       return (stopping ??= close())
     },

@@ -1,7 +1,9 @@
 import { Context } from "effect"
+import { requireOneOf, requireOptions } from "../domain/index.ts"
 import { JobEvents } from "../engine/index.ts"
 import type { EmbeddedEngine, Subscription } from "./EmbeddedEngine.ts"
 import type { JobEvent } from "./JobEvent.ts"
+import { eventTypes, verbOptions } from "./optionNames.ts"
 import type { Running } from "./Running.ts"
 
 /** Events that are kept for a slow reader. */
@@ -11,6 +13,8 @@ export const eventVerbs = ({ context, ended: stopped }: Running): Pick<EmbeddedE
   const events = Context.get(context, JobEvents)
   return {
     on: (type, listener) => {
+      requireOneOf("event", type, Object.keys(eventTypes))
+      if (typeof listener !== "function") throw new TypeError("on() needs a function to call")
       // What it gives back goes on: it may be the promise of an async function.
       const end = events.listen((event) =>
         event.type === type ? listener(event as Parameters<typeof listener>[0]) : undefined,
@@ -18,8 +22,11 @@ export const eventVerbs = ({ context, ended: stopped }: Running): Pick<EmbeddedE
       const subscription: Subscription = Object.assign(() => end(), { [Symbol.dispose]: end })
       return subscription
     },
-    events: ({ signal } = {}) =>
-      eventStream(events, signal === undefined ? stopped : AbortSignal.any([stopped, signal])),
+    events: (options = {}) => {
+      requireOptions("events()", options, verbOptions.events)
+      const { signal } = options
+      return eventStream(events, signal === undefined ? stopped : AbortSignal.any([stopped, signal]))
+    },
   }
 }
 

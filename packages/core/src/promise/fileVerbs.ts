@@ -1,9 +1,11 @@
 import { Effect, Stream } from "effect"
-import type { JobMode, UploadId } from "../domain/index.ts"
+import { isBlob, isBytes, type JobMode, requireOptions, type UploadId } from "../domain/index.ts"
 import { Engine } from "../engine/index.ts"
+import { requireMode } from "./checkOptions.ts"
 import { callerOf } from "./callers.ts"
 import { concat } from "./concat.ts"
 import type { EmbeddedEngine, FileBody } from "./EmbeddedEngine.ts"
+import { uploadFields, verbOptions } from "./optionNames.ts"
 import type { Running } from "./Running.ts"
 import { toKilnError } from "./toKilnError.ts"
 
@@ -17,37 +19,48 @@ const openedFile = (id: string) =>
   })
 
 export const fileVerbs = ({ closed, context, run }: Running, defaultMode: JobMode): Verbs => ({
-  createUpload: (upload, { mode = defaultMode, project, signal } = {}) =>
-    run(
+  createUpload: async (upload, options = {}) => {
+    requireOptions("createUpload()", options, verbOptions.createUpload)
+    requireOptions("an upload", upload, uploadFields)
+    const { mode = defaultMode, project, signal } = options
+    requireMode(mode)
+    return run(
       Effect.gen(function* () {
         const engine = yield* Engine
         const { expiresAt, format, id } = yield* engine.createUpload(callerOf(mode, project, []), upload)
         return { id, format, expiresAt: new Date(expiresAt), maxBytes: engine.settings.upload.maxBytes }
       }),
       signal,
-    ),
-  receiveUpload: (upload, contentType, body, { signal } = {}) =>
-    run(
+    )
+  },
+  receiveUpload: async (upload, contentType, body, options = {}) => {
+    requireOptions("receiveUpload()", options, verbOptions.receiveUpload)
+    return run(
       Effect.flatMap(Engine, (engine) =>
         engine.receiveUpload({
           uploadId: (typeof upload === "string" ? upload : upload.id) as UploadId,
           contentType,
-          contentLength: body instanceof Uint8Array ? body.length : body instanceof Blob ? body.size : undefined,
+          contentLength: isBytes(body) ? body.length : isBlob(body) ? body.size : undefined,
           content: contentOf(body),
         }),
       ),
-      signal,
-    ),
-  readFile: ({ id }, { signal } = {}) =>
-    run(
+      options.signal,
+    )
+  },
+  readFile: async ({ id }, options = {}) => {
+    requireOptions("readFile()", options, verbOptions.readFile)
+    return run(
       Effect.gen(function* () {
         const { content, file } = yield* openedFile(id)
         return concat(yield* Stream.runCollect(content), file.bytes)
       }),
-      signal,
-    ),
-  streamFile: ({ id }, { signal } = {}) => ({
+      options.signal,
+    )
+  },
+  streamFile: ({ id }, options = {}) => ({
     async *[Symbol.asyncIterator]() {
+      requireOptions("streamFile()", options, verbOptions.streamFile)
+      const { signal } = options
       const either = signal === undefined ? closed : AbortSignal.any([closed, signal])
       const { content } = await run(openedFile(id), signal)
       const pieces = Stream.toAsyncIterableWith(content, context)[Symbol.asyncIterator]()
@@ -77,6 +90,6 @@ const orAborted = <A>(promise: Promise<A>, signal: AbortSignal): Promise<A> => {
 }
 
 const contentOf = (body: FileBody): Stream.Stream<Uint8Array, unknown> => {
-  if (body instanceof Uint8Array) return Stream.succeed(body)
-  return Stream.fromAsyncIterable(body instanceof Blob ? body.stream() : body, (cause) => cause)
+  if (isBytes(body)) return Stream.succeed(body)
+  return Stream.fromAsyncIterable(isBlob(body) ? body.stream() : body, (cause) => cause)
 }

@@ -1,11 +1,12 @@
 import { Cause, Effect, Exit, Stream } from "effect"
 import { type ErrorCode, errorCodes, isErrorCode } from "../domain/ErrorCode.ts"
 import type { Json, JsonObject } from "../domain/Json.ts"
-import type { OutputFile } from "../domain/index.ts"
+import { isTaggedError, type OutputFile } from "../domain/index.ts"
 import { type AttemptContext, type AttemptError, AttemptFailed, type AttemptResult, JobKind } from "../kinds/index.ts"
 import type { AudioInput } from "../ports/index.ts"
 import { type ProviderName, providerNames } from "../ports/ProviderName.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
+import { checkDefinition } from "../kinds/checkDefinition.ts"
 import type { AnySchema } from "../kinds/KindDefinition.ts"
 import type { Attempt, AttemptOutcome, DefinedKind, JobKindOptions } from "./JobKindOptions.ts"
 import { wholeAudio } from "./providerSet.ts"
@@ -24,6 +25,7 @@ export const jobKind = <
 >(
   options: JobKindOptions<Name, S, Output, File, Provider, OrProvider>,
 ): DefinedKind<Name, S, Output, File, Provider, OrProvider> => {
+  checkDefinition(options)
   const { run, sandbox, ...definition } = options
   return JobKind({
     ...(definition as object as Parameters<typeof JobKind>[0]),
@@ -60,7 +62,7 @@ const thrownFor = (cause: Cause.Cause<AttemptError>, reason: unknown): unknown =
 const failing = (thrown: unknown): Effect.Effect<never, AttemptError> => {
   const cause = typeof thrown === "object" && thrown !== null ? causes.get(thrown) : undefined
   if (cause !== undefined) return Effect.failCause(cause)
-  return thrown instanceof AttemptFailed ? Effect.fail(thrown) : Effect.die(thrown)
+  return isTaggedError<AttemptFailed>(thrown, "AttemptFailed") ? Effect.fail(thrown) : Effect.die(thrown)
 }
 
 const running =

@@ -1,13 +1,15 @@
 import { Effect } from "effect"
-import { authorize, type Job, type JobMode } from "../domain/index.ts"
+import { authorize, type Job, type JobMode, requireNumber, requireOptions } from "../domain/index.ts"
 import { Engine, EngineConfig, JobNotFound, KindUnknown } from "../engine/index.ts"
 import { readJob } from "../engine/ReadJob.ts"
 import { waitForJob } from "../engine/WaitForJob.ts"
 import type { Kind } from "../kinds/index.ts"
 import { IdGenerator } from "../ports/index.ts"
+import { requireMode } from "./checkOptions.ts"
 import { callerOf, projectIdOf } from "./callers.ts"
-import type { EmbeddedEngine, SubmitOptions } from "./EmbeddedEngine.ts"
+import type { EmbeddedEngine, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
 import type { JobReference } from "./JobResult.ts"
+import { verbOptions } from "./optionNames.ts"
 import type { Running } from "./Running.ts"
 import { toJobResult } from "./toJobResult.ts"
 
@@ -45,7 +47,7 @@ const asked = Effect.fnUntraced(function* (
   const kind = engine.kinds.find((known) => known.name === name)
   if (kind === undefined) return yield* new KindUnknown({ kind: name, known: engine.kinds.map((known) => known.name) })
   const { delayMs, idempotencyKey, mode = defaultMode, priority, project } = options
-  if (mode !== "sandbox" && mode !== "live") return yield* Effect.die(new TypeError('a mode is "sandbox" or "live"'))
+  requireMode(mode)
   if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey))
     return yield* Effect.die(new TypeError("an idempotency key is 1 to 255 visible ASCII characters without spaces"))
   const grant = authorize(callerOf(mode, project, [kind.keyScope]), kind.keyScope)
@@ -59,12 +61,27 @@ const asked = Effect.fnUntraced(function* (
   }
 })
 
+/** The options of `run`, for each of the two verbs it consists of. Throws `TypeError` before either is begun. */
+export const partsOfRun = (options: SubmitOptions & WaitOptions) => {
+  requireOptions("run()", options, verbOptions.run)
+  const { timeoutMs, ...submitting } = options
+  if (timeoutMs !== undefined) requireNumber("timeoutMs", timeoutMs, { least: 0 })
+  const { project, signal } = submitting
+  const waiting: WaitOptions = {
+    ...(project !== undefined && { project }),
+    ...(signal !== undefined && { signal }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  }
+  return { submitting, waiting }
+}
+
 export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
   { run, runSync }: Running,
   defaultMode: JobMode,
 ): Verbs<K, Transaction, SyncTransaction> => {
   const verbs: Verbs<K, Transaction, SyncTransaction> = {
-    submit: (kind, request, given = {}) => {
+    submit: async (kind, request, given = {}) => {
+      requireOptions("submit()", given, verbOptions.submit)
       const { signal, transaction, ...options } = given
       return run(
         Effect.gen(function* () {
@@ -81,8 +98,10 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
         signal,
       )
     },
-    submitSync: (kind, request, { transaction, ...options }) =>
-      runSync(
+    submitSync: (kind, request, given) => {
+      requireOptions("submitSync()", given, verbOptions.submitSync)
+      const { transaction, ...options } = given
+      return runSync(
         Effect.gen(function* () {
           const engine = yield* Engine
           const what = yield* asked(kind, request, options, defaultMode)
@@ -92,23 +111,38 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
           })
           return yield* shown(job)
         }),
-      ),
-    get: (job, { project, signal } = {}) => run(Effect.flatMap(findJob(job, project), shown), signal),
-    wait: (job, { project, signal, timeoutMs = defaultWaitMs } = {}) =>
-      run(
+      )
+    },
+    get: async (job, options = {}) => {
+      requireOptions("get()", options, verbOptions.get)
+      const { project, signal } = options
+      return run(Effect.flatMap(findJob(job, project), shown), signal)
+    },
+    wait: async (job, options = {}) => {
+      requireOptions("wait()", options, verbOptions.wait)
+      const { project, signal, timeoutMs = defaultWaitMs } = options
+      requireNumber("timeoutMs", timeoutMs, { least: 0 })
+      return run(
         Effect.suspend(() => Effect.flatMap(waitForJob(idOf(job), isOf(project), timeoutMs), shown)),
         signal,
-      ),
-    run: async (kind, request, options) => verbs.wait(await verbs.submit(kind, request, options), options),
-    erase: (job, { project, signal } = {}) =>
-      run(
+      )
+    },
+    run: async (kind, request, options = {}) => {
+      const { submitting, waiting } = partsOfRun(options)
+      return verbs.wait(await verbs.submit(kind, request, submitting), waiting)
+    },
+    erase: async (job, options = {}) => {
+      requireOptions("erase()", options, verbOptions.erase)
+      const { project, signal } = options
+      return run(
         Effect.gen(function* () {
           const engine = yield* Engine
           const { id, keyId, mode, projectId } = yield* findJob(job, project)
           yield* engine.eraseJobData({ keyId, mode, projectId, scopes: [] }, id)
         }),
         signal,
-      ),
+      )
+    },
   }
   return verbs
 }

@@ -1,4 +1,5 @@
 import { Cause, Layer, Logger, References } from "effect"
+import { isError } from "../domain/index.ts"
 import { callOthers } from "../engine/callOthers.ts"
 import type { LogEntry } from "./EngineOptions.ts"
 
@@ -23,7 +24,7 @@ export const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): 
   return Logger.layer([
     Logger.make(({ cause, date, fiber, logLevel, message }) => {
       const parts = (Array.isArray(message) ? message : [message]) as ReadonlyArray<unknown>
-      const texts = parts.map((part) => (part instanceof Error ? part.message : String(part)))
+      const texts = parts.map((part) => (isError(part) ? part.message : String(part)))
       const why = cause.reasons.length === 0 ? [] : [Cause.pretty(cause)]
       const fields = fiber.getRef(References.CurrentLogAnnotations)
       callOthers(

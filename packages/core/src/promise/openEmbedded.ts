@@ -1,5 +1,6 @@
 import type { JobMode } from "../domain/Access.ts"
 import { builtInKinds, type JobKind, type Kind } from "../kinds/index.ts"
+import { checkEngineOptions, checkLimits } from "./checkOptions.ts"
 import type { BuiltInKind } from "./BuiltInKind.ts"
 import { keepContext } from "./embeddedContext.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
@@ -51,11 +52,13 @@ export const openEmbedded = async <
   options: EngineOptions<K, Transaction, SyncTransaction, Working>,
   inside: EmbeddedOverrides = {},
 ): Promise<EmbeddedEngine<K, Transaction, SyncTransaction>> => {
+  checkEngineOptions(options)
   const { autoStart = true, blobs, log, probe, store, worker = true } = options
   const kinds = kindsOf(options.kinds)
   const given = "providers" in options ? options.providers : undefined
   const providers = { sandbox: providerSet(given?.sandbox), live: providerSet(given?.live) }
   const settings = settingsOf(options.settings)
+  checkLimits(settings.limits.perKind, kinds)
   if (worker && inside.unserved !== true) expectServed(kinds, providers)
   const parts = { store, blobs, kinds, providers, settings, ...(probe && { probe }), ...(log !== undefined && { log }) }
   const running = await openEngine({ ...parts, ...inside }, worker)

@@ -1,11 +1,9 @@
 import { Effect, Stream } from "effect"
-import type { BlobCorrupt, BlobUnavailable } from "../domain/index.ts"
+import { type BlobCorrupt, type BlobUnavailable, isError, isTaggedError } from "../domain/index.ts"
 import {
   type AudioInput,
-  ProviderBroken,
   type ProviderCall,
   type ProviderError,
-  ProviderFailure,
   type ProviderName,
   providerNames,
   type ProviderPorts,
@@ -53,9 +51,9 @@ const awaiting = <Request, Answer>(
     // What throws before there is a promise rejects as well.
     try: async (signal) => ask(request, { ...call, signal }),
     catch: (thrown) =>
-      thrown instanceof ProviderFailure || thrown instanceof ProviderBroken
+      isTaggedError<ProviderError>(thrown, "ProviderFailure", "ProviderBroken")
         ? thrown
-        : providerUnavailable(`the provider threw ${thrown instanceof Error ? thrown.name : typeof thrown}`),
+        : providerUnavailable(`the provider threw ${isError(thrown) ? thrown.name : typeof thrown}`),
   })
 
 /** The same for what listens: the audio is read before the provider is asked, so that a damaged file is not its fault. */

@@ -1,4 +1,5 @@
 import type * as Domain from "../domain/index.ts"
+import { unknownName } from "../domain/index.ts"
 import type * as Errors from "../engine/errors.ts"
 import {
   JobUnknown,
@@ -29,8 +30,7 @@ const translations: Translations = {
   JobFinished: () => new KilnError("job_finished", "the job is finished"),
   JobNotRetryable: () =>
     new KilnError("job_not_retryable", "only a failed job whose data is still there can be tried again"),
-  KindUnknown: ({ kind, known }) =>
-    new KilnError("kind_unknown", `no job kind "${kind}" is known here: ${known.join(", ") || "none at all"}`),
+  KindUnknown: ({ kind, known }) => new KilnError("kind_unknown", unknownName(`job kind "${kind}"`, kind, known)),
   WaitTimedOut: ({ afterMs }) => new WaitTimeout(afterMs),
   IdempotencyKeyReused: () => new KeyReused(),
   LiveNotActive: ({ missing }) => new LiveNotReady(missing),

@@ -5,6 +5,7 @@ import {
   type Charge,
   chargeFor,
   type CircuitLimits,
+  isError,
   type Job,
   type JsonObject,
   limits,
@@ -206,7 +207,7 @@ const describe = (cause: Cause.Cause<AttemptError>): string => {
     return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
   }
   const defect = Cause.squash(cause)
-  if (!(defect instanceof Error)) return "defect"
+  if (!isError(defect)) return "defect"
   return [defect.name, ...(defect.stack ?? "").split("\n").filter((line) => line.startsWith("    at "))].join("\n")
 }
 

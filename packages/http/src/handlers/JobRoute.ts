@@ -1,3 +1,5 @@
+import { type OptionNames, requireOptions } from "@kiln/core/domain"
+
 /** Where the jobs of a kind of one's own are created, polled and erased. Made by `jobRoute`. */
 export interface JobRoute {
   /** The kind's name. */
@@ -19,10 +21,15 @@ export interface JobRouteOptions {
   readonly names?: Readonly<Record<string, string>>
 }
 
+const optionNames: OptionNames<JobRouteOptions> = { path: true, poll: true, names: true }
+
 /** Offers the jobs of a kind over HTTP. The engine must know the kind. */
-export const jobRoute = (kind: { readonly name: string }, options: JobRouteOptions): JobRoute => ({
-  kind: kind.name,
-  path: options.path,
-  poll: options.poll ?? `${options.path}/:id`,
-  names: options.names ?? {},
-})
+export const jobRoute = (kind: { readonly name: string }, options: JobRouteOptions): JobRoute => {
+  requireOptions("jobRoute()", options, optionNames)
+  return {
+    kind: kind.name,
+    path: options.path,
+    poll: options.poll ?? `${options.path}/:id`,
+    names: options.names ?? {},
+  }
+}

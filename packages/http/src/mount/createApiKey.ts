@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { isDate, type OptionNames, requireOneOf, requireOptions } from "@kiln/core/domain"
 import { projectAskedFor } from "@kiln/core/effect"
 import { isStorableText } from "@kiln/core/domain"
 import { KeyDirectory } from "@kiln/core/ports"
@@ -26,9 +27,23 @@ export interface ApiKey {
   readonly keyId: string
 }
 
+const optionNames: OptionNames<ApiKeyOptions> = {
+  project: true,
+  mode: true,
+  scopes: true,
+  name: true,
+  expiresAt: true,
+}
+
 /** Makes a key for the mounted API, in the engine's own store; `kiln key` lists and revokes it like any other. */
 export const createApiKey = async (engine: MountedEngine, options: ApiKeyOptions): Promise<ApiKey> => {
+  requireOptions("createApiKey()", options, optionNames)
   const { expiresAt, mode = "test", name, project, scopes } = options
+  requireOneOf("mode", mode, ["test", "live"])
+  if (!Array.isArray(scopes) || scopes.some((scope) => typeof scope !== "string"))
+    throw new TypeError("scopes must be a list of names")
+  if (expiresAt !== undefined && (!isDate(expiresAt) || Number.isNaN(expiresAt.getTime())))
+    throw new TypeError("expiresAt must be a valid Date")
   const projectId = projectAskedFor(project)
   if (name !== undefined && !isStorableText(name))
     throw new TypeError("the name of an API key must have no U+0000 and no unpaired surrogates")

@@ -11,7 +11,7 @@ import { type MountNeeds, mountService } from "./mountService.ts"
 export const mountFetch = Effect.fnUntraced(function* (
   options: FetchMountOptions,
 ): Effect.fn.Return<FetchHandler, HttpSettingInvalid | StoreUnavailable, MountNeeds | Scope.Scope> {
-  const { app, requests } = yield* mountService(options, askCaller(options))
+  const { app, requests } = yield* mountService(options, askCaller(options), "fetchHandler()", { remoteAddress: true })
   const listener = yield* webListener(app, requests)
   return (request) => listener(request, options.remoteAddress?.(request))
 })

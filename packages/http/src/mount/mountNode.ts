@@ -14,7 +14,7 @@ import { type MountNeeds, mountService } from "./mountService.ts"
 export const mountNode = Effect.fnUntraced(function* (
   options: NodeMountOptions,
 ): Effect.fn.Return<NodeHandler, HttpSettingInvalid | StoreUnavailable, MountNeeds | Scope.Scope> {
-  const { app, requests } = yield* mountService(options, askCaller(options))
+  const { app, requests } = yield* mountService(options, askCaller(options), "nodeHandler()")
   const listener = yield* nodeListener(app, requests)
   return (request, response, next) => {
     if (next === undefined || app.isOurs(new NodeSource(request, response))) listener(request, response)

@@ -1,9 +1,9 @@
 import { Effect, Layer, Scope } from "effect"
 import type { Engine } from "@kiln/core/effect"
-import type { StoreUnavailable } from "@kiln/core/domain"
+import { type OptionNames, requireFlag, requireNumber, requireOptions, type StoreUnavailable } from "@kiln/core/domain"
 import type { BlobStore, IdGenerator, KeyDirectory, SecretStore, Switchboard } from "@kiln/core/ports"
 import { layerProviderDetails, layerWriteReadiness, Readiness } from "../Health.ts"
-import { defaultRateLimits } from "../wire/RateLimiter.ts"
+import { defaultRateLimits, type RateLimitName, type RateLimitPolicy } from "../wire/RateLimiter.ts"
 import type { App } from "../server/app.ts"
 import type { AskCaller } from "../server/callerAuthentication.ts"
 import { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
@@ -42,11 +42,57 @@ const placeOf = Effect.fnUntraced(function* ({
   return { prefix: wanted, publicUrl: path.endsWith(wanted) ? url : url + wanted }
 })
 
+const mountOptions: OptionNames<MountOptions<never>> = {
+  publicUrl: true,
+  prefix: true,
+  rateLimits: true,
+  trustedProxies: true,
+  signingKeys: true,
+  pages: true,
+  routes: true,
+  authenticate: true,
+  requireLiveWorker: true,
+}
+const limitNames: { readonly [Name in RateLimitName]: true } = {
+  create: true,
+  upload: true,
+  read: true,
+  delete: true,
+  authentication: true,
+}
+const policyNames: OptionNames<RateLimitPolicy> = { perMinute: true, burst: true }
+
+/** Throws `TypeError` for options that do not exist or have another type. */
+const checkOptions = (place: string, options: object, more: Readonly<Record<string, true>>): void => {
+  requireOptions(place, options, { ...mountOptions, ...more })
+  const {
+    authenticate,
+    pages,
+    rateLimits = {},
+    requireLiveWorker,
+    routes = [],
+  } = options as Partial<MountOptions<never>>
+  requireFlag("pages", pages)
+  requireFlag("requireLiveWorker", requireLiveWorker)
+  if (!Array.isArray(routes)) throw new TypeError("routes must be a list of what jobRoute() returns")
+  if (authenticate !== undefined && typeof authenticate !== "function")
+    throw new TypeError("authenticate must be a function")
+  requireOptions("rateLimits", rateLimits, limitNames)
+  for (const [name, policy] of Object.entries(rateLimits)) {
+    requireOptions(`rateLimits.${name}`, policy, policyNames)
+    for (const part of ["perMinute", "burst"] as const)
+      requireNumber(`rateLimits.${name}.${part}`, policy[part], { least: 0, most: 1_000_000, whole: true })
+  }
+}
+
 /** The service until the scope closes: then new requests get 503, and those that are running are interrupted. */
 export const mountService = Effect.fnUntraced(function* <Source>(
   options: MountOptions<Source>,
   askCaller: AskCaller | undefined,
+  place: "fetchHandler()" | "nodeHandler()",
+  more: Readonly<Record<string, true>> = {},
 ): Effect.fn.Return<Mounted, HttpSettingInvalid | StoreUnavailable, MountNeeds | Scope.Scope> {
+  checkOptions(place, options, more)
   const { prefix, publicUrl } = yield* placeOf(options)
   const readiness = yield* Layer.build(
     Layer.merge(layerWriteReadiness, layerProviderDetails).pipe(Layer.provideMerge(Readiness.layer)),

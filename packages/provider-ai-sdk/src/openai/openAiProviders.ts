@@ -1,4 +1,5 @@
 import { createOpenAI } from "@ai-sdk/openai"
+import { type OptionNames, requireOptions } from "@kiln/core/domain"
 import { guardedFetch } from "@kiln/provider-http"
 import { aiSdkProviders, type ProvidersOfModels } from "../aiSdkProviders.ts"
 import { inlineImages } from "./inlineImages.ts"
@@ -42,6 +43,15 @@ export interface OpenAiOptions<Models extends OpenAiModels = OpenAiModels> {
   readonly fetch?: typeof globalThis.fetch | undefined
 }
 
+const optionNames: OptionNames<OpenAiOptions> = {
+  apiKey: true,
+  baseUrl: true,
+  models: true,
+  trustedOrigins: true,
+  fetch: true,
+}
+const modelNames: OptionNames<OpenAiModels> = { transcription: true, speech: true, reply: true, image: true }
+
 const MIB = 1024 * 1024
 /** How long an answer may be. An image comes as base64, a quarter hour of verbose transcript with every token's number. */
 const maxBytes = { transcription: 16 * MIB, speech: 64 * MIB, reply: 4 * MIB, image: 32 * MIB } as const
@@ -56,6 +66,8 @@ const maxBytes = { transcription: 16 * MIB, speech: 64 * MIB, reply: 4 * MIB, im
 export const openAiProviders = <Models extends OpenAiModels>(
   options: OpenAiOptions<Models>,
 ): ProvidersOfModels<Models> => {
+  requireOptions("openAiProviders()", options, optionNames)
+  requireOptions("models", options.models, modelNames)
   const { baseUrl = openAiBaseUrl, apiKey, trustedOrigins = [] } = options
   if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey))
     throw new TypeError("the API key has characters no key has")

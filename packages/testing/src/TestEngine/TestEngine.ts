@@ -2,13 +2,13 @@ import type {
   AnyProvider,
   BuiltInKind,
   EmbeddedEngine,
-  EngineSettings,
   InputOf,
   JobId,
   JobMode,
   JobResult,
   JobStatus,
   Kind,
+  GivenSettings,
   LogEntry,
   Priority,
   ProbeAdapter,
@@ -54,7 +54,7 @@ export interface TestEngineOptions<K extends Kind = BuiltInKind> {
   /** Measures uploaded audio. Without one, the declared duration counts. */
   readonly probe?: ProbeAdapter
   /** Outside of `live`, jobs run one at a time whatever `concurrency` says. */
-  readonly settings?: Partial<EngineSettings>
+  readonly settings?: GivenSettings
   /** Where virtual time begins, default 2030-01-01T00:00:00Z. Not in `live`. */
   readonly startAt?: Date
   /** Where the log goes; nowhere by default. */

@@ -1,5 +1,5 @@
 import type { EmbeddedEngine, JobReference, Kind } from "@kiln/core"
-import type { JobId } from "@kiln/core/effect"
+import { type JobId, partsOfRun } from "@kiln/core/effect"
 import type { Passing } from "./Passing.ts"
 import type { Runner } from "./Runner.ts"
 import type { TestEngine } from "./TestEngine.ts"
@@ -68,7 +68,10 @@ export const inline = <K extends Kind>(
       await finish(job.id)
       return get(job)
     },
-    run: async (kind, request, options) => verbs.wait(await verbs.submit(kind, request, options), options),
+    run: async (kind, request, options = {}) => {
+      const { submitting, waiting } = partsOfRun(options)
+      return verbs.wait(await verbs.submit(kind, request, submitting), waiting)
+    },
     wait: async (job, options = {}) => {
       await finish(idOf(job))
       // One that nobody can go on with is waited for until time is up.

@@ -4,6 +4,7 @@ import { Clock, Effect, Layer, Random } from "effect"
 import { type FakeProviders, makeFakeProviders } from "../fakes/FakeProviders.ts"
 import { programmable } from "../fakes/ProgrammableProviders.ts"
 import { memoryBlobs, memoryStore } from "../memory/adapters.ts"
+import { checkTestOptions } from "./checkTestOptions.ts"
 import { byHand, inline } from "./byHand.ts"
 import { openInside } from "./Inside.ts"
 import { makePassing } from "./Passing.ts"
@@ -26,6 +27,7 @@ const sameChance = Layer.succeed(Random.Random, { nextDoubleUnsafe: () => 0.5, n
 export const testEngine = async <K extends Kind = BuiltInKind>(
   options: TestEngineOptions<K> = {},
 ): Promise<TestEngine<K>> => {
+  checkTestOptions(options)
   const { jobMode = "sandbox", mode = "inline", prices = {}, settings = {} } = options
   const fakes = makeFakeProviders()
   const time = makeVirtualTime(options.startAt?.getTime() ?? defaultStartMs)

@@ -1,3 +1,5 @@
+import { isDate } from "@kiln/core/domain"
+
 /**
  * Whether a value is as described: of an object, the fields that are named; of a list, every item; anything else exactly.
  * Matchers of vitest and jest (`expect.stringContaining(…)`) count as what they match.
@@ -6,7 +8,7 @@ export const matches = (actual: unknown, expected: unknown): boolean => {
   if (typeof expected !== "object" || expected === null) return Object.is(actual, expected)
   if (isMatcher(expected)) return expected.asymmetricMatch(actual)
   if (typeof actual !== "object" || actual === null) return false
-  if (expected instanceof Date) return actual instanceof Date && actual.getTime() === expected.getTime()
+  if (isDate(expected)) return isDate(actual) && actual.getTime() === expected.getTime()
   if (Array.isArray(expected))
     return (
       Array.isArray(actual) &&

@@ -9,6 +9,7 @@ import {
   Switchboard,
   UploadStore,
 } from "@kiln/core/ports"
+import { type AroundVerb, mapVerbs } from "./mapVerbs.ts"
 import { makeMemoryJobDirectory } from "./MemoryJobDirectory.ts"
 import { makeMemoryJobStore } from "./MemoryJobStore.ts"
 import { makeMemoryKeyDirectory } from "./MemoryKeyDirectory.ts"
@@ -56,12 +57,12 @@ export const MemoryStores = {
         })
         const commit = yield* makeCommit(state, persistence)
         const jobs = { ...makeMemoryJobStore(state), capabilities: persistence.capabilities }
-        return Context.make(JobStore, through(commit, "JobStore", jobs)).pipe(
-          Context.add(JobDirectory, through(commit, "JobDirectory", makeMemoryJobDirectory(state))),
-          Context.add(UploadStore, through(commit, "UploadStore", makeMemoryUploadStore(state))),
-          Context.add(KeyDirectory, through(commit, "KeyDirectory", makeMemoryKeyDirectory(state))),
-          Context.add(Switchboard, through(commit, "Switchboard", makeMemorySwitchboard(state))),
-          Context.add(SecretStore, through(commit, "SecretStore", makeMemorySecretStore(state))),
+        return Context.make(JobStore, mapVerbs("JobStore", jobs, commit)).pipe(
+          Context.add(JobDirectory, mapVerbs("JobDirectory", makeMemoryJobDirectory(state), commit)),
+          Context.add(UploadStore, mapVerbs("UploadStore", makeMemoryUploadStore(state), commit)),
+          Context.add(KeyDirectory, mapVerbs("KeyDirectory", makeMemoryKeyDirectory(state), commit)),
+          Context.add(Switchboard, mapVerbs("Switchboard", makeMemorySwitchboard(state), commit)),
+          Context.add(SecretStore, mapVerbs("SecretStore", makeMemorySecretStore(state), commit)),
         )
       }),
     ),
@@ -93,8 +94,6 @@ const unavailable =
   (cause: unknown): StoreUnavailable =>
     new StoreUnavailable({ operation, cause })
 
-type Commit = <A>(operation: string, verb: Effect.Effect<A, StoreUnavailable>) => Effect.Effect<A, StoreUnavailable>
-
 /** Runs one verb after the other, readers too: none sees what is not saved yet. */
 const makeCommit = Effect.fnUntraced(function* (state: MemoryState, { save }: Persistence) {
   const turn = Semaphore.makeUnsafe(1)
@@ -102,12 +101,11 @@ const makeCommit = Effect.fnUntraced(function* (state: MemoryState, { save }: Pe
   let closed = false
   yield* Effect.addFinalizer(() => turn.withPermits(1)(Effect.sync(() => (closed = true))))
 
-  const commit: Commit = (operation, verb) =>
+  const commit: AroundVerb = ({ nature, operation }, verb) =>
     Effect.gen(function* () {
       if (closed) return yield* unavailable(operation)("the store is closed")
       const answer = yield* verb
-      // By these names a port says that a verb only reads.
-      if (/\.(check|count|find|list|read)/.test(operation) && operation !== "JobStore.listCharges") return answer
+      if (nature === "read") return answer
       const text = encodeState(state)
       if (text === saved) return answer
       yield* Effect.mapError(save(text), unavailable(operation))
@@ -121,18 +119,3 @@ const makeCommit = Effect.fnUntraced(function* (state: MemoryState, { save }: Pe
     )
   return commit
 })
-
-type Verb = (...input: ReadonlyArray<unknown>) => Effect.Effect<unknown, StoreUnavailable>
-
-/** A port whose every verb is committed. */
-const through = <Port extends object>(commit: Commit, port: string, service: Port): Port => {
-  const members: ReadonlyArray<readonly [string, unknown]> = Object.entries(service)
-  const committed = members.map(([name, member]) => {
-    const operation = `${port}.${name}`
-    if (Effect.isEffect(member)) return [name, commit(operation, member as ReturnType<Verb>)] as const
-    if (typeof member !== "function") return [name, member] as const
-    const verb = member as Verb
-    return [name, (...input: ReadonlyArray<unknown>) => commit(operation, verb(...input))] as const
-  })
-  return Object.fromEntries(committed) as Port
-}

@@ -8,7 +8,17 @@ import { portsOf } from "./MemoryStores.ts"
  * Record stores in memory, for programs without Effect. Each call makes a new, empty store; engines that are given the same
  * one share its records. Nothing survives the process.
  */
-export const memoryStore = (): StoreAdapter => storeAdapter(Layer.succeedContext(portsOf(emptyState())))
+export const memoryStore = (...none: ReadonlyArray<never>): StoreAdapter => {
+  requireNone("memoryStore()", none)
+  return storeAdapter(Layer.succeedContext(portsOf(emptyState())))
+}
 
 /** A blob store in memory, for programs without Effect. Each call makes a new, empty one, shared like `memoryStore`. */
-export const memoryBlobs = (): BlobAdapter => blobAdapter(Layer.succeed(BlobStore, makeMemoryBlobStore(new Map())))
+export const memoryBlobs = (...none: ReadonlyArray<never>): BlobAdapter => {
+  requireNone("memoryBlobs()", none)
+  return blobAdapter(Layer.succeed(BlobStore, makeMemoryBlobStore(new Map())))
+}
+
+const requireNone = (place: string, given: ReadonlyArray<unknown>): void => {
+  if (given.length > 0) throw new TypeError(`${place} takes no options`)
+}

@@ -1,6 +1,6 @@
 import { Effect, Exit } from "effect"
 import { type Job, StoreUnavailable } from "@kiln/core/domain"
-import { JobDirectory, JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { JobDirectory, JobStore, type ReadVerb, Switchboard, UploadStore, type WriteVerb } from "@kiln/core/ports"
 import type { Network, Remote } from "./Network.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Reached } from "./Reached.ts"
@@ -27,12 +27,19 @@ const lost =
   (cause: string): StoreUnavailable =>
     new StoreUnavailable({ operation, cause })
 
-const ask =
+/** A verb that reads, over the line. Nothing need look at what it did. */
+const reading =
+  ({ network, process, remote }: Line) =>
+  <A>(operation: ReadVerb, step: Effect.Effect<A, StoreUnavailable>): Effect.Effect<A, StoreUnavailable> =>
+    network.call(process, { remote, operation, step, lost: lost(operation) })
+
+/** A verb that writes, over the line: `seen` looks at what it did. */
+const writing =
   ({ network, process, remote }: Line) =>
   <A>(
-    operation: string,
+    operation: WriteVerb,
     step: Effect.Effect<A, StoreUnavailable>,
-    seen: (answer: A) => void = () => undefined,
+    seen: (answer: A) => void,
   ): Effect.Effect<A, StoreUnavailable> =>
     network.call(process, {
       remote,
@@ -44,10 +51,13 @@ const ask =
       },
     })
 
+/** Changes neither jobs nor uploads, which are all that is watched. */
+const unwatched = (): void => undefined
+
 /** The job store as one process sees it over its line. */
 export const remoteJobStore = (line: Line, store: JobStore["Service"], news: ClaimNews): JobStore["Service"] => {
   const { process, reached, watch } = line
-  const call = ask(line)
+  const [read, write] = [reading(line), writing(line)]
   /** Runs in the process, once the answer is there. */
   const tellLost = (
     items: ReadonlyArray<{ readonly jobId: Job["id"]; readonly token: number }>,
@@ -60,7 +70,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     items: ReadonlyArray<Item>,
     step: ReturnType<JobStore["Service"]["releaseJobs"]>,
   ) =>
-    call(verb, step, (outcomes) => {
+    write(verb, step, (outcomes) => {
       const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomes[at] ?? "LeaseLost" }))
       watch.fenced(verb, answers)
     }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at] === "LeaseLost"))))
@@ -68,22 +78,22 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     // Whatever it is made of, here it is many processes that use it.
     capabilities: { ...store.capabilities, multiProcess: true },
     createJobs: (jobs) =>
-      call("createJobs", store.createJobs(jobs), (outcomes) => {
+      write("createJobs", store.createJobs(jobs), (outcomes) => {
         for (const outcome of outcomes) {
           reached.note(`create: ${outcome._tag}`)
           if (outcome._tag === "Created") watch.created(outcome.job)
         }
       }),
-    findJobs: (items) => call("findJobs", store.findJobs(items)),
-    findByIdempotencyKey: (keyId, key) => call("findByIdempotencyKey", store.findByIdempotencyKey(keyId, key)),
-    findFile: (fileId) => call("findFile", store.findFile(fileId)),
+    findJobs: (items) => read("findJobs", store.findJobs(items)),
+    findByIdempotencyKey: (keyId, key) => read("findByIdempotencyKey", store.findByIdempotencyKey(keyId, key)),
+    findFile: (fileId) => read("findFile", store.findFile(fileId)),
     claimJobs: (request) =>
-      call("claimJobs", store.claimJobs(request), ({ abandoned, claims }) => {
+      write("claimJobs", store.claimJobs(request), ({ abandoned, claims }) => {
         watch.touched("claimJobs", [...claims.map(({ job }) => job.id), ...abandoned])
         for (const { job } of claims) news.claimed(process, job)
       }),
     extendLeases: (items) =>
-      call("extendLeases", store.extendLeases(items), (outcomes) => {
+      write("extendLeases", store.extendLeases(items), (outcomes) => {
         const outcomeOf = (at: number) => (outcomes[at]?._tag === "Extended" ? "Written" : "LeaseLost")
         const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomeOf(at) }) as const)
         watch.fenced("extendLeases", answers)
@@ -93,23 +103,23 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     failJobs: (items) => fenced("failJobs", items, store.failJobs(items)),
     deferJobs: (items) => fenced("deferJobs", items, store.deferJobs(items)),
     releaseJobs: (items) => fenced("releaseJobs", items, store.releaseJobs(items)),
-    cancelJobs: (ids) => call("cancelJobs", store.cancelJobs(ids), () => watch.touched("cancelJobs", ids)),
-    checkClaims: (items) => call("checkClaims", store.checkClaims(items)),
+    cancelJobs: (ids) => write("cancelJobs", store.cancelJobs(ids), () => watch.touched("cancelJobs", ids)),
+    checkClaims: (items) => read("checkClaims", store.checkClaims(items)),
     ...sweepingVerbs(line, store),
     eraseJobs: (items) =>
-      call("eraseJobs", store.eraseJobs(items), () => {
+      write("eraseJobs", store.eraseJobs(items), () => {
         for (const { jobId } of items) {
           watch.touched("eraseJobs", [jobId])
           const uploadId = watch.jobs.get(jobId)?.uploadId
           if (uploadId !== undefined && uploadId !== null) watch.uploadTouched("eraseJobs", uploadId)
         }
       }),
-    listCharges: (page) => call("listCharges", store.listCharges(page)),
-    listPurges: (limit) => call("listPurges", store.listPurges(limit)),
-    confirmPurges: (purges) => call("confirmPurges", store.confirmPurges(purges)),
-    findOrphans: (blobs) => call("findOrphans", store.findOrphans(blobs)),
-    readLineage: Effect.suspend(() => call("readLineage", store.readLineage)),
-    writeLineage: (version, document) => call("writeLineage", store.writeLineage(version, document)),
+    listCharges: (page) => write("listCharges", store.listCharges(page), unwatched),
+    listPurges: (limit) => read("listPurges", store.listPurges(limit)),
+    confirmPurges: (purges) => write("confirmPurges", store.confirmPurges(purges), unwatched),
+    findOrphans: (blobs) => read("findOrphans", store.findOrphans(blobs)),
+    readLineage: Effect.suspend(() => read("readLineage", store.readLineage)),
+    writeLineage: (version, document) => write("writeLineage", store.writeLineage(version, document), unwatched),
   })
 }
 
@@ -118,23 +128,23 @@ const sweepingVerbs = (
   line: Line,
   store: JobStore["Service"],
 ): Pick<JobStore["Service"], "expireJobs" | "expireData" | "deleteJobs"> => {
-  const call = ask(line)
+  const write = writing(line)
   return {
     expireJobs: (limit) =>
-      call("expireJobs", store.expireJobs(limit), (expired) => {
+      write("expireJobs", store.expireJobs(limit), (expired) => {
         everythingAfter(line, "expireJobs")(expired)
         // Jobs that were taken back are not named.
         for (const [id, job] of line.watch.jobs) if (job.held) line.watch.touched("expireJobs", [id])
       }),
     expireData: (olderThanMs, limit) =>
-      call("expireData", store.expireData(olderThanMs, limit), everythingAfter(line, "expireData")),
+      write("expireData", store.expireData(olderThanMs, limit), everythingAfter(line, "expireData")),
     deleteJobs: (olderThanMs, limit) =>
-      call("deleteJobs", store.deleteJobs(olderThanMs, limit), everythingAfter(line, "deleteJobs")),
+      write("deleteJobs", store.deleteJobs(olderThanMs, limit), everythingAfter(line, "deleteJobs")),
   }
 }
 
 const everythingAfter =
-  ({ watch }: Line, verb: string) =>
+  ({ watch }: Line, verb: WriteVerb) =>
   (done: { readonly count: number } | ReadonlyArray<Job["id"]> | number): void => {
     const count = typeof done === "number" ? done : "count" in done ? done.count : done.length
     if (count > 0) watch.everything(verb)
@@ -142,11 +152,11 @@ const everythingAfter =
 
 /** The directory of jobs as one process sees it. */
 export const remoteJobDirectory = (line: Line, store: JobDirectory["Service"]): JobDirectory["Service"] => {
-  const call = ask(line)
+  const read = reading(line)
   return JobDirectory.of({
-    listJobs: (page) => call("listJobs", store.listJobs(page)),
-    countJobs: (question) => call("countJobs", store.countJobs(question)),
-    readJobs: (ids) => call("readJobs", store.readJobs(ids)),
+    listJobs: (page) => read("listJobs", store.listJobs(page)),
+    countJobs: (question) => read("countJobs", store.countJobs(question)),
+    readJobs: (ids) => read("readJobs", store.readJobs(ids)),
   })
 }
 
@@ -157,15 +167,15 @@ export const remoteUploadStore = (
   transfers: TransferBooks,
 ): UploadStore["Service"] => {
   const { reached, watch } = line
-  const call = ask(line)
+  const [read, write] = [reading(line), writing(line)]
   return UploadStore.of({
     createUploads: (uploads) =>
-      call("createUploads", store.createUploads(uploads), (made) => {
+      write("createUploads", store.createUploads(uploads), (made) => {
         for (const upload of made) if (upload !== "UploadsFull") watch.uploadTouched("createUploads", upload.id)
       }),
-    findUpload: (id) => call("findUpload", store.findUpload(id)),
+    findUpload: (id) => read("findUpload", store.findUpload(id)),
     claimUpload: (request) =>
-      call("claimUpload", store.claimUpload(request), (outcome) => {
+      write("claimUpload", store.claimUpload(request), (outcome) => {
         const before = watch.uploads.get(request.uploadId)
         if (outcome._tag === "Refused") reached.note("a second transfer is refused")
         if (outcome._tag === "Claimed") {
@@ -176,35 +186,36 @@ export const remoteUploadStore = (
         watch.uploadTouched("claimUpload", request.uploadId)
       }),
     extendUpload: (transfer) =>
-      call("extendUpload", store.extendUpload(transfer), () =>
+      write("extendUpload", store.extendUpload(transfer), () =>
         watch.uploadTouched("extendUpload", transfer.uploadId, transfer.token),
       ),
     completeUpload: (transfer) =>
-      call("completeUpload", store.completeUpload(transfer), () =>
+      write("completeUpload", store.completeUpload(transfer), () =>
         watch.uploadTouched("completeUpload", transfer.uploadId, transfer.token),
       ),
     releaseUpload: (transfer) =>
-      call("releaseUpload", store.releaseUpload(transfer), () =>
+      write("releaseUpload", store.releaseUpload(transfer), () =>
         watch.uploadTouched("releaseUpload", transfer.uploadId, transfer.token),
       ),
-    expireUploads: (limit) => call("expireUploads", store.expireUploads(limit), everythingAfter(line, "expireUploads")),
+    expireUploads: (limit) =>
+      write("expireUploads", store.expireUploads(limit), everythingAfter(line, "expireUploads")),
     deleteUploads: (olderThanMs, limit) =>
-      call("deleteUploads", store.deleteUploads(olderThanMs, limit), everythingAfter(line, "deleteUploads")),
-    findUploadOrphans: (blobs) => call("findUploadOrphans", store.findUploadOrphans(blobs)),
+      write("deleteUploads", store.deleteUploads(olderThanMs, limit), everythingAfter(line, "deleteUploads")),
+    findUploadOrphans: (blobs) => read("findUploadOrphans", store.findUploadOrphans(blobs)),
   })
 }
 
 /** The switchboard as one process sees it. */
 export const remoteSwitchboard = (line: Line, store: Switchboard["Service"]): Switchboard["Service"] => {
-  const call = ask(line)
+  const [read, write] = [reading(line), writing(line)]
   return Switchboard.of({
-    readBoard: Effect.suspend(() => call("readBoard", store.readBoard)),
-    pauseKind: (kind, paused) => call("pauseKind", store.pauseKind(kind, paused)),
-    setSwitch: (name, on) => call("setSwitch", store.setSwitch(name, on)),
-    setPrice: (price) => call("setPrice", store.setPrice(price)),
-    activatePrice: (name, active) => call("activatePrice", store.activatePrice(name, active)),
-    listPrices: Effect.suspend(() => call("listPrices", store.listPrices)),
-    publishWorker: (worker) => call("publishWorker", store.publishWorker(worker)),
-    listWorkers: Effect.suspend(() => call("listWorkers", store.listWorkers)),
+    readBoard: Effect.suspend(() => read("readBoard", store.readBoard)),
+    pauseKind: (kind, paused) => write("pauseKind", store.pauseKind(kind, paused), unwatched),
+    setSwitch: (name, on) => write("setSwitch", store.setSwitch(name, on), unwatched),
+    setPrice: (price) => write("setPrice", store.setPrice(price), unwatched),
+    activatePrice: (name, active) => write("activatePrice", store.activatePrice(name, active), unwatched),
+    listPrices: Effect.suspend(() => read("listPrices", store.listPrices)),
+    publishWorker: (worker) => write("publishWorker", store.publishWorker(worker), unwatched),
+    listWorkers: Effect.suspend(() => read("listWorkers", store.listWorkers)),
   })
 }

@@ -52,9 +52,11 @@ it("works in jest, as native ES modules", () => {
     JSON.stringify(config),
   )
   expect(output).toContain("✓ kiln in jest runs a job")
+  expect(output).toContain("✓ kiln in jest runs a kind of the program's")
+  expect(output).toContain("✓ kiln in jest runs the example's kind")
   expect(output).toContain("✕ kiln in jest says what is wrong")
   expect(output).toMatch(/to have failed with job_timeout: it is done after 1 attempt/)
-  expect(output).toContain("Tests:       1 failed, 1 passed, 2 total")
+  expect(output).toContain("Tests:       1 failed, 3 passed, 4 total")
   expect(status).toBe(1)
 })
 

@@ -6,6 +6,8 @@ import { Effect } from "effect"
 const sameKeyPressMs = 200
 /** Beyond the drain: what closing connections and the store may take. */
 const stopGraceMs = 25_000
+/** Of Node: a timer with a longer delay fires at once. */
+const longestTimerMs = 2 ** 31 - 1
 
 /** Whether somebody started this process at a terminal. `nohup` and supervisors leave none of the three. */
 const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor))
@@ -45,8 +47,11 @@ export const stopSignal: Effect.Effect<void> = Effect.gen(function* () {
 /** Ends the process, with 1, should stopping take longer than the drain and 25 s more. */
 export const limitStop = (drainMs: number): Effect.Effect<void> =>
   Effect.sync(() => {
-    setTimeout(() => {
-      process.stderr.write("kiln: did not stop in time\n")
-      process.exit(1)
-    }, drainMs + stopGraceMs).unref()
+    setTimeout(
+      () => {
+        process.stderr.write("kiln: did not stop in time\n")
+        process.exit(1)
+      },
+      Math.min(drainMs + stopGraceMs, longestTimerMs),
+    ).unref()
   })

@@ -19,6 +19,7 @@ import {
   readUpload,
 } from "../arrange.ts"
 import { allJobs } from "../allJobs.ts"
+import { lastWriteChecks } from "./lastWrites.ts"
 import type { PlaceCheck } from "../capabilities.ts"
 import type { Stores } from "../Check.ts"
 import {
@@ -83,6 +84,7 @@ const everything = Effect.gen(function* () {
 
 /** What the six ports together must keep over a restart and among several openings. */
 export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
+  ...lastWriteChecks,
   {
     name: "after closing and reopening, everything reads as before",
     needs: "durable",

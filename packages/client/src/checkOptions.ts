@@ -1,0 +1,45 @@
+import type { CallOptions, ClientOptions, CreateOptions, SendOptions, TransportOptions } from "./ClientOptions.ts"
+import { type Names, requireKnown } from "./knownOptions.ts"
+import { milliseconds } from "./timers.ts"
+
+const transportOptions: Names<TransportOptions> = { fetch: true, maxRetries: true, maxRetryDelayMs: true }
+const clientOptions: Names<ClientOptions> = { ...transportOptions, baseUrl: true, apiKey: true, timeoutMs: true }
+const callOptions: Names<CallOptions> = { signal: true }
+const sendOptions: Names<SendOptions & TransportOptions> = { ...transportOptions, ...callOptions, format: true }
+const createOptions: Names<CreateOptions> = { ...callOptions, idempotencyKey: true }
+
+/** Throws `TypeError` for options that cannot be used. */
+export const checkClientOptions = (options: ClientOptions): void => {
+  requireKnown("createClient()", options, clientOptions)
+  if (typeof options.baseUrl !== "string" || typeof options.apiKey !== "string")
+    throw new TypeError("createClient() needs baseUrl and apiKey, as texts")
+  const { timeoutMs = 0 } = options
+  milliseconds("timeoutMs", timeoutMs)
+  checkTransport(options)
+  checkTransport(options)
+}
+
+/** Throws `TypeError` for numbers that mean nothing: with NaN nothing would be sent again, in silence. */
+const checkTransport = ({ maxRetries = 0, maxRetryDelayMs = 0 }: TransportOptions): void => {
+  if (!(maxRetries >= 0)) throw new TypeError("maxRetries must be a number, 0 or more")
+  milliseconds("maxRetryDelayMs", maxRetryDelayMs)
+}
+
+/** The options of a call. Throws `TypeError` where it takes no such option. */
+export const checkedCall = (place: string, options: CallOptions = {}): CallOptions => {
+  requireKnown(`${place}()`, options, callOptions)
+  return options
+}
+
+/** The same for one that creates a job. */
+export const checkedCreation = (place: string, options: CreateOptions): CreateOptions => {
+  requireKnown(`${place}()`, options, createOptions)
+  return options
+}
+
+/** The same for one that sends a file. */
+export const checkedSending = <Options extends SendOptions & TransportOptions>(options: Options): Options => {
+  requireKnown("sendUpload()", options, sendOptions)
+  checkTransport(options)
+  return options
+}

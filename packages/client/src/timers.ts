@@ -1,0 +1,26 @@
+/** The longest delay of a timer, some 24 days. One with a longer delay fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/** Calls `run` after so many milliseconds, however many they are: `Infinity` is never. Returns a function that cancels it. */
+export const after = (ms: number, run: () => void): (() => void) => {
+  let timer: ReturnType<typeof setTimeout>
+  const begin = (leftMs: number): void => {
+    const next = (): void => (leftMs > LONGEST_TIMER_MS ? begin(leftMs - LONGEST_TIMER_MS) : run())
+    timer = setTimeout(next, Math.min(leftMs, LONGEST_TIMER_MS))
+  }
+  begin(ms)
+  return () => clearTimeout(timer)
+}
+
+/** A signal that is aborted after so many milliseconds, with a `TimeoutError`. Cancel it when it is no longer needed. */
+export const deadlineAfter = (ms: number): { readonly signal: AbortSignal; readonly cancel: () => void } => {
+  const controller = new AbortController()
+  const cancel = after(ms, () => controller.abort(new DOMException("The operation timed out.", "TimeoutError")))
+  return { signal: controller.signal, cancel }
+}
+
+/** Returns a number of milliseconds, or `Infinity`. Throws `TypeError` for anything else: a timer would take it for 0. */
+export const milliseconds = (name: string, value: unknown): number => {
+  if (typeof value === "number" && value >= 0) return value
+  throw new TypeError(`${name} must be a number of milliseconds, 0 or more`)
+}

@@ -1,0 +1,52 @@
+import { likelyName } from "./nearestName.ts"
+
+type KeysOf<Options> = Options extends unknown ? keyof Options : never
+
+/** The names of all options of an interface, or of a union of them. An option without an entry does not compile. */
+export type OptionNames<Options> = { readonly [Name in KeysOf<Options>]-?: true }
+
+/**
+ * Returns what to say of a name that does not exist: `unknown option "workers" in createEngine(); did you mean "worker"?`. Where
+ * no name is like it, all are listed.
+ */
+export const unknownName = (what: string, written: string, known: ReadonlyArray<string>): string => {
+  const likely = likelyName(written.slice(0, 100), known)
+  if (likely !== undefined) return `unknown ${what}; did you mean "${likely}"?`
+  return known.length === 0 ? `unknown ${what}: there is none` : `unknown ${what}; known: ${known.join(", ")}`
+}
+
+/** Throws `TypeError` unless this is an object that has no other options than these. */
+export const requireOptions = (place: string, given: unknown, names: Readonly<Record<string, true>>): void => {
+  if (typeof given !== "object" || given === null || Array.isArray(given))
+    throw new TypeError(`${place} expects its options as an object`)
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn(names, name))
+  if (unknown !== undefined)
+    throw new TypeError(unknownName(`option "${unknown}" in ${place}`, unknown, Object.keys(names)))
+}
+
+/** Throws `TypeError` unless the value is one of these names. */
+export const requireOneOf = (what: string, value: unknown, names: ReadonlyArray<string>): void => {
+  if (typeof value !== "string") throw new TypeError(`${what} must be one of ${names.join(", ")}`)
+  if (!names.includes(value)) throw new TypeError(unknownName(`${what} "${value.slice(0, 100)}"`, value, names))
+}
+
+/** What a number must be. Both bounds are inclusive; without `most`, `Infinity` is allowed. */
+export interface NumberRule {
+  readonly least: number
+  readonly most?: number
+  readonly whole?: boolean
+}
+
+/** Throws `TypeError` unless the value is such a number. NaN and texts never are. */
+export const requireNumber = (name: string, value: unknown, rule: NumberRule): void => {
+  const { least, most = Number.POSITIVE_INFINITY, whole = false } = rule
+  if (typeof value === "number" && value >= least && value <= most && (!whole || Number.isInteger(value))) return
+  const range = most >= Number.MAX_SAFE_INTEGER ? `${least} or more` : `between ${least} and ${most}`
+  const shown = typeof value === "number" ? `, not ${value}` : ""
+  throw new TypeError(`${name} must be a ${whole ? "whole " : ""}number, ${range}${shown}`)
+}
+
+/** Throws `TypeError` unless the value is `true`, `false` or not given. */
+export const requireFlag = (name: string, value: unknown): void => {
+  if (value !== undefined && typeof value !== "boolean") throw new TypeError(`${name} must be true or false`)
+}

@@ -1,0 +1,37 @@
+// What a value is, whichever realm made it. Under jest, in a `vm` context or a frame, objects of the platform have other
+// prototypes than those of the program, so `instanceof` and comparisons with `Object.prototype` say no to all of them.
+
+const tagOf = (value: unknown): string => Object.prototype.toString.call(value)
+
+/** Returns whether a value is an object as literals and `JSON.parse` make them: no class instance, no array. */
+export const isPlainObject = (value: unknown): value is Readonly<Record<string, unknown>> => {
+  if (typeof value !== "object" || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (typeof prototype !== "object" || prototype === null || prototype === Object.prototype) return true
+  // `Object.prototype` of another realm: nothing above it, and it has what no other prototype has of its own.
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, "isPrototypeOf")
+}
+
+/** Returns whether a value is an error, a `DOMException` included. */
+export const isError = (value: unknown): value is Error =>
+  value instanceof Error || tagOf(value) === "[object Error]" || tagOf(value) === "[object DOMException]"
+
+/** Returns whether a value is one of kiln's own errors, also one that another copy of this module made. */
+export const isTaggedError = <E extends Error & { readonly _tag: string }>(
+  value: unknown,
+  ...tags: ReadonlyArray<E["_tag"]>
+): value is E => isError(value) && "_tag" in value && tags.some((tag) => value._tag === tag)
+
+/** Returns whether a value is a `Uint8Array`, a `Buffer` included. */
+export const isBytes = (value: unknown): value is Uint8Array =>
+  ArrayBuffer.isView(value) && tagOf(value) === "[object Uint8Array]"
+
+/** Returns whether a value is an `ArrayBuffer`. */
+export const isArrayBuffer = (value: unknown): value is ArrayBuffer => tagOf(value) === "[object ArrayBuffer]"
+
+/** Returns whether a value is a `Blob` or a `File`, of the platform or a library. */
+export const isBlob = (value: unknown): value is Blob =>
+  tagOf(value) === "[object Blob]" || tagOf(value) === "[object File]"
+
+/** Returns whether a value is a `Date`. */
+export const isDate = (value: unknown): value is Date => tagOf(value) === "[object Date]"

@@ -1,0 +1,73 @@
+import { type OptionNames, requireOneOf, requireOptions, switchNames } from "../domain/index.ts"
+import { providerNames } from "../ports/ProviderName.ts"
+import type { KindDefinition, KindLimits } from "./KindDefinition.ts"
+
+type AnyDefinition = KindDefinition<string, never, object, string, never, never> & {
+  readonly run: unknown
+  readonly sandbox?: unknown
+}
+
+const definitionNames: OptionNames<AnyDefinition> = {
+  name: true,
+  request: true,
+  output: true,
+  files: true,
+  keeps: true,
+  version: true,
+  readsFrom: true,
+  keyScope: true,
+  price: true,
+  meters: true,
+  switches: true,
+  providers: true,
+  orProviders: true,
+  limits: true,
+  uploadOf: true,
+  run: true,
+  sandbox: true,
+}
+
+const limitNames: OptionNames<KindLimits> = {
+  queueLimitMs: true,
+  runLimitMs: true,
+  maxFailures: true,
+  concurrency: true,
+}
+
+/** Throws `TypeError` for a definition that has what no kind has, or lacks what each needs. */
+export const checkDefinition = (definition: object): void => {
+  requireOptions("a job kind", definition, definitionNames)
+  const given: { readonly [Name in keyof typeof definitionNames]?: unknown } = definition
+  const place = `job kind "${String(given.name)}"`
+  if (typeof given.name !== "string") throw new TypeError("a job kind needs a name")
+  for (const name of ["run", "sandbox", "uploadOf"] as const)
+    if (typeof given[name] !== "function" && (name === "run" || given[name] !== undefined))
+      throw new TypeError(`${place}: ${name} must be a function`)
+  requireSchema(place, "request", given.request)
+  if (given.output !== undefined) requireSchema(place, "output", given.output)
+  if (given.limits !== undefined) requireOptions(`limits of ${place}`, given.limits, limitNames)
+  requireList(place, "switches", given.switches, switchNames)
+  requireList(place, "providers", given.providers, providerNames)
+  requireList(place, "orProviders", given.orProviders, providerNames)
+  for (const name of ["files", "keeps", "meters"] as const) requireList(place, name, given[name])
+}
+
+/** Of libraries whose schemas are functions as well. */
+const requireSchema = (place: string, name: "request" | "output", schema: unknown): void => {
+  const isSchema =
+    (typeof schema === "object" || typeof schema === "function") &&
+    schema !== null &&
+    ("~standard" in schema || (name === "output" ? "ast" in schema : "fields" in schema))
+  if (isSchema) return
+  const struct = name === "request" ? "a struct of Effect Schema" : "a schema of Effect Schema"
+  throw new TypeError(`${place}: ${name} must be a Standard Schema (Zod, Valibot, ArkType, …) or ${struct}`)
+}
+
+const requireList = (place: string, name: string, list: unknown, known?: ReadonlyArray<string>): void => {
+  if (list === undefined) return
+  if (!Array.isArray(list)) throw new TypeError(`${place}: ${name} must be a list`)
+  for (const one of list) {
+    if (typeof one !== "string") throw new TypeError(`${place}: ${name} must be a list of names`)
+    if (known !== undefined) requireOneOf(`${place}: ${name.replace(/s$/, "")}`, one, known)
+  }
+}

@@ -1,0 +1,38 @@
+import { requireFlag, requireOneOf, requireOptions, unknownName } from "../domain/index.ts"
+import type { JobKind } from "../kinds/index.ts"
+import { providerNames } from "../ports/ProviderName.ts"
+import { engineOptions, modeNames } from "./optionNames.ts"
+
+const modes = Object.keys(modeNames)
+
+/** Throws `TypeError` unless this is a mode of a job. */
+export const requireMode = (mode: unknown): void => {
+  if (mode !== "sandbox" && mode !== "live") requireOneOf("mode", mode, modes)
+}
+
+const requireProviders = (providers: unknown): void => {
+  requireOptions("providers", providers, modeNames)
+  for (const [mode, set] of Object.entries(providers as object))
+    if (set !== undefined)
+      requireOptions(`providers.${mode}`, set, Object.fromEntries(providerNames.map((name) => [name, true])))
+}
+
+/** Throws `TypeError` for options of `createEngine` that do not exist or have another type. */
+export const checkEngineOptions = (options: object): void => {
+  requireOptions("createEngine()", options, engineOptions)
+  const given: { readonly [Name in keyof typeof engineOptions]?: unknown } = options
+  if (given.kinds !== undefined && !Array.isArray(given.kinds)) throw new TypeError("kinds must be a list")
+  if (given.providers !== undefined) requireProviders(given.providers)
+  requireFlag("worker", given.worker)
+  requireFlag("autoStart", given.autoStart)
+  if (given.log !== undefined && given.log !== false && typeof given.log !== "function")
+    throw new TypeError("log must be a function, or false")
+}
+
+/** Throws `TypeError` for limits of kinds that this engine does not know: they would bind nothing. */
+export const checkLimits = (perKind: object, kinds: ReadonlyArray<JobKind>): void => {
+  const known = kinds.map(({ name }) => name)
+  const unknown = Object.keys(perKind).find((name) => !known.includes(name))
+  if (unknown !== undefined)
+    throw new TypeError(unknownName(`kind "${unknown}" in settings.limits.perKind`, unknown, known))
+}

@@ -1,0 +1,89 @@
+import { type NumberRule, type OptionNames, switchNames } from "../domain/index.ts"
+import type { EngineSettings } from "../engine/EngineSettings.ts"
+
+/** A hundred years: longer times are slips, and times stay numbers that are exact. */
+const longestMs = 36_500 * 86_400_000
+
+const time: NumberRule = { least: 1, most: longestMs }
+/** 0 means at once, or no end. */
+const timeOrNone: NumberRule = { least: 0, most: longestMs }
+const count: NumberRule = { least: 1, most: Number.MAX_SAFE_INTEGER, whole: true }
+/** 0 means no bound, or none at all. */
+const countOrNone: NumberRule = { least: 0, most: Number.MAX_SAFE_INTEGER, whole: true }
+
+const bounds = { concurrency: countOrNone, callLimitMs: time }
+
+/** What the value of a setting must be: a number, a currency, names of a list, or counts by names of the program's own. */
+export type SettingRule =
+  | NumberRule
+  | "currency"
+  | "flag"
+  | { readonly number: NumberRule; readonly or: string }
+  | { readonly listOf: ReadonlyArray<string> }
+  | { readonly each: NumberRule }
+
+type RuleOf<Value> = [Value] extends [boolean]
+  ? "flag"
+  : [Value] extends [number]
+    ? NumberRule
+    : [Value] extends [string]
+      ? "currency"
+      : [Value] extends [number | string]
+        ? { readonly number: NumberRule; readonly or: Value & string }
+        : Value extends ReadonlyArray<infer Name>
+          ? { readonly listOf: ReadonlyArray<Name & string> }
+          : string extends keyof Value
+            ? { readonly each: NumberRule }
+            : Rules<Value>
+type Rules<Settings> = { readonly [Name in keyof OptionNames<Settings>]: RuleOf<Settings[Name & keyof Settings]> }
+
+/** What each setting must be. A setting without a rule does not compile. */
+export const settingRules: Rules<EngineSettings> = {
+  upload: {
+    maxBytes: count,
+    transferWindowMs: timeOrNone,
+    usableForMs: timeOrNone,
+    maxTransfers: count,
+    leaseDurationMs: time,
+    stallLimitMs: time,
+    transferLimitMs: time,
+  },
+  leaseDurationMs: time,
+  claimCheckIntervalMs: time,
+  concurrency: count,
+  limits: { perKind: { each: count }, perProject: { number: countOrNone, or: "share" } },
+  pollIntervalMs: time,
+  idlePollIntervalMs: time,
+  drainMs: timeOrNone,
+  queueLimitMs: time,
+  runLimitMs: time,
+  attempts: {
+    maxFailures: count,
+    maxLostWorkers: count,
+    backoffBaseMs: timeOrNone,
+    backoffMaxMs: timeOrNone,
+    retryAfterMaxMs: timeOrNone,
+  },
+  providers: { transcription: bounds, reply: bounds, speech: bounds, image: bounds, voiceTurn: bounds },
+  circuit: {
+    maxFailures: count,
+    failingPauseMs: timeOrNone,
+    failingPauseMaxMs: timeOrNone,
+    brokenPauseMs: timeOrNone,
+    brokenPauseMaxMs: timeOrNone,
+  },
+  queueCap: countOrNone,
+  uploadCap: { uploads: countOrNone, bytes: countOrNone },
+  requireLiveWorker: "flag",
+  dataRetentionMs: timeOrNone,
+  jobRetentionMs: timeOrNone,
+  sweepIntervalMs: time,
+  idleSweepIntervalMs: time,
+  pruneIntervalMs: time,
+  idlePruneIntervalMs: time,
+  orphanIntervalMs: time,
+  orphanGraceMs: timeOrNone,
+  blobWatchIntervalMs: time,
+  defaultCurrency: "currency",
+  forcedOff: { listOf: switchNames },
+}

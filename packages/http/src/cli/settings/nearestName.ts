@@ -1,1 +1,0 @@
-export { nearestName } from "@kiln/core/domain"

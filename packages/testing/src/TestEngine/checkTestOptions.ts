@@ -1,0 +1,32 @@
+import { type Kind, providerNames } from "@kiln/core"
+import { isDate, type OptionNames, requireOneOf, requireOptions } from "@kiln/core/domain"
+import type { RunMode, TestEngineOptions, TestPrice } from "./TestEngine.ts"
+
+const optionNames: OptionNames<TestEngineOptions<Kind>> = {
+  kinds: true,
+  mode: true,
+  providers: true,
+  jobMode: true,
+  prices: true,
+  probe: true,
+  settings: true,
+  startAt: true,
+  log: true,
+}
+const runModes: { readonly [Mode in RunMode]: true } = { inline: true, manual: true, live: true }
+const priceNames: OptionNames<TestPrice> = { currency: true, unitAmounts: true }
+
+/** Throws `TypeError` for options of `testEngine` that do not exist or mean nothing. */
+export const checkTestOptions = (options: object): void => {
+  requireOptions("testEngine()", options, optionNames)
+  const { jobMode = "sandbox", mode = "inline", prices = {}, providers = {}, startAt } = options as TestEngineOptions
+  requireOneOf("mode", mode, Object.keys(runModes))
+  requireOneOf("jobMode", jobMode, ["sandbox", "live"])
+  requireOptions("providers", providers, Object.fromEntries(providerNames.map((name) => [name, true])))
+  for (const [name, provider] of Object.entries(providers))
+    if (typeof provider === "string") requireOneOf(`providers.${name}`, provider, ["fake", "none"])
+  if (prices !== false)
+    for (const [name, price] of Object.entries(prices)) requireOptions(`prices.${name}`, price, priceNames)
+  if (startAt !== undefined && (!isDate(startAt) || Number.isNaN(startAt.getTime())))
+    throw new TypeError("startAt must be a valid Date")
+}

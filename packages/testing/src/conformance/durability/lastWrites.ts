@@ -1,0 +1,174 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Job } from "@kiln/core/domain"
+import {
+  JobDirectory,
+  JobStore,
+  KeyDirectory,
+  SecretStore,
+  type StorePortName,
+  Switchboard,
+  UploadStore,
+  type WriteVerb,
+} from "@kiln/core/ports"
+import { advance, claim, first } from "../arrange.ts"
+import type { PlaceCheck } from "../capabilities.ts"
+import type { Stores } from "../Check.ts"
+import {
+  audioGate,
+  completionOf,
+  digest,
+  jobId,
+  keyId,
+  leaseDurationMs,
+  maxTransfers,
+  newApiKey,
+  newJob,
+  newUpload,
+  ownerOf,
+  projectId,
+  standings,
+  uploadedFile,
+  uploadId,
+} from "../fixtures.ts"
+
+type Step = Effect.Effect<unknown, unknown, Stores>
+type Steps = { readonly [Port in StorePortName as WriteVerb<Port> extends never ? never : Port]: StepsOf<Port> }
+// No verb reads how far the ledger was closed; the checks of listCharges show that it stays closed.
+type StepsOf<Port extends StorePortName> = { readonly [Verb in Exclude<WriteVerb<Port>, "listCharges">]: Step }
+
+/** The claim of a job, as its record shows it. */
+const held = Effect.fnUntraced(function* (n: number) {
+  const directory = yield* JobDirectory
+  const job: Job | undefined = first(yield* directory.readJobs([jobId(n)]))
+  if (job === undefined) throw new Error(`${jobId(n)} is not there`)
+  return { job, jobId: job.id, token: job.token }
+})
+
+const onJobs = <A>(use: (store: JobStore["Service"]) => Effect.Effect<A, unknown, Stores>) =>
+  Effect.flatMap(JobStore, use)
+const onUploads = <A>(use: (store: UploadStore["Service"]) => Effect.Effect<A, unknown, Stores>) =>
+  Effect.flatMap(UploadStore, use)
+const onKeys = <A>(use: (keys: KeyDirectory["Service"]) => Effect.Effect<A, unknown, Stores>) =>
+  Effect.flatMap(KeyDirectory, use)
+const onBoard = <A>(use: (board: Switchboard["Service"]) => Effect.Effect<A, unknown, Stores>) =>
+  Effect.flatMap(Switchboard, use)
+
+const transfer = { uploadId: uploadId(1), token: 1 }
+
+/** Each writing verb, as the last thing that is done. Each step begins with what the steps before it left. */
+const steps: Steps = {
+  KeyDirectory: {
+    createFirstKey: onKeys((keys) => keys.createFirstKey({ id: projectId(1), name: "default" }, newApiKey(1))),
+    createProject: onKeys((keys) => keys.createProject({ id: projectId(2), name: "two" })),
+    createKey: onKeys((keys) => keys.createKey(newApiKey(2))),
+    revokeKey: onKeys((keys) => keys.revokeKey(keyId(2))),
+    touchKeys: onKeys((keys) => keys.touchKeys([{ keyId: keyId(1), usedAt: 7 }])),
+  },
+  Switchboard: {
+    pauseKind: onBoard((board) => board.pauseKind("image_generation", true)),
+    setSwitch: onBoard((board) => board.setSwitch("ai", true)),
+    setPrice: onBoard((board) => board.setPrice({ name: audioGate.price, currency: "usd", unitAmounts: {} })),
+    activatePrice: onBoard((board) => board.activatePrice(audioGate.price, true)),
+    publishWorker: onBoard((board) =>
+      board.publishWorker({ workerId: "w", liveKinds: [], providers: standings, ttlMs: 86_400_000 }),
+    ),
+  },
+  UploadStore: {
+    createUploads: onUploads((uploads) =>
+      uploads.createUploads([newUpload(1), newUpload(2), newUpload(3, { usableForMs: 0 })]),
+    ),
+    claimUpload: onUploads((uploads) =>
+      uploads.claimUpload({ uploadId: uploadId(1), leaseDurationMs: 1_000, maxTransfers }),
+    ),
+    extendUpload: onUploads((uploads) => uploads.extendUpload({ ...transfer, leaseDurationMs })),
+    completeUpload: onUploads((uploads) =>
+      uploads.completeUpload({ ...transfer, file: uploadedFile(transfer.uploadId, transfer.token) }),
+    ),
+    releaseUpload: onUploads((uploads) =>
+      Effect.andThen(
+        uploads.claimUpload({ uploadId: uploadId(2), leaseDurationMs, maxTransfers }),
+        uploads.releaseUpload({ uploadId: uploadId(2), token: 1 }),
+      ),
+    ),
+    expireUploads: onUploads((uploads) => uploads.expireUploads(10)),
+    deleteUploads: onUploads((uploads) => uploads.deleteUploads(0, 10)),
+  },
+  JobStore: {
+    createJobs: onJobs((jobs) =>
+      jobs.createJobs([
+        ...[1, 2, 3, 4].map((n) => newJob(n)),
+        // Of a kind that nobody runs.
+        ...[5, 6].map((n) => newJob(n, { kind: "unknown", limits: { queueLimitMs: 1_000 * n, runLimitMs: 1 } })),
+      ]),
+    ),
+    claimJobs: claim(),
+    extendLeases: Effect.flatMap(held(1), (ref) =>
+      onJobs((jobs) => jobs.extendLeases([{ ...ref, leaseDurationMs: 2 * leaseDurationMs }])),
+    ),
+    checkpointJobs: Effect.flatMap(held(1), (ref) =>
+      onJobs((jobs) => jobs.checkpointJobs([{ ...ref, step: "reply", value: { text: "é😀" } }])),
+    ),
+    completeJobs: Effect.flatMap(held(1), (ref) => onJobs((jobs) => jobs.completeJobs([completionOf(ref)]))),
+    failJobs: Effect.flatMap(held(2), (ref) =>
+      onJobs((jobs) => jobs.failJobs([{ ...ref, errorCode: "content_rejected" }])),
+    ),
+    deferJobs: Effect.flatMap(held(3), (ref) =>
+      onJobs((jobs) => jobs.deferJobs([{ ...ref, delayMs: 1_000, countsAsFailure: true }])),
+    ),
+    releaseJobs: Effect.flatMap(held(4), (ref) => onJobs((jobs) => jobs.releaseJobs([ref]))),
+    cancelJobs: onJobs((jobs) => jobs.cancelJobs([jobId(5)])),
+    expireJobs: Effect.andThen(
+      advance(6_000),
+      onJobs((jobs) => jobs.expireJobs(10)),
+    ),
+    eraseJobs: onJobs((jobs) => jobs.eraseJobs([{ jobId: jobId(1), principal: ownerOf(newJob(1)) }])),
+    expireData: onJobs((jobs) => jobs.expireData(0, 10)),
+    confirmPurges: onJobs((jobs) => Effect.flatMap(jobs.listPurges(10), jobs.confirmPurges)),
+    deleteJobs: onJobs((jobs) => jobs.deleteJobs(0, 10)),
+    writeLineage: onJobs((jobs) => jobs.writeLineage(0, "{}")),
+  },
+  SecretStore: {
+    getOrCreate: Effect.flatMap(SecretStore, (secrets) => secrets.getOrCreate("signing", Uint8Array.of(1, 255))),
+    remove: Effect.flatMap(SecretStore, (secrets) => secrets.remove("signing")),
+  },
+}
+
+/** What reading verbs show: a verb that writes would save what the one before it left unsaved. */
+const shown = Effect.gen(function* () {
+  const [jobs, uploads, keys, board] = [yield* JobStore, yield* UploadStore, yield* KeyDirectory, yield* Switchboard]
+  const directory = yield* JobDirectory
+  const { document, version } = yield* jobs.readLineage
+  return {
+    lineage: { document, version },
+    jobs: yield* directory.readJobs([1, 2, 3, 4, 5, 6].map(jobId)),
+    purges: yield* jobs.listPurges(10),
+    uploads: yield* Effect.forEach([1, 2, 3], (n) => uploads.findUpload(uploadId(n))),
+    board: yield* board.readBoard,
+    prices: yield* board.listPrices,
+    workers: yield* board.listWorkers,
+    projects: yield* keys.listProjects,
+    keys: yield* keys.listKeys,
+    key: yield* keys.findKey(digest(1)),
+  }
+})
+
+const shownSecret = Effect.flatMap(SecretStore, (secrets) => secrets.find("signing"))
+
+export const lastWriteChecks: ReadonlyArray<PlaceCheck<Stores>> = [
+  {
+    name: "after closing and reopening, the last write is there, whichever verb made it",
+    needs: "durable",
+    run: Effect.fnUntraced(function* (session) {
+      let before: unknown = yield* session(shown)
+      for (const [port, verbs] of Object.entries(steps))
+        for (const [verb, step] of Object.entries<Step>(verbs)) {
+          const look: Effect.Effect<unknown, unknown, Stores> = port === "SecretStore" ? shownSecret : shown
+          const after = yield* session(Effect.andThen(step, look))
+          expect(after, `${port}.${verb} changes something`).not.toEqual(before)
+          expect(yield* session(look), `what ${port}.${verb} wrote`).toEqual(after)
+          before = after
+        }
+    }),
+  },
+]

@@ -1,0 +1,128 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Context, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { vi } from "vitest"
+import {
+  JobDirectory,
+  JobStore,
+  KeyDirectory,
+  natureOf,
+  SecretStore,
+  type StoreVerbs,
+  storeVerbs,
+  Switchboard,
+  UploadStore,
+} from "@kiln/core/ports"
+import { storePlaceChecks } from "../src/conformance/durability/storePlaceChecks.ts"
+import { runPlaceCheck } from "../src/conformance/durabilityConformance.ts"
+import {
+  arrangeEveryState,
+  callEveryVerb,
+  compareWithMemory,
+  fixtures,
+  storeConformance,
+} from "../src/conformance/index.ts"
+import { type AroundVerb, mapVerbs } from "../src/memory/mapVerbs.ts"
+import { emptyState, encodeState } from "../src/memory/MemoryState.ts"
+import { portsOf } from "../src/memory/MemoryStores.ts"
+import { MemoryStores } from "../src/index.ts"
+import { caughtByLastWrite, wrongNatures, type WrongNature } from "./plantedBugs/wrongNatures.ts"
+
+const planted = vi.hoisted(() => ({ current: undefined as WrongNature | undefined }))
+vi.mock(import("@kiln/core/ports"), async (importOriginal) => {
+  const ports = await importOriginal()
+  return {
+    ...ports,
+    natureOf: (port, verb) =>
+      planted.current?.port === port && planted.current.verb === verb ? "read" : ports.natureOf(port, verb),
+  }
+})
+
+/** Where the text is kept, for as long as the test runs. */
+const inMemory = {
+  name: "MemoryStores.layerPersisted",
+  place: Effect.sync(() => {
+    let kept: string | undefined
+    return MemoryStores.layerPersisted({
+      capabilities: { durable: true, multiProcess: false },
+      load: Effect.sync(() => kept),
+      save: (text) => Effect.sync(() => void (kept = text)),
+    })
+  }),
+  capabilities: { durable: true, multiProcess: false },
+  reasons: { multiProcess: "each process would overwrite what the other wrote" },
+} as const
+
+storeConformance(inMemory)
+compareWithMemory({ ...inMemory, runs: 60 })
+// A history that lost a checkpoint once.
+compareWithMemory({ ...inMemory, name: `${inMemory.name}, from a known seed,`, runs: 5, seed: -543_474_540 })
+
+describe("a verb that writes and is declared to read is caught", () => {
+  const check = storePlaceChecks.find(({ name }) => name === caughtByLastWrite)
+  for (const bug of wrongNatures)
+    it.effect(bug.bug, () =>
+      Effect.gen(function* () {
+        if (check === undefined) throw new Error(`no check ${caughtByLastWrite}`)
+        planted.current = bug
+        const refusal = yield* Effect.sandbox(runPlaceCheck(check, inMemory.place)).pipe(
+          Effect.flip,
+          Effect.ensuring(Effect.sync(() => (planted.current = undefined))),
+        )
+        expect(String(refusal)).toContain(`what ${bug.port}.${bug.verb} wrote`)
+      }),
+    )
+})
+
+it.effect("a verb that is declared to read leaves the state as it is, one that writes changes it at least once", () =>
+  Effect.gen(function* () {
+    const state = emptyState()
+    const changed = new Set<string>()
+    const called = new Set<string>()
+    const watching: AroundVerb = ({ operation }, verb) =>
+      Effect.suspend(() => {
+        const before = encodeState(state)
+        called.add(operation)
+        return Effect.tap(verb, () => Effect.sync(() => encodeState(state) !== before && changed.add(operation)))
+      })
+    const ports = portsOf(state)
+    const watched = Context.make(JobStore, mapVerbs("JobStore", Context.get(ports, JobStore), watching)).pipe(
+      Context.add(JobDirectory, mapVerbs("JobDirectory", Context.get(ports, JobDirectory), watching)),
+      Context.add(UploadStore, mapVerbs("UploadStore", Context.get(ports, UploadStore), watching)),
+      Context.add(KeyDirectory, mapVerbs("KeyDirectory", Context.get(ports, KeyDirectory), watching)),
+      Context.add(Switchboard, mapVerbs("Switchboard", Context.get(ports, Switchboard), watching)),
+      Context.add(SecretStore, mapVerbs("SecretStore", Context.get(ports, SecretStore), watching)),
+    )
+    // On an empty store: elsewhere there is a key already.
+    const keys = Context.get(watched, KeyDirectory)
+    yield* keys.createFirstKey(
+      { id: fixtures.projectId(7), name: "first" },
+      fixtures.newApiKey(7, { projectId: fixtures.projectId(7) }),
+    )
+    yield* Effect.provideContext(Effect.andThen(arrangeEveryState, callEveryVerb), watched)
+    const jobs = Context.get(watched, JobStore)
+    yield* jobs.createJobs([fixtures.newJob(200, { limits: { queueLimitMs: 1, runLimitMs: 1 } })])
+    yield* TestClock.adjust(1)
+    yield* jobs.expireJobs(1)
+    const declared = Object.entries(storeVerbs).flatMap(([port, verbs]) =>
+      Object.entries<string>(verbs).map(([verb, nature]) => ({ operation: `${port}.${verb}`, nature })),
+    )
+    expect(called).toEqual(new Set(declared.map(({ operation }) => operation)))
+    const writing = declared.filter(({ nature }) => nature === "write")
+    expect(changed).toEqual(new Set(writing.map(({ operation }) => operation)))
+  }),
+)
+
+it("a verb without a declaration does not compile", () => {
+  const { checkpointJobs, ...others } = storeVerbs.JobStore
+  // @ts-expect-error checkpointJobs is missing
+  const incomplete: StoreVerbs = { ...storeVerbs, JobStore: others }
+  // @ts-expect-error no port has such a verb
+  const excessive: StoreVerbs["JobDirectory"] = { ...storeVerbs.JobDirectory, dropJobs: "write" }
+  expect([checkpointJobs, Object.keys(incomplete).length, excessive.listJobs]).toEqual(["write", 6, "read"])
+})
+
+it("a verb that no port declares is refused", () => {
+  expect(() => natureOf("JobStore", "checkpoint")).toThrow("JobStore.checkpoint is not declared in storeVerbs")
+  expect(() => natureOf("JobStore", "toString")).toThrow(TypeError)
+})

@@ -1,0 +1,20 @@
+import { type StorePortName, storeVerbs } from "@kiln/core/ports"
+
+/** A verb that writes, declared as one that reads: nothing is saved for it. */
+export interface WrongNature {
+  readonly bug: string
+  readonly port: StorePortName
+  readonly verb: string
+}
+
+const ports: ReadonlyArray<[string, Readonly<Record<string, string>>]> = Object.entries(storeVerbs)
+
+/** One bug for each verb that writes. */
+export const wrongNatures: ReadonlyArray<WrongNature> = ports.flatMap(([port, verbs]) =>
+  Object.keys(verbs)
+    .filter((verb) => verbs[verb] === "write")
+    .map((verb) => ({ bug: `${port}.${verb} is declared to read`, port: port as StorePortName, verb })),
+)
+
+/** The check of the durability suite that must fail, naming the verb. */
+export const caughtByLastWrite = "after closing and reopening, the last write is there, whichever verb made it"
