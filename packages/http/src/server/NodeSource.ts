@@ -15,6 +15,9 @@ export type NodeResponse = ServerResponse | Http2ServerResponse
 const targetOf = (message: NodeRequest): string =>
   "originalUrl" in message && typeof message.originalUrl === "string" ? message.originalUrl : (message.url ?? "")
 
+/** Milliseconds a client of HTTP/2 gets to read an answer that came before the end of its body. */
+const lingerMs = 500
+
 /** Bodies that are being gathered. Only of requests that have one: most have none. */
 const bodies = new WeakMap<NodeRequest, BodyGatherer>()
 
@@ -39,7 +42,10 @@ export const gatherBody = (message: NodeRequest, response: NodeResponse, budget:
   if ("stream" in message) {
     const { stream } = message
     stream.once("finish", () => {
-      if (!body.isDrained) stream.close()
+      if (body.isDrained) return
+      // Clients that are still sending take an earlier reset for a lost answer.
+      const close = setTimeout(() => stream.close(), lingerMs)
+      stream.once("close", () => clearTimeout(close))
     })
   }
   if (message.destroyed) onBroken()
