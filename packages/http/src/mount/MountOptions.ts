@@ -1,6 +1,7 @@
-import type { IncomingMessage, ServerResponse } from "node:http"
+import type { IncomingMessage } from "node:http"
 import type { JobRoute } from "../handlers/JobRoute.ts"
 import type { Caller } from "../server/Caller.ts"
+import type { NodeRequest, NodeResponse } from "../server/NodeSource.ts"
 import type { RateLimits } from "../wire/RateLimiter.ts"
 
 /** An engine that `createEngine` made: the one itself, whatever its kinds and its store. */
@@ -44,9 +45,13 @@ export interface MountOptions<Source> {
   readonly authenticate?: (request: Source) => PromiseLike<Caller | undefined> | Caller | undefined
 }
 
-/** Node's own shape of a handler, which Express and Connect share: what is not kiln's goes on to `next` where there is one. */
-export type NodeHandler = (request: IncomingMessage, response: ServerResponse, next?: (error?: unknown) => void) => void
+/**
+ * A handler for `node:http`, for `node:http2` through its compatibility API, and for Express and Connect. Passes requests that
+ * are not for kiln to `next` where there is one.
+ */
+export type NodeHandler = (request: NodeRequest, response: NodeResponse, next?: (error?: unknown) => void) => void
 
+/** With HTTP/2, `authenticate` gets an `Http2ServerRequest`, which has the members that matter to it: `headers` and `socket`. */
 export type NodeMountOptions = MountOptions<IncomingMessage>
 
 /** A web-standard handler: Hono, Next.js route handlers, `Bun.serve`, `Deno.serve`. */

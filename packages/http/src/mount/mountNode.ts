@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http"
 import { Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { AskCaller } from "../server/callerAuthentication.ts"
@@ -25,6 +26,6 @@ export const mountNode = Effect.fnUntraced(function* (
 const askCaller = ({ authenticate }: NodeMountOptions): AskCaller | undefined =>
   authenticate &&
   (({ source }) => {
-    if (source instanceof NodeSource) return authenticate(source.message)
+    if (source instanceof NodeSource) return authenticate(source.message as IncomingMessage)
     throw new TypeError("not a request of Node's server")
   })

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import type { Reply } from "../server/Reply.ts"
+import type { StaticDocument } from "./staticDocument.ts"
 
 const sha256 = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`
 
@@ -50,13 +50,12 @@ export const pagePolicy = ({ script, style }: Page, publicOrigin: string): strin
     "frame-ancestors 'none'",
   ].join("; ")
 
-export const htmlReply = (html: string, contentSecurityPolicy: string): Reply => ({
-  status: 200,
+export const htmlDocument = (html: string, contentSecurityPolicy: string): StaticDocument => ({
+  text: html,
   headers: {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-cache",
     "content-security-policy": contentSecurityPolicy,
     "referrer-policy": "no-referrer",
   },
-  body: html,
 })

@@ -1,11 +1,12 @@
 import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
 import type { Offers } from "../handlers/offerKinds.ts"
-import { jsonReply } from "../server/Reply.ts"
-import type { Handler, Route } from "../server/Router.ts"
+import { jsonHeaders } from "../server/Reply.ts"
+import type { Route } from "../server/Router.ts"
 import { docsPolicy, renderDocs } from "./docsPage.ts"
-import { htmlReply, type Page, pagePolicy, renderPage } from "./htmlPage.ts"
+import { htmlDocument, type Page, pagePolicy, renderPage } from "./htmlPage.ts"
 import { installationApi } from "./installationApi.ts"
+import { serveStatic, type StaticDocument } from "./staticDocument.ts"
 import { tryMarkup } from "./tryMarkup.ts"
 import { tryScript } from "./tryScript.ts"
 import { tryStyle } from "./tryStyle.ts"
@@ -23,7 +24,6 @@ export const pageRoutes = (offers: Offers, publicUrl: () => string): Effect.Effe
     const voices = voicesOf(offers)
     const origin = () => new URL(publicUrl()).origin
     const options = () => ({ serverUrl: publicUrl(), voices })
-    const docs = yield* Effect.cached(Effect.suspend(() => renderDocs(options(), offers)))
     const tryPage: Page = {
       title: "kiln",
       body: tryMarkup,
@@ -31,13 +31,21 @@ export const pageRoutes = (offers: Offers, publicUrl: () => string): Effect.Effe
       style: tryStyle,
       script: tryScript,
     }
-    const pages: Readonly<Record<string, Handler>> = {
-      "/": () => Effect.sync(() => htmlReply(renderPage(tryPage), pagePolicy(tryPage, origin()))),
-      "/docs": () => Effect.map(docs, (html) => htmlReply(html, docsPolicy(origin()))),
-      "/openapi.json": () => Effect.sync(() => jsonReply(200, OpenApi.fromApi(installationApi(options(), offers)))),
+    // Made when first asked for: the service knows its own URL only once it listens.
+    const documents: Readonly<Record<string, Effect.Effect<StaticDocument>>> = {
+      "/": Effect.sync(() => htmlDocument(renderPage(tryPage), pagePolicy(tryPage, origin()))),
+      "/docs": Effect.suspend(() =>
+        Effect.map(renderDocs(options(), offers), (html) => htmlDocument(html, docsPolicy(origin()))),
+      ),
+      "/openapi.json": Effect.sync(() => ({
+        text: JSON.stringify(OpenApi.fromApi(installationApi(options(), offers))),
+        headers: jsonHeaders,
+      })),
     }
-    return Object.entries(pages).flatMap(([path, handle]) => [
-      { method: "GET", path, handle },
-      { method: "HEAD", path, handle },
-    ])
+    const routes: Array<Route> = []
+    for (const [path, document] of Object.entries(documents)) {
+      const handle = yield* serveStatic(document)
+      routes.push({ method: "GET", path, handle }, { method: "HEAD", path, handle })
+    }
+    return routes
   })

@@ -1,32 +1,78 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { Effect } from "effect"
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2"
+import type { Effect } from "effect"
+import { BodyGatherer, type Valve } from "./BodyGatherer.ts"
 import { awaitsContinue, sendContinue } from "./expectContinue.ts"
-import type { BodyEnd, RequestSource } from "./RequestSource.ts"
+import { ownSocket, ReadingHold } from "./holdReading.ts"
+import type { PieceBudget } from "./PieceBudget.ts"
+import { type BodyEnd, nothingToRead, type RequestSource } from "./RequestSource.ts"
+
+/** A request of Node's own server, in HTTP/1 or through the compatibility API of HTTP/2. */
+export type NodeRequest = IncomingMessage | Http2ServerRequest
+export type NodeResponse = ServerResponse | Http2ServerResponse
 
 /** Express and its like take the path they are mounted under away from `url`, and leave the whole in `originalUrl`. */
-const targetOf = (message: IncomingMessage): string =>
+const targetOf = (message: NodeRequest): string =>
   "originalUrl" in message && typeof message.originalUrl === "string" ? message.originalUrl : (message.url ?? "")
 
-/** A request of Node's own server. */
+/** Milliseconds a client of HTTP/2 gets to read an answer that came before the end of its body. */
+const lingerMs = 500
+
+/** Bodies that are being gathered. Only of requests that have one: most have none. */
+const bodies = new WeakMap<NodeRequest, BodyGatherer>()
+
+/** Begins to gather a body, so that its pieces do not pile up while the request waits; ends with the response. */
+export const gatherBody = (message: NodeRequest, response: NodeResponse, budget: PieceBudget): void => {
+  if (!hasBody(message) || message.readableDidRead) return
+  const body = new BodyGatherer(budget, valveOf(message))
+  bodies.set(message, body)
+  let received = 0
+  const onData = (piece: Uint8Array) => {
+    received += piece.length
+    body.push(piece)
+  }
+  // HTTP/2 ends the body of an aborted request as if it were whole.
+  const onEnd = () =>
+    body.finish(message.aborted || received < Number(message.headers["content-length"] ?? 0) ? "broken" : "complete")
+  const onBroken = () => body.finish("broken")
+  message.on("data", onData).on("end", onEnd)
+  message.on("aborted", onBroken).on("error", onBroken).on("close", onBroken)
+  response.on("close", () => body.abandon())
+  // HTTP/1 is torn down by what writes the response. A stream of HTTP/2 would take the rest of a refused body for ever.
+  if ("stream" in message) {
+    const { stream } = message
+    stream.once("finish", () => {
+      if (body.isDrained) return
+      // Clients that are still sending take an earlier reset for a lost answer.
+      const close = setTimeout(() => stream.close(), lingerMs)
+      stream.once("close", () => clearTimeout(close))
+    })
+  }
+  if (message.destroyed) onBroken()
+}
+
+/** A request of Node's own server. Touches nothing of it: its body is read where `gatherBody` was called. */
 export class NodeSource implements RequestSource {
-  readonly message: IncomingMessage
-  readonly response: ServerResponse
+  readonly message: NodeRequest
+  readonly response: NodeResponse
   readonly target: string
   readonly isBodyTaken: boolean
+  readonly #body: BodyGatherer | undefined
 
-  constructor(message: IncomingMessage, response: ServerResponse) {
+  constructor(message: NodeRequest, response: NodeResponse) {
     this.message = message
     this.response = response
     this.target = targetOf(message)
-    this.isBodyTaken = message.readableDidRead && hasBody(message)
+    this.#body = bodies.get(message)
+    this.isBodyTaken = this.#body === undefined && message.readableDidRead && hasBody(message)
+  }
+
+  get remoteAddress(): string | undefined {
+    return addressOf(this.message)
   }
 
   get method(): string {
     return this.message.method ?? ""
-  }
-
-  get remoteAddress(): string | undefined {
-    return this.message.socket.remoteAddress
   }
 
   get hasOneHost(): boolean {
@@ -35,41 +81,50 @@ export class NodeSource implements RequestSource {
   }
 
   header(lowerCaseName: string): ReadonlyArray<string> | undefined {
-    return this.message.headersDistinct[lowerCaseName]
+    const { message } = this
+    return "headersDistinct" in message ? message.headersDistinct[lowerCaseName] : distinct(message, lowerCaseName)
   }
 
   hasMoreBody(): boolean {
-    return hasBody(this.message) && !this.message.readableEnded && !awaitsContinue(this.message)
+    return this.#body !== undefined && !this.#body.isDrained && !awaitsContinue(this.message)
   }
 
   sendContinue(): void {
     sendContinue(this.message, this.response)
   }
 
-  readBody(take: (piece: Uint8Array) => boolean): Effect.Effect<BodyEnd> {
-    return Effect.callback((resume) => {
-      const { message } = this
-      if (message.readableEnded) return resume(Effect.succeed("complete"))
-      if (message.destroyed) return resume(Effect.succeed("broken"))
-      const onData = (piece: Buffer) => {
-        if (!take(piece)) finish("stopped")
-      }
-      const onEnd = () => finish("complete")
-      const onBroken = () => finish("broken")
-      const stop = () => {
-        message.pause()
-        message.off("data", onData).off("end", onEnd).off("error", onBroken).off("close", onBroken)
-      }
-      const finish = (end: BodyEnd) => {
-        stop()
-        resume(Effect.succeed(end))
-      }
-      message.on("data", onData).on("end", onEnd).on("error", onBroken).on("close", onBroken)
-      message.resume()
-      return Effect.sync(stop)
-    })
+  readBody(take: (piece: Uint8Array) => boolean, minBytes = 1): Effect.Effect<BodyEnd> {
+    return this.#body?.read(take, minBytes) ?? nothingToRead
   }
 }
 
-const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
+/** HTTP/1 stops reading the connection, as pausing the request lets Node's own buffer fill with the pieces. HTTP/2 has its windows. */
+const valveOf = (message: NodeRequest): Valve => {
+  const socket = ownSocket(message)
+  // Ticks and microtasks run between any two pieces of the bytes that were read.
+  const defer = (run: () => void) => void setImmediate(run)
+  if (socket === undefined) return { stop: () => void message.pause(), go: () => void message.resume(), defer }
+  const hold = new ReadingHold(socket)
+  return { stop: () => hold.hold(), go: () => hold.release(), defer }
+}
+
+/** The values of a header as they were sent, one per line. */
+const distinct = ({ rawHeaders }: Http2ServerRequest, lowerCaseName: string): ReadonlyArray<string> | undefined => {
+  const values = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === lowerCaseName)
+  return values.length === 0 ? undefined : values
+}
+
+/** `undefined` also for a session of HTTP/2 that is gone by then. */
+const addressOf = (message: NodeRequest): string | undefined => {
+  try {
+    return message.socket.remoteAddress
+  } catch {
+    return undefined
+  }
+}
+
+const hasBody = (message: NodeRequest): boolean => {
+  if ("stream" in message) return !message.stream.endAfterHeaders
+  const { headers } = message
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
+}

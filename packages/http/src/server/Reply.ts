@@ -7,10 +7,11 @@ export interface Reply {
   readonly status: number
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string | Stream.Stream<Uint8Array, unknown> | undefined
+  /** Bytes are sent as they are, without a copy for each answer. */
+  readonly body: string | Uint8Array<ArrayBuffer> | Stream.Stream<Uint8Array, unknown> | undefined
 }
 
-const jsonHeaders = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" }
+export const jsonHeaders = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" }
 
 export const jsonReply = (status: number, body: object, headers?: Readonly<Record<string, string>>): Reply => ({
   status,

@@ -1,7 +1,10 @@
-import type { Effect } from "effect"
+import { Effect } from "effect"
 
 /** How reading a body ended: at its end, because the sender went away, or because the reader had enough. */
 export type BodyEnd = "complete" | "broken" | "stopped"
+
+/** The end of a body that is not there. */
+export const nothingToRead: Effect.Effect<BodyEnd> = Effect.succeed("complete")
 
 /** A request as it comes in, whatever server it comes from. */
 export interface RequestSource {
@@ -21,8 +24,8 @@ export interface RequestSource {
   /** Says `100 Continue` to a sender that waits for it. Once at most. */
   readonly sendContinue: () => void
   /**
-   * Hands over the body piece by piece until it ends or `take` says to stop; the rest stays with the sender until somebody
-   * reads on. Interruption stops it without losing anything.
+   * Hands over the body in pieces of useful size until it ends or `take` returns false; the rest stays with the sender until it
+   * is read. Waits briefly for pieces of at least `minBytes` (default 1). Interruption stops it without losing anything.
    */
-  readonly readBody: (take: (piece: Uint8Array) => boolean) => Effect.Effect<BodyEnd>
+  readonly readBody: (take: (piece: Uint8Array) => boolean, minBytes?: number) => Effect.Effect<BodyEnd>
 }

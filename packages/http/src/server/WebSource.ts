@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import type { BodyEnd, RequestSource } from "./RequestSource.ts"
-
-type Read = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>["read"]>>
+import { BodyGatherer } from "./BodyGatherer.ts"
+import type { PieceBudget } from "./PieceBudget.ts"
+import { type BodyEnd, nothingToRead, type RequestSource } from "./RequestSource.ts"
 
 /**
  * A web-standard `Request`. Its headers are joined already, so that two lines of one name are one value with a comma and
@@ -13,15 +13,15 @@ export class WebSource implements RequestSource {
   readonly isBodyTaken: boolean
   /** What serves the request has seen to that. */
   readonly hasOneHost = true
-  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
-  /** Asked for and not handed over yet: an interrupted reader must not lose a piece. */
-  #pending: Promise<Read> | undefined
-  #ended = false
+  readonly #body: BodyGatherer
+  #isReading = false
+  #readOn = () => {}
 
-  constructor(request: Request, remoteAddress: string | undefined) {
+  constructor(request: Request, remoteAddress: string | undefined, budget: PieceBudget) {
     this.request = request
     this.remoteAddress = remoteAddress
     this.isBodyTaken = request.bodyUsed || request.body?.locked === true
+    this.#body = new BodyGatherer(budget, { stop: () => {}, go: () => this.#readOn(), defer: queueMicrotask })
   }
 
   get method(): string {
@@ -38,36 +38,40 @@ export class WebSource implements RequestSource {
   }
 
   hasMoreBody(): boolean {
-    return this.request.body !== null && !this.#ended && !this.isBodyTaken
+    return this.request.body !== null && !this.#body.isDrained && !this.isBodyTaken
   }
 
   /** A `Request` hides who waits; reading its body is what makes its server ask for it. */
   sendContinue(): void {}
 
-  readBody(take: (piece: Uint8Array) => boolean): Effect.Effect<BodyEnd> {
-    return Effect.suspend((): Effect.Effect<BodyEnd> => {
-      if (this.#ended || this.request.body === null) return Effect.succeed("complete")
-      return Effect.matchEffect(
-        Effect.tryPromise(() => this.#read()),
-        {
-          onFailure: () => {
-            this.#ended = true
-            return Effect.succeed("broken" as const)
-          },
-          onSuccess: ({ done, value }) => {
-            this.#pending = undefined
-            this.#ended = done
-            if (done) return Effect.succeed("complete" as const)
-            return take(value) ? this.readBody(take) : Effect.succeed("stopped" as const)
-          },
-        },
-      )
+  readBody(take: (piece: Uint8Array) => boolean, minBytes = 1): Effect.Effect<BodyEnd> {
+    const { body } = this.request
+    if (body === null) return nothingToRead
+    return Effect.suspend(() => {
+      if (!this.#isReading) {
+        this.#isReading = true
+        void this.#gather(body.getReader())
+      }
+      return this.#body.read(take, minBytes)
     })
   }
 
-  #read(): Promise<Read> {
-    this.#reader ??= this.request.body?.getReader()
-    this.#pending ??= this.#reader?.read() ?? Promise.resolve({ done: true, value: undefined })
-    return this.#pending
+  /** Stops reading: the response is finished or its client has gone. */
+  abandon(): void {
+    this.#body.abandon()
+  }
+
+  /** Never rejects. */
+  async #gather(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+    try {
+      while (!this.#body.isDrained) {
+        const { done, value } = await reader.read()
+        if (done) return this.#body.finish("complete")
+        this.#body.push(value)
+        if (this.#body.isStopped) await new Promise<void>((resolve) => (this.#readOn = resolve))
+      }
+    } catch {
+      this.#body.finish("broken")
+    }
   }
 }

@@ -9,12 +9,19 @@ const bodyLimitMs = 30_000
 /** The sender went away in the middle of the body: nobody is left to answer. */
 export class BodyBroken extends Data.TaggedError("BodyBroken")<{}> {}
 
-/** Hands over the body piece by piece, counted, until it ends or `take` says to stop. */
-const readBody = (exchange: Exchange, take: (piece: Uint8Array) => boolean): Effect.Effect<BodyEnd> =>
+/** Bytes of a piece of an upload, where its sender has as many: each is hashed and written on its own. */
+const uploadPieceBytes = 32_768
+
+/** Hands over the body piece by piece, counted, until it ends or `take` returns false. */
+const readBody = (
+  exchange: Exchange,
+  take: (piece: Uint8Array) => boolean,
+  minBytes?: number,
+): Effect.Effect<BodyEnd> =>
   exchange.source.readBody((piece) => {
     exchange.bytesRead += piece.length
     return take(piece)
-  })
+  }, minBytes)
 
 /**
  * Asks for the body. What a body parser has read before is gone: an empty body in its place would be blamed on the client,
@@ -34,24 +41,37 @@ const inTime = (read: Effect.Effect<BodyEnd>): Effect.Effect<BodyEnd | "late"> =
     Effect.timeoutOrElse(read, { duration: bodyLimitMs, orElse: () => Effect.succeed("late" as const) }),
   )
 
-/** The whole body, in memory. Fails with `body_too_large` as soon as it is longer than `maxBytes`. */
+/** The whole body, in one buffer. Fails with `body_too_large` as soon as it is longer than `maxBytes`. */
 export const readWholeBody = (exchange: Exchange, maxBytes: number): Effect.Effect<Uint8Array, Refusal | BodyBroken> =>
   Effect.suspend(() => {
-    const pieces: Array<Uint8Array> = []
+    let whole: Uint8Array = new Uint8Array(0)
+    let length = 0
     const read = readBody(exchange, (piece) => {
-      pieces.push(piece)
-      return exchange.bytesRead <= maxBytes
+      if (exchange.bytesRead > maxBytes) return false
+      // Most bodies come in one piece, which is then used as it is.
+      if (length === 0) whole = piece
+      else {
+        if (exchange.bytesRead > whole.length) whole = grown(whole.subarray(0, length), 2 * exchange.bytesRead)
+        whole.set(piece, length)
+      }
+      length = exchange.bytesRead
+      return true
     })
-    const whole = Effect.flatMap(inTime(read), (end): Effect.Effect<Uint8Array, Refusal | BodyBroken> => {
-      if (end === "complete")
-        return Effect.succeed(pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces))
+    const all = Effect.flatMap(inTime(read), (end): Effect.Effect<Uint8Array, Refusal | BodyBroken> => {
+      if (end === "complete") return Effect.succeed(whole.subarray(0, length))
       if (end === "broken") return Effect.fail(new BodyBroken())
       return Effect.fail(new Refusal({ code: end === "stopped" ? "body_too_large" : "request_timeout" }))
     })
-    return Effect.andThen(beginBody(exchange), whole)
+    return Effect.andThen(beginBody(exchange), all)
   })
 
-/** The body as it arrives, pulled piece by piece: what is not asked for stays with the sender. */
+const grown = (bytes: Uint8Array, size: number): Uint8Array => {
+  const larger = new Uint8Array(size)
+  larger.set(bytes)
+  return larger
+}
+
+/** The body as it arrives, pulled in pieces of useful size: what is not asked for stays with the sender. */
 export const streamBody = (exchange: Exchange): Stream.Stream<Uint8Array, BodyBroken> =>
   Stream.unwrap(
     Effect.as(
@@ -63,10 +83,14 @@ export const streamBody = (exchange: Exchange): Stream.Stream<Uint8Array, BodyBr
 const nextPiece = (exchange: Exchange): Effect.Effect<readonly [Uint8Array, undefined] | undefined, BodyBroken> =>
   Effect.suspend(() => {
     let piece: Uint8Array | undefined
-    const read = readBody(exchange, (bytes) => {
-      piece = bytes
-      return false
-    })
+    const read = readBody(
+      exchange,
+      (bytes) => {
+        piece = bytes
+        return false
+      },
+      uploadPieceBytes,
+    )
     return Effect.flatMap(read, (end) =>
       end === "broken"
         ? Effect.fail(new BodyBroken())

@@ -1,16 +1,16 @@
-import type { IncomingMessage, ServerResponse } from "node:http"
+import type { NodeRequest, NodeResponse } from "./NodeSource.ts"
 
 // Requests whose sender waits for `100 Continue` before it sends the body. Answering without it spares the sender the
 // whole body, so it is said only when the body is first read.
-const waiting = new WeakSet<IncomingMessage>()
+const waiting = new WeakSet<NodeRequest>()
 
 /** Notes a request that came with `Expect: 100-continue`. */
-export const expectContinue = (request: IncomingMessage): void => void waiting.add(request)
+export const expectContinue = (request: NodeRequest): void => void waiting.add(request)
 
 /** Whether the sender still waits: its body will not come, and Node closes the connection after the answer. */
-export const awaitsContinue = (request: IncomingMessage): boolean => waiting.has(request)
+export const awaitsContinue = (request: NodeRequest): boolean => waiting.has(request)
 
 /** Asks for the body, once. */
-export const sendContinue = (request: IncomingMessage, response: ServerResponse): void => {
+export const sendContinue = (request: NodeRequest, response: NodeResponse): void => {
   if (waiting.delete(request) && !response.headersSent && !response.destroyed) response.writeContinue()
 }

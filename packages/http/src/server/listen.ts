@@ -35,10 +35,13 @@ export const listen = Effect.fnUntraced(function* (
   server: Server,
   options: { readonly host: string; readonly port: number },
 ): Effect.fn.Return<number, ListenFailed, Scope.Scope> {
+  const log = Effect.runForkWith(yield* Effect.context())
+  // Such as too few file descriptors for another connection: those that are open go on.
+  const onLaterError = (cause: Error) => void log(Effect.logWarning("a connection was not accepted", cause))
   const bind = Effect.callback<number, ListenFailed>((resume) => {
     const onError = (cause: Error) => resume(Effect.fail(new ListenFailed({ ...options, cause })))
     server.once("error", onError).listen(options.port, options.host, () => {
-      server.off("error", onError)
+      server.off("error", onError).on("error", onLaterError)
       resume(Effect.succeed((server.address() as AddressInfo).port))
     })
   })

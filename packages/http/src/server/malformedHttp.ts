@@ -81,10 +81,17 @@ export const answerMalformedHttp = (server: Server, newRequestId: () => string):
     else if (latest.request.complete) latest.response.once("finish", () => answer(socket, code))
     // The body of a request is malformed: its one answer is this, unless it has begun already.
     else if (latest.response.headersSent) socket.destroy()
-    else answer(socket, code)
+    else if (latest.response.socket !== null) answer(socket, code)
+    else latest.response.once("socket", () => answer(socket, code))
   })
   server.on("connect", (_request, stream) => {
-    stream.on("error", () => {})
-    answer(stream as Socket, "not_found")
+    const socket = stream as Socket
+    const latest = latestOf(socket)
+    socket.on("error", () => {})
+    if (latest === undefined || latest.response.writableFinished) return answer(socket, "not_found")
+    // Node has given the connection up: an earlier answer that does not fit into its buffer can never be sent whole.
+    const cut = setTimeout(() => socket.destroy(), lingerMs)
+    socket.once("close", () => clearTimeout(cut))
+    latest.response.once("finish", () => answer(socket, "not_found"))
   })
 }

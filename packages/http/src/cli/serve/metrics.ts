@@ -23,6 +23,9 @@ const running = gauge("kiln_worker_jobs_running", "Jobs this process runs at thi
 const concurrency = gauge("kiln_worker_concurrency", "Jobs this process runs at most")
 const lastClaim = gauge("kiln_worker_last_claim_timestamp_seconds", "When the store last answered a claim, unix time")
 
+/** Of a connection that broke. Without a listener the error would end the process. */
+const ignore = (): void => {}
+
 const measureProcess = (delays: ReturnType<typeof monitorEventLoopDelay>) =>
   Effect.gen(function* () {
     const used = process.cpuUsage()
@@ -63,6 +66,8 @@ export const serveMetrics = (
     })
     const run = Effect.runPromiseWith(yield* Effect.context())
     const server = createServer((request, response) => {
+      request.on("error", ignore)
+      response.on("error", ignore)
       if (request.method !== "GET" || request.url !== "/metrics") {
         response.writeHead(404).end()
         return
@@ -74,7 +79,8 @@ export const serveMetrics = (
     })
     yield* Effect.acquireRelease(
       Effect.callback<void, CommandFailed>((resume) => {
-        server.once("error", (cause) =>
+        // Stays for as long as the server can fail; only the first failure to listen is told.
+        server.on("error", (cause) =>
           resume(Effect.fail(portProblem({ host: "127.0.0.1", port, setting: "KILN_MANAGEMENT_PORT" }, cause))),
         )
         server.listen(port, "127.0.0.1", () => resume(Effect.void))

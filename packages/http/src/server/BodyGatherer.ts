@@ -1,0 +1,181 @@
+import { Effect } from "effect"
+import type { PieceBudget } from "./PieceBudget.ts"
+import type { BodyEnd } from "./RequestSource.ts"
+
+/** Bytes gathered before the sender is asked to wait. */
+const capacityBytes = 65_536
+/** Bytes from which a piece is passed on as it is; smaller ones are copied together. */
+const passedOnBytes = 4_096
+const firstBufferBytes = 512
+const largestBufferBytes = 16_384
+/** Bytes below which a piece counts as small, and how many small pieces a body may bring before they count. */
+const smallBytes = 256
+const freePieces = 64
+/** Milliseconds a reader that wants more at once waits for more. */
+const gatherMs = 25
+
+/** How a gatherer slows its sender down. `stop` may be called repeatedly. */
+export interface Valve {
+  readonly stop: () => void
+  readonly go: () => void
+  /** Runs something once the pieces that are at hand were pushed. */
+  readonly defer: (run: () => void) => void
+}
+
+/**
+ * Gathers the pieces of one body into buffers of useful size. What a body costs in memory and in steps depends on its bytes, not
+ * on how many pieces its sender cuts them into.
+ */
+export class BodyGatherer {
+  readonly #valve: Valve
+  readonly #budget: PieceBudget
+  readonly #whole: Array<Uint8Array> = []
+  #buffer: Uint8Array = new Uint8Array(0)
+  #buffered = 0
+  #bytes = 0
+  #small = 0
+  #isFull = false
+  #leaveLine: (() => void) | undefined
+  #end: "complete" | "broken" | undefined
+  #wake: (() => void) | undefined
+
+  constructor(budget: PieceBudget, valve: Valve) {
+    this.#budget = budget
+    this.#valve = valve
+  }
+
+  /** Whether the body has ended and everything was read. */
+  get isDrained(): boolean {
+    return this.#end === "broken" || (this.#end === "complete" && this.#bytes === 0)
+  }
+
+  /** Whether the sender was asked to wait. */
+  get isStopped(): boolean {
+    return this.#isFull || this.#leaveLine !== undefined
+  }
+
+  push(piece: Uint8Array): void {
+    if (this.#end !== undefined) return
+    if (piece.length >= passedOnBytes) {
+      this.#sealBuffer()
+      this.#whole.push(piece)
+    } else this.#copy(piece)
+    this.#bytes += piece.length
+    if (this.#bytes >= capacityBytes) this.#isFull = true
+    if (piece.length < smallBytes && ++this.#small > freePieces && !this.#budget.spend())
+      this.#leaveLine ??= this.#budget.wait(() => {
+        this.#leaveLine = undefined
+        this.#goOn()
+      })
+    if (this.isStopped) this.#valve.stop()
+    this.#wake?.()
+  }
+
+  /** The sender has sent everything, or has gone away. Only the first call counts. */
+  finish(end: "complete" | "broken"): void {
+    if (this.#end !== undefined) return
+    this.#end = end
+    if (end === "broken") this.#forget()
+    this.#letGo()
+    this.#wake?.()
+  }
+
+  /** Nothing will be read any more: gathered bytes are dropped, and the sender is held up no longer. */
+  abandon(): void {
+    this.#end ??= "broken"
+    this.#forget()
+    this.#letGo()
+  }
+
+  /**
+   * Hands over what is gathered, and what comes, until the body ends or `take` returns false. Waits up to 25 ms for pieces of at
+   * least `minBytes`. An interrupted read loses nothing.
+   */
+  read(take: (piece: Uint8Array) => boolean, minBytes: number): Effect.Effect<BodyEnd> {
+    return Effect.callback((resume) => {
+      let timer: NodeJS.Timeout | undefined
+      let isDue = false
+      let isScheduled = false
+      const stop = () => {
+        clearTimeout(timer)
+        this.#wake = undefined
+      }
+      const finish = (end: BodyEnd) => {
+        stop()
+        resume(Effect.succeed(end))
+      }
+      const isReady = () => this.#bytes > 0 && (isDue || this.#end !== undefined || this.#bytes >= minBytes)
+      const handOver = () => {
+        isScheduled = false
+        if (this.#wake !== schedule) return
+        while (isReady()) if (!take(this.#shift())) return finish("stopped")
+        if (this.#end !== undefined) return finish(this.#end)
+        isDue = false
+        if (this.#bytes === 0) return
+        timer ??= setTimeout(() => {
+          timer = undefined
+          isDue = true
+          schedule()
+        }, gatherMs)
+      }
+      const schedule = () => {
+        if (isScheduled) return
+        isScheduled = true
+        this.#valve.defer(handOver)
+      }
+      this.#wake = schedule
+      handOver()
+      return Effect.sync(stop)
+    })
+  }
+
+  #copy(piece: Uint8Array): void {
+    const needed = this.#buffered + piece.length
+    if (needed > this.#buffer.length) {
+      if (needed > largestBufferBytes) this.#sealBuffer()
+      const size = Math.min(largestBufferBytes, Math.max(firstBufferBytes, 2 * (this.#buffered + piece.length)))
+      const grown = new Uint8Array(size)
+      grown.set(this.#buffer.subarray(0, this.#buffered))
+      this.#buffer = grown
+    }
+    // By far the quickest way for the pieces that are most numerous.
+    if (piece.length === 1) this.#buffer[this.#buffered] = piece[0] ?? 0
+    else this.#buffer.set(piece, this.#buffered)
+    this.#buffered += piece.length
+  }
+
+  #sealBuffer(): void {
+    if (this.#buffered > 0) this.#whole.push(this.#buffer.subarray(0, this.#buffered))
+    this.#buffer = new Uint8Array(0)
+    this.#buffered = 0
+  }
+
+  #shift(): Uint8Array {
+    if (this.#whole.length === 0) this.#sealBuffer()
+    const piece = this.#whole.shift() ?? new Uint8Array(0)
+    this.#bytes -= piece.length
+    if (this.#isFull && this.#bytes < capacityBytes / 2) {
+      this.#isFull = false
+      this.#goOn()
+    }
+    return piece
+  }
+
+  #forget(): void {
+    this.#whole.length = 0
+    this.#buffer = new Uint8Array(0)
+    this.#buffered = 0
+    this.#bytes = 0
+  }
+
+  #goOn(): void {
+    if (!this.isStopped) this.#valve.go()
+  }
+
+  #letGo(): void {
+    this.#isFull = false
+    this.#leaveLine?.()
+    this.#leaveLine = undefined
+    this.#valve.go()
+  }
+}

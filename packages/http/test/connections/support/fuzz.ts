@@ -1,0 +1,63 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { join } from "node:path"
+import type { Edit } from "../../../../../tests/planted/Edit.ts"
+import { attack, type AttackReport } from "./attack.ts"
+import type { ProbeReport } from "./ProbeReport.ts"
+import { startTarget, type TargetName } from "./Target.ts"
+
+export interface FuzzOptions {
+  readonly target: TargetName
+  readonly connections: number
+  readonly seed: number
+  /** One shape alone, by its name. */
+  readonly only?: string
+  /** A bug the target is to have. */
+  readonly edits?: ReadonlyArray<Edit>
+}
+
+export interface FuzzReport extends AttackReport {
+  readonly seconds: number
+  readonly peakMegabytes: number | undefined
+  readonly probe: ProbeReport
+  /** That the target ended, or what it did not catch. */
+  readonly failure: string | undefined
+}
+
+/** Attacks a process of its own while a client, in another process, watches its health. */
+export const fuzz = async ({ connections, edits, only, seed, target: name }: FuzzOptions): Promise<FuzzReport> => {
+  await using target = await startTarget(name, edits)
+  const watching = await startProbe(`http://127.0.0.1:${target.port}${target.health}`, target.pid)
+  const begunAt = performance.now()
+  const attacked = await attack({
+    port: target.port,
+    connections,
+    seed,
+    weapons: target.weapons,
+    isOver: () => target.failure() !== undefined,
+    ...(only !== undefined && { only }),
+  })
+  const seconds = Math.round((performance.now() - begunAt) / 1_000)
+  const probe = await watching.stop()
+  // What was begun last may fail last.
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  return { ...attacked, seconds, peakMegabytes: target.peakMegabytes(), probe, failure: target.failure() }
+}
+
+const startProbe = async (url: string, pid: number) => {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "probe.ts"), url, String(pid)], {
+    env: { PATH: process.env["PATH"] },
+    stdio: ["pipe", "pipe", "pipe"],
+  })
+  let said = ""
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text))
+  const ended = once(child, "close")
+  await once(child.stderr, "data")
+  return {
+    stop: async (): Promise<ProbeReport> => {
+      child.stdin.end()
+      await ended
+      return JSON.parse(said) as ProbeReport
+    },
+  }
+}

@@ -1,0 +1,69 @@
+import { connect } from "node:net"
+import { expect, it } from "vitest"
+import { codeOf, head, RawConnection } from "./RawConnection.ts"
+import { startServer } from "./startServer.ts"
+
+const pipelined = 1_500
+
+it("1,500 pipelined requests for the description are answered one by one, and another client all the while", async () => {
+  await using server = await startServer()
+  const socket = connect(server.port, "127.0.0.1")
+  const size = (await (await fetch(`${server.url}/openapi.json`)).text()).length
+  let answers = 0
+  let received = 0
+  socket.on("data", (data) => (received += data.length))
+  socket.write(head("GET /openapi.json").repeat(pipelined))
+  while (received < pipelined * size) {
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
+    answers++
+  }
+  socket.destroy()
+  expect(answers).toBeGreaterThan(1)
+})
+
+it("answers nothing further to a client that reads nothing", async () => {
+  let asked = 0
+  await using counted = await startServer({
+    wrapKeys: (keys) => ({
+      ...keys,
+      findKey: (hash) => {
+        asked++
+        return keys.findKey(hash)
+      },
+    }),
+  })
+  const { secret } = await counted.createKey()
+  const socket = connect(counted.port, "127.0.0.1").pause()
+  // Each answer fills what sockets hold between them; the keyed request behind them is not begun.
+  const large = head("GET /docs", "Accept-Encoding: identity").repeat(8)
+  socket.write(large + head("GET /v1/jobs/job_x", `Authorization: Bearer ${secret}`))
+  await fetch(`${counted.url}/docs`)
+  for (let n = 0; n < 100; n++) await fetch(`${counted.url}/healthz`)
+  expect(asked).toBe(0)
+  socket.on("data", () => {}).resume()
+  while (asked === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  socket.destroy()
+})
+
+it.each([
+  ["a web socket", ["Connection: Upgrade", "Upgrade: websocket"]],
+  ["HTTP/2", ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c"]],
+])("a request to speak %s is answered as what it is, and the connection closed", async (_, lines) => {
+  await using server = await startServer()
+  using connection = new RawConnection(server.port)
+  connection.send(head("GET /healthz", ...lines) + head("GET /v1/nothing"))
+  const answer = await connection.read()
+  expect([answer.status, answer.headers.get("connection")]).toEqual([200, "close"])
+  await connection.untilClosed()
+})
+
+it("a tunnel is refused at once, alone and behind another request", async () => {
+  await using server = await startServer()
+  for (const before of ["", head("GET /healthz")]) {
+    using connection = new RawConnection(server.port)
+    connection.send(`${before}CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n`)
+    if (before !== "") expect((await connection.read()).status).toBe(200)
+    expect(codeOf(await connection.read())).toBe("not_found")
+    await connection.untilClosed()
+  }
+})
