@@ -3,8 +3,8 @@ import { initial } from "./0001Initial.ts"
 import { ledgerAndStandings } from "./0002LedgerAndStandings.ts"
 import { prioritiesAndRetries } from "./0003PrioritiesAndRetries.ts"
 import { blobLineage } from "./0004BlobLineage.ts"
-import { servedKindsAndUploadCaps } from "./0006ServedKindsAndUploadCaps.ts"
-import { closedLedger } from "./0007ClosedLedger.ts"
+import { servedKindsAndUploadCaps } from "./0005ServedKindsAndUploadCaps.ts"
+import { closedLedger } from "./0006ClosedLedger.ts"
 
 /**
  * In order, each applied once. They only ever add: processes of the version before run beside the

@@ -4,8 +4,8 @@ import { kindVersions } from "./0002KindVersions.ts"
 import { ledgerAndStandings } from "./0003LedgerAndStandings.ts"
 import { operatingVerbs } from "./0004OperatingVerbs.ts"
 import { blobLineage } from "./0005BlobLineage.ts"
-import { servedKindsAndUploadCaps } from "./0007ServedKindsAndUploadCaps.ts"
-import { timeKeeping } from "./0008TimeKeeping.ts"
+import { servedKindsAndUploadCaps } from "./0006ServedKindsAndUploadCaps.ts"
+import { timeKeeping } from "./0007TimeKeeping.ts"
 
 /**
  * In order, each applied once. They only ever add: processes of the version before run beside the

@@ -141,7 +141,7 @@ describe("kiln doctor", { timeout: 120_000 }, () => {
 
     changeDatabase(
       data.path,
-      "INSERT INTO kiln_migrations VALUES ('9999Newer', 1), ('0002KindVersions', 1), ('0003LedgerAndStandings', 1), ('0004OperatingVerbs', 1), ('0005BlobLineage', 1), ('0007ServedKindsAndUploadCaps', 1), ('0008TimeKeeping', 1)",
+      "INSERT INTO kiln_migrations VALUES ('9999Newer', 1), ('0002KindVersions', 1), ('0003LedgerAndStandings', 1), ('0004OperatingVerbs', 1), ('0005BlobLineage', 1), ('0006ServedKindsAndUploadCaps', 1), ('0007TimeKeeping', 1)",
     )
     expect((await diagnose(env)).statuses["migrations"]).toBe("warning")
   })

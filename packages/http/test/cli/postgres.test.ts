@@ -54,8 +54,8 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
         { name: "0002LedgerAndStandings" },
         { name: "0003PrioritiesAndRetries" },
         { name: "0004BlobLineage" },
-        { name: "0006ServedKindsAndUploadCaps" },
-        { name: "0007ClosedLedger" },
+        { name: "0005ServedKindsAndUploadCaps" },
+        { name: "0006ClosedLedger" },
       ],
     })
     const { applied_now: names } = await runJson(["migrate"], env)

@@ -43,4 +43,4 @@ WHEN NEW.latest < OLD.latest
 BEGIN SELECT RAISE(ABORT, 'store time never goes back'); END;
 `
 
-export const timeKeeping: Migration = { name: "0008TimeKeeping", sql: closedLedger + storeTime }
+export const timeKeeping: Migration = { name: "0007TimeKeeping", sql: closedLedger + storeTime }

@@ -26,6 +26,6 @@ CREATE INDEX uploads_arriving ON "kiln".uploads (project_id, claimed_until) WHER
 `
 
 export const servedKindsAndUploadCaps: Migration = {
-  name: "0006ServedKindsAndUploadCaps",
+  name: "0005ServedKindsAndUploadCaps",
   sql: servedKinds + uploadCaps,
 }

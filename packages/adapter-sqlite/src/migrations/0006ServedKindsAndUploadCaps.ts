@@ -23,6 +23,6 @@ CREATE INDEX kiln_uploads_arriving ON kiln_uploads (project_id, claimed_until) W
 `
 
 export const servedKindsAndUploadCaps: Migration = {
-  name: "0007ServedKindsAndUploadCaps",
+  name: "0006ServedKindsAndUploadCaps",
   sql: servedKinds + uploadCaps,
 }

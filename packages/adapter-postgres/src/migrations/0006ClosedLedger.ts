@@ -44,4 +44,4 @@ BEGIN
 END $$;
 `
 
-export const closedLedger: Migration = { name: "0007ClosedLedger", sql: table + charges }
+export const closedLedger: Migration = { name: "0006ClosedLedger", sql: table + charges }
