@@ -5,8 +5,8 @@ import type { Transaction } from "../Transaction.ts"
 
 const lineage = statement(() => query.selectFrom("blob_lineage").select(["version", "document"]))
 
-const newestJob = statement(() => query.selectFrom("jobs").select("id").orderBy("id", "desc").limit(1))
-const newestUpload = statement(() => query.selectFrom("uploads").select("id").orderBy("id", "desc").limit(1))
+const newestJob = statement(() => query.selectFrom("jobs").select(({ fn }) => fn.max("id").as("id")))
+const newestUpload = statement(() => query.selectFrom("uploads").select(({ fn }) => fn.max("id").as("id")))
 
 const insertLineage = statement((given: Given<{ document: string }>) =>
   query.insertInto("blob_lineage").values({ id: 1, version: 1, document: given.document }),
@@ -21,7 +21,7 @@ const replaceLineage = statement((given: Given<{ version: number; document: stri
 
 export const readLineage = (tx: Transaction): StoredLineage => {
   const { document, version } = tx.get(lineage, {}) ?? { document: null, version: 0 }
-  const ids = [tx.get(newestJob, {}), tx.get(newestUpload, {})].flatMap((row) => (row ? [idBody(row.id)] : []))
+  const ids = [tx.get(newestJob, {}), tx.get(newestUpload, {})].flatMap((row) => (row?.id ? [idBody(row.id)] : []))
   return { version, document, now: tx.now, newestId: ids.toSorted().at(-1) ?? null }
 }
 

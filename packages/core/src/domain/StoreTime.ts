@@ -32,12 +32,12 @@ export class StoreTime {
   #jumpMs: number | undefined
 
   /** Store time, whole unix milliseconds: not before any time this returned earlier, and not before `kept`. */
-  now(reading: ClockReading, kept: number = 0): number {
+  now(reading: ClockReading, kept: number = -Infinity): number {
     const { monotonicMs, wallMs } = reading
     const last = this.#last
     const passedMs = last === undefined ? 0 : Math.max(0, monotonicMs - last.monotonicMs)
     this.#noteJump(wallMs - (last === undefined ? Math.max(wallMs, kept) : last.wallMs + passedMs))
-    const time = Math.max(wallMs, kept, last === undefined ? 0 : last.time + passedMs * paceWhileAhead)
+    const time = Math.max(wallMs, kept, last === undefined ? -Infinity : last.time + passedMs * paceWhileAhead)
     this.#last = { wallMs, monotonicMs, time }
     return Math.floor(time)
   }
