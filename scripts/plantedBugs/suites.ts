@@ -6,7 +6,7 @@ import { races } from "../../packages/core/test/interleavings/races/index.ts"
 import { portBugs, wordingBugs } from "../../packages/http/test/contract/support/bugs.ts"
 import { answersBeforeCommit, rowBeforeBlob, unsynced } from "../../packages/http/test/faults/support/plantedBugs.ts"
 import { plantedBugs as storeBugs } from "../../packages/testing/test/plantedBugs/index.ts"
-import { caughtByLastWrite, wrongNatures } from "../../packages/testing/test/plantedBugs/wrongNatures.ts"
+import { caughtBy, wrongNatures } from "../../packages/testing/test/plantedBugs/wrongNatures.ts"
 import { plantedBugs as shippedBugs } from "../../tests/planted/bugs.ts"
 
 /** A bug as one suite plants it. */
@@ -72,11 +72,7 @@ const durability: Suite = {
   about:
     "Planted into the declaration of the verbs, under memory stores that are saved. The check must fail, naming the verb.",
   columns: ["check"],
-  bugs: wrongNatures.map(({ bug }) => ({
-    bug,
-    cells: [quoted(caughtByLastWrite)],
-    caughtBy: quoted(caughtByLastWrite),
-  })),
+  bugs: wrongNatures.map((bug) => ({ bug: bug.bug, cells: [quoted(caughtBy(bug))], caughtBy: quoted(caughtBy(bug)) })),
 }
 
 /** The name of the one race that begins so. */

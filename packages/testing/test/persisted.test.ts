@@ -26,7 +26,7 @@ import { type AroundVerb, mapVerbs } from "../src/memory/mapVerbs.ts"
 import { emptyState, encodeState } from "../src/memory/MemoryState.ts"
 import { portsOf } from "../src/memory/MemoryStores.ts"
 import { MemoryStores } from "../src/index.ts"
-import { caughtByLastWrite, wrongNatures, type WrongNature } from "./plantedBugs/wrongNatures.ts"
+import { caughtBy, wrongNatures, type WrongNature } from "./plantedBugs/wrongNatures.ts"
 
 const planted = vi.hoisted(() => ({ current: undefined as WrongNature | undefined }))
 vi.mock(import("@kiln/core/ports"), async (importOriginal) => {
@@ -59,11 +59,11 @@ compareWithMemory({ ...inMemory, runs: 60 })
 compareWithMemory({ ...inMemory, name: `${inMemory.name}, from a known seed,`, runs: 5, seed: -543_474_540 })
 
 describe("a verb that writes and is declared to read is caught", () => {
-  const check = storePlaceChecks.find(({ name }) => name === caughtByLastWrite)
   for (const bug of wrongNatures)
     it.effect(bug.bug, () =>
       Effect.gen(function* () {
-        if (check === undefined) throw new Error(`no check ${caughtByLastWrite}`)
+        const check = storePlaceChecks.find(({ name }) => name === caughtBy(bug))
+        if (check === undefined) throw new Error(`no check ${caughtBy(bug)}`)
         planted.current = bug
         const refusal = yield* Effect.sandbox(runPlaceCheck(check, inMemory.place)).pipe(
           Effect.flip,

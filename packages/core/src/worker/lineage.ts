@@ -13,6 +13,7 @@ import {
   staleEntries,
   startLineage,
   StoreBehindBlobs,
+  StoreUnavailable,
   unknownEntries,
 } from "../domain/index.ts"
 import { BlobStore, IdGenerator, JobStore, type StoredLineage } from "../ports/index.ts"
@@ -22,9 +23,20 @@ export interface ReadLineage extends StoredLineage {
   readonly lineage: BlobLineage
 }
 
-const decoded = (stored: StoredLineage): ReadLineage => ({ ...stored, lineage: decodeLineage(stored.document) })
+/** A record that cannot be read is a store that cannot be trusted with blobs: nothing is removed until it is repaired. */
+const decoded = (stored: StoredLineage): Effect.Effect<ReadLineage, StoreUnavailable> =>
+  Effect.try({
+    try: () => ({ ...stored, lineage: decodeLineage(stored.document) }),
+    catch: () =>
+      new StoreUnavailable({
+        operation: "readLineage",
+        cause: new Error(
+          "the record of the blob store's generations cannot be read; restore the database from a backup",
+        ),
+      }),
+  })
 
-const readLineage = Effect.flatMap(JobStore, (store) => Effect.map(store.readLineage, decoded))
+const readLineage = Effect.flatMap(JobStore, (store) => Effect.flatMap(store.readLineage, decoded))
 
 /** The entries that the blob store holds. */
 export const listEntries = Effect.flatMap(BlobStore, (blobs) =>
@@ -37,7 +49,7 @@ export const listEntries = Effect.flatMap(BlobStore, (blobs) =>
  */
 export const requireCurrent = Effect.fnUntraced(function* (store: Pick<JobStore["Service"], "readLineage">) {
   const entries = yield* listEntries
-  const read = decoded(yield* store.readLineage)
+  const read = yield* decoded(yield* store.readLineage)
   const unknown = unknownEntries(read.lineage, entries)
   if (unknown.length > 0)
     return yield* new StoreBehindBlobs({ generation: read.lineage.generation, entries: unknown.toSorted() })

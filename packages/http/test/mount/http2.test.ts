@@ -142,8 +142,8 @@ describe.each(servers)("%s", (_, scheme, make) => {
     expect(new Set(answers.map(({ headers }) => headers["x-request-id"])).size).toBe(200)
   })
 
+  // Without TLS nothing tells the two protocols apart on one port.
   it.skipIf(scheme === "http")("answers HTTP/1 on the same port", async () => {
-    // Only the one that speaks TLS can tell the two apart.
     const status = await new Promise((resolve, reject) => {
       get({ port, host: "127.0.0.1", path: `${prefix}/healthz`, rejectUnauthorized: false }, (response) => {
         response.resume().on("end", () => resolve(response.statusCode))

@@ -17,4 +17,7 @@ export const wrongNatures: ReadonlyArray<WrongNature> = ports.flatMap(([port, ve
 )
 
 /** The check of the durability suite that must fail, naming the verb. */
-export const caughtByLastWrite = "after closing and reopening, the last write is there, whichever verb made it"
+export const caughtBy = ({ verb }: Pick<WrongNature, "verb">): string =>
+  verb === "listCharges"
+    ? "after closing and reopening, no charge gets a time before an `until` that was answered"
+    : "after closing and reopening, the last write is there, whichever verb made it"

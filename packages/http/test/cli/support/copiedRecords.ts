@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { JobMode } from "@kiln/core/domain"
+import { emptyLineage, encodeLineage, type JobMode, startLineage } from "@kiln/core/domain"
 import { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { fixtures } from "@kiln/testing/conformance"
 
@@ -57,7 +57,7 @@ const seedBoard = Effect.gen(function* () {
     "fingerprint",
     Uint8Array.from({ length: 32 }, (_, n) => n * 8),
   )
-  yield* (yield* JobStore).writeLineage(0, "of these blobs")
+  yield* (yield* JobStore).writeLineage(0, encodeLineage(startLineage(emptyLineage, "n0", 1)))
 })
 
 /**

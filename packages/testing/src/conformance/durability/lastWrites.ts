@@ -11,7 +11,7 @@ import {
   UploadStore,
   type WriteVerb,
 } from "@kiln/core/ports"
-import { advance, claim, first } from "../arrange.ts"
+import { advance, claim, createAndClaim, first, openAudioGate } from "../arrange.ts"
 import type { PlaceCheck } from "../capabilities.ts"
 import type { Stores } from "../Check.ts"
 import {
@@ -24,6 +24,7 @@ import {
   maxTransfers,
   newApiKey,
   newJob,
+  newLiveJob,
   newUpload,
   ownerOf,
   projectId,
@@ -34,7 +35,7 @@ import {
 
 type Step = Effect.Effect<unknown, unknown, Stores>
 type Steps = { readonly [Port in StorePortName as WriteVerb<Port> extends never ? never : Port]: StepsOf<Port> }
-// No verb reads how far the ledger was closed; the checks of listCharges show that it stays closed.
+// No verb reads how far the ledger was closed: listCharges has a check of its own below.
 type StepsOf<Port extends StorePortName> = { readonly [Verb in Exclude<WriteVerb<Port>, "listCharges">]: Step }
 
 /** The claim of a job, as its record shows it. */
@@ -155,6 +156,12 @@ const shown = Effect.gen(function* () {
 
 const shownSecret = Effect.flatMap(SecretStore, (secrets) => secrets.find("signing"))
 
+/** The check that a listed ledger stays closed. */
+export const closedLedgerCheck =
+  "after closing and reopening, no charge gets a time before an `until` that was answered"
+
+const charge = { currency: "usd", amount: "0", lineItems: [] }
+
 export const lastWriteChecks: ReadonlyArray<PlaceCheck<Stores>> = [
   {
     name: "after closing and reopening, the last write is there, whichever verb made it",
@@ -169,6 +176,23 @@ export const lastWriteChecks: ReadonlyArray<PlaceCheck<Stores>> = [
           expect(yield* session(look), `what ${port}.${verb} wrote`).toEqual(after)
           before = after
         }
+    }),
+  },
+  {
+    name: closedLedgerCheck,
+    needs: "durable",
+    run: Effect.fnUntraced(function* (session) {
+      const list = onJobs((jobs) => jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 }))
+      yield* session(Effect.andThen(openAudioGate, createAndClaim(newLiveJob(1))))
+      const { until } = yield* session(list)
+      yield* session(
+        Effect.flatMap(held(1), (ref) => onJobs((jobs) => jobs.completeJobs([completionOf(ref, { charge })]))),
+      )
+      const { entries } = yield* session(list)
+      expect(
+        entries.map(({ chargedAt }) => chargedAt >= until),
+        "what JobStore.listCharges wrote",
+      ).toEqual([true])
     }),
   },
 ]
