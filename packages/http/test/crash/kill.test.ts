@@ -53,7 +53,7 @@ describe("a worker killed between blob and commit", patience, () => {
     const jobId = await killed.client.speak("Hello.")
     await lab.reached("before commit")
     expect((await lab.job(jobId)).files, "named by nobody").toEqual([])
-    await putBlob(lab.dataDirectory, "jobs/00000000000000000000000000/1/audio")
+    await putBlob(lab.dataDirectory, speechKey(jobId, 0))
     await until(() => (lab.blobs().length === 1 ? true : undefined))
     expect(lab.blobs(), "a sweep takes what nobody can commit, and only that").toEqual([speechKey(jobId, 1)])
     await killed.crash()
