@@ -1,15 +1,11 @@
-import type { IncomingMessage, ServerResponse } from "node:http"
-import type { Http2ServerRequest, Http2ServerResponse } from "node:http2"
+import type { Http2ServerRequest } from "node:http2"
 import type { Effect } from "effect"
 import { BodyGatherer, type Valve } from "./BodyGatherer.ts"
 import { awaitsContinue, sendContinue } from "./expectContinue.ts"
 import { ownSocket, ReadingHold } from "./holdReading.ts"
+import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
 import type { PieceBudget } from "./PieceBudget.ts"
 import { type BodyEnd, nothingToRead, type RequestSource } from "./RequestSource.ts"
-
-/** A request of Node's own server, in HTTP/1 or through the compatibility API of HTTP/2. */
-export type NodeRequest = IncomingMessage | Http2ServerRequest
-export type NodeResponse = ServerResponse | Http2ServerResponse
 
 /** Express and its like take the path they are mounted under away from `url`, and leave the whole in `originalUrl`. */
 const targetOf = (message: NodeRequest): string =>

@@ -32,4 +32,5 @@ const server = express()
     const { port } = server.address() as AddressInfo
     process.stdout.write(`${JSON.stringify({ port, key })}\n`)
   })
-process.stdin.once("end", () => process.exit()).resume()
+// Nothing here is worth ending in order.
+process.stdin.once("end", () => process.kill(process.pid, "SIGKILL")).resume()
