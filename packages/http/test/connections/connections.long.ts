@@ -1,6 +1,7 @@
 import { expect, it } from "vitest"
 import { fuzz } from "./support/fuzz.ts"
 import { planFrom } from "./support/planFrom.ts"
+import { megabytesAllowed } from "./support/Target.ts"
 
 // By `pnpm fuzz:connections` the same with other numbers.
 const { connections, only, seed, targets } = planFrom(process.env)
@@ -23,6 +24,6 @@ it.each(targets)(
     })
     expect(probe.unanswered).toBe(0)
     expect(probe.target.max).toBeLessThan(250)
-    expect(peakMegabytes ?? 0).toBeLessThan(300)
+    expect(peakMegabytes ?? 0).toBeLessThan(megabytesAllowed[target])
   },
 )

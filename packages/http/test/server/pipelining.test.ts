@@ -1,12 +1,14 @@
 import { connect } from "node:net"
 import { expect, it } from "vitest"
 import { codeOf, head, RawConnection } from "./RawConnection.ts"
+import { defaultRateLimits } from "../../src/wire/RateLimiter.ts"
 import { startServer } from "./startServer.ts"
 
 const pipelined = 1_500
 
 it("1,500 pipelined requests for the description are answered one by one, and another client all the while", async () => {
-  await using server = await startServer()
+  const rateLimits = { ...defaultRateLimits, pages: { perMinute: 0, burst: 0 } }
+  await using server = await startServer({ http: { rateLimits } })
   const socket = connect(server.port, "127.0.0.1")
   const size = (await (await fetch(`${server.url}/openapi.json`)).text()).length
   const got = { answers: 0, bytes: 0 }
