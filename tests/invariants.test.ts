@@ -96,7 +96,7 @@ describe("the page of planted bugs", () => {
 
   it("has a row for every bug of every suite, and the test that asserts it", () => {
     for (const { bugs, test } of Object.values(suites)) {
-      expect(bugs.length).toBeGreaterThan(5)
+      expect(bugs).not.toEqual([])
       for (const { bug } of bugs) expect(generated).toContain(`\n| ${bug} | `)
       expect(read(test)).toBeDefined()
     }

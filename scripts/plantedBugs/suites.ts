@@ -1,8 +1,11 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { plantedBugs as blobBugs } from "../../packages/adapter-blobs/test/support/plantedBugs.ts"
+import { plantedBugs as commitBugs } from "../../packages/adapter-postgres/test/faults/support/plantedBugs.ts"
 import { plantedBugs as domainBugs } from "../../packages/core/test/jobTransitionBugs.ts"
 import { plantedBugs as racingBugs } from "../../packages/core/test/interleavings/plantedBugs/index.ts"
 import { races } from "../../packages/core/test/interleavings/races/index.ts"
+import { plantedBugs as connectionBugs } from "../../packages/http/test/connections/support/plantedBugs.ts"
 import { portBugs, wordingBugs } from "../../packages/http/test/contract/support/bugs.ts"
 import { answersBeforeCommit, rowBeforeBlob, unsynced } from "../../packages/http/test/faults/support/plantedBugs.ts"
 import { plantedBugs as storeBugs } from "../../packages/testing/test/plantedBugs/index.ts"
@@ -139,6 +142,35 @@ const contract: Suite = {
   }),
 }
 
+const connections: Suite = {
+  title: "Hostile connections",
+  test: "packages/http/test/connections/connections.test.ts",
+  about:
+    "Planted into `kiln serve` and into a service mounted in Express. Connections of one shape must end the process, or leave it with an exception that nothing caught.",
+  columns: ["connections"],
+  bugs: connectionBugs.map(({ bug, only }) => ({ bug, cells: [quoted(only)], caughtBy: quoted(only) })),
+}
+
+const blobs: Suite = {
+  title: "Blob stores",
+  test: "packages/adapter-blobs/test/plantedBugs.test.ts",
+  about: "Planted into a copy of the adapter. A check that the adapter passes must fail.",
+  columns: ["module"],
+  bugs: blobBugs.map(({ bug, file }) => ({ bug, cells: [code(file)], caughtBy: code(file) })),
+}
+
+const commits: Suite = {
+  title: "Lost answers of Postgres",
+  test: "packages/adapter-postgres/test/faults/plantedBugs.test.ts",
+  about:
+    "Planted into a process whose COMMITs get no answer. What it did and what it answered must differ, and be reported.",
+  columns: ["tried with"],
+  bugs: commitBugs.map(({ arguments: given, bug, scenario }) => {
+    const tried = code([scenario, ...given].join(" "))
+    return { bug, cells: [tried], caughtBy: tried }
+  }),
+}
+
 export const suites = {
   simulation,
   conformance,
@@ -147,5 +179,8 @@ export const suites = {
   properties,
   disk,
   contract,
+  connections,
+  blobs,
+  commits,
 } satisfies Readonly<Record<string, Suite>>
 export type Suites = Readonly<Record<keyof typeof suites, Suite>>

@@ -18,6 +18,7 @@ import { lanesAhead, lanesBehind } from "../src/sql/laneOrder.ts"
 import { jobsInHand } from "../src/sql/inHand.ts"
 import { earliestLane, earliestLaneOfOthers, nextClaimable } from "../src/sql/nextClaimable.ts"
 import { updateState } from "../src/sql/writeState.ts"
+import { announcedUploads, arrivingUploads, storedUploads } from "../src/sql/uploadCap.ts"
 import { ownUpload } from "../src/UploadRow.ts"
 import { everyState, onDatabase, storesOf } from "./support/arrangeJobs.ts"
 
@@ -151,6 +152,25 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     ["SEARCH kiln_charges USING INDEX kiln_charges_by_time ((charged_at,job_id)>(?,?) AND charged_at<?)"],
   ],
   [
+    "a project's stored uploads",
+    storedUploads.sql,
+    [
+      "SEARCH kiln_uploads USING INDEX kiln_uploads_stored (project_id=? AND usable_until>?)",
+      "CORRELATED SCALAR SUBQUERY 1",
+      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_upload (upload_id=?)",
+    ],
+  ],
+  [
+    "a project's announced uploads",
+    announcedUploads.sql,
+    ["SEARCH kiln_uploads USING INDEX kiln_uploads_announced (project_id=? AND expires_at>?)"],
+  ],
+  [
+    "a project's arriving uploads",
+    arrivingUploads.sql,
+    ["SEARCH kiln_uploads USING INDEX kiln_uploads_arriving (project_id=? AND claimed_until>?)"],
+  ],
+  [
     "uploads to expire",
     unusedUploads.sql,
     [
@@ -241,8 +261,13 @@ it.effect("no verb scans or sorts a table that grows", () =>
     // One job's files, a few, are put in order after they were found.
     // A count is of all there are, by definition.
     const counting = new Set(counts.map(([, sql]) => sql))
+    // SQLite calls it a scan when one row is taken from the end of an index.
+    const newest = /^select "id" from "kiln_\w+" order by "id" desc limit 1$/
     const sorting = [...statements].filter(
-      (sql) => !sql.endsWith('from "kiln_files" where "job_seq" = +? order by "seq"') && !counting.has(sql),
+      (sql) =>
+        !sql.endsWith('from "kiln_files" where "job_seq" = +? order by "seq"') &&
+        !counting.has(sql) &&
+        !newest.test(sql),
     )
     for (const sql of sorting)
       expect(

@@ -5,6 +5,7 @@ import fs from "fs"
 import module from "module"
 import path from "path"
 import { pathToFileURL } from "url"
+import v8 from "v8"
 import { requireNode } from "./requireNode.mjs"
 
 const SOURCE_CONDITION = "@kiln/source"
@@ -37,6 +38,17 @@ function resolveSources() {
   })
 }
 
+/**
+ * V8 lets garbage grow to several times what is in use before it looks for it: under load that is most of the memory of this
+ * program, which needs some 60 MB of heap. New objects stay in 1 MB, and old ones are looked through after each growth by 30%.
+ * That takes up to a tenth more processor time. Neither bounds what the program may hold. Flags of the operator's own win.
+ */
+function collectEarly() {
+  const given = process.execArgv.concat(process.env.NODE_OPTIONS || "").join(" ")
+  if (!/semi[-_]space/.test(given)) v8.setFlagsFromString("--semi-space-growth-factor=1")
+  if (!/heap[-_]growing/.test(given)) v8.setFlagsFromString("--heap-growing-percent=30")
+}
+
 function complain(line) {
   process.stderr.write(line + "\n")
   process.exitCode = 1
@@ -61,5 +73,7 @@ function launch() {
 }
 
 const unsupported = requireNode(process.versions.node)
-if (unsupported === undefined) launch()
-else complain(unsupported)
+if (unsupported === undefined) {
+  collectEarly()
+  launch()
+} else complain(unsupported)

@@ -52,6 +52,31 @@ const linkCore = (root: string): void => {
   symlinkSync(join(root, "packages/core"), join(root, "node_modules/@kiln/core"))
 }
 
+describe("the heap", () => {
+  const files = {
+    ...core,
+    // Everything that is made stays: with V8's own settings the new space would have grown.
+    "packages/http/src/cli/main.ts": `
+      import v8 from "node:v8"
+      const kept = Array.from({ length: 400_000 }, (_, n) => ({ n: [n] }))
+      const spaces = v8.getHeapSpaceStatistics()
+      console.log(spaces.find((space) => space.space_name === "new_space").space_size < 4_000_000, kept.length)
+    `,
+  }
+
+  it("keeps new objects in a small space", () => {
+    using checkout = plant(files)
+    linkCore(checkout.root)
+    expect(run(process.execPath, checkout.script).stdout).toBe("true 400000\n")
+  })
+
+  it("is the operator's where flags say so", () => {
+    using checkout = plant(files)
+    linkCore(checkout.root)
+    expect(run(process.execPath, "--max-semi-space-size=32", [checkout.script]).stdout).toBe("false 400000\n")
+  })
+})
+
 describe("requireNode", () => {
   it.each(["14.21.3", "18.20.8", "20.20.2", "22.0.0", "22.18.0", "23.0.0", "23.5.0"])(
     "refuses %s in one line",

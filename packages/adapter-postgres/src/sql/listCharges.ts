@@ -68,7 +68,7 @@ const noteComplete = statement((given: Given<{ until: number }>) =>
 )
 
 /** Completions under way, with the earliest time their charges can have. See the migration that makes them take this lock. */
-export const completionsUnderWay = statement(() =>
+const completionsUnderWay = statement(() =>
   query
     .selectFrom(sql<LockRow>`pg_locks`.as("lock"))
     .select([

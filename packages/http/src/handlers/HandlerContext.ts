@@ -20,7 +20,7 @@ export interface HandlerContext {
   readonly admit: <S extends KeyScope>(
     exchange: Exchange,
     scope: S,
-    limit: Exclude<RateLimitName, "authentication">,
+    limit: Exclude<RateLimitName, "authentication" | "pages">,
   ) => Effect.Effect<Grant<S>, Refusal>
   /** Whether the key is still good, asked once the body has arrived. */
   readonly confirm: (exchange: Exchange) => Effect.Effect<void, Refusal>

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import type { JobRoute } from "../handlers/JobRoute.ts"
 import type { Caller } from "../server/Caller.ts"
-import type { NodeRequest, NodeResponse } from "../server/NodeSource.ts"
+import type { NodeRequest, NodeResponse } from "../server/NodeExchange.ts"
 import type { RateLimits } from "../wire/RateLimiter.ts"
 
 /** An engine that `createEngine` made: the one itself, whatever its kinds and its store. */

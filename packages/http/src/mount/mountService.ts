@@ -59,6 +59,7 @@ const limitNames: { readonly [Name in RateLimitName]: true } = {
   read: true,
   delete: true,
   authentication: true,
+  pages: true,
 }
 const policyNames: OptionNames<RateLimitPolicy> = { perMinute: true, burst: true }
 

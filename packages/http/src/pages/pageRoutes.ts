@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
 import type { Offers } from "../handlers/offerKinds.ts"
 import { jsonHeaders } from "../server/Reply.ts"
+import type { TakeByAddress } from "../server/limitAddresses.ts"
 import type { Route } from "../server/Router.ts"
 import { docsPolicy, renderDocs } from "./docsPage.ts"
 import { htmlDocument, type Page, pagePolicy, renderPage } from "./htmlPage.ts"
@@ -19,7 +20,11 @@ const voicesOf = (offers: Offers): ReadonlyArray<string> => {
 }
 
 /** The pages for people: one to try the service, its reference, and the description both are made from. */
-export const pageRoutes = (offers: Offers, publicUrl: () => string): Effect.Effect<ReadonlyArray<Route>> =>
+export const pageRoutes = (
+  offers: Offers,
+  publicUrl: () => string,
+  take: TakeByAddress,
+): Effect.Effect<ReadonlyArray<Route>> =>
   Effect.gen(function* () {
     const voices = voicesOf(offers)
     const origin = () => new URL(publicUrl()).origin
@@ -44,7 +49,7 @@ export const pageRoutes = (offers: Offers, publicUrl: () => string): Effect.Effe
     }
     const routes: Array<Route> = []
     for (const [path, document] of Object.entries(documents)) {
-      const handle = yield* serveStatic(document)
+      const handle = yield* serveStatic(document, take)
       routes.push({ method: "GET", path, handle }, { method: "HEAD", path, handle })
     }
     return routes

@@ -3,10 +3,11 @@ import { Clock, Effect, type Scope } from "effect"
 import { jobModeOf, type KeyId, parseApiKey, type Principal } from "@kiln/core/domain"
 import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
 import { parseBearerToken } from "../wire/BearerToken.ts"
-import { addressRateLimitKey, clientAddress, type TrustedProxies } from "../wire/ClientAddress.ts"
-import { RateLimiter, type RateLimitPolicy, rateLimitHeaders } from "../wire/RateLimiter.ts"
+import type { TrustedProxies } from "../wire/ClientAddress.ts"
+import type { RateLimitPolicy } from "../wire/RateLimiter.ts"
 import type { Exchange } from "./Exchange.ts"
 import { trackKeyUses } from "./KeyUses.ts"
+import { limitAddresses, tooMany } from "./limitAddresses.ts"
 import { Refusal } from "./Refusal.ts"
 import { storeUnavailable } from "./unavailable.ts"
 
@@ -73,20 +74,12 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
 
 /** What is said to bad credentials: 401, or 429 once too many came from one address. */
 export const makeRefuseCredentials = (options: AuthenticateOptions) => {
-  const failures = new RateLimiter(options.failures)
+  const take = limitAddresses(options.failures, options.trustedProxies)
   return (exchange: Exchange, now: number): Refusal => {
-    const address = clientAddress(
-      exchange.source.remoteAddress,
-      exchange.header("x-forwarded-for"),
-      options.trustedProxies,
-    )
-    const decision = failures.take(addressRateLimitKey(address), now)
+    const decision = take(exchange, now)
     if (decision.allowed) return new Refusal({ code: "invalid_api_key" })
-    return new Refusal({
-      code: "rate_limited",
-      message: "Too many requests with an invalid API key from this address. Wait as long as Retry-After says.",
-      headers: { ...rateLimitHeaders("authentication", decision), "retry-after": String(decision.retryAfterSeconds) },
-    })
+    const message = "Too many requests with an invalid API key from this address. Wait as long as Retry-After says."
+    return tooMany("authentication", decision, message)
   }
 }
 

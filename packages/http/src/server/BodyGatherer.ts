@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { PieceBudget } from "./PieceBudget.ts"
-import type { BodyEnd } from "./RequestSource.ts"
+import type { BodyEnd, ReadOptions } from "./RequestSource.ts"
 
 /** Bytes gathered before the sender is asked to wait. */
 const capacityBytes = 65_536
@@ -18,6 +18,8 @@ const gatherMs = 25
 export interface Valve {
   readonly stop: () => void
   readonly go: () => void
+  /** Ends the connection: its sender goes on although nobody reads. */
+  readonly cut: () => void
   /** Runs something once the pieces that are at hand were pushed. */
   readonly defer: (run: () => void) => void
 }
@@ -38,6 +40,7 @@ export class BodyGatherer {
   #leaveLine: (() => void) | undefined
   #end: "complete" | "broken" | undefined
   #wake: (() => void) | undefined
+  #onTrickle: (() => void) | undefined
 
   constructor(budget: PieceBudget, valve: Valve) {
     this.#budget = budget
@@ -49,25 +52,35 @@ export class BodyGatherer {
     return this.#end === "broken" || (this.#end === "complete" && this.#bytes === 0)
   }
 
+  /** Whether the sender waits for its turn because it sends tiny pieces. */
+  get isTrickling(): boolean {
+    return this.#leaveLine !== undefined
+  }
+
   /** Whether the sender was asked to wait. */
   get isStopped(): boolean {
-    return this.#isFull || this.#leaveLine !== undefined
+    return this.#isFull || this.isTrickling
   }
 
   push(piece: Uint8Array): void {
-    if (this.#end !== undefined) return
+    if (this.#end !== undefined) {
+      // Whoever writes the response throws away some of what is left; that is not to cost more than its bytes either.
+      if (this.#isOverBudget(piece)) this.#valve.cut()
+      return
+    }
     if (piece.length >= passedOnBytes) {
       this.#sealBuffer()
       this.#whole.push(piece)
     } else this.#copy(piece)
     this.#bytes += piece.length
     if (this.#bytes >= capacityBytes) this.#isFull = true
-    if (piece.length < smallBytes && ++this.#small > freePieces && !this.#budget.spend())
+    if (this.#isOverBudget(piece))
       this.#leaveLine ??= this.#budget.wait(() => {
         this.#leaveLine = undefined
         this.#goOn()
       })
     if (this.isStopped) this.#valve.stop()
+    if (this.isTrickling) this.#onTrickle?.()
     this.#wake?.()
   }
 
@@ -80,10 +93,11 @@ export class BodyGatherer {
     this.#wake?.()
   }
 
-  /** Nothing will be read any more: gathered bytes are dropped, and the sender is held up no longer. */
+  /** Nothing will be read any more: gathered bytes are dropped. A sender that trickles is cut off, any other held up no longer. */
   abandon(): void {
     this.#end ??= "broken"
     this.#forget()
+    if (this.isTrickling) this.#valve.cut()
     this.#letGo()
   }
 
@@ -91,7 +105,10 @@ export class BodyGatherer {
    * Hands over what is gathered, and what comes, until the body ends or `take` returns false. Waits up to 25 ms for pieces of at
    * least `minBytes`. An interrupted read loses nothing.
    */
-  read(take: (piece: Uint8Array) => boolean, minBytes: number): Effect.Effect<BodyEnd> {
+  read(
+    take: (piece: Uint8Array) => boolean,
+    { minBytes = 1, stopsAtTrickle = false }: ReadOptions = {},
+  ): Effect.Effect<BodyEnd> {
     return Effect.callback((resume) => {
       let timer: NodeJS.Timeout | undefined
       let isDue = false
@@ -99,6 +116,7 @@ export class BodyGatherer {
       const stop = () => {
         clearTimeout(timer)
         this.#wake = undefined
+        this.#onTrickle = undefined
       }
       const finish = (end: BodyEnd) => {
         stop()
@@ -124,9 +142,17 @@ export class BodyGatherer {
         this.#valve.defer(handOver)
       }
       this.#wake = schedule
+      if (stopsAtTrickle) {
+        if (this.isTrickling) return finish("stopped")
+        this.#onTrickle = () => finish("stopped")
+      }
       handOver()
       return Effect.sync(stop)
     })
+  }
+
+  #isOverBudget(piece: Uint8Array): boolean {
+    return piece.length < smallBytes && ++this.#small > freePieces && !this.#budget.spend()
   }
 
   #copy(piece: Uint8Array): void {

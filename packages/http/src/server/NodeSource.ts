@@ -1,15 +1,11 @@
-import type { IncomingMessage, ServerResponse } from "node:http"
-import type { Http2ServerRequest, Http2ServerResponse } from "node:http2"
+import type { Http2ServerRequest } from "node:http2"
 import type { Effect } from "effect"
 import { BodyGatherer, type Valve } from "./BodyGatherer.ts"
 import { awaitsContinue, sendContinue } from "./expectContinue.ts"
 import { ownSocket, ReadingHold } from "./holdReading.ts"
+import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
 import type { PieceBudget } from "./PieceBudget.ts"
-import { type BodyEnd, nothingToRead, type RequestSource } from "./RequestSource.ts"
-
-/** A request of Node's own server, in HTTP/1 or through the compatibility API of HTTP/2. */
-export type NodeRequest = IncomingMessage | Http2ServerRequest
-export type NodeResponse = ServerResponse | Http2ServerResponse
+import { type BodyEnd, nothingToRead, type ReadOptions, type RequestSource } from "./RequestSource.ts"
 
 /** Express and its like take the path they are mounted under away from `url`, and leave the whole in `originalUrl`. */
 const targetOf = (message: NodeRequest): string =>
@@ -38,8 +34,9 @@ export const gatherBody = (message: NodeRequest, response: NodeResponse, budget:
   message.on("data", onData).on("end", onEnd)
   message.on("aborted", onBroken).on("error", onBroken).on("close", onBroken)
   response.on("close", () => body.abandon())
-  // HTTP/1 is torn down by what writes the response. A stream of HTTP/2 would take the rest of a refused body for ever.
-  if ("stream" in message) {
+  // HTTP/1 is torn down by what writes the response, after a while. A stream of HTTP/2 would take the rest of a refused body.
+  if (!("stream" in message)) response.on("finish", () => body.abandon())
+  else {
     const { stream } = message
     stream.once("finish", () => {
       if (body.isDrained) return
@@ -93,8 +90,8 @@ export class NodeSource implements RequestSource {
     sendContinue(this.message, this.response)
   }
 
-  readBody(take: (piece: Uint8Array) => boolean, minBytes = 1): Effect.Effect<BodyEnd> {
-    return this.#body?.read(take, minBytes) ?? nothingToRead
+  readBody(take: (piece: Uint8Array) => boolean, options?: ReadOptions): Effect.Effect<BodyEnd> {
+    return this.#body?.read(take, options) ?? nothingToRead
   }
 }
 
@@ -103,9 +100,15 @@ const valveOf = (message: NodeRequest): Valve => {
   const socket = ownSocket(message)
   // Ticks and microtasks run between any two pieces of the bytes that were read.
   const defer = (run: () => void) => void setImmediate(run)
-  if (socket === undefined) return { stop: () => void message.pause(), go: () => void message.resume(), defer }
+  if (socket === undefined)
+    return {
+      stop: () => void message.pause(),
+      go: () => void message.resume(),
+      cut: () => void message.destroy(),
+      defer,
+    }
   const hold = new ReadingHold(socket)
-  return { stop: () => hold.hold(), go: () => hold.release(), defer }
+  return { stop: () => hold.hold(), go: () => hold.release(), cut: () => void socket.destroy(), defer }
 }
 
 /** The values of a header as they were sent, one per line. */

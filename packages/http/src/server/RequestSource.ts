@@ -6,6 +6,13 @@ export type BodyEnd = "complete" | "broken" | "stopped"
 /** The end of a body that is not there. */
 export const nothingToRead: Effect.Effect<BodyEnd> = Effect.succeed("complete")
 
+export interface ReadOptions {
+  /** Waits briefly for pieces of at least this many bytes; 1 by default. */
+  readonly minBytes?: number
+  /** Stops as soon as the sender trickles: it sends so many tiny pieces that it has to wait for its turn. False by default. */
+  readonly stopsAtTrickle?: boolean
+}
+
 /** A request as it comes in, whatever server it comes from. */
 export interface RequestSource {
   readonly method: string
@@ -25,7 +32,7 @@ export interface RequestSource {
   readonly sendContinue: () => void
   /**
    * Hands over the body in pieces of useful size until it ends or `take` returns false; the rest stays with the sender until it
-   * is read. Waits briefly for pieces of at least `minBytes` (default 1). Interruption stops it without losing anything.
+   * is read. Interruption stops it without losing anything.
    */
-  readonly readBody: (take: (piece: Uint8Array) => boolean, minBytes?: number) => Effect.Effect<BodyEnd>
+  readonly readBody: (take: (piece: Uint8Array) => boolean, options?: ReadOptions) => Effect.Effect<BodyEnd>
 }

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { BodyGatherer } from "./BodyGatherer.ts"
 import type { PieceBudget } from "./PieceBudget.ts"
-import { type BodyEnd, nothingToRead, type RequestSource } from "./RequestSource.ts"
+import { type BodyEnd, nothingToRead, type ReadOptions, type RequestSource } from "./RequestSource.ts"
 
 /**
  * A web-standard `Request`. Its headers are joined already, so that two lines of one name are one value with a comma and
@@ -21,7 +21,12 @@ export class WebSource implements RequestSource {
     this.request = request
     this.remoteAddress = remoteAddress
     this.isBodyTaken = request.bodyUsed || request.body?.locked === true
-    this.#body = new BodyGatherer(budget, { stop: () => {}, go: () => this.#readOn(), defer: queueMicrotask })
+    this.#body = new BodyGatherer(budget, {
+      stop: () => {},
+      go: () => this.#readOn(),
+      cut: () => {},
+      defer: queueMicrotask,
+    })
   }
 
   get method(): string {
@@ -44,7 +49,7 @@ export class WebSource implements RequestSource {
   /** A `Request` hides who waits; reading its body is what makes its server ask for it. */
   sendContinue(): void {}
 
-  readBody(take: (piece: Uint8Array) => boolean, minBytes = 1): Effect.Effect<BodyEnd> {
+  readBody(take: (piece: Uint8Array) => boolean, options?: ReadOptions): Effect.Effect<BodyEnd> {
     const { body } = this.request
     if (body === null) return nothingToRead
     return Effect.suspend(() => {
@@ -52,7 +57,7 @@ export class WebSource implements RequestSource {
         this.#isReading = true
         void this.#gather(body.getReader())
       }
-      return this.#body.read(take, minBytes)
+      return this.#body.read(take, options)
     })
   }
 

@@ -5,7 +5,7 @@ import { type Authenticate, believedForMs } from "./Authenticator.ts"
 import type { Exchange } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
 
-type KeyLimit = Exclude<keyof RateLimits, "authentication">
+type KeyLimit = Exclude<keyof RateLimits, "authentication" | "pages">
 
 /** By a clock that nobody sets: how old an admission is decides whether its key is looked at again. */
 const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)

@@ -1,7 +1,7 @@
 import { Data, Effect, Stream } from "effect"
 import type { Exchange } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
-import type { BodyEnd } from "./RequestSource.ts"
+import type { BodyEnd, ReadOptions } from "./RequestSource.ts"
 
 /** Longest wait for the rest of a body, in milliseconds: of a JSON body, or of one that is only thrown away. */
 const bodyLimitMs = 30_000
@@ -16,12 +16,12 @@ const uploadPieceBytes = 32_768
 const readBody = (
   exchange: Exchange,
   take: (piece: Uint8Array) => boolean,
-  minBytes?: number,
+  options?: ReadOptions,
 ): Effect.Effect<BodyEnd> =>
   exchange.source.readBody((piece) => {
     exchange.bytesRead += piece.length
     return take(piece)
-  }, minBytes)
+  }, options)
 
 /**
  * Asks for the body. What a body parser has read before is gone: an empty body in its place would be blamed on the client,
@@ -89,7 +89,7 @@ const nextPiece = (exchange: Exchange): Effect.Effect<readonly [Uint8Array, unde
         piece = bytes
         return false
       },
-      uploadPieceBytes,
+      { minBytes: uploadPieceBytes },
     )
     return Effect.flatMap(read, (end) =>
       end === "broken"
@@ -100,11 +100,12 @@ const nextPiece = (exchange: Exchange): Effect.Effect<readonly [Uint8Array, unde
 
 /**
  * Reads and throws away what is left of a body before it is refused: many clients listen only after they have sent
- * everything, and lose an answer that comes earlier. Gives up after `maxBytes` of it in all, or 30 s.
+ * everything, and lose an answer that comes earlier. Gives up after `maxBytes` of it in all, or 30 s, and at once where its
+ * sender trickles: a body in tiny pieces costs far more than its bytes, and nobody will use it.
  */
 export const discardBody = (exchange: Exchange, maxBytes: number): Effect.Effect<void> =>
   Effect.suspend(() =>
     exchange.source.hasMoreBody()
-      ? Effect.asVoid(inTime(readBody(exchange, () => exchange.bytesRead < maxBytes)))
+      ? Effect.asVoid(inTime(readBody(exchange, () => exchange.bytesRead < maxBytes, { stopsAtTrickle: true })))
       : Effect.void,
   )

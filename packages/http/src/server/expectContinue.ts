@@ -1,4 +1,4 @@
-import type { NodeRequest, NodeResponse } from "./NodeSource.ts"
+import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
 
 // Requests whose sender waits for `100 Continue` before it sends the body. Answering without it spares the sender the
 // whole body, so it is said only when the body is first read.

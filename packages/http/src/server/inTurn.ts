@@ -1,4 +1,4 @@
-import type { NodeRequest, NodeResponse } from "./NodeSource.ts"
+import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
 import { ownSocket, ReadingHold } from "./holdReading.ts"
 import type { Socket } from "node:net"
 

@@ -14,6 +14,7 @@ import { type App, makeApp } from "./app.ts"
 import { makeAuthenticate } from "./Authenticator.ts"
 import { type AskCaller, makeAuthenticateCaller } from "./callerAuthentication.ts"
 import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
+import { limitAddresses } from "./limitAddresses.ts"
 import { Router } from "./Router.ts"
 import { signingKeyring } from "./signingKeyring.ts"
 
@@ -34,6 +35,9 @@ export interface ServiceOptions extends Pick<HttpSettings, "trustedProxies" | "r
   readonly isStopping: () => boolean
 }
 
+/** Milliseconds an answer of the store is good for: anybody may ask whether the service is ready, as often as they like. */
+const storeCheckMs = 500
+
 /** The service without a server: what every server it can live in hands its requests to. */
 export const makeService = Effect.fnUntraced(function* (
   options: ServiceOptions,
@@ -42,11 +46,12 @@ export const makeService = Effect.fnUntraced(function* (
   const engine = yield* Engine
   const ids = yield* IdGenerator
   const readiness = yield* Readiness
-  const proxies = { trustedProxies: yield* parseProxies(options.trustedProxies), failures: rateLimits.authentication }
+  const trustedProxies = yield* parseProxies(options.trustedProxies)
+  const failing = { trustedProxies, failures: rateLimits.authentication }
   const authenticate =
     options.askCaller === undefined
-      ? yield* makeAuthenticate(proxies)
-      : makeAuthenticateCaller(proxies, options.askCaller)
+      ? yield* makeAuthenticate(failing)
+      : makeAuthenticateCaller(failing, options.askCaller)
   const offers = yield* offerKinds(engine.kinds, options.routes)
   const routes = makeRoutes({
     engine,
@@ -59,12 +64,14 @@ export const makeService = Effect.fnUntraced(function* (
     readiness,
     isStopping,
   })
-  const pages = options.pages ? yield* pageRoutes(offers, publicUrl) : []
+  const pages = options.pages
+    ? yield* pageRoutes(offers, publicUrl, limitAddresses(rateLimits.pages, trustedProxies))
+    : []
   const router = yield* Effect.try({
     try: () => new Router([...routes, ...pages]),
     catch: (error) => new HttpSettingInvalid({ setting: "routes", problem: String(error) }),
   })
-  yield* readiness.add("store", Effect.as(engine.readBoard, true))
+  yield* readiness.add("store", Effect.as(engine.readBoard, true), storeCheckMs)
   return makeApp({ router, newRequestId: ids.next("req"), isStopping, prefix })
 })
 

@@ -1,11 +1,11 @@
-import type { IncomingMessage } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Scope, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { App } from "./app.ts"
 import { makeInTurn } from "./inTurn.ts"
-import { gatherBody, type NodeRequest, type NodeResponse, NodeSource } from "./NodeSource.ts"
+import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
+import { gatherBody, NodeSource } from "./NodeSource.ts"
 import { PieceBudget } from "./PieceBudget.ts"
 import type { Reply } from "./Reply.ts"
 
@@ -41,7 +41,7 @@ const answerNode = (app: App) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const source = new NodeSource(
-      NodeHttpServerRequest.toIncomingMessage(request) as IncomingMessage,
+      NodeHttpServerRequest.toIncomingMessage(request),
       NodeHttpServerRequest.toServerResponse(request),
     )
     const reply = yield* app.answer(source)

@@ -1,7 +1,7 @@
 import { parseJsonObject } from "./StrictJson.ts"
 
-/** What is limited: four groups of operations per API key, and failed authentications per client address. */
-export const rateLimitNames = ["create", "upload", "read", "delete", "authentication"] as const
+/** What is limited: four groups of operations per API key, and per client address failed authentications and pages sent whole. */
+export const rateLimitNames = ["create", "upload", "read", "delete", "authentication", "pages"] as const
 export type RateLimitName = (typeof rateLimitNames)[number]
 
 /** A token bucket: `burst` tokens at most, `perMinute` new ones a minute. `perMinute: 0` switches the limit off. */
@@ -17,6 +17,7 @@ export const defaultRateLimits: RateLimits = {
   read: { perMinute: 3000, burst: 300 },
   delete: { perMinute: 300, burst: 300 },
   authentication: { perMinute: 30, burst: 30 },
+  pages: { perMinute: 60, burst: 60 },
 }
 
 export interface RateLimitDecision {

@@ -4,10 +4,11 @@ import { BodyGatherer } from "../../src/server/BodyGatherer.ts"
 import { PieceBudget } from "../../src/server/PieceBudget.ts"
 
 const make = () => {
-  const state = { stopped: false }
+  const state = { stopped: false, cut: false }
   const body = new BodyGatherer(new PieceBudget(), {
     stop: () => void (state.stopped = true),
     go: () => void (state.stopped = false),
+    cut: () => void (state.cut = true),
     defer: queueMicrotask,
   })
   return { body, state }
@@ -15,7 +16,7 @@ const make = () => {
 
 const readAll = async (body: BodyGatherer, minBytes = 1) => {
   const pieces: Array<Uint8Array> = []
-  const end = await Effect.runPromise(body.read((piece) => pieces.push(piece) > 0, minBytes))
+  const end = await Effect.runPromise(body.read((piece) => pieces.push(piece) > 0, { minBytes }))
   return { end, pieces, text: Buffer.concat(pieces).toString() }
 }
 
@@ -44,7 +45,7 @@ it("stops the sender while nobody reads, and lets it go on when half was read", 
   for (let n = 0; n < 8; n++) body.push(Buffer.alloc(8_192))
   expect(state.stopped).toBe(true)
   let bytes = 0
-  await Effect.runPromise(body.read((piece) => (bytes += piece.length) < 40_960, 1))
+  await Effect.runPromise(body.read((piece) => (bytes += piece.length) < 40_960))
   expect([bytes, state.stopped]).toEqual([40_960, false])
 })
 
@@ -55,6 +56,25 @@ it("makes senders of small pieces wait in line once they have used up what all m
   body.push(Buffer.from("x"))
   expect(state.stopped).toBe(true)
   while (state.stopped) await new Promise((resolve) => setTimeout(resolve, 5))
+})
+
+it("a reader that throws the body away stops at a trickle, and its sender is cut off", async () => {
+  const { body, state } = make()
+  const end = Effect.runPromise(body.read(() => true, { stopsAtTrickle: true }))
+  for (let n = 0; n < 20_000; n++) body.push(Buffer.from("x"))
+  expect(await end).toBe("stopped")
+  expect(state).toEqual({ stopped: true, cut: false })
+  body.abandon()
+  expect(state.cut).toBe(true)
+})
+
+it("a sender that begins to trickle once nobody reads is cut off too", () => {
+  const { body, state } = make()
+  body.abandon()
+  for (let n = 0; n < 12_064; n++) body.push(Buffer.from("x"))
+  expect(state.cut).toBe(false)
+  body.push(Buffer.from("x"))
+  expect(state.cut).toBe(true)
 })
 
 it("a broken body is broken, whatever was gathered of it", async () => {
@@ -69,7 +89,7 @@ it("an interrupted read loses nothing", async () => {
   const { body } = make()
   const interrupted = await Effect.runPromise(
     Effect.timeoutOption(
-      body.read(() => true, 10),
+      body.read(() => true, { minBytes: 10 }),
       1,
     ),
   )

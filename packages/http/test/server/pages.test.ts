@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { defaultRateLimits } from "../../src/wire/RateLimiter.ts"
 import { startServer, type TestServer } from "./startServer.ts"
 
 let server: TestServer
@@ -97,6 +98,23 @@ it("HEAD of a page has its headers and no body; other methods are 405", async ()
   const response = await fetch(`${local()}/`, { method: "HEAD" })
   expect([response.status, await response.text()]).toEqual([200, ""])
   expect((await fetch(`${local()}/docs`, { method: "POST" })).headers.get("allow")).toBe("GET, HEAD")
+})
+
+it("an address that has used its pages up is refused, unless it has them or wants their headers", async () => {
+  const rateLimits = { ...defaultRateLimits, pages: { perMinute: 1, burst: 3 } }
+  await using fresh = await startServer({ http: { rateLimits } })
+  const ask = (init?: RequestInit) => fetch(`${fresh.url}/openapi.json`, init)
+  const tag = (await ask()).headers.get("etag") ?? ""
+  for (let n = 0; n < 10; n++) expect((await ask({ headers: { "if-none-match": tag } })).status).toBe(304)
+  expect([(await ask()).status, (await ask()).status]).toEqual([200, 200])
+  for (const path of ["/", "/docs", "/openapi.json"]) {
+    const refused = await fetch(fresh.url + path)
+    expect([refused.status, Number(refused.headers.get("retry-after")) > 0]).toEqual([429, true])
+    expect(await refused.json()).toMatchObject({ error: { code: "rate_limited", type: "rate_limit_error" } })
+  }
+  expect((await ask({ method: "HEAD" })).status).toBe(200)
+  expect((await ask({ headers: { "if-none-match": tag } })).status).toBe(304)
+  expect((await fetch(`${fresh.url}/healthz`)).status).toBe(200)
 })
 
 it("without pages there are none, and the rest is as before", async () => {

@@ -1,33 +1,31 @@
 import { connect } from "node:net"
 import { expect, it } from "vitest"
 import { codeOf, head, RawConnection } from "./RawConnection.ts"
+import { defaultRateLimits } from "../../src/wire/RateLimiter.ts"
 import { startServer } from "./startServer.ts"
 
 const pipelined = 1_500
 
 it("1,500 pipelined requests for the description are answered one by one, and another client all the while", async () => {
-  await using server = await startServer()
+  const rateLimits = { ...defaultRateLimits, pages: { perMinute: 0, burst: 0 } }
+  await using server = await startServer({ http: { rateLimits } })
   const socket = connect(server.port, "127.0.0.1")
   const size = (await (await fetch(`${server.url}/openapi.json`)).text()).length
-  let answers = 0
-  let received = 0
-  socket.on("data", (data) => (received += data.length))
+  const got = { answers: 0, bytes: 0 }
+  socket.on("data", (data) => (got.bytes += data.length))
   socket.write(head("GET /openapi.json").repeat(pipelined))
-  while (received < pipelined * size) {
-    expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
-    answers++
-  }
+  for (; got.bytes < pipelined * size; got.answers++) expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
   socket.destroy()
-  expect(answers).toBeGreaterThan(1)
+  expect(got.answers).toBeGreaterThan(1)
 })
 
 it("answers nothing further to a client that reads nothing", async () => {
-  let asked = 0
+  const seen = { keys: 0 }
   await using counted = await startServer({
     wrapKeys: (keys) => ({
       ...keys,
       findKey: (hash) => {
-        asked++
+        seen.keys++
         return keys.findKey(hash)
       },
     }),
@@ -39,9 +37,9 @@ it("answers nothing further to a client that reads nothing", async () => {
   socket.write(large + head("GET /v1/jobs/job_x", `Authorization: Bearer ${secret}`))
   await fetch(`${counted.url}/docs`)
   for (let n = 0; n < 100; n++) await fetch(`${counted.url}/healthz`)
-  expect(asked).toBe(0)
+  expect(seen.keys).toBe(0)
   socket.on("data", () => {}).resume()
-  while (asked === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  while (seen.keys === 0) await new Promise((resolve) => setTimeout(resolve, 10))
   socket.destroy()
 })
 
@@ -57,13 +55,16 @@ it.each([
   await connection.untilClosed()
 })
 
-it("a tunnel is refused at once, alone and behind another request", async () => {
+it.each([
+  ["alone", "", [404]],
+  ["behind another request", head("GET /healthz"), [200, 404]],
+])("a tunnel is refused at once, %s", async (_, before, statuses) => {
   await using server = await startServer()
-  for (const before of ["", head("GET /healthz")]) {
-    using connection = new RawConnection(server.port)
-    connection.send(`${before}CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n`)
-    if (before !== "") expect((await connection.read()).status).toBe(200)
-    expect(codeOf(await connection.read())).toBe("not_found")
-    await connection.untilClosed()
-  }
+  using connection = new RawConnection(server.port)
+  connection.send(`${before}CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n`)
+  const answers = []
+  for (const _status of statuses) answers.push(await connection.read())
+  expect(answers.map(({ status }) => status)).toEqual(statuses)
+  expect(answers.map(codeOf).at(-1)).toBe("not_found")
+  await connection.untilClosed()
 })

@@ -202,6 +202,7 @@ describe("parseRateLimits", () => {
       read: { perMinute: 3000, burst: 300 },
       delete: { perMinute: 300, burst: 300 },
       authentication: { perMinute: 30, burst: 30 },
+      pages: { perMinute: 60, burst: 60 },
     })
     expect(limits("{}")).toEqual(defaultRateLimits)
   })
@@ -235,11 +236,11 @@ describe("parseRateLimits", () => {
     ],
     [
       '{"creates":{"per_minute":1}}',
-      '"creates" is no limit; the limits are create, upload, read, delete, authentication',
+      '"creates" is no limit; the limits are create, upload, read, delete, authentication, pages',
     ],
     [
       '{"__proto__":{"per_minute":1}}',
-      '"__proto__" is no limit; the limits are create, upload, read, delete, authentication',
+      '"__proto__" is no limit; the limits are create, upload, read, delete, authentication, pages',
     ],
     ['{"create":60}', "create: must be an object"],
     ['{"create":null}', "create: must be an object"],

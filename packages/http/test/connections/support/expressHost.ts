@@ -22,7 +22,7 @@ const off = { perMinute: 0, burst: 0 }
 const handler = await nodeHandler(engine, {
   publicUrl: "https://app.example/api/kiln",
   pages: true,
-  rateLimits: { create: off, upload: off, read: off, delete: off, authentication: off },
+  rateLimits: { create: off, upload: off, read: off, delete: off, authentication: off, pages: off },
 })
 const { key } = await createApiKey(engine, { scopes: ["audio.create", "images.create"] })
 const server = express()
@@ -32,4 +32,5 @@ const server = express()
     const { port } = server.address() as AddressInfo
     process.stdout.write(`${JSON.stringify({ port, key })}\n`)
   })
-process.stdin.once("end", () => process.exit()).resume()
+// Nothing here is worth ending in order.
+process.stdin.once("end", () => process.kill(process.pid, "SIGKILL")).resume()

@@ -33,11 +33,11 @@ const waitedMs = (pid: string | number): number => {
 }
 const waited = () => waitedMs(target) + waitedMs(process.pid)
 
-let isOver = false
-process.stdin.once("end", () => (isOver = true)).resume()
+const over = new AbortController()
+process.stdin.once("end", () => over.abort()).resume()
 const asked: Array<number> = []
 const machine: Array<number> = []
-while (!isOver) {
+while (!over.signal.aborted) {
   const before = waited()
   asked.push(await ask(url))
   machine.push(waited() - before)
@@ -52,4 +52,5 @@ const report: ProbeReport = {
   machine: latencies(machine),
   target: latencies(asked.flatMap((ms, at) => (ms === Infinity ? [] : [Math.max(0, ms - (machine[at] ?? 0))]))),
 }
-process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit())
+process.stdout.write(`${JSON.stringify(report)}\n`)
+agent.destroy()

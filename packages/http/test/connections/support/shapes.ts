@@ -97,9 +97,9 @@ export const shapes: Readonly<Record<string, Shape>> = {
   pipelining: (dice, weapons) => {
     const count = 1 + dice.below(dice.below(8) === 0 ? 1_500 : 60)
     // Hundreds of large answers would only say how fast loopback is.
-    const large = ["/docs", "/openapi.json"]
+    const large = new Set(["/docs", "/openapi.json"])
     const path =
-      count > 60 ? weapons.prefix + dice.pick(paths.filter((one) => !large.includes(one))) : anyPath(dice, weapons)
+      count > 60 ? weapons.prefix + dice.pick(paths.filter((one) => !large.has(one))) : anyPath(dice, weapons)
     return plan(dice, get(path).repeat(count), { reads: dice.below(3) > 0, lingerMs: dice.below(30) })
   },
   "pipelined requests of all kinds": (dice, weapons) =>

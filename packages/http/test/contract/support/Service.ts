@@ -82,4 +82,11 @@ export const publicUrl = "https://api.kiln.example"
 
 /** Every limit off, so that only the tables about limits meet them. */
 const off = { perMinute: 0, burst: 0 }
-export const noRateLimits: RateLimits = { create: off, upload: off, read: off, delete: off, authentication: off }
+export const noRateLimits: RateLimits = {
+  create: off,
+  upload: off,
+  read: off,
+  delete: off,
+  authentication: off,
+  pages: off,
+}

@@ -18,6 +18,7 @@ export const everyCodeSettings = {
       read: { perMinute: 1, burst: 200 },
       delete: { perMinute: 1, burst: 2 },
       authentication: { perMinute: 0, burst: 0 },
+      pages: { perMinute: 0, burst: 0 },
     },
   },
 } as const

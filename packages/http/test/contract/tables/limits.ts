@@ -18,6 +18,7 @@ export const limitSettings = {
       read: { perMinute: 20, burst: 3 },
       delete: { perMinute: 6, burst: 3 },
       authentication: { perMinute: 6, burst: 3 },
+      pages: { perMinute: 6, burst: 3 },
     },
   },
 } as const

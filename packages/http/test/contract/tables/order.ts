@@ -15,6 +15,7 @@ export const orderSettings = {
       read: { perMinute: 0, burst: 0 },
       delete: { perMinute: 0, burst: 0 },
       authentication: { perMinute: 0, burst: 0 },
+      pages: { perMinute: 0, burst: 0 },
     },
   },
 } as const

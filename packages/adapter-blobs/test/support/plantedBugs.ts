@@ -1,0 +1,100 @@
+import { readFile, rename, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import type * as Adapter from "@kiln/adapter-blobs"
+import { BlobStore } from "@kiln/core/ports"
+import { Effect, type Scope, Stream } from "effect"
+import { trickyStorage } from "./drivers.ts"
+import { temporaryDirectory } from "./temporaryDirectory.ts"
+
+export interface PlantedBug {
+  readonly bug: string
+  /** Below `src/`. */
+  readonly file: string
+  readonly from: string
+  readonly to: string
+  /** Succeeds where the store does what it must. */
+  readonly check: (adapter: typeof Adapter) => Effect.Effect<unknown, unknown, Scope.Scope>
+}
+
+const LIMIT = { maxBytes: 1e6 }
+const filled = (fill: number) => Stream.succeed(new Uint8Array(1_000).fill(fill))
+
+const openFiles = Effect.fnUntraced(function* ({ FileBlobStore }: typeof Adapter) {
+  const directory = yield* temporaryDirectory
+  const store = yield* Effect.provide(BlobStore, FileBlobStore.layer({ directory }))
+  yield* store.put("a/b", filled(1), LIMIT)
+  return { store, file: (key: string) => join(directory, "blobs", `${key}.blob`) }
+})
+
+/** Must fail with `BlobCorrupt`. */
+const refuses = <A>(read: Effect.Effect<A, { readonly _tag: string }>) =>
+  Effect.flatMap(Effect.flip(read), (error) => (error._tag === "BlobCorrupt" ? Effect.void : Effect.fail(error)))
+
+export const plantedBugs: ReadonlyArray<PlantedBug> = [
+  {
+    bug: "a file that was exchanged between opening and reading is read for the one that was opened",
+    file: "file/open.ts",
+    from: "if (opened.info.sha256 !== info.sha256) return yield* new BlobCorrupt({ key })",
+    to: "",
+    check: Effect.fnUntraced(function* (adapter) {
+      const { file, store } = yield* openFiles(adapter)
+      yield* store.put("a/other", filled(2), LIMIT)
+      // A part of it: of all of it the digest tells.
+      const opened = yield* store.open("a/b", { offset: 0, length: 10 })
+      yield* Effect.promise(() => rename(file("a/other"), file("a/b")))
+      yield* refuses(Stream.runDrain(opened.content))
+    }),
+  },
+  {
+    bug: "the digest of a whole read is not compared",
+    file: "file/open.ts",
+    from: 'hash.digest("hex") !== info.sha256',
+    to: 'hash.digest("hex") === ""',
+    check: Effect.fnUntraced(function* (adapter) {
+      const { file, store } = yield* openFiles(adapter)
+      const changed = yield* Effect.promise(() => readFile(file("a/b")))
+      changed.writeUInt8(7, 500)
+      yield* Effect.promise(() => writeFile(file("a/b"), changed))
+      const opened = yield* store.open("a/b")
+      yield* refuses(Stream.runDrain(opened.content))
+    }),
+  },
+  {
+    bug: "a file is as long as it happens to be",
+    file: "file/open.ts",
+    from: "info.bytes + FOOTER_BYTES === size",
+    to: "info.bytes >= 0",
+    check: Effect.fnUntraced(function* (adapter) {
+      const { file, store } = yield* openFiles(adapter)
+      const whole = yield* Effect.promise(() => readFile(file("a/b")))
+      yield* Effect.promise(() => writeFile(file("a/b"), whole.subarray(10)))
+      yield* refuses(store.open("a/b", { offset: 0, length: 10 }))
+    }),
+  },
+  {
+    bug: "a chunk is taken as it comes",
+    file: "unstorage/open.ts",
+    from: '&& createHash("sha256").update(chunk).digest("hex") === manifest.chunks[index]',
+    to: "",
+    check: Effect.fnUntraced(function* ({ UnstorageBlobStore }) {
+      const storage = trickyStorage()
+      const store = yield* Effect.provide(BlobStore, UnstorageBlobStore.layer({ storage, chunkBytes: 500 }))
+      yield* store.put("a/b", filled(1), LIMIT)
+      const chunk = [...storage.items.keys()].find((key) => key.endsWith("-1")) ?? ""
+      storage.items.set(chunk, new Uint8Array(500).fill(2))
+      const opened = yield* store.open("a/b", { offset: 600, length: 10 })
+      yield* refuses(Stream.runDrain(opened.content))
+    }),
+  },
+  {
+    bug: "a driver that lists a page is taken for one that lists all",
+    file: "unstorage/probeListing.ts",
+    from: "listed.length === PROBE_ITEMS",
+    to: "listed.length > 0",
+    check: ({ UnstorageBlobStore }) => {
+      const storage = trickyStorage()
+      storage.tricks.keys = (keys) => keys.toSorted().slice(-1_000)
+      return Effect.flip(Effect.provide(BlobStore, UnstorageBlobStore.layer({ storage })))
+    },
+  },
+]

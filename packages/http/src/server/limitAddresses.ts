@@ -1,0 +1,29 @@
+import { addressRateLimitKey, clientAddress, type TrustedProxies } from "../wire/ClientAddress.ts"
+import {
+  type RateLimitDecision,
+  RateLimiter,
+  rateLimitHeaders,
+  type RateLimitName,
+  type RateLimitPolicy,
+} from "../wire/RateLimiter.ts"
+import type { Exchange } from "./Exchange.ts"
+import { Refusal } from "./Refusal.ts"
+
+/** Takes a token from the bucket of a request's client address, at a time in Unix milliseconds. */
+export type TakeByAddress = (exchange: Exchange, now: number) => RateLimitDecision
+
+export const limitAddresses = (policy: RateLimitPolicy, trusted: TrustedProxies): TakeByAddress => {
+  const limiter = new RateLimiter(policy)
+  return (exchange, now) => {
+    const address = clientAddress(exchange.source.remoteAddress, exchange.header("x-forwarded-for"), trusted)
+    return limiter.take(addressRateLimitKey(address), now)
+  }
+}
+
+/** What is said to an address that has used its bucket up. */
+export const tooMany = (name: RateLimitName, decision: RateLimitDecision, message: string): Refusal =>
+  new Refusal({
+    code: "rate_limited",
+    message,
+    headers: { ...rateLimitHeaders(name, decision), "retry-after": String(decision.retryAfterSeconds) },
+  })
