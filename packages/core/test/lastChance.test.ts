@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { JobStore } from "@kiln/core/ports"
-import { Effect } from "effect"
-import { mp3, speaks, within } from "./support/harness.ts"
-import { finished, running, submitSpeech } from "./support/jobs.ts"
+import { Clock, Effect } from "effect"
+import { mp3, principal, speaks, within } from "./support/harness.ts"
+import { finished, readJob, running, submitSpeech } from "./support/jobs.ts"
 import { passTime } from "./support/virtualTime.ts"
 
 /** Jobs that lost two of three workers: the next loss ends them, so it must be their own fault. */
@@ -60,7 +60,7 @@ describe("a job that has one worker left to lose", () => {
     }).pipe(within({ sandbox, settings: { leaseDurationMs } }))
   })
 
-  it.effect("waits for a tenth of its run limit at most for those beside it", () => {
+  it.effect("waits for a lease at most for those beside it", () => {
     const { most, sandbox } = watchedSpeech()
     const hanging = speaks((request, call) => (call.attempt === 1 ? Effect.never : sandbox.speech.speak(request, call)))
     return Effect.gen(function* () {
@@ -69,11 +69,49 @@ describe("a job that has one worker left to lose", () => {
       yield* loseWorker
       yield* submitSpeech("hangs")
       yield* running
-      yield* passTime("50 seconds")
+      yield* passTime(leaseDurationMs - 5_000)
       assert.strictEqual(most.size, 0)
-      const job = yield* finished(suspect.id, "15 seconds")
+      const job = yield* finished(suspect.id, "10 seconds")
       assert.strictEqual(job.status, "done")
     }).pipe(within({ sandbox: hanging, settings: { leaseDurationMs, runLimitMs: 600_000 } }))
+  })
+
+  it.effect("keeps the others waiting for a few leases, however long it runs", () => {
+    const slow = new Set<string>()
+    const beganAt = new Map<string, number>()
+    const slowNow = new Set<string>()
+    let mostSlow = 0
+    const sandbox = speaks((_, { jobId }) =>
+      Effect.gen(function* () {
+        beganAt.set(jobId, yield* Clock.currentTimeMillis)
+        if (!slow.has(jobId)) return yield* Effect.as(Effect.sleep("1 second"), mp3)
+        slowNow.add(jobId)
+        mostSlow = Math.max(mostSlow, slowNow.size)
+        yield* Effect.sleep("10 minutes")
+        slowNow.delete(jobId)
+        return mp3
+      }),
+    )
+    return Effect.gen(function* () {
+      const suspects = yield* Effect.forEach([1, 2, 3, 4, 5, 6], (n) => submitSpeech(`a${n}`))
+      for (const { id } of suspects) slow.add(id)
+      yield* loseWorker
+      yield* loseWorker
+      yield* running
+      yield* passTime("5 seconds")
+      const who = principal("sandbox", "b")
+      for (let n = 0; n < 60; n++) {
+        const submittedAt = yield* Clock.currentTimeMillis
+        const { id } = yield* submitSpeech(`b${n}`, who)
+        assert.strictEqual((yield* finished(id, "20 minutes", who)).status, "done")
+        assert.isAtMost((beganAt.get(id) ?? Infinity) - submittedAt, 3 * leaseDurationMs + 5_000, `job ${n}`)
+        yield* passTime("30 seconds")
+      }
+      for (const { id } of suspects) assert.strictEqual((yield* finished(id, "3 hours")).status, "done")
+      const attempts = yield* Effect.forEach(suspects, ({ id }) => Effect.map(readJob(id), (job) => job.attempts))
+      assert.strictEqual(mostSlow, 1)
+      assert.isAtMost(Math.max(...attempts), 30)
+    }).pipe(within({ sandbox, settings: { leaseDurationMs, concurrency: 8 } }))
   })
 
   it.effect("does not where one lost worker is all a job may have", () => {

@@ -58,6 +58,8 @@ export const makeIdling = Effect.gen(function* () {
       isAsking = false
     }),
     attemptEnded: Effect.asVoid(ended.open),
+    /** Says that the worker holds back for so many milliseconds by its own choice. */
+    holdsBack: (ms: number) => Effect.map(monotonicMs, (nowMs) => void (nextClaimBy = nowMs + ms)),
     /** There was something to do. */
     reset: pauses.reset,
     /** Waits, when there was nothing: until something may become claimable, in `nextInMs`, or it is time to look. */

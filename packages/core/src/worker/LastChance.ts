@@ -1,31 +1,44 @@
-import { Deferred, Effect, Option } from "effect"
+import { Deferred, Effect } from "effect"
 import type { Job } from "../domain/index.ts"
+import { monotonicMs } from "./monotonicMs.ts"
 
 /**
  * Whether the next lost worker ends the job. A worker that dies or stands still takes all its attempts along, and nothing says
- * which of them was the reason. Two losses may be the fault of neighbors; the last attempt is made without any.
+ * which of them was the reason. Two losses may be the fault of neighbors, so the last attempt begins without any.
  */
 export const isLastChance = ({ lostWorkers }: Pick<Job, "lostWorkers">, maxLostWorkers: number): boolean =>
   lostWorkers > 0 && lostWorkers + 1 >= maxLostWorkers
 
-/** Of its run limit, how long a job waits at most for the attempts beside it to end. It waits under its lease. */
-const shareOfRunLimit = 1 / 10
+/** Leases that a job waits at most for the attempts beside it to end. It waits under its own lease. */
+const leasesOfWaiting = 1
+/** Leases from its start during which the worker starts nothing beside it: what blocks or kills again at once shows it by then. */
+const leasesAlone = 2
 
 /** How the work of one attempt gets to run. */
 export interface Turn {
   readonly take: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Whether no other attempt ran when this one began. Known only of those that were to run alone. */
+  /** Whether no other attempt has run beside this one since it began. Known only of those that were to begin alone. */
   readonly isAlone: () => boolean
 }
 
-/** The attempts that run in one process: side by side, or one of them alone. */
-export const makeCompany = () => {
+/** The turn of an attempt that begins alone. */
+export interface LoneTurn extends Turn {
+  /** When it was taken in hand, milliseconds by the monotonic clock. */
+  readonly takenAtMs: number
+  /** Until when the worker claims nothing beside it, milliseconds by the monotonic clock. Once the work begins it may come earlier. */
+  readonly aloneUntilMs: () => number
+}
+
+/** The attempts that run in one process: side by side, or one of them alone for a while. */
+export const makeCompany = (leaseDurationMs: number) => {
   let running = 0
+  let begun = 0
   let quiet = Deferred.makeUnsafe<void>()
 
   const beside: Turn["take"] = (work) =>
     Effect.suspend(() => {
       running += 1
+      begun += 1
       return Effect.ensuring(
         work,
         Effect.sync(() => {
@@ -42,17 +55,26 @@ export const makeCompany = () => {
   return {
     beside: { take: beside, isAlone: () => false } satisfies Turn,
     /**
-     * Waits until no other attempt runs; the worker starts none meanwhile. Others that take too long are not waited for to
-     * their end.
+     * Waits up to a lease until no other attempt runs, and then has the worker to itself for two leases, or until it ends. So
+     * other jobs wait for it for three leases at most, however long it runs.
+     *
+     * The price: a job that kills or blocks its worker later than that, or beside an attempt that ran on, takes its neighbors
+     * along. Each of them loses one of its workers. An innocent job on its last chance may then fail with it, but only as the
+     * neighbor of an attempt that had not lost as many: a worker never has two jobs on their last chance at work.
      */
-    alone: ({ runLimitMs }: Pick<Job, "runLimitMs">): Turn => {
-      let isAlone = false
+    alone: (takenAtMs: number): LoneTurn => {
+      let aloneUntilMs = takenAtMs + (leasesOfWaiting + leasesAlone) * leaseDurationMs
+      let beganAs: number | undefined
       return {
-        isAlone: () => isAlone,
+        takenAtMs,
+        aloneUntilMs: () => aloneUntilMs,
+        isAlone: () => beganAs === begun,
         take: (work) =>
-          Effect.flatMap(Effect.timeoutOption(untilQuiet, runLimitMs * shareOfRunLimit), (waited) => {
-            isAlone = Option.isSome(waited)
-            return beside(work)
+          Effect.gen(function* () {
+            yield* Effect.timeoutOption(untilQuiet, leasesOfWaiting * leaseDurationMs)
+            aloneUntilMs = Math.min(aloneUntilMs, (yield* monotonicMs) + leasesAlone * leaseDurationMs)
+            beganAs = running === 0 ? begun + 1 : undefined
+            return yield* beside(work)
           }),
       }
     },

@@ -6,11 +6,17 @@ import { JobSignals } from "../engine/JobSignals.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { type Claim, type ClaimRef, Providers, WakeUp } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
-import { isLastChance, makeCompany } from "./LastChance.ts"
+import { isLastChance, type LoneTurn, makeCompany } from "./LastChance.ts"
 import { limitsWith } from "./limitsWith.ts"
+import { monotonicMs } from "./monotonicMs.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
 import { runAttempt } from "./RunAttempt.ts"
 import { servedBy } from "./runnableKinds.ts"
+
+/** Of a lease, how long after a job that began alone others are claimed before the next one is. */
+const shareOfRest = 1 / 6
+/** Of a lease, for how long at least a job that cannot begin alone now is given back. */
+const shareOfDelay = 1 / 3
 
 /** The jobs a worker has in hand. */
 export const makeSlots = Effect.gen(function* () {
@@ -26,7 +32,9 @@ export const makeSlots = Effect.gen(function* () {
   const perProject = limits.perProject === "share" ? projectShare(concurrency) : 0
   const leases = new Set<HeldLease>()
   const held = new Set<Job>()
-  const company = makeCompany()
+  const company = makeCompany(leaseDurationMs)
+  const lone = new Set<LoneTurn>()
+  let loneEndedAtMs = -Infinity
   const hasLastChance = (job: Job) => isLastChance(job, attempts.maxLostWorkers)
   const lapsed = new Set<ClaimRef>()
   const withheld = new Map<string, string>()
@@ -47,8 +55,27 @@ export const makeSlots = Effect.gen(function* () {
   return {
     /** One for each job in hand. */
     leases,
-    /** Whether a job is in hand that is to run alone: nothing is claimed meanwhile. */
-    isReserved: (): boolean => [...held].some(hasLastChance),
+    /** Milliseconds for which nothing is claimed, so that a job on its last chance begins alone; 0 or less where none does. */
+    reservedMs: Effect.map(monotonicMs, (nowMs) =>
+      [...lone].reduce((longest, turn) => Math.max(longest, turn.aloneUntilMs() - nowMs), 0),
+    ),
+    /** Whether a job on its last chance may be taken in hand: one at a time, and between two of them others are claimed. */
+    hasLoneTurn: Effect.map(
+      monotonicMs,
+      (nowMs) => lone.size === 0 && nowMs >= loneEndedAtMs + shareOfRest * leaseDurationMs,
+    ),
+    /**
+     * Milliseconds for which a job on its last chance is given back that has no turn now. While another one has it, that is as
+     * long again as that one has had it: each return costs a claim, and a long attempt must not cost a great many.
+     */
+    loneDelayMs: Effect.map(monotonicMs, (nowMs) =>
+      Math.ceil(
+        [...lone].reduce(
+          (longest, { takenAtMs }) => Math.max(longest, nowMs - takenAtMs),
+          shareOfDelay * leaseDurationMs,
+        ),
+      ),
+    ),
     /** Live and sandbox jobs have `concurrency` slots each. */
     room,
     /**
@@ -65,9 +92,11 @@ export const makeSlots = Effect.gen(function* () {
     nextFreed: (): Effect.Effect<void> => Deferred.await(nextFreed),
     /** Runs one claim in a slot. `askedAtNanos` is when the claim was asked for, monotonic. */
     attempt: (claim: Claim, askedAtNanos: bigint) =>
-      Effect.flatMap(Clock.monotonicTimeNanos, (nowNanos) => {
+      Effect.gen(function* () {
+        const nowNanos = yield* Clock.monotonicTimeNanos
+        const nowMs = yield* monotonicMs
         const kind = kinds.get(claim.job.kind)
-        if (kind === undefined) return Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
+        if (kind === undefined) return yield* Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
         const ref = { jobId: claim.job.id, token: claim.token }
         const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)
         leases.add(lease)
@@ -75,15 +104,17 @@ export const makeSlots = Effect.gen(function* () {
         const release = signals.holding(claim.job.id, lease.lose)
         events.emit({ type: "started", ...refOf(claim.job), attempt: claim.job.attempts })
         const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
-        const turn = hasLastChance(claim.job) ? company.alone(claim.job) : company.beside
-        return Effect.ensuring(
-          Effect.map(guard.holding(names)(runAttempt(kind, claim, lease, turn)), (settled) => {
+        const alone = hasLastChance(claim.job) ? company.alone(nowMs) : undefined
+        if (alone !== undefined) lone.add(alone)
+        return yield* Effect.ensuring(
+          Effect.map(guard.holding(names)(runAttempt(kind, claim, lease, alone ?? company.beside)), (settled) => {
             // What stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
             if (settled === "lapsed" && !lease.isLast()) lapsed.add(ref)
             // The token of this claim is spent, so nothing else is or will be under its keys.
             if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))
           }),
-          Effect.suspend(() => {
+          Effect.flatMap(monotonicMs, (endedAtMs) => {
+            if (alone !== undefined && lone.delete(alone)) loneEndedAtMs = endedAtMs
             leases.delete(lease)
             held.delete(claim.job)
             release()

@@ -45,8 +45,12 @@ export const expireOverdue = Effect.flatMap(JobStore, (store) =>
   untilDone(Effect.flatMap(store.expireJobs(stepSize), (expired) => Effect.as(tellFailed(expired), expired.length))),
 )
 
-/** Lets go of what is past its retention, and finishes purges that are still due. Answers how much there was of it. */
-export const pruneOnce = Effect.gen(function* () {
+/**
+ * Lets go of what is past its retention, and finishes purges that are still due. Answers how much there was of it. What is let
+ * go is unreachable at once. Its blobs stay, and are due, where nothing is to be removed yet: a process on a fresh copy of the
+ * store cannot know what the original has done with them since.
+ */
+const prune = Effect.fnUntraced(function* ({ removes }: { readonly removes: boolean }) {
   const { dataRetentionMs, jobRetentionMs } = yield* EngineConfig
   // An older copy of the store would remove what the newer one has given to jobs since. With the blob store out of reach
   // nothing can be removed, but what is due becomes unreachable all the same.
@@ -57,7 +61,10 @@ export const pruneOnce = Effect.gen(function* () {
   const pruned = <E, R>(step: Effect.Effect<PruneResult, E, R>) =>
     untilDone(
       Effect.flatMap(step, (result) =>
-        Effect.as(Effect.catchTag(purgeBlobs(result.purges), "BlobUnavailable", notRemoved), result.count),
+        Effect.as(
+          removes ? Effect.catchTag(purgeBlobs(result.purges), "BlobUnavailable", notRemoved) : Effect.void,
+          result.count,
+        ),
       ),
     )
   let found = 0
@@ -67,8 +74,11 @@ export const pruneOnce = Effect.gen(function* () {
     found += yield* untilDone(uploads.deleteUploads(jobRetentionMs, stepSize))
   }
   found += yield* pruned(uploads.expireUploads(stepSize))
-  return found + (yield* purgeDue)
+  return found + (removes ? yield* purgeDue : (yield* jobs.listPurges(1)).length)
 })
+
+/** Prunes in a process of which it is known that no other copy of the store objects to it. */
+export const pruneOnce = prune({ removes: true })
 
 /**
  * Tries each purge that is due once. Those that fail stay at the head of the list, which is in order of age: it is read
@@ -157,7 +167,14 @@ const sweep = Effect.gen(function* () {
     [
       every("expire", paceOfExpiry(config), expireOverdue),
       every("blobs", steadily(yield* guard.intervalMs), Effect.as(guard.look, 0)),
-      every("prune", paceOfPruning(config), Effect.andThen(joined, pruneOnce)),
+      every(
+        "prune",
+        paceOfPruning(config),
+        Effect.andThen(
+          joined,
+          Effect.flatMap(guard.isSettled, (isSettled) => prune({ removes: isSettled })),
+        ),
+      ),
       every("orphans", steadily(config.orphanIntervalMs), Effect.andThen(settle(guard), collectOrphans)),
     ],
     { concurrency: "unbounded", discard: true },

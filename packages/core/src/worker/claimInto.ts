@@ -43,9 +43,11 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number
     yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
     yield* tellFailed(result.abandoned)
   }
-  const claims = typeof room === "number" ? result.claims : yield* oneLastChance(result.claims)
+  const { claims, backInMs } =
+    typeof room === "number" ? { ...result, backInMs: undefined } : yield* oneLastChance(slots, result.claims)
   // What waits for a paused provider was not asked for, so the store does not tell when to look for it.
-  return { ...result, claims, nextInMs: earlier(result.nextInMs, yield* guard.nextTryInMs), askedAtNanos }
+  const nextInMs = earlier(earlier(result.nextInMs, backInMs), yield* guard.nextTryInMs)
+  return { ...result, claims, nextInMs, askedAtNanos }
 })
 
 /** Live jobs are bounded by what their providers have room for, sandbox jobs by nothing but their slots. */
@@ -56,25 +58,33 @@ const boundsOf = (room: number | WorkerRoom, atMost: number): Pick<ClaimRequest,
 }
 
 /**
- * Keeps one of the jobs that are to run alone, behind all others, and gives the rest back: they would only wait for each
- * other, under leases that count as running. What cannot be given back now is kept, and waits all the same.
+ * Keeps at most one of the jobs on their last chance, behind all others, and gives the rest back for a while, each for longer
+ * than the one before: they would only wait for each other, under leases that count as running. A return costs nothing of
+ * the job's budgets, but counts as an attempt. What cannot be given back now is kept, and waits all the same.
  */
-const oneLastChance = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>) {
+const oneLastChance = Effect.fnUntraced(function* (slots: Slots, claims: ReadonlyArray<Claim>) {
   const {
     attempts: { maxLostWorkers },
     leaseDurationMs,
   } = yield* EngineConfig
-  const [alone, ...spare] = claims.filter(({ job }) => isLastChance(job, maxLostWorkers))
-  if (alone === undefined) return claims
+  const last = claims.filter(({ job }) => isLastChance(job, maxLostWorkers))
+  const kept = (yield* slots.hasLoneTurn) ? last.slice(0, 1) : []
+  const spare = last.slice(kept.length)
   const others = claims.filter(({ job }) => !isLastChance(job, maxLostWorkers))
-  if (spare.length === 0) return [...others, alone]
+  if (spare.length === 0) return { claims: [...others, ...kept], backInMs: undefined }
   const store = yield* JobStore
   const wakeUp = yield* WakeUp
-  const giveBack = store.releaseJobs(spare.map(({ job, token }) => ({ jobId: job.id, token })))
-  const given = yield* Effect.exit(answeredWithin(leaseDurationMs / 3, "releaseJobs", giveBack))
-  if (Exit.isFailure(given)) return [...others, alone, ...spare]
+  const backInMs = yield* slots.loneDelayMs
+  const returns = spare.map(({ job, token }, n) => ({
+    jobId: job.id,
+    token,
+    delayMs: backInMs * (n + 1),
+    countsAsFailure: false,
+  }))
+  const given = yield* Effect.exit(answeredWithin(leaseDurationMs / 3, "deferJobs", store.deferJobs(returns)))
+  if (Exit.isFailure(given)) return { claims: [...others, ...kept, ...spare], backInMs: undefined }
   yield* wakeUp.notify
-  return [...others, alone]
+  return { claims: [...others, ...kept], backInMs }
 })
 
 const earlier = (a: number | undefined, b: number | undefined): number | undefined =>

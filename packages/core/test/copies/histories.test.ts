@@ -24,7 +24,7 @@ const step = Effect.fnUntraced(function* (place: Place, n: number, seen: Seen) {
   const another = yield* pick(resting)
   const chance = yield* Random.next
   if (chance < 0.25 && one !== undefined) return yield* place.job(one, `key ${n}`)
-  if (chance < 0.35 && one !== undefined) return yield* place.upload(one)
+  if (chance < 0.35 && one !== undefined) return void (yield* place.upload(one))
   if (chance < 0.45) return place.backUp((yield* pick(place.copies)) ?? place.copies[0]!)
   if (chance < 0.55 && one !== undefined) return yield* place.stop(one)
   if (chance < 0.6) return yield* place.sweep(one ?? another ?? place.copies[0]!)

@@ -16,7 +16,7 @@ import { adoptBlobs, BlobGuard, layerSweeps, sweepOrphans, Worker } from "@kiln/
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { plainProviders, principal } from "../../support/harness.ts"
+import { grantOf, kind, plainProviders, principal } from "../../support/harness.ts"
 import { submitSpeech } from "../../support/jobs.ts"
 
 export const minutes = 60_000
@@ -93,7 +93,7 @@ export class Place {
     return backup
   }
 
-  readonly #layerOf = (copy: Copy) => {
+  readonly #layerOf = (copy: Copy, more: Partial<EngineSettings> = {}) => {
     const stores = MemoryStores.layerPersisted({
       capabilities: { durable: true, multiProcess: true },
       load: Effect.sync(() => copy.text),
@@ -110,19 +110,19 @@ export class Place {
       Layer.provideMerge(Worker.layer),
       Layer.provideMerge(layerEngine),
       Layer.provideMerge(adapters),
-      Layer.provideMerge(Layer.succeed(EngineConfig, settings)),
+      Layer.provideMerge(Layer.succeed(EngineConfig, { ...settings, ...more })),
       Layer.provideMerge(Layer.succeed(JobKinds, builtInKinds())),
     )
   }
 
   /**
    * Starts a process on a copy, as `kiln serve` does: answers whether it started, which it does not where the copy is behind. Or an
-   * `embedded` engine, which always starts.
+   * `embedded` engine, which always starts. With some settings of its own.
    */
-  start(copy: Copy, embedded = false): Effect.Effect<boolean> {
+  start(copy: Copy, embedded = false, more: Partial<EngineSettings> = {}): Effect.Effect<boolean> {
     return Effect.gen({ self: this }, function* () {
       const scope = yield* Scope.make()
-      const context = yield* Layer.buildWithScope(this.#layerOf(copy), scope)
+      const context = yield* Layer.buildWithScope(this.#layerOf(copy, more), scope)
       const joined = yield* Effect.exit(
         embedded ? Effect.void : Effect.provide(Context.get(context, BlobGuard).join, context),
       )
@@ -179,7 +179,8 @@ export class Place {
     )
   }
 
-  upload(copy: Copy): Effect.Effect<void> {
+  /** Uploads a file. Answers the upload's id. */
+  upload(copy: Copy): Effect.Effect<string> {
     return this.#inside(
       copy,
       Effect.gen(function* () {
@@ -187,7 +188,18 @@ export class Place {
         const { id } = yield* engine.createUpload(principal(), { format: "wav", declaredSeconds: 3 })
         const content = Stream.succeed(new TextEncoder().encode("RIFF0000WAVEfmt "))
         yield* engine.receiveUpload({ uploadId: id, contentType: "audio/wav", contentLength: undefined, content })
+        return id
       }),
+    )
+  }
+
+  /** Accepts a job that takes an upload, and leaves it in the queue. */
+  take(copy: Copy, uploadId: string): Effect.Effect<void> {
+    return this.#inside(
+      copy,
+      Effect.flatMap(Engine, (engine) =>
+        Effect.asVoid(engine.createJob(grantOf(principal()), kind("transcription"), { uploadId }, uploadId)),
+      ),
     )
   }
 
