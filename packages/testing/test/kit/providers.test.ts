@@ -53,6 +53,7 @@ it("fakes answer what they are told, once or always, with the rest of it as usua
     jobId: first.id,
     attempt: 1,
     failures: 0,
+    deferrals: 0,
     outcome: "answered",
     request: { audio: { format: "mp3", bytes: fakeMp3("asked").length, seconds: 1, declaredSeconds: 1 } },
   })

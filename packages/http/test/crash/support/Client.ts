@@ -78,10 +78,13 @@ export class Client {
     return (await response.json()) as PolledJob
   }
 
-  /** The job once it is finished. */
+  /** The job once it is finished. 503 asks for another try: a process that stood still may not hear its store in time. */
   finished(id: string): Promise<PolledJob> {
     return until(async () => {
-      const job = await this.job(id)
+      const response = await this.get(`/v1/jobs/${id}`)
+      if (response.status === 503) return undefined
+      expect(response.status).toBe(200)
+      const job = (await response.json()) as PolledJob
       return job.status === "done" || job.status === "failed" ? job : undefined
     })
   }

@@ -158,11 +158,11 @@ export class Lab implements AsyncDisposable {
     return job
   }
 
-  /** Keys of all blobs of jobs and uploads, straight from the directory; the mark of the installation is neither. */
+  /** Keys of all blobs of jobs and uploads, straight from the directory; what the installation keeps for itself is neither. */
   blobs(): ReadonlyArray<string> {
     return below(join(this.dataDirectory, "blobs"))
       .map((file) => file.replace(/\.blob$/, ""))
-      .filter((key) => !key.startsWith("installation/"))
+      .filter((key) => !key.startsWith("installation/") && !key.startsWith("lineage/"))
   }
 
   /** Paths of files that are being written, or were. */
