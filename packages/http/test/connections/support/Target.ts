@@ -32,9 +32,9 @@ const peakOf = (pid: number): number | undefined => {
 
 /**
  * Megabytes a target may need, started as users start it. A program that kiln is mounted in runs with V8's own settings, under
- * which garbage grows to some hundred megabytes before it is looked for.
+ * which garbage grows to some hundred megabytes before it is looked for: 493 MB were measured in 100,000 connections.
  */
-export const megabytesAllowed: Readonly<Record<TargetName, number>> = { "kiln serve": 300, Express: 450 }
+export const megabytesAllowed: Readonly<Record<TargetName, number>> = { "kiln serve": 300, Express: 600 }
 
 const environment = (edits: ReadonlyArray<Edit>): Readonly<Record<string, string>> =>
   edits.length > 0 ? planting(edits) : {}
