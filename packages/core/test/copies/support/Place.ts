@@ -21,10 +21,10 @@ import { submitSpeech } from "../../support/jobs.ts"
 
 export const minutes = 60_000
 export const hours = 60 * minutes
-const days = 24 * hours
+export const days = 24 * hours
 
 /** Nothing goes by its age, so whatever is gone was taken for an orphan. */
-const settings: EngineSettings = {
+export const settings: EngineSettings = {
   ...defaultEngineSettings,
   upload: { ...defaultEngineSettings.upload, usableForMs: 10_000 * days },
   dataRetentionMs: 0,
@@ -63,7 +63,7 @@ interface SavedState {
 }
 
 /** The keys of all blobs that a copy's records name. */
-const namedBy = ({ text }: Copy): ReadonlyArray<string> => {
+export const namedBy = ({ text }: Copy): ReadonlyArray<string> => {
   if (text === undefined) return []
   const { jobs, uploads } = JSON.parse(text) as SavedState
   return [

@@ -179,7 +179,7 @@ export const lastWriteChecks: ReadonlyArray<PlaceCheck<Stores>> = [
     }),
   },
   {
-    name: closedLedgerCheck,
+    name: "after closing and reopening, no charge gets a time before an `until` that was answered",
     needs: "durable",
     run: Effect.fnUntraced(function* (session) {
       const list = onJobs((jobs) => jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 }))
