@@ -96,7 +96,8 @@ export const makeSlots = Effect.gen(function* () {
         const nowNanos = yield* Clock.monotonicTimeNanos
         const nowMs = yield* monotonicMs
         const kind = kinds.get(claim.job.kind)
-        if (kind === undefined) return yield* Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
+        if (kind === undefined)
+          return yield* Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
         const ref = { jobId: claim.job.id, token: claim.token }
         const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)
         leases.add(lease)
