@@ -15,7 +15,12 @@ const inPlace = <A>(story: (place: Place) => Effect.Effect<A>) =>
   Effect.gen(function* () {
     yield* TestClock.setTime(Date.parse("2026-01-01T00:00:00Z"))
     yield* story(yield* Place.make)
-  }).pipe(Effect.scoped, Effect.provide(TestClock.layer()), Effect.provideService(References.MinimumLogLevel, "None"))
+  }).pipe(
+    Random.withSeed(1),
+    Effect.scoped,
+    Effect.provide(TestClock.layer()),
+    Effect.provideService(References.MinimumLogLevel, "None"),
+  )
 
 describe("a copy of a running installation that was made a moment ago", () => {
   const retained = (embedded: boolean) =>
