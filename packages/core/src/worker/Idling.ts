@@ -58,8 +58,12 @@ export const makeIdling = Effect.gen(function* () {
       isAsking = false
     }),
     attemptEnded: Effect.asVoid(ended.open),
-    /** Says that the worker holds back for so many milliseconds by its own choice. */
-    holdsBack: (ms: number) => Effect.map(monotonicMs, (nowMs) => void (nextClaimBy = nowMs + ms)),
+    /** Waits by the worker's own choice, for a lease at most: for how long is known only once the work has begun that it is for. */
+    holdBack: Effect.fnUntraced(function* (atMostMs: number) {
+      const ms = Math.min(atMostMs, leaseDurationMs)
+      nextClaimBy = (yield* monotonicMs) + ms
+      yield* Effect.sleep(ms)
+    }),
     /** There was something to do. */
     reset: pauses.reset,
     /** Waits, when there was nothing: until something may become claimable, in `nextInMs`, or it is time to look. */

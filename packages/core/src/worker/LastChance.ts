@@ -14,6 +14,11 @@ const leasesOfWaiting = 1
 /** Leases from its start during which the worker starts nothing beside it: what blocks or kills again at once shows it by then. */
 const leasesAlone = 2
 
+/** Of a lease, how long after a job that began alone others are claimed before the next one is. */
+const shareOfRest = 1 / 6
+/** Of a lease, for how long at least a job that cannot begin alone now is given back. */
+const shareOfDelay = 1 / 3
+
 /** How the work of one attempt gets to run. */
 export interface Turn {
   readonly take: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -34,6 +39,11 @@ export const makeCompany = (leaseDurationMs: number) => {
   let running = 0
   let begun = 0
   let quiet = Deferred.makeUnsafe<void>()
+  const lone = new Set<LoneTurn>()
+  let loneEndedAtMs = -Infinity
+
+  const longest = (least: number, of: (turn: LoneTurn) => number) =>
+    [...lone].reduce((most, turn) => Math.max(most, of(turn)), least)
 
   const beside: Turn["take"] = (work) =>
     Effect.suspend(() => {
@@ -65,7 +75,7 @@ export const makeCompany = (leaseDurationMs: number) => {
     alone: (takenAtMs: number): LoneTurn => {
       let aloneUntilMs = takenAtMs + (leasesOfWaiting + leasesAlone) * leaseDurationMs
       let beganAs: number | undefined
-      return {
+      const turn: LoneTurn = {
         takenAtMs,
         aloneUntilMs: () => aloneUntilMs,
         isAlone: () => beganAs === begun,
@@ -77,6 +87,26 @@ export const makeCompany = (leaseDurationMs: number) => {
             return yield* beside(work)
           }),
       }
+      lone.add(turn)
+      return turn
     },
+    /** Says that the attempt of a turn has ended. */
+    leaves: (turn: LoneTurn, nowMs: number): void => {
+      if (lone.delete(turn)) loneEndedAtMs = nowMs
+    },
+    /** Milliseconds for which nothing is to be claimed, because a job begins alone; 0 where none does. */
+    reservedMs: Effect.map(monotonicMs, (nowMs) => longest(0, (turn) => turn.aloneUntilMs() - nowMs)),
+    /** Whether a job on its last chance may be taken in hand: one at a time, and between two of them others are claimed. */
+    hasLoneTurn: Effect.map(
+      monotonicMs,
+      (nowMs) => lone.size === 0 && nowMs >= loneEndedAtMs + shareOfRest * leaseDurationMs,
+    ),
+    /**
+     * Milliseconds for which a job on its last chance is given back that has no turn now. While another one has it, that is as
+     * long again as that one has had it: each return costs a claim, and a long attempt must not cost a great many.
+     */
+    loneDelayMs: Effect.map(monotonicMs, (nowMs) =>
+      Math.ceil(longest(shareOfDelay * leaseDurationMs, ({ takenAtMs }) => nowMs - takenAtMs)),
+    ),
   }
 }

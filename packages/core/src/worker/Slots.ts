@@ -6,17 +6,12 @@ import { JobSignals } from "../engine/JobSignals.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { type Claim, type ClaimRef, Providers, WakeUp } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
-import { isLastChance, type LoneTurn, makeCompany } from "./LastChance.ts"
+import { isLastChance, makeCompany } from "./LastChance.ts"
 import { limitsWith } from "./limitsWith.ts"
 import { monotonicMs } from "./monotonicMs.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
 import { runAttempt } from "./RunAttempt.ts"
 import { servedBy } from "./runnableKinds.ts"
-
-/** Of a lease, how long after a job that began alone others are claimed before the next one is. */
-const shareOfRest = 1 / 6
-/** Of a lease, for how long at least a job that cannot begin alone now is given back. */
-const shareOfDelay = 1 / 3
 
 /** The jobs a worker has in hand. */
 export const makeSlots = Effect.gen(function* () {
@@ -33,8 +28,6 @@ export const makeSlots = Effect.gen(function* () {
   const leases = new Set<HeldLease>()
   const held = new Set<Job>()
   const company = makeCompany(leaseDurationMs)
-  const lone = new Set<LoneTurn>()
-  let loneEndedAtMs = -Infinity
   const hasLastChance = (job: Job) => isLastChance(job, attempts.maxLostWorkers)
   const lapsed = new Set<ClaimRef>()
   const withheld = new Map<string, string>()
@@ -55,27 +48,8 @@ export const makeSlots = Effect.gen(function* () {
   return {
     /** One for each job in hand. */
     leases,
-    /** Milliseconds for which nothing is claimed, so that a job on its last chance begins alone; 0 or less where none does. */
-    reservedMs: Effect.map(monotonicMs, (nowMs) =>
-      [...lone].reduce((longest, turn) => Math.max(longest, turn.aloneUntilMs() - nowMs), 0),
-    ),
-    /** Whether a job on its last chance may be taken in hand: one at a time, and between two of them others are claimed. */
-    hasLoneTurn: Effect.map(
-      monotonicMs,
-      (nowMs) => lone.size === 0 && nowMs >= loneEndedAtMs + shareOfRest * leaseDurationMs,
-    ),
-    /**
-     * Milliseconds for which a job on its last chance is given back that has no turn now. While another one has it, that is as
-     * long again as that one has had it: each return costs a claim, and a long attempt must not cost a great many.
-     */
-    loneDelayMs: Effect.map(monotonicMs, (nowMs) =>
-      Math.ceil(
-        [...lone].reduce(
-          (longest, { takenAtMs }) => Math.max(longest, nowMs - takenAtMs),
-          shareOfDelay * leaseDurationMs,
-        ),
-      ),
-    ),
+    /** How the jobs in hand run beside each other. */
+    company,
     /** Live and sandbox jobs have `concurrency` slots each. */
     room,
     /**
@@ -96,7 +70,8 @@ export const makeSlots = Effect.gen(function* () {
         const nowNanos = yield* Clock.monotonicTimeNanos
         const nowMs = yield* monotonicMs
         const kind = kinds.get(claim.job.kind)
-        if (kind === undefined) return yield* Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
+        if (kind === undefined)
+          return yield* Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
         const ref = { jobId: claim.job.id, token: claim.token }
         const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)
         leases.add(lease)
@@ -105,7 +80,6 @@ export const makeSlots = Effect.gen(function* () {
         events.emit({ type: "started", ...refOf(claim.job), attempt: claim.job.attempts })
         const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
         const alone = hasLastChance(claim.job) ? company.alone(nowMs) : undefined
-        if (alone !== undefined) lone.add(alone)
         return yield* Effect.ensuring(
           Effect.map(guard.holding(names)(runAttempt(kind, claim, lease, alone ?? company.beside)), (settled) => {
             // What stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
@@ -114,7 +88,7 @@ export const makeSlots = Effect.gen(function* () {
             if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))
           }),
           Effect.flatMap(monotonicMs, (endedAtMs) => {
-            if (alone !== undefined && lone.delete(alone)) loneEndedAtMs = endedAtMs
+            if (alone !== undefined) company.leaves(alone, endedAtMs)
             leases.delete(lease)
             held.delete(claim.job)
             release()

@@ -130,13 +130,8 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
         // Jobs that were committed together leave together: their slots are filled by one claim, not by one each.
         const freed = Effect.andThen(slots.nextFreed(), Effect.yieldNow)
         if (room.free.live <= 0 && room.free.sandbox <= 0) return yield* freed
-        const reservedMs = yield* slots.reservedMs
-        if (reservedMs > 0) {
-          // Looked at again after a lease at most: how long it takes is known only once the work has begun.
-          const ms = Math.min(reservedMs, config.leaseDurationMs)
-          yield* idling.holdsBack(ms)
-          return yield* Effect.raceFirst(freed, Effect.sleep(ms))
-        }
+        const reservedMs = yield* slots.company.reservedMs
+        if (reservedMs > 0) return yield* Effect.raceFirst(freed, idling.holdBack(reservedMs))
         // A job that was claimed is started, or its worker would count as lost when this one is stopped in between.
         const result = yield* Effect.uninterruptible(
           Effect.tap(claim(room), ({ askedAtNanos, claims }) =>

@@ -68,13 +68,13 @@ const oneLastChance = Effect.fnUntraced(function* (slots: Slots, claims: Readonl
     leaseDurationMs,
   } = yield* EngineConfig
   const last = claims.filter(({ job }) => isLastChance(job, maxLostWorkers))
-  const kept = (yield* slots.hasLoneTurn) ? last.slice(0, 1) : []
+  const kept = (yield* slots.company.hasLoneTurn) ? last.slice(0, 1) : []
   const spare = last.slice(kept.length)
   const others = claims.filter(({ job }) => !isLastChance(job, maxLostWorkers))
   if (spare.length === 0) return { claims: [...others, ...kept], backInMs: undefined }
   const store = yield* JobStore
   const wakeUp = yield* WakeUp
-  const backInMs = yield* slots.loneDelayMs
+  const backInMs = yield* slots.company.loneDelayMs
   const returns = spare.map(({ job, token }, n) => ({
     jobId: job.id,
     token,
