@@ -135,7 +135,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         'return "spent"',
       ),
     ],
-    seed: 22,
+    seed: 99,
     breaks: "blob first, row second",
   },
   {
@@ -468,7 +468,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "lastStep: (_name, effect) => effect",
       ),
     ],
-    seed: 298,
+    seed: 239,
     breaks: "nothing is bought without a lease",
   },
   {
