@@ -135,7 +135,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         'return "spent"',
       ),
     ],
-    seed: 22,
+    seed: 99,
     breaks: "blob first, row second",
   },
   {
@@ -368,8 +368,15 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "an overdue job is canceled",
-    edits: [memory("jobs/expireJobs.ts", '{ event: "expired" }', '{ event: "canceled" }')],
-    seed: 3,
+    edits: [
+      memory(
+        "jobs/expireJobs.ts",
+        "overdueEvent(job, now), now)",
+        'isLost(job, now) ? overdueEvent(job, now) : { event: "canceled" }, now)',
+      ),
+      memory("jobs/expireJobs.ts", "import { applyEvent, ", "import { applyEvent, isLost, "),
+    ],
+    seed: 4,
     breaks: "legal transitions",
   },
   {
@@ -461,7 +468,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "lastStep: (_name, effect) => effect",
       ),
     ],
-    seed: 298,
+    seed: 239,
     breaks: "nothing is bought without a lease",
   },
   {
@@ -507,11 +514,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       memory(
         "jobs/claimJobs.ts",
-        "job.lostWorkers + 1 >= request.maxLostWorkers",
-        "job.lostWorkers >= request.maxLostWorkers",
+        "lostTooMany(job, request.maxLostWorkers)",
+        "lostTooMany(job, request.maxLostWorkers + 1)",
       ),
     ],
-    seed: 52,
+    seed: 198,
     breaks: "budgets end a job",
   },
   {

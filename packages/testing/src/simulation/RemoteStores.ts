@@ -177,13 +177,14 @@ export const remoteUploadStore = (
     claimUpload: (request) =>
       write("claimUpload", store.claimUpload(request), (outcome) => {
         const before = watch.uploads.get(request.uploadId)
+        // Before the books on transfers: two at once break the record's own rules, whoever is to blame.
+        watch.uploadTouched("claimUpload", request.uploadId)
         if (outcome._tag === "Refused") reached.note("a second transfer is refused")
         if (outcome._tag === "Claimed") {
           if (before !== undefined && before.claimedUntil !== null)
             reached.note("a transfer takes over from a lost one")
           transfers.began(line.process, before, outcome.token, request.uploadId)
         }
-        watch.uploadTouched("claimUpload", request.uploadId)
       }),
     extendUpload: (transfer) =>
       write("extendUpload", store.extendUpload(transfer), () =>

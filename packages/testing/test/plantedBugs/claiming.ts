@@ -39,12 +39,12 @@ export const claiming = [
     "false ? 0 :",
   ]),
   plant("jobs/claimJobs.ts", "JobStore.claimJobs: lost workers", "a job may lose one worker too many", [
-    "job.lostWorkers + 1 >= request.maxLostWorkers",
-    "job.lostWorkers >= request.maxLostWorkers",
+    "lostTooMany(job, request.maxLostWorkers)",
+    "lostTooMany(job, request.maxLostWorkers + 1)",
   ]),
   plant("jobs/claimJobs.ts", "JobStore.claimJobs: lost workers", "a job that kills its workers is claimed for ever", [
-    "if (job.held && ",
-    "if (false && ",
+    "if (lostTooMany(job, request.maxLostWorkers))",
+    "if (false)",
   ]),
   plant("jobs/claimJobs.ts", "JobStore.claimJobs: fairness", "the first project's flood is served first", [
     "if (next === undefined || startOf(state, line.lane) < startOf(state, next.lane)) next = line",

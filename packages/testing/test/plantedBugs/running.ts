@@ -80,10 +80,19 @@ export const running = [
     "delayMs, countsAsFailure }), now)",
     "delayMs, countsAsFailure: true }), now)",
   ]),
-  plant("jobs/fencedVerbs.ts", "JobStore.extendLeases", "past the run limit a heartbeat is granted a negative lease", [
-    "Math.max(0, (job.claimableAt ?? now) - now)",
-    "(job.claimableAt ?? now) - now",
-  ]),
+  plant(
+    "jobs/fencedVerbs.ts",
+    "JobStore.extendLeases",
+    "past the run limit a heartbeat is granted a negative lease",
+    [
+      "items.map((item) => {\n    const job = write(",
+      "items.map((item) => {\n    const before = state.jobs.get(item.jobId)\n    const job = write(",
+    ],
+    [
+      "Math.max(0, (job.claimableAt ?? now) - now)",
+      "((before?.claimableAt === before?.deadlineAt ? before?.claimableAt : job.claimableAt) ?? now) - now",
+    ],
+  ),
   plant(
     "jobs/fencedVerbs.ts",
     "JobStore.listCharges",
