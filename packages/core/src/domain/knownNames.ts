@@ -1,4 +1,5 @@
 import { likelyName } from "./nearestName.ts"
+import { isPlainObject } from "./realms.ts"
 
 type KeysOf<Options> = Options extends unknown ? keyof Options : never
 
@@ -15,13 +16,40 @@ export const unknownName = (what: string, written: string, known: ReadonlyArray<
   return known.length === 0 ? `unknown ${what}: there is none` : `unknown ${what}; known: ${known.join(", ")}`
 }
 
-/** Throws `TypeError` unless this is an object that has no other options than these. */
+const shownType = (value: unknown): string =>
+  value === null ? "null" : Array.isArray(value) ? "an array" : `a value of type ${typeof value}`
+
+/**
+ * Throws `TypeError` unless this is an object. An object literal or a spread must have no other options than these. A class
+ * instance may: its other fields are its own, not misspelled options.
+ */
 export const requireOptions = (place: string, given: unknown, names: Readonly<Record<string, true>>): void => {
   if (typeof given !== "object" || given === null || Array.isArray(given))
-    throw new TypeError(`${place} expects its options as an object`)
+    throw new TypeError(`${place} expects its options as an object, not ${shownType(given)}`)
+  if (!isPlainObject(given)) return
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(names, name))
   if (unknown !== undefined)
     throw new TypeError(unknownName(`option "${unknown}" in ${place}`, unknown, Object.keys(names)))
+}
+
+/**
+ * Throws `TypeError` for an object that implements none of these names, unless it is an empty object literal, and for a name in an
+ * object literal that looks like a misspelled one which is missing. Other fields and methods, such as `close`, are accepted.
+ */
+export const requireProviderNames = (place: string, given: unknown, names: ReadonlyArray<string>): void => {
+  if ((typeof given !== "object" && typeof given !== "function") || given === null || Array.isArray(given))
+    throw new TypeError(`${place} must be an object, not ${shownType(given)}`)
+  const isEmpty = !names.some((name) => name in given)
+  if (!isPlainObject(given)) {
+    if (isEmpty) throw new TypeError(`${place} must have at least one of ${names.join(", ")}`)
+    return
+  }
+  const unknown = Object.keys(given).find((name) => {
+    if (names.includes(name)) return false
+    const likely = likelyName(name.slice(0, 100), names)
+    return isEmpty || (likely !== undefined && !(likely in given))
+  })
+  if (unknown !== undefined) throw new TypeError(unknownName(`provider "${unknown}" in ${place}`, unknown, names))
 }
 
 /** Throws `TypeError` unless the value is one of these names. */

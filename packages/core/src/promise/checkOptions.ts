@@ -1,4 +1,4 @@
-import { requireFlag, requireOneOf, requireOptions, unknownName } from "../domain/index.ts"
+import { requireFlag, requireOneOf, requireOptions, requireProviderNames, unknownName } from "../domain/index.ts"
 import type { JobKind } from "../kinds/index.ts"
 import { providerNames } from "../ports/ProviderName.ts"
 import { engineOptions, modeNames } from "./optionNames.ts"
@@ -12,16 +12,16 @@ export const requireMode = (mode: unknown): void => {
 
 const requireProviders = (providers: unknown): void => {
   requireOptions("providers", providers, modeNames)
-  for (const [mode, set] of Object.entries(providers as object))
-    if (set !== undefined)
-      requireOptions(`providers.${mode}`, set, Object.fromEntries(providerNames.map((name) => [name, true])))
+  const sets = providers as { readonly [Mode in keyof typeof modeNames]?: unknown }
+  for (const mode of ["sandbox", "live"] as const)
+    if (sets[mode] !== undefined) requireProviderNames(`providers.${mode}`, sets[mode], providerNames)
 }
 
 /** Throws `TypeError` for options of `createEngine` that do not exist or have another type. */
 export const checkEngineOptions = (options: object): void => {
   requireOptions("createEngine()", options, engineOptions)
   const given: { readonly [Name in keyof typeof engineOptions]?: unknown } = options
-  if (given.kinds !== undefined && !Array.isArray(given.kinds)) throw new TypeError("kinds must be a list")
+  if (given.kinds !== undefined && !Array.isArray(given.kinds)) throw new TypeError("kinds must be an array")
   if (given.providers !== undefined) requireProviders(given.providers)
   requireFlag("worker", given.worker)
   requireFlag("autoStart", given.autoStart)

@@ -21,6 +21,8 @@ export interface EmbeddedOverrides extends EmbeddedInside {
   readonly defaultMode?: JobMode
   /** Takes kinds that nobody serves. */
   readonly unserved?: boolean
+  /** Replaces the setting of this name. */
+  readonly concurrency?: number
 }
 
 /** What they are, and of each name one: a request is read by the kind that runs it. */
@@ -57,11 +59,12 @@ export const openEmbedded = async <
   const kinds = kindsOf(options.kinds)
   const given = "providers" in options ? options.providers : undefined
   const providers = { sandbox: providerSet(given?.sandbox), live: providerSet(given?.live) }
-  const settings = settingsOf(options.settings)
+  const { concurrency, ...overrides } = inside
+  const settings = { ...settingsOf(options.settings), ...(concurrency !== undefined && { concurrency }) }
   checkLimits(settings.limits.perKind, kinds)
   if (worker && inside.unserved !== true) expectServed(kinds, providers)
   const parts = { store, blobs, kinds, providers, settings, ...(probe && { probe }), ...(log !== undefined && { log }) }
-  const running = await openEngine({ ...parts, ...inside }, worker)
+  const running = await openEngine({ ...parts, ...overrides }, worker)
   const { start, stop } = running
   const defaultMode =
     inside.defaultMode ?? (given?.live !== undefined && given.sandbox === undefined ? "live" : "sandbox")

@@ -4,7 +4,7 @@ import { defaultEngineSettings, type EngineSettings } from "../engine/index.ts"
 import { type SettingRule, settingRules } from "./settingRules.ts"
 
 /**
- * The settings, with the defaults where nothing is said. Throws `TypeError` for a setting that does not exist, and for a value that
+ * Returns the settings, with the default of each that is missing or `undefined`. Throws `TypeError` for a setting that does not exist, and for a value that
  * can mean nothing: a worker would stand still with it, in silence.
  */
 export const settingsOf = (given: GivenSettings = {}): EngineSettings =>
@@ -13,19 +13,26 @@ export const settingsOf = (given: GivenSettings = {}): EngineSettings =>
 type Fields = Readonly<Record<string, unknown>>
 
 const merged = (place: string, given: unknown, defaults: object, rules: object): Fields => {
-  if (!isPlainObject(given)) throw new TypeError(`${place} must be an object`)
+  requireFields(place, given)
+  // The other fields of a class instance are its own.
+  const unknown = isPlainObject(given) ? Object.keys(given).find((name) => !Object.hasOwn(rules, name)) : undefined
+  if (unknown !== undefined)
+    throw new TypeError(unknownName(`setting "${unknown}" in ${place}`, unknown, Object.keys(rules)))
   const known: Fields = { ...defaults }
   const settings = { ...known }
-  for (const [name, value] of Object.entries(given)) {
-    if (!Object.hasOwn(rules, name))
-      throw new TypeError(unknownName(`setting "${name}" in ${place}`, name, Object.keys(rules)))
+  for (const [name, rule] of Object.entries<unknown>(rules as Fields)) {
+    const value = given[name]
     if (value === undefined) continue
-    const rule: unknown = (rules as Fields)[name]
     settings[name] = isRule(rule)
       ? checked(`${place}.${name}`, value, rule)
       : merged(`${place}.${name}`, value, known[name] as object, rule as object)
   }
   return settings
+}
+
+function requireFields(place: string, given: unknown): asserts given is Fields {
+  if (typeof given !== "object" || given === null || Array.isArray(given))
+    throw new TypeError(`${place} must be an object`)
 }
 
 const isRule = (rule: unknown): rule is SettingRule =>
@@ -43,11 +50,13 @@ const checked = (place: string, value: unknown, rule: SettingRule): unknown => {
     if (typeof value === "string") throw new TypeError(`${place} must be a number or "${rule.or}"`)
     requireNumber(place, value, rule.number)
   } else if ("listOf" in rule) {
-    if (!Array.isArray(value)) throw new TypeError(`${place} must be a list of ${rule.listOf.join(", ")}`)
+    if (!Array.isArray(value)) throw new TypeError(`${place} must be an array of ${rule.listOf.join(", ")}`)
     for (const name of value) requireOneOf(place, name, rule.listOf)
   } else if ("each" in rule) {
-    if (!isPlainObject(value)) throw new TypeError(`${place} must be an object`)
-    for (const [name, part] of Object.entries(value)) requireNumber(`${place}.${name}`, part, rule.each)
+    requireFields(place, value)
+    const parts = Object.entries(value).filter(([, part]) => part !== undefined)
+    for (const [name, part] of parts) requireNumber(`${place}.${name}`, part, rule.each)
+    return Object.fromEntries(parts)
   } else {
     requireNumber(place, value, rule)
   }

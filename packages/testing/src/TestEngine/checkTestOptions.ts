@@ -1,5 +1,5 @@
 import { type Kind, providerNames } from "@kiln/core"
-import { isDate, type OptionNames, requireOneOf, requireOptions } from "@kiln/core/domain"
+import { isDate, type OptionNames, requireOneOf, requireOptions, requireProviderNames } from "@kiln/core/domain"
 import type { RunMode, TestEngineOptions, TestPrice } from "./TestEngine.ts"
 
 const optionNames: OptionNames<TestEngineOptions<Kind>> = {
@@ -22,11 +22,13 @@ export const checkTestOptions = (options: object): void => {
   const { jobMode = "sandbox", mode = "inline", prices = {}, providers = {}, startAt } = options as TestEngineOptions
   requireOneOf("mode", mode, Object.keys(runModes))
   requireOneOf("jobMode", jobMode, ["sandbox", "live"])
-  requireOptions("providers", providers, Object.fromEntries(providerNames.map((name) => [name, true])))
-  for (const [name, provider] of Object.entries(providers))
+  requireProviderNames("providers", providers, providerNames)
+  for (const name of providerNames) {
+    const provider = providers[name]
     if (typeof provider === "string") requireOneOf(`providers.${name}`, provider, ["fake", "none"])
+  }
   if (prices !== false)
     for (const [name, price] of Object.entries(prices)) requireOptions(`prices.${name}`, price, priceNames)
   if (startAt !== undefined && (!isDate(startAt) || Number.isNaN(startAt.getTime())))
-    throw new TypeError("startAt must be a valid Date")
+    throw new TypeError("startAt must be a valid Date; leave it out for the default")
 }

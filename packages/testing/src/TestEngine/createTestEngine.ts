@@ -28,18 +28,18 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
   options: TestEngineOptions<K> = {},
 ): Promise<TestEngine<K>> => {
   checkTestOptions(options)
-  const { jobMode = "sandbox", mode = "inline", prices = {}, settings = {} } = options
+  const { jobMode = "sandbox", mode = "inline", prices = {} } = options
   const fakes = makeFakeProviders()
   const time = makeVirtualTime(options.startAt?.getTime() ?? defaultStartMs)
   const live = mode === "live"
   const engine = await openEmbedded<K>(
     // Whether these providers serve these kinds is the test's own affair: a job that nobody serves stays queued.
-    partsOf(options, fakes, live ? settings : { ...settings, concurrency: 1 }) as never,
+    partsOf(options, fakes) as never,
     {
       defaultMode: jobMode,
       // A test may be about just that.
       unserved: true,
-      ...(!live && { references: Layer.merge(time.references, sameChance), sweeps: false }),
+      ...(!live && { references: Layer.merge(time.references, sameChance), sweeps: false, concurrency: 1 }),
     },
   )
   const { context, inside, stop } = openInside(engine)
@@ -62,9 +62,8 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
 }
 
 const partsOf = <K extends Kind>(
-  { kinds, log, probe, providers = {} }: TestEngineOptions<K>,
+  { kinds, log, probe, providers = {}, settings }: TestEngineOptions<K>,
   fakes: FakeProviders,
-  settings: TestEngineOptions["settings"],
 ) => {
   const ports = { ...fakes.providers, voiceTurn: fakes.voiceTurn }
   const set: { [Name in ProviderName]?: AnyProvider<Name> } = {}
@@ -76,11 +75,11 @@ const partsOf = <K extends Kind>(
     store: memoryStore(),
     blobs: memoryBlobs(),
     providers: { sandbox: set, live: set },
-    settings,
     autoStart: false,
     log: log ?? false,
     ...(kinds && { kinds }),
     ...(probe && { probe }),
+    ...(settings !== undefined && { settings }),
   }
 }
 
