@@ -57,6 +57,19 @@ it.each([
   await connection.untilClosed()
 })
 
+it.each([[[]], [["Connection: keep-alive, upgrade-insecure"]]])(
+  "an Upgrade that Connection does not name keeps the connection: %j",
+  async (lines) => {
+    await using server = await startServer()
+    using connection = new RawConnection(server.port)
+    connection.send(head("GET /healthz", ...lines, "Upgrade: h2c"))
+    const answer = await connection.read()
+    expect([answer.status, answer.headers.get("connection")]).toEqual([200, "keep-alive"])
+    connection.send(head("GET /v1/nothing"))
+    expect((await connection.read()).status).toBe(404)
+  },
+)
+
 it("a tunnel is refused at once, alone and behind another request", async () => {
   await using server = await startServer()
   for (const before of ["", head("GET /healthz")]) {
