@@ -77,13 +77,13 @@ it("settings may be a class instance: its settings are read, its other fields ar
   expect(() => settingsOf({ attempts: Object.assign(new Attempts(), { maxFailures: 0 }) })).toThrow(
     "settings.attempts.maxFailures must be a whole number",
   )
-  await using kiln = await testEngine({ kinds: [echo], settings: new Settings() as never })
+  await using kiln = await testEngine({ kinds: [echo], settings: new Settings() })
   expect(await kiln.submit("echo", {})).toMatchObject({ status: "done" })
 })
 
 it("an undefined setting is one that is not given", () => {
   const perKind = { echo: undefined, other: 2 } as never
-  expect(settingsOf({ limits: { perKind }, queueCap: undefined } as never).limits.perKind).toStrictEqual({ other: 2 })
+  expect(settingsOf({ limits: { perKind }, queueCap: undefined }).limits.perKind).toStrictEqual({ other: 2 })
 })
 
 it("options of a call may be a class instance", async () => {

@@ -80,7 +80,7 @@ describe("a signal to stop", { timeout: 120_000 }, () => {
       kiln.kill(signal)
       await new Promise((resolve) => setTimeout(resolve, 300))
     }
-    expect(kiln.stderr.match(/stopping/g)).toHaveLength(1)
+    expect(kiln.stderr.match(/shutting down/g)).toHaveLength(1)
     kiln.kill(signal)
     const at = performance.now()
     expect((await kiln.ended(5_000)).exit).toBe(code)
