@@ -173,7 +173,7 @@ const budgetsTable = (): string => {
       ["kiln's own store or blobs were away", code("deferred"), ...cost(deferred(false))],
       ["the worker stops, or a switch was thrown", code("released"), ...cost(named("released"))],
       ["the worker vanished, and another takes over", code("claimed"), ...cost(named("claimed"))],
-      ["the worker vanished, and nobody took over in time", code("lost"), ...cost(named("lost"))],
+      ["no worker claimed the job in time", code("lost"), ...cost(named("lost"))],
       ["the worker vanished once too often", code("abandoned"), ...cost(named("abandoned"))],
     ],
   )

@@ -12,7 +12,7 @@ const createOptions: Names<CreateOptions> = { ...callOptions, idempotencyKey: tr
 export const checkClientOptions = (options: ClientOptions): void => {
   requireKnown("createClient()", options, clientOptions)
   if (typeof options.baseUrl !== "string" || typeof options.apiKey !== "string")
-    throw new TypeError("createClient() needs baseUrl and apiKey, as texts")
+    throw new TypeError("baseUrl and apiKey must be strings")
   const { timeoutMs = 0 } = options
   milliseconds("timeoutMs", timeoutMs)
   checkTransport(options)

@@ -1,8 +1,19 @@
 /** The names of the options of an interface, all of them: one that is missing here does not compile. */
 export type Names<Options> = { readonly [Name in keyof Required<Options>]: true }
 
-/** Throws `TypeError` for an option that does not exist, so that a misspelled one is not ignored. */
+/** Returns whether an object is a literal or a spread, also one of another realm; a class instance is not. */
+const isPlain = (value: object): boolean => {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (typeof prototype !== "object" || prototype === null || prototype === Object.prototype) return true
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, "isPrototypeOf")
+}
+
+/**
+ * Throws `TypeError` for an option that does not exist, so that a misspelled one is not ignored. A class instance may have
+ * other fields: those are its own.
+ */
 export const requireKnown = (place: string, options: object, known: Readonly<Record<string, true>>): void => {
+  if (typeof options === "object" && options !== null && !isPlain(options)) return
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name))
   if (unknown !== undefined)
     throw new TypeError(`unknown option "${unknown}" in ${place}; it takes ${Object.keys(known).join(", ")}`)

@@ -33,6 +33,10 @@ const details = {
       Schema.String.annotate({ examples: ["price:svc-audio", "switch:ai", "provider:transcription"] }),
     ),
   }),
+  uploads_full: Schema.Struct({
+    uploads: Schema.Int.annotate({ description: "How many uploads may wait for a job; 0 is no limit." }),
+    bytes: Schema.Int.annotate({ description: "How many bytes of uploads may wait for a job; 0 is no limit." }),
+  }),
   file_too_large: Schema.Struct({ max_bytes: Schema.Int }),
   unsupported_content_type: Schema.Struct({ expected: Schema.Array(Schema.String) }),
   audio_format_mismatch: Schema.Struct({ declared: Schema.String, detected: Schema.NullOr(Schema.String) }),

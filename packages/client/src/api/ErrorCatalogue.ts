@@ -204,8 +204,9 @@ const entries = {
     status: 429,
     type: "rate_limit_error",
     message:
-      "As many uploads of the project wait for a job as may, or as many bytes of them. Create jobs for those that are there, or wait until some expire.",
-    headers: retryAfter(10),
+      "The project has reached its limit of uploads waiting for a job; details has the limits. Create jobs for them, or wait until some expire.",
+    // Room comes from the caller's own jobs or with an expiry: sending the whole file again after a pause rarely helps.
+    headers: { ...retryAfter(60), "x-should-retry": "false" },
   },
   headers_too_large: {
     status: 431,

@@ -12,7 +12,7 @@ export const UploadRequest = Schema.Struct({
   declaredSeconds: PositiveUpTo(limits.declaredSeconds),
 })
 
-/** Announces a file. Nothing is received yet. Fails with `UploadsFull` when as many of the project wait for jobs as may. */
+/** Announces a file. Nothing is received yet. Fails with `UploadsFull` at the limit of uploads that wait for jobs. */
 export const createUpload = Effect.fnUntraced(function* (principal: Principal, input: unknown) {
   const config = yield* EngineConfig
   const ids = yield* IdGenerator
@@ -35,5 +35,5 @@ export const createUpload = Effect.fnUntraced(function* (principal: Principal, i
     },
   ])
   if (created === undefined) return yield* Effect.die(new TypeError("createUploads returned no outcome for an upload"))
-  return created === "UploadsFull" ? yield* new UploadsFull() : created
+  return created === "UploadsFull" ? yield* new UploadsFull(config.uploadCap) : created
 })

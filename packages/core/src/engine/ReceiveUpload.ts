@@ -9,6 +9,7 @@ import {
   SNIFF_BYTES,
   type TransferRefusal,
   type Upload,
+  type UploadCap,
   uploadBlobKey,
   type UploadId,
 } from "../domain/index.ts"
@@ -39,12 +40,12 @@ export interface IncomingFile<E> {
 
 const refused: Record<
   TransferRefusal | "uploads_full",
-  () => UploadAlreadyCompleted | UploadInProgress | UploadExpired | UploadsFull
+  (cap: UploadCap) => UploadAlreadyCompleted | UploadInProgress | UploadExpired | UploadsFull
 > = {
   already_completed: () => new UploadAlreadyCompleted(),
   in_progress: () => new UploadInProgress(),
   expired: () => new UploadExpired(),
-  uploads_full: () => new UploadsFull(),
+  uploads_full: (cap) => new UploadsFull(cap),
 }
 
 /**
@@ -107,7 +108,7 @@ const beginTransfer = Effect.fnUntraced(function* (uploadId: UploadId, maxTransf
     case "Claimed":
       return outcome
     case "Refused":
-      return yield* refused[outcome.reason]()
+      return yield* refused[outcome.reason](uploadCap)
     case "NotFound":
       return yield* new UploadNotFound()
   }
@@ -137,7 +138,7 @@ const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, 
     { schedule: Schedule.exponential("50 millis"), times: 8 },
   )
   // How long it is was not said before, or others arrived meanwhile.
-  if (outcome === "UploadsFull") return yield* new UploadsFull()
+  if (outcome === "UploadsFull") return yield* new UploadsFull(uploadCap)
   // Another transfer took over after this one's lease ended: that one is running now.
   if (outcome === "LeaseLost") return yield* new UploadInProgress()
 })

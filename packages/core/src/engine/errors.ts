@@ -37,8 +37,11 @@ export class LiveNotActive extends Schema.TaggedError<LiveNotActive>()("LiveNotA
 /** The project has as many unfinished jobs as it may have. */
 export class QueueFull extends Schema.TaggedError<QueueFull>()("QueueFull", {}) {}
 
-/** As many uploads of the project wait for jobs as may, or as many bytes of them. */
-export class UploadsFull extends Schema.TaggedError<UploadsFull>()("UploadsFull", {}) {}
+/** The project has reached its limit of uploads that wait for jobs, or of their bytes. Carries both limits; 0 is no limit. */
+export class UploadsFull extends Schema.TaggedError<UploadsFull>()("UploadsFull", {
+  uploads: Schema.Number,
+  bytes: Schema.Number,
+}) {}
 
 /** No upload of this id is the caller's. */
 export class UploadNotFound extends Schema.TaggedError<UploadNotFound>()("UploadNotFound", {}) {}

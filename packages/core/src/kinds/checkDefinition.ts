@@ -39,7 +39,7 @@ export const checkDefinition = (definition: object): void => {
   requireOptions("a job kind", definition, definitionNames)
   const given: { readonly [Name in keyof typeof definitionNames]?: unknown } = definition
   const place = `job kind "${String(given.name)}"`
-  if (typeof given.name !== "string") throw new TypeError("a job kind needs a name")
+  if (typeof given.name !== "string") throw new TypeError("job kind: name is required")
   for (const name of ["run", "sandbox", "uploadOf"] as const)
     if (typeof given[name] !== "function" && (name === "run" || given[name] !== undefined))
       throw new TypeError(`${place}: ${name} must be a function`)
@@ -65,9 +65,9 @@ const requireSchema = (place: string, name: "request" | "output", schema: unknow
 
 const requireList = (place: string, name: string, list: unknown, known?: ReadonlyArray<string>): void => {
   if (list === undefined) return
-  if (!Array.isArray(list)) throw new TypeError(`${place}: ${name} must be a list`)
+  if (!Array.isArray(list)) throw new TypeError(`${place}: ${name} must be an array`)
   for (const one of list) {
-    if (typeof one !== "string") throw new TypeError(`${place}: ${name} must be a list of names`)
+    if (typeof one !== "string") throw new TypeError(`${place}: ${name} must be an array of strings`)
     if (known !== undefined) requireOneOf(`${place}: ${name.replace(/s$/, "")}`, one, known)
   }
 }

@@ -1,13 +1,16 @@
 import { Effect, Stream } from "effect"
 import { isBlob, isBytes, type JobMode, requireOptions, type UploadId } from "../domain/index.ts"
 import { Engine } from "../engine/index.ts"
+import { callOptions } from "./callOptions.ts"
 import { requireMode } from "./checkOptions.ts"
 import { callerOf } from "./callers.ts"
 import { concat } from "./concat.ts"
-import type { EmbeddedEngine, FileBody } from "./EmbeddedEngine.ts"
+import type { AbortOption, EmbeddedEngine, FileBody, ProjectOption } from "./EmbeddedEngine.ts"
 import { uploadFields, verbOptions } from "./optionNames.ts"
 import type { Running } from "./Running.ts"
 import { toKilnError } from "./toKilnError.ts"
+
+type CreateOptions = { readonly mode?: JobMode } & ProjectOption & AbortOption
 
 type Verbs = Pick<EmbeddedEngine, "createUpload" | "receiveUpload" | "readFile" | "streamFile">
 
@@ -19,10 +22,10 @@ const openedFile = (id: string) =>
   })
 
 export const fileVerbs = ({ closed, context, run }: Running, defaultMode: JobMode): Verbs => ({
-  createUpload: async (upload, options = {}) => {
-    requireOptions("createUpload()", options, verbOptions.createUpload)
-    requireOptions("an upload", upload, uploadFields)
-    const { mode = defaultMode, project, signal } = options
+  createUpload: async (upload, options?: CreateOptions, ...rest: ReadonlyArray<unknown>) => {
+    const given = callOptions("createUpload()", verbOptions.createUpload, options, rest)
+    requireOptions("createUpload()", upload, uploadFields)
+    const { mode = defaultMode, project, signal } = given
     requireMode(mode)
     return run(
       Effect.gen(function* () {
@@ -47,20 +50,19 @@ export const fileVerbs = ({ closed, context, run }: Running, defaultMode: JobMod
       options.signal,
     )
   },
-  readFile: async ({ id }, options = {}) => {
-    requireOptions("readFile()", options, verbOptions.readFile)
+  readFile: async ({ id }, options?: AbortOption, ...rest: ReadonlyArray<unknown>) => {
+    const { signal } = callOptions("readFile()", verbOptions.readFile, options, rest)
     return run(
       Effect.gen(function* () {
         const { content, file } = yield* openedFile(id)
         return concat(yield* Stream.runCollect(content), file.bytes)
       }),
-      options.signal,
+      signal,
     )
   },
-  streamFile: ({ id }, options = {}) => ({
+  streamFile: ({ id }, options?: AbortOption, ...rest: ReadonlyArray<unknown>) => ({
     async *[Symbol.asyncIterator]() {
-      requireOptions("streamFile()", options, verbOptions.streamFile)
-      const { signal } = options
+      const { signal } = callOptions("streamFile()", verbOptions.streamFile, options, rest)
       const either = signal === undefined ? closed : AbortSignal.any([closed, signal])
       const { content } = await run(openedFile(id), signal)
       const pieces = Stream.toAsyncIterableWith(content, context)[Symbol.asyncIterator]()

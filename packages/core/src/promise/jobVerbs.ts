@@ -5,9 +5,10 @@ import { readJob } from "../engine/ReadJob.ts"
 import { waitForJob } from "../engine/WaitForJob.ts"
 import type { Kind } from "../kinds/index.ts"
 import { IdGenerator } from "../ports/index.ts"
+import { callOptions } from "./callOptions.ts"
 import { requireMode } from "./checkOptions.ts"
 import { callerOf, projectIdOf } from "./callers.ts"
-import type { EmbeddedEngine, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
+import type { AbortOption, EmbeddedEngine, ProjectOption, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
 import type { JobReference } from "./JobResult.ts"
 import { verbOptions } from "./optionNames.ts"
 import type { Running } from "./Running.ts"
@@ -113,14 +114,12 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
         }),
       )
     },
-    get: async (job, options = {}) => {
-      requireOptions("get()", options, verbOptions.get)
-      const { project, signal } = options
+    get: async (job, options?: ProjectOption & AbortOption, ...rest: ReadonlyArray<unknown>) => {
+      const { project, signal } = callOptions("get()", verbOptions.get, options, rest)
       return run(Effect.flatMap(findJob(job, project), shown), signal)
     },
-    wait: async (job, options = {}) => {
-      requireOptions("wait()", options, verbOptions.wait)
-      const { project, signal, timeoutMs = defaultWaitMs } = options
+    wait: async (job, options?: WaitOptions, ...rest: ReadonlyArray<unknown>) => {
+      const { project, signal, timeoutMs = defaultWaitMs } = callOptions("wait()", verbOptions.wait, options, rest)
       requireNumber("timeoutMs", timeoutMs, { least: 0 })
       return run(
         Effect.suspend(() => Effect.flatMap(waitForJob(idOf(job), isOf(project), timeoutMs), shown)),
@@ -131,9 +130,8 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
       const { submitting, waiting } = partsOfRun(options)
       return verbs.wait(await verbs.submit(kind, request, submitting), waiting)
     },
-    erase: async (job, options = {}) => {
-      requireOptions("erase()", options, verbOptions.erase)
-      const { project, signal } = options
+    erase: async (job, options?: ProjectOption & AbortOption, ...rest: ReadonlyArray<unknown>) => {
+      const { project, signal } = callOptions("erase()", verbOptions.erase, options, rest)
       return run(
         Effect.gen(function* () {
           const engine = yield* Engine

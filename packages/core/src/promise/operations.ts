@@ -119,16 +119,18 @@ const knownKind = (kind: string, others: ReadonlyArray<string>) =>
 
 const statuses: { readonly [Status in JobStatus]: true } = { queued: true, processing: true, done: true, failed: true }
 
-const requireDate = (name: string, value: unknown): void => {
-  if (!isDate(value) || Number.isNaN(value.getTime())) throw new TypeError(`${name} must be a valid Date`)
+const requireDate = (name: string, value: unknown, hint = ""): void => {
+  if (!isDate(value) || Number.isNaN(value.getTime())) throw new TypeError(`${name} must be a valid Date${hint}`)
 }
+
+const noBound = "; leave it out for no bound"
 
 const checkQuery = (query: ListQuery): void => {
   requireOptions("list()", query, listQuery)
   if (query.status !== undefined) requireOneOf("status", query.status, Object.keys(statuses))
   if (query.mode !== undefined) requireMode(query.mode)
-  if (query.createdFrom !== undefined) requireDate("createdFrom", query.createdFrom)
-  if (query.createdTo !== undefined) requireDate("createdTo", query.createdTo)
+  if (query.createdFrom !== undefined) requireDate("createdFrom", query.createdFrom, noBound)
+  if (query.createdTo !== undefined) requireDate("createdTo", query.createdTo, noBound)
 }
 
 const pageOf = ({ createdFrom, createdTo, project, ...query }: ListQuery) => ({

@@ -22,6 +22,8 @@ type Translations = {
   readonly [Tag in EngineError["_tag"]]: (error: Extract<EngineError, { _tag: Tag }>) => KilnError
 }
 
+const limitText = (limit: number, unit: string): string => (limit === 0 ? `any number of ${unit}` : `${limit} ${unit}`)
+
 /** One for each error of the engine: a new one does not compile without. */
 const translations: Translations = {
   InvalidRequest: ({ errors }) => new RequestInvalid(errors),
@@ -35,7 +37,11 @@ const translations: Translations = {
   IdempotencyKeyReused: () => new KeyReused(),
   LiveNotActive: ({ missing }) => new LiveNotReady(missing),
   QueueFull: () => new KilnError("queue_full", "the project has as many unfinished jobs as it may have"),
-  UploadsFull: () => new UploadRefused("uploads_full", "as many uploads of the project wait for jobs as may"),
+  UploadsFull: ({ bytes, uploads }) =>
+    new UploadRefused(
+      "uploads_full",
+      `the project has reached its limit of uploads waiting for a job (${limitText(uploads, "uploads")}, ${limitText(bytes, "bytes")})`,
+    ),
   UploadNotFound: () => new UploadRefused("upload_not_found", "no such upload"),
   UploadNotReady: () => new UploadRefused("upload_not_ready", "the upload's file has not arrived yet"),
   UploadAlreadyUsed: () => new UploadRefused("upload_already_used", "another job has used the upload"),

@@ -26,9 +26,13 @@ describe("createEngine refuses", () => {
     [{ worker: "no" }, "worker must be true or false"],
     [{ autoStart: 1 }, "autoStart must be true or false"],
     [{ log: true }, "log must be a function, or false"],
-    [{ kinds: { echo } }, "kinds must be a list"],
+    [{ kinds: { echo } }, "kinds must be an array"],
     [{ providers: { sandbx: {} } }, 'unknown option "sandbx" in providers; did you mean "sandbox"?'],
     [{ providers: { sandbox: { transcribe: () => 1 } } }, 'did you mean "transcription"?'],
+    [{ providers: { live: { speech: () => 1, images: () => 1 } } }, 'did you mean "image"?'],
+    [{ providers: { live: { close: () => 1 } } }, 'unknown provider "close" in providers.live; known: transcription'],
+    [{ providers: { live: new Map() } }, "providers.live must have at least one of transcription, reply"],
+    [{ providers: { live: null } }, "providers.live must be an object, not null"],
   ])("%j", async (more, message) => {
     await expect(opening(more)).rejects.toThrow(message)
   })
@@ -51,7 +55,7 @@ describe("createEngine refuses", () => {
     [{ limits: { perProjects: 1 } }, 'did you mean "perProject"?'],
     [{ defaultCurrency: "USD" }, "settings.defaultCurrency must be a currency"],
     [{ forcedOff: ["audoi"] }, 'did you mean "audio"?'],
-    [{ forcedOff: "ai" }, "settings.forcedOff must be a list of ai, audio, images"],
+    [{ forcedOff: "ai" }, "settings.forcedOff must be an array of ai, audio, images"],
     ["fast", "settings must be an object"],
   ])("settings like %j", async (settings, message) => {
     await expect(opening({ settings })).rejects.toThrow(message)
@@ -114,6 +118,13 @@ it.each<[name: string, call: () => unknown, message: string]>([
   ["list", () => engine.operator.list(given({ state: "done" })), 'did you mean "status"?'],
   ["list", () => engine.operator.list(given({ mode: "test" })), 'unknown mode "test"'],
   ["list", () => engine.operator.list(given({ createdFrom: "2030-01-01" })), "createdFrom must be a valid Date"],
+  ["list", () => engine.operator.list(given({ createdTo: null })), "valid Date; leave it out for no bound"],
+  ["get", () => engine.get("job_1", given(null)), "get() expects its options as an object, not null"],
+  [
+    "wait",
+    () => engine.wait("job_1", given(5_000)),
+    "wait() expects its options as an object, not a value of type number",
+  ],
   ["list", () => engine.operator.list({ createdTo: new Date(Number.NaN) }), "createdTo must be a valid Date"],
   ["listAll", () => engine.operator.listAll(given({ stauts: "done" })).next(), 'did you mean "status"?'],
   ["count", () => engine.operator.count(given({ projectId: "a" })), 'did you mean "project"?'],
@@ -155,11 +166,11 @@ describe("a kind refuses", () => {
     [{ limits: { maxFailures: Number.NaN } }, "maxFailures of a job kind"],
     [{ switches: ["image"] }, 'did you mean "images"?'],
     [{ providers: ["speach"] }, 'unknown job kind "echo": provider "speach"; did you mean "speech"?'],
-    [{ files: "page" }, 'job kind "echo": files must be a list'],
-    [{ meters: [1] }, 'job kind "echo": meters must be a list of names'],
+    [{ files: "page" }, 'job kind "echo": files must be an array'],
+    [{ meters: [1] }, 'job kind "echo": meters must be an array of strings'],
     [{ run: undefined }, 'job kind "echo": run must be a function'],
     [{ sandbox: {} }, 'job kind "echo": sandbox must be a function'],
-    [{ name: undefined }, "a job kind needs a name"],
+    [{ name: undefined }, "job kind: name is required"],
   ])("%j", (more, message) => {
     expect(() => jobKind(given({ ...bare, ...more }))).toThrow(message)
   })

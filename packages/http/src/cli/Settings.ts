@@ -216,7 +216,7 @@ const settingsOf = (values: Values): Settings => {
 const unknownNames = (environment: Environment): ReadonlyArray<string> =>
   Object.keys(environment)
     .filter((name) => name.startsWith("KILN_") && !settingNames.includes(name))
-    .map((name) => `${name} is no setting of kiln and has no effect; did you mean ${nearestName(name, settingNames)}?`)
+    .map((name) => `Unknown setting ${name} is ignored; did you mean ${nearestName(name, settingNames)}?`)
 
 /** Variables that say something only of a Postgres database. */
 const withoutDatabase = (values: Values): ReadonlyArray<string> =>

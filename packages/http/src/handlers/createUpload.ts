@@ -2,13 +2,14 @@ import { Effect } from "effect"
 import { UploadRequest } from "@kiln/core/effect"
 import type { BodyBroken } from "../server/body.ts"
 import { readJsonObject } from "../server/jsonBody.ts"
-import { Refusal } from "../server/Refusal.ts"
+import type { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { storeUnavailable } from "../server/unavailable.ts"
 import { signUpload } from "../wire/SignedUrls.ts"
 import { fieldNames } from "./fieldNames.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
+import { uploadsFull } from "./uploadsFull.ts"
 
 const names = fieldNames(Object.keys(UploadRequest.fields))
 
@@ -21,7 +22,7 @@ export const createUpload = (context: HandlerContext): Handler =>
     const announced = context.engine.createUpload(grant, names.toRequest(body))
     const upload = yield* Effect.mapError(announced, (error) => {
       if (error._tag === "InvalidRequest") return names.refuse(error.errors)
-      return error._tag === "UploadsFull" ? new Refusal({ code: "uploads_full" }) : storeUnavailable(error)
+      return error._tag === "UploadsFull" ? uploadsFull(error) : storeUnavailable(error)
     })
     // Whole seconds, rounded down: the URL never promises more than the record behind it.
     const expiresAtSeconds = Math.floor(upload.expiresAt / 1000)

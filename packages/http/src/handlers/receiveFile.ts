@@ -11,6 +11,7 @@ import { storeUnavailable } from "../server/unavailable.ts"
 import { verifySignedUrl } from "../wire/SignedUrls.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
 import { refusing } from "./refusing.ts"
+import { uploadsFull } from "./uploadsFull.ts"
 
 const refuse = refusing<ReceiveError>({
   // Whether there was ever such an upload is nobody's business.
@@ -20,7 +21,7 @@ const refuse = refusing<ReceiveError>({
   UploadInProgress: () => new Refusal({ code: "upload_in_progress" }),
   UnsupportedContentType: ({ expected }) => new Refusal({ code: "unsupported_content_type", details: { expected } }),
   FileTooLarge: ({ maxBytes }) => new Refusal({ code: "file_too_large", details: { max_bytes: maxBytes } }),
-  UploadsFull: () => new Refusal({ code: "uploads_full" }),
+  UploadsFull: uploadsFull,
   EmptyFile: () => new Refusal({ code: "empty_file" }),
   AudioFormatMismatch: ({ declared, detected }) =>
     new Refusal({ code: "audio_format_mismatch", details: { declared, detected } }),

@@ -18,6 +18,7 @@ export interface ApiKeyOptions {
   readonly scopes: ReadonlyArray<string>
   /** For the operator's list. */
   readonly name?: string
+  /** When it stops working. Default: never. */
   readonly expiresAt?: Date
 }
 
@@ -41,9 +42,9 @@ export const createApiKey = async (engine: MountedEngine, options: ApiKeyOptions
   const { expiresAt, mode = "test", name, project, scopes } = options
   requireOneOf("mode", mode, ["test", "live"])
   if (!Array.isArray(scopes) || scopes.some((scope) => typeof scope !== "string"))
-    throw new TypeError("scopes must be a list of names")
+    throw new TypeError("scopes must be an array of strings")
   if (expiresAt !== undefined && (!isDate(expiresAt) || Number.isNaN(expiresAt.getTime())))
-    throw new TypeError("expiresAt must be a valid Date")
+    throw new TypeError("expiresAt must be a valid Date; leave it out for a key that never expires")
   const projectId = projectAskedFor(project)
   if (name !== undefined && !isStorableText(name))
     throw new TypeError("the name of an API key must have no U+0000 and no unpaired surrogates")

@@ -63,6 +63,12 @@ const limitNames: { readonly [Name in RateLimitName]: true } = {
 }
 const policyNames: OptionNames<RateLimitPolicy> = { perMinute: true, burst: true }
 
+const givenLimits = (rateLimits: MountOptions<never>["rateLimits"] = {}) =>
+  (Object.keys(limitNames) as ReadonlyArray<RateLimitName>).flatMap((name) => {
+    const policy = rateLimits[name]
+    return policy === undefined ? [] : [[name, policy] as const]
+  })
+
 /** Throws `TypeError` for options that do not exist or have another type. */
 const checkOptions = (place: string, options: object, more: Readonly<Record<string, true>>): void => {
   requireOptions(place, options, { ...mountOptions, ...more })
@@ -75,11 +81,11 @@ const checkOptions = (place: string, options: object, more: Readonly<Record<stri
   } = options as Partial<MountOptions<never>>
   requireFlag("pages", pages)
   requireFlag("requireLiveWorker", requireLiveWorker)
-  if (!Array.isArray(routes)) throw new TypeError("routes must be a list of what jobRoute() returns")
+  if (!Array.isArray(routes)) throw new TypeError("routes must be an array of what jobRoute() returns")
   if (authenticate !== undefined && typeof authenticate !== "function")
     throw new TypeError("authenticate must be a function")
   requireOptions("rateLimits", rateLimits, limitNames)
-  for (const [name, policy] of Object.entries(rateLimits)) {
+  for (const [name, policy] of givenLimits(rateLimits)) {
     requireOptions(`rateLimits.${name}`, policy, policyNames)
     for (const part of ["perMinute", "burst"] as const)
       requireNumber(`rateLimits.${name}.${part}`, policy[part], { least: 0, most: 1_000_000, whole: true })
@@ -104,7 +110,7 @@ export const mountService = Effect.fnUntraced(function* <Source>(
     prefix,
     isStopping: () => stopping,
     trustedProxies: options.trustedProxies ?? [],
-    rateLimits: { ...defaultRateLimits, ...options.rateLimits },
+    rateLimits: { ...defaultRateLimits, ...Object.fromEntries(givenLimits(options.rateLimits)) },
     signingKeys: options.signingKeys,
     pages: options.pages ?? false,
     routes: options.routes ?? [],

@@ -34,7 +34,7 @@ const principalOf = ({ keyId, mode, projectId, scopes }: Caller): Principal => {
   if (keyId !== undefined && (typeof keyId !== "string" || !KEY.test(keyId)))
     throw new TypeError("authenticate: keyId must be 1 to 128 letters, digits and -_.@~")
   if (mode !== "sandbox" && mode !== "live") throw new TypeError('authenticate: mode must be "sandbox" or "live"')
-  if (!Array.isArray(scopes)) throw new TypeError("authenticate: scopes must be a list of names")
+  if (!Array.isArray(scopes)) throw new TypeError("authenticate: scopes must be an array of strings")
   // Colons are in no name: two callers never have one key between them. Without one, it is that of `submit`.
   const key = keyId === undefined ? `${project}_${mode}` : `${project}:${keyId}:${mode}`
   return { projectId: `prj_${project}`, keyId: `key_${key}`, mode, scopes }

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Scope, Stream } from "effect"
@@ -51,11 +52,15 @@ const answerNode = (app: App) =>
   })
 
 /**
- * Whether the connection ends with this answer. Node reads nothing more from a connection whose client asked for another
- * protocol and got an answer instead: the next request on it would never be heard.
+ * Returns whether the connection ends with this answer. Node reads nothing more from a connection whose client asked for
+ * another protocol and got an answer instead: the next request on it would never be heard. An `Upgrade` that `Connection`
+ * does not name asks for nothing.
  */
 const closesAfter = (app: App, { message }: NodeSource): boolean =>
-  app.isStopping() || (message.httpVersionMajor === 1 && message.headers.upgrade !== undefined)
+  app.isStopping() || (message.httpVersionMajor === 1 && asksToUpgrade(message.headers))
+
+const asksToUpgrade = ({ connection = "", upgrade }: IncomingHttpHeaders): boolean =>
+  upgrade !== undefined && connection.split(",").some((option) => option.trim().toLowerCase() === "upgrade")
 
 const toNodeResponse = ({ body, headers, status }: Reply): HttpServerResponse.HttpServerResponse => {
   const options = { status, headers }

@@ -25,7 +25,7 @@ export const signingKeyring = Effect.fnUntraced(function* (
   if (superseded === undefined) return { keys }
   yield* Effect.logInfo(
     "URLs signed by the key in the store are accepted beside those of KILN_SIGNING_KEYS; " +
-      "once every process has had that setting for 15 minutes, `kiln signing-key drop` ends this",
+      "after 15 minutes with this setting on every process, run `kiln signing-key drop` to remove it",
   )
   return { keys: [...keys, ...(yield* read(stored(superseded))).keys] }
 })

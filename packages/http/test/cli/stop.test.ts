@@ -74,13 +74,13 @@ describe("a signal to stop", { timeout: 120_000 }, () => {
     const api = new Api(kiln.listening.url, key)
     await running(api, await createAll(api, ["wait:600000"]), 1)
     kiln.kill(signal)
-    await kiln.says(/stopping; a second one stops at once/, "stderr")
+    await kiln.says(/shutting down; send \w+( again)? to exit immediately/, "stderr")
     // What a package manager passes on of one Ctrl-C comes within moments, and is not a second one.
     if (signal === "SIGINT") {
       kiln.kill(signal)
       await new Promise((resolve) => setTimeout(resolve, 300))
     }
-    expect(kiln.stderr.match(/stopping/g)).toHaveLength(1)
+    expect(kiln.stderr.match(/shutting down/g)).toHaveLength(1)
     kiln.kill(signal)
     const at = performance.now()
     expect((await kiln.ended(5_000)).exit).toBe(code)

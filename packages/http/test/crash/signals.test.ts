@@ -76,7 +76,7 @@ describe.each(makeStores)("SIGTERM under work, on $name", patience, ({ makeStore
     const jobId = await stopped.client.speak("hold@1")
     await lab.attemptBegun(jobId, 1)
     stopped.kill("SIGTERM")
-    await stopped.says(/stopping; a second one stops at once/, "stderr")
+    await stopped.says(/shutting down; send \w+( again)? to exit immediately/, "stderr")
     stopped.kill("SIGTERM")
     const at = performance.now()
     expect((await stopped.ended()).exit).toBe(143)

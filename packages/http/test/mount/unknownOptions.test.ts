@@ -22,10 +22,26 @@ it.each([
   [{ publicUrl, rateLimits: { create: { perMinute: 1 } } }, "rateLimits.create.burst must be a whole number"],
   [{ publicUrl, pages: "no" }, "pages must be true or false"],
   [{ publicUrl, authenticate: {} }, "authenticate must be a function"],
-  [{ publicUrl, routes: {} }, "routes must be a list"],
+  [{ publicUrl, routes: {} }, "routes must be an array"],
 ])("a service is not mounted with %j", async (options, message) => {
   await expect(nodeHandler(mounted.engine, given(options))).rejects.toThrow(message)
   await expect(fetchHandler(mounted.engine, given(options))).rejects.toThrow(message)
+})
+
+it("an undefined rate limit is one that is not given", async () => {
+  const handler = await fetchHandler(mounted.engine, given({ publicUrl, rateLimits: { create: undefined } }))
+  const { key } = await createApiKey(mounted.engine, { scopes: ["audio.create"] })
+  const answer = await handler(
+    new Request(`${publicUrl}/v1/audio/speech`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "idempotency-key": "undefined" },
+      body: JSON.stringify({ input: "Hello." }),
+    }),
+  )
+  expect([answer.status, answer.headers.get("ratelimit-policy") ?? answer.headers.get("ratelimit-limit")]).toEqual([
+    202,
+    expect.stringMatching(/60/),
+  ])
 })
 
 it("an option of the other handler is unknown to this one", async () => {
@@ -46,8 +62,9 @@ it.each([
 it.each([
   [{ scope: ["audio.create"] }, 'did you mean "scopes"?'],
   [{ scopes: ["audio.create"], mode: "sandbox" }, 'unknown mode "sandbox"'],
-  [{ scopes: "audio.create" }, "scopes must be a list of names"],
+  [{ scopes: "audio.create" }, "scopes must be an array of strings"],
   [{ scopes: [], expiresAt: "2030-01-01" }, "expiresAt must be a valid Date"],
+  [{ scopes: [], expiresAt: null }, "expiresAt must be a valid Date; leave it out for a key that never expires"],
 ])("a key is not made with %j", async (options, message) => {
   await expect(createApiKey(mounted.engine, given(options))).rejects.toThrow(message)
 })

@@ -55,6 +55,19 @@ it.each([
   await connection.untilClosed()
 })
 
+it.each([[[]], [["Connection: keep-alive, upgrade-insecure"]]])(
+  "an Upgrade that Connection does not name keeps the connection: %j",
+  async (lines) => {
+    await using server = await startServer()
+    using connection = new RawConnection(server.port)
+    connection.send(head("GET /healthz", ...lines, "Upgrade: h2c"))
+    const answer = await connection.read()
+    expect([answer.status, answer.headers.get("connection")]).toEqual([200, "keep-alive"])
+    connection.send(head("GET /v1/nothing"))
+    expect((await connection.read()).status).toBe(404)
+  },
+)
+
 it.each([
   ["alone", "", [404]],
   ["behind another request", head("GET /healthz"), [200, 404]],

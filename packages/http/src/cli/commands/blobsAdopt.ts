@@ -18,7 +18,7 @@ export const blobsAdoptCommand = Command.make("adopt", {}, () =>
         text:
           entries.length === 0
             ? `${database} is not behind ${blobs}: there is nothing to adopt`
-            : `${database} goes on with ${blobs}, as generation ${generation}. Other copies of it can no longer start on these blobs. ` +
+            : `${database} now owns ${blobs} (generation ${generation}). Other copies of it can no longer start on these blobs. ` +
               "Files that were there before now are kept, also those without a record.",
       })
     }),

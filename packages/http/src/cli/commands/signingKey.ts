@@ -11,7 +11,7 @@ const drop = Command.make("drop", {}, () =>
     Effect.gen(function* () {
       if (http.signingKeys === undefined)
         return yield* misused(
-          "KILN_SIGNING_KEYS is not set here, so the key in the store may be the one that signs: set it as the service has it",
+          "KILN_SIGNING_KEYS is not set here, so the key in the store may be the one that signs: set it to the same value as in the service",
         )
       const dropped = yield* (yield* SecretStore).remove(signingSecret)
       yield* answer({

@@ -20,7 +20,9 @@ export const banner = (service: {
   const address = [`kiln is listening at ${url}`, ...(docs === undefined ? [] : [`its documentation is at ${docs}`])]
   if (firstKey === undefined) return address.join("\n")
   if (firstKey === "none")
-    return [...address, `no API key yet: with the settings of this service, run ${keyCommand}`].join("\n")
+    return [...address, `No API keys exist. To create one, run this with the same environment: ${keyCommand}`].join(
+      "\n",
+    )
   return [
     "",
     ...address,

@@ -41,7 +41,9 @@ export const stopSignal: Effect.Effect<void> = Effect.gen(function* () {
     // Never taken off again: the second signal comes after this effect has completed.
     process.on("SIGINT", onSignal).on("SIGTERM", onSignal).on("SIGHUP", onHangUp)
   })
-  yield* Effect.logInfo(`${taken}: stopping; a second one stops at once`)
+  yield* Effect.logInfo(
+    `${taken}: shutting down; send ${taken === "SIGHUP" ? "SIGTERM" : `${taken} again`} to exit immediately`,
+  )
 })
 
 /** Ends the process, with 1, should stopping take longer than the drain and 25 s more. */

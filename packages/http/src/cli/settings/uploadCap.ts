@@ -4,7 +4,7 @@ import { broken, parsed, type SettingType } from "./SettingType.ts"
 
 const bytesPer: Readonly<Record<string, number>> = { "": 1, KiB: 1_024, MiB: 1_024 ** 2, GiB: 1_024 ** 3 }
 
-/** `200,2GiB`: uploads that may wait, and bytes of them; `0` for either is no cap. Without bytes, their default stays. */
+/** Parses limits on uploads that wait for a job: `200,2GiB` for their number and bytes. `0` is no limit. Without bytes, their default applies. */
 export const uploadCap: SettingType<UploadCap> = (text) => {
   if (text === "0") return parsed({ uploads: 0, bytes: 0 })
   const [, uploads = "", hasBytes, digits = "", unit = ""] =
@@ -12,5 +12,5 @@ export const uploadCap: SettingType<UploadCap> = (text) => {
   const bytes = hasBytes === undefined ? defaultEngineSettings.uploadCap.bytes : Number(digits) * (bytesPer[unit] ?? 1)
   return uploads !== "" && Number.isSafeInteger(bytes)
     ? parsed({ uploads: Number(uploads), bytes })
-    : broken("must be uploads and bytes like 200,2GiB, each 0 for no cap, or 0 for neither")
+    : broken("must be uploads and bytes, such as 200,2GiB; use 0 for no limit: 0,2GiB or 200,0, or 0 for both")
 }

@@ -14,7 +14,10 @@ const headersOfCode: Readonly<Record<string, (answer: Answer) => void>> = {
   upload_in_progress: (answer) => expect(answer.header("retry-after")).toBe("5"),
   service_unavailable: (answer) => expect(answer.header("retry-after")).toBe("5"),
   rate_limited: (answer) => expect(answer.header("retry-after")).toMatch(/^[1-9][0-9]*$/),
-  uploads_full: (answer) => expect(answer.header("retry-after")).toMatch(/^[1-9][0-9]*$/),
+  uploads_full: (answer) => {
+    expect([answer.header("retry-after"), answer.header("x-should-retry")]).toEqual(["60", "false"])
+    expect(answer.error.details).toEqual({ uploads: expect.any(Number), bytes: expect.any(Number) })
+  },
   queue_full: (answer) => expect(answer.header("retry-after")).toMatch(/^[1-9][0-9]*$/),
   method_not_allowed: (answer) => expect(answer.header("allow")).toMatch(/^[A-Z]+(, ?[A-Z]+)*$/),
   missing_api_key: (answer) => expect(answer.header("www-authenticate")).toBe('Bearer realm="api"'),

@@ -8,7 +8,8 @@ import { putChunks } from "./uploads.ts"
 /** How much of a project's uploads may wait for jobs: four of them, and the bytes of two files. Rate limits are off. */
 
 const file = wav(1)
-export const uploadCapSettings = { engine: { uploadCap: { uploads: 4, bytes: 2 * file.length + 10 } } } as const
+const cap = { uploads: 4, bytes: 2 * file.length + 10 }
+export const uploadCapSettings = { engine: { uploadCap: cap } } as const
 
 const announce = (api: Api, key: Key) => api.post("/v1/audio/uploads", { format: "wav", declared_seconds: 1 }, { key })
 const fill = async (api: Api, key: Key) => {
@@ -22,7 +23,7 @@ export const uploadCaps = table(
     await fill(api, key)
     for (const asking of [key, await api.newKey({ besides: key })]) {
       const refused = await announce(api, asking)
-      expect(refused.error).toMatchObject({ code: "uploads_full", param: null, details: null })
+      expect(refused.error).toMatchObject({ code: "uploads_full", param: null, details: cap })
     }
     expect((await api.post("/v1/audio/uploads", { format: "ogg" }, { key })).code).toBe("invalid_request")
     expect((await announce(api, await api.newKey())).status).toBe(201)
@@ -48,6 +49,7 @@ export const uploadCaps = table(
     )
     for (let n = 0; n < 6; n++)
       expect((await api.send(putCall(third.upload_url, file))).code, "refusals are no transfers").toBe("uploads_full")
+    expect((await api.send(putCall(third.upload_url, file))).error.details).toEqual(cap)
     await api.job("/v1/audio/transcriptions", { upload_id: first }, { key })
     expect((await api.send(putCall(third.upload_url, file))).status).toBe(204)
   }),

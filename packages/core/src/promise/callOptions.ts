@@ -1,0 +1,16 @@
+import { requireOptions } from "../domain/index.ts"
+
+/**
+ * Returns the options of a call, `{}` where there are none. `ids.map(engine.get)` passes an index and the array: those are no
+ * options either. Throws `TypeError` for anything else that is not an object of these options.
+ */
+export const callOptions = <Options extends object>(
+  place: string,
+  names: Readonly<Record<string, true>>,
+  given: Options | undefined,
+  rest: ReadonlyArray<unknown>,
+): Partial<Options> => {
+  if (given === undefined || (typeof given === "number" && Array.isArray(rest[0]))) return {}
+  requireOptions(place, given, names)
+  return given
+}
