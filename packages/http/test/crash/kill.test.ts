@@ -46,6 +46,10 @@ describe("a worker killed in a provider call", patience, () => {
 describe("a worker killed between blob and commit", patience, () => {
   it("leaves a blob that is collected, and a job that is finished by the next", async () => {
     await using lab = await Lab.open()
+    const before = await lab.start()
+    const earlier = await before.client.speak("Good morning.")
+    await before.client.finished(earlier)
+    await before.crash()
     lab.hold("before commit")
     // Sweeps without pause, and runs no jobs: nobody takes this one over before its worker is killed.
     const sweeper = await lab.start({ engine: { orphanIntervalMs: 20 }, env: { KILN_ROLE: "api" } })
@@ -53,17 +57,24 @@ describe("a worker killed between blob and commit", patience, () => {
     const jobId = await killed.client.speak("Hello.")
     await lab.reached("before commit")
     expect((await lab.job(jobId)).files, "named by nobody").toEqual([])
-    await putBlob(lab.dataDirectory, speechKey(jobId, 0))
-    await until(() => (lab.blobs().length === 1 ? true : undefined))
-    expect(lab.blobs(), "a sweep takes what nobody can commit, and only that").toEqual([speechKey(jobId, 1)])
+    const kept = speechKey(earlier, 1)
+    // Of a job that is done and names another file.
+    const orphan = `${kept}2`
+    await putBlob(lab.dataDirectory, orphan)
+    await until(() => (lab.blobs().includes(orphan) ? undefined : true))
+    expect(lab.blobs().toSorted(), "a sweep takes what nobody can commit, and only that").toEqual(
+      [kept, speechKey(jobId, 1)].toSorted(),
+    )
     await killed.crash()
 
     const next = await lab.start()
     expect(await next.client.finished(jobId)).toMatchObject({ status: "done" })
     await expectSpokenOnce(lab, jobId, { clients: [next.client, sweeper.client], lostWorkers: 1 })
     expect(lab.begun(jobId).map(({ pid }) => pid)).toEqual([killed.pid, next.pid])
-    await until(() => (lab.blobs().length === 1 ? true : undefined))
-    expect(lab.blobs()).toEqual([speechKey(jobId, 2)])
-    expect(await audit(lab)).toMatchObject({ damaged: [], unnamed: [], chargedJobs: [jobId] })
+    await until(() => (lab.blobs().length === 2 ? true : undefined))
+    expect(lab.blobs().toSorted()).toEqual([kept, speechKey(jobId, 2)].toSorted())
+    const { chargedJobs, ...found } = await audit(lab)
+    expect(found).toMatchObject({ damaged: [], unnamed: [] })
+    expect(chargedJobs.toSorted()).toEqual([earlier, jobId].toSorted())
   })
 })

@@ -3,7 +3,7 @@ import { temporaryDirectory, until } from "../cli/support/Kiln.ts"
 import { attach } from "./support/attach.ts"
 import { describeWith } from "./support/needs.ts"
 import { brokenPromises, readRecords } from "./support/Records.ts"
-import { expectUnavailable, put, startService } from "./support/Service.ts"
+import { expectUnavailable, liveCaller, put, slowSpeech, startService } from "./support/Service.ts"
 import { noise } from "./support/speech.ts"
 
 const everySync = "inject=fsync,fdatasync:error=EIO"
@@ -12,12 +12,15 @@ const everyOtherSync = "inject=fsync,fdatasync:error=EIO:when=1+2"
 describeWith("attach", "a sync that fails", () => {
   it("is 503 and nothing is acknowledged; the service goes on when the disk does", { timeout: 180_000 }, async () => {
     using data = temporaryDirectory()
-    await using service = await startService(data.path)
+    await using service = await startService(data.path, slowSpeech)
     const { api } = service
+    const live = await liveCaller(service, data.path)
     const first = await api.createSpeech("Before.")
     const announced = await service.announce(1)
-    const running = await api.createSpeech("sandbox:delay:1")
     await api.finished(first)
+    // In a worker's hand when no sync succeeds: its result is not written before one does.
+    const running = await live.createSpeech("wait:2000")
+    await until(async () => ((await live.job(running)).status === "processing" ? true : undefined))
     const key = crypto.randomUUID()
     {
       await using _ = await attach(service.kiln.pid, ["-o", "/dev/null", "-e", everySync])
@@ -35,7 +38,8 @@ describeWith("attach", "a sync that fails", () => {
     expect(again.status).toBe(202)
     const { id } = await again.json()
     expect((await put(announced.upload_url, noise(1, 1))).status).toBe(204)
-    for (const one of [running, id]) expect((await api.finished(one)).status).toBe("done")
+    expect((await live.finished(running)).status).toBe("done")
+    expect((await api.finished(id)).status).toBe("done")
     await service.kiln.crash()
 
     const records = readRecords(data.path)

@@ -3,7 +3,7 @@ import { temporaryDirectory, until } from "../cli/support/Kiln.ts"
 import { fill, smallDisk } from "./support/Mount.ts"
 import { describeWith } from "./support/needs.ts"
 import { brokenPromises, readRecords, temporaryFiles } from "./support/Records.ts"
-import { expectUnavailable, put, startService } from "./support/Service.ts"
+import { expectUnavailable, liveCaller, put, slowSpeech, startService } from "./support/Service.ts"
 import { noise } from "./support/speech.ts"
 
 const ready = { status: 200, checks: { store: "ok", writes: "ok", blobs: "ok", worker: "ok" } }
@@ -11,12 +11,15 @@ const ready = { status: 200, checks: { store: "ok", writes: "ok", blobs: "ok", w
 describeWith("mounts", "a full disk", () => {
   it("is 503 and not ready, loses nothing, and is forgotten once there is room", { timeout: 180_000 }, async () => {
     using disk = smallDisk(16)
-    await using service = await startService(disk.path)
+    await using service = await startService(disk.path, slowSpeech)
     const { api } = service
+    const live = await liveCaller(service, disk.path)
     const before = await api.finished(await api.createSpeech("Before."))
     const bytes = await service.audio(before)
     const announced = await service.announce(1)
-    const running = await api.createSpeech("sandbox:delay:1")
+    // In a worker's hand when the disk is full, and its result not written before there is room.
+    const running = await live.createSpeech("wait:2000")
+    await until(async () => ((await live.job(running)).status === "processing" ? true : undefined))
     const key = crypto.randomUUID()
 
     const makeRoom = fill(disk.path)
@@ -36,8 +39,8 @@ describeWith("mounts", "a full disk", () => {
     // What needs no room goes on.
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
     expect(await service.audio(await api.job(before.id))).toEqual(bytes)
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
-    expect((await api.job(running)).status).toBe("processing")
+    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    expect((await live.job(running)).status).toBe("processing")
 
     makeRoom()
     await until(async () => ((await service.ready()).status === 200 ? true : undefined))
@@ -45,7 +48,8 @@ describeWith("mounts", "a full disk", () => {
     expect((await put(announced.upload_url, noise(1, 1))).status).toBe(204)
     const again = await api.speak("y".repeat(4_000), key)
     expect([again.status, again.headers.get("idempotency-replayed")]).toEqual([202, null])
-    const accepted = [running, (await again.json()).id]
+    expect((await live.finished(running)).status).toBe("done")
+    const accepted = [(await again.json()).id]
     for (const answer of answers) if (answer.status === 202) accepted.push((await answer.json()).id)
     for (const id of accepted) expect((await api.finished(id)).status).toBe("done")
 
@@ -56,7 +60,7 @@ describeWith("mounts", "a full disk", () => {
     expect(brokenPromises(disk.path, records?.blobs ?? [])).toEqual([])
     expect(temporaryFiles(disk.path)).toEqual([])
     // Bought once, and held against nobody.
-    expect(records?.jobs).toHaveLength(accepted.length + 1)
+    expect(records?.jobs).toHaveLength(accepted.length + 2)
     for (const job of records?.jobs ?? [])
       expect(job).toMatchObject({ status: "done", attempts: 1, failures: 0, lost_workers: 0 })
   })

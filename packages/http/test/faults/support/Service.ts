@@ -1,6 +1,7 @@
+import { join } from "node:path"
 import { expect } from "vitest"
 import { Api, type PolledJob } from "../../cli/support/Api.ts"
-import { type Listening, type KilnProcess, serve } from "../../cli/support/Kiln.ts"
+import { type Listening, type KilnProcess, runJson, serve } from "../../cli/support/Kiln.ts"
 
 /** What `/readyz` answered. */
 export interface Ready {
@@ -79,6 +80,22 @@ export const startService = async (
 ): Promise<Service> => {
   const kiln = await serve({ KILN_DATA_DIR: directory, KILN_RATE_LIMITS: "off", KILN_PAGES: "off", ...environment })
   return new Service(kiln, key ?? kiln.listening.first_key?.key ?? "")
+}
+
+/** For `startService`: live speech that takes as many milliseconds as `wait:<ms>` says, in a slot. */
+export const slowSpeech = { KILN_CONFIG: join(import.meta.dirname, "../../cli/fixtures/slowSpeech.config.ts") }
+
+/** A live caller of a service with slow speech, in the project of its test key. */
+export const liveCaller = async (service: Service, directory: string): Promise<Api> => {
+  const env = { KILN_DATA_DIR: directory, ...slowSpeech }
+  const live = await runJson(
+    ["key", "create", "--project", "default", "--mode", "live", "--scope", "audio.create"],
+    env,
+  )
+  await runJson(["price", "set", "svc-audio", "--input-character", "0.001"], env)
+  await runJson(["price", "activate", "svc-audio"], env)
+  for (const name of ["ai", "audio"]) await runJson(["switch", "on", name], env)
+  return new Api(service.url, live.key)
 }
 
 /** An error as every client sees it. */
