@@ -40,10 +40,13 @@ const meanings = {
   search_path: "pg_catalog",
 }
 
-/** What a transaction is where nothing says so, and a statement by itself: one that must see what was committed before it, and may write. */
+/**
+ * What a transaction is where nothing says so, and a statement by itself: one that must see what was committed before it. Whether
+ * it may write is left to the server: operators and managed servers use `default_transaction_read_only` to stop writes, for
+ * example when the disk is full.
+ */
 const transactionDefaults = {
   default_transaction_isolation: "read committed",
-  default_transaction_read_only: "off",
   default_transaction_deferrable: "off",
 }
 
@@ -57,7 +60,7 @@ const asOptions = (settings: Readonly<Record<string, string | number>>): string 
 const setLocal = (settings: Readonly<Record<string, string | number>>): ReadonlyArray<string> =>
   Object.entries(settings).map(([name, value]) => `SET LOCAL ${name}=${value}`)
 
-const begin = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE, NOT DEFERRABLE"
+const begin = "BEGIN ISOLATION LEVEL READ COMMITTED, NOT DEFERRABLE"
 
 /** Begins a transaction on any connection, in which statements mean what they say. It has the limits of its session. */
 export const beginAnywhere: string = [begin, ...setLocal(meanings)].join("; ")

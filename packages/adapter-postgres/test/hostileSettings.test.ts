@@ -16,7 +16,6 @@ const hostile: Readonly<Record<string, string>> = {
   DateStyle: "'SQL, DMY'",
   default_transaction_deferrable: "on",
   default_transaction_isolation: "serializable",
-  default_transaction_read_only: "on",
   enable_indexonlyscan: "off",
   enable_indexscan: "off",
   enable_nestloop: "off",
@@ -38,7 +37,7 @@ const hostile: Readonly<Record<string, string>> = {
 const limits = ["idle_in_transaction_session_timeout", "idle_session_timeout", "lock_timeout", "statement_timeout"]
 
 /** What a transaction cannot set for statements outside of it. Installations with a pooler must leave these alone. */
-const ofSessions = ["default_transaction_read_only", "idle_session_timeout", "lock_timeout", "statement_timeout"]
+const ofSessions = ["idle_session_timeout", "lock_timeout", "statement_timeout"]
 
 /** An empty database whose every session begins with these settings. */
 const databaseWith = (settings: Readonly<Record<string, string>>) =>
@@ -86,7 +85,6 @@ describe("a database with hostile settings", () => {
           datestyle: "ISO, MDY",
           default_transaction_deferrable: "off",
           default_transaction_isolation: "read committed",
-          default_transaction_read_only: "off",
           enable_indexonlyscan: "on",
           enable_indexscan: "on",
           enable_nestloop: "on",
@@ -171,9 +169,10 @@ describe("a caller's transaction in a session with hostile settings", () => {
 
   it.live("that may only read is told so", () =>
     Effect.gen(function* () {
-      const url = yield* databaseWith({ default_transaction_read_only: "on" })
+      const url = yield* emptyDatabase
       yield* Effect.gen(function* () {
         const client = yield* begun(url)
+        yield* Effect.promise(() => client.query("SET TRANSACTION READ ONLY"))
         const exit = yield* Effect.exit(create(client, 1))
         const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
         expect(defect).toBeInstanceOf(TypeError)

@@ -156,10 +156,6 @@ const shown = Effect.gen(function* () {
 
 const shownSecret = Effect.flatMap(SecretStore, (secrets) => secrets.find("signing"))
 
-/** The check that a listed ledger stays closed. */
-export const closedLedgerCheck =
-  "after closing and reopening, no charge gets a time before an `until` that was answered"
-
 const charge = { currency: "usd", amount: "0", lineItems: [] }
 
 export const lastWriteChecks: ReadonlyArray<PlaceCheck<Stores>> = [
