@@ -5,6 +5,7 @@ import { plantedBugs as commitBugs } from "../../packages/adapter-postgres/test/
 import { plantedBugs as domainBugs } from "../../packages/core/test/jobTransitionBugs.ts"
 import { plantedBugs as racingBugs } from "../../packages/core/test/interleavings/plantedBugs/index.ts"
 import { races } from "../../packages/core/test/interleavings/races/index.ts"
+import { plantedBugs as guardBugs } from "../../packages/core/test/providers/support/plantedBugs.ts"
 import { plantedBugs as connectionBugs } from "../../packages/http/test/connections/support/plantedBugs.ts"
 import { portBugs, wordingBugs } from "../../packages/http/test/contract/support/bugs.ts"
 import { answersBeforeCommit, rowBeforeBlob, unsynced } from "../../packages/http/test/faults/support/plantedBugs.ts"
@@ -93,6 +94,15 @@ const interleavings: Suite = {
   bugs: racingBugs.map(({ bug, race }) => ({ bug, cells: [quoted(raceOf(race))], caughtBy: quoted(raceOf(race)) })),
 }
 
+const guard: Suite = {
+  title: "Guard of a provider",
+  test: "packages/core/test/providers/plantedBugs.test.ts",
+  about:
+    "Planted into a process that runs one scenario of the real engine and worker in virtual time. What it reports must differ, as named, from what it reports without the bug.",
+  columns: ["reported"],
+  bugs: guardBugs.map(({ bug, noticed }) => ({ bug, cells: [quoted(noticed)], caughtBy: quoted(noticed) })),
+}
+
 const properties: Suite = {
   title: "Properties of the table of moves",
   test: "packages/core/test/jobTransition.test.ts",
@@ -176,6 +186,7 @@ export const suites = {
   conformance,
   durability,
   interleavings,
+  guard,
   properties,
   disk,
   contract,

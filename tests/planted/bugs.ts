@@ -299,12 +299,6 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "a broken provider is left alone",
   },
   {
-    bug: "an answer to a call from before the pause ends the pause",
-    edits: [core("worker/ProviderPost.ts", '(probed || circuit.state === "closed")', "(probed || true)")],
-    seed: 250,
-    breaks: "a broken provider is left alone",
-  },
-  {
     bug: "a provider that is broken counts against the job that asked it",
     edits: [
       core(
