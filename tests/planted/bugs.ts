@@ -102,13 +102,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/Slots.ts",
-        "      Effect.flatMap(Clock.monotonicTimeNanos, (nowNanos) => {\n        const kind",
-        "      Effect.clockWith((clock) => {\n        const nowNanos = clock.monotonicTimeNanosUnsafe()\n        const kind",
+        "        const nowMs = yield* monotonicMs\n        const kind",
+        "        const nowMs = yield* monotonicMs\n        const wallMs = yield* Clock.currentTimeMillis\n        const kind",
       ),
       core(
         "worker/Slots.ts",
         "holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)",
-        "holdLease(ref, askedAtNanos, (claim.job.claimableAt ?? 0) - clock.currentTimeMillisUnsafe(), leaseDurationMs, nowNanos)",
+        "holdLease(ref, askedAtNanos, (claim.job.claimableAt ?? 0) - wallMs, leaseDurationMs, nowNanos)",
       ),
     ],
     seed: 17,

@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { createEngine, type EmbeddedEngine, jobFailed, jobKind, type LogEntry } from "@kiln/core"
+import { createEngine, jobFailed, jobKind, type LogEntry, type StoreAdapter } from "@kiln/core"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { freshDatabase } from "@kiln/postgres-lab"
@@ -41,15 +41,15 @@ const transcribing = jobKind({
   run: async () => ({ output: {} }),
 })
 
-const opened = async (store: unknown, told: Array<LogEntry>) =>
-  (await createEngine({
+const opened = (store: StoreAdapter<unknown, unknown>, told: Array<LogEntry>) =>
+  createEngine({
     store,
     blobs: memoryBlobs(),
     kinds: [odds, transcribing],
     providers: { sandbox: { speech } },
     settings: { pollIntervalMs: 20 },
     log: (entry: LogEntry) => told.push(entry),
-  } as never)) as unknown as EmbeddedEngine<typeof odds | typeof transcribing>
+  })
 
 const stores = {
   memory: async () => ({ store: memoryStore(), dispose: async () => undefined }),
