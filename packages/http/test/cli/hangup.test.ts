@@ -42,7 +42,7 @@ describe("SIGHUP", { timeout: 120_000 }, () => {
     const id = await api.createSpeech("sandbox:delay:2")
     await until(async () => ((await api.job(id)).status === "processing" ? true : undefined))
     kiln.kill("SIGTERM")
-    await kiln.says(/SIGTERM: stopping/, "stderr")
+    await kiln.says(/SIGTERM: shutting down/, "stderr")
     kiln.kill("SIGHUP")
     kiln.kill("SIGHUP")
     expect((await kiln.ended()).exit).toBe(0)

@@ -190,7 +190,7 @@ describe("settings", () => {
     expect(settings({ KILN_RATE_LIMITS: "default" })).toEqual(settings({}))
     expect(
       Object.values(settings({ KILN_RATE_LIMITS: "off" }).http.rateLimits).map((limit) => limit.perMinute),
-    ).toEqual(Array(5).fill(0))
+    ).toEqual(Array(6).fill(0))
     const limits = settings({ KILN_RATE_LIMITS: `{"create":{"per_minute":6,"burst":3}}` }).http.rateLimits
     expect(limits).toEqual({ ...defaultHttpSettings.rateLimits, create: { perMinute: 6, burst: 3 } })
   })
@@ -219,7 +219,7 @@ describe("settings", () => {
     ["KILN_TRUSTED_PROXIES", ["10.0.0.0/33", "proxy"], "entry 1"],
     ["KILN_RATE_LIMITS", ["on", "{}{}", `{"creat":{"per_minute":1}}`], ""],
     ["KILN_QUEUE_CAP", ["-1", "none"], "from 0 to"],
-    ["KILN_UPLOAD_CAP", ["-1", "none", "2GiB", "200,", "200,2GB", "200;2GiB", "1,2,3", "1.5"], "like 200,2GiB"],
+    ["KILN_UPLOAD_CAP", ["-1", "none", "2GiB", "200,", "200,2GB", "200;2GiB", "1,2,3", "1.5"], "such as 200,2GiB"],
     ["KILN_DATA_RETENTION", ["30", "1w", "0d", "1.5d", "99999999d", "30 d"], "duration like 90d"],
     ["KILN_JOB_RETENTION", ["never"], "or 0 to keep"],
     ["KILN_MANAGEMENT_PORT", ["0", "on"], "from 1 to 65535"],
@@ -252,8 +252,8 @@ describe("settings", () => {
     expect(read).toMatchObject({
       ok: true,
       warnings: [
-        expect.stringMatching(/^KILN_DATADIR .*did you mean KILN_DATA_DIR\?$/),
-        expect.stringMatching(/^KILN_CONCURENCY .*did you mean KILN_CONCURRENCY\?$/),
+        expect.stringMatching(/^Unknown setting KILN_DATADIR .*did you mean KILN_DATA_DIR\?$/),
+        expect.stringMatching(/^Unknown setting KILN_CONCURENCY .*did you mean KILN_CONCURRENCY\?$/),
       ],
     })
   })
