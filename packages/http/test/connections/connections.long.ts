@@ -23,7 +23,8 @@ it.each(targets)(
       refused: 0,
     })
     expect(probe.unanswered).toBe(0)
-    expect(probe.target.max).toBeLessThan(250)
-    expect(peakMegabytes ?? 0).toBeLessThan(megabytesAllowed[target])
+    // This tier runs alone: the client's own measurement holds, without allowance for a busy machine.
+    expect(probe.whole.max).toBeLessThan(250)
+    expect(peakMegabytes ?? 0).toBeLessThan(megabytesAllowed)
   },
 )
