@@ -28,12 +28,3 @@ export const newKey: (
   const secretHash = createHash("sha256").update(key).digest("hex")
   return { key, record: { ...wish, id: yield* ids.next("key"), secretHash } }
 })
-
-/** Formats a new key as `--json` prints it. */
-export const keyDocument = (key: string, record: NewApiKey) => ({
-  key,
-  key_id: record.id,
-  project_id: record.projectId,
-  mode: record.mode,
-  scopes: record.scopes,
-})
