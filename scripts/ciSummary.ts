@@ -33,7 +33,7 @@ interface Report {
   readonly testResults: ReadonlyArray<TestFile>
 }
 
-/** What the checks and the tests add up to. `report` is undefined when there is none. */
+/** Sums up checks and tests. `report` is undefined if the file does not exist. */
 export const summarize = (report: string | undefined, results: ReadonlyArray<Result>): Summary => {
   const tests = results.find(({ name }) => name === "test")
   const checks = results.filter(({ name }) => name !== "test")

@@ -44,7 +44,7 @@ describe("the summary of a CI run", () => {
     ["a crash after green tests", green, "test 137\ntypes 0\n", "4 passed, 1 failed"],
     ["no test command", green, "types 0\n", "4 passed, 1 failed"],
     ["no check", green, "test 0\n", "3 passed, 1 failed"],
-    ["a result that is no number", green, "test 0\ntypes \n", "3 passed, 1 failed"],
+    ["a result that is not a number", green, "test 0\ntypes \n", "3 passed, 1 failed"],
   ])("takes for a failure: %s", (_, text, results, expected) => expect(line(text, results)).toBe(expected))
 })
 

@@ -9,7 +9,7 @@ import { repositoryFiles } from "./tidy/TidyFile.ts"
 /** A snippet is small: one that takes longer is waiting for something that does not come. */
 const SLOWEST_SNIPPET_MS = 60_000
 
-/** What is wrong with what came of a snippet, or undefined. */
+/** Returns the problem with a snippet's outcome, or undefined. */
 const problemWith = ({ output }: Snippet, { exitCode, stdout, stderr }: Ran): string | undefined => {
   if (exitCode !== 0) return `exit code ${exitCode}: ${stderr}`
   const printed = stdout.trimEnd()

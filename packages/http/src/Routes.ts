@@ -28,7 +28,7 @@ const createBuiltIn = (options: RouteOptions, kind: string): Handler | undefined
   return offer && createJob(options, offer)
 }
 
-/** Who answers: an entry for each declared endpoint, so that a new one does not compile without. */
+/** The handlers: an entry for each declared endpoint is required, so that a new endpoint does not compile without one. */
 const makeHandlers = (options: RouteOptions): Readonly<Record<EndpointName, Handler | undefined>> => ({
   createUpload: createUpload(options),
   createTranscription: createBuiltIn(options, "transcription"),

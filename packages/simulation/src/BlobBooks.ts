@@ -11,7 +11,7 @@ export class BlobBooks {
   readonly #blobs: Blobs
   readonly #watch: Watch
   readonly #reached: Reached
-  /** Who stored what. */
+  /** The writer of each blob. */
   readonly #storedBy = new Map<string, SimulatedProcess>()
 
   constructor(kernel: Kernel, blobs: Blobs, watch: Watch, reached: Reached) {
@@ -41,7 +41,7 @@ export class BlobBooks {
   nothingIsLeftOver(): void {
     for (const key of this.#blobs.stored.keys())
       if (this.#isKnown(key) && !this.#isNamed(key) && !this.#mayStillCommit(key))
-        this.#kernel.violate("no orphan for ever", `${key} is named by no row`)
+        this.#kernel.violate("no orphan stays forever", `${key} is named by no row`)
   }
 
   /** Of an owner without a record nothing proves that it is gone for good: its blob may be kept. */

@@ -25,7 +25,7 @@ const gateAgeMs = 500
 /** Which provider a kept step pays for. */
 const providerOfStep: Readonly<Record<string, string>> = { transcribe: "transcription", reply: "reply" }
 
-/** Keeps the books on claims and on what is done under them: who holds what, who may still act, what was paid for. */
+/** Checks claims and the writes under them: which worker holds which job, which claims are stale, which calls were paid for. */
 export class ClaimBooks {
   readonly #kernel: Kernel
   readonly #settings: EngineSettings

@@ -5,7 +5,7 @@ import type { Profile } from "./Profile.ts"
 import type { Served, Server } from "./Server.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 
-/** The request may have happened or not; whoever asked does not know. */
+/** The request may or may not have taken effect; the caller does not know. */
 export class NoAnswer extends Schema.TaggedError<NoAnswer>()("NoAnswer", {}) {}
 
 /** How long a caller waits, in milliseconds. */

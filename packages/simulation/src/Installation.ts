@@ -27,7 +27,7 @@ import { Watch } from "./Watch.ts"
 /** The record stores a simulation works on. */
 export type SimulatedStores = JobStore | JobDirectory | UploadStore | Switchboard
 
-/** A whole installation in virtual time: stores, blobs, providers, processes, callers, and whoever watches them. */
+/** A complete installation in virtual time: stores, blobs, providers, processes, callers, and the checkers that watch them. */
 export class Installation {
   readonly profile: Profile
   readonly kernel: Kernel

@@ -42,7 +42,7 @@ export class LimitBooks {
     const inHand = counted.filter((job) => job.held && job.claimableAt !== null && job.claimableAt > now)
     if (inHand.length > limit)
       this.#kernel.violate(
-        "never more in hand than the limit",
+        "never more claimed than the limit",
         `${what}: ${inHand.map((job) => job.id).join(", ")}, and ${limit} is the limit`,
       )
     if (inHand.length === limit && counted.some((job) => isClaimable(job, now)))

@@ -12,8 +12,8 @@ interface Known {
 }
 
 /**
- * Keeps the books on live providers, each process by itself: who was told that one is broken leaves it alone for a while,
- * calls go only so many at once, and none takes longer than it may.
+ * Checks the calls of live providers, per process: a process that learned that a provider is broken pauses it, the number of
+ * concurrent calls is limited, and no call exceeds its time limit.
  */
 export class ProviderBooks {
   readonly #kernel: Kernel

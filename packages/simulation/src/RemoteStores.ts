@@ -7,7 +7,7 @@ import type { Reached } from "./Reached.ts"
 import type { TransferBooks } from "./TransferBooks.ts"
 import type { Watch } from "./Watch.ts"
 
-/** What is told of a claim. */
+/** Description of a claim in violations. */
 export interface ClaimNews {
   readonly claimed: (process: SimulatedProcess, job: Job) => void
   /** The process has been told that the claim is gone. */
@@ -177,7 +177,7 @@ export const remoteUploadStore = (
     claimUpload: (request) =>
       write("claimUpload", store.claimUpload(request), (outcome) => {
         const before = watch.uploads.get(request.uploadId)
-        // Before the books on transfers: two at once break the record's own rules, whoever is to blame.
+        // Before the books on transfers: two concurrent ones violate the record's rules, whatever the cause.
         watch.uploadTouched("claimUpload", request.uploadId)
         if (outcome._tag === "Refused") reached.note("a second transfer is refused")
         if (outcome._tag === "Claimed") {

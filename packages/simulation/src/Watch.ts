@@ -28,7 +28,7 @@ const endsIn: Readonly<Record<string, JobStatus>> = {
   releaseJobs: "processing",
 }
 
-/** What moved, for whoever keeps books of its own. */
+/** Reports moves to checkers. */
 export type JobMoved = (event: JobMoveName, before: Job | undefined, after: Job | undefined) => void
 
 export type UploadMoved = (verb: string, before: Upload, after: Upload | undefined) => void

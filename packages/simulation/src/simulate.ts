@@ -57,7 +57,7 @@ const firstCopySeed = 2_000_000_000
 const run = (stores: Context.Context<SimulatedStores>, options: SimulationOptions): SimulationOutcome => {
   const dice = new Dice(options.seed)
   const drawn = drawProfile(dice, options)
-  // From a stream of their own, so that the runs without limits are what they would be if there were none.
+  // From a separate random stream, so that limits do not change the runs without limits.
   const limits = drawLimits(new Dice(options.seed + firstLimitsSeed))
   const profile = { ...drawn, settings: { ...drawn.settings, limits } }
   const installation = new Installation(dice, profile, stores, options.trace)
@@ -100,7 +100,7 @@ const endWell = (installation: Installation, everythingEnded: () => boolean): vo
   const slowestAnswerMs = profile.faults.slow > 0 ? 2 * leaseDurationMs : 0
   // And a process that has just started waits for as long as a sweep is apart from the next, for others to object.
   kernel.runUntil(() => false, 2 * slowestAnswerMs + 5 * Math.max(orphanIntervalMs, pruneIntervalMs))
-  // What is past its retention goes all the while, so there may be a purge at any moment, but none may stay.
+  // Expired data is purged continuously, so a purge may be pending at any time, but none may stay pending.
   if (!kernel.runUntil(() => installation.duePurges === 0, 4 * pruneIntervalMs) && kernel.violation === undefined)
     kernel.violate("purges are retried until done", `${installation.duePurges} are still due`)
   if (kernel.violation === undefined) blobs.nothingIsLeftOver()

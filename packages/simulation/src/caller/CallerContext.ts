@@ -8,7 +8,7 @@ import type { Served } from "../Server.ts"
 import type { SimulatedProcess } from "../SimulatedProcess.ts"
 import type { Watch } from "../Watch.ts"
 
-/** What a caller has in hand. */
+/** State of a caller. */
 export class CallerContext {
   readonly process: SimulatedProcess
   readonly principal: Principal

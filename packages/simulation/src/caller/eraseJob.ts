@@ -12,7 +12,7 @@ export const eraseJob = (caller: CallerContext, job: Job): Effect.Effect<void> =
         Effect.catchTags({
           BlobUnavailable: () => Effect.void,
           JobNotFound: () => Effect.void,
-          JobUnfinished: () => Effect.sync(() => caller.kernel.violate("finished is for ever", job.id)),
+          JobUnfinished: () => Effect.sync(() => caller.kernel.violate("a finished job never changes", job.id)),
         }),
       ),
     )

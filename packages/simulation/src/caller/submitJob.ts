@@ -85,7 +85,7 @@ export const useUploadAgain = (caller: CallerContext, kind: JobKind, uploadId: U
     )
 }
 
-/** A key means one request for ever. */
+/** An idempotency key permanently identifies one request. */
 export const reuseKey = (
   caller: CallerContext,
   kind: JobKind,

@@ -4,7 +4,7 @@ import { Context, Effect } from "effect"
 import type { Inside } from "./Inside.ts"
 
 export interface Attempts {
-  /** What is being run now, each with the end of its attempt. */
+  /** Running attempts, each with a signal of its end. */
   readonly inHand: ReadonlyMap<JobId, Promise<unknown>>
   /** Makes one attempt of the next job that may run, and says which; `meanwhile` happens while it is made. */
   readonly make: (meanwhile: Effect.Effect<never>) => Promise<JobId | undefined>

@@ -37,14 +37,14 @@ export interface TestPrice {
 export interface TestEngineOptions<K extends Kind = BuiltInKind> {
   /** The kinds of job it knows; the built-in four by default. */
   readonly kinds?: ReadonlyArray<K>
-  /** How jobs come to be run, default `inline`: then nothing a test waits for can hang, and no test has to know of workers. */
+  /** How jobs are run; default `inline`: waiting for a job cannot hang, and tests need no workers. */
   readonly mode?: RunMode
   /**
-   * Who serves a provider, of sandbox and of live jobs: a fake, which is the default; a function or provider of the test's
-   * own; or nobody. There is no `voiceTurn` by default, because voice turns would prefer it to their three steps.
+   * Providers of sandbox and live jobs: a fake (the default), a function or provider of the test, or `"none"`. `voiceTurn` is
+   * absent by default, because voice turns would prefer it to their three steps.
    */
   readonly providers?: { readonly [Name in ProviderName]?: AnyProvider<Name> | "fake" | "none" }
-  /** The mode of jobs that name none, default `sandbox`. */
+  /** The mode of jobs without an explicit one; default `sandbox`. */
   readonly jobMode?: JobMode
   /**
    * Prices by name, over those there are by default: one cent (usd) for each unit of every meter, for each price that a kind
@@ -79,7 +79,7 @@ export type SubmittedJob<K extends Kind = Kind> = K extends Kind
 
 /** A whole engine in memory, for tests: everything an engine has, time that passes when it is told to, and fakes. */
 export interface TestEngine<K extends Kind = Kind> extends EmbeddedEngine<K> {
-  /** The fakes, to be programmed and asked what they were asked. Who was replaced is never called. */
+  /** The fakes, for scripting behaviors and inspecting calls. Replaced fakes are never called. */
   readonly providers: ProgrammableProviders
   /** The time inside the engine. */
   readonly now: () => Date
@@ -88,13 +88,13 @@ export interface TestEngine<K extends Kind = Kind> extends EmbeddedEngine<K> {
    * swept when it resolves. In `inline` mode the jobs that may run by then are run. Rejects in `live` mode.
    */
   readonly advance: (span: TimeSpan) => Promise<void>
-  /** Makes one attempt of the next job that may run now; `undefined` where there is none. Rejects in `live` mode. */
+  /** Runs one attempt of the next runnable job; `undefined` if no job is runnable. Rejects in `live` mode. */
   readonly runNext: () => Promise<JobResult<K> | undefined>
   /**
    * Makes attempts until no job may run now and says how many it made; with `throughRetries`, until none will: time passes
    * by itself up to the next retry, or the beginning of a delayed job. Rejects after 1,000 attempts, and in `live` mode.
    */
   readonly drain: (options?: { readonly throughRetries?: boolean }) => Promise<number>
-  /** The jobs accepted so far, oldest first. Replays of an idempotency key are none. */
+  /** The jobs accepted so far, oldest first. Replays of an idempotency key are not included. */
   readonly submitted: () => Promise<ReadonlyArray<SubmittedJob<K>>>
 }

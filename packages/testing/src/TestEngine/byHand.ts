@@ -11,7 +11,7 @@ const defaultWaitMs = 300_000
 /** How long switches, prices and pauses take until every worker goes by them. */
 const settlingMs = 1_000
 
-/** Its failure is heard by whoever waits for it, and nobody must: a test may end while an attempt still hangs. */
+/** A failure is reported to waiters, if any: a test may end while an attempt still hangs. */
 const heard = <A>(promise: Promise<A>): Promise<A> => {
   promise.catch(() => undefined)
   return promise
