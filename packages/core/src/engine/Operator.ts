@@ -24,14 +24,14 @@ import {
   Switchboard,
   WakeUp,
 } from "../ports/index.ts"
-import type { Accepted, Refused } from "./CreateJob.ts"
-import { cancelJob } from "./CancelJob.ts"
-import type * as Errors from "./errors.ts"
+import type { Accepted, Refused } from "./createJob.ts"
+import { cancelJob } from "./cancelJob.ts"
+import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import type { JobEvents } from "./JobEvents.ts"
 import { JobSignals } from "./JobSignals.ts"
-import { readJob } from "./ReadJob.ts"
-import { retryJob } from "./RetryJob.ts"
+import { readJob } from "./readJob.ts"
+import { retryJob } from "./retryJob.ts"
 
 /** Jobs a page has where nothing else is asked for. */
 const defaultPageSize = 100

@@ -1,7 +1,6 @@
-export { UploadRequest } from "./CreateUpload.ts"
+export { UploadRequest } from "./createUpload.ts"
 export * from "./Engine.ts"
 export * from "./EngineConfig.ts"
-export * from "./errors.ts"
 export { Fingerprint } from "./Fingerprint.ts"
 export { groupCommit, layerGroupCommit } from "./GroupCommit.ts"
 export { JobEvents } from "./JobEvents.ts"

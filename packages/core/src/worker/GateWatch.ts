@@ -37,7 +37,9 @@ export class GateWatch extends Context.Service<
           // process that stood still, says nothing about now.
           if ((yield* Clock.monotonicTimeNanos) - askedAtNanos < maxAgeNanos) return read
         }
-        return yield* new StoreUnavailable({ operation: "readBoard", cause: "every answer was too old to go by" })
+        return yield* Effect.fail(
+          new StoreUnavailable({ operation: "readBoard", cause: "every answer was too old to go by" }),
+        )
       })
       return GateWatch.of({
         paused: Effect.map(board, ({ pausedKinds }) => pausedKinds),

@@ -3,7 +3,7 @@ import type { BlobUnavailable } from "../domain/index.ts"
 import { EngineConfig, type EngineSettings } from "../engine/EngineConfig.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
 import type { JobSignals } from "../engine/JobSignals.ts"
-import { purgeBlobs } from "../engine/PurgeBlobs.ts"
+import { purgeBlobs } from "../engine/purgeBlobs.ts"
 import { tellFailed } from "../engine/tellFailed.ts"
 import {
   type BlobStore,
@@ -103,7 +103,7 @@ const purgeDue = Effect.gen(function* () {
     if (fresh.length < stepSize) break
     yield* Effect.yieldNow
   }
-  return failure === undefined ? tried.size : yield* failure
+  return failure === undefined ? tried.size : yield* Effect.fail(failure)
 })
 
 interface SweepPace {

@@ -1,13 +1,12 @@
 import { Effect } from "effect"
-import { isId } from "../domain/index.ts"
+import { isId, JobFinished, JobNotFound } from "../domain/index.ts"
 import { JobStore } from "../ports/index.ts"
-import { JobFinished, JobNotFound } from "./errors.ts"
 import { JobSignals } from "./JobSignals.ts"
 import { tellFailed } from "./tellFailed.ts"
 
 /** Fails an unfinished job, whoever has it in hand. An attempt in this process is told at once. */
 export const cancelJob = Effect.fnUntraced(function* (jobId: string) {
-  if (!isId("job", jobId)) return yield* new JobNotFound()
+  if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())
   const store = yield* JobStore
   const [outcome] = yield* store.cancelJobs([jobId])
   switch (outcome) {
@@ -17,8 +16,8 @@ export const cancelJob = Effect.fnUntraced(function* (jobId: string) {
       return yield* tellFailed([jobId])
     }
     case "AlreadyFinished":
-      return yield* new JobFinished()
+      return yield* Effect.fail(new JobFinished())
     default:
-      return yield* new JobNotFound()
+      return yield* Effect.fail(new JobNotFound())
   }
 })

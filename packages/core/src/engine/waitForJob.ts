@@ -1,7 +1,6 @@
 import { Effect, Fiber } from "effect"
-import { isFinished, isId, type Job } from "../domain/index.ts"
+import { isFinished, isId, type Job, JobNotFound, WaitTimeout } from "../domain/index.ts"
 import { WakeUp } from "../ports/index.ts"
-import { JobNotFound, WaitTimedOut } from "./errors.ts"
 import { JobLooks } from "./JobLooks.ts"
 import { JobSignals } from "./JobSignals.ts"
 
@@ -21,13 +20,13 @@ export const waitForJob = (
   jobId: string,
   mayBeSeen: (job: Job) => boolean,
   timeoutMs = Infinity,
-): Effect.Effect<Job, JobNotFound | WaitTimedOut, JobLooks | JobSignals | WakeUp> => {
+): Effect.Effect<Job, JobNotFound | WaitTimeout, JobLooks | JobSignals | WakeUp> => {
   if (!isId("job", jobId)) return Effect.fail(new JobNotFound())
   const finished = Effect.scoped(watching(jobId, mayBeSeen))
   if (timeoutMs === Infinity) return finished
   return Effect.timeoutOrElse(finished, {
     duration: timeoutMs,
-    orElse: () => Effect.fail(new WaitTimedOut({ afterMs: timeoutMs })),
+    orElse: () => Effect.fail(new WaitTimeout({ afterMs: timeoutMs })),
   })
 }
 
