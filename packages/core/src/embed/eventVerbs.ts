@@ -2,7 +2,7 @@ import { Context } from "effect"
 import { requireOneOf, requireOptions } from "../domain/index.ts"
 import { JobEvents } from "../engine/index.ts"
 import type { EmbeddedEngine, Subscription } from "./EmbeddedEngine.ts"
-import type { JobEvent } from "./JobEvent.ts"
+import type { JobEvent } from "../engine/JobEvent.ts"
 import { eventTypes, verbOptions } from "./optionNames.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 

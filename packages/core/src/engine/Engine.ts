@@ -32,8 +32,7 @@ import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { getJob } from "./getJob.ts"
 import type { JobEvents } from "./JobEvents.ts"
-import type { JobLooks } from "./JobLooks.ts"
-import type { JobSignals } from "./JobSignals.ts"
+import type { JobReader } from "./waitForJob.ts"
 import { findFile, openFile } from "./openFile.ts"
 import type { Placement } from "./prepareJob.ts"
 import { type IncomingFile, receiveUpload } from "./receiveUpload.ts"
@@ -114,16 +113,7 @@ export class Engine extends Context.Service<
   static readonly layer: Layer.Layer<
     Engine,
     never,
-    | JobStore
-    | UploadStore
-    | BlobStore
-    | Switchboard
-    | IdGenerator
-    | WakeUp
-    | JobSignals
-    | JobEvents
-    | JobLooks
-    | Fingerprint
+    JobStore | UploadStore | BlobStore | Switchboard | IdGenerator | WakeUp | JobEvents | JobReader | Fingerprint
   > = Layer.effect(
     Engine,
     Effect.gen(function* () {
@@ -131,7 +121,7 @@ export class Engine extends Context.Service<
       const kinds = yield* JobKinds
       const switchboard = yield* Switchboard
       const context = yield* Effect.context<
-        JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobSignals | JobEvents | JobLooks | Fingerprint
+        JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobEvents | JobReader | Fingerprint
       >()
       const provide = Effect.provide(context)
       return Engine.of({

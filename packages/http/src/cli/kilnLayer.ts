@@ -8,7 +8,6 @@ import {
   EngineConfig,
   type EngineSettings,
   JobKinds,
-  type JobSignals,
   layerEngine,
   type JobEvents,
   type Operator,
@@ -48,7 +47,6 @@ export type Base =
   | MediaProbe
   | IdGenerator
   | WakeUp
-  | JobSignals
   | JobEvents
   | Readiness
 
