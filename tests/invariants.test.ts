@@ -1,6 +1,6 @@
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { mustBeReached } from "@kiln/simulation"
+import { requiredCoverage } from "@kiln/simulation"
 import { describe, expect, it } from "vitest"
 import { coreBugs } from "../scripts/plantedBugs/coreBugs.ts"
 import { suites } from "../scripts/plantedBugs/suites.ts"
@@ -19,7 +19,7 @@ const simulation = globSync("packages/simulation/src/**/*.ts", { cwd: repository
 const complaints = simulation.flatMap((text = "") => [...text.matchAll(/\.violate\(\s*("[^"]+")?/g)])
 const invariants = [...new Set(complaints.flatMap(([, name]) => (name === undefined ? [] : [JSON.parse(name)])))]
 
-const reality: Reality = { read, promises: 84, invariants, reached: mustBeReached }
+const reality: Reality = { read, promises: 84, invariants, reached: requiredCoverage }
 
 describe("the page of invariants", () => {
   it("names what is there, and all of it", () => {
@@ -79,7 +79,7 @@ describe("a page of invariants is refused", () => {
   })
 
   it("for an invariant or a state that is new", () => {
-    const more = { ...reality, invariants: [...invariants, "another"], reached: [...mustBeReached, "a new state"] }
+    const more = { ...reality, invariants: [...invariants, "another"], reached: [...requiredCoverage, "a new state"] }
     expect(pageProblems(page, more)).toEqual([
       "the simulation's invariants: “another” is missing",
       "the states it must reach: “a new state” is missing",

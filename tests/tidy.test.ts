@@ -106,7 +106,7 @@ describe("tidy: every rule finds what it forbids", () => {
     ["`uses of images what is no whole number`", 1],
     ["/** A lease that is no longer held. */", 0],
     ["/** There is no row for this job. */", 0],
-    [`describe("a custom kind", f)`, 1],
+    [`describe("a kind of one's own", f)`, 1],
     [`it("waits for ever", f)`, 1],
     [`it("waits forever", f)`, 0],
     ["// The jobs in\n// hand go on.", 1],

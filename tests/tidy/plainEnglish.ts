@@ -7,10 +7,24 @@ import { isAboutTidiness, type Finding, type TidyFile } from "./TidyFile.ts"
 export const cleanFolders: ReadonlyArray<string> = [
   "bench/",
   "packages/adapter-blobs/",
+  "packages/cli/",
+  "packages/conformance/",
+  "packages/http/src/mount/",
+  "packages/http/src/server/",
+  "packages/http/src/wire/",
+  "packages/http/test/",
   "packages/media-probe/",
+  "packages/postgres-lab/",
   "packages/provider-",
+  "packages/service-lab/",
+  "packages/simulation/",
+  "packages/testing/src/TestEngine/",
+  "packages/testing/src/assertions/",
+  "packages/testing/src/fakes/",
+  "packages/testing/src/openai/",
+  "packages/testing/test/",
   "scripts/publish/",
-  "scripts/reference/",
+  "tests/",
 ]
 
 export const isCleanFolder = ({ path }: TidyFile): boolean => cleanFolders.some((folder) => path.startsWith(folder))

@@ -1,6 +1,6 @@
 import { type EngineSettings, isClaimable, type Job } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
-import type { Reached } from "./Reached.ts"
+import type { Coverage } from "./Coverage.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"
 
@@ -12,19 +12,19 @@ export class LimitBooks {
   readonly #kernel: Kernel
   readonly #store: SimulatedProcess
   readonly #watch: Watch
-  readonly #reached: Reached
+  readonly #coverage: Coverage
 
   constructor(
     kernel: Kernel,
     { perKind, perProject }: EngineSettings["limits"],
     store: SimulatedProcess,
     watch: Watch,
-    reached: Reached,
+    coverage: Coverage,
   ) {
     this.#kernel = kernel
     this.#store = store
     this.#watch = watch
-    this.#reached = reached
+    this.#coverage = coverage
     watch.onMoved((event, _before, after) => {
       if (event !== "claimed" || after === undefined) return
       const { kind, mode, projectId } = after
@@ -46,6 +46,6 @@ export class LimitBooks {
         `${what}: ${inHand.map((job) => job.id).join(", ")}, and ${limit} is the limit`,
       )
     if (inHand.length === limit && counted.some((job) => isClaimable(job, now)))
-      this.#reached.note("a limit holds a job back")
+      this.#coverage.note("a limit holds a job back")
   }
 }

@@ -30,7 +30,7 @@ export interface SimulationOutcome {
   readonly finished: number
   /** Virtual time, milliseconds. */
   readonly elapsedMs: number
-  /** How often which state was reached; see `mustBeReached`. */
+  /** How often which state was reached; see `requiredCoverage`. */
   readonly reached: ReadonlyMap<string, number>
 }
 
@@ -61,7 +61,7 @@ const run = (stores: Context.Context<SimulatedStores>, options: SimulationOption
   const limits = drawLimits(new Dice(options.seed + firstLimitsSeed))
   const profile = { ...drawn, settings: { ...drawn.settings, limits } }
   const installation = new Installation(dice, profile, stores, options.trace)
-  const { kernel, reached, watch } = installation
+  const { kernel, coverage, watch } = installation
   let atWork = installation.callers.length
   for (const caller of installation.callers)
     caller.process.run(callAgainAndAgain(caller, profile.jobsPerCaller)).addObserver((exit) => {
@@ -82,7 +82,7 @@ const run = (stores: Context.Context<SimulatedStores>, options: SimulationOption
     jobs: jobs.length + watch.removed.size,
     finished: jobs.filter(isFinished).length + watch.removed.size,
     elapsedMs: kernel.elapsedMs,
-    reached: reached.counts,
+    reached: coverage.counts,
   }
 }
 

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto"
 import { Effect, Schedule } from "effect"
 import { authorize, type Grant, type JobKind, type JsonObject, type Principal, type UploadId } from "@kiln/core/effect"
-import type { Frontdoor } from "../Frontdoor.ts"
+import type { RequestRouter } from "../RequestRouter.ts"
 import type { Kernel } from "../Kernel.ts"
-import type { Reached } from "../Reached.ts"
+import type { Coverage } from "../Coverage.ts"
 import type { Served } from "../Server.ts"
 import type { SimulatedProcess } from "../SimulatedProcess.ts"
 import type { Watch } from "../Watch.ts"
@@ -15,18 +15,18 @@ export class CallerContext {
   /** Somebody else of the same project. */
   readonly stranger: Principal
   readonly kernel: Kernel
-  readonly door: Frontdoor
+  readonly door: RequestRouter
   readonly watch: Watch
-  readonly reached: Reached
+  readonly coverage: Coverage
 
   constructor(
     process: SimulatedProcess,
     principal: Principal,
     parts: {
       readonly kernel: Kernel
-      readonly door: Frontdoor
+      readonly door: RequestRouter
       readonly watch: Watch
-      readonly reached: Reached
+      readonly coverage: Coverage
     },
   ) {
     this.process = process
@@ -35,7 +35,7 @@ export class CallerContext {
     this.kernel = parts.kernel
     this.door = parts.door
     this.watch = parts.watch
-    this.reached = parts.reached
+    this.coverage = parts.coverage
   }
 
   /** Asks again and again until there is an answer. */

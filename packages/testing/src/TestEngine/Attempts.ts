@@ -1,19 +1,19 @@
 import { type EmbeddedServices, type JobId, JobEvents } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
 import { Context, Effect } from "effect"
-import type { Inside } from "./Inside.ts"
+import type { RunInEngine } from "./EngineScope.ts"
 
 export interface Attempts {
   /** Running attempts, each with a signal of its end. */
-  readonly inHand: ReadonlyMap<JobId, Promise<unknown>>
-  /** Makes one attempt of the next job that may run, and says which; `meanwhile` happens while it is made. */
+  readonly running: ReadonlyMap<JobId, Promise<unknown>>
+  /** Runs one attempt of the next runnable job and returns its id; `meanwhile` runs concurrently. */
   readonly make: (meanwhile: Effect.Effect<never>) => Promise<JobId | undefined>
 }
 
-export const makeAttempts = (context: Context.Context<EmbeddedServices>, inside: Inside): Attempts => {
+export const makeAttempts = (context: Context.Context<EmbeddedServices>, runInEngine: RunInEngine): Attempts => {
   const worker = Context.get(context, Worker)
   const events = Context.get(context, JobEvents)
-  const inHand = new Map<JobId, Promise<unknown>>()
+  const running = new Map<JobId, Promise<unknown>>()
   let claiming: Promise<unknown> = Promise.resolve()
 
   const begin = async (meanwhile: Effect.Effect<never>) => {
@@ -21,7 +21,7 @@ export const makeAttempts = (context: Context.Context<EmbeddedServices>, inside:
     const deafen = events.listen((event) => {
       if (event.type === "started") started.resolve(event.jobId)
     })
-    const ended = inside(Effect.raceFirst(worker.tick, meanwhile))
+    const ended = runInEngine(Effect.raceFirst(worker.tick, meanwhile))
     const nothing = ended.then(
       () => undefined,
       () => undefined,
@@ -29,15 +29,15 @@ export const makeAttempts = (context: Context.Context<EmbeddedServices>, inside:
     const jobId = await Promise.race([started.promise, nothing])
     deafen()
     if (jobId !== undefined) {
-      inHand.set(jobId, ended)
-      void nothing.then(() => inHand.delete(jobId))
+      running.set(jobId, ended)
+      void nothing.then(() => running.delete(jobId))
     }
     return { ended, jobId }
   }
   return {
-    inHand,
+    running,
     make: (meanwhile) => {
-      // Claims are made one after the other: that is how it is known whose attempt an event speaks of.
+      // Claims are serialized, so that each event can be assigned to its attempt.
       const begun = claiming.then(() => begin(meanwhile))
       claiming = begun.catch(() => undefined)
       return begun.then(({ ended, jobId }) => ended.then(() => jobId))

@@ -81,7 +81,7 @@ export type SubmittedJob<K extends Kind = Kind> = K extends Kind
 export interface TestEngine<K extends Kind = Kind> extends EmbeddedEngine<K> {
   /** The fakes, for scripting behaviors and inspecting calls. Replaced fakes are never called. */
   readonly providers: ProgrammableProviders
-  /** The time inside the engine. */
+  /** The time within the engine. */
   readonly now: () => Date
   /**
    * Lets so much time pass: leases, delays, backoff and retention come due in their order, and what is overdue has been

@@ -5,9 +5,9 @@ import { type FakeProviders, makeFakeProviders } from "../fakes/FakeProviders.ts
 import { programmable } from "../fakes/ProgrammableProviders.ts"
 import { memoryBlobs, memoryStore } from "../memory/adapters.ts"
 import { checkTestOptions } from "./checkTestOptions.ts"
-import { byHand, inline } from "./byHand.ts"
-import { openInside } from "./Inside.ts"
-import { makePassing } from "./Passing.ts"
+import { manualMethods, inline } from "./manualMethods.ts"
+import { openEngineScope } from "./EngineScope.ts"
+import { makeTimeControl } from "./TimeControl.ts"
 import { openForLive, serveLiveForEver } from "./prepareLive.ts"
 import { makeRunner } from "./Runner.ts"
 import { noteSubmissions } from "./submissions.ts"
@@ -42,23 +42,23 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
       ...(!live && { references: Layer.merge(time.references, sameChance), sweeps: false, concurrency: 1 }),
     },
   )
-  const { context, inside, stop } = openInside(engine)
+  const { context, runInEngine, stop } = openEngineScope(engine)
   const kit = {
     providers: programmable(fakes),
-    submitted: noteSubmissions<K>(context, inside),
+    submitted: noteSubmissions<K>(context, runInEngine),
     stop,
     [Symbol.asyncDispose]: () => stop(),
   }
-  if (prices !== false) await inside(openForLive(prices))
+  if (prices !== false) await runInEngine(openForLive(prices))
   if (mode === "live") {
     await engine.start()
     return Object.assign(engine, kit, byItself)
   }
-  await inside(serveLiveForEver)
-  const passing = makePassing(time, inside)
-  const runner = makeRunner(context, inside, time, passing, fakes, mode)
-  Object.assign(engine, mode === "inline" && inline(engine, passing, runner))
-  return Object.assign(engine, kit, byHand(engine, time, passing, runner, mode))
+  await runInEngine(serveLiveForEver)
+  const timeControl = makeTimeControl(time, runInEngine)
+  const runner = makeRunner(context, runInEngine, time, timeControl, fakes, mode)
+  Object.assign(engine, mode === "inline" && inline(engine, timeControl, runner))
+  return Object.assign(engine, kit, manualMethods(engine, time, timeControl, runner, mode))
 }
 
 const partsOf = <K extends Kind>(

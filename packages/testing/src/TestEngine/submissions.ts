@@ -1,17 +1,20 @@
 import { type EmbeddedServices, type Job, JobDirectory, JobEvents, type JobId } from "@kiln/core/effect"
 import type { Kind } from "@kiln/core"
 import { Context } from "effect"
-import type { Inside } from "./Inside.ts"
+import type { RunInEngine } from "./EngineScope.ts"
 import type { SubmittedJob } from "./TestEngine.ts"
 
 /** Notes what is accepted from now on. */
-export const noteSubmissions = <K extends Kind>(context: Context.Context<EmbeddedServices>, inside: Inside) => {
+export const noteSubmissions = <K extends Kind>(
+  context: Context.Context<EmbeddedServices>,
+  runInEngine: RunInEngine,
+) => {
   const jobIds: Array<JobId> = []
   Context.get(context, JobEvents).listen((event) => {
     if (event.type === "queued") jobIds.push(event.jobId)
   })
   return async (): Promise<ReadonlyArray<SubmittedJob<K>>> => {
-    const jobs = await inside(Context.get(context, JobDirectory).readJobs(jobIds))
+    const jobs = await runInEngine(Context.get(context, JobDirectory).readJobs(jobIds))
     // The store's rows are untyped by kind.
     return jobs.flatMap((job) => (job === undefined ? [] : [submittedJob(job) as SubmittedJob<K>]))
   }

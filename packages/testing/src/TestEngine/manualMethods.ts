@@ -1,14 +1,14 @@
 import type { EmbeddedEngine, JobReference, Kind } from "@kiln/core"
 import { type JobId, partsOfRun } from "@kiln/core/effect"
-import type { Passing } from "./Passing.ts"
+import type { TimeControl } from "./TimeControl.ts"
 import type { Runner } from "./Runner.ts"
 import type { TestEngine } from "./TestEngine.ts"
 import { millisecondsOf } from "./TimeSpan.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
 
-/** How long `wait` waits where it is not told. */
+/** Default timeout of `wait`. */
 const defaultWaitMs = 300_000
-/** How long switches, prices and pauses take until every worker goes by them. */
+/** Time until every worker applies a change of switches, prices or pauses. */
 const settlingMs = 1_000
 
 /** A failure is reported to waiters, if any: a test may end while an attempt still hangs. */
@@ -20,19 +20,19 @@ const heard = <A>(promise: Promise<A>): Promise<A> => {
 type Own<K extends Kind> = Pick<TestEngine<K>, "now" | "advance" | "runNext" | "drain" | "start" | "operator">
 type Inline<K extends Kind> = Pick<EmbeddedEngine<K>, "submit" | "run" | "wait">
 
-/** The verbs of an engine that does nothing by itself. */
-export const byHand = <K extends Kind>(
+/** Methods of an engine that does nothing on its own. */
+export const manualMethods = <K extends Kind>(
   { get, operator }: EmbeddedEngine<K>,
   time: VirtualTime,
-  passing: Passing,
+  timeControl: TimeControl,
   runner: Runner,
   mode: "inline" | "manual",
 ): Own<K> => {
   const advance = async (ms: number) => {
-    await passing.advance(ms)
+    await timeControl.advance(ms)
     if (mode === "inline") await runner.drain(false)
   }
-  /** Done, and gone by. */
+  /** Runs a method and waits until it takes effect. */
   const settling =
     <Args extends ReadonlyArray<unknown>>(verb: (...args: Args) => Promise<void>) =>
     async (...args: Args): Promise<void> => {
@@ -44,7 +44,7 @@ export const byHand = <K extends Kind>(
     advance: async (span) => advance(millisecondsOf(span)),
     runNext: () => heard(runner.runNext().then((jobId) => jobId && get(jobId))),
     drain: ({ throughRetries = false } = {}) => heard(runner.drain(throughRetries)),
-    // A worker that ran by itself would do so in time that stands still.
+    // A background worker would run in time that stands still.
     start: () => Promise.resolve(),
     operator: {
       ...operator,
@@ -56,10 +56,10 @@ export const byHand = <K extends Kind>(
   }
 }
 
-/** The verbs after which a job is finished. */
+/** Methods after which a job is finished. */
 export const inline = <K extends Kind>(
   { get, operator, submit, wait }: EmbeddedEngine<K>,
-  { advance }: Passing,
+  { advance }: TimeControl,
   { finish }: Runner,
 ): Inline<K> & Pick<EmbeddedEngine<K>, "operator"> => {
   const verbs: Inline<K> = {
@@ -74,7 +74,7 @@ export const inline = <K extends Kind>(
     },
     wait: async (job, options = {}) => {
       await finish(idOf(job))
-      // One that nobody can go on with is waited for until time is up.
+      // A job that cannot continue is awaited until the timeout.
       const waiting = wait(job, options)
       const seen = await get(job)
       if (seen.status === "done" || seen.status === "failed") return waiting

@@ -2,22 +2,22 @@ import type { EmbeddedEngine } from "@kiln/core"
 import { embeddedContext, type EmbeddedServices } from "@kiln/core/effect"
 import { type Context, Effect } from "effect"
 
-/** Runs an effect inside the engine. */
-export type Inside = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => Promise<A>
+/** Runs an effect with the engine's services. */
+export type RunInEngine = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => Promise<A>
 
-/** The inside of an engine, until it is stopped: what runs there then is interrupted, and waited for. */
-export interface OpenInside {
+/** Runs effects in an engine until it is stopped; effects that are still running are then interrupted and awaited. */
+export interface EngineScope {
   readonly context: Context.Context<EmbeddedServices>
-  readonly inside: Inside
+  readonly runInEngine: RunInEngine
   readonly stop: EmbeddedEngine["stop"]
 }
 
-export const openInside = (engine: Pick<EmbeddedEngine, "stop">): OpenInside => {
+export const openEngineScope = (engine: Pick<EmbeddedEngine, "stop">): EngineScope => {
   const { stop } = engine
   const context = embeddedContext(engine)
   const closing = new AbortController()
   const running = new Set<Promise<unknown>>()
-  const run: Inside = async (effect) => {
+  const run: RunInEngine = async (effect) => {
     closing.signal.throwIfAborted()
     try {
       return await Effect.runPromiseWith(context)(effect, { signal: closing.signal })
@@ -28,7 +28,7 @@ export const openInside = (engine: Pick<EmbeddedEngine, "stop">): OpenInside => 
   }
   return {
     context,
-    inside: (effect) => {
+    runInEngine: (effect) => {
       const promise = run(effect)
       // Waiters get the failure. There may be no waiter: a test that leaves an attempt hanging still ends.
       const ended: Promise<unknown> = promise.catch(() => undefined).finally(() => running.delete(ended))
