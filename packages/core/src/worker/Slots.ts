@@ -2,6 +2,7 @@ import { Clock, Deferred, Effect } from "effect"
 import { isLimiting, type Job, jobBlobKey, type JobMode, projectShare, type WorkerRoom } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
+import { inSpan } from "../engine/spans.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { type Claim, type ClaimRef, Providers, WakeUp } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
@@ -71,6 +72,7 @@ export const makeSlots = Effect.gen(function* () {
         if (kind === undefined)
           return yield* Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
         const ref = { jobId: claim.job.id, token: claim.token }
+        const about = { jobId: ref.jobId, kind: kind.name, attempt: claim.job.attempts }
         const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)
         leases.add(lease)
         held.add(claim.job)
@@ -81,12 +83,17 @@ export const makeSlots = Effect.gen(function* () {
         const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
         const alone = hasLastChance(claim.job) ? company.alone(nowMs) : undefined
         return yield* Effect.ensuring(
-          Effect.map(guard.holding(names)(runAttempt(kind, claim, lease, alone ?? company.beside)), (settled) => {
-            // What stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
-            if (settled === "lapsed" && !lease.isLast()) lapsed.add(ref)
-            // The token of this claim is spent, so nothing else is or will be under its keys.
-            if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))
-          }),
+          Effect.map(
+            guard.holding(names)(
+              inSpan("Worker.attempt", runAttempt(kind, claim, lease, alone ?? company.beside), about),
+            ),
+            (settled) => {
+              // What stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
+              if (settled === "lapsed" && !lease.isLast()) lapsed.add(ref)
+              // The token of this claim is spent, so nothing else is or will be under its keys.
+              if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))
+            },
+          ),
           Effect.flatMap(monotonicMs, (endedAtMs) => {
             if (alone !== undefined) company.leaves(alone, endedAtMs)
             leases.delete(lease)
