@@ -13,6 +13,19 @@ import { ProviderGuard } from "./ProviderGuard.ts"
 import { runAttempt } from "./RunAttempt.ts"
 import { servedBy } from "./runnableKinds.ts"
 
+const attemptInSpan = (...[kind, claim, lease, turn]: Parameters<typeof runAttempt>) =>
+  inSpan("Worker.attempt", runAttempt(kind, claim, lease, turn), {
+    jobId: claim.job.id,
+    kind: kind.name,
+    attempt: claim.job.attempts,
+  })
+
+const loseIfCanceled =
+  (lease: HeldLease) =>
+  ({ type }: { readonly type: string }): void => {
+    if (type === "canceled") lease.lose()
+  }
+
 /** The jobs a worker has in hand. */
 export const makeSlots = Effect.gen(function* () {
   const { attempts, concurrency, leaseDurationMs, limits } = yield* EngineConfig
@@ -72,28 +85,20 @@ export const makeSlots = Effect.gen(function* () {
         if (kind === undefined)
           return yield* Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
         const ref = { jobId: claim.job.id, token: claim.token }
-        const about = { jobId: ref.jobId, kind: kind.name, attempt: claim.job.attempts }
         const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)
         leases.add(lease)
         held.add(claim.job)
-        const stopListening = events.listenTo(claim.job.id, ({ type }) => {
-          if (type === "canceled") lease.lose()
-        })
+        const stopListening = events.listenTo(claim.job.id, loseIfCanceled(lease))
         events.emit({ type: "started", ...refOf(claim.job), attempt: claim.job.attempts })
         const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
         const alone = hasLastChance(claim.job) ? company.alone(nowMs) : undefined
         return yield* Effect.ensuring(
-          Effect.map(
-            guard.holding(names)(
-              inSpan("Worker.attempt", runAttempt(kind, claim, lease, alone ?? company.beside), about),
-            ),
-            (settled) => {
-              // What stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
-              if (settled === "lapsed" && !lease.isLast()) lapsed.add(ref)
-              // The token of this claim is spent, so nothing else is or will be under its keys.
-              if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))
-            },
-          ),
+          Effect.map(guard.holding(names)(attemptInSpan(kind, claim, lease, alone ?? company.beside)), (settled) => {
+            // What stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
+            if (settled === "lapsed" && !lease.isLast()) lapsed.add(ref)
+            // The token of this claim is spent, so nothing else is or will be under its keys.
+            if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))
+          }),
           Effect.flatMap(monotonicMs, (endedAtMs) => {
             if (alone !== undefined) company.leaves(alone, endedAtMs)
             leases.delete(lease)
