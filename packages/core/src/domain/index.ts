@@ -1,3 +1,5 @@
+export { type JobFacts, judgeJob, repeatOf } from "./acceptance.ts"
+export { exceedsCap, judgeTransfer, judgeUpload } from "./transferAcceptance.ts"
 export * from "./FieldError.ts"
 export * from "./Access.ts"
 export * from "./Attempt.ts"

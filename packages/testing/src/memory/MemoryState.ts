@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
 import type { Charge, Job, JobId, Json, KeyId, ProjectId, SwitchName, Upload, UploadId } from "@kiln/core/domain"
-import { isFinished, jobBlobPrefix, readClocks, StoreTime, uploadBlobPrefix } from "@kiln/core/domain"
+import { isFinished, readClocks, StoreTime } from "@kiln/core/domain"
 import type { ApiKeyRecord, LedgerEntry, PriceVersion, Project, PublishedWorker, Purge } from "@kiln/core/ports"
 
 /** One project's unfinished jobs of one kind, version and mode. Lanes keep their creation order for ever. */
@@ -235,10 +235,6 @@ export const putUpload = (state: MemoryState, upload: Upload): Upload => {
   state.uploads.set(upload.id, Object.freeze(upload))
   return upload
 }
-
-/** The prefixes under which a job has blobs: its own and its upload's. */
-export const blobPrefixesOf = (job: Job): ReadonlyArray<string> =>
-  job.uploadId === null ? [jobBlobPrefix(job.id)] : [jobBlobPrefix(job.id), uploadBlobPrefix(job.uploadId)]
 
 /** Records purges that must happen. One that is due already keeps its place. */
 export const addPurges = (state: MemoryState, prefixes: ReadonlyArray<string>): ReadonlyArray<Purge> =>
