@@ -194,11 +194,22 @@ export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptan
       const request = requestOf(situation)
       const outcome = judgeJob(request, factsIn(situation).facts)
       if (outcome._tag !== "Created") return
-      const { delayMs, forcedOff, gate, limits, maxTransfers, queueCap, retryOf, ...asked } = request
+      const { limits } = request
       expect(outcome.job).toEqual({
-        ...asked,
+        id: request.id,
+        projectId: request.projectId,
+        keyId: request.keyId,
+        mode: request.mode,
+        kind: request.kind,
+        kindVersion: request.kindVersion,
+        request: request.request,
+        priority: request.priority,
+        kept: request.kept,
+        uploadId: request.uploadId,
+        idempotencyKey: request.idempotencyKey,
+        fingerprint: request.fingerprint,
         ...limits,
-        price: gate?.price == null ? null : price,
+        price: request.gate?.price == null ? null : price,
         status: "queued",
         token: 0,
         held: false,
