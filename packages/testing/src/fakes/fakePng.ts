@@ -1,3 +1,5 @@
+import { crc32 } from "@kiln/core/domain"
+
 /**
  * The pixels of a black image of 1024 by 1024: as many rows of a zero (no filter) and 1024 bits of black, 132,096 zeros in
  * all, as zlib deflates them at level 9. Written down, so that it takes no compressor to make an image.
@@ -38,21 +40,4 @@ const chunk = (type: string, data: Uint8Array): Uint8Array => {
   bytes.set(data, 8)
   view.setUint32(data.length + 8, crc32(bytes.subarray(4, data.length + 8)))
   return bytes
-}
-
-/** What four bits leave in the checksum. */
-const crcTable = Array.from({ length: 16 }, (_, bits) => {
-  let crc = bits
-  for (let bit = 0; bit < 4; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0)
-  return crc
-})
-
-const crc32 = (data: Uint8Array): number => {
-  let crc = -1
-  for (let at = 0; at < data.length; at++) {
-    crc ^= data[at] ?? 0
-    crc = (crc >>> 4) ^ (crcTable[crc & 15] ?? 0)
-    crc = (crc >>> 4) ^ (crcTable[crc & 15] ?? 0)
-  }
-  return ~crc >>> 0
 }
