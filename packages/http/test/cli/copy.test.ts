@@ -164,7 +164,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     expect(jobs).toHaveLength(11)
   })
 
-  it("refuses a source that is in use, old, missing or of a newer version", async () => {
+  it("refuses a source that is in use, empty, missing or of a newer version", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
     const path = join(data.path, "kiln.db")
@@ -180,7 +180,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
       expect((await fetch(`${server.listening.url}/readyz`)).status).toBe(200)
     }
     changeDatabase(data.path, "DELETE FROM kiln_migrations")
-    expect(await copy()).toContain("bring it up to date with kiln migrate")
+    expect(await copy()).toContain("holds no kiln")
     changeDatabase(data.path, "INSERT INTO kiln_migrations VALUES ('0001Initial', 1), ('9999Newer', 1)")
     expect(await copy()).toContain("9999Newer")
     expect(existsSync(path)).toBe(true)
