@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Migration } from "@kiln/core/ports"
-import { callEveryVerb } from "@kiln/testing/conformance"
+import { callEveryVerb } from "@kiln/conformance"
 import { inspectPostgres, postgresMigrations, PostgresStores } from "../src/index.ts"
 import { applyMigrations } from "../src/migrate.ts"
 import { migrations } from "../src/migrations/index.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Migration } from "@kiln/core/ports"
-import { arrangeEveryState, callEveryVerb } from "@kiln/testing/conformance"
+import { arrangeEveryState, callEveryVerb } from "@kiln/conformance"
 import { copyTables, inspectSqlite, openCopySource } from "../src/index.ts"
 import { migrate, migrationStatus } from "../src/migrate.ts"
 import { migrations } from "../src/migrations/index.ts"

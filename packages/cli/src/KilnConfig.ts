@@ -1,0 +1,183 @@
+import type { AsyncProvider } from "@kiln/core"
+import { builtInKinds, defaultEngineSettings, defaultVoices, type EngineSettings, type Voices } from "@kiln/core/effect"
+import { type ProviderName, providerNames, type ProviderPorts } from "@kiln/core/ports"
+import type { NamedEngineSettings } from "./Settings.ts"
+
+/**
+ * The default export of the file named by `KILN_CONFIG`: settings that do not fit into a variable. If a variable and this
+ * file set the same thing, the variable takes precedence.
+ */
+export interface KilnConfig {
+  /** Providers of live jobs: ports, or functions that return promises. Sandbox jobs never reach them. */
+  readonly providers?: { readonly [Name in ProviderName]?: AsyncProvider<Name> | ProviderPorts[Name] | undefined }
+  /** Public voice names, and the provider's voice for each. */
+  readonly voices?: Voices
+  /** Limits of the engine; durations in milliseconds. */
+  readonly engine?: EngineOverrides
+}
+
+/** Any part of the engine's settings. */
+export type EngineOverrides = {
+  readonly [Name in keyof EngineSettings]?: Name extends "upload" | "uploadCap" | "attempts" | "limits" | "circuit"
+    ? Partial<EngineSettings[Name]>
+    : Name extends "providers"
+      ? { readonly [Provider in ProviderName]?: Partial<EngineSettings["providers"][Provider]> }
+      : EngineSettings[Name]
+}
+
+type Fields = Readonly<Record<string, unknown>>
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const methods: Readonly<Record<ProviderName, string>> = {
+  transcription: "transcribe",
+  speech: "speak",
+  reply: "reply",
+  image: "generate",
+  voiceTurn: "turn",
+}
+
+const unknownFields = (fields: Fields, known: ReadonlyArray<string>, prefix: string): ReadonlyArray<string> =>
+  Object.keys(fields)
+    .filter((name) => !known.includes(name))
+    .map((name) => `${prefix}${name} is not known; there is ${known.join(", ")}`)
+
+const providerProblems = (providers: unknown): ReadonlyArray<string> => {
+  if (!isFields(providers)) return ["providers must be an object"]
+  return [
+    ...unknownFields(providers, Object.keys(methods), "providers."),
+    ...Object.entries(methods).flatMap(([name, method]) => {
+      const provider = providers[name]
+      if (provider === undefined || typeof provider === "function") return []
+      return isFields(provider) && typeof provider[method] === "function"
+        ? []
+        : [`providers.${name} must be a function, or an object with the method ${method}`]
+    }),
+  ]
+}
+
+const voiceProblems = (voices: unknown): ReadonlyArray<string> => {
+  const byName = isFields(voices) ? voices["byName"] : undefined
+  if (!isFields(voices) || !isFields(byName)) return ["voices must be {byName, default}"]
+  return [
+    ...unknownFields(voices, Object.keys(defaultVoices), "voices."),
+    ...(Object.values(byName).every((voice) => typeof voice === "string" && voice !== "")
+      ? []
+      : ["voices.byName must map names to the provider's voices"]),
+    ...(typeof voices["default"] === "string" && Object.hasOwn(byName, voices["default"])
+      ? []
+      : ["voices.default must be one of the names of voices.byName"]),
+  ]
+}
+
+/** Checks that every setting has the type of its default, and that numbers are non-negative. */
+const boundProblems = (given: unknown, defaults: Fields, prefix: string): ReadonlyArray<string> => {
+  if (!isFields(given)) return [`${prefix} must be an object`]
+  return [
+    ...unknownFields(given, Object.keys(defaults), `${prefix}.`),
+    ...Object.entries(defaults).flatMap(([name, usual]) => {
+      const value = given[name]
+      const at = `${prefix}.${name}`
+      if (value === undefined) return []
+      if (isFields(usual)) return boundProblems(value, usual, at)
+      if (typeof usual === "number")
+        return Number.isFinite(value) && Number(value) >= 0 ? [] : [`${at} must be a number, 0 or more`]
+      return typeof value === typeof usual && Array.isArray(value) === Array.isArray(usual)
+        ? []
+        : [`${at} must be ${Array.isArray(usual) ? "a list" : `a ${typeof usual}`}`]
+    }),
+  ]
+}
+
+/** Minimum values that a worker needs. */
+const least = { concurrency: 1, leaseDurationMs: 2_000 } as const
+
+const tooLittle = (engine: Fields): ReadonlyArray<string> =>
+  Object.entries(least)
+    .filter(([name, minimum]) => Number(engine[name] ?? minimum) < minimum)
+    .map(([name, minimum]) => `engine.${name} must be ${minimum} or more`)
+
+const isWhole = (value: unknown, minimum: number): boolean => Number.isSafeInteger(value) && Number(value) >= minimum
+
+/** Checks the concurrency limits. A limit of 0 would keep the jobs of a kind until they time out. */
+const limitProblems = (limits: unknown): ReadonlyArray<string> => {
+  if (!isFields(limits)) return ["engine.limits must be an object"]
+  const { perKind = {}, perProject = "share" } = limits
+  const kinds = builtInKinds().map(({ name }) => name)
+  return [
+    ...unknownFields(limits, Object.keys(defaultEngineSettings.limits), "engine.limits."),
+    ...(isFields(perKind)
+      ? [
+          ...unknownFields(perKind, kinds, "engine.limits.perKind."),
+          ...Object.keys(perKind).flatMap((kind) =>
+            isWhole(perKind[kind], 1) ? [] : [`engine.limits.perKind.${kind} must be a positive integer`],
+          ),
+        ]
+      : ["engine.limits.perKind must be an object"]),
+    ...(perProject === "share" || isWhole(perProject, 0)
+      ? []
+      : ['engine.limits.perProject must be "share" or a non-negative integer; 0 means no limit']),
+  ]
+}
+
+/** Minimum in milliseconds. No provider is faster: a smaller value was probably meant as seconds, or 0 as no limit, and every call would fail. */
+const leastCallLimitMs = 1_000
+
+/** Checks the limits of providers. Concurrency must be an integer, because a fraction below 1 would allow no call. */
+const providerBoundProblems = (providers: unknown): ReadonlyArray<string> =>
+  Object.entries(isFields(providers) ? providers : {}).flatMap(([provider, bounds]) => {
+    const { callLimitMs, concurrency } = isFields(bounds) ? bounds : {}
+    return [
+      ...(typeof concurrency === "number" && concurrency > 0 && !isWhole(concurrency, 1)
+        ? [`engine.providers.${provider}.concurrency must be a non-negative integer; 0 means no limit`]
+        : []),
+      ...(typeof callLimitMs === "number" && callLimitMs >= 0 && callLimitMs < leastCallLimitMs
+        ? [`engine.providers.${provider}.callLimitMs must be ${leastCallLimitMs} or more`]
+        : []),
+    ]
+  })
+
+const engineProblems = (engine: unknown): ReadonlyArray<string> => {
+  if (!isFields(engine)) return ["engine must be an object"]
+  // The kinds in it are not fields of the defaults.
+  const { limits, ...bounds } = engine
+  return [
+    ...boundProblems(bounds, { ...defaultEngineSettings }, "engine"),
+    ...(limits === undefined ? [] : limitProblems(limits)),
+    ...tooLittle(engine),
+    ...providerBoundProblems(engine["providers"]),
+  ]
+}
+
+/** Returns the problems of a config file's default export; empty if it is a valid `KilnConfig`. */
+export const configProblems = (exported: unknown): ReadonlyArray<string> => {
+  if (!isFields(exported)) return ["its default export must be an object"]
+  const { engine, providers, voices } = exported
+  return [
+    ...unknownFields(exported, ["providers", "voices", "engine"], ""),
+    ...(providers === undefined ? [] : providerProblems(providers)),
+    ...(voices === undefined ? [] : voiceProblems(voices)),
+    ...(engine === undefined ? [] : engineProblems(engine)),
+  ]
+}
+
+/** Merges the defaults, the config file and the environment, in ascending precedence. */
+export const engineSettings = (config: KilnConfig, environment: NamedEngineSettings): EngineSettings => ({
+  ...defaultEngineSettings,
+  ...config.engine,
+  ...environment,
+  upload: { ...defaultEngineSettings.upload, ...config.engine?.upload },
+  uploadCap: { ...defaultEngineSettings.uploadCap, ...config.engine?.uploadCap, ...environment.uploadCap },
+  attempts: { ...defaultEngineSettings.attempts, ...config.engine?.attempts },
+  limits: { ...defaultEngineSettings.limits, ...config.engine?.limits, ...environment.limits },
+  circuit: { ...defaultEngineSettings.circuit, ...config.engine?.circuit },
+  providers: {
+    ...defaultEngineSettings.providers,
+    ...Object.fromEntries(
+      providerNames.map((name) => [
+        name,
+        { ...defaultEngineSettings.providers[name], ...config.engine?.providers?.[name] },
+      ]),
+    ),
+  },
+})

@@ -1,0 +1,39 @@
+import { Effect } from "effect"
+import { GlobalFlag, Flag } from "effect/cli"
+
+/** `--json`, accepted by every command. */
+export const Json = GlobalFlag.Setting("json")({
+  flag: Flag.Boolean("json").pipe(Flag.withDescription("Print only one JSON document"), Flag.withDefault(false)),
+})
+
+/** Writes a result to standard output, bypassing the log. */
+export const print = (text: string): Effect.Effect<void> => Effect.sync(() => void process.stdout.write(`${text}\n`))
+
+/** Writes a result: one JSON document with `--json`, otherwise text. */
+export const answer = (result: { readonly json: object; readonly text: string }) =>
+  Effect.flatMap(Json, (asJson) => print(asJson ? JSON.stringify(result.json) : result.text))
+
+/** Formats a time as RFC 3339 in UTC with full seconds; `null` stays `null`. */
+export const formatTime = <Time extends number | null>(time: Time): Time extends null ? null : string =>
+  (time === null ? null : new Date(time).toISOString().replace(/\.[0-9]{3}Z$/, "Z")) as Time extends null
+    ? null
+    : string
+
+/** Formats rows as aligned columns with headings; returns `empty` without rows. */
+export const formatTable = (
+  headings: ReadonlyArray<string>,
+  rows: ReadonlyArray<ReadonlyArray<string | null>>,
+  empty: string,
+): string => {
+  if (rows.length === 0) return empty
+  const cells = [headings, ...rows.map((row) => row.map((cell) => cell ?? "-"))]
+  const widths = headings.map((_, column) => Math.max(...cells.map((row) => [...(row[column] ?? "")].length)))
+  return cells
+    .map((row) =>
+      row
+        .map((cell, column) => cell + " ".repeat((widths[column] ?? 0) - [...cell].length))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n")
+}

@@ -1,0 +1,8 @@
+import { Command } from "effect/cli"
+import { blobsAdoptCommand } from "./blobsAdopt.ts"
+import { blobsSweepCommand } from "./blobsSweep.ts"
+
+export const blobsCommand = Command.make("blobs").pipe(
+  Command.withDescription("Maintain the blob store"),
+  Command.withSubcommands([blobsSweepCommand, blobsAdoptCommand]),
+)

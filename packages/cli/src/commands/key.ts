@@ -1,0 +1,72 @@
+import { Clock, Effect } from "effect"
+import { Argument, Command } from "effect/cli"
+import { isId } from "@kiln/core/domain"
+import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
+import { failed } from "../CommandFailed.ts"
+import { answer, formatTable, formatTime } from "../Output.ts"
+import { withStores } from "../withStores.ts"
+import { keyCreate } from "./keyCreate.ts"
+
+const statusOf = (key: ApiKeyRecord, now: number): string => {
+  if (key.revokedAt !== null) return "revoked"
+  return key.expiresAt !== null && key.expiresAt <= now ? "expired" : "active"
+}
+
+const keyFields = (key: ApiKeyRecord, now: number) => ({
+  key_id: key.id,
+  project_id: key.projectId,
+  mode: key.mode,
+  scopes: key.scopes,
+  name: key.name,
+  status: statusOf(key, now),
+  created_at: formatTime(key.createdAt),
+  expires_at: formatTime(key.expiresAt),
+  revoked_at: formatTime(key.revokedAt),
+  last_used_at: formatTime(key.lastUsedAt),
+})
+
+const list = Command.make("list", {}, () =>
+  withStores(
+    Effect.gen(function* () {
+      const directory = yield* KeyDirectory
+      const now = yield* Clock.currentTimeMillis
+      const keys = (yield* directory.listKeys).map((key) => keyFields(key, now))
+      const names = new Map((yield* directory.listProjects).map((project) => [project.id, project.name]))
+      const rows = keys.map((key) => [
+        key.key_id,
+        names.get(key.project_id) ?? key.project_id,
+        key.mode,
+        key.status,
+        key.scopes.join(" "),
+        key.name,
+        key.created_at,
+        key.expires_at,
+        key.last_used_at,
+      ])
+      const headings = ["KEY", "PROJECT", "MODE", "STATUS", "SCOPES", "NAME", "CREATED", "EXPIRES", "LAST USED"]
+      yield* answer({ json: { keys }, text: formatTable(headings, rows, "no keys yet: kiln key create --help") })
+    }),
+  ),
+).pipe(Command.withDescription("List all API keys, without their secrets"))
+
+const revoke = Command.make(
+  "revoke",
+  { id: Argument.String("KEY_ID").pipe(Argument.withDescription("The key's id, from `kiln key list`")) },
+  ({ id }) =>
+    withStores(
+      Effect.gen(function* () {
+        const key = isId("key", id) ? yield* (yield* KeyDirectory).revokeKey(id) : undefined
+        if (key === undefined) return yield* failed(`there is no key ${id}: see \`kiln key list\``)
+        const revokedAt = formatTime(key.revokedAt)
+        yield* answer({
+          json: { key_id: key.id, revoked_at: revokedAt },
+          text: `${key.id} was revoked at ${revokedAt}; running servers refuse it within 5 seconds`,
+        })
+      }),
+    ),
+).pipe(Command.withDescription("Make an API key invalid for good"))
+
+export const keyCommand = Command.make("key").pipe(
+  Command.withDescription("Make, list and revoke API keys"),
+  Command.withSubcommands([keyCreate, list, revoke]),
+)

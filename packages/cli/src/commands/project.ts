@@ -1,0 +1,53 @@
+import { Effect } from "effect"
+import { Argument, Command } from "effect/cli"
+import { isId } from "@kiln/core/domain"
+import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
+import { failed, misused } from "../CommandFailed.ts"
+import { answer, formatTable, formatTime } from "../Output.ts"
+import { nameProblem } from "../nameProblem.ts"
+import { withStores } from "../withStores.ts"
+
+/** `--project` also accepts ids, so a name must not look like one. */
+const projectNameProblem = (name: string): string | undefined =>
+  isId("prj", name) ? "must not look like a project's id" : nameProblem(name)
+
+const create = Command.make(
+  "create",
+  { name: Argument.String("NAME").pipe(Argument.withDescription("Name of the project")) },
+  ({ name }) =>
+    withStores(
+      Effect.gen(function* () {
+        const problem = projectNameProblem(name)
+        if (problem !== undefined) return yield* misused(`NAME ${problem}`)
+        const directory = yield* KeyDirectory
+        const id = yield* (yield* IdGenerator).next("prj")
+        const project = yield* directory.createProject({ id, name })
+        if (project === undefined) return yield* failed(`a project named ${name} already exists`)
+        yield* answer({ json: { project_id: project.id, name: project.name }, text: `${project.id}  ${project.name}` })
+      }),
+    ),
+).pipe(Command.withDescription("Create a project, which API keys and jobs belong to"))
+
+const list = Command.make("list", {}, () =>
+  withStores(
+    Effect.gen(function* () {
+      const projects = yield* (yield* KeyDirectory).listProjects
+      const rows = projects.map(({ createdAt, id, name }) => [id, name, formatTime(createdAt)])
+      yield* answer({
+        json: {
+          projects: projects.map(({ createdAt, id, name }) => ({
+            project_id: id,
+            name,
+            created_at: formatTime(createdAt),
+          })),
+        },
+        text: formatTable(["PROJECT", "NAME", "CREATED"], rows, "no projects yet: kiln project create NAME"),
+      })
+    }),
+  ),
+).pipe(Command.withDescription("List all projects"))
+
+export const projectCommand = Command.make("project").pipe(
+  Command.withDescription("Create and list projects"),
+  Command.withSubcommands([create, list]),
+)

@@ -1,0 +1,48 @@
+import { Effect } from "effect"
+import { Argument, Command } from "effect/cli"
+import { type SwitchName, switchNames } from "@kiln/core/domain"
+import { Switchboard } from "@kiln/core/ports"
+import { answer, formatTable } from "../Output.ts"
+import { withSettings, withStores } from "../withStores.ts"
+
+const setter = (word: "on" | "off") =>
+  Command.make(
+    word,
+    { name: Argument.Literals("SWITCH", switchNames).pipe(Argument.withDescription("ai, audio or images")) },
+    ({ name }) =>
+      withStores(
+        Effect.gen(function* () {
+          yield* (yield* Switchboard).setSwitch(name, word === "on")
+          yield* answer({ json: { switch: name, status: word }, text: `${name} is ${word}` })
+        }),
+      ),
+  ).pipe(
+    Command.withDescription(
+      word === "on" ? "Allow live jobs that need it to run" : "Stop live jobs that need it within a second; they wait",
+    ),
+  )
+
+const status = Command.make("status", {}, () =>
+  withSettings(({ engine }) =>
+    Effect.gen(function* () {
+      const board = yield* (yield* Switchboard).readBoard
+      const forcedOff = engine.forcedOff ?? []
+      const word = (name: SwitchName): "on" | "off" => (board.switches[name] ? "on" : "off")
+      const note = (name: SwitchName): string =>
+        forcedOff.includes(name) ? `off for processes started with KILN_SWITCH_${name.toUpperCase()}=off` : ""
+      yield* answer({
+        json: { switches: Object.fromEntries(switchNames.map((name) => [name, word(name)])), forced_off: forcedOff },
+        text: formatTable(
+          ["SWITCH", "STATUS", ""],
+          switchNames.map((name) => [name, word(name), note(name)]),
+          "",
+        ),
+      })
+    }),
+  ),
+).pipe(Command.withDescription("Show which switches are on"))
+
+export const switchCommand = Command.make("switch").pipe(
+  Command.withDescription("Switch live work on and off"),
+  Command.withSubcommands([setter("on"), setter("off"), status]),
+)

@@ -1,0 +1,71 @@
+import { Effect } from "effect"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { causeMessage, codesOf, type CommandFailed, failed } from "../CommandFailed.ts"
+import { type DatabasePlace, describeDatabase, type PostgresPlace } from "./DatabasePlace.ts"
+
+/** Explanations by error code of the server or the system. */
+const reasons: Readonly<Record<string, string>> = {
+  "28P01": "it rejects the user or the password",
+  "28000": "it rejects the user",
+  "3D000": "the server has no database of that name",
+  "42501":
+    "this user lacks permissions: let the schema's owner run kiln migrate and grant the rights listed in docs/guides/postgres.md",
+  "53300":
+    "the server has no free connections: lower KILN_DATABASE_POOL, or raise its max_connections or the user's limit",
+  "55P03": "another process holds a lock, perhaps a migration: try again later",
+  "57P03": "the server is starting up or shutting down",
+  ECONNREFUSED: "nothing listens there",
+  ECONNRESET: "it closed the connection",
+  ENOTFOUND: "the host name is unknown",
+  EAI_AGAIN: "the host name cannot be resolved",
+  EHOSTUNREACH: "the host cannot be reached",
+  ENETUNREACH: "the host cannot be reached",
+  ETIMEDOUT: "it does not answer in time",
+}
+
+/** Explanations of errors without a specific code, by the message of the driver or the pooler. */
+const worded: ReadonlyArray<readonly [words: RegExp, reason: string]> = [
+  [/client password must be a string/, "it requires a password, but neither the URL nor PGPASSWORD contains one"],
+  [
+    /unsupported startup parameter: options/,
+    "a pooler in front of it rejects session settings: set KILN_DATABASE_POOLER=transaction",
+  ],
+  [/^timeout expired$|due to connection timeout/, "it does not answer in time"],
+  [/^connect ENOENT /, "there is no such socket"],
+]
+
+/** Removes the URL's password from a text, in both spellings. */
+const withoutPassword = (text: string, { url }: PostgresPlace): string => {
+  const { password } = new URL(url)
+  return [url, password, decodeURIComponent(password)]
+    .filter((secret) => secret !== "")
+    .reduce((clean, secret) => clean.replaceAll(secret, "***"), text)
+}
+
+const postgresReason = (place: PostgresPlace, cause: unknown): string => {
+  const known = codesOf(cause)
+    .map((code) => reasons[code])
+    .find((reason) => reason !== undefined)
+  const message = causeMessage(cause)
+  return known ?? worded.find(([words]) => words.test(message))?.[1] ?? withoutPassword(message, place)
+}
+
+/** Explains why a database cannot be used, in one line without the password. */
+export const databaseProblem = (place: DatabasePlace, cause: unknown): CommandFailed =>
+  failed(
+    `cannot open ${describeDatabase(place)}: ${place._tag === "Sqlite" ? causeMessage(cause) : postgresReason(place, cause)}`,
+  )
+
+/** Detects missing permissions, which a store treats as a defect, but which the operator can grant. */
+const isDenied = (cause: unknown): boolean => codesOf(cause).includes("42501")
+
+/** Explains in one line why a store did not open, or failed before it was in use. */
+export const explainDatabase =
+  (place: DatabasePlace) =>
+  <A, R>(effect: Effect.Effect<A, StoreUnavailable, R>): Effect.Effect<A, CommandFailed, R> =>
+    effect.pipe(
+      Effect.mapError((error) => databaseProblem(place, error.cause)),
+      Effect.catchDefect((defect) =>
+        isDenied(defect) ? Effect.fail(databaseProblem(place, defect)) : Effect.die(defect),
+      ),
+    )

@@ -1,0 +1,47 @@
+import { dirname } from "node:path"
+import { Effect, type Scope } from "effect"
+import { inspectSqlite, sqliteMigrations } from "@kiln/adapter-sqlite"
+import type { MigrationStatus, StoreInspection } from "@kiln/core/ports"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import type { CommandFailed } from "../CommandFailed.ts"
+import { prepareDirectory } from "../openStores.ts"
+import type { DatabasePlace } from "./DatabasePlace.ts"
+import { explainDatabase } from "./databaseProblem.ts"
+import { loadPostgres } from "./loadPostgres.ts"
+
+/** Maintenance operations of a store. */
+export interface StoreMaintenance {
+  /** Returns the state of the schema; changes nothing. */
+  readonly migrationStatus: Effect.Effect<MigrationStatus, CommandFailed>
+  /** Applies pending migrations and returns their names in order. Without pending ones, needs no permission to change schemas. */
+  readonly migrate: Effect.Effect<ReadonlyArray<string>, CommandFailed>
+  /** Opens the store for inspection; `undefined` if it does not exist yet. */
+  readonly inspect: Effect.Effect<StoreInspection | undefined, CommandFailed, Scope.Scope>
+}
+
+type Apply = Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+
+/** Returns the maintenance operations of a store. */
+export const storeMaintenance = (place: DatabasePlace): Effect.Effect<StoreMaintenance, CommandFailed> => {
+  const explained = explainDatabase(place)
+  const whatIsPending = (status: Effect.Effect<MigrationStatus, StoreUnavailable>, apply: Apply) =>
+    explained(Effect.flatMap(status, ({ pending }) => (pending.length === 0 ? Effect.succeed([]) : apply)))
+  if (place._tag === "Sqlite") {
+    const options = { path: place.path }
+    const status = sqliteMigrations.status(options)
+    return Effect.succeed({
+      migrationStatus: explained(status),
+      migrate: Effect.andThen(
+        prepareDirectory(dirname(place.path)),
+        whatIsPending(status, sqliteMigrations.apply(options)),
+      ),
+      inspect: explained(inspectSqlite(options)),
+    })
+  }
+  const { _tag, ...options } = { ...place, poolSize: 2, notifications: false }
+  return Effect.map(loadPostgres, ({ inspectPostgres, postgresMigrations }) => ({
+    migrationStatus: explained(postgresMigrations.status(options)),
+    migrate: whatIsPending(postgresMigrations.status(options), postgresMigrations.apply(options)),
+    inspect: explained(inspectPostgres(options)),
+  }))
+}

@@ -1,0 +1,34 @@
+import { Effect } from "effect"
+import type { StoreInspection } from "@kiln/core/ports"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { type InstallationStanding, providerStandings } from "@kiln/http"
+import { type Check, counted, type Finding, ok, problem, skipped, warning } from "./Check.ts"
+
+const name = "providers"
+
+const why: Readonly<Record<NonNullable<InstallationStanding["reason"]>, string>> = {
+  quota: "its quota is used up",
+  configuration: "it rejects its configuration: check key, base URL and model; the worker's log contains its response",
+  failing: "it fails",
+}
+
+const findingOf = ({ pausedSince, pausedWorkers, provider, reason, workers }: InstallationStanding): Finding => ({
+  message: `${provider} is paused in ${pausedWorkers} of ${counted(workers, "worker")}${reason === null ? "" : `: ${why[reason]}`}`,
+  details: {
+    provider,
+    ...(reason !== null && { reason }),
+    ...(pausedSince !== null && { paused_since: new Date(pausedSince).toISOString() }),
+  },
+})
+
+/** Checks the state of live providers as published by running workers. Only pauses that need an operator are problems. */
+export const checkProviders = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
+  Effect.map(store.listWorkers, (published) => {
+    const standings = providerStandings(published)
+    if (standings.length === 0) return skipped(name, "no running worker serves live jobs")
+    const paused = standings.filter(({ pausedWorkers }) => pausedWorkers > 0)
+    const findings = paused.map(findingOf)
+    if (paused.some(({ reason }) => reason !== "failing")) return problem(name, "some are paused until fixed", findings)
+    if (paused.length > 0) return warning(name, "some are paused temporarily", findings)
+    return ok(name, `${standings.map(({ provider }) => provider).join(", ")}: none is paused`)
+  })

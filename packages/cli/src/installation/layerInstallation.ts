@@ -1,0 +1,56 @@
+import { Effect, Layer } from "effect"
+import { idTime, type StoreBehindBlobs } from "@kiln/core/domain"
+import { type BlobStore, IdGenerator, type JobStore, type SecretStore } from "@kiln/core/ports"
+import { BlobGuard } from "@kiln/core/worker"
+import { type CommandFailed, failed } from "../CommandFailed.ts"
+import { describeDatabase } from "../database/DatabasePlace.ts"
+import { blobsUnusable, describeBlobs } from "../layerBlobs.ts"
+import { formatTime } from "../Output.ts"
+import type { Settings } from "../Settings.ts"
+import { databaseSilent } from "../startProblems.ts"
+import { claimBlobStore, type ForeignBlobStore } from "./claimBlobStore.ts"
+import { markerOf } from "./markers.ts"
+
+const foreign = (settings: Settings, { installationId, markers }: ForeignBlobStore): CommandFailed =>
+  failed(
+    `${describeBlobs(settings)} belongs to another installation than ${describeDatabase(settings.database)}: ` +
+      `its marker is ${markers.join(", ")} instead of ${markerOf(installationId)}; check that DATABASE_URL, KILN_DATA_DIR and KILN_BLOBS name the same installation`,
+  )
+
+/** `0000000012/01k…` as `generation 12 of 2026-11-22T14:13:57Z`. */
+const describeEntry = (entry: string): string => {
+  const [generation = "", nonce = ""] = entry.split("/")
+  const time = idTime(nonce)
+  return `generation ${Number(generation)}${time === undefined ? "" : ` of ${formatTime(time)}`}`
+}
+
+const behind = (settings: Settings, { entries, generation }: StoreBehindBlobs): CommandFailed =>
+  failed(
+    `${describeDatabase(settings.database)} is behind ${describeBlobs(settings)}: another copy of this database has written ` +
+      `${entries.map(describeEntry).join(", ")} there, and this one knows generations up to ${generation}. Working with these blobs could delete files ` +
+      "that this database has no record of. Start kiln on the newest copy of the database; if that is this one, " +
+      "stop all processes on the other copies and run kiln blobs adopt",
+  )
+
+/** Messages for records and blobs that do not belong together. */
+export const installationProblems = (settings: Settings) => ({
+  ForeignBlobStore: (error: ForeignBlobStore) => Effect.fail(foreign(settings, error)),
+  StoreBehindBlobs: (error: StoreBehindBlobs) => Effect.fail(behind(settings, error)),
+})
+
+/** Prevents startup if records and blobs do not belong together, or if the records are an older copy. */
+export const layerInstallation = (
+  settings: Settings,
+): Layer.Layer<BlobGuard, CommandFailed, SecretStore | JobStore | BlobStore> =>
+  Layer.effectDiscard(
+    Effect.andThen(
+      claimBlobStore,
+      Effect.flatMap(BlobGuard, (guard) => guard.join),
+    ).pipe(
+      Effect.catchTags({
+        ...installationProblems(settings),
+        BlobUnavailable: (error) => Effect.fail(blobsUnusable(error)),
+        StoreUnavailable: (error) => Effect.fail(databaseSilent(error)),
+      }),
+    ),
+  ).pipe(Layer.provideMerge(BlobGuard.layer), Layer.provide(IdGenerator.layer))

@@ -1,0 +1,53 @@
+import { accessSync, constants, mkdirSync } from "node:fs"
+import { dirname } from "node:path"
+import { Effect, Layer } from "effect"
+import { SqliteStores } from "@kiln/adapter-sqlite"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import type { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { causeMessage, type CommandFailed, failed } from "./CommandFailed.ts"
+import type { DatabasePlace, PostgresPlace, SqlitePlace } from "./database/DatabasePlace.ts"
+import { explainDatabase } from "./database/databaseProblem.ts"
+import { loadPostgres } from "./database/loadPostgres.ts"
+import type { Settings } from "./Settings.ts"
+
+/** All records of an installation. */
+export type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
+
+/** Creates the data directory, and fails with a clear message if it is not writable. */
+export const prepareDirectory = (path: string): Effect.Effect<void, CommandFailed> =>
+  Effect.try({
+    try: () => {
+      mkdirSync(path, { recursive: true, mode: 0o700 })
+      accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
+    },
+    catch: (cause) =>
+      failed(
+        `cannot write to the data directory ${path} (${causeMessage(cause)}): set KILN_DATA_DIR to one that this user may write`,
+      ),
+  })
+
+const explained = <A>(place: DatabasePlace, stores: Layer.Layer<A, StoreUnavailable>): Layer.Layer<A, CommandFailed> =>
+  Layer.effectContext(explainDatabase(place)(Layer.build(stores)))
+
+const openSqlite = (place: SqlitePlace): Layer.Layer<Stores, CommandFailed> =>
+  Layer.unwrap(
+    Effect.as(prepareDirectory(dirname(place.path)), explained(place, SqliteStores.layer({ path: place.path }))),
+  )
+
+const openPostgres = (place: PostgresPlace): Layer.Layer<Stores, CommandFailed> =>
+  Layer.unwrap(
+    Effect.map(loadPostgres, ({ PostgresStores }) => {
+      const { _tag, ...options } = place
+      return explained(place, PostgresStores.layer(options))
+    }),
+  )
+
+/** Opens the configured stores, even while a server is running on them. */
+export const openStores = ({ database }: Settings): Layer.Layer<Stores, CommandFailed> =>
+  database._tag === "Sqlite" ? openSqlite(database) : openPostgres(database)
+
+/** Like `openStores`, for short commands: no notifications, and only one connection. */
+export const openStoresBriefly = ({ database }: Settings): Layer.Layer<Stores, CommandFailed> =>
+  database._tag === "Sqlite"
+    ? openSqlite(database)
+    : openPostgres({ ...database, poolSize: 2, notifications: database.notifications && "send" })

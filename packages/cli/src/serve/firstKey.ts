@@ -1,0 +1,54 @@
+import { Effect } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { keyScopes, type ProjectId, type StoreUnavailable } from "@kiln/core/domain"
+import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
+import { newKey } from "@kiln/http"
+import { keyDocument } from "../keyDocument.ts"
+
+/** A key for trying a new installation. */
+export type FirstKey = ReturnType<typeof keyDocument>
+
+/** When startup shows a first key: `on` only on a terminal, `print` on any standard output, `off` never. */
+export type FirstKeySetting = "on" | "print" | "off"
+
+const projectName = "default"
+
+/** The command that creates a test key. In a checkout, which has TypeScript sources, it uses pnpm. */
+export const keyCommand = `${import.meta.url.endsWith(".ts") ? "npx -y pnpm@12" : "npx"} kiln key create --project ${projectName} --mode test ${keyScopes
+  .map((scope) => `--scope ${scope}`)
+  .join(" ")}`
+
+const wish = (projectId: ProjectId) =>
+  ({ projectId, mode: "test", scopes: keyScopes, name: "first key", expiresAt: null }) as const
+
+/**
+ * Creates the project `default` and a test key with every scope, atomically, if the store has no key, and returns the key;
+ * `undefined` if there is a key. Only one of several processes that start concurrently creates them. An existing project
+ * `default` gets the key; two terminals that start kiln at the same time may then show one key each.
+ */
+const makeFirstKey = Effect.gen(function* () {
+  const directory = yield* KeyDirectory
+  const projectId = yield* (yield* IdGenerator).next("prj")
+  const { key, record } = yield* newKey(wish(projectId))
+  if (yield* directory.createFirstKey({ id: projectId, name: projectName }, record)) return keyDocument(key, record)
+  const project = (yield* directory.listProjects).find(({ name }) => name === projectName)
+  if (project === undefined || (yield* directory.listKeys).length > 0) return undefined
+  const other = yield* newKey(wish(project.id))
+  return (yield* directory.createKey(other.record)) && keyDocument(other.key, other.record)
+}).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+
+/**
+ * Returns the first key to show on startup: a new key, or `"none"` if the store has no key and none is created because
+ * standard output is not a terminal (the project is created, so that `keyCommand` works). `undefined` if there is a key, or if
+ * `setting` is `off`.
+ */
+export const firstKey = Effect.fnUntraced(function* (
+  setting: FirstKeySetting,
+  isShown: boolean,
+): Effect.fn.Return<FirstKey | "none" | undefined, StoreUnavailable, KeyDirectory | IdGenerator> {
+  const directory = yield* KeyDirectory
+  if (setting === "off" || (yield* directory.listKeys).length > 0) return undefined
+  if (isShown || setting === "print") return yield* makeFirstKey
+  yield* directory.createProject({ id: yield* (yield* IdGenerator).next("prj"), name: projectName })
+  return "none"
+})

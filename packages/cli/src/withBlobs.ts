@@ -1,0 +1,33 @@
+import { Effect, Layer } from "effect"
+import type { BlobUnavailable, StoreBehindBlobs, StoreUnavailable } from "@kiln/core/domain"
+import { EngineConfig } from "@kiln/core/effect"
+import type { BlobStore } from "@kiln/core/ports"
+import { BlobGuard } from "@kiln/core/worker"
+import type { CommandFailed } from "./CommandFailed.ts"
+import type { ForeignBlobStore } from "./installation/claimBlobStore.ts"
+import { installationProblems } from "./installation/layerInstallation.ts"
+import { engineSettings } from "./KilnConfig.ts"
+import { blobsUnusable, layerBlobs } from "./layerBlobs.ts"
+import { loadConfig } from "./loadModule.ts"
+import type { Settings } from "./Settings.ts"
+import { type CommandNeeds, withSettings } from "./withStores.ts"
+
+type Failure = CommandFailed | StoreUnavailable | BlobUnavailable | StoreBehindBlobs | ForeignBlobStore
+
+/** Runs a command on the stores and the blob store, even while a server is running on them. */
+export const withBlobs = <A, R>(
+  command: (settings: Settings) => Effect.Effect<A, Failure, R>,
+): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds | BlobStore | BlobGuard>> =>
+  withSettings((settings) =>
+    Effect.gen(function* () {
+      const engine = engineSettings(yield* loadConfig(settings.configPath), settings.engine)
+      return yield* command(settings).pipe(
+        Effect.provide(BlobGuard.layer),
+        Effect.provide(Layer.merge(layerBlobs(settings), Layer.succeed(EngineConfig, engine))),
+        Effect.catchTags({
+          ...installationProblems(settings),
+          BlobUnavailable: (error: BlobUnavailable) => Effect.fail(blobsUnusable(error)),
+        }),
+      )
+    }),
+  ) as Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds | BlobStore | BlobGuard>>

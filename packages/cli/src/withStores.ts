@@ -1,0 +1,28 @@
+import { Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { IdGenerator } from "@kiln/core/ports"
+import type { CommandFailed } from "./CommandFailed.ts"
+import { openStoresBriefly, type Stores } from "./openStores.ts"
+import { readEnvironment } from "./readEnvironment.ts"
+import type { Settings } from "./Settings.ts"
+import { databaseSilent } from "./startProblems.ts"
+
+/** Services of commands: the records, and generators for new ones. */
+export type CommandNeeds = Stores | IdGenerator | SecureRandom.SecureRandom
+
+/** Runs a command on the stores, even while a server is running on them. */
+export const withStores = <A, R>(
+  command: Effect.Effect<A, CommandFailed | StoreUnavailable, R>,
+): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds>> => withSettings(() => command)
+
+/** Like `withStores`, for a command that also needs other settings. */
+export const withSettings = <A, R>(
+  command: (settings: Settings) => Effect.Effect<A, CommandFailed | StoreUnavailable, R>,
+): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds>> =>
+  Effect.flatMap(readEnvironment, (settings) =>
+    command(settings).pipe(
+      Effect.catchTag("StoreUnavailable", (error) => Effect.fail(databaseSilent(error))),
+      Effect.provide(Layer.mergeAll(openStoresBriefly(settings), IdGenerator.layer, SecureRandom.layerWebCrypto)),
+    ),
+  )

@@ -1,8 +1,0 @@
-import { Command } from "effect/cli"
-import { blobsAdoptCommand } from "./blobsAdopt.ts"
-import { blobsSweepCommand } from "./blobsSweep.ts"
-
-export const blobsCommand = Command.make("blobs").pipe(
-  Command.withDescription("Look after the blob store"),
-  Command.withSubcommands([blobsSweepCommand, blobsAdoptCommand]),
-)
