@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
+import { defaultEngineSettings, Engine } from "@kiln/core/effect"
+import { defaultCircuitLimits } from "@kiln/core/domain"
 import {
-  defaultEngineSettings,
-  Engine,
   type GeneratedFile,
   providerBroken,
   type ProviderFailure,
@@ -9,9 +9,8 @@ import {
   type ProviderSet,
   providerUnavailable,
   resultInvalid,
-} from "@kiln/core/effect"
-import { defaultCircuitLimits } from "@kiln/core/domain"
-import { Switchboard } from "@kiln/core/ports"
+  Switchboard,
+} from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { answer, defaultAnswers, failBroken, hang, makeFakeProviders } from "@kiln/testing"
 import { Effect } from "effect"
