@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
 import { defaultEngineSettings, Engine } from "@kiln/core/effect"
-import { defaultCircuitLimits } from "@kiln/core/domain"
 import {
   type GeneratedFile,
   providerBroken,
@@ -11,7 +10,7 @@ import {
   resultInvalid,
   Switchboard,
 } from "@kiln/core/ports"
-import { Worker } from "@kiln/core/worker"
+import { defaultCircuitLimits, Worker } from "@kiln/core/worker"
 import { answer, defaultAnswers, failBroken, hang, makeFakeProviders } from "@kiln/testing"
 import { Effect } from "effect"
 import { storesWith } from "../support/faults.ts"
