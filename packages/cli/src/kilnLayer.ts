@@ -8,7 +8,6 @@ import {
   EngineConfig,
   type EngineSettings,
   JobKinds,
-  type JobSignals,
   layerEngine,
   type JobEvents,
   type Operator,
@@ -53,7 +52,6 @@ export type Base =
   | MediaProbe
   | IdGenerator
   | WakeUp
-  | JobSignals
   | JobEvents
   | Readiness
 

@@ -7,8 +7,7 @@ import {
   type EngineSettings,
   Fingerprint,
   JobEvents,
-  JobLooks,
-  JobSignals,
+  JobReader,
   layerGroupCommit,
   Operator,
 } from "@kiln/core/effect"
@@ -122,13 +121,12 @@ const serverLayer = (
       ofSync: fingerprintOf,
     }),
     WakeUp.layer,
-    JobSignals.layer,
     JobEvents.layer,
     Layer.succeed(EngineConfig, settings),
   )
   const running = works ? Layer.merge(layerSweeps, Worker.layerRunning) : layerSweeps
   return Layer.mergeAll(Engine.layer, Operator.layer, running).pipe(
-    Layer.provide(Layer.merge(JobLooks.layer, layerGroupCommit)),
+    Layer.provide(Layer.merge(JobReader.layer, layerGroupCommit)),
     Layer.provide(adapters),
   )
 }

@@ -51,7 +51,7 @@ export const claimBlobStore: Effect.Effect<
   const mark = new TextEncoder().encode(id)
   yield* blobs
     .put(markerOf(id), Stream.succeed(mark), { maxBytes: mark.length })
-    .pipe(Effect.catchTag("BlobTooLarge", (cause) => new BlobUnavailable({ operation: "put", cause })))
+    .pipe(Effect.catchTag("BlobTooLarge", (cause) => Effect.fail(new BlobUnavailable({ operation: "put", cause }))))
   // Another installation may have found it empty at the same moment.
   yield* refuseForeign(yield* readMarkers)
 })
