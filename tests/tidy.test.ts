@@ -36,7 +36,7 @@ describe("tidy: every rule finds what it forbids", () => {
     const check = one(noAmbientEffects, engine)
     expect(check(`\nconst x = ${code}\n`)).toEqual([expect.stringContaining(`${engine}:2: `)])
     expect(check(`// instead of ${code}\n/**\n * instead of ${code}\n */`)).toEqual([])
-    expect(one(noAmbientEffects, "packages/http/src/cli/serve.ts")(code)).toEqual([])
+    expect(one(noAmbientEffects, "packages/cli/src/serve.ts")(code)).toEqual([])
     expect(one(noAmbientEffects, "packages/core/test/CreateJob.test.ts")(code)).toEqual([])
   })
 
