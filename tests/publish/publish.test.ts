@@ -191,13 +191,13 @@ describe("a bundler", () => {
       `import { decodeFields } from "@kiln/core/effect"\nconsole.log(decodeFields)`,
     )
     expect(used.ownFiles).toContain("core/dist/kinds/decodeFields.js")
-    expect(used.ownFiles.filter((file) => /^core\/dist\/(engine|worker|promise)\//.test(file))).toEqual([])
+    expect(used.ownFiles.filter((file) => /^core\/dist\/(engine|worker|embed)\//.test(file))).toEqual([])
   })
 
   it("takes the engine and the worker where an engine is made, and nothing of Effect's door alone", async () => {
     const used = await bundle(projects.npm, `import { createEngine } from "@kiln/core"\nconsole.log(createEngine)`)
     expect(used.ownFiles).toEqual(
-      expect.arrayContaining(["core/dist/promise/createEngine.js", "core/dist/worker/Worker.js"]),
+      expect.arrayContaining(["core/dist/embed/createEngine.js", "core/dist/worker/Worker.js"]),
     )
     expect(used.bytes).toBeLessThan(LARGEST_ENGINE_BYTES)
   })

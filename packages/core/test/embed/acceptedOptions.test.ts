@@ -3,7 +3,7 @@ import { defaultEngineSettings } from "@kiln/core/effect"
 import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
 import { expect, it } from "vitest"
 import { z } from "zod"
-import { settingsOf } from "../../src/promise/settingsOf.ts"
+import { settingsOf } from "../../src/embed/settingsOf.ts"
 
 const echo = jobKind({ name: "echo", request: z.object({}), run: async () => ({ output: {} }) })
 const speaking = jobKind({
