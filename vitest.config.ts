@@ -20,6 +20,8 @@ export default defineConfig(({ mode }) => {
       globalSetup: ["packages/postgres-lab/src/globalSetup.ts"],
       // Vite would make it the mode; Express says more about errors anywhere but in tests.
       env: { NODE_ENV: "test" },
+      // Some tests run on other stores in another tier.
+      provide: { tier: mode },
       // Files of the first tier share a process: loading `effect` and the sources again for each took half of their time.
       isolate: mode !== "test",
       // Limits for a busy machine. No assertion depends on them.

@@ -10,7 +10,12 @@ describe("a page of invariants is refused", () => {
   const line = (number: number): string => page.split("\n").find((one) => one.startsWith(`| ${number} |`)) ?? ""
 
   it.each<readonly [what: string, from: string, to: string, problem: string]>([
-    ["a file that is gone", "crash/poison.system.ts", "crash/poisson.system.ts", "there is no packages/cli/test/crash/p"],
+    [
+      "a file that is gone",
+      "crash/poison.system.ts",
+      "crash/poisson.system.ts",
+      "there is no packages/cli/test/crash/p",
+    ],
     [
       "a test of another name",
       "“a job that kills its worker",
