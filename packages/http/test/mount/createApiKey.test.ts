@@ -142,7 +142,7 @@ describe("no key is made", () => {
     await service.keys((keys) => keys.createProject({ id: "prj_1", name: "acme" }))
     const scopes = ["audio.create"]
     await expect(createApiKey(service.engine, { project: "a b", scopes })).rejects.toThrow(TypeError)
-    await expect(createApiKey(service.engine, { project: "acme", scopes })).rejects.toThrow("has the name acme")
+    await expect(createApiKey(service.engine, { project: "acme", scopes })).rejects.toThrow("the name acme is used")
     expect(await service.keys((keys) => keys.listKeys)).toEqual([])
   })
 
