@@ -72,7 +72,7 @@ const conformance: Suite = {
 
 const durability: Suite = {
   title: "Durability",
-  test: "packages/testing/test/persisted.test.ts",
+  test: "packages/testing/test/persisted.proof.ts",
   about:
     "Planted into the declaration of the verbs, under memory stores that are saved. The check must fail, naming the verb.",
   columns: ["check"],
