@@ -10,7 +10,7 @@ import { ended, inTime, passTime } from "./support/virtualTime.ts"
 
 const live = principal("live")
 const never: ProviderSet = {
-  speech: { speak: () => Effect.die(new Error("a sandbox job reached a live provider, or the other way round")) },
+  speech: () => Effect.die(new Error("a sandbox job reached a live provider, or the other way round")),
 }
 
 const open = openBoard({ input_characters: "0.000015" })
@@ -118,14 +118,12 @@ describe("live jobs", () => {
     let spoken = 0
     const providers: ProviderSet = {
       ...plainProviders,
-      transcription: { transcribe: () => Effect.as(Effect.sleep("5 seconds"), { text: "hello" }) },
-      speech: {
-        speak: () =>
-          Effect.sync(() => {
-            spoken += 1
-            return mp3
-          }),
-      },
+      transcription: () => Effect.as(Effect.sleep("5 seconds"), { text: "hello" }),
+      speech: () =>
+        Effect.sync(() => {
+          spoken += 1
+          return mp3
+        }),
     }
     return Effect.gen(function* () {
       yield* openBoard({ input_audio_seconds: "0.1", output_tokens: "0.1" })
@@ -154,13 +152,11 @@ describe("live jobs", () => {
       let transcribed = 0
       const providers: ProviderSet = {
         ...plainProviders,
-        transcription: {
-          transcribe: () =>
-            Effect.sync(() => {
-              transcribed += 1
-              return { text: "hello" }
-            }),
-        },
+        transcription: () =>
+          Effect.sync(() => {
+            transcribed += 1
+            return { text: "hello" }
+          }),
       }
       return Effect.gen(function* () {
         yield* openBoard({ input_audio_seconds: "0.1", output_tokens: "0.1" })

@@ -1,9 +1,10 @@
 import {
+  type EffectProvider,
+  effectProvider,
   type ProviderError,
   providerRefused,
   providerUnavailable,
   type Reply,
-  type ReplyProvider,
   resultInvalid,
 } from "@kiln/core/ports"
 import { type FinishReason, generateText, type LanguageModel } from "ai"
@@ -20,8 +21,8 @@ const NO_SPEECH = "[The recording contains no speech.]"
  * A language model of the AI SDK. `outputTokens` is what the provider reports and 0 where it reports none: nobody is
  * charged for a guess. With a model that reasons, the tokens of its reasoning count, and are taken from the limit.
  */
-export const reply = (model: AiReplyModel): ReplyProvider => ({
-  reply: ({ text, instructions, maxOutputTokens }, call) =>
+export const reply = (model: AiReplyModel): EffectProvider<"reply"> =>
+  effectProvider("reply", ({ text, instructions, maxOutputTokens }, call) =>
     callModel(
       (abortSignal) =>
         generateText({
@@ -35,7 +36,7 @@ export const reply = (model: AiReplyModel): ReplyProvider => ({
         }),
       ({ text: said, usage, finishReason }) => judge(said, finishReason, tokensOf(usage.outputTokens)),
     ),
-})
+  )
 
 const judge = (text: string, finishReason: FinishReason, outputTokens: number): Effect.Effect<Reply, ProviderError> => {
   // With a text as well: it says why not, or is the beginning of what was cut off.

@@ -1,4 +1,4 @@
-import { resultInvalid, type SpeechProvider } from "@kiln/core/ports"
+import { type EffectProvider, effectProvider, resultInvalid } from "@kiln/core/ports"
 import { generateSpeech, type SpeechModel } from "ai"
 import { Effect } from "effect"
 import { callDefaults, callModel } from "./callModel.ts"
@@ -13,8 +13,8 @@ export interface SpeechOptions {
 }
 
 /** A speech model of the AI SDK. The media type of the result is what its first bytes say, or else the answer's header. */
-export const speech = (model: AiSpeechModel, options: SpeechOptions = {}): SpeechProvider => ({
-  speak: ({ text, voice }, call) =>
+export const speech = (model: AiSpeechModel, options: SpeechOptions = {}): EffectProvider<"speech"> =>
+  effectProvider("speech", ({ text, voice }, call) =>
     callModel(
       (abortSignal) =>
         generateSpeech({
@@ -34,7 +34,7 @@ export const speech = (model: AiSpeechModel, options: SpeechOptions = {}): Speec
         return Effect.succeed({ data: audio.uint8Array, mediaType })
       },
     ),
-})
+  )
 
 /** A page of a proxy, or an error that was sent with status 200. */
 const isText = (headers: Readonly<Record<string, string>> | undefined): boolean =>

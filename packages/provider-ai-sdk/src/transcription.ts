@@ -1,5 +1,5 @@
 import type { AudioFormat } from "@kiln/core/domain"
-import { type AudioInput, type TranscriptionProvider } from "@kiln/core/ports"
+import { type AudioInput, type EffectProvider, effectProvider } from "@kiln/core/ports"
 import { transcribe, type TranscriptionModel } from "ai"
 import { Effect, Stream } from "effect"
 import { callDefaults, callModel } from "./callModel.ts"
@@ -11,8 +11,8 @@ import { quiet } from "./quiet.ts"
  * A transcription model of the AI SDK. The whole file goes to it, under the media type of its format: the AI SDK would
  * guess from the first bytes and call everything it does not know a WAV, such as an MP3 behind a large ID3 tag.
  */
-export const transcription = (model: AiTranscriptionModel): TranscriptionProvider => ({
-  transcribe: ({ audio }, call) =>
+export const transcription = (model: AiTranscriptionModel): EffectProvider<"transcription"> =>
+  effectProvider("transcription", ({ audio }, call) =>
     Effect.flatMap(readAll(audio), (bytes) =>
       callModel(
         (abortSignal) =>
@@ -27,7 +27,7 @@ export const transcription = (model: AiTranscriptionModel): TranscriptionProvide
           Effect.succeed({ text, ...(isDuration(durationInSeconds) ? { seconds: durationInSeconds } : {}) }),
       ),
     ),
-})
+  )
 
 /** The registered names. A server that goes by the name of the file gets `audio.mp3`, `.m4a`, `.wav` or `.webm` from these. */
 const mediaTypes: Readonly<Record<AudioFormat, string>> = {

@@ -1,4 +1,4 @@
-import type { ReplyProvider } from "@kiln/core/ports"
+import { effectProvider } from "@kiln/core/ports"
 import { Effect } from "effect"
 import type { Steer } from "./Steering.ts"
 
@@ -8,13 +8,13 @@ nothing was charged. With a live key a model answers here, in the voice you chos
     /\s+/,
   )
 
-/** A canned reply. A token is a word. Steered by the instructions: what the caller wrote, where the text is what it said. */
-export const makeReply = (steer: Steer): ReplyProvider => ({
-  reply: ({ instructions, maxOutputTokens }, call) =>
+/** Returns a canned reply; each word counts as a token. Steered by the instructions, which the caller writes; the text is transcribed. */
+export const makeReply = (steer: Steer) =>
+  effectProvider("reply", ({ instructions, maxOutputTokens }, call) =>
     steer(instructions, call).pipe(
       Effect.map(() => {
         const kept = words.slice(0, maxOutputTokens)
         return { text: kept.join(" "), outputTokens: kept.length, truncated: kept.length < words.length }
       }),
     ),
-})
+  )

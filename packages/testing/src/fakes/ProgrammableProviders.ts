@@ -1,23 +1,25 @@
 import {
-  type ProviderAnswers,
+  type AnswerOf,
+  type NameOf,
   providerBroken,
   type ProviderCall,
   type ProviderError,
-  type ProviderName,
   providerNames,
+  type ProviderPort,
+  type ProviderRef,
   providerRefused,
-  type ProviderRequests,
+  type ProviderRequest,
   providerUnavailable,
   resultInvalid,
 } from "@kiln/core/ports"
 import { Effect } from "effect"
 import { answer, answerLate, type Behavior, hang, malformed } from "./Behavior.ts"
 import { defaultAnswers } from "./defaultAnswers.ts"
-import type { FakeProviders, RecordedCall } from "./FakeProviders.ts"
+import type { FakeProviders } from "./FakeProviders.ts"
 
 /**
- * How a provider fails. It may go better later: `provider_unavailable`, `result_invalid`. It never will:
- * `content_rejected`, `provider_rejected`. Its operator has to mend it, and it is paused: `configuration`, `quota`.
+ * How a provider fails. Retried: `provider_unavailable`, `result_invalid`. Not retried: `content_rejected`,
+ * `provider_rejected`. Paused until the operator fixes it: `configuration`, `quota`.
  */
 export type FakeFailure =
   | "provider_unavailable"
@@ -28,11 +30,11 @@ export type FakeFailure =
   | "quota"
 
 /** One call that reached a fake. */
-export interface FakeCall<N extends ProviderName> extends ProviderCall {
-  /** Of audio, what is known about it, without its bytes. */
-  readonly request: AskedFor<ProviderRequests[N]>
-  /** How it stands now. */
-  readonly outcome: RecordedCall["outcome"]
+export interface FakeCall<Ref extends ProviderRef> extends ProviderCall {
+  /** Audio is listed without its content. */
+  readonly request: AskedFor<ProviderRequest<Ref>>
+  /** The present state of the call. */
+  readonly outcome: "running" | "answered" | "failed" | "interrupted"
 }
 
 type AskedFor<Request> = {
@@ -40,60 +42,75 @@ type AskedFor<Request> = {
 }
 
 /** What a fake is told to do. */
-export interface FakeVerbs<N extends ProviderName, Next> {
-  /** Answers, with the default answer where nothing else is said. */
-  readonly answer: (fields?: Partial<ProviderAnswers[N]>) => Next
+export interface FakeVerbs<Ref extends ProviderRef, Next> {
+  /** Answers with the default answer and these fields. */
+  readonly answer: (fields?: Partial<AnswerOf<Ref>>) => Next
   /** Answers after so many milliseconds of the engine's time. */
-  readonly answerLate: (delayMs: number, fields?: Partial<ProviderAnswers[N]>) => Next
-  /** Default: `provider_unavailable`. `retryAfterMs` is how long it asks to be left alone. */
+  readonly answerLate: (delayMs: number, fields?: Partial<AnswerOf<Ref>>) => Next
+  /** Fails, by default with `provider_unavailable`. `retryAfterMs` is the delay the provider asks for. */
   readonly fail: (how?: FakeFailure, options?: { readonly retryAfterMs?: number }) => Next
   /** Never answers. */
   readonly hang: () => Next
-  /** Answers something that is no answer, `undefined` by default: the attempt fails with `result_invalid`. */
+  /** Answers with an invalid value, `undefined` by default. The attempt fails with `result_invalid`. */
   readonly malformed: (value?: unknown) => Next
 }
 
-/** A fake. Its verbs speak of its next calls, one after the other, and can be chained; those of `always` of all the others. */
-export interface FakeProvider<N extends ProviderName> extends FakeVerbs<N, FakeProvider<N>> {
-  readonly always: FakeVerbs<N, void>
+/** A fake. Its own verbs set the next calls, one each, and can be chained. The verbs of `always` set all other calls. */
+export interface FakeProvider<Ref extends ProviderRef> extends FakeVerbs<Ref, FakeProvider<Ref>> {
+  readonly always: FakeVerbs<Ref, void>
   /** The calls so far, in the order in which they began. */
-  readonly calls: ReadonlyArray<FakeCall<N>>
-  /** Resolves when it has been called that often, 1 by default: the way to wait for a call that hangs. */
+  readonly calls: ReadonlyArray<FakeCall<Ref>>
+  /** Resolves when the fake has been called `times` times, 1 by default. Use it to wait for a call that hangs. */
   readonly called: (times?: number) => Promise<void>
 }
 
 /** Fakes under the names of their ports. */
-export type ProgrammableProviders = { readonly [N in ProviderName]: FakeProvider<N> }
-
-/** Fakes for code without Effect: `createEngine({ providers: { sandbox: fakes.providers } })`, and `programmable(fakes).speech.fail()`. */
-export const programmable = (fakes: FakeProviders): ProgrammableProviders => {
-  const made = Object.fromEntries(providerNames.map((name) => [name, programmableProvider(fakes, name)]))
-  return made as object as ProgrammableProviders
+export type ProgrammableProviders<Port extends ProviderPort = never> = {
+  readonly [Ref in (typeof providerNames)[number] | Port as NameOf<Ref>]: FakeProvider<Ref>
 }
 
-const programmableProvider = <N extends ProviderName>(fakes: FakeProviders, name: N): FakeProvider<N> => {
-  const provider: FakeProvider<N> = {
-    ...verbs(name, (behavior): FakeProvider<N> => {
+/** Wraps fakes for tests without Effect: `createEngine({ providers: { sandbox: fakes.providers } })`, and `programmable(fakes).speech.fail()`. */
+export const programmable = <Port extends ProviderPort = never>(
+  fakes: FakeProviders<Port>,
+  ports: ReadonlyArray<Port> = [],
+): ProgrammableProviders<Port> => {
+  const names: ReadonlyArray<string> = [...providerNames, ...ports.map(({ name }) => name)]
+  const examples = Object.fromEntries([
+    ...ports.map(({ example, name }) => [name, example]),
+    ...Object.entries(defaultAnswers),
+  ])
+  const made = names.map((name) => [name, programmableProvider(fakes as object as AnyFakes, name, examples[name])])
+  return Object.fromEntries(made) as ProgrammableProviders<Port>
+}
+
+/** Fakes whatever their ports. */
+type AnyFakes = FakeProviders<ProviderPort<string, object>>
+type AnyFake = FakeProvider<ProviderPort<string, object>>
+
+const programmableProvider = (fakes: AnyFakes, name: string, example: unknown): AnyFake => {
+  const provider: AnyFake = {
+    ...verbs(example, (behavior): AnyFake => {
       fakes.script(name, behavior)
       return provider
     }),
-    always: verbs(name, (behavior) => fakes.usually(name, behavior)),
+    always: verbs(example, (behavior) => fakes.usually(name, behavior)),
     get calls() {
-      return fakes.callsOf(name).map(({ call, outcome, request }) => ({ ...call, request: askedFor(request), outcome }))
+      return fakes
+        .callsOf(name)
+        .map(({ call, outcome, request }) => ({ ...call, request: withoutContent(request), outcome }))
     },
     called: (times = 1) => Effect.runPromise(fakes.untilCalled(name, times)),
   }
   return provider
 }
 
-const verbs = <N extends ProviderName, Next>(
-  name: N,
-  does: (behavior: Behavior<ProviderAnswers[N]>) => Next,
-): FakeVerbs<N, Next> => {
-  const answerOf = (fields: Partial<ProviderAnswers[N]> = {}): ProviderAnswers[N] => ({
-    ...defaultAnswers[name],
-    ...fields,
-  })
+const verbs = <Next>(
+  example: unknown,
+  does: (behavior: Behavior<unknown>) => Next,
+): FakeVerbs<ProviderPort<string, object>, Next> => {
+  const isFields = typeof example === "object" && example !== null && !Array.isArray(example)
+  const answerOf = (fields?: object): unknown =>
+    isFields || example === undefined ? { ...(example as object | undefined), ...fields } : (fields ?? example)
   return {
     answer: (fields) => does(answer(answerOf(fields))),
     answerLate: (delayMs, fields) => does(answerLate(delayMs, answerOf(fields))),
@@ -115,8 +132,8 @@ const failures: { readonly [How in FakeFailure]: (retryAfterMs: number | undefin
   quota: (retryAfterMs) => providerBroken("quota", detail, retryAfterMs),
 }
 
-const askedFor = <N extends ProviderName>(request: ProviderRequests[N]): AskedFor<ProviderRequests[N]> => {
-  if (!("audio" in request)) return request as AskedFor<ProviderRequests[N]>
-  const { content: _, ...audio } = request.audio
-  return { ...request, audio } as object as AskedFor<ProviderRequests[N]>
+const withoutContent = (request: object): object => {
+  if (!("audio" in request)) return request
+  const { content: _, ...audio } = request.audio as ProviderRequest<"transcription">["audio"]
+  return { ...request, audio }
 }
