@@ -1,7 +1,7 @@
 import { Context, Effect, type Stream } from "effect"
 import { type BlobCorrupt, type BlobUnavailable, isTaggedError, type JobId, isError } from "../domain/index.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef, RequestOf } from "./builtInPorts.ts"
-import { type ProviderCallError, ProviderFailure, resultInvalid } from "./ProviderError.ts"
+import { type ProviderCallError, type ProviderFailure, resultInvalid } from "./ProviderError.ts"
 import type { ProviderPort } from "./ProviderPort.ts"
 import type { AudioDetails } from "./transcription.ts"
 
@@ -27,11 +27,13 @@ export type ProviderRequest<Ref extends ProviderRef> = {
   readonly [Field in keyof RequestOf<Ref>]: Field extends "audio" ? AudioInput : RequestOf<Ref>[Field]
 }
 
+type Called<Answer> = Effect.Effect<Answer, ProviderCallError | BlobUnavailable | BlobCorrupt>
+
 /** Answers the requests of a port. Interruption must abort the call. */
 export type Provider<Ref extends ProviderRef> = (
   request: ProviderRequest<Ref>,
   call: ProviderCall,
-) => Effect.Effect<AnswerOf<Ref>, ProviderCallError | BlobUnavailable | BlobCorrupt>
+) => Called<AnswerOf<Ref>>
 
 /** A provider that carries the name of its port, which tells `createEngine` that it returns an Effect. */
 export type EffectProvider<Ref extends ProviderRef> = Provider<Ref> & { readonly "~provider": NameOf<Ref> }
@@ -46,7 +48,7 @@ export const effectProvider = <const Ref extends ProviderRef>(
   })
 
 /** A provider of any port. */
-export type AnyProvider = (request: never, call: ProviderCall) => ReturnType<Provider<ProviderPort>>
+export type AnyProvider = (request: never, call: ProviderCall) => Called<unknown>
 
 /** Providers by the name of their port. Kinds whose providers are missing are not run. */
 export type ProviderSet = { readonly [Name in ProviderName]?: Provider<Name> | undefined } & {
@@ -68,7 +70,7 @@ export const callProvider = (
   provider: AnyProvider,
   request: object,
   call: ProviderCall,
-): ReturnType<AnyProvider> =>
+): Called<unknown> =>
   Effect.flatMap(provider(request as never, call), (answer) =>
     Effect.try({ try: () => port.check(answer, request as never), catch: invalidAnswer }),
   )

@@ -28,7 +28,9 @@ export type AnswerOf<Ref extends ProviderRef> =
 
 /** Returns the port that a name or a declaration refers to. Throws `TypeError` for an unknown name. */
 export const portOf = (ref: ProviderRef): ProviderPort => {
-  const port: ProviderPort | undefined = typeof ref === "string" ? builtInPorts.find(({ name }) => name === ref) : ref
-  if (port === undefined) throw new TypeError(`unknown provider port "${String(ref)}"`)
+  if (typeof ref !== "string") return ref
+  const port = builtInPorts.find(({ name }) => name === ref)
+  if (port === undefined)
+    throw new TypeError(`unknown provider port "${String(ref)}"; known: ${providerNames.join(", ")}`)
   return port
 }

@@ -138,7 +138,7 @@ describe.each([
 ])("$name", ({ check, good, maxBytes, ofSize }) => {
   it("is what its bytes are, whatever the provider calls them", () => {
     for (const mediaType of ["text/html", "", "audio/wav", "audio/mpeg; x=1", undefined, 5])
-      expect(resultOf(() => check({ data: good.data, mediaType } as GeneratedFile))).toStrictEqual(good)
+      expect(resultOf(() => check({ data: good.data, mediaType }))).toStrictEqual(good)
   })
 
   it("may be in a Buffer, and is not copied", () => {

@@ -87,7 +87,7 @@ export const makeFakeProviders = <Port extends ProviderPort = never>(
       provider: effectProvider(port, (request: object, call) =>
         Effect.suspend(() => {
           const behavior = fake.scripted.shift() ?? fake.usual
-          const entry: AnyCall = { provider: name, request: request as never, call, outcome: "running", pieces: 0 }
+          const entry: AnyCall = { provider: name, request, call, outcome: "running", pieces: 0 }
           fake.calls.push(entry)
           all.push(entry)
           watch.notify()

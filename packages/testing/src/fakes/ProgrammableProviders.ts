@@ -75,11 +75,11 @@ export const programmable = <Port extends ProviderPort = never>(
   ports: ReadonlyArray<Port> = [],
 ): ProgrammableProviders<Port> => {
   const names: ReadonlyArray<string> = [...providerNames, ...ports.map(({ name }) => name)]
-  const examples = Object.fromEntries([
-    ...ports.map(({ example, name }) => [name, example]),
+  const examples = new Map<string, unknown>([
+    ...ports.map(({ example, name }) => [name, example] as const),
     ...Object.entries(defaultAnswers),
   ])
-  const made = names.map((name) => [name, programmableProvider(fakes as object as AnyFakes, name, examples[name])])
+  const made = names.map((name) => [name, programmableProvider(fakes as object as AnyFakes, name, examples.get(name))])
   return Object.fromEntries(made) as ProgrammableProviders<Port>
 }
 
@@ -110,7 +110,7 @@ const verbs = <Next>(
 ): FakeVerbs<ProviderPort<string, object>, Next> => {
   const isFields = typeof example === "object" && example !== null && !Array.isArray(example)
   const answerOf = (fields?: object): unknown =>
-    isFields || example === undefined ? { ...(example as object | undefined), ...fields } : (fields ?? example)
+    isFields || example === undefined ? { ...example, ...fields } : (fields ?? example)
   return {
     answer: (fields) => does(answer(answerOf(fields))),
     answerLate: (delayMs, fields) => does(answerLate(delayMs, answerOf(fields))),

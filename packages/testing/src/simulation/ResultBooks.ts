@@ -52,8 +52,8 @@ export class ResultBooks {
 }
 
 const contentOf = (answer: unknown): string => {
-  const { data, text }: { readonly text?: unknown } & Partial<GeneratedFile> = Object(answer)
-  return data === undefined ? String(text) : digest(data)
+  const { data, text } = answer as { readonly text?: string } & Partial<GeneratedFile>
+  return data === undefined ? (text ?? JSON.stringify(answer)) : digest(data)
 }
 
 const digest = (data: Uint8Array): string => createHash("sha256").update(data).digest("hex")
