@@ -81,7 +81,9 @@ const readWith = Effect.fnUntraced(function* <A>(content: Content, scanOf: (curs
 const lookAgain = Effect.fnUntraced(function* (content: Content, bytes: number, { secondLook }: SecondLook) {
   const second = yield* readWith(content, secondLook)
   if (second.bytes === bytes) return second.answer
-  return yield* new BlobUnavailable({ operation: "probe", cause: new Error("the content differs when read again") })
+  return yield* Effect.fail(
+    new BlobUnavailable({ operation: "probe", cause: new Error("the content differs when read again") }),
+  )
 })
 
 /** Lets the container measure itself once its first bytes prove that it is the declared one. */

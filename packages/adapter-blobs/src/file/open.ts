@@ -29,7 +29,7 @@ const openFile = Effect.fnUntraced(function* (directory: BlobDirectory, key: str
     (opened) => Effect.ignore(attempt("open", () => opened.close())),
   )
   const info = yield* attempt("open", () => readInfo(handle))
-  if (info === undefined) return yield* new BlobCorrupt({ key })
+  if (info === undefined) return yield* Effect.fail(new BlobCorrupt({ key }))
   return { handle, info }
 })
 
@@ -43,9 +43,9 @@ const readInfo = async (handle: FileHandle): Promise<BlobInfo | undefined> => {
 
 const readContent = Effect.fnUntraced(function* (directory: BlobDirectory, key: string, info: BlobInfo, span: Span) {
   const opened = yield* openFile(directory, key).pipe(
-    Effect.catchTag("BlobNotFound", (cause) => new BlobUnavailable({ operation: "open", cause })),
+    Effect.catchTag("BlobNotFound", (cause) => Effect.fail(new BlobUnavailable({ operation: "open", cause }))),
   )
-  if (opened.info.sha256 !== info.sha256) return yield* new BlobCorrupt({ key })
+  if (opened.info.sha256 !== info.sha256) return yield* Effect.fail(new BlobCorrupt({ key }))
   return readSpan(opened.handle, key, info, span)
 })
 
@@ -56,10 +56,11 @@ const readSpan = (handle: FileHandle, key: string, info: BlobInfo, { from, to, w
       const next = Math.min(position + READ_CHUNK_BYTES, to)
       const last = next === to
       const chunk = yield* attempt("open", () => readAt(handle, position, next - position))
-      if (chunk.length < next - position) return yield* new BlobCorrupt({ key })
+      if (chunk.length < next - position) return yield* Effect.fail(new BlobCorrupt({ key }))
       hash?.update(chunk)
       // Before the last chunk is handed out: who waits for a number of bytes takes that for the end.
-      if (last && hash !== undefined && hash.digest("hex") !== info.sha256) return yield* new BlobCorrupt({ key })
+      if (last && hash !== undefined && hash.digest("hex") !== info.sha256)
+        return yield* Effect.fail(new BlobCorrupt({ key }))
       return [chunk.length > 0 ? [chunk] : [], last ? Option.none() : Option.some(next)] as const
     }),
   )

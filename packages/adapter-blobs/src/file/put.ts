@@ -68,7 +68,7 @@ const write = Effect.fnUntraced(function* <E>(
   yield* Stream.runForEach(content, (chunk) =>
     Effect.gen(function* () {
       bytes += chunk.length
-      if (bytes > maxBytes) return yield* new BlobTooLarge({ maxBytes })
+      if (bytes > maxBytes) return yield* Effect.fail(new BlobTooLarge({ maxBytes }))
       hash.update(chunk)
       return yield* attempt("put", () => writeAll(handle, chunk))
     }),

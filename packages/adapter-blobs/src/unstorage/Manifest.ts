@@ -38,5 +38,5 @@ const decodeManifest = (bytes: Uint8Array): Manifest | undefined =>
 export const readManifest = Effect.fnUntraced(function* (items: Items, key: string) {
   const bytes = yield* items.read(manifestKey(key))
   if (bytes === undefined) return undefined
-  return decodeManifest(bytes) ?? (yield* new BlobCorrupt({ key }))
+  return decodeManifest(bytes) ?? (yield* Effect.fail(new BlobCorrupt({ key })))
 })

@@ -57,7 +57,7 @@ const write = Effect.fnUntraced(function* <E>(
   yield* Stream.runForEach(content, (part) =>
     Effect.gen(function* () {
       bytes += part.length
-      if (bytes > maxBytes) return yield* new BlobTooLarge({ maxBytes })
+      if (bytes > maxBytes) return yield* Effect.fail(new BlobTooLarge({ maxBytes }))
       hash.update(part)
       return yield* append(items, draft, part)
     }),

@@ -34,7 +34,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a file that was exchanged between opening and reading is read for the one that was opened",
     file: "file/open.ts",
-    from: "if (opened.info.sha256 !== info.sha256) return yield* new BlobCorrupt({ key })",
+    from: "if (opened.info.sha256 !== info.sha256) return yield* Effect.fail(new BlobCorrupt({ key }))",
     to: "",
     check: Effect.fnUntraced(function* (adapter) {
       const { file, store } = yield* openFiles(adapter)

@@ -31,6 +31,6 @@ export const portOf = (ref: ProviderRef): ProviderPort => {
   if (typeof ref !== "string") return ref
   const port = builtInPorts.find(({ name }) => name === ref)
   if (port === undefined)
-    throw new TypeError(`unknown provider port "${String(ref)}"; known: ${providerNames.join(", ")}`)
+    throw new TypeError(`unknown provider port "${ref as string}"; known: ${providerNames.join(", ")}`)
   return port
 }

@@ -2,8 +2,7 @@ import { Effect, Exit, Random } from "effect"
 import { afterFailure, type Job, type StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
-import type { JobHappening, JobRef } from "../engine/JobHappening.ts"
-import { JobSignals } from "../engine/JobSignals.ts"
+import type { JobEvent, JobRef } from "../engine/JobEvent.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { type Claim, type FencedOutcome, JobStore } from "../ports/index.ts"
 import { type AttemptEnd, describe, postponedDelayMs, unavailableDelayMs } from "./AttemptEnd.ts"
@@ -16,13 +15,13 @@ import { retrying } from "./retrying.ts"
  */
 export type Written = "committed" | "written" | "blobs_away" | "lapsed"
 
-/** Writes the end of an attempt and reports it to the listeners in this process. */
+/** Writes the end of an attempt and emits the event of it. */
 export const writeEnd = Effect.fnUntraced(function* (
   kind: JobKind,
   claim: Claim,
   lease: HeldLease,
   end: AttemptEnd,
-): Effect.fn.Return<Written, never, JobStore | JobSignals | JobEvents> {
+): Effect.fn.Return<Written, never, JobStore | JobEvents> {
   const store = yield* JobStore
   const { attempts, circuit } = yield* EngineConfig
   const { job, token } = claim
@@ -34,7 +33,7 @@ export const writeEnd = Effect.fnUntraced(function* (
       const commit = yield* Effect.exit(insist(lease, store.completeJobs([end.completion])))
       if (Exit.isSuccess(commit)) {
         if (commit.value === "lapsed") return "lapsed"
-        yield* report(job, { type: "done" })
+        yield* emit(job, { type: "done" })
         return "committed"
       }
       // The store rejects this result, and another attempt would bring one of the same kind.
@@ -61,11 +60,11 @@ export const writeEnd = Effect.fnUntraced(function* (
         const { errorCode } = end.failure
         const { delayMs: retryInMs } = after
         if (deferred === "written")
-          yield* report(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs })
+          yield* emit(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs })
         return deferred
       }
       const failed = yield* insist(lease, store.failJobs([{ ...ref, errorCode: after.errorCode }]))
-      if (failed === "written") yield* report(job, { type: "failed", errorCode: after.errorCode })
+      if (failed === "written") yield* emit(job, { type: "failed", errorCode: after.errorCode })
       return failed
     }
   }
@@ -83,12 +82,8 @@ const insist = <R>(lease: HeldLease, write: Write<R>): Effect.Effect<"written" |
     Effect.catch(() => Effect.succeed("lapsed" as const)),
   )
 
-type Finished = { readonly type: "done" } | Pick<JobHappening & { readonly type: "failed" }, "type" | "errorCode">
-type Reported = Finished | Omit<JobHappening & { readonly type: "attempt_failed" }, keyof JobRef>
+type AttemptEvent = Extract<JobEvent, { readonly type: "done" | "failed" | "attempt_failed" }>
+type WithoutRef<Event> = Event extends unknown ? Omit<Event, keyof JobRef> : never
 
-const report = Effect.fnUntraced(function* (job: Job, end: Reported) {
-  const events = yield* JobEvents
-  const signals = yield* JobSignals
-  if (end.type !== "attempt_failed") yield* signals.finished(job.id)
-  events.emit({ ...refOf(job), ...end })
-})
+const emit = (job: Job, event: WithoutRef<AttemptEvent>) =>
+  Effect.map(JobEvents, (events) => events.emit({ ...refOf(job), ...event }))

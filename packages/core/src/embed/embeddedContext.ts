@@ -1,0 +1,52 @@
+import type { Context, Scope } from "effect"
+import type { Engine, JobEvents, JobReader, Operator } from "../engine/index.ts"
+import type {
+  BlobStore,
+  IdGenerator,
+  JobDirectory,
+  JobStore,
+  KeyDirectory,
+  MediaProbe,
+  Providers,
+  SecretStore,
+  Switchboard,
+  UploadStore,
+  WakeUp,
+} from "../ports/index.ts"
+import type { Worker } from "../worker/index.ts"
+
+/** Everything an embedded engine is made of. */
+export type EmbeddedServices =
+  | Engine
+  | Operator
+  | Worker
+  | JobEvents
+  | JobReader
+  | JobStore
+  | JobDirectory
+  | UploadStore
+  | KeyDirectory
+  | Switchboard
+  | SecretStore
+  | BlobStore
+  | MediaProbe
+  | Providers
+  | IdGenerator
+  | WakeUp
+
+/** The same with a scope that closes when the engine is stopped, before its worker and its stores: for what is built upon it. */
+export type EmbeddedContext = Context.Context<EmbeddedServices | Scope.Scope>
+
+const contexts = new WeakMap<object, EmbeddedContext>()
+
+/** Keeps the services of an engine for `embeddedContext`. */
+export const keepContext = (engine: object, context: EmbeddedContext): void => {
+  contexts.set(engine, context)
+}
+
+/** The services inside an engine that `createEngine` made: for what is built upon it, as a server, with Effect. */
+export const embeddedContext = (engine: object): EmbeddedContext => {
+  const context = contexts.get(engine)
+  if (context === undefined) throw new TypeError("this is no engine that createEngine made")
+  return context
+}

@@ -1,0 +1,155 @@
+import { Effect } from "effect"
+import {
+  authorize,
+  type Job,
+  type JobMode,
+  JobNotFound,
+  KindUnknown,
+  requireNumber,
+  requireOptions,
+} from "../domain/index.ts"
+import { Engine, EngineConfig } from "../engine/index.ts"
+import { readJob } from "../engine/readJob.ts"
+import { waitForJob } from "../engine/waitForJob.ts"
+import type { Kind } from "../kinds/index.ts"
+import { IdGenerator } from "../ports/index.ts"
+import { callOptions } from "./callOptions.ts"
+import { requireMode } from "./checkOptions.ts"
+import { callerOf, projectIdOf } from "./callers.ts"
+import type { AbortOption, EmbeddedEngine, ProjectOption, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
+import type { JobReference } from "./JobResult.ts"
+import { verbOptions } from "./optionNames.ts"
+import type { EngineRuntime } from "./EngineRuntime.ts"
+import { toJobResult } from "./toJobResult.ts"
+
+const defaultWaitMs = 300_000
+
+type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
+  EmbeddedEngine<K, Transaction, SyncTransaction>,
+  "submit" | "submitSync" | "get" | "wait" | "run" | "erase"
+>
+
+export const idOf = (job: JobReference<string>): string => (typeof job === "string" ? job : job.id)
+
+/** A job as the program sees it. */
+export const shown = (job: Job) =>
+  Effect.map(EngineConfig, ({ defaultCurrency }) => toJobResult<never>(job, defaultCurrency))
+
+/** Whether a job is of this project; any job is, where none is given. */
+const isOf = (project: string | undefined): ((job: Job) => boolean) => {
+  const projectId = project === undefined ? undefined : projectIdOf(project)
+  return (job) => projectId === undefined || job.projectId === projectId
+}
+
+const findJob = (job: JobReference<string>, project: string | undefined) =>
+  Effect.flatMap(readJob(idOf(job)), (found) =>
+    isOf(project)(found) ? Effect.succeed(found) : Effect.fail(new JobNotFound()),
+  )
+
+const asked = Effect.fnUntraced(function* (
+  name: string,
+  request: unknown,
+  options: SubmitOptions,
+  defaultMode: JobMode,
+) {
+  const engine = yield* Engine
+  const kind = engine.kinds.find((known) => known.name === name)
+  if (kind === undefined)
+    return yield* Effect.fail(new KindUnknown({ kind: name, known: engine.kinds.map((known) => known.name) }))
+  const { delayMs, idempotencyKey, mode = defaultMode, priority, project } = options
+  requireMode(mode)
+  if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey))
+    return yield* Effect.die(new TypeError("an idempotency key is 1 to 255 visible ASCII characters without spaces"))
+  const grant = authorize(callerOf(mode, project, [kind.keyScope]), kind.keyScope)
+  if (grant === undefined) return yield* Effect.die(new TypeError(`no grant for ${kind.keyScope}`))
+  return {
+    grant,
+    kind,
+    request,
+    idempotencyKey: idempotencyKey ?? (yield* (yield* IdGenerator).next("req")),
+    placement: { priority, delayMs },
+  }
+})
+
+/** The options of `run`, for each of the two verbs it consists of. Throws `TypeError` before either is begun. */
+export const partsOfRun = (options: SubmitOptions & WaitOptions) => {
+  requireOptions("run()", options, verbOptions.run)
+  const { timeoutMs, ...submitting } = options
+  if (timeoutMs !== undefined) requireNumber("timeoutMs", timeoutMs, { least: 0 })
+  const { project, signal } = submitting
+  const waiting: WaitOptions = {
+    ...(project !== undefined && { project }),
+    ...(signal !== undefined && { signal }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  }
+  return { submitting, waiting }
+}
+
+export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
+  { run, runSync }: EngineRuntime,
+  defaultMode: JobMode,
+): Verbs<K, Transaction, SyncTransaction> => {
+  const verbs: Verbs<K, Transaction, SyncTransaction> = {
+    submit: async (kind, request, given = {}) => {
+      requireOptions("submit()", given, verbOptions.submit)
+      const { signal, transaction, ...options } = given
+      return run(
+        Effect.gen(function* () {
+          const engine = yield* Engine
+          const what = yield* asked(kind, request, options, defaultMode)
+          // Named and not there is a mistake, and must not become a job that does not depend on the transaction.
+          if (transaction === undefined && "transaction" in given)
+            return yield* Effect.die(new TypeError("the transaction is undefined"))
+          const { job } = yield* transaction === undefined
+            ? engine.createJob(what.grant, what.kind, request, what.idempotencyKey, what.placement)
+            : engine.createJobIn(transaction, what)
+          return yield* shown(job)
+        }),
+        signal,
+      )
+    },
+    submitSync: (kind, request, given) => {
+      requireOptions("submitSync()", given, verbOptions.submitSync)
+      const { transaction, ...options } = given
+      return runSync(
+        Effect.gen(function* () {
+          const engine = yield* Engine
+          const what = yield* asked(kind, request, options, defaultMode)
+          const { job } = yield* Effect.try({
+            try: () => engine.createJobInSync(transaction, what),
+            catch: (error) => error,
+          })
+          return yield* shown(job)
+        }),
+      )
+    },
+    get: async (job, options?: ProjectOption & AbortOption, ...rest: ReadonlyArray<unknown>) => {
+      const { project, signal } = callOptions("get()", verbOptions.get, options, rest)
+      return run(Effect.flatMap(findJob(job, project), shown), signal)
+    },
+    wait: async (job, options?: WaitOptions, ...rest: ReadonlyArray<unknown>) => {
+      const { project, signal, timeoutMs = defaultWaitMs } = callOptions("wait()", verbOptions.wait, options, rest)
+      requireNumber("timeoutMs", timeoutMs, { least: 0 })
+      return run(
+        Effect.suspend(() => Effect.flatMap(waitForJob(idOf(job), isOf(project), timeoutMs), shown)),
+        signal,
+      )
+    },
+    run: async (kind, request, options = {}) => {
+      const { submitting, waiting } = partsOfRun(options)
+      return verbs.wait(await verbs.submit(kind, request, submitting), waiting)
+    },
+    erase: async (job, options?: ProjectOption & AbortOption, ...rest: ReadonlyArray<unknown>) => {
+      const { project, signal } = callOptions("erase()", verbOptions.erase, options, rest)
+      return run(
+        Effect.gen(function* () {
+          const engine = yield* Engine
+          const { id, keyId, mode, projectId } = yield* findJob(job, project)
+          yield* engine.eraseJobData({ keyId, mode, projectId, scopes: [] }, id)
+        }),
+        signal,
+      )
+    },
+  }
+  return verbs
+}

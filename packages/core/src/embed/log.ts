@@ -1,0 +1,37 @@
+import { Cause, Layer, Logger, References } from "effect"
+import { isError } from "../domain/index.ts"
+import { callSafely } from "../engine/callSafely.ts"
+import type { LogEntry } from "./EngineOptions.ts"
+
+const levels: Readonly<Record<string, LogEntry["level"]>> = {
+  Trace: "debug",
+  Debug: "debug",
+  Info: "info",
+  Warn: "warning",
+  Error: "error",
+  Fatal: "error",
+}
+
+/** Where the log of an engine goes: warnings and errors to standard error, nowhere, or all of it to a function. */
+export const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): Layer.Layer<never> => {
+  if (log === undefined)
+    return Layer.merge(
+      Layer.succeed(References.MinimumLogLevel, "Warn"),
+      // Standard output is the program's own.
+      Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)]),
+    )
+  if (log === false) return Logger.layer([])
+  return Logger.layer([
+    Logger.make(({ cause, date, fiber, logLevel, message }) => {
+      const parts = (Array.isArray(message) ? message : [message]) as ReadonlyArray<unknown>
+      const texts = parts.map((part) => (isError(part) ? part.message : String(part)))
+      const why = cause.reasons.length === 0 ? [] : [Cause.pretty(cause)]
+      const fields = fiber.getRef(References.CurrentLogAnnotations)
+      callSafely(
+        () => log({ level: levels[logLevel] ?? "info", message: [...texts, ...why].join(" "), fields, at: date }),
+        // There is nowhere left to say it.
+        () => undefined,
+      )
+    }),
+  ])
+}

@@ -1,0 +1,90 @@
+import type { JobMode } from "../domain/Access.ts"
+import { builtInKinds, type JobKind, type Kind, portsOf } from "../kinds/index.ts"
+import { checkEngineOptions, checkLimits, checkProviders } from "./checkOptions.ts"
+import type { BuiltInKind } from "./BuiltInKind.ts"
+import { keepContext } from "./embeddedContext.ts"
+import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
+import type { EngineOptions } from "./EngineOptions.ts"
+import { eventVerbs } from "./eventVerbs.ts"
+import { fileVerbs } from "./fileVerbs.ts"
+import { jobVerbs } from "./jobVerbs.ts"
+import { operatorVerbs } from "./operations.ts"
+import { providerSet } from "./providerSet.ts"
+import type { Assembly, EmbeddedInside } from "./layerEmbedded.ts"
+import { openRuntime } from "./EngineRuntime.ts"
+import { servedBy } from "../worker/runnableKinds.ts"
+import { settingsOf } from "./settingsOf.ts"
+
+/** What only those who assemble an engine for others decide, as a testing kit does. */
+export interface EmbeddedOverrides extends EmbeddedInside {
+  /** The mode of jobs that name none. */
+  readonly defaultMode?: JobMode
+  /** Takes kinds that nobody serves. */
+  readonly unserved?: boolean
+  /** Replaces the setting of this name. */
+  readonly concurrency?: number
+}
+
+/** What they are, and of each name one: a request is read by the kind that runs it. */
+const kindsOf = (given: ReadonlyArray<Kind> = builtInKinds()): ReadonlyArray<JobKind> => {
+  const kinds = given as ReadonlyArray<JobKind>
+  const names = kinds.map((kind) => kind.name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw new TypeError(`two kinds are called "${twice}"`)
+  if (kinds.some((kind) => typeof kind.run !== "function")) throw new TypeError("a kind is made by jobKind or JobKind")
+  return kinds
+}
+
+/** The types say so as well; but a job of a kind that nobody serves waits in silence until its queue limit. */
+const expectServed = (kinds: ReadonlyArray<JobKind>, { live, sandbox }: Assembly["providers"]): void => {
+  for (const kind of kinds)
+    if (servedBy(sandbox, kind) === undefined && servedBy(live, kind) === undefined)
+      throw new TypeError(
+        `"providers" must have, under sandbox or live, what ${kind.name} needs: ${kind.providers.map((names) => names.join(", ")).join(", or ")}`,
+      )
+}
+
+/** `createEngine` with overrides. */
+export const openEmbedded = async <
+  K extends Kind = BuiltInKind,
+  Transaction = never,
+  SyncTransaction = never,
+  const Working extends boolean = true,
+>(
+  options: EngineOptions<K, Transaction, SyncTransaction, Working>,
+  inside: EmbeddedOverrides = {},
+): Promise<EmbeddedEngine<K, Transaction, SyncTransaction>> => {
+  checkEngineOptions(options)
+  const { autoStart = true, blobs, log, probe, store, worker = true } = options
+  const kinds = kindsOf(options.kinds)
+  const given = "providers" in options ? options.providers : undefined
+  checkProviders(given, kinds)
+  const ports = portsOf(kinds)
+  const providers = { sandbox: providerSet(given?.sandbox, ports), live: providerSet(given?.live, ports) }
+  const { concurrency, ...overrides } = inside
+  const settings = { ...settingsOf(options.settings, ports), ...(concurrency !== undefined && { concurrency }) }
+  checkLimits(settings.limits.perKind, kinds)
+  if (worker && inside.unserved !== true) expectServed(kinds, providers)
+  const parts = { store, blobs, kinds, providers, settings, ...(probe && { probe }), ...(log !== undefined && { log }) }
+  const running = await openRuntime({ ...parts, ...overrides }, worker)
+  const { start, stop } = running
+  const defaultMode =
+    inside.defaultMode ?? (given?.live !== undefined && given.sandbox === undefined ? "live" : "sandbox")
+  const engine: EmbeddedEngine<K, Transaction, SyncTransaction> = {
+    ...jobVerbs(running, defaultMode),
+    ...fileVerbs(running, defaultMode),
+    ...eventVerbs(running),
+    operator: operatorVerbs(running),
+    start,
+    stop,
+    [Symbol.asyncDispose]: () => stop(),
+  }
+  keepContext(engine, running.context)
+  if (worker && autoStart) {
+    await start().catch(async (error: unknown) => {
+      await stop()
+      throw error
+    })
+  }
+  return engine
+}

@@ -1,0 +1,88 @@
+import type { OptionNames } from "../domain/index.ts"
+import type { Kind } from "../kinds/KindTypes.ts"
+import type { AbortOption, EmbeddedEngine, ProjectOption, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
+import type { EngineParts, ModeProviders } from "./EngineOptions.ts"
+import type { JobEventType } from "../engine/JobEvent.ts"
+import type { ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
+
+// What each call takes, for programs in JavaScript and for names a spread has hidden from the compiler.
+
+export const engineOptions: OptionNames<
+  EngineParts<Kind, never, never, boolean> & { readonly providers?: ModeProviders<object> }
+> = {
+  store: true,
+  blobs: true,
+  kinds: true,
+  probe: true,
+  settings: true,
+  worker: true,
+  autoStart: true,
+  log: true,
+  providers: true,
+}
+
+export const modeNames: OptionNames<ModeProviders<object>> = { sandbox: true, live: true }
+
+const submission: OptionNames<SubmitOptions> = {
+  project: true,
+  idempotencyKey: true,
+  mode: true,
+  priority: true,
+  delayMs: true,
+}
+const waiting: OptionNames<WaitOptions> = { project: true, signal: true, timeoutMs: true }
+const call: OptionNames<ProjectOption & AbortOption> = { project: true, signal: true }
+const abort: OptionNames<AbortOption> = { signal: true }
+
+type OptionsOf<Verb> = Verb extends (...given: infer Given) => unknown ? NonNullable<Given[number]> : never
+
+export const verbOptions = {
+  submit: { ...submission, signal: true, transaction: true },
+  submitSync: { ...submission, transaction: true },
+  get: call,
+  wait: waiting,
+  run: { ...submission, ...waiting },
+  erase: call,
+  createUpload: { ...call, mode: true },
+  receiveUpload: abort,
+  readFile: abort,
+  streamFile: abort,
+  events: abort,
+} as const satisfies { readonly [Verb in keyof EmbeddedEngine]?: Readonly<Record<string, true>> }
+
+export const uploadFields: OptionNames<Parameters<EmbeddedEngine["createUpload"]>[0]> = {
+  format: true,
+  declaredSeconds: true,
+}
+export const stopOptions: OptionNames<OptionsOf<EmbeddedEngine["stop"]>> = { drainMs: true }
+
+export const listQuery: OptionNames<ListQuery> = {
+  project: true,
+  kind: true,
+  mode: true,
+  status: true,
+  createdFrom: true,
+  createdTo: true,
+  after: true,
+  limit: true,
+}
+export const countQuestion: OptionNames<OptionsOf<OperatorVerbs<Kind>["count"]>> = {
+  finishedWithinMs: true,
+  project: true,
+}
+export const priceOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["setPrice"]>> = {
+  name: true,
+  currency: true,
+  unitAmounts: true,
+  active: true,
+}
+export const periodOptions: OptionNames<OptionsOf<OperatorVerbs<Kind>["charges"]>> = { from: true, to: true }
+
+export const eventTypes: { readonly [Type in JobEventType]: true } = {
+  queued: true,
+  started: true,
+  attempt_failed: true,
+  done: true,
+  failed: true,
+  erased: true,
+}

@@ -1,0 +1,333 @@
+import { runInNewContext } from "node:vm"
+import { jobFailed, jobKind, type LogEntry, type StandardSchema } from "@kiln/core"
+import { embeddedContext } from "@kiln/core/effect"
+import { JobDirectory } from "@kiln/core/ports"
+import { Context, Effect } from "effect"
+import { describe, expect, it } from "vitest"
+import * as v from "valibot"
+import { z } from "zod"
+import { mp3 } from "../support/harness.ts"
+import { openWith } from "./support.ts"
+
+const summaryFields = {
+  name: "summary",
+  request: z.object({ text: z.string().min(1), orderId: z.string() }),
+  output: z.object({ summary: z.string() }),
+} as const
+
+const summed = { output: { summary: "s" } }
+
+describe("a job kind of one's own", () => {
+  it("runs with what its schema made of the request, and brings what it promises", async () => {
+    const seen: Array<unknown> = []
+    const kind = jobKind({
+      name: "shout",
+      request: z.object({ text: z.string().trim(), times: z.number().default(2) }),
+      output: z.object({ text: z.string() }),
+      run: async ({ attempt, failures, kindVersion, mode, request, signal }) => {
+        seen.push({ attempt, failures, kindVersion, mode, request, aborted: signal.aborted })
+        return { output: { text: request.text.toUpperCase().repeat(request.times) } }
+      },
+    })
+    await using engine = await openWith([kind])
+    const job = await engine.run("shout", { text: "  ho " })
+    expect(job).toMatchObject({ kind: "shout", status: "done", output: { text: "HOHO" }, attempts: 1 })
+    expect(seen).toEqual([
+      { attempt: 1, failures: 0, kindVersion: 1, mode: "sandbox", request: { text: "ho", times: 2 }, aborted: false },
+    ])
+  })
+
+  it("takes schemas of any vendor, and lists the fields that are wrong", async () => {
+    const kind = jobKind({
+      name: "valid",
+      request: v.object({ a: v.number(), b: v.string() }),
+      run: async () => ({ output: {} }),
+    })
+    await using engine = await openWith([kind])
+    await expect(engine.submit("valid", { a: "secret" } as never)).rejects.toMatchObject({
+      code: "invalid_request",
+      name: "InvalidRequest",
+      errors: [
+        { field: "a", reason: "type" },
+        { field: "b", reason: "required" },
+      ],
+    })
+    for (const none of [null, "text", [], { a: 1n, b: "x" }, { a: Number.NaN, b: "" }])
+      await expect(engine.submit("valid", none as never)).rejects.toMatchObject({ code: "invalid_request" })
+  })
+
+  it("refuses a schema that has to be waited for", async () => {
+    const kind = jobKind({
+      name: "slow",
+      request: v.pipeAsync(
+        v.object({ a: v.number() }),
+        v.checkAsync(() => Promise.resolve(true)),
+      ) as never,
+      run: async () => ({ output: {} }),
+    })
+    await using engine = await openWith([kind])
+    await expect(engine.submit("slow", { a: 1 } as never)).rejects.toThrow(/synchronously/)
+  })
+
+  it.each<[string, (value: unknown) => unknown]>([
+    ["a promise", () => Promise.resolve({ value: {} })],
+    ["a promise of another realm", () => runInNewContext("Promise.resolve({ value: {} })")],
+    ["a promise that fails", () => Promise.reject(new Error("no"))],
+    // oxlint-disable-next-line unicorn/no-thenable -- what is tried is what is no promise, and has to be waited for like one
+    ["something like a promise", () => ({ then: (told: (value: unknown) => void) => told({ value: {} }) })],
+    ["nothing", () => undefined],
+    ["a word of the user's", (value) => JSON.stringify(value)],
+    ["neither a value nor issues", () => ({})],
+    ["issues that are none", () => ({ issues: null })],
+  ])("takes nothing on the word of a schema that brings %s", async (_, validate) => {
+    const schema = { "~standard": { version: 1, vendor: "own", validate } } as StandardSchema<unknown, object>
+    const kind = jobKind({
+      name: "slow",
+      request: z.object({}),
+      output: schema,
+      limits: { maxFailures: 1 },
+      run: async () => ({ output: { not: "looked at" } }),
+    })
+    const told: Array<LogEntry> = []
+    await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
+    expect(await engine.run("slow", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
+    const said = "a schema must return its result synchronously"
+    expect(told.map(({ message }) => message).join("\n")).toContain(said)
+    const asked = jobKind({ name: "asked", request: schema, run: async () => ({ output: {} }) })
+    await using other = await openWith([asked])
+    const refused = await other.submit("asked", { text: "a secret" }).catch((error: unknown) => error)
+    expect(refused).toBeInstanceOf(TypeError)
+    expect(String(refused)).toContain(said)
+    expect(String(refused)).not.toContain("secret")
+  })
+
+  it("keeps what a step brought, and makes only what failed again", async () => {
+    const made: Array<string> = []
+    const kind = jobKind({
+      ...summaryFields,
+      files: ["audio"],
+      providers: ["reply", "speech"],
+      run: async ({ ask, attempt, file, request, step }) => {
+        const reply = await step("reply", async () => {
+          made.push("reply")
+          return (await ask.reply({ text: request.text, instructions: undefined, maxOutputTokens: 10 })).text
+        })
+        await file("audio", async () => {
+          made.push(`audio ${attempt}`)
+          if (attempt < 3) throw new Error("the speaker is busy")
+          return ask.speech({ text: reply, voice: "v" })
+        })
+        return { output: { summary: reply } }
+      },
+    })
+    await using engine = await openWith([kind])
+    const job = await engine.run("summary", { text: "long", orderId: "o1" })
+    if (job.status !== "done" || job.output === null) throw new Error(`unexpected ${job.status}`)
+    expect(job.output.summary).toBe("hi there")
+    expect([...(await engine.readFile(job.output.audio))]).toEqual([...mp3.data])
+    expect(made).toEqual(["reply", "audio 1", "audio 2", "audio 3"])
+    expect(job.attempts).toBe(3)
+  })
+
+  it("fails after as many failures as it may have, or at once where it says so", async () => {
+    let attempts = 0
+    const failing = jobKind({
+      name: "failing",
+      request: z.object({ how: z.enum(["throw", "refuse", "again"]) }),
+      limits: { maxFailures: 2 },
+      run: async ({ request }) => {
+        attempts += 1
+        if (request.how === "throw") throw new Error("secret")
+        throw jobFailed("content_rejected", "not nice", { retry: request.how === "again" })
+      },
+    })
+    await using engine = await openWith([failing])
+    const endOf = async (how: "throw" | "refuse" | "again") => {
+      attempts = 0
+      const job = await engine.run("failing", { how })
+      return [job.status === "failed" ? job.errorCode : job.status, attempts]
+    }
+    expect(await endOf("throw")).toEqual(["internal_error", 2])
+    expect(await endOf("refuse")).toEqual(["content_rejected", 1])
+    expect(await endOf("again")).toEqual(["content_rejected", 2])
+  })
+
+  it("keeps the fields it names when the rest is erased", async () => {
+    const kind = jobKind({ ...summaryFields, keeps: ["orderId"], run: async () => ({ output: { summary: "s" } }) })
+    await using engine = await openWith([kind])
+    const job = await engine.run("summary", { text: "private", orderId: "o1" })
+    expect(job.kept).toEqual({ orderId: "o1" })
+    await engine.erase(job)
+    const erased = await engine.get(job)
+    expect(erased).toMatchObject({ status: "done", output: null, kept: { orderId: "o1" } })
+    expect(JSON.stringify(erased)).not.toContain("private")
+  })
+
+  it("is charged by its own meters, or nothing where it has no price", async () => {
+    const priced = jobKind({
+      ...summaryFields,
+      price: "summaries",
+      meters: ["pages"],
+      run: async () => ({ output: { summary: "s" }, usage: { pages: 3 } }),
+    })
+    const free = jobKind({ name: "free", request: z.object({}), run: async () => ({ output: {} }) })
+    await using engine = await openWith([priced, free])
+    const live = { mode: "live" } as const
+    await expect(engine.submit("summary", { text: "t", orderId: "o" }, live)).rejects.toMatchObject({
+      code: "live_not_active",
+      missing: ["price:summaries"],
+    })
+    await engine.operator.setPrice({ name: "summaries", currency: "eur", unitAmounts: { pages: "0.015" } })
+    expect((await engine.run("summary", { text: "t", orderId: "o" }, live)).billing).toEqual({
+      status: "charged",
+      currency: "eur",
+      amount: "0.045",
+      lineItems: [{ meter: "pages", quantity: 3, unitAmount: "0.015", amount: "0.045" }],
+    })
+    expect((await engine.run("free", {}, live)).billing).toMatchObject({ status: "charged", amount: "0" })
+    expect((await engine.run("free", {})).billing).toMatchObject({ status: "not_charged" })
+  })
+
+  it("fixes its own limits when a job is accepted, and the engine's where it has none", async () => {
+    const limits = { queueLimitMs: 1_111, runLimitMs: 2_222 }
+    const kind = jobKind({ name: "bounded", request: z.object({}), limits, run: async () => ({ output: {} }) })
+    const other = jobKind({ name: "other", request: z.object({}), run: async () => ({ output: {} }) })
+    const settings = { queueLimitMs: 3_333, runLimitMs: 4_444 }
+    await using engine = await openWith([kind, other], { autoStart: false, settings })
+    const ids = [(await engine.submit("bounded", {})).id, (await engine.submit("other", {})).id]
+    const jobs = await Effect.runPromise(Context.get(embeddedContext(engine), JobDirectory).readJobs(ids))
+    expect(jobs).toEqual([expect.objectContaining(limits), expect.objectContaining(settings)])
+  })
+
+  it("may warn", async () => {
+    const kind = jobKind({
+      name: "warns",
+      request: z.object({}),
+      run: async () => ({ output: {}, warningCode: "output_truncated" }),
+    })
+    await using engine = await openWith([kind])
+    expect(await engine.run("warns", {})).toMatchObject({ status: "done", warningCode: "output_truncated" })
+  })
+
+  it("makes sandbox jobs as it says, where it says so", async () => {
+    const kind = jobKind({
+      name: "outside",
+      request: z.object({}),
+      run: async () => ({ output: { from: "outside" } }),
+      sandbox: async () => ({ output: { from: "sandbox" } }),
+    })
+    await using engine = await openWith([kind])
+    expect(await engine.run("outside", {})).toMatchObject({ output: { from: "sandbox" } })
+    expect(await engine.run("outside", {}, { mode: "live" })).toMatchObject({ output: { from: "outside" } })
+  })
+
+  it.each([
+    [
+      "an output that is another",
+      { output: { summary: 1 } as never },
+      "result_invalid",
+      "the output does not validate",
+    ],
+    ["an output that is no JSON", { output: { summary: 1n } as never }, "internal_error", "is not a JSON object"],
+    [
+      "a meter that is none of its own",
+      { ...summed, usage: { pages: 1 } },
+      "internal_error",
+      "a meter that the kind does not declare",
+    ],
+    [
+      "half a unit",
+      { ...summed, usage: { images: 0.5 } },
+      "internal_error",
+      "usage.images must be a non-negative integer",
+    ],
+    [
+      "less than nothing",
+      { ...summed, usage: { images: -1 } },
+      "internal_error",
+      "usage.images must be a non-negative integer",
+    ],
+  ])("fails with %s, and says so in the log", async (_, outcome, errorCode, said) => {
+    const kind = jobKind({ ...summaryFields, limits: { maxFailures: 1 }, run: async () => outcome })
+    const told: Array<LogEntry> = []
+    await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
+    expect(await engine.run("summary", { text: "t", orderId: "o" })).toMatchObject({ status: "failed", errorCode })
+    expect(told.map(({ message }) => message).join("\n")).toContain(said)
+  })
+
+  it.each([
+    ["what JSON does not carry", 1n, "is not JSON"],
+    ["too much", "x".repeat(4_194_304), "is too long"],
+  ])("says so in the log where a step brings %s", async (_, value, said) => {
+    const kind = jobKind({
+      name: "steps",
+      request: z.object({}),
+      limits: { maxFailures: 1 },
+      run: async ({ step }) => ({ output: { value: await step("first", async () => value as never) } }),
+    })
+    const told: Array<LogEntry> = []
+    await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
+    expect(await engine.run("steps", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
+    expect(told.map(({ message }) => message).join("\n")).toContain(`KindBug: the value of a step ${said}`)
+  })
+
+  it("fails as it said, whatever was said of it on the way", async () => {
+    const kind = jobKind({
+      name: "refuses",
+      request: z.object({}),
+      run: async () => {
+        const refused = jobFailed("content_rejected", "no")
+        expect(refused.message).toBe("no")
+        refused.message = `while at work: ${refused.message}`
+        expect(String(refused)).toContain("while at work: no")
+        throw refused
+      },
+    })
+    await using engine = await openWith([kind])
+    expect(await engine.run("refuses", {})).toMatchObject({ errorCode: "content_rejected", attempts: 1 })
+  })
+
+  it("fails without the files it promises", async () => {
+    const kind = jobKind({
+      ...summaryFields,
+      files: ["audio"],
+      limits: { maxFailures: 1 },
+      run: async () => ({ output: { summary: "s" } }),
+    })
+    await using engine = await openWith([kind])
+    const job = await engine.run("summary", { text: "t", orderId: "o" })
+    expect(job).toMatchObject({ status: "failed", errorCode: "internal_error" })
+  })
+
+  it("runs no more at once than its limit", async () => {
+    let running = 0
+    let most = 0
+    const kind = jobKind({
+      name: "narrow",
+      request: z.object({ n: z.number() }),
+      limits: { concurrency: 2 },
+      run: async () => {
+        most = Math.max(most, ++running)
+        await new Promise((resolve) => {
+          setTimeout(resolve, 5)
+        })
+        running -= 1
+        return { output: {} }
+      },
+    })
+    await using engine = await openWith([kind])
+    await Promise.all(Array.from({ length: 9 }, (_, n) => engine.run("narrow", { n })))
+    expect(most).toBe(2)
+  })
+
+  it.each([
+    ["a limit of nothing", { limits: { runLimitMs: 0 } }],
+    ["half a failure", { limits: { maxFailures: 0.5 } }],
+    ["a name with a version", { name: "a@2" }],
+    ["no name", { name: "" }],
+    ["a file that blob stores would confuse", { files: ["asPage"] }],
+  ])("cannot have %s", (_, wrong) => {
+    const define = () => jobKind({ name: "k", request: z.object({}), run: async () => ({ output: {} }), ...wrong })
+    expect(define).toThrow(TypeError)
+  })
+})

@@ -1,0 +1,270 @@
+import { createEngine, jobKind, type JobEvent, KilnError, type LogEntry } from "@kiln/core"
+import { BlobUnavailable } from "@kiln/core/domain"
+import { blobAdapter, BlobStore } from "@kiln/core/ports"
+import { memoryBlobs, memoryStore } from "@kiln/testing"
+import { Effect, Layer } from "effect"
+import { describe, expect, it, vi } from "vitest"
+import { z } from "zod"
+import { openWith } from "./support.ts"
+
+const echo = jobKind({
+  name: "echo",
+  request: z.object({ n: z.number() }),
+  run: async ({ request }) => ({ output: request }),
+})
+
+const stuck = () => {
+  const ends = Promise.withResolvers<void>()
+  const seen: Array<string> = []
+  const kind = jobKind({
+    name: "stuck",
+    request: z.object({}),
+    run: async ({ signal }) => {
+      seen.push("begins")
+      signal.addEventListener("abort", () => seen.push("aborted"))
+      await ends.promise
+      seen.push("ends")
+      return { output: {} }
+    },
+  })
+  return {
+    kind,
+    seen,
+    ends,
+    begun: () => vi.waitUntil(() => seen.includes("begins"), { timeout: 60_000, interval: 2 }),
+  }
+}
+
+describe("the life of an engine", () => {
+  it("runs nothing until it is started, where it is told so", async () => {
+    await using engine = await openWith([echo], { autoStart: false })
+    const job = await engine.submit("echo", { n: 1 })
+    await expect(engine.wait(job, { timeoutMs: 100 })).rejects.toMatchObject({
+      code: "wait_timeout",
+      name: "WaitTimeout",
+      afterMs: 100,
+      retryable: true,
+    })
+    await Promise.all([engine.start(), engine.start()])
+    expect(await engine.wait(job)).toMatchObject({ status: "done", output: { n: 1 } })
+  })
+
+  it("lets running jobs finish when it stops", async () => {
+    const { begun, ends, kind, seen } = stuck()
+    const engine = await openWith([kind])
+    await engine.submit("stuck", {})
+    await begun()
+    const stopping = engine.stop()
+    ends.resolve()
+    await stopping
+    expect(seen).toEqual(["begins", "ends"])
+    await expect(engine.get("job_x")).rejects.toMatchObject({ name: "AbortError" })
+    await engine.stop()
+  })
+
+  it("gives back what does not finish within the time it is given", async () => {
+    const { begun, kind, seen } = stuck()
+    const engine = await openWith([kind])
+    await engine.submit("stuck", {})
+    await begun()
+    await expect(engine.wait("job_00000000000000000000000000")).rejects.toMatchObject({ code: "job_not_found" })
+    await engine.stop({ drainMs: 20 })
+    expect(seen).toEqual(["begins", "aborted"])
+  })
+
+  it("waits no longer than the signal says", async () => {
+    const { kind } = stuck()
+    await using engine = await openWith([kind], { autoStart: false })
+    const job = await engine.submit("stuck", {})
+    await expect(engine.wait(job, { signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough")
+    const later = new AbortController()
+    const waiting = engine.wait(job, { signal: later.signal })
+    later.abort(new Error("enough"))
+    await expect(waiting).rejects.toThrow("enough")
+  })
+
+  it("keeps projects apart where they are given", async () => {
+    await using engine = await openWith([echo])
+    const job = await engine.run("echo", { n: 1 }, { project: "one" })
+    expect(await engine.get(job, { project: "one" })).toMatchObject({ status: "done" })
+    expect(await engine.get(job)).toMatchObject({ status: "done" })
+    const another = { project: "two" }
+    for (const verb of [engine.get, engine.wait, engine.erase])
+      await expect(verb(job, another)).rejects.toMatchObject({ code: "job_not_found", name: "JobNotFound" })
+    await expect(engine.submit("echo", { n: 1 }, { project: "no such name" })).rejects.toThrow(TypeError)
+    // The same key in two projects names two jobs.
+    const key = { idempotencyKey: "k" }
+    const [a, b] = [
+      await engine.submit("echo", { n: 1 }, { ...key, project: "one" }),
+      await engine.submit("echo", { n: 1 }, { ...key, ...another }),
+    ]
+    expect(a.id).not.toBe(b.id)
+    // And so it does in the two modes.
+    const live = await engine.submit("echo", { n: 1 }, { ...key, project: "one", mode: "live" })
+    expect(live.id).not.toBe(a.id)
+  })
+
+  it.each([[{ delayMs: -1 }], [{ delayMs: Number.NaN }], [{ priority: "first" as never }]])(
+    "takes no placement like %o",
+    async (options) => {
+      await using engine = await openWith([echo], { autoStart: false })
+      await expect(engine.submit("echo", { n: 1 }, options)).rejects.toThrow(TypeError)
+    },
+  )
+
+  it("runs by priority, and later what is delayed", async () => {
+    const order: Array<number> = []
+    const kind = jobKind({
+      name: "note",
+      request: z.object({ n: z.number() }),
+      run: async ({ request }) => {
+        order.push(request.n)
+        return { output: {} }
+      },
+    })
+    await using engine = await openWith([kind], { autoStart: false, settings: { concurrency: 1 } })
+    const jobs = [
+      await engine.submit("note", { n: 3 }),
+      await engine.submit("note", { n: 4 }, { priority: "low" }),
+      await engine.submit("note", { n: 2 }, { priority: "high" }),
+      await engine.submit("note", { n: 5 }, { priority: "urgent", delayMs: 300 }),
+      await engine.submit("note", { n: 1 }, { priority: "urgent" }),
+    ]
+    await engine.start()
+    await Promise.all(jobs.map((job) => engine.wait(job)))
+    expect(order).toEqual([1, 2, 3, 4, 5])
+  })
+
+  it("refuses what is no adapter, no transaction, and no worker", async () => {
+    await expect(createEngine({ store: {} as never, blobs: memoryBlobs(), kinds: [echo] })).rejects.toThrow(/"store"/)
+    await using engine = await createEngine({
+      store: memoryStore(),
+      blobs: memoryBlobs(),
+      kinds: [echo],
+      worker: false,
+    })
+    await expect(engine.start()).rejects.toThrow("worker: false")
+    await expect(engine.submit("echo", { n: 1 }, { transaction: {} as never })).rejects.toThrow(/no transactions/)
+    expect(() => engine.submitSync("echo", { n: 1 }, { transaction: {} as never })).toThrow(/no synchronous/)
+    await expect(engine.submit("other" as never, {} as never)).rejects.toMatchObject({ code: "kind_unknown" })
+  })
+
+  it("says so when a store cannot be opened", async () => {
+    const away = new BlobUnavailable({ operation: "open", cause: "gone" })
+    const blobs = blobAdapter(Layer.effect(BlobStore, Effect.fail(away)))
+    const opening = createEngine({ store: memoryStore(), blobs, kinds: [echo] })
+    await expect(opening).rejects.toMatchObject({ name: "BlobUnavailable", code: "service_unavailable" })
+    await expect(opening).rejects.toBeInstanceOf(KilnError)
+  })
+})
+
+describe("the log of an engine", () => {
+  const failing = jobKind({
+    name: "failing",
+    request: z.object({}),
+    limits: { maxFailures: 1 },
+    run: async () => {
+      throw new Error("a prompt")
+    },
+  })
+
+  it("goes to standard error from warnings on, and repeats no message of a kind's", async () => {
+    const [error, log] = [vi.spyOn(console, "error"), vi.spyOn(console, "log")]
+    error.mockImplementation(() => undefined)
+    await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: [failing] })
+    await engine.run("failing", {})
+    expect(log).not.toHaveBeenCalled()
+    const said = error.mock.calls.join("\n")
+    vi.restoreAllMocks()
+    expect(said).toContain("attempt ended without a result")
+    expect(said).not.toContain("a prompt")
+  })
+
+  it("goes to a function, or nowhere", async () => {
+    const entries: Array<LogEntry> = []
+    await using engine = await openWith([failing], { log: (entry) => entries.push(entry) })
+    const { id } = await engine.run("failing", {})
+    expect(entries).toEqual([
+      expect.objectContaining({ level: "warning", fields: { jobId: id, attempt: 1 }, at: expect.any(Date) }),
+    ])
+  })
+})
+
+describe("events", () => {
+  it("tell a job's life, in order, to callbacks and to streams", async () => {
+    const failing = jobKind({
+      name: "failing",
+      request: z.object({}),
+      limits: { maxFailures: 2 },
+      run: async () => {
+        throw new Error("no")
+      },
+    })
+    await using engine = await openWith([echo, failing])
+    const heard: Array<JobEvent> = []
+    const types = ["queued", "started", "attempt_failed", "done", "failed", "erased"] as const
+    const subscriptions = types.map((type) => engine.on(type, (event) => heard.push(event)))
+    const stream = engine.events()
+    const job = await engine.run("echo", { n: 1 })
+    await engine.erase(job)
+    const failed = await engine.run("failing", {})
+    const about = { kind: "failing", mode: "sandbox", projectId: "prj_embedded", jobId: failed.id }
+    await vi.waitUntil(() => heard.length === 9, { timeout: 60_000, interval: 2 })
+    expect(heard.map(({ type }) => type).join(" ")).toBe(
+      "queued started done erased queued started attempt_failed started failed",
+    )
+    expect(heard[3]).toEqual({ type: "erased", jobId: job.id })
+    expect(heard[6]).toMatchObject({ ...about, attempt: 1, errorCode: "internal_error", retryInMs: expect.any(Number) })
+    expect(heard[8]).toEqual({ ...about, type: "failed", errorCode: "internal_error" })
+    const streamed: Array<JobEvent> = []
+    for await (const event of stream) if (streamed.push(event) === 9) break
+    expect(streamed).toEqual(heard)
+    for (const end of subscriptions) end()
+    await engine.run("echo", { n: 2 })
+    expect(heard).toHaveLength(9)
+  })
+
+  it("a listener that throws harms nobody", async () => {
+    const log: Array<LogEntry> = []
+    await using engine = await openWith([echo], { log: (entry) => log.push(entry) })
+    engine.on("started", () => {
+      throw new Error("a bug of the listener's")
+    })
+    const heard: Array<string> = []
+    engine.on("started", ({ jobId }) => heard.push(jobId))
+    const job = await engine.run("echo", { n: 1 })
+    expect(job.status).toBe("done")
+    expect(heard).toEqual([job.id])
+    await vi.waitUntil(() => log.length > 0, { timeout: 60_000, interval: 2 })
+    expect(log[0]).toMatchObject({ level: "error", message: expect.stringContaining("a bug of the listener's") })
+  })
+
+  it("a stream that is read late has the latest thousand", async () => {
+    await using engine = await openWith([echo], { autoStart: false, settings: { queueCap: 0 } })
+    const stream = engine.events()
+    const jobs = await Promise.all(Array.from({ length: 1_003 }, (_, n) => engine.submit("echo", { n })))
+    await stream.return?.()
+    const late = engine.events()
+    for (const job of jobs) await engine.operator.cancel(job)
+    await engine.stop()
+    const heard: Array<JobEvent> = []
+    for await (const event of late) heard.push(event)
+    expect(heard).toHaveLength(1_000)
+    expect(heard.at(-1)).toMatchObject({ type: "failed", jobId: jobs.at(-1)?.id })
+  })
+
+  it("a stream ends with the engine, with its signal, and when it is left", async () => {
+    const engine = await openWith([echo])
+    const given = new AbortController()
+    const [whole, aborted, left] = [engine.events(), engine.events({ signal: given.signal }), engine.events()]
+    const ends = Promise.all([whole.next(), aborted.next()])
+    given.abort()
+    await left.return?.()
+    expect(await left.next()).toEqual({ done: true, value: undefined })
+    await engine.stop()
+    expect(await ends).toEqual([
+      { done: true, value: undefined },
+      { done: true, value: undefined },
+    ])
+  })
+})

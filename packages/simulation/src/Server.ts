@@ -1,0 +1,152 @@
+import { createHash } from "node:crypto"
+import { Context, Effect, type Fiber, Layer, Stream } from "effect"
+import {
+  BlobStore,
+  canonicalJson,
+  Engine,
+  EngineConfig,
+  type EngineSettings,
+  Fingerprint,
+  formatId,
+  IdGenerator,
+  JobDirectory,
+  JobEvents,
+  JobReader,
+  JobStore,
+  type JsonObject,
+  layerGroupCommit,
+  MediaProbe,
+  Operator,
+  Providers,
+  type ProviderSet,
+  Switchboard,
+  UploadStore,
+  WakeUp,
+} from "@kiln/core/effect"
+import { layerSweeps, Worker } from "@kiln/core/worker"
+import type { Kernel } from "./Kernel.ts"
+import type { SimulatedProcess } from "./SimulatedProcess.ts"
+
+/** How long every uploaded file lasts, in seconds. */
+export const uploadSeconds = 3
+
+/** What a server reaches over its lines. */
+export interface ServerPorts {
+  readonly jobs: JobStore["Service"]
+  readonly directory: JobDirectory["Service"]
+  readonly uploads: UploadStore["Service"]
+  readonly board: Switchboard["Service"]
+  readonly blobs: BlobStore["Service"]
+  readonly sandbox: ProviderSet
+  readonly live: ProviderSet
+}
+
+/** What callers and operators can ask of a server. */
+export type Served = Engine["Service"] & { readonly operator: Operator["Service"] }
+
+/** One process of the installation: the real engine, the real worker and the real sweeps. */
+export class Server {
+  readonly process: SimulatedProcess
+  /** There once it has started, and no more once it stops. */
+  engine: Served | undefined
+  /** What it is for. */
+  readonly role: { readonly serves: boolean; readonly works: boolean }
+  /** Transfers it is receiving. */
+  transfers = 0
+  readonly #main: Fiber.Fiber<void>
+
+  constructor(
+    kernel: Kernel,
+    process: SimulatedProcess,
+    role: Server["role"],
+    settings: EngineSettings,
+    ports: ServerPorts,
+  ) {
+    this.process = process
+    this.role = role
+    const main = Effect.scoped(
+      Effect.gen({ self: this }, function* () {
+        const built = yield* Layer.build(serverLayer(kernel, role.works, settings, ports))
+        if (role.serves)
+          this.engine = { ...this.#counting(Context.get(built, Engine)), operator: Context.get(built, Operator) }
+        yield* Effect.never
+      }),
+    )
+    this.#main = process.run(main)
+  }
+
+  #counting(engine: Engine["Service"]): Engine["Service"] {
+    return {
+      ...engine,
+      receiveUpload: (incoming) =>
+        Effect.suspend(() => {
+          this.transfers += 1
+          return Effect.ensuring(
+            engine.receiveUpload(incoming),
+            Effect.sync(() => {
+              this.transfers -= 1
+            }),
+          )
+        }),
+    }
+  }
+
+  /** Stops as by SIGTERM; `then` is called when it has ended. */
+  stop(then: () => void): void {
+    this.engine = undefined
+    this.#main.addObserver(then)
+    this.process.deliver(() => this.#main.interruptUnsafe())
+  }
+}
+
+const serverLayer = (
+  kernel: Kernel,
+  works: boolean,
+  settings: EngineSettings,
+  ports: ServerPorts,
+): Layer.Layer<Engine | Operator> => {
+  const adapters = Layer.mergeAll(
+    Layer.succeed(JobStore, ports.jobs),
+    Layer.succeed(JobDirectory, ports.directory),
+    Layer.succeed(UploadStore, ports.uploads),
+    Layer.succeed(Switchboard, ports.board),
+    Layer.succeed(BlobStore, ports.blobs),
+    Layer.succeed(Providers, { sandbox: ports.sandbox, live: ports.live }),
+    Layer.succeed(MediaProbe, {
+      probe: ({ content }) => Effect.as(Stream.runDrain(content), { seconds: uploadSeconds }),
+    }),
+    Layer.succeed(IdGenerator, identifiers(kernel)),
+    Layer.succeed(Fingerprint, {
+      of: (kind, request) => Effect.sync(() => fingerprintOf(kind, request)),
+      ofSync: fingerprintOf,
+    }),
+    WakeUp.layer,
+    JobEvents.layer,
+    Layer.succeed(EngineConfig, settings),
+  )
+  const running = works ? Layer.merge(layerSweeps, Worker.layerRunning) : layerSweeps
+  return Layer.mergeAll(Engine.layer, Operator.layer, running).pipe(
+    Layer.provide(Layer.merge(JobReader.layer, layerGroupCommit)),
+    Layer.provide(adapters),
+  )
+}
+
+export const identifiers = (kernel: Kernel): IdGenerator["Service"] => ({
+  next: (prefix) => Effect.sync(() => formatId(prefix, identifier(kernel))),
+})
+
+/** A UUIDv7's shape: the time, then chance. */
+const identifier = (kernel: Kernel): Uint8Array => {
+  const bytes = new Uint8Array(16)
+  const view = new DataView(bytes.buffer)
+  view.setUint32(0, Math.floor(kernel.now / 65_536))
+  view.setUint16(4, kernel.now % 65_536)
+  for (let at = 6; at < 16; at += 2) view.setUint16(at, kernel.dice.between(0, 65_535))
+  return bytes
+}
+
+/** Without a secret: nobody attacks a simulation, and hashing at once keeps it in step. */
+const fingerprintOf = (kind: string, request: JsonObject): string =>
+  createHash("sha256")
+    .update(`${kind}\n${canonicalJson(request)}`)
+    .digest("hex")
