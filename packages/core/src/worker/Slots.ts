@@ -75,9 +75,7 @@ export const makeSlots = Effect.gen(function* () {
         const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)
         leases.add(lease)
         held.add(claim.job)
-        const stopListening = events.listenTo(claim.job.id, ({ type }) => {
-          if (type === "canceled") lease.lose()
-        })
+        const stopListening = events.listenTo(claim.job.id, ({ type }) => void (type === "canceled" && lease.lose()))
         events.emit({ type: "started", ...refOf(claim.job), attempt: claim.job.attempts })
         const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
         const alone = hasLastChance(claim.job) ? company.alone(nowMs) : undefined
