@@ -30,7 +30,7 @@ const readSample = (voice: string): Effect.Effect<Uint8Array, ProviderFailure> =
         new ProviderFailure({
           errorCode: "internal_error",
           retry: false,
-          detail: `the installed package lacks assets/${voice}.mp3`,
+          detail: `assets/${voice}.mp3 is missing from the installed package`,
         }),
     }).pipe(
       // Not the Buffer itself: its `slice` shares memory.

@@ -7,6 +7,6 @@ export const transcription = effectProvider("transcription", ({ audio }) =>
   Stream.runDrain(audio.content).pipe(Effect.map(() => ({ text: transcriptOf(audio.format, audio.seconds) }))),
 )
 
-/** Seconds always with one decimal: `3.0`, `3.2`. */
+/** Seconds always have one decimal: `3.0`, `3.2`. */
 const transcriptOf = (format: AudioFormat, seconds: number): string =>
   `Sandbox transcript of ${format.startsWith("m") ? "an" : "a"} ${format} file of ${seconds.toFixed(1)} seconds.`

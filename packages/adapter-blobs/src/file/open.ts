@@ -9,7 +9,7 @@ import { type BlobDirectory, fileOf } from "./BlobDirectory.ts"
 import { decodeFooter, FOOTER_BYTES } from "./Footer.ts"
 import { attempt, hasCode, readAt } from "./system.ts"
 
-/** The file is opened again when its content is read, so that a blob opened and never read holds nothing. */
+/** Opens a blob. The file is opened again when its content is read, so a blob that is never read holds no descriptor. */
 export const open = (directory: BlobDirectory): BlobStore["Service"]["open"] =>
   Effect.fnUntraced(function* (key: string, range?: BlobRange) {
     yield* requireBlobKey(key)
@@ -19,7 +19,7 @@ export const open = (directory: BlobDirectory): BlobStore["Service"]["open"] =>
     return { ...info, content: Stream.unwrap(readContent(directory, key, info, span)) }
   })
 
-/** Closed with the scope; opening cannot be interrupted, or the descriptor would be lost. */
+/** Opens a file that closes with the scope. Opening is not interruptible, because the descriptor would leak. */
 const openFile = Effect.fnUntraced(function* (directory: BlobDirectory, key: string) {
   const handle = yield* Effect.acquireRelease(
     Effect.mapError(
@@ -33,7 +33,7 @@ const openFile = Effect.fnUntraced(function* (directory: BlobDirectory, key: str
   return { handle, info }
 })
 
-/** `undefined` where the file does not end in a footer, or is not as long as its footer says. */
+/** Reads the footer; `undefined` if the file has no valid footer, or its length differs from the one in the footer. */
 const readInfo = async (handle: FileHandle): Promise<BlobInfo | undefined> => {
   const { size } = await handle.stat()
   if (size < FOOTER_BYTES) return undefined
@@ -58,7 +58,7 @@ const readSpan = (handle: FileHandle, key: string, info: BlobInfo, { from, to, w
       const chunk = yield* attempt("open", () => readAt(handle, position, next - position))
       if (chunk.length < next - position) return yield* Effect.fail(new BlobCorrupt({ key }))
       hash?.update(chunk)
-      // Before the last chunk is handed out: who waits for a number of bytes takes that for the end.
+      // Check before the last chunk is emitted: a reader that counts bytes stops there.
       if (last && hash !== undefined && hash.digest("hex") !== info.sha256)
         return yield* Effect.fail(new BlobCorrupt({ key }))
       return [chunk.length > 0 ? [chunk] : [], last ? Option.none() : Option.some(next)] as const

@@ -21,7 +21,7 @@ export const open = (storage: UnstorageLike): BlobStore["Service"]["open"] => {
   })
 }
 
-/** Fetches one chunk at a time, and only those that the span touches. */
+/** Fetches one chunk at a time, and only chunks that the span touches. */
 const readSpan = (items: Items, key: string, manifest: Manifest, { from, to, whole }: Span) =>
   Stream.suspend(() => {
     if (from === to && manifest.bytes > 0) return Stream.empty
@@ -55,7 +55,7 @@ const readChunk = Effect.fnUntraced(function* (items: Items, key: string, manife
   return yield* Effect.fail(new BlobUnavailable({ operation: "open", cause: new BlobNotFound({ key }) }))
 })
 
-/** Copies, because the bytes may be what the driver itself keeps. */
+/** Splits into copies, because the driver may still own the bytes. */
 const copiesOf = (bytes: Uint8Array): Array<Uint8Array> => {
   const copies: Array<Uint8Array> = []
   for (let from = 0; from < bytes.length; from += READ_CHUNK_BYTES)
