@@ -1,4 +1,5 @@
-import { defaultEngineSettings, type EngineSettings, providerNames } from "@kiln/core/effect"
+import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
+import { providerNames } from "@kiln/core/ports"
 import type { Dice } from "./Dice.ts"
 
 /** How often something goes wrong, and what. Each run has its own: some faults only, so that none hides another. */

@@ -1,5 +1,5 @@
 import { Context, Deferred, Effect } from "effect"
-import type { CircuitLimits } from "../domain/index.ts"
+import type { CircuitLimits } from "../domain/Circuit.ts"
 import type { ProviderPaused, ProviderStanding } from "./circuitBreaker.ts"
 import { type GuardedProvider, guardProvider } from "./GuardedProvider.ts"
 import type { ProviderFailure } from "./ProviderError.ts"

@@ -5,9 +5,9 @@ import {
   type Circuit,
   type CircuitLimits,
   closedCircuit,
-  monotonicMs,
   passageOf,
-} from "../domain/index.ts"
+} from "../domain/Circuit.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
 import type { ProviderError } from "./ProviderError.ts"
 import { type CallOutcome, countCall, reportStanding } from "./providerMetrics.ts"
 

@@ -1,5 +1,5 @@
 import { Effect, Metric } from "effect"
-import type { PauseReason } from "../domain/index.ts"
+import type { PauseReason } from "../domain/Circuit.ts"
 
 /** How a call ended, as the metrics name it. */
 export type CallOutcome = "answered" | "failed" | "refused" | "broken" | "invalid" | "interrupted"

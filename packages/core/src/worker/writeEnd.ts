@@ -1,5 +1,6 @@
 import { Effect, Exit, Random } from "effect"
-import { afterFailure, type Job, type StoreUnavailable } from "../domain/index.ts"
+import { afterFailure } from "../domain/Attempt.ts"
+import { type Job, type StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
 import type { JobEvent, JobRef } from "../engine/JobEvent.ts"

@@ -1,5 +1,6 @@
 import type { BuiltInKind, Kind } from "@kiln/core"
-import { builtInPorts, openEmbedded, type ProviderPort } from "@kiln/core/effect"
+import { openEmbedded } from "@kiln/core/effect"
+import { builtInPorts, type ProviderPort } from "@kiln/core/ports"
 import { Clock, Effect, Layer, Random } from "effect"
 import { type FakeProviders, makeFakeProviders } from "../fakes/FakeProviders.ts"
 import { programmable, type ProgrammableProviders } from "../fakes/ProgrammableProviders.ts"
