@@ -1,6 +1,7 @@
 import type { EngineSettings } from "@kiln/core/effect"
 import type { BlobStore, IdGenerator, JobStore, KeyDirectory, Switchboard, UploadStore } from "@kiln/core/ports"
-import type { HttpSettings, RateLimits } from "@kiln/http"
+import type { HttpSettings } from "@kiln/http"
+import type { RateLimits } from "@kiln/http/mount"
 import type { Key, NewKey } from "@kiln/service-lab"
 import type { Effect } from "effect"
 import { inject } from "vitest"
