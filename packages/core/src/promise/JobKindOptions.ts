@@ -65,7 +65,8 @@ export interface JobKindOptions<
   File extends string,
   Provider extends ProviderName,
   OrProvider extends ProviderName,
-> extends KindDefinition<Name, S, Output, File, Provider, OrProvider> {
+  Upload extends string = never,
+> extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload> {
   /** One attempt. What it throws fails the attempt, which is made again up to `limits.maxFailures` times; `jobFailed` says otherwise. */
   readonly run: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File>,
@@ -84,4 +85,5 @@ export type DefinedKind<
   File extends string,
   Provider extends ProviderName,
   OrProvider extends ProviderName,
-> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider>>
+  Upload extends string = never,
+> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload>>

@@ -8,7 +8,7 @@ import { beAStranger, fetchFiles, followJob } from "./followJob.ts"
 import { sendFile } from "./sendFile.ts"
 import { reuseKey, submitJob, useUploadAgain } from "./submitJob.ts"
 
-const kinds: readonly [JobKind, ...ReadonlyArray<JobKind>] = builtInKinds()
+const kinds: ReadonlyArray<JobKind> = builtInKinds()
 
 /** Jobs of one caller at once. */
 const concurrency = 3
@@ -27,7 +27,7 @@ export const callAgainAndAgain = (caller: CallerContext, jobs: number): Effect.E
 const oneJob = Effect.fnUntraced(function* (caller: CallerContext, key: string): Effect.fn.Return<void> {
   const { dice } = caller.kernel
   yield* Effect.sleep(dice.between(0, 4_000))
-  const kind = dice.pick(kinds)
+  const kind = dice.pick(kinds as readonly [JobKind, ...ReadonlyArray<JobKind>])
   const needsUpload = kind.name === "transcription" || kind.name === "voice_turn"
   const uploadId = needsUpload ? yield* sendFile(caller) : null
   if (uploadId === undefined) return
