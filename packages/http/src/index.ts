@@ -5,7 +5,7 @@ export * from "./HttpConfig.ts"
 export * from "./HttpService.ts"
 export { defaultRateLimits, parseRateLimits, type RateLimits } from "./wire/RateLimiter.ts"
 export type { KilnConfig } from "./cli/KilnConfig.ts"
-export { type JobRoute, type JobRouteOptions, jobRoute } from "./handlers/JobRoute.ts"
+export { jobFamily, type JobFamily, type JobRoute, type JobRouteOptions, jobRoute } from "@kiln/client/api"
 export { mountFetch } from "./mount/mountFetch.ts"
 export { mountNode } from "./mount/mountNode.ts"
 export type {

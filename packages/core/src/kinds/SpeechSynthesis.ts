@@ -17,7 +17,7 @@ export const SpeechSynthesis = (voices: Voices) =>
       }),
       voice: Schema.optionalKey(VoiceName(voices)),
     }),
-    example: { input: "Hello there." },
+    example: { input: "Hello there.", voice: voices.default },
     output: Schema.Struct({}),
     files: { audio: "The audio file." },
     price: "svc-audio",

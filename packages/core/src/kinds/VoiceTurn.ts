@@ -12,9 +12,7 @@ const request = (voices: Voices) =>
   Schema.Struct({
     uploadId: UploadReference,
     maxOutputTokens: IntegerBetween(1, limits.outputTokens).annotate({ description: "Longest reply." }),
-    instructions: Schema.optionalKey(
-      Text(limits.instructionsCharacters).annotate({ description: "How to reply." }),
-    ),
+    instructions: Schema.optionalKey(Text(limits.instructionsCharacters).annotate({ description: "How to reply." })),
     voice: Schema.optionalKey(VoiceName(voices)),
   })
 type VoiceTurnRequest = ReturnType<typeof request>["Type"]

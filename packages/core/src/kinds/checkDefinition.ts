@@ -74,7 +74,8 @@ const requireFiles = (place: string, files: unknown): void => {
   if (files === undefined || typeof files !== "object" || files === null || Array.isArray(files))
     return requireList(place, "files", files)
   for (const [name, description] of Object.entries(files))
-    if (typeof description !== "string") throw new TypeError(`${place}: the description of file "${name}" must be a string`)
+    if (typeof description !== "string")
+      throw new TypeError(`${place}: the description of file "${name}" must be a string`)
 }
 
 const requireList = (place: string, name: string, list: unknown, known?: ReadonlyArray<string>): void => {

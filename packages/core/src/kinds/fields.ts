@@ -38,7 +38,7 @@ export const OneOf = <const Names extends ReadonlyArray<string>>(names: Names) =
       fieldRule: { reason: "enum", allowed: names, message: `must be one of: ${names.join(", ")}` },
       toJsonSchema: () => ({ enum: [...names] }),
     }),
-  )
+  ) as Schema.Codec<string> as Schema.Codec<Names[number]>
 
 /**
  * Tells the JSON Schema that a number is never written as "Infinity". It comes after the bounds, which no such number keeps:

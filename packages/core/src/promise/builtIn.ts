@@ -27,7 +27,9 @@ const plain = <Kinds extends object>(all: Kinds): { readonly [Name in keyof Kind
   Object.fromEntries(
     Object.entries(all).map(([name, kind]) => [
       name,
-      typeof kind === "function" ? (voices: Voices = defaultVoices) => (kind as (voices: Voices) => unknown)(voices) : kind,
+      typeof kind === "function"
+        ? (voices: Voices = defaultVoices) => (kind as (voices: Voices) => unknown)(voices)
+        : kind,
     ]),
   ) as never
 
