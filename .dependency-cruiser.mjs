@@ -3,7 +3,7 @@ import { dirname, join } from "node:path"
 
 // Who may import whom. The direction is
 //
-//   effect <- domain <- kinds, ports <- engine, worker <- http handlers
+//   effect <- domain <- kinds, ports <- engine, worker; client <- http <- cli
 //
 // (kinds see ports and the worker sees the engine, never the other way round), and everything outside of core reaches it
 // through its doors. Run by scripts/boundaries.ts, which also fails when nothing was read; tests/boundaries.test.ts plants
@@ -56,18 +56,41 @@ const forbidden = [
   },
   {
     name: "testing-sees-domain-and-ports",
-    comment: "suites and fakes work on ports; only TestEngine and the simulation assemble the engine itself",
+    comment: "memory adapters and fakes work on ports; only TestEngine assembles the engine itself",
     severity: "error",
-    from: { path: "^packages/testing/src/", pathNot: "^packages/testing/src/(TestEngine(/|[.]ts$)|simulation/)" },
+    from: { path: "^packages/testing/src/", pathNot: "^packages/testing/src/TestEngine(/|[.]ts$)" },
     to: { path: "^packages/(?!testing/)", pathNot: coreDomainAndPorts },
   },
   {
     name: "test-engine-sees-core",
-    comment:
-      "TestEngine and the simulation run the engine over the memory adapters of testing, not over a real adapter",
+    comment: "TestEngine runs the engine over the memory adapters of testing, not over a real adapter",
     severity: "error",
-    from: { path: "^packages/testing/src/(TestEngine(/|[.]ts$)|simulation/)" },
+    from: { path: "^packages/testing/src/TestEngine(/|[.]ts$)" },
     to: { path: "^packages/(?!testing/|core/)" },
+  },
+  {
+    name: "conformance-sees-ports-and-testing",
+    comment: "a suite works on ports; @kiln/testing has the memory stores that others are compared with",
+    severity: "error",
+    from: { path: "^packages/conformance/src/" },
+    to: {
+      path: "^packages/(?!conformance/)",
+      pathNot: [coreDomainAndPorts, "^packages/testing/src/index[.]ts$"],
+    },
+  },
+  {
+    name: "conformance-model-is-pure",
+    comment: "the model of a job's moves is pure: it needs the domain and no test runner",
+    severity: "error",
+    from: { path: "^packages/conformance/src/model/" },
+    to: { pathNot: ["^packages/conformance/src/model/", "^packages/core/src/domain/index[.]ts$"] },
+  },
+  {
+    name: "simulation-sees-core-and-testing",
+    comment: "the simulation runs the engine over any stores, never over an adapter that it names",
+    severity: "error",
+    from: { path: "^packages/simulation/src/" },
+    to: { path: "^packages/(?!simulation/|conformance/|core/|testing/)" },
   },
   {
     name: "client-sees-domain",
@@ -95,19 +118,33 @@ const forbidden = [
     to: { pathNot: ["^packages/client/src/(?!api/|effect/)", "^packages/client/src/api/ErrorCatalogue[.]ts$"] },
   },
   {
-    name: "shipped-without-testing",
-    comment: "nothing shipped imports @kiln/testing",
+    name: "http-sees-core-and-client",
+    comment:
+      "mounting the service installs no adapter, no provider and no command line: of kiln, http sees core and client",
     severity: "error",
-    from: { path: "^packages/(?!testing/)[^/]+/src/" },
-    to: { path: "^packages/testing/" },
+    from: { path: "^packages/http/src/" },
+    to: { path: "^packages/(?!http/|core/|client/)" },
   },
   {
-    name: "shipped-without-postgres-lab",
-    comment:
-      "a server for tests is for tests: nothing shipped imports @kiln/postgres-lab, and neither does @kiln/testing",
+    name: "nothing-sees-cli",
+    comment: "the kiln program assembles all the others: only the lab that starts it knows where it is",
     severity: "error",
-    from: { path: "^packages/(?!postgres-lab/)[^/]+/src/" },
-    to: { path: "^packages/postgres-lab/" },
+    from: { path: "^packages/(?!cli/|service-lab/)[^/]+/src/" },
+    to: { path: "^packages/cli/" },
+  },
+  {
+    name: "shipped-without-testing",
+    comment: "nothing that runs in production imports what tests are made with",
+    severity: "error",
+    from: { path: "^packages/(?!testing/|conformance/|simulation/|service-lab/)[^/]+/src/" },
+    to: { path: "^packages/(testing|conformance|simulation)/" },
+  },
+  {
+    name: "shipped-without-labs",
+    comment: "a server for tests is for tests: no source of a package imports @kiln/postgres-lab or @kiln/service-lab",
+    severity: "error",
+    from: { path: "^packages/(?!postgres-lab/|service-lab/)[^/]+/src/" },
+    to: { path: "^packages/(postgres-lab|service-lab)/" },
   },
   {
     name: "postgres-lab-is-apart",

@@ -22,10 +22,10 @@ import { startCluster } from "@kiln/postgres-lab"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Clock, Effect, Fiber, Layer, Schema } from "effect"
 
-/** Told whenever an attempt begins. */
+/** Called when an attempt begins. */
 let attemptBegan = (): void => undefined
 
-/** A kind that does nothing: what is measured is the engine. */
+/** A kind that does nothing, so that only the engine is measured. */
 const noop = JobKind({
   name: "noop",
   keyScope: "bench",
@@ -53,7 +53,7 @@ const create = (count: number, callers: number, name: string) =>
     )
   })
 
-/** Runs what is queued by the worker's own loop; done when nothing is left. */
+/** Runs all queued jobs through the worker's own loop; returns when the queue is empty. */
 const drain = (last: string) =>
   Effect.gen(function* () {
     const worker = yield* Worker
@@ -77,7 +77,7 @@ const timed = Effect.fnUntraced(function* <E, R>(what: string, count: number, wo
   )
 })
 
-/** An engine and a worker of a process of its own over these stores. */
+/** Runs `work` with an engine and a worker over `store`, as a separate process would have them. */
 const inProcess =
   (store: Layer.Layer<JobStore, unknown>) =>
   <A, E>(work: Effect.Effect<A, E, Engine | Worker>): Effect.Effect<A, unknown> =>
@@ -103,7 +103,7 @@ const inProcess =
       ),
     )
 
-/** From one process's call to the other's attempt, in milliseconds, one job at a time while nothing else is to do. */
+/** Measures the time from `createJob` in one process to the attempt in another, in milliseconds, one job at a time on an idle queue. */
 const startLatency = (store: Layer.Layer<JobStore, unknown>, jobs: number) =>
   Effect.gen(function* () {
     yield* Effect.forkScoped(inProcess(store)(Effect.flatMap(Worker, (worker) => worker.run)))
@@ -136,7 +136,7 @@ const suite = (store: Layer.Layer<JobStore, unknown>): Effect.Effect<void, unkno
     }).pipe(Effect.scoped),
   )
 
-/** What can be measured, by the name it is asked for on the command line. Postgres is a server of its own, with fsync. */
+/** The benchmarks by the name given on the command line. Postgres runs in its own cluster, with fsync on. */
 const subjects: Readonly<Record<string, () => Promise<void>>> = {
   sqlite: async () => {
     const directory = mkdtempSync(join(tmpdir(), "kiln-bench-"))
@@ -158,6 +158,7 @@ const asked = process.argv.slice(2)
 for (const name of asked.length === 0 ? ["sqlite", "postgres"] : asked) {
   console.log(name)
   const measure = subjects[name]
-  if (measure === undefined) throw new Error(`nothing to measure by that name: ${Object.keys(subjects).join(", ")}`)
+  if (measure === undefined)
+    throw new Error(`unknown benchmark "${name}": expected one of ${Object.keys(subjects).join(", ")}`)
   await measure()
 }

@@ -9,7 +9,7 @@ const usage = `Usage: pnpm fuzz:connections [options]
   --connections N   connections to each target (2000)
   --seed N          the same seed opens the same connections (1)
   --target NAME     one target alone: "kiln serve" or "Express"
-  --only SHAPE      one shape alone, by its name in packages/http/test/connections/support/shapes.ts
+  --only SHAPE      one shape alone, by its name in packages/cli/test/connections/support/shapes.ts
   --help            this`
 
 const root = join(import.meta.dirname, "..")
@@ -28,7 +28,7 @@ const readOptions = () =>
 const run = ({ connections, only, seed, target }: ReturnType<typeof readOptions>): void => {
   const child = spawn(
     process.execPath,
-    [join(root, "scripts/testLong.ts"), "packages/http/test/connections/connections.long.ts"],
+    [join(root, "scripts/testLong.ts"), "packages/cli/test/connections/connections.long.ts"],
     {
       cwd: root,
       stdio: "inherit",

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { SqliteStores } from "@kiln/adapter-sqlite"
 import { MemoryStores } from "@kiln/testing"
-import { describeBroken, simulateRuns, type SimulationMode, type SimulationSummary } from "@kiln/testing/simulation"
+import { describeBroken, simulateRuns, type SimulationMode, type SimulationSummary } from "@kiln/simulation"
 import { Effect, Layer } from "effect"
 
 const usage = `Usage: pnpm simulate [options]

@@ -1,6 +1,6 @@
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { mustBeReached } from "@kiln/testing/simulation"
+import { mustBeReached } from "@kiln/simulation"
 import { describe, expect, it } from "vitest"
 import { coreBugs } from "../scripts/plantedBugs/coreBugs.ts"
 import { suites } from "../scripts/plantedBugs/suites.ts"
@@ -15,7 +15,7 @@ const read = (path: string): string | undefined => {
 }
 const page = read("docs/invariants.md") ?? ""
 
-const simulation = globSync("packages/testing/src/simulation/**/*.ts", { cwd: repository }).map((path) => read(path))
+const simulation = globSync("packages/simulation/src/**/*.ts", { cwd: repository }).map((path) => read(path))
 const complaints = simulation.flatMap((text = "") => [...text.matchAll(/\.violate\(\s*("[^"]+")?/g)])
 const invariants = [...new Set(complaints.flatMap(([, name]) => (name === undefined ? [] : [JSON.parse(name)])))]
 
@@ -41,11 +41,11 @@ describe("the page of invariants", () => {
 })
 
 describe("a page of invariants is refused", () => {
-  const file = "packages/http/test/crash/poison.test.ts"
+  const file = "packages/cli/test/crash/poison.test.ts"
   const line = (number: number): string => page.split("\n").find((one) => one.startsWith(`| ${number} |`)) ?? ""
 
   it.each<readonly [what: string, from: string, to: string, problem: string]>([
-    ["a file that is gone", "crash/poison.test.ts", "crash/poisson.test.ts", "there is no packages/http/test/crash/p"],
+    ["a file that is gone", "crash/poison.test.ts", "crash/poisson.test.ts", "there is no packages/cli/test/crash/p"],
     [
       "a test of another name",
       "“a job that kills its worker",

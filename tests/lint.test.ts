@@ -22,7 +22,7 @@ const configuration = [".oxlintrc.jsonc", "tsconfig.json"]
 /** What looks forbidden and is not, in its place. */
 const lawful = {
   "packages/core/src/domain/index.ts": `export const points = (text: string): number => [...text].length\n`,
-  "packages/http/src/cli/main.ts": `console.log(process.env["PORT"])\n`,
+  "packages/cli/src/main.ts": `console.log(process.env["PORT"])\n`,
   "packages/http/src/index.ts": `export const wait = async (job: Promise<void>): Promise<void> => {\n  await job\n}\n`,
   "packages/http/test/api.test.ts": `export const body: unknown = JSON.parse("{}").body\nconsole.log(body)\n`,
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { repository } from "./support/plantTree.ts"
 import { longFiles } from "./tidy/longFiles.ts"
+import { cleanFolders, isCleanFolder, plainEnglish } from "./tidy/plainEnglish.ts"
 import { exactVersions, linksResolve, noMachinePaths, noRegistryHosts } from "./tidy/repositoryRules.ts"
 import { noAmbientEffects, noSilentSkips, noTypeHoles, shortFiles } from "./tidy/sourceRules.ts"
 import { repositoryFiles, type Finding, type TidyFile } from "./tidy/TidyFile.ts"
@@ -36,7 +37,7 @@ describe("tidy: every rule finds what it forbids", () => {
     const check = one(noAmbientEffects, engine)
     expect(check(`\nconst x = ${code}\n`)).toEqual([expect.stringContaining(`${engine}:2: `)])
     expect(check(`// instead of ${code}\n/**\n * instead of ${code}\n */`)).toEqual([])
-    expect(one(noAmbientEffects, "packages/http/src/cli/serve.ts")(code)).toEqual([])
+    expect(one(noAmbientEffects, "packages/cli/src/serve.ts")(code)).toEqual([])
     expect(one(noAmbientEffects, "packages/core/test/CreateJob.test.ts")(code)).toEqual([])
   })
 
@@ -87,6 +88,41 @@ describe("tidy: every rule finds what it forbids", () => {
     ["${directory}/tmp/x", 0],
   ])("machine paths: %s", (text, findings) => {
     expect(one(noMachinePaths, "docs/guide.md")(text)).toHaveLength(findings)
+  })
+
+  it.each([
+    ["// Whoever stops takes it back.", 1],
+    ["/** regardless of whosever they are */", 1],
+    ["/** Who stops in order takes it back. */", 1],
+    ["// The entry is withdrawn; who crashes leaves it.", 1],
+    ["// Who may import whom?", 0],
+    ["/** The caller who sent the request. */", 0],
+    ["/** What does not pass is refused. */", 1],
+    ["/**\n * A first sentence. What\n * cannot be read is skipped.\n */", 1],
+    ["## What is kiln?", 0],
+    ["/** What to draw; counted in code points. */", 0],
+    ["/** `undefined` where there is none. */", 1],
+    ["/** None of the rows is read. */", 0],
+    ["`uses of images what is no whole number`", 1],
+    ["/** A lease that is no longer held. */", 0],
+    ["/** There is no row for this job. */", 0],
+    [`describe("a kind of one's own", f)`, 1],
+    [`it("waits for ever", f)`, 1],
+    [`it("waits forever", f)`, 0],
+    ["// The jobs in\n// hand go on.", 1],
+    ["// The jobs in\n// progress go on, hand in hand.", 1],
+    ["/** Again has the same answer. */", 1],
+    ["// owned by someone else than the caller", 1],
+    ["// reads it anew", 1],
+  ])("awkward English: %s", (text, findings) => {
+    expect(one(plainEnglish, "packages/core/src/worker/Worker.ts")(text)).toHaveLength(findings)
+    expect(one(plainEnglish, "pnpm-lock.yaml")(text)).toEqual([])
+  })
+
+  it("awkward English: the finding names the line, the phrase and the remedy", () => {
+    expect(one(plainEnglish, "docs/guide.md")("# Guide\n\nThe jobs in\nhand go on.\n")).toEqual([
+      'docs/guide.md:3: "in hand": in progress, claimed',
+    ])
   })
 
   it.each([
@@ -169,5 +205,14 @@ describe("tidy: this repository", () => {
   it("names no path of one machine", () => expect(noMachinePaths(files)).toEqual([]))
   it("names no registry", () => expect(noRegistryHosts(files)).toEqual([]))
   it("has exact versions", () => expect(exactVersions(files)).toEqual([]))
+  it("is written in plain English, in the folders listed", () => {
+    expect(plainEnglish(files.filter((file) => isCleanFolder(file)))).toEqual([])
+    for (const folder of cleanFolders) {
+      expect(
+        files.some(({ path }) => path.startsWith(folder)),
+        folder,
+      ).toBe(true)
+    }
+  })
   it("has links that lead somewhere", () => expect(linksResolve(files)).toEqual([]))
 })

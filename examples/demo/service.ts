@@ -13,7 +13,7 @@ export interface Service {
   readonly stop: () => Promise<void>
 }
 
-const launcher = join(import.meta.dirname, "../../packages/http/bin/kiln.mjs")
+const launcher = join(import.meta.dirname, "../../packages/cli/bin/kiln.mjs")
 
 /** None of the person's own settings: the demo must not end up in a real installation's data. */
 const environment = (dataDirectory: string): NodeJS.ProcessEnv => ({

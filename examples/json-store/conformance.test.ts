@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { compareWithMemory, storeConformance } from "@kiln/testing/conformance"
+import { compareWithMemory, storeConformance } from "@kiln/conformance"
 import { JsonStores } from "./JsonStores.ts"
 import { temporaryFile } from "./support/temporaryFile.ts"
 

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline"
 import { expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Scope } from "effect"
 import { JobStore, Switchboard } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { JsonStores } from "./JsonStores.ts"
 import { temporaryFile } from "./support/temporaryFile.ts"
 

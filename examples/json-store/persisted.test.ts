@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { JobStore } from "@kiln/core/ports"
 import { MemoryStores } from "@kiln/testing"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 
 const principal = fixtures.ownerOf(fixtures.newJob(1))
 const capabilities = { durable: true, multiProcess: false }

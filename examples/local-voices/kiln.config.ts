@@ -1,5 +1,5 @@
 // The same providers for the service: KILN_CONFIG=examples/local-voices/kiln.config.ts pnpm start
-import type { KilnConfig } from "@kiln/http"
+import type { KilnConfig } from "@kiln/cli"
 import { espeakSpeech } from "./espeakSpeech.ts"
 import { pocketsphinxTranscription } from "./pocketsphinxTranscription.ts"
 import { reflectiveReply } from "./reflectiveReply.ts"

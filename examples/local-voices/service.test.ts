@@ -8,7 +8,7 @@ import { expect, it } from "vitest"
 import { describeWith } from "./support/needs.ts"
 import { understood } from "./support/words.ts"
 
-const launcher = join(import.meta.dirname, "../../packages/http/bin/kiln.mjs")
+const launcher = join(import.meta.dirname, "../../packages/cli/bin/kiln.mjs")
 const config = join(import.meta.dirname, "kiln.config.ts")
 const sentence = "I think that she would like to go to the city in the morning."
 

@@ -6,10 +6,10 @@ import { plantedBugs as domainBugs } from "../../packages/core/test/jobTransitio
 import { plantedBugs as racingBugs } from "../../packages/core/test/interleavings/plantedBugs/index.ts"
 import { races } from "../../packages/core/test/interleavings/races/index.ts"
 import { plantedBugs as guardBugs } from "../../packages/core/test/providers/support/plantedBugs.ts"
-import { plantedBugs as connectionBugs } from "../../packages/http/test/connections/support/plantedBugs.ts"
+import { plantedBugs as connectionBugs } from "../../packages/cli/test/connections/support/plantedBugs.ts"
 import { portBugs, wordingBugs } from "../../packages/http/test/contract/support/bugs.ts"
-import { answersBeforeCommit, rowBeforeBlob, unsynced } from "../../packages/http/test/faults/support/plantedBugs.ts"
-import { plantedBugs as storeBugs } from "../../packages/testing/test/plantedBugs/index.ts"
+import { answersBeforeCommit, rowBeforeBlob, unsynced } from "../../packages/cli/test/faults/support/plantedBugs.ts"
+import { plantedBugs as storeBugs } from "../../packages/conformance/test/plantedBugs/index.ts"
 import { caughtBy, wrongNatures } from "../../packages/testing/test/plantedBugs/wrongNatures.ts"
 import { plantedBugs as shippedBugs } from "../../tests/planted/bugs.ts"
 
@@ -50,7 +50,7 @@ const simulation: Suite = {
 
 const conformance: Suite = {
   title: "Conformance and histories",
-  test: "packages/testing/test/plantedBugs.test.ts",
+  test: "packages/conformance/test/plantedBugs.test.ts",
   about:
     "Planted into the memory stores. Checks of one section of the conformance suite must fail: up to three are named. Random histories are compared with the unharmed store, and once more with the buggy store itself: then only the promises checked after each step can tell.",
   columns: ["section", "checks", "histories", "promises alone"],
@@ -113,7 +113,7 @@ const properties: Suite = {
 
 const disk: Suite = {
   title: "Disk and kills",
-  test: "packages/http/test/faults/plantedBugs.test.ts",
+  test: "packages/cli/test/faults/plantedBugs.test.ts",
   about:
     "Planted into a real process. Either its system calls, replayed, show something acknowledged that was not durable, or what a kill leaves is not as promised. Needs strace; where the machine lacks it, they are skipped with that reason.",
   columns: ["order of durability", "killed at a write call"],
@@ -154,7 +154,7 @@ const contract: Suite = {
 
 const connections: Suite = {
   title: "Hostile connections",
-  test: "packages/http/test/connections/connections.test.ts",
+  test: "packages/cli/test/connections/connections.test.ts",
   about:
     "Planted into `kiln serve` and into a service mounted in Express. Connections of one shape must end the process, or leave it with an exception that nothing caught.",
   columns: ["connections"],

@@ -97,7 +97,7 @@ interface Declaration {
  */
 const withUnionsInOrder = (text: string): string => {
   const file = ts.createSourceFile("report.d.ts", text, ts.ScriptTarget.Latest, true)
-  /** `node` with the unions within it in order. What is between its children, such as remarks, stays where it is. */
+  /** Returns the text of `node` with sorted unions. Text between its children, such as comments, stays in place. */
   const written = (node: ts.Node): string => {
     const parts: Array<string> = []
     let end = node.getStart(file)

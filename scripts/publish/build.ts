@@ -13,7 +13,7 @@ const removeStale = (directory: string): void => {
   }
 }
 
-/** Builds every public package. What is up to date costs nothing. Throws with the compiler's words. */
+/** Builds every public package; packages that are up to date are skipped. Throws with the compiler's message. */
 export const build = (): void => {
   for (const { directory } of publicPackages()) removeStale(directory)
   const { output, status } = runInstalled("typescript/bin/tsc", ["-b", "tsconfig.build.json", "--pretty", "false"])

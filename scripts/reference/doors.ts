@@ -34,8 +34,9 @@ const forWhom = {
   "@kiln/client/api": "The HTTP surface as a declaration, without the server behind it.",
   "@kiln/client/effect": "Programs that call kiln over HTTP, with Effect.",
   "@kiln/http": "The HTTP service, for programs with Effect that put it together by themselves.",
-  "@kiln/testing/conformance": "For who writes an adapter: the tests that every one of them passes.",
-  "@kiln/testing/simulation": "For who writes a store: many workers on it, with faults, from one seed.",
+  "@kiln/cli": "The type of the config file that the `kiln` program loads.",
+  "@kiln/conformance": "Authors of adapters: the test suites that every adapter passes.",
+  "@kiln/conformance/model": "The model the suites judge a job by: which fields a move may change.",
   "@kiln/testing/openai": "A small server that answers like OpenAI, for tests of live providers.",
 } as const
 

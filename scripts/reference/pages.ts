@@ -112,7 +112,7 @@ ${doorTable(doors.filter(({ name }) => !withEffect.test(name)))}
 ${doorTable(doors.filter(({ name }) => withEffect.test(name)))}
 `
 
-const withEffect = /\/(effect|ports|domain|worker|api|conformance|simulation|openai)$|^@kiln\/(http|provider-http)$/
+const withEffect = /\/(effect|ports|domain|worker|api|openai)$|^@kiln\/(http|provider-http|conformance(\/model)?)$/
 
 const doorTable = (doors: ReadonlyArray<DoorOfReference>): string =>
   [

@@ -18,9 +18,9 @@ describe("docs/errors.md, errors of the embedded engine", () => {
   const rows = [...section.matchAll(/^\| `(\w+)` \| `(\w+)` \| (yes|no) \| \S/gm)].map(
     ([, code = "", name = "", retryable = ""]) => ({ code, name, retryable }),
   )
-  const classes = read("packages/core/src/promise/KilnError.ts")
+  const classes = read("packages/core/src/embed/KilnError.ts")
   const codes = unionIn(classes, "KilnErrorCode")
-  const table = read("packages/core/src/promise/toKilnError.ts")
+  const table = read("packages/core/src/embed/toKilnError.ts")
 
   it("lists every code once", () => {
     expect(codes.length).toBeGreaterThan(20)

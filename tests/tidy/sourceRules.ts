@@ -1,10 +1,10 @@
 import { findLines, isAboutTidiness, type Finding, type TidyFile } from "./TidyFile.ts"
 
-const isShipped = ({ path }: TidyFile): boolean => /^packages\/[^/]+\/src\//.test(path)
-const isCommandLine = ({ path }: TidyFile): boolean => path.startsWith("packages/http/src/cli/")
+const isShipped = ({ path }: TidyFile): boolean => /^packages\/(?!service-lab\/)[^/]+\/src\//.test(path)
+const isCommandLine = ({ path }: TidyFile): boolean => path.startsWith("packages/cli/src/")
 const isTypeScript = ({ path }: TidyFile): boolean => path.endsWith(".ts")
 const isTest = ({ path }: TidyFile): boolean =>
-  path.endsWith(".test.ts") || path.startsWith("packages/testing/src/conformance/")
+  path.endsWith(".test.ts") || path.startsWith("packages/conformance/src/")
 
 const MOST_LINES = 300
 

@@ -1,5 +1,5 @@
 import { FileBlobStore } from "@kiln/adapter-blobs"
-import { blobStoreConformance } from "@kiln/testing/conformance"
+import { blobStoreConformance } from "@kiln/conformance"
 import { Effect } from "effect"
 import { temporaryDirectory } from "./support/temporaryDirectory.ts"
 

@@ -1,5 +1,5 @@
 import { UnstorageBlobStore } from "@kiln/adapter-blobs"
-import { blobStoreConformance } from "@kiln/testing/conformance"
+import { blobStoreConformance } from "@kiln/conformance"
 import { Effect, Layer } from "effect"
 import { createStorage, prefixStorage } from "unstorage"
 import fsDriver from "unstorage/drivers/fs"

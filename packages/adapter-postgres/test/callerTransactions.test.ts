@@ -1,7 +1,7 @@
 import { Effect, type Scope } from "effect"
 import { Kysely, PostgresDialect } from "kysely"
 import pg from "pg"
-import { callerTransactionsConformance, type CallerPlace } from "@kiln/testing/conformance"
+import { callerTransactionsConformance, type CallerPlace } from "@kiln/conformance"
 import { type KyselyTransaction, type PgClient, PostgresStores } from "../src/index.ts"
 import { emptyDatabase } from "./support/databases.ts"
 

@@ -3,7 +3,7 @@ import { Cause, Effect, Exit, Fiber } from "effect"
 import { Kysely, PostgresDialect } from "kysely"
 import pg from "pg"
 import { CallerTransactions, JobStore, type NewJob, UploadStore } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { type KyselyTransaction, type PgClient, PostgresStores } from "../src/index.ts"
 import { connected, emptyDatabase, runSql } from "./support/databases.ts"
 

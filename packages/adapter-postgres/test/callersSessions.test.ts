@@ -4,7 +4,7 @@ import { Kysely, PostgresDialect } from "kysely"
 import pg from "pg"
 import { CallerTransactions, type NewJob } from "@kiln/core/ports"
 import { transactionPooler } from "@kiln/postgres-lab"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { type KyselyTransaction, type PgClient, PostgresStores } from "../src/index.ts"
 import { connected, emptyDatabase } from "./support/databases.ts"
 

@@ -1,4 +1,4 @@
-import { compareWithMemory, storeConformance } from "@kiln/testing/conformance"
+import { compareWithMemory, storeConformance } from "@kiln/conformance"
 import { virtualTimePlace } from "./support/places.ts"
 
 const postgres = {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import pg from "pg"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { everyState } from "./support/everyState.ts"
 
 type Attempt = readonly [what: string, sql: string, message: RegExp]

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, Fiber, Layer } from "effect"
 import { layerGroupCommit } from "@kiln/core/effect"
 import { CallerTransactions, JobStore, type NewJob } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { type PostgresOptions, PostgresStores } from "../src/index.ts"
 import { begun, emptyDatabase, runSql } from "./support/databases.ts"
 

@@ -5,7 +5,7 @@ import pg from "pg"
 import { expect, it } from "vitest"
 import { JobStore } from "@kiln/core/ports"
 import { type Cluster, startCluster } from "@kiln/postgres-lab"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { PostgresStores } from "../src/index.ts"
 
 const request = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Logger } from "effect"
 import { type ClaimRequest, JobStore } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { postgresMigrations, PostgresStores } from "../src/index.ts"
 import { emptyDatabase, runSql } from "./support/databases.ts"
 

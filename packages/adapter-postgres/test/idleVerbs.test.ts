@@ -2,7 +2,7 @@ import { Effect, ManagedRuntime } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { freshDatabase, tcpProxy } from "@kiln/postgres-lab"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { PostgresStores } from "../src/index.ts"
 
 const open = async () => {

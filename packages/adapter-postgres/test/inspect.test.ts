@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { JobStore, SecretStore, UploadStore } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { inspectPostgres, postgresMigrations, PostgresStores } from "../src/index.ts"
 import { emptyDatabase, runSql } from "./support/databases.ts"
 

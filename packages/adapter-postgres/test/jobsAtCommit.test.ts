@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import type { Erasure } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { until } from "./faults/support/until.ts"
 import { openStanding } from "./support/standAtCommit.ts"
 

@@ -3,7 +3,7 @@ import pg from "pg"
 import { describe, expect, it } from "vitest"
 import { JobStore } from "@kiln/core/ports"
 import { freshDatabase } from "@kiln/postgres-lab"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { postgresMigrations, type PostgresOptions, PostgresStores } from "../src/index.ts"
 
 const { newJob, noLimits, projectId, keyId } = fixtures

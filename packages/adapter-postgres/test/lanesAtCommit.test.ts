@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import type { ClaimRef, JobStore } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { openStanding } from "./support/standAtCommit.ts"
 
 let opened: Awaited<ReturnType<typeof openStanding>>

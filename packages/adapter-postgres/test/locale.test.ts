@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto"
 import { expect, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import { postgresServer } from "@kiln/postgres-lab"
-import { compareWithMemory } from "@kiln/testing/conformance"
+import { compareWithMemory } from "@kiln/conformance"
 import { runSql } from "./support/databases.ts"
 import { ownPlace } from "./support/ownPlace.ts"
 

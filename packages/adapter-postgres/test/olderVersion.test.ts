@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { JobStore, type LedgerEntry, Switchboard } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { inspectPostgres, postgresMigrations, PostgresStores } from "../src/index.ts"
 import { migrations } from "../src/migrations/index.ts"
 import { initial } from "../src/migrations/0001Initial.ts"

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { CallerTransactions, JobStore } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { PostgresStores } from "../src/index.ts"
 import { begun, emptyDatabase, runSql } from "./support/databases.ts"
 

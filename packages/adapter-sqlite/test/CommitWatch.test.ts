@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { CommitWatch } from "../src/callers/CommitWatch.ts"
 import { openDatabase } from "../src/openDatabase.ts"
 import { storesOf } from "./support/arrangeJobs.ts"

@@ -12,7 +12,7 @@ import {
 } from "kysely"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { CallerTransactions, type CreateOutcome, JobStore, type NewJob } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { SqliteStores } from "../src/index.ts"
 import { beginKysely, beginOn, type Begun, callerConnection, callerKysely } from "./support/callers.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { JobStore, WakeUp } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { SqliteStores } from "../src/index.ts"
 import { child } from "./support/childProcess.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"

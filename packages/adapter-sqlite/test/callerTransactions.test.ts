@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { callerTransactionsConformance } from "@kiln/testing/conformance"
+import { callerTransactionsConformance } from "@kiln/conformance"
 import { SqliteStores } from "../src/index.ts"
 import { beginKysely, beginOn, callerConnection, callerKysely } from "./support/callers.ts"
 import { makeEmptyOldDatabase } from "./support/oldDatabase.ts"

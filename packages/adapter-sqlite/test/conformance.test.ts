@@ -1,6 +1,6 @@
 import { describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { compareWithMemory, storeConformance, storeSections } from "@kiln/testing/conformance"
+import { compareWithMemory, storeConformance, storeSections } from "@kiln/conformance"
 import { SqliteStores } from "../src/index.ts"
 import { makeEmptyOldDatabase } from "./support/oldDatabase.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"

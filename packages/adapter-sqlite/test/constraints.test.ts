@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { everyState } from "./support/arrangeJobs.ts"
 
 type Attempt = readonly [what: string, sql: string, message: RegExp]

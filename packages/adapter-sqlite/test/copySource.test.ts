@@ -1,7 +1,7 @@
 import Sqlite from "better-sqlite3"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { type CopyRow, type CopySource, type CopyTable, copyTables, openCopySource } from "../src/index.ts"
 import { openDatabase } from "../src/openDatabase.ts"
 import { child } from "./support/childProcess.ts"

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { JobStore as Store } from "@kiln/core/ports"
 import { JobStore } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { SqliteStores } from "../src/index.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 

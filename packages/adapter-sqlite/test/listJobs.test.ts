@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { openDatabase } from "../src/openDatabase.ts"
 import { storesOf } from "./support/arrangeJobs.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"

@@ -1,7 +1,7 @@
 import Sqlite from "better-sqlite3"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { initial } from "../src/migrations/0001Initial.ts"
 import { migrate, migrationStatus } from "../src/migrate.ts"
 import { openDatabase } from "../src/openDatabase.ts"

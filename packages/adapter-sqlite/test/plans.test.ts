@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
-import { callEveryVerb, fixtures } from "@kiln/testing/conformance"
+import { callEveryVerb, fixtures } from "@kiln/conformance"
 import type { Database } from "../src/Database.ts"
 import { jobByIdempotencyKey, jobByOwner } from "../src/JobRow.ts"
 import { claimableJobs } from "../src/sql/claimJobs.ts"

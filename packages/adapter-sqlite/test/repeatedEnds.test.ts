@@ -1,7 +1,7 @@
 import { expect, it, vi } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Completion } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import type { Database } from "../src/Database.ts"
 import { Transaction } from "../src/Transaction.ts"
 import { everyState, storesOf } from "./support/arrangeJobs.ts"

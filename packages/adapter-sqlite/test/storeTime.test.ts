@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Clock, Effect, Exit, Logger, Scope } from "effect"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { CommitWatch } from "../src/callers/CommitWatch.ts"
 import { openDatabase } from "../src/openDatabase.ts"
 import { makeSqliteCallerTransactions } from "../src/SqliteCallerTransactions.ts"

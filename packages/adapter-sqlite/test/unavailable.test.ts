@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Scope } from "effect"
 import { JobStore } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { openDatabase } from "../src/openDatabase.ts"
 import { makeSqliteJobStore } from "../src/SqliteJobStore.ts"
 import { SqliteStores } from "../src/index.ts"

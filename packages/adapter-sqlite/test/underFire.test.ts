@@ -1,5 +1,5 @@
 import { Effect, Layer } from "effect"
-import { simulationConformance } from "@kiln/testing/conformance"
+import { simulationConformance } from "@kiln/simulation/conformance"
 import { SqliteStores } from "../src/index.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 

@@ -15,4 +15,4 @@ export type { StandardIssue, StandardResult, StandardSchema } from "./kinds/Stan
 export { defaultVoices, type Voices } from "./kinds/Voices.ts"
 export type { BlobAdapter, ProbeAdapter, StoreAdapter } from "./ports/adapters.ts"
 export { type ProviderName, providerNames } from "./ports/ProviderName.ts"
-export * from "./promise/index.ts"
+export * from "./embed/index.ts"

@@ -4,7 +4,7 @@ import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
-import { openWith } from "./promise/support.ts"
+import { openWith } from "./embed/support.ts"
 
 /** A value that a step keeps belongs to that step alone. */
 

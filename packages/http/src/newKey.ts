@@ -28,12 +28,3 @@ export const newKey: (
   const secretHash = createHash("sha256").update(key).digest("hex")
   return { key, record: { ...wish, id: yield* ids.next("key"), secretHash } }
 })
-
-/** A key as `--json` prints it when it is made. */
-export const keyDocument = (key: string, record: NewApiKey) => ({
-  key,
-  key_id: record.id,
-  project_id: record.projectId,
-  mode: record.mode,
-  scopes: record.scopes,
-})

@@ -1,5 +1,5 @@
 export * from "./fakes/index.ts"
 export { memoryBlobs, memoryStore } from "./memory/adapters.ts"
 export { MemoryBlobStore } from "./memory/MemoryBlobStore.ts"
-export { MemoryStores } from "./memory/MemoryStores.ts"
+export { copyMemoryStores, MemoryStores } from "./memory/MemoryStores.ts"
 export * from "./TestEngine/index.ts"

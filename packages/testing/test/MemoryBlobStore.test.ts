@@ -1,4 +1,4 @@
-import { blobStoreConformance } from "../src/conformance/BlobStore.ts"
+import { blobStoreConformance } from "@kiln/conformance"
 import { MemoryBlobStore } from "../src/memory/MemoryBlobStore.ts"
 
 blobStoreConformance({

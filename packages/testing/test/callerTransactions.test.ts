@@ -1,8 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { callerChecks, runCallerCheck } from "../src/conformance/callerTransactionsConformance.ts"
-import { callerTransactionsConformance } from "../src/conformance/index.ts"
+import { callerChecks, callerTransactionsConformance, runCallerCheck } from "@kiln/conformance"
 import { memoryTransactions, type Wrongs } from "./support/memoryTransactions.ts"
 
 callerTransactionsConformance({ name: "Memory", place: memoryTransactions(), concurrent: true })

@@ -1,8 +1,10 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { JobDirectory, JobStore, Switchboard } from "@kiln/core/ports"
-import { jobId, newJob } from "../src/conformance/fixtures.ts"
+import { fixtures } from "@kiln/conformance"
 import { MemoryStores } from "../src/index.ts"
+
+const { jobId, newJob } = fixtures
 
 const capabilities = { durable: true, multiProcess: false }
 

@@ -1,8 +1,10 @@
 import { expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, Stream } from "effect"
 import { BlobStore, insideOf, JobDirectory, JobStore, type StoreAdapter } from "@kiln/core/ports"
-import { newJob } from "../src/conformance/fixtures.ts"
+import { fixtures } from "@kiln/conformance"
 import { memoryBlobs, memoryStore } from "../src/index.ts"
+
+const { newJob } = fixtures
 
 /** The services of what is inside an adapter, as an engine builds them. */
 const open = <R>(adapter: object): Effect.Effect<Context.Context<R>> => {

@@ -1,5 +1,5 @@
 import { MemoryStores } from "../src/index.ts"
-import { compareWithMemory, storeConformance } from "../src/conformance/index.ts"
+import { compareWithMemory, storeConformance } from "@kiln/conformance"
 
 storeConformance({
   name: "MemoryStores",

@@ -13,15 +13,15 @@ import {
   Switchboard,
   UploadStore,
 } from "@kiln/core/ports"
-import { storePlaceChecks } from "../src/conformance/durability/storePlaceChecks.ts"
-import { runPlaceCheck } from "../src/conformance/durabilityConformance.ts"
 import {
   arrangeEveryState,
   callEveryVerb,
   compareWithMemory,
   fixtures,
+  runPlaceCheck,
   storeConformance,
-} from "../src/conformance/index.ts"
+  storePlaceChecks,
+} from "@kiln/conformance"
 import { type AroundVerb, mapVerbs } from "../src/memory/mapVerbs.ts"
 import { emptyState, encodeState } from "../src/memory/MemoryState.ts"
 import { portsOf } from "../src/memory/MemoryStores.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { useCluster } from "./support/databases.ts"
 import { must, openStores, outcomeOf, tags, timed } from "./support/openStores.ts"
 import { session } from "./support/session.ts"

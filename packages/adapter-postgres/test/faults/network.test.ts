@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
 import { freshDatabase, tcpProxy } from "@kiln/postgres-lab"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { openStores, outcomeOf, tags, timed } from "./support/openStores.ts"
 
 const { newJob } = fixtures

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { useCluster } from "./support/databases.ts"
 import { forgottenCommit } from "./support/forgottenCommit.ts"
 import { openStores, type OpenStores, outcomeOf, tags } from "./support/openStores.ts"

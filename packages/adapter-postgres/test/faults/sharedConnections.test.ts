@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { freshDatabase } from "@kiln/postgres-lab"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import type { PostgresOptions } from "../../src/index.ts"
 import { openStores, outcomeOf } from "./support/openStores.ts"
 

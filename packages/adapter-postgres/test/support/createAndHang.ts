@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import pg from "pg"
 import { CallerTransactions } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { PostgresStores } from "../../src/index.ts"
 
 const [url = ""] = process.argv.slice(2)

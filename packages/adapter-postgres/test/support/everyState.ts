@@ -1,6 +1,6 @@
 import { Effect, type Scope } from "effect"
 import { freshDatabase } from "@kiln/postgres-lab"
-import { arrangeEveryState } from "@kiln/testing/conformance"
+import { arrangeEveryState } from "@kiln/conformance"
 import { PostgresStores } from "../../src/index.ts"
 import { temporaryDatabase } from "./places.ts"
 

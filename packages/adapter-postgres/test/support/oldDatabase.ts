@@ -1,6 +1,6 @@
 import { Effect, type Scope } from "effect"
 import type pg from "pg"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { applyMigrations } from "../../src/migrate.ts"
 import { initial } from "../../src/migrations/0001Initial.ts"
 import { connect } from "../../src/openDatabase.ts"

@@ -1,6 +1,6 @@
 import { Effect, type Layer, type Scope } from "effect"
 import type pg from "pg"
-import type { Stores } from "@kiln/testing/conformance"
+import type { Stores } from "@kiln/conformance"
 import { postgresMigrations, type PostgresOptions, PostgresStores } from "../../src/index.ts"
 import { connected } from "./databases.ts"
 import { onEffectClock, takeOverClock } from "./virtualTime.ts"

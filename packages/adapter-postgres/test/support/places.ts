@@ -1,7 +1,7 @@
 import { Effect, type Layer, type Scope } from "effect"
 import pg from "pg"
 import { freshDatabase } from "@kiln/postgres-lab"
-import type { Stores } from "@kiln/testing/conformance"
+import type { Stores } from "@kiln/conformance"
 import { postgresMigrations, type PostgresOptions, PostgresStores } from "../../src/index.ts"
 import { onEffectClock, takeOverClock } from "./virtualTime.ts"
 

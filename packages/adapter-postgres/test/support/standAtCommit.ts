@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import pg from "pg"
 import type { Claim, ClaimRef } from "@kiln/core/ports"
 import { freshDatabase } from "@kiln/postgres-lab"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { openStores } from "../faults/support/openStores.ts"
 import { until } from "../faults/support/until.ts"
 

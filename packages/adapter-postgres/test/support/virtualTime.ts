@@ -1,6 +1,6 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import pg from "pg"
-import type { Stores } from "@kiln/testing/conformance"
+import type { Stores } from "@kiln/conformance"
 import { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 
 /**

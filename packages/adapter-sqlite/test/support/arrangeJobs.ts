@@ -1,7 +1,7 @@
 import { Context, Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
-import { arrangeEveryState, type Stores } from "@kiln/testing/conformance"
+import { arrangeEveryState, type Stores } from "@kiln/conformance"
 import type { Database } from "../../src/Database.ts"
 import { openDatabase } from "../../src/openDatabase.ts"
 import { makeSqliteJobDirectory } from "../../src/SqliteJobDirectory.ts"

@@ -3,7 +3,7 @@
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { CallerTransactions } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { SqliteStores } from "../../src/index.ts"
 
 const [path = "", n = "1"] = process.argv.slice(2)

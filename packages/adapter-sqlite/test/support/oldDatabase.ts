@@ -1,6 +1,6 @@
 import Sqlite from "better-sqlite3"
 import type { JobMode } from "@kiln/core/domain"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { initial } from "../../src/migrations/0001Initial.ts"
 import { createMigrationTable } from "../../src/migrate.ts"
 import { withoutPrefix } from "../../src/Naming.ts"

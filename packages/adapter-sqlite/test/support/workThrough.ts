@@ -2,7 +2,7 @@
 import { writeSync } from "node:fs"
 import { Effect } from "effect"
 import { JobStore } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { SqliteStores } from "../../src/index.ts"
 
 const [path = ""] = process.argv.slice(2)

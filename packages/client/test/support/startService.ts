@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 
-const launcher = join(import.meta.dirname, "../../../http/bin/kiln.mjs")
+const launcher = join(import.meta.dirname, "../../../cli/bin/kiln.mjs")
 
 export interface RunningService extends AsyncDisposable {
   readonly url: string

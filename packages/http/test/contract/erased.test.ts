@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { Api } from "./support/Api.ts"
-import { wav } from "./support/audio.ts"
+import { wav } from "@kiln/service-lab"
 import { openPlace } from "./support/Place.ts"
 import { startService } from "./support/startService.ts"
 

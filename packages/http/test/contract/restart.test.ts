@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { Answer } from "./support/Answer.ts"
 import { Api, putCall } from "./support/Api.ts"
-import { wav } from "./support/audio.ts"
+import { wav } from "@kiln/service-lab"
 import { chunk, requestBytes } from "./support/Connection.ts"
 import { openPlace } from "./support/Place.ts"
 import { type ServiceSettings, storeNames } from "./support/Service.ts"

@@ -7,7 +7,7 @@ import { fakeMp3, memoryBlobs, memoryStore } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { createApiKey } from "../../src/mount/index.ts"
-import { temporaryDirectory } from "../cli/support/Kiln.ts"
+import { temporaryDirectory } from "@kiln/service-lab"
 
 /** Texts that Postgres refuses and that SQLite changes, given by programs: no store sees one, and all answer the same. */
 

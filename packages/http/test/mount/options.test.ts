@@ -1,7 +1,7 @@
 import express from "express"
 import { expect, it } from "vitest"
 import { fetchHandler, nodeHandler } from "@kiln/http/mount"
-import { wav } from "../contract/support/audio.ts"
+import { wav } from "@kiln/service-lab"
 import { Client } from "./support/Client.ts"
 import { listenerOf } from "./support/listenerOf.ts"
 import { openEngine } from "./support/MountedEngine.ts"

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { wav } from "../contract/support/audio.ts"
+import { wav } from "@kiln/service-lab"
 import { Connection, requestBytes } from "../contract/support/Connection.ts"
 import { Client } from "./support/Client.ts"
 import { type MountedEngine, openEngine } from "./support/MountedEngine.ts"

@@ -74,7 +74,7 @@ it.each([
 
 it.each([
   ["@kiln/testing/vitest", "vitest"],
-  ["@kiln/testing/conformance", "vitest"],
+  ["@kiln/conformance", "vitest"],
 ])("%s says what it misses", (door, peer) => {
   const { output, status } = importing(door)
   expect(output).toContain(`${peer} is not installed`)

@@ -1,5 +1,5 @@
 import { freshDatabase, startCluster, tcpProxy } from "@kiln/postgres-lab"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import { openStores, outcomeOf, tags } from "./openStores.ts"
 import { session } from "./session.ts"
 

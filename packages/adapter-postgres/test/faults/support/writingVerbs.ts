@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Claim, ClaimRequest } from "@kiln/core/ports"
-import { fixtures } from "@kiln/testing/conformance"
+import { fixtures } from "@kiln/conformance"
 import type { OpenStores } from "./openStores.ts"
 
 const {

@@ -4,7 +4,8 @@ import { Answer } from "./Answer.ts"
 import { ANSWER_LIMIT_MS, Connection, exchange, type WireRequest } from "./Connection.ts"
 import { checkEveryAnswer } from "./everyAnswer.ts"
 import { masked, normalized } from "./normalize.ts"
-import { type Key, mountPrefix, type NewKey, publicUrl, type Service } from "./Service.ts"
+import type { Key, NewKey } from "@kiln/service-lab"
+import { mountPrefix, publicUrl, type Service } from "./Service.ts"
 
 /** `null` takes a header away that would be sent by itself; a list sends one line for each. */
 export type Headers = Readonly<Record<string, string | ReadonlyArray<string> | null>>

@@ -1,7 +1,7 @@
 import type { EngineSettings } from "@kiln/core/effect"
-import type { KeyMode } from "@kiln/core/domain"
 import type { BlobStore, IdGenerator, JobStore, KeyDirectory, Switchboard, UploadStore } from "@kiln/core/ports"
 import type { HttpSettings, RateLimits } from "@kiln/http"
+import type { Key, NewKey } from "@kiln/service-lab"
 import type { Effect } from "effect"
 import type { Answer } from "./Answer.ts"
 
@@ -43,22 +43,6 @@ export interface ServiceSettings {
   readonly serverErrors?: boolean
   /** Changes answers on their way to the tests, to see whether these notice. */
   readonly tamper?: (answer: Answer) => Answer
-}
-
-/** An API key that exists, with its secret. */
-export interface Key {
-  readonly secret: string
-  readonly id: string
-  readonly projectId: `prj_${string}`
-  readonly mode: KeyMode
-}
-
-export interface NewKey {
-  readonly mode?: KeyMode
-  readonly scopes?: ReadonlyArray<string>
-  /** The project of this key; one of its own when left out. */
-  readonly besides?: Key
-  readonly expiresAt?: number
 }
 
 /** What tests reach behind the service's back. */

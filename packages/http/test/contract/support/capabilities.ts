@@ -1,7 +1,7 @@
 import { expect } from "vitest"
 import type { Answer } from "./Answer.ts"
 import { type Api, type Call, putCall, targetOf } from "./Api.ts"
-import { wav } from "./audio.ts"
+import { wav } from "@kiln/service-lab"
 import { rows } from "./tables.ts"
 
 /** The two sorts of signed URLs, and what is asked of both. */

@@ -1,12 +1,10 @@
-import { join } from "node:path"
 import { FileBlobStore } from "@kiln/adapter-blobs"
 import { PostgresStores } from "@kiln/adapter-postgres"
 import { IdGenerator } from "@kiln/core/ports"
 import type { RateLimits } from "@kiln/http"
 import { type Effect, Layer, ManagedRuntime } from "effect"
 import { expect } from "vitest"
-import { serve } from "../../cli/support/Kiln.ts"
-import { createKey } from "./createKey.ts"
+import { createKey, serve, serviceConfig } from "@kiln/service-lab"
 import { blobDirectory, type Place } from "./Place.ts"
 import type { Backstage, Service, ServiceSettings } from "./Service.ts"
 import { engineSettings, httpSettings } from "./settings.ts"
@@ -34,7 +32,7 @@ const environment = (settings: ServiceSettings, place: Place): Readonly<Record<s
     ...(http.signingKeys === undefined ? {} : { KILN_SIGNING_KEYS: http.signingKeys }),
     ...(http.trustedProxies.length === 0 ? {} : { KILN_TRUSTED_PROXIES: http.trustedProxies.join(",") }),
     ...(settings.live === true ? { KILN_PROVIDER: "sandbox" } : {}),
-    KILN_CONFIG: join(import.meta.dirname, "../fixtures/contract.config.ts"),
+    KILN_CONFIG: serviceConfig,
     CONTRACT_RUNNER: String(process.pid),
     CONTRACT_ENGINE: JSON.stringify(engineSettings(settings)),
   }

@@ -1,8 +1,7 @@
 import { expect } from "vitest"
 import type { Api } from "../support/Api.ts"
-import { wav } from "../support/audio.ts"
+import { type Key, wav } from "@kiln/service-lab"
 import { audioPrice, everythingOn, pending, setPrice, whilePaused } from "../support/board.ts"
-import type { Key } from "../support/Service.ts"
 import { row, tableInTurn } from "../support/tables.ts"
 
 /** What live jobs cost, to the last decimal. */

@@ -1,7 +1,7 @@
 import { expect } from "vitest"
 import type { Answer } from "../support/Answer.ts"
 import { type Api, type Call, putCall } from "../support/Api.ts"
-import { wav } from "../support/audio.ts"
+import { wav } from "@kiln/service-lab"
 import { catalogue } from "../support/catalogue.ts"
 import type { Connection } from "../support/Connection.ts"
 import { rows, tableInTurn } from "../support/tables.ts"

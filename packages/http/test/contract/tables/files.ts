@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { expect } from "vitest"
 import type { Answer } from "../support/Answer.ts"
 import { type Api, type Headers, putCall, targetOf } from "../support/Api.ts"
-import { wav } from "../support/audio.ts"
+import { wav } from "@kiln/service-lab"
 import { uploadPath } from "../support/signing.ts"
 import { row, rows, table } from "../support/tables.ts"
 

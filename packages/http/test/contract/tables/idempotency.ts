@@ -1,7 +1,7 @@
 import { expect } from "vitest"
 import type { Answer } from "../support/Answer.ts"
 import type { Api, Call } from "../support/Api.ts"
-import { wav } from "../support/audio.ts"
+import { wav } from "@kiln/service-lab"
 import { row, rows, table } from "../support/tables.ts"
 import { creations } from "./success.ts"
 

@@ -2,7 +2,7 @@ import { defaultRateLimits } from "@kiln/http"
 import { expect } from "vitest"
 import type { Answer } from "../support/Answer.ts"
 import type { Api, Call } from "../support/Api.ts"
-import { wav } from "../support/audio.ts"
+import { wav } from "@kiln/service-lab"
 import { row, rows, table, tableInTurn } from "../support/tables.ts"
 import { noRateLimits } from "../support/Service.ts"
 

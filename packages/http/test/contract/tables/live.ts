@@ -1,8 +1,7 @@
 import { expect } from "vitest"
 import type { Api } from "../support/Api.ts"
-import { wav } from "../support/audio.ts"
+import { type Key, wav } from "@kiln/service-lab"
 import { activate, audioPrice, everythingOn, pending, setPrice, turnSwitch, whilePaused } from "../support/board.ts"
-import type { Key } from "../support/Service.ts"
 import { row, rows, table, tableInTurn } from "../support/tables.ts"
 import { expectReplay } from "./idempotency.ts"
 

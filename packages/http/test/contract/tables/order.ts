@@ -1,6 +1,6 @@
 import { expect } from "vitest"
 import { type Api, type Call, imagePath } from "../support/Api.ts"
-import type { Key } from "../support/Service.ts"
+import type { Key } from "@kiln/service-lab"
 import { row, rows, table } from "../support/tables.ts"
 
 /** The order of checks: a request that is wrong in two ways gets the answer of the earlier check. */

@@ -1,6 +1,6 @@
 import { expect } from "vitest"
 import type { Api } from "../support/Api.ts"
-import { brokenWav, mp3, mp4Start, wav, webmStart } from "../support/audio.ts"
+import { brokenWav, mp3, mp4Start, wav, webmStart } from "@kiln/service-lab"
 import { row, rows, table } from "../support/tables.ts"
 import { sandboxBilling } from "./success.ts"
 

@@ -1,7 +1,6 @@
 import { expect } from "vitest"
 import type { Api, Call } from "../support/Api.ts"
-import { wav } from "../support/audio.ts"
-import type { Key } from "../support/Service.ts"
+import { type Key, wav } from "@kiln/service-lab"
 import { type Row, row, rows, table } from "../support/tables.ts"
 import { creations } from "./success.ts"
 

@@ -1,5 +1,5 @@
 import { expect } from "vitest"
-import { wav } from "../support/audio.ts"
+import { wav } from "@kiln/service-lab"
 import { requestBytes } from "../support/Connection.ts"
 import { row, table } from "../support/tables.ts"
 import { expectReplay } from "./idempotency.ts"

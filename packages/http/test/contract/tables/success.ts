@@ -1,7 +1,7 @@
 import { expect } from "vitest"
 import type { Answer } from "../support/Answer.ts"
 import type { Api } from "../support/Api.ts"
-import { wav } from "../support/audio.ts"
+import { wav } from "@kiln/service-lab"
 import { publicUrl } from "../support/Service.ts"
 import { row, rows, table } from "../support/tables.ts"
 

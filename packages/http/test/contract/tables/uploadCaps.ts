@@ -1,7 +1,6 @@
 import { expect } from "vitest"
 import { type Api, putCall } from "../support/Api.ts"
-import { wav } from "../support/audio.ts"
-import type { Key } from "../support/Service.ts"
+import { type Key, wav } from "@kiln/service-lab"
 import { row, table } from "../support/tables.ts"
 import { putChunks } from "./uploads.ts"
 

@@ -1,6 +1,6 @@
 import { expect } from "vitest"
 import { type Api, putCall } from "../support/Api.ts"
-import { wav } from "../support/audio.ts"
+import { wav } from "@kiln/service-lab"
 import { chunk } from "../support/Connection.ts"
 import { row, table } from "../support/tables.ts"
 import { begin, chunkedHeaders } from "./uploads.ts"

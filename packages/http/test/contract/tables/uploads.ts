@@ -1,6 +1,6 @@
 import { expect } from "vitest"
 import { type Api, type Headers, putCall } from "../support/Api.ts"
-import { acceptedTypes, brokenWav, matroskaStart, sampleOf, wav } from "../support/audio.ts"
+import { acceptedTypes, brokenWav, matroskaStart, sampleOf, wav } from "@kiln/service-lab"
 import { chunk, requestBytes } from "../support/Connection.ts"
 import { row, rows, table } from "../support/tables.ts"
 

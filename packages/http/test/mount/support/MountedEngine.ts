@@ -5,8 +5,7 @@ import { sandboxProviders } from "@kiln/provider-sandbox"
 import { MemoryBlobStore, memoryStore } from "@kiln/testing"
 import { Effect, Layer, Stream } from "effect"
 import { z } from "zod"
-import { createKey } from "../../contract/support/createKey.ts"
-import type { NewKey } from "../../contract/support/Service.ts"
+import { createKey, type NewKey } from "@kiln/service-lab"
 
 /** A kind of one's own: camelCase inside, a file, a scope of its own. */
 export const summary = jobKind({

@@ -1,0 +1,79 @@
+#!/usr/bin/env node
+// The one way into the command line. It is plain JavaScript because a Node too old for kiln cannot read TypeScript, and
+// would say so with a stack trace instead of a sentence.
+import fs from "fs"
+import module from "module"
+import path from "path"
+import { pathToFileURL } from "url"
+import v8 from "v8"
+import { requireNode } from "./requireNode.mjs"
+
+const SOURCE_CONDITION = "@kiln/source"
+
+/** A checkout has the sources beside this file; an installed package runs its build, for Node strips no types there. */
+function entry() {
+  const source = new URL("../src/main.ts", import.meta.url)
+  const isCheckout = fs.existsSync(source) && !import.meta.url.includes("/node_modules/")
+  return isCheckout ? source : new URL("../dist/main.js", import.meta.url)
+}
+
+/**
+ * Packages name their sources under a condition. `node --conditions=@kiln/source` sees it; without the flag this does the
+ * same for this process, which spares starting a second one (and passing signals on to it).
+ */
+function resolveSources() {
+  if (import.meta.resolve("@kiln/core").endsWith(".ts")) return
+  module.registerHooks({
+    resolve(specifier, context, next) {
+      const name = /^(@kiln\/[^/]+)(\/.+)?$/.exec(specifier)
+      const manifest = name === null ? undefined : module.findPackageJSON(name[1], context.parentURL)
+      if (manifest === undefined) return next(specifier, context)
+      const doors = JSON.parse(fs.readFileSync(manifest, "utf8")).exports
+      const door = doors["." + (name[2] || "")]
+      if (door === undefined) return next(specifier, context)
+      // The real path, not the link below node_modules: Node strips no types there.
+      const file = fs.realpathSync(path.join(path.dirname(manifest), door[SOURCE_CONDITION]))
+      return { url: pathToFileURL(file).href, format: "module-typescript", shortCircuit: true }
+    },
+  })
+}
+
+/**
+ * V8 lets garbage grow to several times what is in use before it looks for it: under load that is most of the memory of this
+ * program, which needs some 60 MB of heap. New objects stay in 1 MB, and old ones are looked through after each growth by 30%.
+ * That takes up to a tenth more processor time. Neither bounds what the program may hold. Flags of the operator's own win.
+ */
+function collectEarly() {
+  const given = process.execArgv.concat(process.env.NODE_OPTIONS || "").join(" ")
+  if (!/semi[-_]space/.test(given)) v8.setFlagsFromString("--semi-space-growth-factor=1")
+  if (!/heap[-_]growing/.test(given)) v8.setFlagsFromString("--heap-growing-percent=30")
+}
+
+function complain(line) {
+  process.stderr.write(line + "\n")
+  process.exitCode = 1
+}
+
+function launch() {
+  const main = entry()
+  if (!fs.existsSync(main)) {
+    complain("kiln: found neither src/main.ts nor dist/main.js: the package is incomplete, install it again.")
+    return
+  }
+  if (main.pathname.endsWith(".ts")) {
+    try {
+      resolveSources()
+    } catch (error) {
+      if (error.code !== "ERR_MODULE_NOT_FOUND") throw error
+      complain("kiln: found no installed dependencies: run `npx -y pnpm@12 install` in the checkout first.")
+      return
+    }
+  }
+  return import(main.href)
+}
+
+const unsupported = requireNode(process.versions.node)
+if (unsupported === undefined) {
+  collectEarly()
+  launch()
+} else complain(unsupported)

@@ -1,0 +1,243 @@
+import { join, resolve } from "node:path"
+import type { EngineSettings } from "@kiln/core/effect"
+import { type SwitchName, switchNames } from "@kiln/core/domain"
+import { defaultHttpSettings, type HttpSettings } from "@kiln/http"
+import type { DatabasePlace } from "./database/DatabasePlace.ts"
+import { type BlobPlace, blobPlace } from "./settings/blobPlace.ts"
+import { databaseSchema, databaseUrl } from "./settings/database.ts"
+import { duration, retention } from "./settings/duration.ts"
+import { fixedPort, integer, port } from "./settings/integer.ts"
+import { apiKey, modelName, type OpenAiPlace } from "./settings/openAi.ts"
+import { nearestName } from "@kiln/core/domain"
+import { forcedOff, oneOf, onOff } from "./settings/oneOf.ts"
+import { host, publicUrl } from "./settings/publicUrl.ts"
+import { type ParsedSetting, parsed, type SettingType } from "./settings/SettingType.ts"
+import { uploadCap } from "./settings/uploadCap.ts"
+import { rateLimits, signingKeys, trustedProxies } from "./settings/wireSettings.ts"
+
+/** Settings of the engine as the environment names them: of a group, only some. */
+export type NamedEngineSettings = Partial<Omit<EngineSettings, "limits">> & {
+  readonly limits?: Partial<EngineSettings["limits"]>
+}
+
+/** What the environment says, checked, with the defaults filled in. */
+export interface Settings {
+  /** Absolute. */
+  readonly dataDirectory: string
+  readonly database: DatabasePlace
+  readonly blobs: BlobPlace
+  /** Which part of the service this process is. */
+  readonly role: "all" | "api" | "worker"
+  readonly http: HttpSettings
+  /** Only what the environment names: a config file may name the rest. */
+  readonly engine: NamedEngineSettings
+  /** When a store without keys gets a first one: where a person at a terminal sees it, at any start, or never. */
+  readonly firstKey: "on" | "print" | "off"
+  /** Who serves live jobs, when it is not the config file that says so. */
+  readonly provider: { readonly _tag: "Sandbox" } | OpenAiPlace | undefined
+  /** Of the config file, absolute. */
+  readonly configPath: string | undefined
+  /** Where `/metrics` is served, on loopback. */
+  readonly managementPort: number | undefined
+}
+
+/** A setting that breaks its rule. */
+export interface SettingProblem {
+  readonly setting: string
+  readonly rule: string
+}
+
+export type ReadSettings =
+  | {
+      readonly ok: true
+      readonly settings: Settings
+      /** Lines about variables that have no effect. */
+      readonly warnings: ReadonlyArray<string>
+    }
+  | { readonly ok: false; readonly problems: ReadonlyArray<SettingProblem> }
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+const path: SettingType<string> = (text) => parsed(resolve(text))
+const seconds =
+  (min: number): SettingType<number> =>
+  (text) => {
+    const count = integer(min, 86_400)(text)
+    return count.ok ? parsed(count.value * 1_000) : count
+  }
+const providerName: SettingType<"openai" | "sandbox"> = (text) => {
+  const word = oneOf("openai", "sandbox")(text)
+  return word.ok ? word : { ok: false, rule: `${word.rule}, or unset: others are named in KILN_CONFIG` }
+}
+
+const projectConcurrency: SettingType<number | "share"> = (text) => {
+  const count = integer(0, 1_000_000)(text)
+  return text === "share" ? parsed(text) : count.ok ? count : { ok: false, rule: `${count.rule}, or share` }
+}
+
+/** Every setting there is, by its name. */
+const types = {
+  PORT: port,
+  HOST: host,
+  PUBLIC_URL: publicUrl,
+  KILN_DATA_DIR: path,
+  DATABASE_URL: databaseUrl,
+  KILN_DATABASE_SCHEMA: databaseSchema,
+  KILN_DATABASE_POOL: integer(2, 200),
+  KILN_DATABASE_NOTIFICATIONS: onOff,
+  KILN_DATABASE_POOLER: oneOf("none", "transaction"),
+  KILN_BLOBS: blobPlace,
+  KILN_SIGNING_KEYS: signingKeys,
+  KILN_ROLE: oneOf("all", "api", "worker"),
+  KILN_CONCURRENCY: integer(1, 1_000),
+  KILN_PROJECT_CONCURRENCY: projectConcurrency,
+  KILN_LEASE_SECONDS: seconds(2),
+  KILN_DRAIN_SECONDS: seconds(0),
+  KILN_TRUSTED_PROXIES: trustedProxies,
+  KILN_RATE_LIMITS: rateLimits,
+  KILN_QUEUE_CAP: integer(0, 1_000_000_000),
+  KILN_UPLOAD_CAP: uploadCap,
+  KILN_DATA_RETENTION: retention,
+  KILN_JOB_RETENTION: retention,
+  KILN_ORPHAN_GRACE: duration,
+  KILN_MANAGEMENT_PORT: fixedPort,
+  KILN_SWITCH_AI: forcedOff,
+  KILN_SWITCH_AUDIO: forcedOff,
+  KILN_SWITCH_IMAGES: forcedOff,
+  KILN_PROVIDER: providerName,
+  KILN_OPENAI_API_KEY: apiKey,
+  KILN_OPENAI_BASE_URL: publicUrl,
+  KILN_OPENAI_TRANSCRIPTION_MODEL: modelName,
+  KILN_OPENAI_SPEECH_MODEL: modelName,
+  KILN_OPENAI_REPLY_MODEL: modelName,
+  KILN_OPENAI_IMAGE_MODEL: modelName,
+  KILN_CONFIG: path,
+  KILN_FIRST_KEY: oneOf("on", "print", "off"),
+  KILN_PAGES: onOff,
+} as const
+
+type SettingName = keyof typeof types
+type ValueOf<Name extends SettingName> =
+  ReturnType<(typeof types)[Name]> extends ParsedSetting<infer Value> ? Value : never
+type Values = { readonly [Name in SettingName]: ValueOf<Name> | undefined }
+
+/** The names of all settings. */
+export const settingNames: ReadonlyArray<string> = Object.keys(types)
+
+const valuesOf = (environment: Environment) => {
+  const values: Record<string, unknown> = {}
+  const problems: Array<SettingProblem> = []
+  for (const [setting, type] of Object.entries(types)) {
+    // What compose files and shells leave behind of an unset variable is an empty one.
+    const text = environment[setting]?.trim() ?? ""
+    if (text === "") continue
+    const value = type(text)
+    if (value.ok) values[setting] = value.value
+    else problems.push({ setting, rule: value.rule })
+  }
+  // Each entry was made by the type of its name.
+  return { values: values as Values, problems }
+}
+
+const switchedOff = (values: Values): ReadonlyArray<SwitchName> => {
+  const off = { ai: values.KILN_SWITCH_AI, audio: values.KILN_SWITCH_AUDIO, images: values.KILN_SWITCH_IMAGES }
+  return switchNames.filter((name) => off[name] === true)
+}
+
+const engineOf = (values: Values): NamedEngineSettings => {
+  const off = switchedOff(values)
+  const named: Readonly<Record<string, unknown>> = {
+    concurrency: values.KILN_CONCURRENCY,
+    limits: values.KILN_PROJECT_CONCURRENCY === undefined ? undefined : { perProject: values.KILN_PROJECT_CONCURRENCY },
+    leaseDurationMs: values.KILN_LEASE_SECONDS,
+    drainMs: values.KILN_DRAIN_SECONDS,
+    queueCap: values.KILN_QUEUE_CAP,
+    uploadCap: values.KILN_UPLOAD_CAP,
+    dataRetentionMs: values.KILN_DATA_RETENTION,
+    jobRetentionMs: values.KILN_JOB_RETENTION,
+    orphanGraceMs: values.KILN_ORPHAN_GRACE,
+    forcedOff: off.length === 0 ? undefined : off,
+  }
+  return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined))
+}
+
+const databaseOf = (values: Values, dataDirectory: string): DatabasePlace =>
+  values.DATABASE_URL === undefined
+    ? { _tag: "Sqlite", path: join(dataDirectory, "kiln.db") }
+    : {
+        _tag: "Postgres",
+        url: values.DATABASE_URL,
+        schema: values.KILN_DATABASE_SCHEMA ?? "kiln",
+        poolSize: values.KILN_DATABASE_POOL ?? 10,
+        notifications: values.KILN_DATABASE_NOTIFICATIONS ?? true,
+        pooler: values.KILN_DATABASE_POOLER ?? "none",
+      }
+
+const providerOf = (values: Values): Settings["provider"] => {
+  if (values.KILN_PROVIDER !== "openai") return values.KILN_PROVIDER === undefined ? undefined : { _tag: "Sandbox" }
+  return {
+    _tag: "OpenAi",
+    apiKey: values.KILN_OPENAI_API_KEY,
+    baseUrl: values.KILN_OPENAI_BASE_URL,
+    models: {
+      transcription: values.KILN_OPENAI_TRANSCRIPTION_MODEL,
+      speech: values.KILN_OPENAI_SPEECH_MODEL,
+      reply: values.KILN_OPENAI_REPLY_MODEL,
+      image: values.KILN_OPENAI_IMAGE_MODEL,
+    },
+  }
+}
+
+const settingsOf = (values: Values): Settings => {
+  const dataDirectory = values.KILN_DATA_DIR ?? resolve("data")
+  const http = defaultHttpSettings
+  return {
+    dataDirectory,
+    database: databaseOf(values, dataDirectory),
+    blobs: values.KILN_BLOBS ?? { _tag: "Directory", path: undefined },
+    role: values.KILN_ROLE ?? "all",
+    http: {
+      host: values.HOST ?? http.host,
+      port: values.PORT ?? http.port,
+      publicUrl: values.PUBLIC_URL,
+      signingKeys: values.KILN_SIGNING_KEYS,
+      trustedProxies: values.KILN_TRUSTED_PROXIES ?? http.trustedProxies,
+      rateLimits: values.KILN_RATE_LIMITS ?? http.rateLimits,
+      pages: values.KILN_PAGES ?? http.pages,
+    },
+    engine: engineOf(values),
+    firstKey: values.KILN_FIRST_KEY ?? "on",
+    provider: providerOf(values),
+    configPath: values.KILN_CONFIG,
+    managementPort: values.KILN_MANAGEMENT_PORT,
+  }
+}
+
+const unknownNames = (environment: Environment): ReadonlyArray<string> =>
+  Object.keys(environment)
+    .filter((name) => name.startsWith("KILN_") && !settingNames.includes(name))
+    .map((name) => `Unknown setting ${name} is ignored; did you mean ${nearestName(name, settingNames)}?`)
+
+/** Variables that say something only of a Postgres database. */
+const withoutDatabase = (values: Values): ReadonlyArray<string> =>
+  values.DATABASE_URL !== undefined
+    ? []
+    : Object.keys(values)
+        .filter((name) => name.startsWith("KILN_DATABASE_"))
+        .map((name) => `${name} has no effect: DATABASE_URL names no Postgres database`)
+
+/** The same of OpenAI, and of servers like it. */
+const withoutOpenAi = (values: Values): ReadonlyArray<string> =>
+  values.KILN_PROVIDER === "openai"
+    ? []
+    : Object.keys(values)
+        .filter((name) => name.startsWith("KILN_OPENAI_"))
+        .map((name) => `${name} has no effect: KILN_PROVIDER is not openai`)
+
+/** Reads every setting out of the environment; where some break their rules, all of those are named at once. */
+export const readSettings = (environment: Environment): ReadSettings => {
+  const { problems, values } = valuesOf(environment)
+  if (problems.length > 0) return { ok: false, problems }
+  const warnings = [...unknownNames(environment), ...withoutDatabase(values), ...withoutOpenAi(values)]
+  return { ok: true, settings: settingsOf(values), warnings }
+}

@@ -1,0 +1,86 @@
+import { Clock, Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { keyScopes } from "@kiln/core/domain"
+import { KeyDirectory, type Project } from "@kiln/core/ports"
+import { failed, misused } from "../CommandFailed.ts"
+import { nameProblem } from "../nameProblem.ts"
+import { newKey } from "@kiln/http"
+import { keyDocument } from "../keyDocument.ts"
+import { answer, formatTime } from "../Output.ts"
+import { duration } from "../settings/duration.ts"
+import { withStores } from "../withStores.ts"
+
+const flags = {
+  project: Flag.String("project").pipe(Flag.withDescription("Name or id of the project it belongs to")),
+  mode: Flag.Literals("mode", ["test", "live"]).pipe(
+    Flag.withDescription("test makes sandbox jobs, live makes live jobs"),
+  ),
+  scopes: Flag.Literals("scope", keyScopes).pipe(
+    Flag.withDescription("What it may be used for; may be given more than once"),
+    Flag.atLeast(1),
+  ),
+  name: Flag.String("name").pipe(Flag.withDescription("What it is called in lists"), Flag.optional),
+  expires: Flag.String("expires").pipe(
+    Flag.withDescription("How long it is valid, like 90d or 24h; for ever if not given"),
+    Flag.optional,
+  ),
+}
+
+/** By id first: a name never looks like one. */
+const findProject = Effect.fnUntraced(function* (nameOrId: string) {
+  const projects = yield* (yield* KeyDirectory).listProjects
+  const project = projects.find(({ id }) => id === nameOrId) ?? projects.find(({ name }) => name === nameOrId)
+  return (
+    project ??
+    (yield* failed(
+      `there is no project ${JSON.stringify(nameOrId)}: kiln project create NAME makes one, and the first kiln serve makes "default"`,
+    ))
+  )
+})
+
+const expiryOf = Effect.fnUntraced(function* (expires: Option.Option<string>) {
+  if (Option.isNone(expires)) return null
+  const parsed = duration(expires.value)
+  if (!parsed.ok) return yield* misused(`--expires ${parsed.rule}`)
+  return (yield* Clock.currentTimeMillis) + parsed.value
+})
+
+const describe = (key: string, id: string, project: Project, expiresAt: number | null): string =>
+  [
+    key,
+    "",
+    `The key is shown once: nobody can read it out of the store again.`,
+    `Its id is ${id}, its project ${project.name} (${project.id}), and it ${expiresAt === null ? "does not expire" : `expires at ${formatTime(expiresAt)}`}.`,
+  ].join("\n")
+
+export const keyCreate = Command.make("create", flags, ({ expires, mode, name, project: nameOrId, scopes }) =>
+  withStores(
+    Effect.gen(function* () {
+      const problem = Option.isSome(name) ? nameProblem(name.value) : undefined
+      if (problem !== undefined) return yield* misused(`--name ${problem}`)
+      const expiresAt = yield* expiryOf(expires)
+      const project = yield* findProject(nameOrId)
+      const { key, record } = yield* newKey({
+        projectId: project.id,
+        mode,
+        scopes: keyScopes.filter((scope) => scopes.includes(scope)),
+        name: Option.getOrNull(name),
+        expiresAt,
+      })
+      const created = yield* (yield* KeyDirectory).createKey(record)
+      if (created === undefined) return yield* failed(`there is no project ${JSON.stringify(nameOrId)} any more`)
+      yield* answer({
+        json: { ...keyDocument(key, record), name: record.name, expires_at: formatTime(expiresAt) },
+        text: describe(key, record.id, project, expiresAt),
+      })
+    }),
+  ),
+).pipe(
+  Command.withDescription("Make an API key and show it, once"),
+  Command.withExamples([
+    {
+      command: "kiln key create --project default --mode test --scope audio.create --scope images.create --expires 90d",
+      description: "A test key for everything, for 90 days",
+    },
+  ]),
+)

@@ -1,0 +1,36 @@
+import { Effect } from "effect"
+import type { StoreInspection } from "@kiln/core/ports"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { type InstallationStanding, providerStandings } from "@kiln/http"
+import { type Check, counted, type Finding, ok, problem, skipped, warning } from "./Check.ts"
+
+const name = "providers"
+
+const why: Readonly<Record<NonNullable<InstallationStanding["reason"]>, string>> = {
+  quota: "its quota is used up",
+  configuration:
+    "it does not accept its configuration: check key, base URL and model; the log of the worker says what it answered",
+  failing: "it fails",
+}
+
+const findingOf = ({ pausedSince, pausedWorkers, provider, reason, workers }: InstallationStanding): Finding => ({
+  message: `${provider} is paused in ${pausedWorkers} of ${counted(workers, "worker")}${reason === null ? "" : `: ${why[reason]}`}`,
+  details: {
+    provider,
+    ...(reason !== null && { reason }),
+    ...(pausedSince !== null && { paused_since: new Date(pausedSince).toISOString() }),
+  },
+})
+
+/** How the live providers stand, as the running workers publish it. What only an operator can mend is a problem. */
+export const checkProviders = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
+  Effect.map(store.listWorkers, (published) => {
+    const standings = providerStandings(published)
+    if (standings.length === 0) return skipped(name, "no running worker serves live jobs")
+    const paused = standings.filter(({ pausedWorkers }) => pausedWorkers > 0)
+    const findings = paused.map(findingOf)
+    if (paused.some(({ reason }) => reason !== "failing"))
+      return problem(name, "some are paused until mended", findings)
+    if (paused.length > 0) return warning(name, "some are paused for a while", findings)
+    return ok(name, `${standings.map(({ provider }) => provider).join(", ")}: none is paused`)
+  })

@@ -1,0 +1,1 @@
+export type { KilnConfig } from "./KilnConfig.ts"

@@ -1,0 +1,116 @@
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import { Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import {
+  builtInKinds,
+  defaultVoices,
+  type Engine,
+  EngineConfig,
+  type EngineSettings,
+  JobKinds,
+  type JobSignals,
+  layerEngine,
+  type JobEvents,
+  type Operator,
+  providerSet,
+} from "@kiln/core/effect"
+import {
+  type BlobStore,
+  type IdGenerator,
+  type MediaProbe,
+  Providers,
+  type ProviderSet,
+  type WakeUp,
+} from "@kiln/core/ports"
+import { layerSweeps, Worker } from "@kiln/core/worker"
+import { MediaProbeLive } from "@kiln/media-probe"
+import { sandboxProviders } from "@kiln/provider-sandbox"
+import {
+  HttpConfig,
+  HttpService,
+  layerProviderDetails,
+  layerWorkerReadiness,
+  layerWriteReadiness,
+  Readiness,
+} from "@kiln/http"
+import { type CommandFailed, misused } from "./CommandFailed.ts"
+import { layerInstallation } from "./installation/layerInstallation.ts"
+import { engineSettings, type KilnConfig } from "./KilnConfig.ts"
+import { layerBlobs } from "./layerBlobs.ts"
+import { databaseSilent, listenProblem } from "./startProblems.ts"
+import { loadConfig } from "./loadModule.ts"
+import { loadOpenAi } from "./loadOpenAi.ts"
+import { openStores, type Stores } from "./openStores.ts"
+import type { Settings } from "./Settings.ts"
+
+/** What every part of the service in this process works with. */
+export type Base =
+  | Stores
+  | Engine
+  | Operator
+  | BlobStore
+  | Providers
+  | MediaProbe
+  | IdGenerator
+  | WakeUp
+  | JobSignals
+  | JobEvents
+  | Readiness
+
+/** Who serves live jobs. */
+const liveProviders = (settings: Settings, config: KilnConfig): Effect.Effect<ProviderSet, CommandFailed> => {
+  const { provider } = settings
+  if (provider === undefined) return Effect.succeed(providerSet(config.providers))
+  if (config.providers !== undefined)
+    return Effect.fail(
+      misused("KILN_PROVIDER and the providers of KILN_CONFIG both say who serves live jobs: unset one"),
+    )
+  return provider._tag === "OpenAi" ? loadOpenAi(provider) : Effect.succeed(sandboxProviders({ steering: false }))
+}
+
+const layerReferences = (engine: EngineSettings, config: KilnConfig, settings: Settings): Layer.Layer<never> =>
+  Layer.mergeAll(
+    Layer.succeed(EngineConfig, engine),
+    Layer.succeed(JobKinds, builtInKinds(config.voices ?? defaultVoices)),
+    Layer.succeed(HttpConfig, settings.http),
+  )
+
+/** Fingerprints are computed on the way of every creation: Node does that at once, Web Crypto in a thread of its own. */
+const layerNodeCrypto = Layer.merge(NodeCrypto.layerMac, SecureRandom.layerWebCrypto)
+
+/** Stores, blobs, providers and the engine over them. */
+export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const config = yield* loadConfig(settings.configPath)
+      const live = yield* liveProviders(settings, config)
+      const engine = engineSettings(config, settings.engine)
+      const adapters: Layer.Layer<Stores | BlobStore | Providers | MediaProbe, CommandFailed> = Layer.mergeAll(
+        openStores(settings),
+        layerBlobs(settings),
+        Layer.succeed(Providers, { sandbox: sandboxProviders({ steering: true }), live }),
+        MediaProbeLive.layer,
+      )
+      const base: Layer.Layer<Base, CommandFailed> = Layer.merge(layerWriteReadiness, layerProviderDetails).pipe(
+        // A sweep every process runs, whichever its role; not before blobs and records are known to belong together.
+        Layer.provideMerge(layerSweeps),
+        Layer.provideMerge(Layer.merge(layerEngine, Readiness.layer)),
+        Layer.provideMerge(layerInstallation(settings)),
+        Layer.provideMerge(adapters),
+        Layer.provide(layerNodeCrypto),
+        Layer.provideMerge(layerReferences(engine, config, settings)),
+        Layer.catchTag("StoreUnavailable", (error) => Layer.effectContext(Effect.fail(databaseSilent(error)))),
+      )
+      return base
+    }),
+  )
+
+/** Runs jobs in this process. */
+export const layerWorker: Layer.Layer<Worker, never, Base> = layerWorkerReadiness.pipe(
+  Layer.provideMerge(Worker.layerRunning),
+)
+
+/** Answers requests in this process. */
+export const layerHttp: Layer.Layer<HttpService, CommandFailed, Base> = HttpService.layer.pipe(
+  Layer.catch((error) => Layer.effectContext(Effect.fail(listenProblem(error)))),
+)

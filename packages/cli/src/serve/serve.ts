@@ -1,0 +1,83 @@
+import { Effect, Exit, Layer, Scope } from "effect"
+import { EngineConfig } from "@kiln/core/effect"
+import { Worker } from "@kiln/core/worker"
+import { HttpService } from "@kiln/http"
+import type { CommandFailed } from "../CommandFailed.ts"
+import { type Base, layerBase, layerHttp, layerWorker } from "../kilnLayer.ts"
+import { print } from "../Output.ts"
+import type { Settings } from "../Settings.ts"
+import { databaseSilent } from "../startProblems.ts"
+import { banner } from "./banner.ts"
+import { collectStartUp } from "./collectStartUp.ts"
+import { firstKey } from "./firstKey.ts"
+import { serveMetrics } from "./metrics.ts"
+import { limitStop, stopSignal } from "./stopSignal.ts"
+
+/**
+ * Says where the service is, on standard output and not in the log. The first key is made only now
+ * that it listens: a start that failed must not have used up the one time it is shown. It is for a person: a pipe or a file
+ * gets it only on request, since logs are kept and read by others.
+ */
+const announce = (settings: Settings, asJson: boolean) =>
+  Effect.gen(function* () {
+    const { url } = yield* HttpService
+    const key = yield* firstKey(settings.firstKey, asJson || process.stdout.isTTY)
+    const docs = settings.http.pages ? `${url}/docs` : undefined
+    const json = { url, docs_url: docs ?? null, first_key: typeof key === "object" ? key : null }
+    yield* print(asJson ? JSON.stringify(json) : banner({ url, docs, firstKey: key }))
+  }).pipe(Effect.catchTag("StoreUnavailable", (error) => Effect.fail(databaseSilent(error))))
+
+/** Starts the parts of the service that this process is, each until `parts` closes: all of them at the same time. */
+const start = Effect.fnUntraced(function* (
+  settings: Settings,
+  asJson: boolean,
+  parts: Scope.Scope,
+): Effect.fn.Return<void, CommandFailed, Base> {
+  let worker: Worker["Service"] | undefined
+  if (settings.role !== "api") {
+    const built = yield* Layer.buildWithScope(layerWorker, yield* Scope.fork(parts))
+    worker = yield* Effect.provide(
+      Worker.useSync((service) => service),
+      built,
+    )
+  }
+  if (settings.managementPort !== undefined)
+    yield* Scope.provide(serveMetrics(settings.managementPort, worker), yield* Scope.fork(parts))
+  if (settings.role === "worker") return yield* Effect.logInfo("the worker is running")
+  const http = yield* Layer.buildWithScope(layerHttp, yield* Scope.fork(parts))
+  yield* Effect.provide(announce(settings, asJson), http)
+  yield* warnOfUnreachableUrls(settings)
+})
+
+/** The default is the contract's; only an address that does not answer for 127.0.0.1 makes it wrong. */
+const warnOfUnreachableUrls = ({ http: { host, publicUrl } }: Settings): Effect.Effect<void> =>
+  publicUrl !== undefined || ["127.0.0.1", "localhost", "0.0.0.0", "::"].includes(host)
+    ? Effect.void
+    : Effect.logWarning(
+        `PUBLIC_URL is not set, so URLs begin with http://127.0.0.1, where HOST=${host} does not answer`,
+      )
+
+const warnings = (settings: Settings): ReadonlyArray<string> => [
+  ...(settings.provider?._tag === "Sandbox"
+    ? ["KILN_PROVIDER=sandbox: live jobs run on the sandbox's models and are charged; for rehearsals only"]
+    : []),
+  ...(settings.engine.forcedOff ?? []).map(
+    (name) => `KILN_SWITCH_${name.toUpperCase()}=off: the switch ${name} is off here`,
+  ),
+]
+
+/**
+ * The service, until a signal ends it in order: no more connections and no more claims at once, then
+ * the jobs in hand finish, or are given back when the drain ends, and the stores close last.
+ */
+export const serve = (settings: Settings, asJson: boolean): Effect.Effect<void, CommandFailed> =>
+  Effect.gen(function* () {
+    for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
+    const base = yield* Layer.build(layerBase(settings))
+    const { drainMs } = yield* Effect.provide(Effect.flatMap(EngineConfig, Effect.succeed), base)
+    const parts = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
+    yield* Effect.addFinalizer(() => limitStop(drainMs))
+    yield* Effect.provide(start(settings, asJson, parts), base)
+    yield* collectStartUp
+    return yield* Effect.never
+  }).pipe(Effect.scoped, Effect.raceFirst(stopSignal))

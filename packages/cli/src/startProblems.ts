@@ -1,0 +1,50 @@
+import type { StoreUnavailable } from "@kiln/core/domain"
+import type { HttpSettingInvalid, ListenFailed } from "@kiln/http"
+import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
+
+/** Those of a service that is mounted have no variable. */
+const settingOf: Readonly<Record<HttpSettingInvalid["setting"], string>> = {
+  signingKeys: "KILN_SIGNING_KEYS",
+  trustedProxies: "KILN_TRUSTED_PROXIES",
+  publicUrl: "PUBLIC_URL",
+  prefix: "prefix",
+  routes: "routes",
+}
+
+const codeOf = (cause: unknown): string | undefined =>
+  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
+
+/** Why a port cannot be listened on, in one line that names the setting. */
+export const portProblem = (
+  at: { readonly host: string; readonly port: number; readonly setting: string },
+  cause: unknown,
+): CommandFailed => {
+  const address = `${at.host}:${at.port}`
+  switch (codeOf(cause)) {
+    case "EADDRINUSE":
+      return failed(`${address} is in use by another process: stop that one, or set ${at.setting} to another port`)
+    case "EACCES":
+      return failed(`${address} may not be listened on by this user: set ${at.setting} to a port above 1023`)
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+      return failed(`${at.host} is no address of this machine: set HOST to one`)
+    default:
+      return failed(`cannot listen on ${address}: ${causeMessage(cause)}`)
+  }
+}
+
+/** The database was opened, and then did not do what it was asked to. */
+export const databaseSilent = (error: StoreUnavailable): CommandFailed =>
+  failed(`the database does not answer (${error.operation}): ${causeMessage(error.cause)}`)
+
+/** Why the HTTP service does not start, in one line. */
+export const listenProblem = (error: HttpSettingInvalid | ListenFailed | StoreUnavailable): CommandFailed => {
+  switch (error._tag) {
+    case "HttpSettingInvalid":
+      return misused(`${settingOf[error.setting]} ${error.problem}`)
+    case "ListenFailed":
+      return portProblem({ host: error.host, port: error.port, setting: "PORT" }, error.cause)
+    case "StoreUnavailable":
+      return databaseSilent(error)
+  }
+}

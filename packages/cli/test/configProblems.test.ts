@@ -1,0 +1,110 @@
+import { Effect } from "effect"
+import { describe, expect, it } from "vitest"
+import { defaultEngineSettings } from "@kiln/core/effect"
+import { configProblems, engineSettings } from "../src/KilnConfig.ts"
+
+describe("limits of concurrency in the config file", () => {
+  const problemsOf = (limits: unknown) => configProblems({ engine: { limits } })
+
+  it("are by kind and by project, each of them optional", () => {
+    for (const limits of [
+      {},
+      { perProject: 0 },
+      { perProject: 3 },
+      { perProject: "share" },
+      { perKind: {} },
+      { perKind: { voice_turn: 1 } },
+    ])
+      expect(problemsOf(limits)).toEqual([])
+    const settings = engineSettings({ engine: { limits: { perKind: { voice_turn: 2 } } } }, { concurrency: 3 })
+    expect(settings).toMatchObject({ concurrency: 3, limits: { perKind: { voice_turn: 2 }, perProject: "share" } })
+    const named = engineSettings(
+      { engine: { limits: { perKind: { voice_turn: 2 }, perProject: 5 } } },
+      { limits: { perProject: 4 } },
+    )
+    expect(named.limits).toEqual({ perKind: { voice_turn: 2 }, perProject: 4 })
+    expect(engineSettings({}, {}).limits).toEqual(defaultEngineSettings.limits)
+  })
+
+  it.each([
+    [5, "engine.limits must be an object"],
+    [{ perkind: {} }, "engine.limits.perkind is not known; there is perKind, perProject"],
+    [{ perKind: 5 }, "engine.limits.perKind must be an object"],
+    [{ perKind: { voice_turn: 0 } }, "engine.limits.perKind.voice_turn must be a whole number, 1 or more"],
+    [{ perKind: { voice_turn: 1.5 } }, "engine.limits.perKind.voice_turn must be a whole number, 1 or more"],
+    [{ perProject: -1 }, 'engine.limits.perProject must be "share" or a whole number, 0 or more; 0 is no limit'],
+    [{ perProject: "2" }, 'engine.limits.perProject must be "share" or a whole number, 0 or more; 0 is no limit'],
+  ])("%j: %s", (limits, problem) => {
+    expect(problemsOf(limits)).toEqual([problem])
+  })
+
+  it("name kinds that there are", () => {
+    expect(problemsOf({ perKind: { speech: 1 } })).toEqual([
+      expect.stringMatching(/^engine\.limits\.perKind\.speech is not known; there is .*speech_synthesis/),
+    ])
+  })
+
+  it("do not hide what else is wrong, with bounds or with their names", () => {
+    expect(configProblems({ engine: { limits: { perProject: 1 }, concurrency: 0, concurency: 1 } })).toEqual([
+      expect.stringMatching(/^engine\.concurency is not known; there is .*limits/),
+      "engine.concurrency must be 1 or more",
+    ])
+  })
+})
+
+describe("providers in the config file", () => {
+  it("are ports, or functions that return promises", () => {
+    const speak = () => Effect.die("never called")
+    const reply = async () => ({ text: "", outputTokens: 0, truncated: false })
+    expect(configProblems({ providers: { speech: { speak }, reply, image: undefined } })).toEqual([])
+  })
+
+  it.each([
+    [{ speech: { say: () => {} } }, "providers.speech must be a function, or an object with the method speak"],
+    [{ reply: "openai" }, "providers.reply must be a function, or an object with the method reply"],
+    [5, "providers must be an object"],
+  ])("%j: %s", (providers, problem) => expect(configProblems({ providers })).toEqual([problem]))
+})
+
+describe("bounds of providers in the config file", () => {
+  const problemsOf = (engine: unknown) => configProblems({ engine })
+
+  it("are by provider, each of them optional; what is not said stays as it is", () => {
+    for (const providers of [{}, { image: {} }, { image: { concurrency: 0 } }, { reply: { callLimitMs: 1_000 } }])
+      expect(problemsOf({ providers })).toEqual([])
+    const { circuit, providers } = engineSettings(
+      { engine: { providers: { image: { concurrency: 2 } }, circuit: { maxFailures: 9 } } },
+      {},
+    )
+    const usual = defaultEngineSettings
+    expect(providers).toEqual({ ...usual.providers, image: { ...usual.providers.image, concurrency: 2 } })
+    expect(circuit).toEqual({ ...usual.circuit, maxFailures: 9 })
+  })
+
+  const places = "must be a whole number, 0 or more; 0 is no bound"
+  it.each([
+    [{ providers: { image: { concurrency: 0.5 } } }, `engine.providers.image.concurrency ${places}`],
+    [{ providers: { image: { concurrency: 1e300 } } }, `engine.providers.image.concurrency ${places}`],
+    [{ providers: { image: { concurrency: -1 } } }, "engine.providers.image.concurrency must be a number, 0 or more"],
+    [
+      { providers: { image: { concurrency: Number.NaN } } },
+      "engine.providers.image.concurrency must be a number, 0 or more",
+    ],
+    [{ providers: { reply: { callLimitMs: 120 } } }, "engine.providers.reply.callLimitMs must be 1000 or more"],
+    [{ providers: { reply: { callLimitMs: 0 } } }, "engine.providers.reply.callLimitMs must be 1000 or more"],
+    [{ providers: { reply: 5 } }, "engine.providers.reply must be an object"],
+    [{ providers: 5 }, "engine.providers must be an object"],
+    [{ circuit: { maxFailures: -1 } }, "engine.circuit.maxFailures must be a number, 0 or more"],
+    [{ circuit: { brokenPauseMs: Infinity } }, "engine.circuit.brokenPauseMs must be a number, 0 or more"],
+  ])("%j: %s", (engine, problem) => {
+    expect(problemsOf(engine)).toEqual([problem])
+  })
+
+  it("are of providers and of names that there are", () => {
+    expect(problemsOf({ providers: { images: {}, reply: { concurency: 1 } }, circuit: { pauseMs: 1 } })).toEqual([
+      expect.stringMatching(/^engine\.providers\.images is not known; there is .*image/),
+      expect.stringMatching(/^engine\.providers\.reply\.concurency is not known/),
+      expect.stringMatching(/^engine\.circuit\.pauseMs is not known; there is maxFailures/),
+    ])
+  })
+})

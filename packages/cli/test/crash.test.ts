@@ -1,0 +1,114 @@
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import type { Job, Principal } from "@kiln/core/domain"
+import { configProblems } from "../src/KilnConfig.ts"
+import slowSpeech from "./fixtures/slowSpeech.config.ts"
+import { Api, type PolledJob } from "./support/Api.ts"
+import { runJson, serve, temporaryDirectory, until } from "@kiln/service-lab"
+import { storedJobs } from "./support/storedJobs.ts"
+
+const count = (jobs: ReadonlyArray<PolledJob>, status: PolledJob["status"]): number =>
+  jobs.filter((job) => job.status === status).length
+
+/** Everything a finished job must be, however often its workers were killed. */
+const expectFinishedOnce = (job: Job) => {
+  expect(job).toMatchObject({ status: "done", held: false, claimableAt: null, failures: 0, errorCode: null })
+  expect(job.files).toHaveLength(1)
+  // No attempt but those whose worker was killed, and the one that finished it.
+  expect(job.attempts).toBe(job.lostWorkers + (job.mode === "sandbox" ? 2 : 1))
+}
+
+describe("SIGKILL", () => {
+  it("loses no job, and finishes and charges each once", { timeout: 120_000 }, async () => {
+    expect(configProblems(slowSpeech)).toEqual([])
+    using data = temporaryDirectory()
+    const env = {
+      KILN_DATA_DIR: data.path,
+      KILN_LEASE_SECONDS: "2",
+      KILN_RATE_LIMITS: "off",
+      KILN_CONFIG: join(import.meta.dirname, "fixtures/slowSpeech.config.ts"),
+    }
+    let kiln = await serve(env)
+    const { first_key } = kiln.listening
+    const flags = ["--project", "default", "--mode", "live", "--scope", "audio.create"]
+    const live = await runJson(["key", "create", ...flags], env)
+    await runJson(["price", "set", "svc-audio", "--input-character", "0.001"], env)
+    await runJson(["price", "activate", "svc-audio"], env)
+    for (const name of ["ai", "audio"]) await runJson(["switch", "on", name], env)
+
+    const owner = (mode: Principal["mode"], keyId: string): Principal => ({
+      keyId: keyId as Principal["keyId"],
+      projectId: live.project_id,
+      mode,
+      scopes: [],
+    })
+    const callers = [
+      {
+        key: first_key?.key ?? "",
+        text: "sandbox:delay:0.3",
+        owner: owner("sandbox", first_key?.key_id ?? ""),
+        jobs: 70,
+      },
+      { key: live.key as string, text: "Twenty-two characters.", owner: owner("live", live.key_id), jobs: 30 },
+    ]
+    const created = await Promise.all(
+      callers.map(async (caller) => {
+        const api = new Api(kiln.listening.url, caller.key)
+        return {
+          ...caller,
+          ids: await Promise.all(Array.from({ length: caller.jobs }, () => api.createSpeech(caller.text))),
+        }
+      }),
+    )
+    const poll = async () =>
+      (await Promise.all(created.map(({ ids, key }) => new Api(kiln.listening.url, key).jobs(ids)))).flat()
+
+    // Twice, so that jobs are hit in different places.
+    let done = 0
+    for (const atLeast of [8, 32]) {
+      const jobs = await until(async () => {
+        const polled = await poll()
+        return count(polled, "done") >= atLeast && count(polled, "processing") > 0 ? polled : undefined
+      })
+      expect(count(jobs, "queued"), "some still wait").toBeGreaterThan(0)
+      done = count(jobs, "done")
+      await kiln.crash()
+      kiln = await serve(env)
+      expect(kiln.listening.first_key).toBeNull()
+      expect(count(await poll(), "done"), "nothing finished is undone").toBeGreaterThanOrEqual(done)
+    }
+
+    const finished = await until(async () => {
+      const polled = await poll()
+      return count(polled, "done") + count(polled, "failed") === 100 ? polled : undefined
+    }, 60_000)
+    expect(count(finished, "done")).toBe(100)
+    for (const job of finished) {
+      const audio = await fetch(job.output?.audio_url ?? "")
+      expect(audio.status).toBe(200)
+      expect((await audio.arrayBuffer()).byteLength).toBeGreaterThan(1_000)
+    }
+    kiln.kill("SIGTERM")
+    expect((await kiln.ended()).exit).toBe(0)
+
+    let lost = 0
+    for (const { ids, owner: of } of created) {
+      const jobs = await storedJobs(data.path, of, ids)
+      expect(jobs).toHaveLength(ids.length)
+      for (const job of jobs) {
+        expectFinishedOnce(job)
+        lost += job.lostWorkers
+        expect(job.charge).toEqual(
+          of.mode === "sandbox"
+            ? null
+            : {
+                currency: "usd",
+                amount: "0.022",
+                lineItems: [{ meter: "input_characters", quantity: 22, unitAmount: "0.001", amount: "0.022" }],
+              },
+        )
+      }
+    }
+    expect(lost, "the kills hit running jobs").toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,48 @@
+import { execFileSync } from "node:child_process"
+import { closeSync, openSync, rmSync, writeSync } from "node:fs"
+import { join } from "node:path"
+import { temporaryDirectory } from "@kiln/service-lab"
+
+const mount = (...args: ReadonlyArray<string>): void => void execFileSync("mount", args)
+
+/** An empty directory on a file system of its own, which goes with its scope. */
+export const smallDisk = (megabytes: number) => {
+  const directory = temporaryDirectory()
+  mount("-t", "tmpfs", "-o", `size=${megabytes}m,mode=700`, "kiln-faults", directory.path)
+  return disposable(directory)
+}
+
+/** An empty directory that can be made read-only as a whole, for root too. */
+export const switchableDisk = () => {
+  const directory = temporaryDirectory()
+  mount("--bind", directory.path, directory.path)
+  return {
+    ...disposable(directory),
+    /** Refused by the system while somebody has a file there open for writing. */
+    become: (access: "ro" | "rw"): void => mount("-o", `remount,bind,${access}`, directory.path),
+  }
+}
+
+const disposable = (directory: ReturnType<typeof temporaryDirectory>) => ({
+  path: directory.path,
+  [Symbol.dispose]: () => {
+    // Lazily: a process that was just killed may still be going.
+    execFileSync("umount", ["-l", directory.path])
+    directory[Symbol.dispose]()
+  },
+})
+
+/** Takes all the room there is left; what it answers gives it back. */
+export const fill = (directory: string): (() => void) => {
+  const path = join(directory, "ballast")
+  const file = openSync(path, "w")
+  for (let size = 1_048_576; size >= 1;) {
+    try {
+      if (writeSync(file, Buffer.alloc(size)) < size) size = Math.floor(size / 2)
+    } catch {
+      size = Math.floor(size / 2)
+    }
+  }
+  closeSync(file)
+  return () => rmSync(path)
+}

@@ -1,0 +1,154 @@
+import { spawnSync } from "node:child_process"
+import { cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { delimiter, dirname, join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { requireNode } from "../bin/requireNode.mjs"
+
+const bin = join(import.meta.dirname, "../bin")
+
+const run = (node: string, script: string, args: ReadonlyArray<string> = []) => {
+  // Settings of the surrounding test run (conditions among them) must not reach the launcher under test.
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const { status, stdout, stderr } = spawnSync(node, [script, ...args], { encoding: "utf8", env, timeout: 120_000 })
+  return { status, stdout, stderr }
+}
+
+/** A checkout (or an installed package) with only the launcher and the files given. */
+const plant = (files: Readonly<Record<string, string>>, below = "packages/cli") => {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), "kiln-launcher-")))
+  cpSync(bin, join(root, below, "bin"), { recursive: true })
+  for (const [path, text] of Object.entries({ "package.json": `{"type":"module"}`, ...files })) {
+    mkdirSync(dirname(join(root, path)), { recursive: true })
+    writeFileSync(join(root, path), text)
+  }
+  return {
+    root,
+    script: join(root, below, "bin/kiln.mjs"),
+    [Symbol.dispose]: () => rmSync(root, { recursive: true, force: true }),
+  }
+}
+
+const core = {
+  "packages/core/package.json": JSON.stringify({
+    name: "@kiln/core",
+    type: "module",
+    exports: {
+      ".": { "@kiln/source": "./src/index.ts", default: "./dist/index.js" },
+      "./domain": { "@kiln/source": "./src/domain/index.ts", default: "./dist/domain/index.js" },
+    },
+  }),
+  "packages/core/src/index.ts": `export const from: string = "sources"\n`,
+  "packages/core/src/domain/index.ts": `export const domain: string = "domain"\n`,
+  "packages/cli/src/main.ts": `
+    import { from } from "@kiln/core"
+    import { domain } from "@kiln/core/domain"
+    console.log(from, domain, ...process.argv.slice(2))
+  `,
+}
+
+const linkCore = (root: string): void => {
+  mkdirSync(join(root, "node_modules/@kiln"), { recursive: true })
+  symlinkSync(join(root, "packages/core"), join(root, "node_modules/@kiln/core"))
+}
+
+describe("the heap", () => {
+  const files = {
+    ...core,
+    // Everything that is made stays: with V8's own settings the new space would have grown.
+    "packages/cli/src/main.ts": `
+      import v8 from "node:v8"
+      const kept = Array.from({ length: 400_000 }, (_, n) => ({ n: [n] }))
+      const spaces = v8.getHeapSpaceStatistics()
+      console.log(spaces.find((space) => space.space_name === "new_space").space_size < 4_000_000, kept.length)
+    `,
+  }
+
+  it("keeps new objects in a small space", () => {
+    using checkout = plant(files)
+    linkCore(checkout.root)
+    expect(run(process.execPath, checkout.script).stdout).toBe("true 400000\n")
+  })
+
+  it("is the operator's where flags say so", () => {
+    using checkout = plant(files)
+    linkCore(checkout.root)
+    expect(run(process.execPath, "--max-semi-space-size=32", [checkout.script]).stdout).toBe("false 400000\n")
+  })
+})
+
+describe("requireNode", () => {
+  it.each(["14.21.3", "18.20.8", "20.20.2", "22.0.0", "22.18.0", "23.0.0", "23.5.0"])(
+    "refuses %s in one line",
+    (found) => {
+      const line = requireNode(found)
+      expect(line).toContain(`found Node ${found}`)
+      expect(line).toContain("needs Node 22.19 or newer")
+      expect(line).toContain("npx -y pnpm@12 kiln")
+      expect(line?.split("\n")).toHaveLength(1)
+    },
+  )
+
+  it.each(["22.19.0", "22.20.1", "23.6.0", "24.0.0", "24.21.0", "26.1.0", "100.0.0"])("accepts %s", (found) => {
+    expect(requireNode(found)).toBeUndefined()
+  })
+})
+
+describe("the launcher", () => {
+  it("runs the sources of a checkout and of the packages they import", () => {
+    using checkout = plant(core)
+    linkCore(checkout.root)
+    expect(run(process.execPath, checkout.script, ["serve", "--json"])).toEqual({
+      status: 0,
+      stdout: "sources domain serve --json\n",
+      stderr: "",
+    })
+  })
+
+  it("runs the build of an installed package, even where the sources came along", () => {
+    const below = "node_modules/@kiln/http"
+    const files = {
+      [`${below}/package.json`]: `{"type":"module"}`,
+      [`${below}/src/main.ts`]: `throw new Error("sources")\n`,
+      [`${below}/dist/main.js`]: `console.log("build", ...process.argv.slice(2))\n`,
+    }
+    using installed = plant(files, below)
+    expect(run(process.execPath, installed.script, ["doctor"])).toEqual({
+      status: 0,
+      stdout: "build doctor\n",
+      stderr: "",
+    })
+  })
+
+  it("says in one line that dependencies are missing", () => {
+    using checkout = plant(core)
+    const { status, stdout, stderr } = run(process.execPath, checkout.script)
+    expect({ status, stdout }).toEqual({ status: 1, stdout: "" })
+    expect(stderr).toMatch(/^kiln: found no installed dependencies: .*\n$/)
+  })
+
+  it("says in one line that the package is incomplete", () => {
+    using checkout = plant({})
+    const { status, stderr } = run(process.execPath, checkout.script)
+    expect(status).toBe(1)
+    expect(stderr).toMatch(/^kiln: found neither .*\n$/)
+  })
+
+  it("says in one line that Node is too old", ({ skip }) => {
+    const old = (process.env["PATH"] ?? "")
+      .split(delimiter)
+      .map((directory) => join(directory, "node"))
+      .filter((node) => existsSync(node))
+      .map((node) => ({
+        node,
+        version: spawnSync(node, ["-p", "process.versions.node"], { encoding: "utf8", timeout: 120_000 }).stdout.trim(),
+      }))
+      .find(({ version }) => requireNode(version) !== undefined)
+    if (old === undefined) return skip("no Node older than the oldest supported one is on the PATH")
+    expect(run(old.node, join(bin, "kiln.mjs"), ["serve"])).toEqual({
+      status: 1,
+      stdout: "",
+      stderr: `${requireNode(old.version)}\n`,
+    })
+  })
+})

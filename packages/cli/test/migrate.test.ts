@@ -1,0 +1,54 @@
+import { readdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
+
+const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
+
+describe("kiln migrate", { timeout: 120_000 }, () => {
+  it("lists what is pending and changes nothing, then applies it, then has nothing to do", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: join(data.path, "data") }
+    const dry = await runJson(["migrate", "--dry-run"], env)
+    expect(dry).toMatchObject({ dry_run: true, applied_now: [], applied: [], unknown: [] })
+    expect(dry.pending[0]).toEqual({ name: "0001Initial", sql: expect.stringContaining("CREATE TABLE kiln_jobs") })
+    expect(readdirSync(data.path)).toEqual([])
+
+    const names: ReadonlyArray<string> = dry.pending.map(({ name }: { readonly name: string }) => name)
+    const applied = names.map((name) => ({ name, applied_at: time }))
+    const done = { dry_run: false, applied, pending: [], unknown: [] }
+    expect(await runJson(["migrate"], env)).toEqual({ ...done, applied_now: names })
+    expect(await runJson(["migrate"], env)).toEqual({ ...done, applied_now: [] })
+    expect(await runJson(["migrate", "--dry-run"], env)).toEqual({ ...done, dry_run: true, applied_now: [] })
+    const again = await run(["migrate"], env)
+    expect(again).toEqual({ exit: 0, stdout: `the database ${env.KILN_DATA_DIR}/kiln.db is up to date\n`, stderr: "" })
+  })
+
+  it("says to people what it did", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path }
+    expect((await run(["migrate", "--dry-run"], env)).stdout).toMatch(/^pending:\n {2}0001Initial\n/)
+    expect((await run(["migrate"], env)).stdout).toMatch(/^applied now:\n {2}0001Initial\n/)
+  })
+
+  it("works beside a running server, which has migrated by itself", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path }
+    await using server = await serve(env)
+    expect(await runJson(["migrate"], env)).toMatchObject({ applied_now: [], pending: [] })
+    expect((await fetch(`${server.listening.url}/readyz`)).status).toBe(200)
+  })
+
+  it("says in a sentence why a database cannot be opened, and exits with 1", async () => {
+    using data = temporaryDirectory()
+    writeFileSync(join(data.path, "kiln.db"), "this is no database, though it is long enough to be looked at")
+    for (const args of [
+      ["migrate", "--json"],
+      ["migrate", "--dry-run", "--json"],
+    ]) {
+      const ended = await run(args, { KILN_DATA_DIR: data.path })
+      expect({ exit: ended.exit, stdout: ended.stdout }).toEqual({ exit: 1, stdout: "" })
+      expect(ended.stderr).toMatch(/^kiln: cannot open the database .*kiln\.db: file is not a database\n$/)
+    }
+  })
+})

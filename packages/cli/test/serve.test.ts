@@ -1,0 +1,289 @@
+import { execFile } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { describe, expect, it } from "vitest"
+import { parseApiKey } from "@kiln/core/domain"
+import { curlLines } from "../src/serve/curlLines.ts"
+import { Api } from "./support/Api.ts"
+import { KilnProcess, run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
+
+/** A port nobody listens on, at least a moment ago. */
+const freePort = async (): Promise<string> => {
+  await using server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const address = server.address()
+  return String(typeof address === "object" ? address?.port : address)
+}
+
+const shell = promisify(execFile)
+
+describe("the first start", { timeout: 120_000 }, () => {
+  it("shows a key once, and lines that work when pasted", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: join(data.path, "data"), KILN_FIRST_KEY: "print", PORT: "0" }
+    let key: string
+    {
+      await using kiln = new KilnProcess(["serve"], env)
+      const [, url = ""] = await kiln.says(/listening at (http:\/\/127\.0\.0\.1:\d+)\n[\s\S]*image\.png\)\n/)
+      key = /^ +(kiln_test_\w+)$/m.exec(kiln.stdout)?.[1] ?? ""
+      expect(parseApiKey(key)).toEqual({ mode: "test" })
+      expect(kiln.stdout).toContain(`${url}/docs`)
+      // The log is another stream, and knows nothing of the key.
+      expect(kiln.stderr).not.toContain("kiln_test_")
+
+      const lines = kiln.stdout.split("\n").filter((line) => line.startsWith("curl "))
+      expect(lines).toHaveLength(3)
+      for (const sh of ["bash", "sh"]) {
+        using place = temporaryDirectory()
+        const results: Array<string> = []
+        for (const line of lines) results.push((await shell(sh, ["-c", line], { cwd: place.path })).stdout)
+        expect(JSON.parse(results[0] ?? "")).toMatchObject({
+          status: "done",
+          output: { transcript: expect.stringContaining("4.1 seconds") },
+        })
+        const speech = readFileSync(join(place.path, "speech.mp3"))
+        expect(speech.length).toBeGreaterThan(1_000)
+        expect(speech.readUInt16BE(0) & 0xffe0, "an MPEG frame").toBe(0xffe0)
+        const image = readFileSync(join(place.path, "image.png"))
+        expect([image.subarray(1, 4).toString(), image.readUInt32BE(16), image.readUInt32BE(20)]).toEqual([
+          "PNG",
+          1024,
+          1024,
+        ])
+      }
+      kiln.kill("SIGTERM")
+      expect((await kiln.ended()).exit).toBe(0)
+      expect(kiln.stderr).not.toContain(key)
+    }
+    for (const file of ["kiln.db"]) expect(readFileSync(join(env.KILN_DATA_DIR, file), "latin1")).not.toContain(key)
+
+    await using again = new KilnProcess(["serve"], env)
+    const [, url = ""] = await again.says(/listening at (\S+)\n.*\/docs\n/)
+    expect(again.stdout).toBe(`kiln is listening at ${url}\nits documentation is at ${url}/docs\n`)
+    expect((await new Api(url, key).speak("The key of the first start still works.")).status).toBe(202)
+  })
+
+  it("the lines of the README are those of the banner", () => {
+    const readme = readFileSync(join(import.meta.dirname, "../../../README.md"), "utf8")
+    const target = { url: "http://127.0.0.1:8787", key: "$KEY", wav: "examples/demo/assets/hello.wav" }
+    for (const line of curlLines(target)) expect(readme.split("\n")).toContain(line)
+  })
+
+  it("is quiet with KILN_FIRST_KEY=off, and says one JSON document with --json", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path }
+    {
+      await using kiln = await serve({ ...env, KILN_FIRST_KEY: "off", KILN_PAGES: "off" })
+      expect(kiln.listening).toEqual({ url: expect.stringMatching(/^http:/), docs_url: null, first_key: null })
+      expect(await runJson(["key", "list"], env)).toEqual({ keys: [] })
+    }
+    await using kiln = await serve(env)
+    expect(JSON.parse(kiln.stdout)).toEqual({
+      url: kiln.listening.url,
+      docs_url: `${kiln.listening.url}/docs`,
+      first_key: {
+        key: expect.stringMatching(/^kiln_test_/),
+        key_id: expect.stringMatching(/^key_/),
+        project_id: expect.stringMatching(/^prj_/),
+        mode: "test",
+        scopes: ["audio.create", "images.create"],
+      },
+    })
+    const projects = await runJson(["project", "list"], env)
+    expect(projects).toMatchObject({
+      projects: [{ name: "default", project_id: kiln.listening.first_key?.project_id }],
+    })
+  })
+})
+
+describe("a start on a store with projects of its own", { timeout: 120_000 }, () => {
+  it("gives the first key to the project `default` where there is one without keys", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path }
+    const { project_id } = await runJson(["project", "create", "default"], env)
+    await using kiln = await serve(env)
+    expect(kiln.listening.first_key?.project_id).toBe(project_id)
+    expect((await new Api(kiln.listening.url, kiln.listening.first_key?.key ?? "").speak("Yours.")).status).toBe(202)
+  })
+})
+
+describe("a start that fails", { timeout: 120_000 }, () => {
+  it("says in one line that the port is in use, and has not used up the first key", async () => {
+    using data = temporaryDirectory()
+    const other = createServer().listen(0, "127.0.0.1")
+    await once(other, "listening")
+    const address = other.address()
+    const port = typeof address === "object" ? address?.port : undefined
+    const ended = await run(["serve"], { KILN_DATA_DIR: data.path, PORT: String(port) })
+    expect(ended).toEqual({
+      exit: 1,
+      stdout: "",
+      stderr: `kiln: 127.0.0.1:${port} is in use by another process: stop that one, or set PORT to another port\n`,
+    })
+    const management = await run(["serve"], { KILN_DATA_DIR: data.path, PORT: "0", KILN_MANAGEMENT_PORT: String(port) })
+    expect(management).toMatchObject({
+      exit: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^kiln: .*KILN_MANAGEMENT_PORT.*\n$/),
+    })
+    other.close()
+    await using kiln = await serve({ KILN_DATA_DIR: data.path })
+    expect(kiln.listening.first_key).not.toBeNull()
+  })
+
+  it("says in one line that an address is not this machine's", async () => {
+    using data = temporaryDirectory()
+    const ended = await run(["serve"], { KILN_DATA_DIR: data.path, PORT: "0", HOST: "192.0.2.1" })
+    expect(ended).toEqual({
+      exit: 1,
+      stdout: "",
+      stderr: "kiln: 192.0.2.1 is no address of this machine: set HOST to one\n",
+    })
+  })
+
+  it("says in one line that the data directory cannot be written, or the database not be opened", async () => {
+    using data = temporaryDirectory()
+    writeFileSync(join(data.path, "file"), "in the way")
+    for (const command of [["serve"], ["key", "list"]]) {
+      const ended = await run(command, { KILN_DATA_DIR: join(data.path, "file/data"), PORT: "0" })
+      expect(ended).toMatchObject({
+        exit: 1,
+        stdout: "",
+        stderr: expect.stringMatching(/^kiln: cannot write to the data directory .*KILN_DATA_DIR.*\n$/),
+      })
+    }
+    writeFileSync(join(data.path, "kiln.db"), "no database, but long enough to be looked at closely ".repeat(100))
+    const ended = await run(["serve"], { KILN_DATA_DIR: data.path, PORT: "0" })
+    expect(ended).toMatchObject({
+      exit: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^kiln: cannot open the database .*\n$/),
+    })
+  })
+
+  it.each([
+    ["KILN_CONFIG", "export const providers = {}", "no default export"],
+    ["KILN_CONFIG", "export default { providers: { speech: {}, video: {} }, voice: {} }", "providers.speech must be"],
+    [
+      "KILN_CONFIG",
+      "export default { engine: { drainMs: '5', upload: { maxByte: 1 } } }",
+      "engine.drainMs must be a number",
+    ],
+    [
+      "KILN_CONFIG",
+      "export default { engine: { leaseDurationMs: 100 } }",
+      "engine.leaseDurationMs must be 2000 or more",
+    ],
+    ["KILN_CONFIG", "export default {", "cannot load"],
+    ["KILN_BLOBS", "export default {}", "must be an unstorage instance"],
+  ])("names what is wrong with the module of %s: %s", async (setting, text, message) => {
+    using data = temporaryDirectory()
+    const path = join(data.path, "module.mjs")
+    writeFileSync(path, text)
+    const ended = await run(["serve"], { KILN_DATA_DIR: data.path, PORT: "0", [setting]: path })
+    expect({ exit: ended.exit, stdout: ended.stdout }).toEqual({ exit: 2, stdout: "" })
+    expect(ended.stderr).toMatch(new RegExp(`^kiln: ${setting}: `))
+    expect(ended.stderr).toContain(message)
+  })
+
+  it("exits with 1 after a failure that nothing handled", async () => {
+    using data = temporaryDirectory()
+    const path = join(data.path, "stray.mjs")
+    writeFileSync(path, `export default {}; setTimeout(() => void Promise.reject(new Error("stray")), 300)`)
+    await using kiln = new KilnProcess(["serve"], { KILN_DATA_DIR: data.path, PORT: "0", KILN_CONFIG: path })
+    const ended = await kiln.ended()
+    expect(ended.exit).toBe(1)
+    expect(ended.stderr).toMatch(/^kiln: stopping after a failure that nothing handled: Error: stray/m)
+  })
+})
+
+describe("a running server", { timeout: 120_000 }, () => {
+  it("serves metrics on loopback", async () => {
+    using data = temporaryDirectory()
+    const port = await freePort()
+    await using kiln = await serve({ KILN_DATA_DIR: data.path, KILN_MANAGEMENT_PORT: port, KILN_CONCURRENCY: "3" })
+    await kiln.says(/metrics are at/, "stderr")
+    const response = await fetch(`http://127.0.0.1:${port}/metrics`)
+    expect(response.headers.get("content-type")).toContain("text/plain; version=0.0.4")
+    const text = await response.text()
+    for (const line of ["kiln_worker_concurrency 3", "kiln_worker_jobs_running 0", "kiln_ready 1"])
+      expect(text.split("\n")).toContain(line)
+    expect(Number(/^process_resident_memory_bytes (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(1e7)
+    expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404)
+  })
+
+  it("obeys commands given beside it: live jobs of the rehearsal provider are charged", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path }
+    await using kiln = await serve({ ...env, KILN_PROVIDER: "sandbox" })
+    expect(kiln.stderr).toMatch(/level=WARN .*KILN_PROVIDER=sandbox: .*charged/)
+    const flags = ["--project", "default", "--mode", "live", "--scope", "audio.create"]
+    const { key, key_id } = await runJson(["key", "create", ...flags], env)
+    const api = new Api(kiln.listening.url, key)
+    const refused = await api.speak("sandbox:fail:internal_error")
+    expect([refused.status, (await refused.json()).error.details.missing]).toEqual([
+      403,
+      ["price:svc-audio", "switch:ai", "switch:audio"],
+    ])
+    await runJson(["price", "set", "svc-audio", "--input-character", "0.01"], env)
+    await runJson(["price", "activate", "svc-audio"], env)
+    for (const name of ["ai", "audio"]) await runJson(["switch", "on", name], env)
+    // Steering is for test keys: here it is ordinary text.
+    const job = await api.finished(await api.createSpeech("sandbox:fail:internal_error"))
+    expect(job).toMatchObject({ status: "done", billing: { status: "charged", amount: "0.27" } })
+
+    await runJson(["key", "revoke", key_id], env)
+    await expect.poll(async () => (await api.speak("x")).status, { timeout: 5_000 }).toBe(401)
+  })
+
+  it("has no live provider unless told", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path, KILN_SWITCH_AI: "off" }
+    await using kiln = await serve(env)
+    const flags = ["--project", "default", "--mode", "live", "--scope", "audio.create"]
+    const { key } = await runJson(["key", "create", ...flags], env)
+    await runJson(["switch", "on", "ai"], env)
+    const refused = await new Api(kiln.listening.url, key).speak("x")
+    expect((await refused.json()).error.details.missing).toEqual([
+      "price:svc-audio",
+      "switch:ai",
+      "switch:audio",
+      "provider:speech_synthesis",
+    ])
+  })
+
+  it("is an API and a worker apart, and keeps bytes where a module says", async () => {
+    using data = temporaryDirectory()
+    const path = join(data.path, "storage.mjs")
+    writeFileSync(
+      path,
+      `import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+       const place = ${JSON.stringify(join(data.path, "items"))}
+       mkdirSync(place, { recursive: true })
+       const file = (key) => place + "/" + Buffer.from(key).toString("hex")
+       export default {
+         getItemRaw: async (key) => { try { return readFileSync(file(key)) } catch { return null } },
+         setItemRaw: async (key, value) => writeFileSync(file(key), value),
+         removeItem: async (key) => rmSync(file(key), { force: true }),
+         getKeys: async (base) => readdirSync(place).map((name) => Buffer.from(name, "hex").toString()).filter((key) => key.startsWith(base)),
+       }`,
+    )
+    const env = { KILN_DATA_DIR: data.path, KILN_BLOBS: path }
+    await using api = await serve({ ...env, KILN_ROLE: "api" })
+    const client = new Api(api.listening.url, api.listening.first_key?.key ?? "")
+    const id = await client.createSpeech("Made by one process, spoken by another.")
+    expect(await client.job(id)).toMatchObject({ status: "queued" })
+    await using worker = new KilnProcess(["serve"], { ...env, KILN_ROLE: "worker" })
+    const job = await client.finished(id)
+    expect(job.status).toBe("done")
+    expect(worker.stdout).toBe("")
+    const audio = await fetch(job.output?.audio_url ?? "")
+    expect([audio.status, (await audio.arrayBuffer()).byteLength > 1_000]).toEqual([200, true])
+    expect(existsSync(join(data.path, "blobs"))).toBe(false)
+    worker.kill("SIGTERM")
+    expect((await worker.ended()).exit).toBe(0)
+  })
+})

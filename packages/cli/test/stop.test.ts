@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest"
+import { Api, type PolledJob } from "./support/Api.ts"
+import { serve, temporaryDirectory, until } from "@kiln/service-lab"
+import { liveSpeech } from "./support/liveSpeech.ts"
+import { storedJobs } from "./support/storedJobs.ts"
+
+const createAll = async (api: Api, texts: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
+  const ids: Array<string> = []
+  for (const text of texts) ids.push(await api.createSpeech(text))
+  return ids
+}
+
+/** Waits until this many of the jobs are running. */
+const running = (api: Api, ids: ReadonlyArray<string>, count: number) =>
+  until(async () => {
+    const jobs = await api.jobs(ids)
+    return jobs.filter((job: PolledJob) => job.status === "processing").length >= count ? jobs : undefined
+  })
+
+describe("a signal to stop", { timeout: 120_000 }, () => {
+  it("lets the jobs in hand finish, leaves the others, and exits with 0", async () => {
+    using data = temporaryDirectory()
+    const { environment, key, owner } = await liveSpeech(data.path)
+    await using kiln = await serve({ ...environment, KILN_CONCURRENCY: "4", KILN_DRAIN_SECONDS: "10" })
+    const api = new Api(kiln.listening.url, key)
+    const ids = await createAll(api, Array<string>(10).fill("wait:1500"))
+    await running(api, ids, 4)
+    kiln.kill("SIGTERM")
+    const { exit } = await kiln.ended(9_000)
+    expect(exit).toBe(0)
+    // Nothing is accepted any more.
+    await expect(api.speak("too late")).rejects.toThrow("fetch failed")
+
+    const jobs = await storedJobs(data.path, owner, ids)
+    expect(jobs.map((job) => job.status)).toEqual([...Array(4).fill("done"), ...Array(6).fill("queued")])
+    expect(jobs.filter((job) => job.status === "queued").map((job) => job.attempts)).toEqual(Array(6).fill(0))
+    expect(jobs.map((job) => [job.held, job.failures, job.lostWorkers])).toEqual(jobs.map(() => [false, 0, 0]))
+  })
+
+  it("gives back what does not finish within the drain, at no cost to it", async () => {
+    using data = temporaryDirectory()
+    const { environment, key, owner } = await liveSpeech(data.path)
+    await using kiln = await serve({ ...environment, KILN_DRAIN_SECONDS: "1" })
+    const api = new Api(kiln.listening.url, key)
+    const ids = await createAll(api, ["wait:600000", "wait:600000"])
+    await running(api, ids, 2)
+    const stoppedAt = performance.now()
+    kiln.kill("SIGINT")
+    expect((await kiln.ended(9_000)).exit).toBe(0)
+    expect(performance.now() - stoppedAt).toBeGreaterThan(950)
+    const jobs = await storedJobs(data.path, owner, ids)
+    expect(jobs.map(({ failures, held, lostWorkers, status }) => ({ failures, held, lostWorkers, status }))).toEqual(
+      ids.map(() => ({ failures: 0, held: false, lostWorkers: 0, status: "processing" })),
+    )
+  })
+
+  it("is obeyed also when nobody reads the log any more", async () => {
+    using data = temporaryDirectory()
+    await using kiln = await serve({ KILN_DATA_DIR: data.path })
+    kiln.stopReading()
+    const api = new Api(kiln.listening.url, kiln.listening.first_key?.key ?? "")
+    expect(await api.finished(await api.createSpeech("Still here."))).toMatchObject({ status: "done" })
+    kiln.kill("SIGTERM")
+    expect((await kiln.ended()).exit).toBe(0)
+  })
+
+  it.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)("a second %s ends it at once, with %i", async (signal, code) => {
+    using data = temporaryDirectory()
+    const { environment, key } = await liveSpeech(data.path)
+    await using kiln = await serve(environment)
+    const api = new Api(kiln.listening.url, key)
+    await running(api, await createAll(api, ["wait:600000"]), 1)
+    kiln.kill(signal)
+    await kiln.says(/shutting down; send \w+( again)? to exit immediately/, "stderr")
+    // What a package manager passes on of one Ctrl-C comes within moments, and is not a second one.
+    if (signal === "SIGINT") {
+      kiln.kill(signal)
+      await new Promise((resolve) => setTimeout(resolve, 300))
+    }
+    expect(kiln.stderr.match(/shutting down/g)).toHaveLength(1)
+    kiln.kill(signal)
+    const at = performance.now()
+    expect((await kiln.ended(5_000)).exit).toBe(code)
+    expect(performance.now() - at).toBeLessThan(2_000)
+  })
+})

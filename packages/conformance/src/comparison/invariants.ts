@@ -1,0 +1,138 @@
+import type { Job, JobId, UploadId } from "@kiln/core/domain"
+import type { ConcurrencyLimits, WorkerRoom } from "@kiln/core/domain"
+import type { Claim } from "@kiln/core/ports"
+import { jobChange } from "../model/jobChange.ts"
+import { sameValue } from "../model/jobFields.ts"
+import type { History } from "./History.ts"
+import type { Observation } from "./observe.ts"
+
+/** Thrown where the reference itself breaks a rule: it is checked by the table, not only the other store by it. */
+const refuse = (rule: string): never => {
+  throw new Error(`a promise is broken: ${rule}`)
+}
+
+/** What must hold after each step, whatever it was. */
+export const expectPromises = (
+  name: string,
+  history: History,
+  observed: Observation,
+  present: ReadonlyMap<JobId, Job>,
+  now: number,
+): void => {
+  expectMoves(name, history, present, now)
+  expectUniqueKeys(present)
+  expectUploadsUsedOnce(history, observed, present)
+  expectUniqueFiles(present)
+  expectLedger(history, observed, present)
+}
+
+const expectMoves = (name: string, history: History, present: ReadonlyMap<JobId, Job>, now: number): void => {
+  for (const { jobId } of history.jobs) {
+    const change = jobChange(history.present.get(jobId), present.get(jobId), now, name)
+    if (change._tag === "Illegal") refuse(`${name} at ${now}: ${change.reason}`)
+    if (change._tag === "Moved") history.sighted(change.event)
+  }
+}
+
+const expectUniqueKeys = (present: ReadonlyMap<JobId, Job>): void => {
+  const owners = new Map<string, JobId>()
+  for (const { id, idempotencyKey, keyId } of present.values()) {
+    const index = `${keyId} ${idempotencyKey}`
+    const other = owners.get(index)
+    if (other !== undefined) refuse(`${other} and ${id} have one idempotency key`)
+    owners.set(index, id)
+  }
+}
+
+const expectUploadsUsedOnce = (history: History, { uploads }: Observation, present: ReadonlyMap<JobId, Job>): void => {
+  for (const { id, uploadId } of present.values()) if (uploadId !== null) noteUse(history, uploadId, id)
+  for (const upload of uploads) {
+    if (upload === undefined || upload.jobId === history.fed.get(upload.id)) continue
+    if (upload.jobId !== null || history.fed.has(upload.id)) refuse(`${upload.id} and its job do not agree`)
+  }
+}
+
+const noteUse = ({ fed, retries }: History, uploadId: UploadId, jobId: JobId): void => {
+  const other = fed.get(uploadId)
+  // A retry takes over what the job it tries again had consumed.
+  if (other !== undefined && other !== jobId && retries.get(jobId) !== other)
+    refuse(`${uploadId} fed ${other} and ${jobId}`)
+  fed.set(uploadId, jobId)
+}
+
+const expectUniqueFiles = (present: ReadonlyMap<JobId, Job>): void => {
+  const seen = new Set<string>()
+  for (const { files } of present.values())
+    for (const { blobKey, id } of files) {
+      if (seen.has(id) || seen.has(blobKey)) refuse(`two jobs name the file ${id}`)
+      seen.add(id).add(blobKey)
+    }
+}
+
+/** An entry for each done live job, as the job says; it stays as it is, also when the job's record is gone. */
+const expectLedger = (
+  history: History,
+  { charges: { entries: charges, until } }: Observation,
+  present: ReadonlyMap<JobId, Job>,
+): void => {
+  const entries = new Map(charges.map((entry) => [entry.jobId, entry]))
+  if (entries.size < charges.length) refuse("a job stands in the ledger once")
+  for (const [jobId, before] of history.ledger)
+    if (!sameValue(before, entries.get(jobId))) refuse(`the ledger's entry for ${jobId} changed`)
+  for (const [jobId, entry] of entries) {
+    const job = present.get(jobId)
+    if (!history.ledger.has(jobId) && entry.chargedAt < history.ledgerUntil)
+      refuse(`the entry for ${jobId} has the time ${entry.chargedAt}, up to which the ledger was complete without it`)
+    if (job === undefined ? !history.ledger.has(jobId) : job.charge === null) refuse(`${jobId} is charged for nothing`)
+    history.ledger.set(jobId, entry)
+  }
+  for (const { charge, finishedAt, id } of present.values()) {
+    const entry = entries.get(id)
+    if (
+      charge !== null &&
+      !(entry !== undefined && entry.chargedAt >= (finishedAt ?? 0) && sameValue(entry.charge, charge))
+    )
+      refuse(`the ledger does not say of ${id} what it cost`)
+  }
+  history.ledgerUntil = Math.max(history.ledgerUntil, until)
+}
+
+/** A claim's token is the job's, and higher than that of every claim of the job before it. */
+export const expectFreshToken = (history: History, job: Job, token: number): void => {
+  if (job.token !== token || !job.held) refuse(`${job.id} was claimed with ${token} and stands at ${job.token}`)
+  for (const earlier of history.claims)
+    if (earlier.jobId === job.id && earlier.token >= token) refuse(`${job.id} was claimed twice with ${token}`)
+}
+
+/** A claim hands out nothing for which there is no room, beside what was in hand before it. */
+export const expectWithinLimits = (
+  history: History,
+  claims: ReadonlyArray<Claim>,
+  { perKind, perProject }: ConcurrencyLimits,
+): void => {
+  const after = new Map([...history.present, ...claims.map(({ job }) => [job.id, job] as const)])
+  for (const { job } of claims) {
+    const now = job.phaseStartedAt ?? 0
+    const inHand = [...after.values()].filter(
+      ({ claimableAt, held, mode }) => held && (claimableAt ?? 0) > now && mode === job.mode,
+    )
+    const ofKind = inHand.filter(({ kind }) => kind === job.kind).length
+    const ofProject = inHand.filter(({ projectId }) => projectId === job.projectId).length
+    if (ofKind > (perKind[job.kind] ?? ofKind)) refuse(`${ofKind} jobs of ${job.kind} are in hand`)
+    if (perProject > 0 && ofProject > perProject) refuse(`${ofProject} jobs of ${job.projectId} are in hand`)
+  }
+}
+
+/** Nor anything for which the worker that asks has no slot. */
+export const expectWithinSlots = (claims: ReadonlyArray<Claim>, worker: WorkerRoom | undefined): void => {
+  if (worker === undefined) return
+  for (const { job } of claims) {
+    const ofMode = claims.filter((other) => other.job.mode === job.mode)
+    if (ofMode.length > worker.free[job.mode]) refuse(`${ofMode.length} ${job.mode} jobs are claimed at once`)
+    const before = worker.held.filter(({ mode, projectId }) => mode === job.mode && projectId === job.projectId)
+    const held = before.reduce((sum, { count }) => sum + count, 0)
+    const ofProject = ofMode.filter((other) => other.job.projectId === job.projectId).length
+    if (worker.perProject > 0 && held + ofProject > worker.perProject)
+      refuse(`${job.projectId} holds ${held + ofProject} slots`)
+  }
+}

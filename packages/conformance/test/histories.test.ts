@@ -1,0 +1,132 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { type Job, jobTransitions } from "@kiln/core/domain"
+import { JobStore } from "@kiln/core/ports"
+import { findDifference } from "../src/index.ts"
+import { MemoryStores } from "@kiln/testing"
+
+/** One memory store per place, opened again and again: as if it were durable and shared. */
+const shared = {
+  place: Effect.map(Layer.build(Layer.fresh(MemoryStores.layer)), Layer.succeedContext),
+  capabilities: { durable: true, multiProcess: true },
+}
+
+/** The memory stores, with another `JobStore` made of theirs. */
+const withJobs = (change: (jobs: JobStore["Service"]) => Partial<JobStore["Service"]>) =>
+  Layer.effectContext(
+    Effect.map(Layer.build(Layer.fresh(MemoryStores.layer)), (context) => {
+      const jobs = Context.get(context, JobStore)
+      return Context.add(context, JobStore, { ...jobs, ...change(jobs) })
+    }),
+  )
+
+it("random histories get everywhere", async () => {
+  const seen = new Set<string>()
+  const sighted = (what: string): void => void seen.add(what)
+  expect(await findDifference({ ...shared, runs: 120, seed: 1, sighted })).toBe(undefined)
+  const zombies = [
+    "held by another",
+    "held since long",
+    "waiting by another",
+    "waiting since long",
+    "done",
+    "failed",
+    "erased",
+    "removed",
+  ]
+  expect([...seen].toSorted()).toEqual(
+    [
+      ...Object.keys(jobTransitions),
+      "removed",
+      "retried",
+      ...zombies.map((fate) => `a zombie meets a job ${fate}`),
+      "interrupted: did not happen",
+      "opened again",
+      "opened again beside itself",
+    ].toSorted(),
+  )
+})
+
+describe("the comparison catches", () => {
+  it("a store that forgets when it is opened again", async () => {
+    const forgetful = {
+      place: Effect.succeed(MemoryStores.layer),
+      capabilities: { durable: true, multiProcess: false },
+    }
+    expect(await findDifference({ ...forgetful, runs: 50, seed: 1, shrink: false })).toContain("reopen")
+  })
+
+  it("two openings that do not see each other's work", async () => {
+    const apart = { place: Effect.succeed(MemoryStores.layer), capabilities: { durable: true, multiProcess: true } }
+    expect(await findDifference({ ...apart, runs: 50, seed: 1, shrink: false })).toBeTypeOf("string")
+  })
+
+  it("a batch that an interruption leaves half done", async () => {
+    const layer = withJobs((jobs) => ({
+      createJobs: (items) =>
+        Effect.map(
+          Effect.forEach(items, (item) => Effect.tap(jobs.createJobs([item]), Effect.yieldNow)),
+          (outcomes) => outcomes.flat(),
+        ),
+    }))
+    const difference = await findDifference({ layer, runs: 300, seed: 1, shrink: false })
+    expect(difference).toMatch(/interrupted after/)
+  })
+
+  it("nothing in a store whose interrupted verbs happen as a whole or not at all", async () => {
+    const seen = new Set<string>()
+    const layer = withJobs((jobs) => ({
+      createJobs: (items) => Effect.tap(Effect.andThen(Effect.yieldNow, jobs.createJobs(items)), Effect.yieldNow),
+    }))
+    const sighted = (what: string): void => void seen.add(what)
+    expect(await findDifference({ layer, runs: 30, seed: 1, sighted })).toBe(undefined)
+    expect(seen).toContain("interrupted: happened")
+    expect(seen).toContain("interrupted: did not happen")
+  })
+
+  it("a store that breaks a promise, also where the store it is compared with does the same", async () => {
+    const broken = async (change: Parameters<typeof withJobs>[0]): Promise<string | undefined> => {
+      const layer = withJobs(change)
+      return findDifference({ layer, reference: layer, runs: 300, seed: 1, shrink: false })
+    }
+    // A lost worker costs a failure as well.
+    const costly = (job: Job | undefined) => job && { ...job, failures: job.failures + job.lostWorkers }
+    expect(
+      await broken((jobs) => ({ findJobs: (items) => Effect.map(jobs.findJobs(items), (found) => found.map(costly)) })),
+    ).toMatch(
+      /a promise is broken: claimJobs at .* (is no move of the table \(claimed: failures is wrong|no attempt both failed and lost its worker)/,
+    )
+    // Expiring jobs deletes the data of those that are finished.
+    expect(
+      await broken((jobs) => ({
+        expireJobs: (limit) => Effect.tap(jobs.expireJobs(limit), jobs.expireData(0, limit)),
+      })),
+    ).toMatch(/a promise is broken: expireJobs at .* is no move of the table/)
+    // The token of a claim is not the job's.
+    expect(
+      await broken((jobs) => ({
+        claimJobs: (request) =>
+          Effect.map(jobs.claimJobs(request), (result) => ({
+            ...result,
+            claims: result.claims.map((claim) => ({ ...claim, token: claim.token - 1 })),
+          })),
+      })),
+    ).toMatch(/was claimed with 0 and stands at 1/)
+  })
+})
+
+describe("a difference", () => {
+  // Nothing is ever given back.
+  const layer = withJobs(() => ({ releaseJobs: (items) => Effect.succeed(items.map(() => "Written" as const)) }))
+
+  it("is shrunk to what it takes, and repeats by its seed", async () => {
+    const found = (await findDifference({ layer, runs: 300, seed: 7 })) ?? ""
+    const [, steps = ""] = /Counterexample: \[\[(.*)\]\]/.exec(found) ?? []
+    const [first, ...others] = steps.match(/(?<=^|,)[a-z]+[A-Z]?[a-z]* (?=[[{])/g) ?? []
+    expect(first).toBe("releaseJobs ")
+    // The last step of a history stays, whatever it is.
+    expect(others.length).toBeLessThan(2)
+    expect(found).toMatch(/seed: 7, path: "/)
+    expect(await findDifference({ layer, runs: 300, seed: 7 })).toBe(found)
+  })
+})

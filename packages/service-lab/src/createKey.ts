@@ -1,0 +1,41 @@
+import { createHash, randomBytes } from "node:crypto"
+import { formatApiKey, type KeyMode } from "@kiln/core/domain"
+import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
+import { Effect } from "effect"
+
+/** An API key that exists, with its secret. */
+export interface Key {
+  readonly secret: string
+  readonly id: string
+  readonly projectId: `prj_${string}`
+  readonly mode: KeyMode
+}
+
+export interface NewKey {
+  readonly mode?: KeyMode
+  readonly scopes?: ReadonlyArray<string>
+  /** The project of this key; one of its own when left out. */
+  readonly besides?: Key
+  readonly expiresAt?: number
+}
+
+/** Makes a key as an operator would, in a project of its own unless it says otherwise. */
+export const createKey = Effect.fnUntraced(function* (key: NewKey) {
+  const keys = yield* KeyDirectory
+  const ids = yield* IdGenerator
+  const mode = key.mode ?? "test"
+  const projectId = key.besides?.projectId ?? (yield* ids.next("prj"))
+  if (key.besides === undefined) yield* keys.createProject({ id: projectId, name: projectId })
+  const secret = formatApiKey(mode, randomBytes(32))
+  const record = yield* keys.createKey({
+    id: yield* ids.next("key"),
+    projectId,
+    mode,
+    scopes: key.scopes ?? ["audio.create", "images.create"],
+    name: null,
+    expiresAt: key.expiresAt ?? null,
+    secretHash: createHash("sha256").update(secret).digest("hex"),
+  })
+  if (record === undefined) throw new Error("the key was not made")
+  return { secret, id: record.id, projectId, mode } satisfies Key
+})

@@ -1,0 +1,74 @@
+import { chargeFor, type Job, type PriceSnapshot, type Usage } from "@kiln/core/domain"
+import type { LedgerEntry, LedgerPage } from "@kiln/core/ports"
+import { sameValue } from "@kiln/conformance/model"
+import type { Kernel } from "./Kernel.ts"
+import type { Reached } from "./Reached.ts"
+import { uploadSeconds } from "./Server.ts"
+import type { Watch } from "./Watch.ts"
+
+/** Keeps the books on money: the price is the one at acceptance, and every done live job is charged what it used, once. */
+export class MoneyBooks {
+  readonly #kernel: Kernel
+  readonly #reached: Reached
+  readonly #readLedger: (page: LedgerPage) => ReadonlyArray<LedgerEntry>
+  readonly #prices = new Map<string, PriceSnapshot>()
+
+  constructor(
+    kernel: Kernel,
+    readLedger: (page: LedgerPage) => ReadonlyArray<LedgerEntry>,
+    watch: Watch,
+    reached: Reached,
+  ) {
+    this.#kernel = kernel
+    this.#readLedger = readLedger
+    this.#reached = reached
+    watch.onMoved((event, before, after) => {
+      if (event === "created" && after !== undefined) this.#accepted(after)
+      if (event === "completed" && before !== undefined && after !== undefined) this.#charged(before, after)
+    })
+  }
+
+  /** A price is in force from now on. */
+  priced({ currency, name, unitAmounts, version }: PriceSnapshot): void {
+    this.#prices.set(name, { currency, name, unitAmounts, version })
+  }
+
+  #accepted(job: Job): void {
+    const price =
+      job.mode === "live" ? this.#prices.get(job.kind === "image_generation" ? "svc-image" : "svc-audio") : null
+    if (!sameValue(job.price, price))
+      this.#kernel.violate("the price is the one at acceptance", `${job.id}: ${JSON.stringify(job.price)}`)
+  }
+
+  #charged(before: Job, after: Job): void {
+    const expected = before.price === null ? null : chargeFor(before.price, usageOf(before))
+    if (!sameValue(after.charge, expected))
+      this.#kernel.violate(
+        "exactly one charge",
+        `${after.id}: ${JSON.stringify(after.charge)}, not ${JSON.stringify(expected)}`,
+      )
+    if (after.charge !== null) this.#reached.note("a live job is charged")
+    const at = after.finishedAt ?? 0
+    const entered = this.#readLedger({ from: at, to: Number.MAX_SAFE_INTEGER, after: null, limit: 1_000 })
+      .filter(({ jobId }) => jobId === after.id)
+      .map(({ charge }) => charge)
+    if (!sameValue(entered, expected === null ? [] : [expected]))
+      this.#kernel.violate("exactly one charge", `${after.id}: the ledger has ${JSON.stringify(entered)}`)
+  }
+}
+
+/** What a job uses, from what it asked for. */
+const usageOf = (job: Job): Usage => {
+  switch (job.kind) {
+    case "transcription":
+      return { input_audio_seconds: uploadSeconds }
+    case "voice_turn":
+      return { input_audio_seconds: uploadSeconds, output_tokens: Number(job.request?.["maxOutputTokens"]) }
+    case "speech_synthesis":
+      return { input_characters: [...textOf(job.request?.["input"])].length }
+    default:
+      return { images: 1 }
+  }
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "")

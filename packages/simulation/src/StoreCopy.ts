@@ -1,0 +1,97 @@
+import { Context, Effect } from "effect"
+import { BlobStore, IdGenerator, JobDirectory, JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
+import { adoptBlobs } from "@kiln/core/worker"
+import type { EngineSettings } from "@kiln/core/effect"
+import { copyMemoryStores } from "@kiln/testing"
+import type { Kernel } from "./Kernel.ts"
+import type { Network, Remote } from "./Network.ts"
+import { type Blobs, remoteBlobStore } from "./RemoteBlobs.ts"
+import { identifiers, Server } from "./Server.ts"
+import { SimulatedProcess } from "./SimulatedProcess.ts"
+
+/** What a copy of the stores is made from, and started on. */
+interface Original {
+  readonly kernel: Kernel
+  readonly network: Network
+  /** Whose clock is store time. */
+  readonly store: SimulatedProcess
+  readonly jobs: JobStore["Service"]
+  readonly blobs: Blobs
+  readonly line: Remote
+  readonly settings: EngineSettings
+}
+
+/**
+ * A copy of the stores as they are now, on which somebody starts a process later, with the same blobs: a backup that was picked
+ * wrongly, or a clone for a test. Nobody submits to it and it claims nothing; it looks after the blobs, as every process does.
+ */
+export class StoreCopy {
+  readonly #original: Original
+  readonly #stores: NonNullable<ReturnType<typeof copyMemoryStores>>
+  #server: Server | undefined
+
+  private constructor(original: Original, stores: NonNullable<ReturnType<typeof copyMemoryStores>>) {
+    this.#original = original
+    this.#stores = stores
+  }
+
+  /** `undefined` where these stores cannot be copied. */
+  static of(original: Original): StoreCopy | undefined {
+    const stores = copyMemoryStores(original.jobs)
+    return stores && new StoreCopy(original, stores)
+  }
+
+  start(): void {
+    const { blobs, kernel, line, network, settings } = this.#original
+    const process = new SimulatedProcess(kernel, "copy")
+    const jobs = this.#direct(Context.get(this.#stores, JobStore))
+    const uploads = this.#direct(Context.get(this.#stores, UploadStore))
+    const ports = {
+      // What ends by its age ends in the original as well, and is its record's affair: here it is about what is missing.
+      jobs: {
+        ...jobs,
+        capabilities: { durable: true, multiProcess: true },
+        expireJobs: () => Effect.succeed([]),
+      },
+      uploads: { ...uploads, expireUploads: () => Effect.succeed({ count: 0, purges: [] }) },
+      directory: this.#direct(Context.get(this.#stores, JobDirectory)),
+      board: this.#direct(Context.get(this.#stores, Switchboard)),
+      blobs: remoteBlobStore({ process, network, remote: line }, blobs),
+      sandbox: {},
+      live: {},
+    }
+    const kept = { ...settings, dataRetentionMs: 0, jobRetentionMs: 0 }
+    this.#server = new Server(kernel, process, { serves: false, works: false }, kept, ports)
+  }
+
+  /** An operator notices: ends what runs on the copy, and has the original go on. */
+  settle(): void {
+    if (this.#server === undefined) return
+    const { blobs, jobs, kernel, line, network, store } = this.#original
+    this.#server.process.kill()
+    this.#server = undefined
+    store.run(
+      adoptBlobs.pipe(
+        Effect.provideService(JobStore, jobs),
+        Effect.provideService(BlobStore, remoteBlobStore({ process: store, network, remote: line }, blobs)),
+        Effect.provideService(IdGenerator, identifiers(kernel)),
+      ),
+    )
+  }
+
+  /** Verbs as done at store time, past every line and every fault. */
+  #direct<Port extends object>(port: Port): Port {
+    const { network } = this.#original
+    const done = (verb: unknown) =>
+      Effect.isEffect(verb) ? Effect.suspend(() => network.perform(verb as Effect.Effect<unknown, unknown>)) : verb
+    return Object.fromEntries(
+      Object.entries(port).map(([name, member]) => [
+        name,
+        typeof member === "function"
+          ? (...input: ReadonlyArray<unknown>) =>
+              done((member as (...input: ReadonlyArray<unknown>) => unknown)(...input))
+          : done(member),
+      ]),
+    ) as Port
+  }
+}

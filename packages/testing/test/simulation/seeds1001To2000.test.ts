@@ -1,5 +1,0 @@
-import { MemoryStores } from "../../src/index.ts"
-import { simulationConformance } from "../../src/conformance/index.ts"
-
-// In a file of its own, so that it runs beside the first thousand.
-simulationConformance({ name: "MemoryStores", layer: MemoryStores.layer, seed: 1_001, runs: 1_000 })
