@@ -10,6 +10,7 @@ import {
   formatId,
   IdGenerator,
   JobDirectory,
+  JobKinds,
   JobEvents,
   JobLooks,
   JobSignals,
@@ -26,10 +27,8 @@ import {
 } from "@kiln/core/effect"
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import type { Kernel } from "./Kernel.ts"
+import { type SimulatedKinds, uploadSeconds } from "./SimulatedKinds.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
-
-/** How long every uploaded file lasts, in seconds. */
-export const uploadSeconds = 3
 
 /** What a server reaches over its lines. */
 export interface ServerPorts {
@@ -62,12 +61,13 @@ export class Server {
     role: Server["role"],
     settings: EngineSettings,
     ports: ServerPorts,
+    kinds: SimulatedKinds,
   ) {
     this.process = process
     this.role = role
     const main = Effect.scoped(
       Effect.gen({ self: this }, function* () {
-        const built = yield* Layer.build(serverLayer(kernel, role.works, settings, ports))
+        const built = yield* Layer.build(serverLayer(kernel, role.works, settings, ports, kinds))
         if (role.serves)
           this.engine = { ...this.#counting(Context.get(built, Engine)), operator: Context.get(built, Operator) }
         yield* Effect.never
@@ -105,6 +105,7 @@ const serverLayer = (
   works: boolean,
   settings: EngineSettings,
   ports: ServerPorts,
+  kinds: SimulatedKinds,
 ): Layer.Layer<Engine | Operator> => {
   const adapters = Layer.mergeAll(
     Layer.succeed(JobStore, ports.jobs),
@@ -125,6 +126,7 @@ const serverLayer = (
     JobSignals.layer,
     JobEvents.layer,
     Layer.succeed(EngineConfig, settings),
+    Layer.succeed(JobKinds, kinds.all),
   )
   const running = works ? Layer.merge(layerSweeps, Worker.layerRunning) : layerSweeps
   return Layer.mergeAll(Engine.layer, Operator.layer, running).pipe(

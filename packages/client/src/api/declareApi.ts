@@ -10,7 +10,6 @@ import { type JobEndpoints, jobEndpoints } from "./jobEndpoints.ts"
 import { outputOf, requestOf } from "./jobSchemas.ts"
 import { SignedUrlsApi } from "./SignedUrlsApi.ts"
 import { CreateUpload, Upload } from "./UploadBodies.ts"
-import type { JsonSchema } from "./standardJsonSchema.ts"
 
 const createUpload = HttpApiEndpoint.post("createUpload", "/v1/audio/uploads", {
   payload: CreateUpload,
@@ -33,9 +32,7 @@ type GroupOf<R extends JobRoute, Group extends string> = Group extends unknown
 /** The declaration of an API, from the routes of its kinds. */
 export type ApiOf<Routes extends ReadonlyArray<JobRoute>> = HttpApi.HttpApi<
   "kiln",
-  | GroupOf<Routes[number], Routes[number]["family"]["group"] | "audio">
-  | (typeof SignedUrlsApi extends infer Group ? Group & HttpApiGroup.Constraint : never)
-  | (typeof HealthApi extends infer Group ? Group & HttpApiGroup.Constraint : never)
+  GroupOf<Routes[number], Routes[number]["family"]["group"] | "audio"> | typeof SignedUrlsApi | typeof HealthApi
 >
 
 const scopesOf = (routes: ReadonlyArray<JobRoute>): ReadonlyArray<string> => [
@@ -64,11 +61,7 @@ const declareFamily = (family: JobFamily, routes: ReadonlyArray<JobRoute>) => {
     .add(...(endpoints as unknown as readonly [typeof createUpload]))
     .middleware(Authentication)
     .annotateMerge(OpenApi.annotations({ title: family.title, description: about.join(" ") }))
-  const components: Record<string, JsonSchema> = Object.assign(
-    {},
-    output.components,
-    ...requests.map((request) => request.components),
-  )
+  const components = [output, ...requests].flatMap((described) => Object.entries(described.components))
   return { group, components }
 }
 
@@ -89,7 +82,7 @@ export const declareApi = <const Routes extends ReadonlyArray<JobRoute>>(
       routes.filter((route) => route.family.group === family.group),
     ),
   )
-  const components: Record<string, JsonSchema> = Object.assign({}, ...declared.map((one) => one.components))
+  const components = Object.fromEntries(declared.flatMap((one) => one.components))
   const [first, ...others] = declared.map(({ group }) => group)
   if (first === undefined) throw new Error("an API has at least the group of uploads")
   return HttpApi.make("kiln")

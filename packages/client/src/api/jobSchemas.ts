@@ -37,7 +37,7 @@ export const requestOf = <R extends JobRoute>(route: R): Described<WireRequest<R
       Object.entries(fields).map(([name, field]) => [toWire(name), Schema.toEncoded(field)]),
     )
     const about = { identifier, ...(wireExample && { examples: [wireExample] }) }
-    return { schema: Schema.Struct(wire).annotate(about as never) as never, components: {} }
+    return { schema: Schema.Struct(wire).annotate(about) as never, components: {} }
   }
   const { definitions, schema } = standardJsonSchema(request, "input", toWire)
   return {
@@ -56,8 +56,7 @@ export const outputOf = <R extends JobRoute>(
   const names = [...new Set(outputs.flatMap(({ fields }) => Object.keys(fields)))]
   const fields = names.map((name) => {
     const having = outputs.filter((output) => Object.hasOwn(output.fields, name))
-    const [{ fields: first = {} } = {}] = having
-    const field = first[name] ?? Schema.Json
+    const field = having[0]?.fields[name] ?? Schema.Json
     if (routes.length === 1) return [name, field] as const
     const kinds = having.map(({ route }) => route.kind.name.replaceAll("_", " ")).join(" and ")
     const about = descriptionOf(field)
@@ -69,7 +68,7 @@ export const outputOf = <R extends JobRoute>(
   const struct = Schema.Struct(Object.fromEntries(fields))
   const isOpen = outputs.some(({ isComplete }) => !isComplete)
   const schema = isOpen ? Schema.StructWithRest(struct, [Schema.Record(Schema.String, Schema.Json)]) : struct
-  const components: Record<string, JsonSchema> = Object.assign({}, ...outputs.map((output) => output.components))
+  const components = Object.fromEntries(outputs.flatMap((output) => Object.entries(output.components)))
   return { schema: schema.annotate({ identifier }) as never, components, example: exampleOf(outputs[0]?.route) }
 }
 

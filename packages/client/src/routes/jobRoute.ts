@@ -62,6 +62,7 @@ const optionNames: Names<JobRouteOptions> = {
   methods: true,
 }
 
+type NoNames = { readonly [Name in never]: string }
 type OwnMethods<K extends RoutedKind> = Uncapitalize<PascalCase<K["name"]>>
 
 /**
@@ -72,7 +73,7 @@ export const jobRoute = <
   const K extends RoutedKind,
   const Noun extends string = PascalCase<K["name"]>,
   const Methods extends string = OwnMethods<K>,
-  const Given extends GivenNames = Record<never, never>,
+  const Given extends GivenNames = NoNames,
   const Family extends JobFamily = JobFamily<OwnMethods<K>, Noun, "full">,
 >(
   kind: K,

@@ -1,3 +1,4 @@
+import type { KeyScope } from "../domain/Access.ts"
 import { ImageGeneration } from "./ImageGeneration.ts"
 import type { JobKind } from "./JobKind.ts"
 import { SpeechSynthesis } from "./SpeechSynthesis.ts"
@@ -21,7 +22,5 @@ export type BuiltInJobKind = { [Name in keyof typeof builtIn]: Made<(typeof buil
 export const builtInKinds = (voices: Voices = defaultVoices): ReadonlyArray<BuiltInJobKind> =>
   Object.values(builtIn).map((kind) => (typeof kind === "function" ? kind(voices) : kind))
 
-/** Returns the key scopes of kinds, each once, in the order of the kinds. */
-export const keyScopesOf = (kinds: ReadonlyArray<JobKind>): ReadonlyArray<string> => [
-  ...new Set(kinds.map(({ keyScope }) => keyScope)),
-]
+/** The key scopes of the built-in kinds, each once. */
+export const keyScopes: ReadonlyArray<KeyScope> = [...new Set(builtInKinds().map(({ keyScope }) => keyScope))]

@@ -4,6 +4,8 @@ import { escapeHtml } from "./htmlPage.ts"
 type Json = Readonly<Record<string, unknown>>
 const asObject = (value: unknown): Json => (typeof value === "object" && value !== null ? (value as Json) : {})
 
+const asArray = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
+
 /** The schema a reference leads to, with what stands beside the reference. */
 const resolved = (schema: Json, components: Json): Json => {
   const reference = schema["$ref"]
@@ -18,12 +20,12 @@ export const humanName = (name: string): string => {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-const attributes = (values: Readonly<Record<string, unknown>>): string =>
+const attributes = (values: Readonly<Record<string, string | number | undefined>>): string =>
   Object.entries(values)
-    .flatMap(([name, value]) =>
-      value === undefined || value === false ? [] : ` ${name}="${escapeHtml(String(value))}"`,
-    )
+    .flatMap(([name, value]) => (value === undefined ? [] : ` ${name}="${escapeHtml(String(value))}"`))
     .join("")
+
+const asNumber = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined)
 
 /** How many lines a text has that must be given, and one that may be. */
 const lines = { required: 4, optional: 2 }
@@ -43,7 +45,7 @@ const control = (id: string, name: string, schema: Json, isRequired: boolean, ex
   if (type === "boolean")
     return `<select${attributes({ ...common, "data-type": "boolean" })}>${options([true, false], isRequired)}</select>`
   if (type === "integer" || type === "number") {
-    const bounds = { min: minimum, max: maximum, step: type === "integer" ? 1 : "any" }
+    const bounds = { min: asNumber(minimum), max: asNumber(maximum), step: type === "integer" ? 1 : "any" }
     return `<input${attributes({ ...common, type: "number", "data-type": "number", ...bounds, ...given })}>`
   }
   const isText = type === "string"
@@ -61,8 +63,8 @@ const uploadControl = (id: string, name: string): string =>
 /** The part of the form that creates jobs of a kind, from the JSON Schema of its requests. */
 export const kindForm = ({ kind, route }: OfferedKind, components: Json): string => {
   const schema = asObject(components[`Create${route.noun}`])
-  const required = Array.isArray(schema["required"]) ? schema["required"] : []
-  const [example] = Array.isArray(schema["examples"]) ? schema["examples"] : []
+  const required = asArray(schema["required"])
+  const example = asObject(asArray(schema["examples"])[0])
   const fields = Object.entries(asObject(schema["properties"])).map(([name, property]) => {
     const id = `${route.methods}-${name}`
     if (name === route.upload) return uploadControl(id, name)
@@ -71,7 +73,7 @@ export const kindForm = ({ kind, route }: OfferedKind, components: Json): string
     const description = field["description"]
     const optional = isRequired ? "" : ` <span class="optional">optional</span>`
     return `<label for="${escapeHtml(id)}">${escapeHtml(humanName(name))}${optional}</label>
-      ${control(id, name, field, isRequired, asObject(example)[name])}${
+      ${control(id, name, field, isRequired, example[name])}${
         typeof description === "string" ? `\n      <p class="help">${escapeHtml(description)}</p>` : ""
       }`
   })
