@@ -87,8 +87,8 @@ export class SimulatedKinds {
 
   /** Whose answers a finished job shows: the last provider asked for a text, and the last asked for a file. */
   answersOf(job: Job): { readonly text: ProviderName | undefined; readonly file: ProviderName | undefined } {
-    const known = [...textProviders, ...fileProviders]
-    const asked = this.of(job).providers.find((names) => names.every((name) => known.includes(name))) ?? []
+    const known = new Set([...textProviders, ...fileProviders])
+    const asked = this.of(job).providers.find((names) => names.every((name) => known.has(name))) ?? []
     return {
       text: asked.findLast((name) => textProviders.includes(name)),
       file: asked.findLast((name) => fileProviders.includes(name)),

@@ -26,7 +26,7 @@ const creation = <const Noun extends string, Request, Type extends string>(
   payload: Schema.Codec<Request>,
 ) => ({ headers: idempotencyHeader, payload, success: accepted(createdJob(kind.name, `${noun}Job`)) })
 
-const idOf = <const Noun extends string>({ noun }: { readonly noun: Noun }) => `create${noun}` as `create${Noun}`
+const idOf = <const Noun extends string>({ noun }: { readonly noun: Noun }) => `create${noun}` as const
 
 const createPlain = <const Noun extends string, Request, Type extends string>(
   route: Creation<Noun, Type>,
@@ -74,7 +74,7 @@ const poll = <const Noun extends string, Output, Body extends JobBody>(
   output: Schema.Codec<Output>,
   example: object,
 ) =>
-  HttpApiEndpoint.get(`poll${family.noun}Job` as `poll${Noun}Job`, family.poll as `/${string}`, {
+  HttpApiEndpoint.get(`poll${family.noun}Job` as const, family.poll as `/${string}`, {
     params: jobIdParam,
     success: polled(state<Output, Body>(family, output, example)),
     error: pollErrors,
@@ -86,7 +86,7 @@ const poll = <const Noun extends string, Output, Body extends JobBody>(
   )
 
 const erase = <const Noun extends string>(family: JobFamily<string, Noun>) =>
-  HttpApiEndpoint.delete(`erase${family.noun}JobData` as `erase${Noun}JobData`, `${family.poll}/data` as `/${string}`, {
+  HttpApiEndpoint.delete(`erase${family.noun}JobData` as const, `${family.poll}/data` as `/${string}`, {
     params: jobIdParam,
     success: HttpApiSchema.NoContent,
     error: eraseErrors,

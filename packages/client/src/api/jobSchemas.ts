@@ -97,9 +97,9 @@ const outputFields = (
   readonly components: Readonly<Record<string, JsonSchema>>
   readonly isComplete: boolean
 } => {
-  const { fileDescriptions = {}, files = [], output } = kindOf(route)
+  const { fileDescriptions, files = [], output } = kindOf(route)
   const toWire = (name: string) => wireName(name, route.names)
-  const urls = files.map((name) => [`${toWire(name)}_url`, FileUrl(fileDescriptions[name] ?? "")] as const)
+  const urls = files.map((name) => [`${toWire(name)}_url`, FileUrl(fileDescriptions?.[name] ?? "")] as const)
   const declared = fieldsOf(output)
   const own = Object.entries(declared ?? {}).map(([name, field]) => [toWire(name), Schema.toEncoded(field)] as const)
   if (declared !== undefined) return { fields: Object.fromEntries([...own, ...urls]), components: {}, isComplete: true }

@@ -34,7 +34,7 @@ export type PascalCase<
     ? Uppercase<First> extends Lowercase<First>
       ? First extends Digit
         ? PascalCase<Rest, `${Done}${First}`, false>
-        : PascalCase<Rest, Done, true>
+        : PascalCase<Rest, Done>
       : PascalCase<Rest, `${Done}${Begins extends true ? Uppercase<First> : First}`, false>
     : Done
 type Digit = "0" | "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9"
