@@ -1,5 +1,7 @@
-// Writes docs/state-machine.md, and the diagram in ARCHITECTURE.md, from the table of a job's moves, or with `--check`
-// fails if they differ. What moves change is not told but tried: the reference function makes them.
+// Writes docs/state-machine.md, and the diagram in ARCHITECTURE.md, from the moves that `applyEvent` makes. With `--check` it
+// fails if the files differ.
+//
+// The page states nothing about a move that was not tried: every event is applied to every kind of state a job can reach.
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { defaultEngineSettings } from "@kiln/core/effect"
@@ -8,114 +10,34 @@ import {
   created,
   type JobEvent,
   type JobState,
-  type JobStatus,
   type JobTransition,
   jobTransitions,
 } from "@kiln/core/domain"
 import { difference } from "./difference.ts"
 
-type Table = Readonly<Record<string, JobTransition>>
+type Table = Readonly<Record<JobEvent["event"] | "created", JobTransition>>
+type Apply = typeof applyEvent
 
-const statuses: ReadonlyArray<JobStatus> = ["queued", "processing", "done", "failed"]
-/** As a diagram is read; a status that is not known yet comes first. */
-const rank = (status: string): number => statuses.findIndex((known) => known === status)
-
-/** One arrow each: every event that leads from one status to another. */
-const edges = (table: Table) => {
-  const byArrow = new Map<string, { readonly from: string; readonly to: string; readonly events: Array<string> }>()
-  for (const [event, { from, to }] of Object.entries(table))
-    for (const status of from) {
-      const target = to === "same" ? status : to
-      const arrow = `${status} ${target}`
-      const edge = byArrow.get(arrow) ?? { from: status, to: target, events: [] }
-      edge.events.push(event)
-      byArrow.set(arrow, edge)
-    }
-  return [...byArrow.values()].sort((a, b) => rank(a.from) - rank(b.from) || rank(a.to) - rank(b.to))
+/** What each event carries besides its name, in every variant worth trying. An event that is missing here does not compile. */
+const variants: {
+  readonly [E in JobEvent["event"]]: (token: number) => ReadonlyArray<Omit<Extract<JobEvent, { event: E }>, "event">>
+} = {
+  claimed: () => [{ leaseDurationMs: 30_000 }],
+  abandoned: () => [{}],
+  extended: (token) => [{ token, leaseDurationMs: 30_000 }],
+  checkpointed: (token) => [{ token }],
+  completed: (token) => [{ token }],
+  failed: (token) => [{ token, errorCode: "content_rejected" }],
+  deferred: (token) => [true, false].map((countsAsFailure) => ({ token, delayMs: 1_000, countsAsFailure })),
+  released: (token) => [{ token, createdAt: 0 }],
+  lost: () => [{ createdAt: 0 }],
+  expired: () => [{}],
+  canceled: () => [{}],
+  erased: () => [{}],
 }
 
-/** The diagram as a fence of Markdown. */
-export const diagramOf = (table: Table): string =>
-  [
-    "```mermaid",
-    "stateDiagram-v2",
-    ...edges(table).map(
-      ({ from, to, events }) => `  ${from === "none" ? "[*]" : from} --> ${to}: ${events.join(", ")}`,
-    ),
-    "```",
-  ].join("\n")
-
-/** A text with its one diagram of states replaced. */
-export const withDiagram = (text: string, diagram: string): string => {
-  const fence = /```mermaid\nstateDiagram-v2\n[^`]*```/g
-  const found = text.match(fence)?.length ?? 0
-  if (found !== 1) throw new Error(`expected one diagram of states, found ${found}`)
-  return text.replace(fence, () => diagram)
-}
-
-const row = (...cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`
-const code = (...words: ReadonlyArray<string>): string => words.map((word) => `\`${word}\``).join(", ")
-const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
-  [row(...head), `|${"---|".repeat(head.length)}`, ...rows.map((cells) => row(...cells))].join("\n")
-
-const seconds = (ms: number): string => {
-  const [amount, unit] =
-    ms % 3_600_000 === 0 ? [ms / 3_600_000, "h"] : ms % 60_000 === 0 ? [ms / 60_000, "min"] : [ms / 1_000, "s"]
-  return `${amount} ${unit}`
-}
-
-const guards: Record<JobTransition["guard"], string> = {
-  none: "nothing: there is no job yet",
-  fence:
-    "the job is `processing`, held, and its token is the caller's (`holdsClaim`); that its lease ran out is no matter as long as nobody came in between",
-  claimable:
-    "`claimableAt` has come and the deadline has not (`isClaimable`), both in store time; `abandoned` also wants a lost worker: one that holds it still, or one of before",
-  overdue: "the deadline has come (`isOverdue`), and the job is not lost",
-  lost: "the deadline has come, the job is held, and no run limit ended its lease (`isLost`): its worker vanished",
-  finished: "nothing more: its status says it",
-}
-
-const leaseDurationMs = 30_000
-
-/** A job in each of the situations a move can meet, with the time it is at. */
-const situations = (): ReadonlyArray<readonly [JobState, now: number]> => {
-  const move = (job: JobState | undefined, event: JobEvent, now: number): JobState => {
-    const next = job && applyEvent(job, event, now)
-    if (next === undefined) throw new Error(`the table forbids ${event.event} where this page needs it`)
-    return next
-  }
-  const queued = created(0, { queueLimitMs: 3_600_000, runLimitMs: 1_800_000 })
-  const held = move(queued, { event: "claimed", leaseDurationMs }, 1_000)
-  const waiting = move(held, { event: "deferred", token: 1, delayMs: 1_000, countsAsFailure: true }, 2_000)
-  const done = move(held, { event: "completed", token: 1 }, 3_000)
-  const failed = move(held, { event: "failed", token: 1, errorCode: "content_rejected" }, 3_000)
-  return [
-    [queued, 1_000],
-    [held, 11_000],
-    // A worker that never came back.
-    [held, 1_000 + leaseDurationMs],
-    [waiting, 4_000],
-    ...[queued, held, waiting].flatMap((job) => (job.deadlineAt === null ? [] : ([[job, job.deadlineAt]] as const))),
-    [done, 5_000],
-    [failed, 5_000],
-  ]
-}
-
-/** Each event as it may come, to a job with this token. */
-const events = (token: number): ReadonlyArray<JobEvent> => [
-  { event: "claimed", leaseDurationMs },
-  { event: "abandoned" },
-  { event: "extended", token, leaseDurationMs },
-  { event: "checkpointed", token },
-  { event: "completed", token },
-  { event: "failed", token, errorCode: "content_rejected" },
-  { event: "deferred", token, delayMs: 1_000, countsAsFailure: true },
-  { event: "deferred", token, delayMs: 1_000, countsAsFailure: false },
-  { event: "released", token, createdAt: 0 },
-  { event: "lost", createdAt: 0 },
-  { event: "expired" },
-  { event: "erased" },
-]
+const eventsFor = (token: number): ReadonlyArray<JobEvent> =>
+  Object.entries(variants).flatMap(([event, of]) => of(token).map((carried) => ({ event, ...carried }) as JobEvent))
 
 interface Move {
   readonly event: JobEvent
@@ -123,164 +45,213 @@ interface Move {
   readonly after: JobState
 }
 
-/** Every move that the table allows in one of the situations. */
-const moves = (): ReadonlyArray<Move> =>
-  situations().flatMap(([before, now]) =>
-    events(before.token).flatMap((event): ReadonlyArray<Move> => {
-      const after = applyEvent(before, event, now)
-      return after === undefined ? [] : [{ event, before, after }]
-    }),
-  )
+/** Every move from every kind of state that can be reached. Jobs of one kind differ only in times and counts. */
+const tryEverything = (apply: Apply): ReadonlyArray<Move> => {
+  const kindOf = ({ status, held, failures, lostWorkers, errorCode, claimableAt, deadlineAt }: JobState): string =>
+    [status, held, failures > 0, lostWorkers > 0, errorCode, claimableAt === deadlineAt].join()
+  // A second lease reaches the run limit, a first one does not.
+  const first = created(0, { queueLimitMs: 3_600_000, runLimitMs: 45_000 })
+  const reached = new Map([[kindOf(first), first]])
+  const moves: Array<Move> = []
+  // A map's iteration includes what is added on the way.
+  for (const before of reached.values()) {
+    const soon = (before.phaseStartedAt ?? before.finishedAt ?? 0) + 10_000
+    for (const now of [soon, before.claimableAt ?? soon, before.deadlineAt ?? soon])
+      for (const event of eventsFor(before.token)) {
+        const after = apply(before, event, now)
+        if (after === undefined) continue
+        moves.push({ event, before, after })
+        if (!reached.has(kindOf(after))) reached.set(kindOf(after), after)
+      }
+  }
+  return moves
+}
 
-/** The fields a move changes; in brackets where it does so in some situations only. */
-const changes = (made: ReadonlyArray<Move>): string => {
-  const [first] = made
-  if (first === undefined) return ""
-  return (Object.keys(first.after) as ReadonlyArray<keyof JobState>)
+/** Throws if the table says something about an event that the moves do not show. */
+const assertTableIsTrue = (table: Table, moves: ReadonlyArray<Move>): void => {
+  for (const [name, { from, to, token }] of Object.entries(table)) {
+    if (name === "created") continue
+    const made = moves.filter(({ event }) => event.event === name)
+    const seen = [...new Set(made.map(({ before }) => before.status))]
+    const wrong =
+      seen.toSorted().join() !== from.toSorted().join() ||
+      made.some(({ before, after }) => after.status !== (to === "same" ? before.status : to)) ||
+      made.some(({ before, after }) => after.token !== before.token + (token === "raised" ? 1 : 0))
+    if (wrong) throw new Error(`the table's row of \`${name}\` differs from what applyEvent does`)
+  }
+  const ranks = { queued: 0, processing: 1, done: 2, failed: 2 }
+  const back = moves.find(({ before, after }) => ranks[after.status] < ranks[before.status])
+  if (back !== undefined)
+    throw new Error(`\`${back.event.event}\` takes a job back from ${back.before.status} to ${back.after.status}`)
+}
+
+/** The places of the diagram, in its order: a job that is `processing` either runs or waits for its next attempt. */
+const places = ["queued", "running", "waiting", "done", "failed"]
+const placeOf = ({ status, held }: JobState): string =>
+  status === "processing" ? (held ? "running" : "waiting") : status
+
+/** The life of a job, as a fence of Mermaid. */
+export const diagramOf = (moves: ReadonlyArray<Move>): string => {
+  const arrow = (from: string, to: string): string => {
+    const between = moves.filter(({ before, after }) => placeOf(before) === from && placeOf(after) === to)
+    const events = Object.keys(variants).filter((name) => between.some(({ event }) => event.event === name))
+    return events.length === 0 ? "" : `${from} --> ${to}: ${events.join(", ")}`
+  }
+  const isInside = (place: string): boolean => place === "running" || place === "waiting"
+  const arrows = places.flatMap((from) =>
+    places.map((to) => ({ text: arrow(from, to), inside: isInside(from) && isInside(to) })),
+  )
+  const lines = (inside: boolean, indent: string) =>
+    arrows.filter((one) => one.text !== "" && one.inside === inside).map(({ text }) => indent + text)
+  return [
+    "```mermaid",
+    "stateDiagram-v2",
+    "  [*] --> queued: created",
+    "  state processing {",
+    ...lines(true, "    "),
+    "  }",
+    ...lines(false, "  "),
+    "```",
+  ].join("\n")
+}
+
+/** Replaces the one diagram of states in a text. */
+export const withDiagram = (text: string, diagram: string): string => {
+  const fence = /```mermaid\nstateDiagram-v2\n[^`]*```/g
+  const found = text.match(fence)?.length ?? 0
+  if (found !== 1) throw new Error(`expected one diagram of states, found ${found}`)
+  return text.replace(fence, () => diagram)
+}
+
+const code = (...words: ReadonlyArray<string>): string => words.map((word) => `\`${word}\``).join(", ")
+const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
+  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
+
+const guards: Record<JobTransition["guard"], string> = {
+  none: "nothing: the job does not exist yet",
+  claimable:
+    "`claimableAt` has passed and the deadline has not (`isClaimable`). `abandoned` also requires that the job lost as many workers as it may",
+  fence:
+    "the job is held and its token is the caller's (`holdsClaim`). An expired lease does not matter as long as no other claim came in between",
+  lost: "the deadline has passed, the job is held, and the run limit did not end its lease (`isLost`)",
+  overdue: "the deadline has passed (`isOverdue`), and the job is not lost",
+  unfinished: "nothing more than the status",
+  finished: "nothing more than the status",
+}
+
+/** The fields that an event changes, in parentheses where only some of its moves do. */
+const changesOf = (moves: ReadonlyArray<Move>): string =>
+  (Object.keys(moves[0]?.after ?? {}) as ReadonlyArray<keyof JobState>)
     .flatMap((field) => {
-      const times = made.filter(({ before, after }) => before[field] !== after[field]).length
-      if (times === 0) return []
-      return times === made.length ? [code(field)] : [`(${code(field)})`]
+      const times = moves.filter(({ before, after }) => before[field] !== after[field]).length
+      return times === 0 ? [] : [times === moves.length ? code(field) : `(${code(field)})`]
     })
     .join(", ")
-}
 
-const changesTable = (): string => {
-  const made = moves()
-  const rows = Object.keys(jobTransitions)
-    .filter((name) => name !== "created")
-    .map((name) => [code(name), changes(made.filter(({ event }) => event.event === name)) || "nothing of these"])
-  return table(["event", "changes"], rows)
-}
-
-/** What a move costs, as the reference function counts it. */
-const budgetsTable = (): string => {
-  const made = moves()
-  const cost = (is: (move: Move) => boolean): ReadonlyArray<string> => {
-    const move = made.find(is)
-    if (move === undefined) throw new Error("a row of the budgets is no move")
+/** What the end of an attempt costs, as `applyEvent` counts it. */
+const costsTable = (moves: ReadonlyArray<Move>): string => {
+  const cost = (reason: string, name: JobEvent["event"], countsAsFailure?: boolean): ReadonlyArray<string> => {
+    const move = moves.find(
+      ({ event, before }) =>
+        event.event === name &&
+        before.held &&
+        (event.event !== "deferred" || event.countsAsFailure === countsAsFailure),
+    )
+    if (move === undefined) throw new Error(`no attempt ends by \`${name}\``)
     const { before, after } = move
-    return [`${after.failures - before.failures}`, `${after.lostWorkers - before.lostWorkers}`, code(after.status)]
+    const counted = [after.failures - before.failures, after.lostWorkers - before.lostWorkers].map(String)
+    return [reason, code(name), ...counted, code(after.status)]
   }
-  const named = (name: JobEvent["event"]) => (move: Move) => move.event.event === name && move.before.held
-  const deferred = (counts: boolean) => (move: Move) =>
-    move.event.event === "deferred" && move.event.countsAsFailure === counts
   return table(
-    ["an attempt ends because", "event", "failures", "lost workers", "then"],
+    ["An attempt ends because", "event", "failures", "lost workers", "status"],
     [
-      ["the provider failed and may do better", code("deferred"), ...cost(deferred(true))],
-      ["the provider failed for good, or once too often", code("failed"), ...cost(named("failed"))],
-      ["kiln's own store or blobs were away", code("deferred"), ...cost(deferred(false))],
-      ["the worker stops, or a switch was thrown", code("released"), ...cost(named("released"))],
-      ["the worker vanished, and another takes over", code("claimed"), ...cost(named("claimed"))],
-      ["no worker claimed the job in time", code("lost"), ...cost(named("lost"))],
-      ["the worker vanished once too often", code("abandoned"), ...cost(named("abandoned"))],
+      cost("the provider failed and may succeed later", "deferred", true),
+      cost("the provider failed permanently, or too often", "failed"),
+      cost("kiln's own store or blobs were unavailable", "deferred", false),
+      cost("the worker shuts down, or a switch was turned off", "released"),
+      cost("the worker vanished, and another one claims the job", "claimed"),
+      cost("the worker vanished, and nobody claims the job in time", "lost"),
+      cost("the worker vanished, and it was one too many", "abandoned"),
     ],
   )
 }
 
-const callerTable = (moveTable: Table): string => {
-  const reachable = (from: string) =>
-    statuses.filter((status) => status !== from && edges(moveTable).some((e) => e.from === from && e.to === status))
-  const seen: Record<JobStatus, string> = {
-    queued: "accepted, never claimed",
-    processing: "claimed at least once; also between two attempts and after a release",
-    done: "`output` and bill are there; without `output` once its data is erased",
-    failed: "`error_code` says why",
-  }
-  return table(
-    ["status", "means", "may become"],
-    statuses.map((status) => [code(status), seen[status], code(...reachable(status)) || "nothing else, ever"]),
-  )
-}
+const duration = (ms: number): string =>
+  ms % 3_600_000 === 0 ? `${ms / 3_600_000} h` : ms % 60_000 === 0 ? `${ms / 60_000} min` : `${ms / 1_000} s`
 
-/** A status that can be left and come back to would go backwards in a caller's eyes. */
-const assertForwards = (moveTable: Table): void => {
-  const visit = (status: string, path: ReadonlyArray<string>): void => {
-    if (path.includes(status)) throw new Error(`a status goes backwards: ${[...path, status].join(" -> ")}`)
-    for (const { from, to } of edges(moveTable)) if (from === status && to !== from) visit(to, [...path, status])
-  }
-  visit("none", [])
-}
-
-/** The whole page. */
-export const describeStateMachine = (moveTable: Table): string => {
-  assertForwards(moveTable)
+/** Returns the page and its diagram. Throws if the table disagrees with `apply`. */
+export const describeStateMachine = (rows: Table = jobTransitions, apply: Apply = applyEvent) => {
+  const moves = tryEverything(apply)
+  assertTableIsTrue(rows, moves)
+  const diagram = diagramOf(moves)
   const { attempts, queueLimitMs, runLimitMs } = defaultEngineSettings
   const { maxFailures, maxLostWorkers, backoffBaseMs, backoffMaxMs, retryAfterMaxMs } = attempts
-  const moveRows = Object.entries(moveTable).map(([event, { verb, from, to, guard, token, meaning }]) => [
-    code(event),
-    code(verb),
-    from[0] === "none" ? "(none)" : code(...from),
-    to === "same" ? "the same" : code(to),
-    guard,
-    token,
-    meaning,
-  ])
-  const used = [...new Set(Object.values(moveTable).map(({ guard }) => guard))]
-  return `<!-- Written by scripts/stateMachine.ts from packages/core/src/domain/JobTransition.ts: \`pnpm state-machine\`. -->
+  const moveRows = Object.entries(rows).map(([event, { verb, from, to, guard, token, meaning }]) => {
+    const before = event === "created" ? "(none)" : code(...from)
+    return [code(event), code(verb), before, to === "same" ? "the same" : code(to), guard, token, meaning]
+  })
+  const changeRows = Object.keys(variants).map((name) => {
+    const changes = changesOf(moves.filter(({ event }) => event.event === name))
+    return [code(name), changes === "" ? "none of these" : changes]
+  })
+  const page = `<!-- Written by scripts/stateMachine.ts from packages/core/src/domain/JobTransition.ts: \`pnpm state-machine\`. -->
 
 # The states of a job
 
-${diagramOf(moveTable)}
+${diagram}
+
+A caller sees four statuses: \`queued\`, \`processing\`, \`done\`, \`failed\`. A status never goes backwards, and \`done\` and \`failed\` are
+final. \`processing\` covers two situations that callers cannot tell apart: a worker holds the job under a lease (*running*), or the
+job waits for its next attempt (*waiting*). Leases, tokens, attempts and budgets are never shown.
 
 ## Every move
 
-An event's verb is the method of the \`JobStore\` port, the section of the conformance suite and the SQL file of an adapter.
-What is not in this table cannot happen to a job.
+The event is the name of the move. Its verb is the method of the \`JobStore\` port, the section of the conformance suite and the SQL
+file of an adapter. Any other move is impossible.
 
-${table(["event", "verb", "from", "to", "guard", "token", "meaning"], moveRows)}
+${table(["Event", "verb", "from", "to", "guard", "token", "meaning"], moveRows)}
 
-## What a guard checks
+## Guards
 
-In the statement that writes, so that nothing can come in between. Where it does not hold, nothing is written. The end of
-a claim that is repeated, because the answer to the first try was lost, is answered as the first try was.
+A store checks the guard in the statement that writes. If it does not hold, nothing is written. A worker may repeat the end of a
+claim because the first answer was lost: the repetition returns the first answer.
 
-${table(
-  ["guard", "holds where"],
-  used.map((guard) => [guard, guards[guard]]),
-)}
+${table(["Guard", "requires"], Object.entries(guards))}
 
-## What a move changes
+## Fields that a move changes
 
-Found by making each move in every situation; fields in brackets change in some of them only. The fields are those of
-\`domain/JobState.ts\`. Output, files, charge, checkpoints and erased data belong to the verbs and are not in this list.
+A field in parentheses changes in some situations only. The fields are those of \`domain/JobState.ts\`; output, files, charge,
+checkpoints and erased data are not among them.
 
-${changesTable()}
+${table(["Event", "changes"], changeRows)}
 
-## Two budgets for attempts
+## Budget of attempts
 
-${budgetsTable()}
+${costsTable(moves)}
 
-A job may fail ${maxFailures} times and lose ${maxLostWorkers} workers. The last failure is \`failed\` with the provider's code, the last lost worker
-\`abandoned\` with \`attempts_exhausted\`. Before the next attempt lies a random part of ${seconds(backoffBaseMs)}, doubled with each failure up
-to ${seconds(backoffMaxMs)}, or what the provider asked for, up to ${seconds(retryAfterMaxMs)}.
+A job may fail ${maxFailures} times and lose ${maxLostWorkers} workers. Its last failure is \`failed\` with the provider's code; its last lost worker is
+\`abandoned\` with \`attempts_exhausted\`. The delay before the next attempt is random, up to ${duration(backoffBaseMs)} doubled with each failure,
+at most ${duration(backoffMaxMs)}; a delay that the provider asks for is respected up to ${duration(retryAfterMaxMs)}.
 
-## Two budgets for time
+## Budget of time
 
-Fixed when the job is created. Waiting (in line, between attempts, for a gate) adds up to ${seconds(queueLimitMs)} at most, then \`expired\`
-says \`queue_timeout\`. Time under lease adds up to ${seconds(runLimitMs)} at most; a lease never reaches past it, and where it ends
-there, \`expired\` says \`job_timeout\`.
-
-## What a caller sees
-
-Four statuses, and never one that goes backwards: this page is not written from a table in which one could.
-
-${callerTable(moveTable)}
-
-Leases, tokens, attempts and budgets are not shown.
+Both limits are fixed when the job is created. Waiting (in the queue, between attempts, for a switch to turn on) may add up to
+${duration(queueLimitMs)}, then the job expires with \`queue_timeout\`. Time under lease may add up to ${duration(runLimitMs)}: no lease reaches past that
+limit, and a job whose lease ends at it expires with \`job_timeout\`.
 `
+  return { diagram, page }
 }
 
 if (import.meta.main) {
   const repository = join(import.meta.dirname, "..")
-  const page = join(repository, "docs/state-machine.md")
-  const architecture = join(repository, "ARCHITECTURE.md")
+  const { diagram, page } = describeStateMachine()
+  const architecture = readFileSync(join(repository, "ARCHITECTURE.md"), "utf8")
   const generated = [
-    ["docs/state-machine.md", page, describeStateMachine(jobTransitions)],
-    ["ARCHITECTURE.md", architecture, withDiagram(readFileSync(architecture, "utf8"), diagramOf(jobTransitions))],
+    ["docs/state-machine.md", page],
+    ["ARCHITECTURE.md", withDiagram(architecture, diagram)],
   ] as const
-  for (const [name, path, text] of generated) {
+  for (const [name, text] of generated) {
+    const path = join(repository, name)
     if (process.argv.includes("--check")) {
       const stale = difference(text, path)
       console.log(

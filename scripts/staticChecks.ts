@@ -10,5 +10,4 @@ export const staticChecks = [
   "planted-bugs:check",
   "packages:check",
   "api-report:check",
-  "reference:check",
 ] as const

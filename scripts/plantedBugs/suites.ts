@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { plantedBugs as blobBugs } from "../../packages/adapter-blobs/test/support/plantedBugs.ts"
 import { plantedBugs as commitBugs } from "../../packages/adapter-postgres/test/faults/support/plantedBugs.ts"
+import { acceptanceBugs } from "../../packages/core/test/acceptanceBugs.ts"
 import { plantedBugs as domainBugs } from "../../packages/core/test/jobTransitionBugs.ts"
 import { plantedBugs as racingBugs } from "../../packages/core/test/interleavings/plantedBugs/index.ts"
 import { races } from "../../packages/core/test/interleavings/races/index.ts"
@@ -111,6 +112,14 @@ const properties: Suite = {
   bugs: domainBugs.map(({ bug, property }) => ({ bug, cells: [quoted(property)], caughtBy: quoted(property) })),
 }
 
+const acceptance: Suite = {
+  title: "Properties of the order in which a request is judged",
+  test: "packages/core/test/acceptance.test.ts",
+  about: "Planted into a copy of the domain. The property must fail.",
+  columns: ["property"],
+  bugs: acceptanceBugs.map(({ bug, property }) => ({ bug, cells: [quoted(property)], caughtBy: quoted(property) })),
+}
+
 const disk: Suite = {
   title: "Disk and kills",
   test: "packages/cli/test/faults/plantedBugs.test.ts",
@@ -188,6 +197,7 @@ export const suites = {
   interleavings,
   guard,
   properties,
+  acceptance,
   disk,
   contract,
   connections,

@@ -1,6 +1,7 @@
-// Writes etc/*.api.md, what each door lets through, or with `--check` fails if they differ: `pnpm api-report`.
+// Writes etc/*.api.md, the public signatures of each entry point, or with `--check` fails if they differ: `pnpm api-report`.
 //
-// A change of a public signature shows in these files, and so in the review of whatever changed it.
+// A change of a public signature changes these files, so a reviewer sees it. They are meant to be read: imports and the insides
+// of long inferred types are left out.
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
@@ -9,6 +10,17 @@ import { Extractor, ExtractorConfig, ExtractorLogLevel } from "@microsoft/api-ex
 import { difference } from "../difference.ts"
 import { build } from "./build.ts"
 import { publicPackages, repository } from "./publicPackages.ts"
+
+/** Entry points without a report: few people import them, and other checks cover what they promise. */
+const unreported: ReadonlySet<string> = new Set([
+  // `docs/openapi.json` shows what it declares.
+  "@kiln/client/api",
+  "@kiln/conformance",
+  "@kiln/conformance/model",
+  "@kiln/core/worker",
+  "@kiln/testing/openai",
+  "@kiln/testing/vitest",
+])
 
 interface DoorToReport {
   /** Such as `core.domain.api.md`. */
@@ -21,16 +33,18 @@ interface DoorToReport {
 }
 
 const doors = (): ReadonlyArray<DoorToReport> =>
-  publicPackages().flatMap(({ directory, manifest }) =>
-    Object.entries(manifest.exports).map(([door, { types = "" }]) => ({
-      file: [basename(directory), ...door.split("/").slice(1), "api.md"].join("."),
-      title: manifest.name + door.slice(1),
-      packageDirectory: join(repository, directory),
-      entry: join(repository, directory, types),
-    })),
-  )
+  publicPackages()
+    .flatMap(({ directory, manifest }) =>
+      Object.entries(manifest.exports).map(([door, { types = "" }]) => ({
+        file: [basename(directory), ...door.split("/").slice(1), "api.md"].join("."),
+        title: manifest.name + door.slice(1),
+        packageDirectory: join(repository, directory),
+        entry: join(repository, directory, types),
+      })),
+    )
+    .filter(({ title }) => !unreported.has(title))
 
-/** The reader has TypeScript 6 within it, which reads what TypeScript 7 declares. */
+/** Runs API Extractor, whose own TypeScript 6 can read what TypeScript 7 declares, on one entry point. */
 const extract = ({ entry, file, packageDirectory, title }: DoorToReport, directory: string): string => {
   const silent = { default: { logLevel: ExtractorLogLevel.None } }
   const configuration = ExtractorConfig.prepare({
@@ -45,14 +59,14 @@ const extract = ({ entry, file, packageDirectory, title }: DoorToReport, directo
         reportFileName: file,
         reportFolder: directory,
         reportTempFolder: join(directory, "temp"),
-        // The base of a class holds its fields, or the methods of a port: without it the report says next to nothing.
+        // The base of a class holds its fields, or the methods of a port.
         includeForgottenExports: true,
       },
       docModel: { enabled: false },
       dtsRollup: { enabled: false },
       tsdocMetadata: { enabled: false },
       newlineKind: "lf",
-      // Its remarks on the style of comments are not ours.
+      // The linter checks comments.
       messages: {
         compilerMessageReporting: silent,
         extractorMessageReporting: silent,
@@ -84,44 +98,56 @@ const compilerOptions = {
   typeRoots: [join(repository, "node_modules/@types")],
 }
 
-/** One declaration of a report, or one import. */
+/** One declaration of a report. */
 interface Declaration {
   readonly text: string
   readonly name: string
   readonly isExported: boolean
 }
 
+/** Object types nested this deep within an inferred type are shortened if they are long. */
+const DEEP = 2
+const LONG = 5
+
 /**
- * The same text with the members of every union in the order of their letters, `null` and `undefined` last: the compiler writes
- * a union that it inferred in another order at each build, and the order says nothing.
+ * Returns the same declarations in a form that is stable and short. The members of unions are sorted, `null` and `undefined`
+ * last, because the compiler orders inferred unions differently in each build. In the type of a `const`, which is mostly
+ * inferred, a long object type within other object types is reduced to the number of its members.
  */
-const withUnionsInOrder = (text: string): string => {
+const tidy = (text: string): string => {
   const file = ts.createSourceFile("report.d.ts", text, ts.ScriptTarget.Latest, true)
-  /** Returns the text of `node` with sorted unions. Text between its children, such as comments, stays in place. */
-  const written = (node: ts.Node): string => {
+  /** Prints a node. `depth` counts the object types around it within a `const`, and is undefined elsewhere. */
+  const printed = (node: ts.Node, depth: number | undefined): string => {
+    const isObject = ts.isTypeLiteralNode(node)
+    const lines = node.getText(file).split("\n").length
+    if (isObject && depth !== undefined && depth >= DEEP && lines > LONG)
+      return `{ /* ${node.members.length} members */ }`
+    const inner = ts.isVariableDeclaration(node) ? 0 : isObject && depth !== undefined ? depth + 1 : depth
     const parts: Array<string> = []
     let end = node.getStart(file)
     ts.forEachChild(node, (child) => {
-      parts.push(text.slice(end, child.getStart(file)), written(child))
+      parts.push(text.slice(end, child.getStart(file)), printed(child, inner))
       end = child.end
     })
     if (!ts.isUnionTypeNode(node)) return parts.join("") + text.slice(end, node.end)
-    const { absent = [], present = [] } = Object.groupBy(node.types.map(written).toSorted(), (member) =>
+    const members = new Set(node.types.map((member) => printed(member, inner)))
+    const { absent = [], present = [] } = Object.groupBy([...members].toSorted(), (member) =>
       member === "null" || member === "undefined" ? "absent" : "present",
     )
     return [...present, ...absent].join(" | ")
   }
-  return text.slice(0, file.getStart(file)) + written(file)
+  return text.slice(0, file.getStart(file)) + printed(file, undefined)
 }
 
-/** The declarations of a report, without the remarks that are the same at every name. */
+/** The declarations of a report, without imports and without API Extractor's notes on each name. */
 const declarationsOf = (report: string): ReadonlyArray<Declaration> =>
-  withUnionsInOrder(
+  tidy(
     report
       .slice(report.indexOf("```ts") + "```ts".length, report.lastIndexOf("```"))
-      .replaceAll(/^ *\/\/ (\(undocumented\)|@public|\(No @packageDocumentation|Warning: ).*\n/gm, ""),
+      .replaceAll(/^ *\/\/ (\(undocumented\)|@public|\(No @packageDocumentation|Warning: ).*\n/gm, "")
+      .replaceAll(/^import .*\n/gm, ""),
   )
-    .split(/\n\s*\n|\n(?=import )/)
+    .split(/\n\s*\n/)
     .map((text) => text.trim())
     .filter((text) => text !== "")
     .map((text) => {
@@ -133,30 +159,57 @@ const declarationsOf = (report: string): ReadonlyArray<Declaration> =>
     })
 
 /**
- * A name that a door needs but does not let through is told once, where it is a door's own: in the report of that door. One
- * that is of no door stays, for there is no other place to see it, as does the base of a class that is let through.
+ * Leaves out what an entry point needs but does not export if it is exported elsewhere in the package, or if it is a value: its
+ * name says enough. The base of an exported class stays.
  */
-const toldHere = (declarations: ReadonlyArray<Declaration>, ofPackage: ReadonlySet<string>): Array<Declaration> => {
+const withoutInternals = (
+  declarations: ReadonlyArray<Declaration>,
+  ofPackage: ReadonlySet<string>,
+): ReadonlyArray<Declaration> => {
   const exported = new Set(declarations.filter(({ isExported }) => isExported).map(({ name }) => name))
-  const kept = declarations.filter(({ isExported, name, text }) => {
-    const toldAs = name.replace(/_base$/, "")
-    return isExported || text.startsWith("import ") || exported.has(toldAs) || !ofPackage.has(toldAs)
+  return declarations.filter(({ isExported, name, text }) => {
+    const shownAs = name.replace(/_base$/, "")
+    return isExported || exported.has(shownAs) || !(ofPackage.has(shownAs) || /^(abstract )?(class|const) /.test(text))
   })
-  const body = kept.filter(({ text }) => !text.startsWith("import ")).map(({ text }) => text)
-  const words = new Set(body.join("\n").match(/\w+/g))
-  return kept.filter(({ text }) => !text.startsWith("import ") || words.has(/(\w+)[ }]* from /.exec(text)?.[1] ?? ""))
 }
 
-/** The fence is called `cts`, which is colored as TypeScript, and which the check of snippets leaves alone. */
-const page = (title: string, declarations: ReadonlyArray<Declaration>): string => {
-  const text = declarations
-    .map((declaration, index) => {
-      const follows = declarations[index - 1]?.text.startsWith("import ") && declaration.text.startsWith("import ")
-      return `${index === 0 ? "" : follows ? "\n" : "\n\n"}${declaration.text}`
-    })
-    .join("")
-  return `# ${title}\n\nWritten by \`pnpm api-report\` from what is built.\n\n\`\`\`cts\n${text}\n\`\`\`\n`
+interface Report {
+  readonly door: DoorToReport
+  readonly declarations: ReadonlyArray<Declaration>
 }
+
+/** The reports of one package. A declaration that several entry points export is shown by the one that exports least. */
+const reportsOf = (reports: ReadonlyArray<Report>): ReadonlyArray<readonly [file: string, text: string]> => {
+  const ofPackage = new Set(
+    reports.flatMap(({ declarations }) => declarations.filter(({ isExported }) => isExported).map(({ name }) => name)),
+  )
+  const shownBy = new Map<string, string>()
+  return reports
+    .toSorted((one, other) => one.declarations.length - other.declarations.length)
+    .map(({ declarations, door }) => {
+      const elsewhere: Record<string, Array<string>> = {}
+      const shown = withoutInternals(declarations, ofPackage).filter(({ name, text }) => {
+        const by = shownBy.get(text)
+        if (by === undefined) shownBy.set(text, door.title)
+        else if (!name.endsWith("_base")) (elsewhere[by] ??= []).push(name)
+        return by === undefined
+      })
+      return [door.file, page(door.title, shown, elsewhere)]
+    })
+}
+
+/** The fence is called `cts`, which is highlighted as TypeScript and ignored by the check of snippets. */
+const page = (
+  title: string,
+  declarations: ReadonlyArray<Declaration>,
+  elsewhere: Readonly<Record<string, ReadonlyArray<string>>>,
+): string =>
+  [
+    `# ${title}`,
+    "Written by `pnpm api-report`.",
+    `\`\`\`cts\n${declarations.map(({ text }) => text).join("\n\n")}\n\`\`\``,
+    ...Object.entries(elsewhere).map(([door, names]) => `Also exports from \`${door}\`: ${names.join(", ")}.`),
+  ].join("\n\n") + "\n"
 
 /** The text of every report under the name of its file. */
 export const apiReports = (): ReadonlyMap<string, string> => {
@@ -164,14 +217,8 @@ export const apiReports = (): ReadonlyMap<string, string> => {
   mkdirSync(join(directory, "temp"))
   try {
     const read = doors().map((door) => ({ door, declarations: declarationsOf(extract(door, directory)) }))
-    return new Map(
-      read.map(({ declarations, door }) => {
-        const siblings = read.filter((other) => other.door.packageDirectory === door.packageDirectory)
-        const exported = siblings.flatMap((other) => other.declarations.filter(({ isExported }) => isExported))
-        const told = toldHere(declarations, new Set(exported.map(({ name }) => name)))
-        return [door.file, page(door.title, told)]
-      }),
-    )
+    const packages = Object.groupBy(read, ({ door }) => door.packageDirectory)
+    return new Map(Object.values(packages).flatMap((reports = []) => reportsOf(reports)))
   } finally {
     rmSync(directory, { recursive: true })
   }
@@ -184,9 +231,9 @@ const check = (reports: ReadonlyMap<string, string>, committed: string): void =>
   })
   const left = globSync("*.api.md", { cwd: committed })
     .filter((file) => !reports.has(file))
-    .map((file) => `etc/${file} is of no door`)
+    .map((file) => `etc/${file} belongs to no entry point`)
   for (const line of [...stale, ...left]) console.log(`${line}: run \`npx -y pnpm@12 api-report\``)
-  console.log(`${reports.size} doors read, ${stale.length + left.length} reports differ`)
+  console.log(`${reports.size} entry points read, ${stale.length + left.length} reports differ`)
   if (stale.length + left.length > 0) process.exitCode = 1
 }
 

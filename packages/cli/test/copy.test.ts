@@ -11,7 +11,6 @@ import { Api } from "./support/Api.ts"
 import { changeDatabase } from "./support/changeDatabase.ts"
 import { readEverything, seedEveryState } from "./support/copiedRecords.ts"
 import { run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
-import { makeOldDatabase } from "./support/oldDatabase.ts"
 
 const sqlite = (path: string) => SqliteStores.layer({ path })
 const postgres = (url: string, schema = "kiln") =>
@@ -92,22 +91,6 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     })
   })
 
-  it("brings over what the first version stored, under other names, as it is", async () => {
-    using data = temporaryDirectory()
-    await using database = await freshDatabase()
-    await makeOldDatabase(join(data.path, "kiln.db"))
-    const path = await seeded(data.path)
-    // That it is what it says.
-    changeDatabase(data.path, "INSERT INTO purges (id, blob_prefix, recorded_at) VALUES (7, 'jobs/x', 1)")
-    const before = await Effect.runPromise(Effect.provide(readEverything, sqlite(path)))
-    const doctor = JSON.parse((await run(["doctor", "--json"], { KILN_DATA_DIR: data.path })).stdout)
-    expect(doctor.checks).toContainEqual(expect.objectContaining({ name: "schema", status: "ok" }))
-    expect(doctor.checks).toContainEqual(expect.objectContaining({ name: "integrity", status: "ok" }))
-    const copied = await runJson(["copy", "--from", `sqlite:${path}`, "--to", database.url])
-    expect(copied).toMatchObject({ tables: { jobs: 11, purges: 3 }, source_moved_to: `${path}.copied` })
-    expect(await Effect.runPromise(Effect.provide(readEverything, postgres(database.url)))).toEqual(before)
-  })
-
   it("lets an installation go on where it was: its keys, jobs, files and repeats", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
@@ -181,7 +164,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     expect(jobs).toHaveLength(11)
   })
 
-  it("refuses a source that is in use, old, missing or of a newer version", async () => {
+  it("refuses a source that is in use, empty, missing or of a newer version", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
     const path = join(data.path, "kiln.db")
@@ -196,9 +179,9 @@ describe("kiln copy", { timeout: 120_000 }, () => {
       expect(await copy()).toContain("is open in another process: stop every kiln process")
       expect((await fetch(`${server.listening.url}/readyz`)).status).toBe(200)
     }
-    changeDatabase(data.path, "DELETE FROM kiln_migrations WHERE name <> '0001Initial'")
-    expect(await copy()).toContain("bring it up to date with kiln migrate")
-    changeDatabase(data.path, "INSERT INTO kiln_migrations VALUES ('0002KindVersions', 1), ('9999Newer', 1)")
+    changeDatabase(data.path, "DELETE FROM kiln_migrations")
+    expect(await copy()).toContain("holds no kiln")
+    changeDatabase(data.path, "INSERT INTO kiln_migrations VALUES ('0001Initial', 1), ('9999Newer', 1)")
     expect(await copy()).toContain("9999Newer")
     expect(existsSync(path)).toBe(true)
   })

@@ -37,7 +37,7 @@ export interface Jobs<All = BuiltInJobs> {
     options?: CallOptions,
   ) => Promise<StateOf<All[Type]>>
   /**
-   * The job once it is done or failed, asked for as often as the service says. Rejects with `WaitTimedOut` after
+   * The job once it is done or failed, asked for as often as the service says. Rejects with `WaitTimeout` after
    * `timeoutMs`. A service that is away for a while is waited for too.
    */
   readonly wait: <Type extends keyof All & string>(

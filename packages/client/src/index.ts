@@ -9,7 +9,7 @@ export type {
   WaitOptions,
 } from "./ClientOptions.ts"
 export { createClient } from "./createClient.ts"
-export { ApiError, ConnectionLost, WaitTimedOut } from "./errors.ts"
+export { ApiError, ConnectionLost, WaitTimeout } from "./errors.ts"
 export type { FinishedJob, JobReference, JobStates, JobType, RoutedJobs } from "./JobStates.ts"
 export { jobFamily, type JobFamily } from "./routes/JobFamily.ts"
 export { type JobRoute, jobRoute, type JobRouteOptions, remoteKind } from "./routes/jobRoute.ts"

@@ -1,5 +1,5 @@
 import type { CallOptions, WaitOptions } from "./ClientOptions.ts"
-import { ApiError, retryAfterMs, WaitTimedOut } from "./errors.ts"
+import { ApiError, retryAfterMs, WaitTimeout } from "./errors.ts"
 import type { JobReference } from "./JobStates.ts"
 import type { JobRoute } from "./routes/jobRoute.ts"
 import { type Names, requireKnown } from "./knownOptions.ts"
@@ -78,7 +78,7 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>) => {
         return await waitUntil(job, signal === undefined ? deadline.signal : AbortSignal.any([signal, deadline.signal]))
       } catch (error) {
         signal?.throwIfAborted()
-        throw deadline.signal.aborted ? new WaitTimedOut(job.id, timeoutMs) : error
+        throw deadline.signal.aborted ? new WaitTimeout(job.id, timeoutMs) : error
       } finally {
         deadline.cancel()
       }

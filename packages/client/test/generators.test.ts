@@ -8,7 +8,7 @@ import { type RunningService, startService } from "./support/startService.ts"
 
 const repository = join(import.meta.dirname, "../../..")
 const description = join(repository, "docs/openapi.json")
-const typescriptWithApi = pathToFileURL(join(repository, "tests/support/typescriptWithApi.mjs")).href
+const typescriptWithApi = pathToFileURL(join(repository, "scripts/typescriptWithApi.mjs")).href
 
 interface Tool {
   readonly generate: readonly [script: string, ...args: ReadonlyArray<string>]

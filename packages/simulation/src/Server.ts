@@ -12,8 +12,7 @@ import {
   JobDirectory,
   JobKinds,
   JobEvents,
-  JobLooks,
-  JobSignals,
+  JobReader,
   JobStore,
   type JsonObject,
   layerGroupCommit,
@@ -123,14 +122,13 @@ const serverLayer = (
       ofSync: fingerprintOf,
     }),
     WakeUp.layer,
-    JobSignals.layer,
     JobEvents.layer,
     Layer.succeed(EngineConfig, settings),
     Layer.succeed(JobKinds, kinds.all),
   )
   const running = works ? Layer.merge(layerSweeps, Worker.layerRunning) : layerSweeps
   return Layer.mergeAll(Engine.layer, Operator.layer, running).pipe(
-    Layer.provide(Layer.merge(JobLooks.layer, layerGroupCommit)),
+    Layer.provide(Layer.merge(JobReader.layer, layerGroupCommit)),
     Layer.provide(adapters),
   )
 }

@@ -3,17 +3,17 @@ import { fileURLToPath } from "node:url"
 import { curlLines } from "./curlLines.ts"
 import { type FirstKey, keyCommand } from "./firstKey.ts"
 
-/** The recording that comes with a checkout; an installed package has none, and whoever runs it has one of their own. */
+/** Returns the path of the sample recording in a checkout; installed packages have none, so a placeholder is used. */
 const sampleWav = (): string => {
   const path = fileURLToPath(new URL("../../../../examples/demo/assets/hello.wav", import.meta.url))
   return existsSync(path) ? path : "recording.wav"
 }
 
-/** What the person at the terminal is told once the service listens. `docs` is undefined where pages are off. */
+/** Formats the text that is printed once the service listens. `docs` is undefined if pages are disabled. */
 export const banner = (service: {
   readonly url: string
   readonly docs: string | undefined
-  /** `"none"` where the store holds no key and none was made. */
+  /** `"none"` if the store has no key and none was created. */
   readonly firstKey: FirstKey | "none" | undefined
 }): string => {
   const { docs, firstKey, url } = service
@@ -27,7 +27,7 @@ export const banner = (service: {
     "",
     ...address,
     "",
-    "A test key, shown this once. Its jobs are sandbox jobs: they call no provider and cost nothing.",
+    "A test key, shown only this once. It creates sandbox jobs, which call no provider and cost nothing.",
     "",
     `  ${firstKey.key}`,
     "",

@@ -1,7 +1,7 @@
 import { Data, Effect } from "effect"
 
 /** The job was not finished in the time it was waited for. It goes on. */
-export class WaitTimedOut extends Data.TaggedError("WaitTimedOut")<{ readonly afterMs: number }> {}
+export class WaitTimeout extends Data.TaggedError("WaitTimeout")<{ readonly afterMs: number }> {}
 
 export interface WaitOptions {
   /** How long to wait at most. Default 600,000 ms. */
@@ -27,12 +27,12 @@ interface Polled<State> {
 
 /**
  * Polls a job until it is done or failed, as often as the service says:
- * `waitForJob(client.audio.pollAudioJob({ params: { id } }))`. Fails with `WaitTimedOut` after `timeoutMs`.
+ * `waitForJob(client.audio.pollAudioJob({ params: { id } }))`. Fails with `WaitTimeout` after `timeoutMs`.
  */
 export const waitForJob = <State extends { readonly status: string }, E, R>(
   poll: Effect.Effect<Polled<State>, E, R>,
   { timeoutMs = 600_000 }: WaitOptions = {},
-): Effect.Effect<State & Final, E | WaitTimedOut, R> =>
+): Effect.Effect<State & Final, E | WaitTimeout, R> =>
   Effect.gen(function* () {
     for (;;) {
       const { body, headers } = yield* poll
@@ -43,6 +43,6 @@ export const waitForJob = <State extends { readonly status: string }, E, R>(
   }).pipe(
     Effect.timeoutOrElse({
       duration: timeoutMs,
-      orElse: () => Effect.fail(new WaitTimedOut({ afterMs: timeoutMs })),
+      orElse: () => Effect.fail(new WaitTimeout({ afterMs: timeoutMs })),
     }),
   )

@@ -11,26 +11,29 @@ import {
   queueBudgetMs,
 } from "./Lease.ts"
 
-/** One legal move of a job. Its name is the event, its `verb` the store's. */
+/** A legal move of a job. Its key in the table is the event. */
 export interface JobTransition {
+  /** The method of the `JobStore` port that makes the move. */
   readonly verb: string
   readonly from: ReadonlyArray<JobStatus | "none">
-  /** `same` where the status does not change. */
+  /** `same` for a move that keeps whatever status the job has. */
   readonly to: JobStatus | "same"
   /**
-   * What the store checks in the statement that writes:
-   * `fence`: the caller's token is the job's and the job is held;
-   * `claimable`: `claimableAt` has come and the deadline has not;
-   * `overdue`: the deadline has come, and the job is not `lost`;
-   * `lost`: the deadline has come, the job is held, and no run limit ended its lease; `finished`; `none`.
+   * What the store checks in the statement that writes, besides `from`:
+   * - `none`: nothing, because the job does not exist yet
+   * - `fence`: the job is held, and the caller's token is the job's
+   * - `claimable`: `claimableAt` has passed and the deadline has not
+   * - `overdue`: the deadline has passed, and the job is not `lost`
+   * - `lost`: the deadline has passed, the job is held, and the run limit did not end its lease
+   * - `unfinished`, `finished`: nothing more
    */
-  readonly guard: "none" | "fence" | "claimable" | "overdue" | "lost" | "finished"
-  /** Whether the fencing token grows. */
+  readonly guard: "none" | "fence" | "claimable" | "overdue" | "lost" | "unfinished" | "finished"
+  /** Whether the move raises the fencing token. */
   readonly token: "kept" | "raised"
   readonly meaning: string
 }
 
-/** THE table: every move a job can make, and no other. Stores, docs and tests are written from it. */
+/** THE table: every move a job can make. Stores, docs and tests follow it. */
 export const jobTransitions = {
   created: {
     verb: "createJobs",
@@ -38,7 +41,7 @@ export const jobTransitions = {
     to: "queued",
     guard: "none",
     token: "kept",
-    meaning: "accepted, together with its idempotency key, its upload and its price",
+    meaning: "accepted, together with its idempotency key, upload and price",
   },
   claimed: {
     verb: "claimJobs",
@@ -46,7 +49,7 @@ export const jobTransitions = {
     to: "processing",
     guard: "claimable",
     token: "raised",
-    meaning: "a worker takes it under a lease; a lost worker is counted if it was still held",
+    meaning: "a worker takes the job under a lease; if the job was still held, its previous worker counts as lost",
   },
   abandoned: {
     verb: "claimJobs",
@@ -54,7 +57,7 @@ export const jobTransitions = {
     to: "failed",
     guard: "claimable",
     token: "raised",
-    meaning: "the last lost worker it could afford: `attempts_exhausted`",
+    meaning: "a claim finds that the job has lost too many workers: `attempts_exhausted`",
   },
   extended: {
     verb: "extendLeases",
@@ -62,7 +65,7 @@ export const jobTransitions = {
     to: "processing",
     guard: "fence",
     token: "kept",
-    meaning: "heartbeat",
+    meaning: "a heartbeat renews the lease",
   },
   checkpointed: {
     verb: "checkpointJobs",
@@ -70,7 +73,7 @@ export const jobTransitions = {
     to: "processing",
     guard: "fence",
     token: "kept",
-    meaning: "a finished step is kept, so that a retry does not buy it again",
+    meaning: "the result of a finished step is kept, so a retry does not pay for it again",
   },
   completed: {
     verb: "completeJobs",
@@ -78,7 +81,7 @@ export const jobTransitions = {
     to: "done",
     guard: "fence",
     token: "raised",
-    meaning: "output, files and charge are committed with it",
+    meaning: "output, files and charge are committed in the same step",
   },
   failed: {
     verb: "failJobs",
@@ -86,7 +89,7 @@ export const jobTransitions = {
     to: "failed",
     guard: "fence",
     token: "raised",
-    meaning: "for good, with an error code",
+    meaning: "permanently, with an error code",
   },
   deferred: {
     verb: "deferJobs",
@@ -94,7 +97,7 @@ export const jobTransitions = {
     to: "processing",
     guard: "fence",
     token: "raised",
-    meaning: "tried again later; counts as a failure if the provider failed",
+    meaning: "retried later; counts as a failure if the provider failed",
   },
   released: {
     verb: "releaseJobs",
@@ -102,7 +105,7 @@ export const jobTransitions = {
     to: "processing",
     guard: "fence",
     token: "raised",
-    meaning: "given back unharmed, at the head of its line; costs nothing",
+    meaning: "returned to the head of its queue, for example on shutdown; counts as nothing",
   },
   lost: {
     verb: "expireJobs",
@@ -110,8 +113,7 @@ export const jobTransitions = {
     to: "processing",
     guard: "lost",
     token: "raised",
-    meaning:
-      "its worker vanished and no other claimed it: taken back to the head of its line, where its waiting begins",
+    meaning: "its worker vanished and no other claimed it; returned to the head of its queue, where it starts to wait",
   },
   expired: {
     verb: "expireJobs",
@@ -119,15 +121,15 @@ export const jobTransitions = {
     to: "failed",
     guard: "overdue",
     token: "raised",
-    meaning: "waited or ran too long: `queue_timeout`, `job_timeout`",
+    meaning: "waited or ran too long: `queue_timeout` or `job_timeout`",
   },
   canceled: {
     verb: "cancelJobs",
     from: ["queued", "processing"],
     to: "failed",
-    guard: "none",
+    guard: "unfinished",
     token: "raised",
-    meaning: "by the operator: `canceled_by_operator`; a worker that has it loses its claim",
+    meaning: "by the operator: `canceled_by_operator`; a worker that holds the job loses its claim",
   },
   erased: {
     verb: "eraseJobs",
@@ -135,13 +137,13 @@ export const jobTransitions = {
     to: "same",
     guard: "finished",
     token: "kept",
-    meaning: "its retained data is deleted, on request or by age; what remains never changes again",
+    meaning: "its retained data is deleted, on request or by age; the rest never changes again",
   },
-} as const satisfies Record<string, JobTransition>
+} as const satisfies Record<JobEvent["event"] | "created", JobTransition>
 
 export type JobEventName = keyof typeof jobTransitions
 
-/** An event with what it carries, to be applied at a store time. */
+/** An event and what it carries. An event without a row in the table, or without a case below, does not compile. */
 export type JobEvent =
   | { readonly event: "claimed"; readonly leaseDurationMs: number }
   | { readonly event: "abandoned" }
@@ -156,7 +158,7 @@ export type JobEvent =
   | { readonly event: "canceled" }
   | { readonly event: "erased" }
 
-/** The state a job is created in. What is to begin later waits from then on: the delay is none of its waiting. */
+/** Returns the state of a new job. A delayed job starts to wait when the delay ends. */
 export const created = (now: number, limits: JobLimits, delayMs = 0): JobState => ({
   queueLimitMs: limits.queueLimitMs,
   runLimitMs: limits.runLimitMs,
@@ -175,11 +177,11 @@ export const created = (now: number, limits: JobLimits, delayMs = 0): JobState =
   finishedAt: null,
 })
 
-/** How the sweep ends the waiting or the running of an overdue job. */
+/** Returns the event by which the sweep ends the waiting or running of an overdue job. */
 export const overdueEvent = (job: JobState & { readonly createdAt: number }, now: number): JobEvent =>
   isLost(job, now) ? { event: "lost", createdAt: job.createdAt } : { event: "expired" }
 
-/** The job after the event, or `undefined` where the table forbids the move. The reference every store is compared with. */
+/** Returns the job after the event, or `undefined` if the table forbids the move. Every store is compared with this function. */
 export const applyEvent = (job: JobState, event: JobEvent, now: number): JobState | undefined => {
   const rule = jobTransitions[event.event]
   if (!(rule.from as ReadonlyArray<string>).includes(job.status) || !guardHolds(job, event, now)) return undefined
@@ -207,6 +209,8 @@ export const applyEvent = (job: JobState, event: JobEvent, now: number): JobStat
     case "checkpointed":
     case "erased":
       return job
+    default:
+      return event satisfies never
   }
 }
 
@@ -220,18 +224,18 @@ const guardHolds = (job: JobState, event: JobEvent, now: number): boolean => {
       return isOverdue(job, now) && !isLost(job, now)
     case "lost":
       return isLost(job, now)
+    case "unfinished":
     case "finished":
-    case "none":
-      return true // `from` says it all
+      return true // checked by `from`
   }
 }
 
-/** Ends a claim whose worker vanished; the rest of the state is the caller's. */
+/** Counts the worker that holds the job, if any, as lost. */
 const withoutWorker = (job: JobState): JobState => ({ ...job, lostWorkers: job.lostWorkers + (job.held ? 1 : 0) })
 
 /**
- * Ends the present phase at `now`. Time under lease counts as running. A held job never waits: the time from its lease's end
- * until somebody notices counts as neither, because a clock that jumped looks the same.
+ * Ends the current phase at `now`. Time under lease counts as running. A held job never waits: the time between the end of its
+ * lease and the next claim or sweep counts as neither, because a clock that jumped looks the same.
  */
 const endPhase = (job: JobState, now: number): Pick<JobState, "ranMs" | "waitedMs"> => {
   const startedAt = job.phaseStartedAt ?? now
@@ -243,7 +247,7 @@ const endPhase = (job: JobState, now: number): Pick<JobState, "ranMs" | "waitedM
   }
 }
 
-/** A lease that had ended begins anew: what passed since its end is not running time. */
+/** Renews the lease. If it had already ended, the time since then is not running time. */
 const extend = (job: JobState, now: number, leaseDurationMs: number): JobState => {
   const startedAt = job.phaseStartedAt ?? now
   if (now <= (job.claimableAt ?? now)) return { ...job, ...leaseAt(job, startedAt, now, leaseDurationMs) }

@@ -1,5 +1,5 @@
 import type { Context, Scope } from "effect"
-import type { Engine, JobEvents, JobLooks, JobSignals, Operator } from "../engine/index.ts"
+import type { Engine, JobEvents, JobReader, Operator } from "../engine/index.ts"
 import type {
   BlobStore,
   IdGenerator,
@@ -21,8 +21,7 @@ export type EmbeddedServices =
   | Operator
   | Worker
   | JobEvents
-  | JobLooks
-  | JobSignals
+  | JobReader
   | JobStore
   | JobDirectory
   | UploadStore
@@ -48,6 +47,6 @@ export const keepContext = (engine: object, context: EmbeddedContext): void => {
 /** The services inside an engine that `createEngine` made: for what is built upon it, as a server, with Effect. */
 export const embeddedContext = (engine: object): EmbeddedContext => {
   const context = contexts.get(engine)
-  if (context === undefined) throw new TypeError("this is no engine that createEngine made")
+  if (context === undefined) throw new TypeError("expected an engine returned by createEngine()")
   return context
 }

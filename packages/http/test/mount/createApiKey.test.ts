@@ -149,6 +149,8 @@ describe("no key is made", () => {
     await engine.stop()
     const scopes = ["audio.create"]
     await expect(createApiKey(engine, { scopes })).rejects.toMatchObject({ name: "AbortError" })
-    await expect(createApiKey({ ...engine }, { scopes })).rejects.toThrow("no engine that createEngine made")
+    await expect(createApiKey({ ...engine }, { scopes })).rejects.toThrow(
+      "expected an engine returned by createEngine()",
+    )
   })
 })

@@ -8,7 +8,7 @@ export const cancelJob = Effect.fnUntraced(function* (caller: CallerContext, job
   yield* Effect.sleep(kernel.dice.between(0, 8_000))
   watch.cancelAsked.add(jobId)
   const answer = yield* door
-    .ask(process, `cancel ${jobId}`, ({ operator }) => operator.cancelJob(jobId))
+    .ask(process, `cancel ${jobId}`, ({ operator }) => operator.cancel(jobId))
     .pipe(
       Effect.as("canceled" as const),
       Effect.catchTags({

@@ -30,7 +30,6 @@ export const openForLive = (
     const given = Object.entries(prices).map(([name, price]) => ({ name, ...price }))
     for (const price of [...all.filter(({ name }) => !Object.hasOwn(prices, name)), ...given]) {
       yield* operator.setPrice(price)
-      yield* operator.activatePrice(price.name, true)
     }
     yield* Effect.forEach(switchNames, (name) => operator.setSwitch(name, true), { discard: true })
   })

@@ -1,0 +1,90 @@
+import { Cause, Context, Effect, Exit, ManagedRuntime, Scope } from "effect"
+import { requireNumber, requireOptions } from "../domain/index.ts"
+import { Worker } from "../worker/index.ts"
+import { type Assembly, layerEmbedded } from "./layerEmbedded.ts"
+import type { EmbeddedContext, EmbeddedServices } from "./embeddedContext.ts"
+import { stopOptions } from "./optionNames.ts"
+
+/** Runs an operation as a promise that rejects with the error it fails with. Aborting the signal interrupts it. */
+export type Run = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>, signal?: AbortSignal) => Promise<A>
+
+/** Runs the operations of an embedded engine, and starts and stops it. */
+export interface EngineRuntime {
+  readonly context: EmbeddedContext
+  readonly run: Run
+  /** Runs an operation that never waits. Throws the error it fails with. */
+  readonly runSync: <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => A
+  /** Aborted when the engine begins to close. */
+  readonly closed: AbortSignal
+  /** Aborted when the engine has stopped. */
+  readonly ended: AbortSignal
+  readonly start: () => Promise<void>
+  readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
+}
+
+/** Opens the stores. Rejects when one of them cannot be opened, after closing the others. */
+export const openRuntime = async (assembly: Assembly, working: boolean): Promise<EngineRuntime> => {
+  let drainMs = assembly.settings.drainMs
+  // The worker reads this when it stops: `stop` may have been called with another value.
+  const settings = Object.defineProperty({ ...assembly.settings }, "drainMs", { get: () => drainMs })
+  const runtime = ManagedRuntime.make(layerEmbedded({ ...assembly, settings }))
+  const context = await runtime.context().catch(async (error: unknown) => {
+    await runtime.dispose()
+    throw error
+  })
+  const closing = new AbortController()
+  const ended = new AbortController()
+  const workerScope = Scope.makeUnsafe()
+  const attached = Scope.makeUnsafe()
+  let starting: Promise<void> | undefined
+  let stopping: Promise<void> | undefined
+
+  const settled = <A, E>(exit: Exit.Exit<A, E>, signal?: AbortSignal): A => {
+    if (Exit.isSuccess(exit)) return exit.value
+    if (Cause.hasInterruptsOnly(exit.cause)) signal?.throwIfAborted()
+    throw Cause.squash(exit.cause)
+  }
+  const run: Run = async (effect, signal) => {
+    signal?.throwIfAborted()
+    closing.signal.throwIfAborted()
+    const either = signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal])
+    return settled(await runtime.runPromiseExit(effect, { signal: either }), either)
+  }
+  const close = async () => {
+    closing.abort(new DOMException("the engine is closed", "AbortError"))
+    await starting?.catch(() => undefined)
+    // In this order: users of the engine, the worker, the stores. One that fails does not keep the next from closing.
+    const ends = [
+      () => runtime.runPromise(Scope.close(attached, Exit.void)),
+      () => runtime.runPromise(Scope.close(workerScope, Exit.void)),
+      () => runtime.dispose(),
+    ]
+    const failures: Array<unknown> = []
+    for (const end of ends) await end().catch((error: unknown) => failures.push(error))
+    ended.abort()
+    if (failures.length > 0) throw failures[0]
+  }
+  return {
+    context: Context.add(context, Scope.Scope, attached),
+    run,
+    runSync: (effect) => {
+      closing.signal.throwIfAborted()
+      return settled(runtime.runSyncExit(effect))
+    },
+    closed: closing.signal,
+    ended: ended.signal,
+    start: async () => {
+      if (!working) throw new TypeError("start() needs a worker, but this engine was created with worker: false")
+      closing.signal.throwIfAborted()
+      return (starting ??= runtime.runPromise(
+        Effect.flatMap(Worker, (worker) => Effect.provideService(worker.start, Scope.Scope, workerScope)),
+      ))
+    },
+    stop: (options = {}) => {
+      requireOptions("stop()", options, stopOptions)
+      if (options.drainMs !== undefined) requireNumber("drainMs", options.drainMs, { least: 0 })
+      if (stopping === undefined) drainMs = options.drainMs ?? drainMs
+      return (stopping ??= close())
+    },
+  }
+}

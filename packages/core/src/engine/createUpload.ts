@@ -1,0 +1,38 @@
+import { Effect, Result, Schema } from "effect"
+import { type AudioFormat, audioFormats, InvalidRequest, limits, type Principal, UploadsFull } from "../domain/index.ts"
+import { decodeFields } from "../kinds/decodeFields.ts"
+import { OneOf, PositiveUpTo } from "../kinds/fields.ts"
+import { IdGenerator, UploadStore } from "../ports/index.ts"
+import { EngineConfig } from "./EngineConfig.ts"
+
+/** The fields of an announced upload. */
+export const UploadRequest = Schema.Struct({
+  format: OneOf(audioFormats),
+  declaredSeconds: PositiveUpTo(limits.declaredSeconds),
+})
+
+/** Announces a file. Nothing is received yet. Fails with `UploadsFull` at the limit of uploads that wait for jobs. */
+export const createUpload = Effect.fnUntraced(function* (principal: Principal, input: unknown) {
+  const config = yield* EngineConfig
+  const ids = yield* IdGenerator
+  const store = yield* UploadStore
+  const request = decodeFields(UploadRequest, input)
+  if (Result.isFailure(request)) return yield* Effect.fail(new InvalidRequest({ errors: request.failure }))
+  const { maxTransfers } = config.upload
+  const { uploads } = config.uploadCap
+  const [created] = yield* store.createUploads([
+    {
+      id: yield* ids.next("upl"),
+      projectId: principal.projectId,
+      keyId: principal.keyId,
+      mode: principal.mode,
+      format: request.success.format as AudioFormat,
+      declaredSeconds: request.success.declaredSeconds,
+      transferWindowMs: config.upload.transferWindowMs,
+      usableForMs: config.upload.usableForMs,
+      ...(uploads > 0 && { cap: { uploads, maxTransfers } }),
+    },
+  ])
+  if (created === undefined) return yield* Effect.die(new TypeError("createUploads returned no outcome for an upload"))
+  return created === "UploadsFull" ? yield* Effect.fail(new UploadsFull(config.uploadCap)) : created
+})

@@ -1,0 +1,16 @@
+import { Effect, Result } from "effect"
+import { BlobStore, JobStore, type Purge } from "../ports/index.ts"
+
+/**
+ * Removes blobs nothing refers to any more, and says so once they are verified gone. A purge that fails stays due and
+ * does not keep the others from being done; the first such failure is the answer.
+ */
+export const purgeBlobs = Effect.fnUntraced(function* (purges: ReadonlyArray<Purge>) {
+  const blobs = yield* BlobStore
+  const store = yield* JobStore
+  const results = yield* Effect.forEach(purges, (purge) => Effect.result(blobs.remove(purge.blobPrefix)))
+  const gone = purges.filter((_, index) => results[index]?._tag === "Success")
+  if (gone.length > 0) yield* store.confirmPurges(gone)
+  const failed = results.find(Result.isFailure)
+  if (failed !== undefined) return yield* Effect.fail(failed.failure)
+})

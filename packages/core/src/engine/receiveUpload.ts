@@ -1,0 +1,210 @@
+import { Clock, Effect, Exit, Schedule, Stream } from "effect"
+import {
+  acceptedMediaTypes,
+  acceptsContentType,
+  AudioFormatMismatch,
+  type BlobTooLarge,
+  containerMatches,
+  EmptyFile,
+  FileTooLarge,
+  isId,
+  SNIFF_BYTES,
+  sniffContainer,
+  type TransferRefusal,
+  UnsupportedContentType,
+  type Upload,
+  UploadAlreadyCompleted,
+  uploadBlobKey,
+  type UploadCap,
+  UploadExpired,
+  type UploadId,
+  UploadInProgress,
+  UploadNotFound,
+  UploadsFull,
+  UploadTimeout,
+} from "../domain/index.ts"
+import { BlobStore, type TransferRef, UploadStore } from "../ports/index.ts"
+import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
+
+/** A transfer as it arrives. */
+export interface IncomingFile<E> {
+  readonly uploadId: UploadId
+  readonly contentType: string | undefined
+  /** Bytes; `undefined` when the sender does not say. */
+  readonly contentLength: number | undefined
+  /** Pulled only once the transfer was allowed to begin. */
+  readonly content: Stream.Stream<Uint8Array, E>
+}
+
+const refused: Record<
+  TransferRefusal | "uploads_full",
+  (cap: UploadCap) => UploadAlreadyCompleted | UploadInProgress | UploadExpired | UploadsFull
+> = {
+  already_completed: () => new UploadAlreadyCompleted(),
+  in_progress: () => new UploadInProgress(),
+  expired: () => new UploadExpired(),
+  uploads_full: (cap) => new UploadsFull(cap),
+}
+
+/**
+ * Receives the file of an announced upload. One transfer wins: it holds a claim with a lease and a
+ * fencing token that is part of the blob's key, so another can neither run beside it nor overwrite
+ * it. Whatever does not end well leaves nothing readable and gives the claim back.
+ *
+ * Checked in this order: expiry, completed, running, used up, content type, length, bytes that wait; then the
+ * transfer begins, and is counted, whatever comes of it. What depends on a lease is the store's to
+ * say, in its own time; the end of the URL is told by this process's clock, as its signature's is.
+ */
+export const receiveUpload = Effect.fnUntraced(function* <E>(incoming: IncomingFile<E>) {
+  const config = (yield* EngineConfig).upload
+  const uploads = yield* UploadStore
+  const upload = isId("upl", incoming.uploadId) ? yield* uploads.findUpload(incoming.uploadId) : undefined
+  if (upload === undefined) return yield* Effect.fail(new UploadNotFound())
+  if ((yield* Clock.currentTimeMillis) >= upload.expiresAt) return yield* Effect.fail(new UploadExpired())
+  const unacceptable = headersRefused(upload, incoming, config)
+  if (unacceptable !== undefined) {
+    yield* nothingElseInTheWay(upload)
+    return yield* Effect.fail(unacceptable)
+  }
+  return yield* Effect.acquireUseRelease(
+    beginTransfer(upload.id, config.maxTransfers, incoming.contentLength),
+    ({ token }) => transfer(upload, token, incoming.content),
+    ({ token }, exit) => (Exit.isSuccess(exit) ? Effect.void : abandonTransfer({ uploadId: upload.id, token })),
+  )
+})
+
+const headersRefused = (
+  upload: Upload,
+  { contentLength, contentType }: Pick<IncomingFile<never>, "contentType" | "contentLength">,
+  { maxBytes }: EngineSettings["upload"],
+): UnsupportedContentType | FileTooLarge | undefined =>
+  !acceptsContentType(upload.format, contentType)
+    ? new UnsupportedContentType({ expected: acceptedMediaTypes[upload.format] })
+    : (contentLength ?? 0) > maxBytes
+      ? new FileTooLarge({ maxBytes })
+      : undefined
+
+/** A transfer that its headers rule out is not begun: the store is asked for one where none is allowed, and so only says what else stands in the way. */
+const nothingElseInTheWay = Effect.fnUntraced(function* (upload: Upload) {
+  const { maxTransfers } = (yield* EngineConfig).upload
+  yield* Effect.catchTag(beginTransfer(upload.id, 0), "UploadExpired", (error) =>
+    upload.erased || upload.transfers >= maxTransfers ? Effect.fail(error) : Effect.void,
+  )
+})
+
+const beginTransfer = Effect.fnUntraced(function* (uploadId: UploadId, maxTransfers: number, contentLength?: number) {
+  const { upload, uploadCap } = yield* EngineConfig
+  const uploads = yield* UploadStore
+  const outcome = yield* uploads.claimUpload({
+    uploadId,
+    leaseDurationMs: upload.leaseDurationMs,
+    maxTransfers,
+    bytes: contentLength,
+    capBytes: uploadCap.bytes,
+  })
+  switch (outcome._tag) {
+    case "Claimed":
+      return outcome
+    case "Refused":
+      return yield* Effect.fail(refused[outcome.reason](uploadCap))
+    case "NotFound":
+      return yield* Effect.fail(new UploadNotFound())
+  }
+})
+
+const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, content: Stream.Stream<Uint8Array, E>) {
+  const { upload: config, uploadCap } = yield* EngineConfig
+  const uploads = yield* UploadStore
+  const blobs = yield* BlobStore
+  const blobKey = uploadBlobKey(upload.id, token)
+  const received = content.pipe(
+    failStalled(config.stallLimitMs),
+    checkContainer(upload),
+    (checked) => blobs.put(blobKey, checked, { maxBytes: config.maxBytes }),
+    Effect.timeoutOrElse({ duration: config.transferLimitMs, orElse: () => Effect.fail(new UploadTimeout()) }),
+    Effect.catchIf(isTooLarge, (error) => Effect.fail(new FileTooLarge({ maxBytes: error.maxBytes }))),
+  )
+  // The claim is kept only while bytes flow: once the row is written there is none to keep.
+  const info = yield* Effect.raceFirst(received, keepClaim({ uploadId: upload.id, token }))
+  const outcome = yield* Effect.retry(
+    uploads.completeUpload({
+      uploadId: upload.id,
+      token,
+      file: { blobKey, bytes: info.bytes, sha256: info.sha256 },
+      capBytes: uploadCap.bytes,
+    }),
+    { schedule: Schedule.exponential("50 millis"), times: 8 },
+  )
+  // How long it is was not said before, or others arrived meanwhile.
+  if (outcome === "UploadsFull") return yield* Effect.fail(new UploadsFull(uploadCap))
+  // Another transfer took over after this one's lease ended: that one is running now.
+  if (outcome === "LeaseLost") return yield* Effect.fail(new UploadInProgress())
+})
+
+const isTooLarge = (error: unknown): error is BlobTooLarge =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === "BlobTooLarge"
+
+/** Ends a stream that does not bring its next piece in time. (`Stream.timeoutOrElse` of effect 4.1.0 hangs when the stall comes after a first piece.) */
+const failStalled =
+  (stallLimitMs: number) =>
+  <E>(content: Stream.Stream<Uint8Array, E>) =>
+    Stream.transformPull(content, (pull) =>
+      Effect.succeed(
+        Effect.timeoutOrElse(pull, { duration: stallLimitMs, orElse: () => Effect.fail(new UploadTimeout()) }),
+      ),
+    )
+
+/** Passes a file on while looking at its first bytes: it must not be empty and must be of the announced container. */
+const checkContainer =
+  (upload: Upload) =>
+  <E>(content: Stream.Stream<Uint8Array, E>) =>
+    Stream.suspend(() => {
+      const head = new Uint8Array(SNIFF_BYTES)
+      let seen = 0
+      let checked = false
+      const check = (): Effect.Effect<void, EmptyFile | AudioFormatMismatch> => {
+        checked = true
+        if (seen === 0) return Effect.fail(new EmptyFile())
+        const detected = sniffContainer(head.subarray(0, seen))
+        return containerMatches(upload.format, detected)
+          ? Effect.void
+          : Effect.fail(new AudioFormatMismatch({ declared: upload.format, detected: detected ?? null }))
+      }
+      const look = (chunk: Uint8Array) =>
+        Effect.suspend(() => {
+          if (checked) return Effect.succeed(chunk)
+          const part = chunk.subarray(0, SNIFF_BYTES - seen)
+          head.set(part, seen)
+          seen += part.length
+          return seen < SNIFF_BYTES ? Effect.succeed(chunk) : Effect.as(check(), chunk)
+        })
+      const shortFile = Stream.suspend(() => (checked ? Stream.empty : Stream.drain(Stream.fromEffect(check()))))
+      return Stream.concat(Stream.mapEffect(content, look), shortFile)
+    })
+
+/** Extends the claim until the transfer ends. Losing it ends the transfer. */
+const keepClaim = Effect.fnUntraced(function* (claim: TransferRef) {
+  const { leaseDurationMs } = (yield* EngineConfig).upload
+  const uploads = yield* UploadStore
+  while (true) {
+    yield* Effect.sleep(leaseDurationMs / 3)
+    // A store that is out of reach for a moment does not lose the claim: the lease decides.
+    const outcome = yield* uploads
+      .extendUpload({ ...claim, leaseDurationMs })
+      .pipe(Effect.catchTag("StoreUnavailable", () => Effect.succeed("Written" as const)))
+    if (outcome === "LeaseLost") return yield* Effect.fail(new UploadInProgress())
+  }
+})
+
+/**
+ * Gives the claim back and removes what was written. The release is fenced: it is refused where the
+ * file was committed after all (by a completion no answer came to), and then, or if the store cannot
+ * say, the blob is left to the sweep, which asks the row.
+ */
+const abandonTransfer = (claim: TransferRef) =>
+  Effect.gen(function* () {
+    const uploads = yield* UploadStore
+    const blobs = yield* BlobStore
+    const outcome = yield* uploads.releaseUpload(claim)
+    if (outcome === "Written") yield* blobs.remove(uploadBlobKey(claim.uploadId, claim.token))
+  }).pipe(Effect.ignore)
