@@ -150,7 +150,7 @@ const useless: ReadonlyArray<readonly [string, JobRoute, RegExp]> = [
   ["a path with a placeholder", jobRoute(summary, { path: "/v1/:x" }), /its path/],
   ["a poll without an id", jobRoute(summary, { path: "/v1/x", poll: "/v1/x" }), /polled at such a path/],
   ["the poll of audio jobs", jobRoute(summary, { path: "/v1/x", poll: "/v1/jobs/:id" }), /audio\.create/],
-  ["a path that is taken", jobRoute(summary, { path: "/v1/audio/speech" }), /two routes/],
+  ["a path that is taken", jobRoute(summary, { path: "/v1/audio/speech" }), /duplicate route/],
   ["one name for two", jobRoute(summary, { path: "/v1/x", names: { a: "b", c: "b" } }), /one name/],
 ]
 
