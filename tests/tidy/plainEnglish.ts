@@ -10,7 +10,6 @@ export const cleanFolders: ReadonlyArray<string> = [
   "packages/media-probe/",
   "packages/provider-",
   "scripts/publish/",
-  "scripts/reference/",
 ]
 
 export const isCleanFolder = ({ path }: TidyFile): boolean => cleanFolders.some((folder) => path.startsWith(folder))

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { layerCrypto, layerEngine, MediaProbe, Providers } from "@kiln/core/effect"
+import { layerCrypto, layerEngine } from "@kiln/core/effect"
+import { MediaProbe, Providers } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Effect, Layer, Option, Tracer } from "effect"

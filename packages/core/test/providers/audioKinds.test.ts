@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { ProviderSet, Transcript } from "@kiln/core/effect"
-import { Switchboard } from "@kiln/core/ports"
+import { type ProviderSet, Switchboard, type Transcript } from "@kiln/core/ports"
 import { answer, answerLate, defaultAnswers, failWith, makeFakeProviders, MemoryStores } from "@kiln/testing"
 import { Effect, Stream } from "effect"
 import { heardAudio } from "../../src/kinds/uploadedAudio.ts"

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { Effect, Schedule } from "effect"
-import { authorize, type Grant, type Principal } from "@kiln/core/effect"
+import { authorize, type Grant, type Principal } from "@kiln/core/domain"
 import type { Frontdoor } from "../Frontdoor.ts"
 import type { Kernel } from "../Kernel.ts"
 import type { Reached } from "../Reached.ts"

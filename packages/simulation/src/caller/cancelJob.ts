@@ -1,5 +1,5 @@
 import { Effect, Schedule } from "effect"
-import { isFinished, type JobId } from "@kiln/core/effect"
+import { isFinished, type JobId } from "@kiln/core/domain"
 import type { CallerContext } from "./CallerContext.ts"
 
 /** An operator cancels a job some time after it was accepted, asks until there is an answer, and believes it. */

@@ -1,12 +1,6 @@
-import {
-  type EmbeddedServices,
-  IdGenerator,
-  JobKinds,
-  Operator,
-  Providers,
-  Switchboard,
-  switchNames,
-} from "@kiln/core/effect"
+import { switchNames } from "@kiln/core/domain"
+import { type EmbeddedServices, JobKinds, Operator } from "@kiln/core/effect"
+import { IdGenerator, Providers, Switchboard } from "@kiln/core/ports"
 import { Effect } from "effect"
 import type { TestPrice } from "./TestEngine.ts"
 

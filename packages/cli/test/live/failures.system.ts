@@ -29,7 +29,7 @@ import {
 import { audit } from "../crash/support/audit.ts"
 import { Lab, patience, type Server } from "../crash/support/Lab.ts"
 import { LiveClient, type LiveJob, type LiveKind, type LivePoll } from "./support/LiveClient.ts"
-import { freePort, labEnvironment } from "./support/openAiEnvironment.ts"
+import { freePort, labEnvironment, longLease } from "./support/openAiEnvironment.ts"
 
 /** Every way an answer may be none, on every endpoint of one server. */
 
@@ -104,7 +104,10 @@ describe("a live job whose provider fails", patience, () => {
     lab = await Lab.open()
     const port = await freePort()
     metrics = `http://127.0.0.1:${port}/metrics`
-    server = await lab.start({ engine, env: { ...labEnvironment(standIn), KILN_MANAGEMENT_PORT: String(port) } })
+    server = await lab.start({
+      engine,
+      env: { ...labEnvironment(standIn), ...longLease, KILN_MANAGEMENT_PORT: String(port) },
+    })
     client = new LiveClient(server.listening.url, lab.live.key)
   }, 120_000)
   afterAll(async () => {

@@ -143,19 +143,26 @@ describe("manifests", () => {
 })
 
 describe("npm", () => {
-  /** What npm makes of a project with all packages and these, within two minutes. Nothing is installed. */
-  const resolved = (node: string, others: Readonly<Record<string, string>>) => {
+  /** The lockfile npm writes for a project with this manifest, within two minutes. Nothing is installed. */
+  const lockOf = (node: string, manifest: object): Readonly<Record<string, { readonly version?: string }>> => {
     const root = left.adopt(mkdtempSync(join(tmpdir(), "kiln-resolved-")), (path) => rmSync(path, { recursive: true }))
-    const tarballs = Object.fromEntries(packed.map(({ manifest, tarball }) => [manifest.name, `file:${tarball}`]))
-    writeFileSync(
-      join(root, "package.json"),
-      JSON.stringify({ private: true, dependencies: { ...tarballs, ...others } }),
-    )
+    writeFileSync(join(root, "package.json"), JSON.stringify({ private: true, ...manifest }))
     const flags = ["--package-lock-only", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund"]
     const { output, status } = runTool(node, [npm, "install", ...flags], { cwd: root })
     expect(status, output.slice(-2_000)).toBe(0)
-    const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"))
-    return (path: string): string | undefined => lock.packages[`node_modules/${path}`]?.version
+    return JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages
+  }
+  const tarballs = () => Object.fromEntries(packed.map(({ manifest, tarball }) => [manifest.name, `file:${tarball}`]))
+  /** The versions npm chooses in a project with all packages and these. */
+  const resolved = (node: string, others: Readonly<Record<string, string>>) => {
+    const lock = lockOf(node, { dependencies: { ...tarballs(), ...others } })
+    return (path: string): string | undefined => lock[`node_modules/${path}`]?.version
+  }
+  /** The names of every package that npm installs with one of ours, peers included. */
+  const installedWith = (name: string): ReadonlyArray<string> => {
+    const overrides = tarballs()
+    const lock = lockOf(process.execPath, { dependencies: { [name]: overrides[name] }, overrides })
+    return Object.keys(lock).flatMap((path) => (path === "" ? [] : [path.replace(/^.*node_modules\//, "")]))
   }
   const onPath = (program: string): ReadonlyArray<string> =>
     (process.env["PATH"] ?? "")
@@ -171,6 +178,22 @@ describe("npm", () => {
       expect(version(`@kiln/${adapter}/node_modules/kysely`)).toMatch(/^0\.29\./)
   })
 
+  it("installs no database driver, no AI SDK and no command line with @kiln/http", () => {
+    const names = installedWith("@kiln/http")
+    expect(names).toEqual(expect.arrayContaining(["@kiln/client", "@kiln/core", "@kiln/http", "effect"]))
+    expect(names.filter((name) => name.startsWith("@kiln/")).toSorted()).toEqual([
+      "@kiln/client",
+      "@kiln/core",
+      "@kiln/http",
+    ])
+    expect(names.filter((name) => isHeavy(name))).toEqual([])
+    expect(names.length).toBeLessThan(MOST_PACKAGES_OF_A_MOUNT)
+    // The same question of the package that has all of them.
+    expect(installedWith("@kiln/cli").filter((name) => isHeavy(name))).toEqual(
+      expect.arrayContaining(["@ai-sdk/openai", "ai", "better-sqlite3", "kysely", "pg"]),
+    )
+  })
+
   it("comes to an end where it prefers older drivers, for they support an older Node", ({ skip }) => {
     const major = (node: string): number => Number(runTool(node, ["-p", "parseInt(process.versions.node)"]).output)
     const older = onPath("node").find((node) => major(node) >= 18 && major(node) < 22)
@@ -180,6 +203,12 @@ describe("npm", () => {
     expect(version("@kiln/http")).toBeDefined()
   })
 })
+
+/** Database drivers, query builders, stores of files and the AI SDK: a server that mounts `/v1` chooses its own. */
+const isHeavy = (name: string): boolean => /^(pg|pg-.*|better-sqlite3|kysely|unstorage|ai|@ai-sdk\/.*)$/.test(name)
+
+/** A bound well above the count (see docs/publishing.md). */
+const MOST_PACKAGES_OF_A_MOUNT = 20
 
 /** The AI SDK names a package in its declarations that it does not install. */
 const isOfOthers = (line: string): boolean => line.includes("node_modules/@ai-sdk/") || line.startsWith("  ")

@@ -17,7 +17,7 @@ import {
 import { run, until } from "@kiln/service-lab"
 import { Lab, patience, type Server } from "../crash/support/Lab.ts"
 import { LiveClient, type LiveJob } from "./support/LiveClient.ts"
-import { freePort, labEnvironment } from "./support/openAiEnvironment.ts"
+import { freePort, labEnvironment, longLease } from "./support/openAiEnvironment.ts"
 
 /** Providers that can work for nobody, that are busy, and that are well though a caller is not. */
 
@@ -47,7 +47,10 @@ describe("the provider of live jobs", patience, () => {
     lab = await Lab.open()
     const port = await freePort()
     metricsUrl = `http://127.0.0.1:${port}/metrics`
-    server = await lab.start({ engine, env: { ...labEnvironment(standIn), KILN_MANAGEMENT_PORT: String(port) } })
+    server = await lab.start({
+      engine,
+      env: { ...labEnvironment(standIn), ...longLease, KILN_MANAGEMENT_PORT: String(port) },
+    })
     client = new LiveClient(server.listening.url, lab.live.key)
   }, 120_000)
   afterAll(async () => {

@@ -14,7 +14,7 @@ type Provided = ProvidedContext["kilnPostgres"]
 
 const start = async () => {
   const values: Array<Provided> = []
-  const stop = await setup({ provide: (_, value) => void values.push(value) })
+  const stop = await setup({ provide: (_, value) => void values.push(value as Provided) })
   const [provided = { url: "" }] = values
   return { provided, [Symbol.asyncDispose]: stop }
 }

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { parseResults, summarize, summaryLine } from "../scripts/ciSummary.ts"
+import { parseResults, type Reports, summarize, summaryLine, testCommands } from "../scripts/ciSummary.ts"
 import { staticChecks } from "../scripts/staticChecks.ts"
 import { plantTree, repository } from "./support/plantTree.ts"
 
@@ -16,45 +16,48 @@ const report = (...files: ReadonlyArray<readonly [status: string, ...tests: Read
     })),
   })
 
-const line = (text: string | undefined, results: string): string => summaryLine(summarize(text, parseResults(results)))
+const line = (reports: Reports, results: string): string => summaryLine(summarize(reports, parseResults(results)))
 
 describe("the summary of a CI run", () => {
-  const green = report(["passed", "passed", "passed"], ["passed", "passed"])
+  const both = {
+    test: report(["passed", "passed", "passed", "passed"]),
+    "test:system": report(["passed", "passed", "passed"]),
+  }
+  const ended = "test 0\ntest:system 0\ntypes 0\n"
 
-  it("adds tests and checks", () => {
-    expect(line(green, "test 0\ntypes 0\nlint 0\n")).toBe("5 passed, 0 failed")
-    expect(line(report(["passed", "passed", "skipped", "todo"]), "test 0\ntypes 0\n")).toBe(
-      "2 passed, 0 failed, 2 skipped",
+  it("adds both tiers and the checks, and counts each failed check and each failed test once", () => {
+    expect(line(both, `${ended}lint 0\n`)).toBe("7 passed, 0 failed")
+    expect(line(both, `${ended}lint 1\nunused 2\n`)).toBe("6 passed, 2 failed")
+    const failing = report(["failed", "passed", "failed", "skipped", "todo"])
+    expect(line({ ...both, "test:system": failing }, "test 0\ntest:system 1\ntypes 0\n")).toBe(
+      "5 passed, 1 failed, 2 skipped",
     )
   })
 
-  it("counts each failed check and each failed test once", () => {
-    expect(line(green, "test 0\ntypes 0\nlint 1\nunused 2\n")).toBe("4 passed, 2 failed")
-    expect(line(report(["failed", "passed", "failed", "failed"]), "test 1\ntypes 0\n")).toBe("2 passed, 2 failed")
-  })
-
-  it.each([
-    ["no report", undefined, "test 1\ntypes 0\n", "1 passed, 1 failed"],
-    ["no report, though the command says it went well", undefined, "test 0\ntypes 0\n", "1 passed, 1 failed"],
-    ["half a report", `{"testResults":[`, "test 1\ntypes 0\n", "1 passed, 1 failed"],
-    ["another report", `{}`, "test 0\ntypes 0\n", "1 passed, 1 failed"],
-    ["no tests", report(), "test 1\ntypes 0\n", "1 passed, 1 failed"],
-    ["skipped tests alone", report(["passed", "skipped"]), "test 0\ntypes 0\n", "1 passed, 1 failed, 1 skipped"],
-    ["a file that did not load", report(["passed", "passed"], ["failed"]), "test 1\ntypes 0\n", "2 passed, 1 failed"],
-    ["a crash after green tests", green, "test 137\ntypes 0\n", "4 passed, 1 failed"],
-    ["no test command", green, "types 0\n", "4 passed, 1 failed"],
-    ["no check", green, "test 0\n", "3 passed, 1 failed"],
-    ["a result that is no number", green, "test 0\ntypes \n", "3 passed, 1 failed"],
-  ])("takes for a failure: %s", (_, text, results, expected) => expect(line(text, results)).toBe(expected))
+  it.each<[what: string, reports: Reports, results: string, expected: string]>([
+    ["no report, though the command says it went well", { test: both.test }, ended, "4 passed, 1 failed"],
+    ["half a report", { ...both, "test:system": `{"testResults":[` }, ended, "4 passed, 1 failed"],
+    ["no tests", { ...both, "test:system": report() }, ended, "4 passed, 1 failed"],
+    [
+      "a file that did not load",
+      { ...both, test: report(["passed", "passed"], ["failed"]) },
+      ended,
+      "4 passed, 1 failed",
+    ],
+    ["a crash after green tests", both, "test 0\ntest:system 137\ntypes 0\n", "6 passed, 1 failed"],
+    ["a tier that was not run", both, "test 0\ntypes 0\n", "6 passed, 1 failed"],
+    ["no check", both, "test 0\ntest:system 0\n", "5 passed, 1 failed"],
+    ["a result that is not a number", both, `${ended}lint \n`, "6 passed, 1 failed"],
+  ])("counts as a failure: %s", (_, reports, results, expected) => expect(line(reports, results)).toBe(expected))
 })
 
-describe("the list of checks", () => {
-  it("is the same in .ci/run, and each is a script", () => {
-    const [, listed] = /^checks=\((.*)\)$/m.exec(readFileSync(join(repository, ".ci/run"), "utf8")) ?? []
-    expect(listed?.split(" ")).toEqual(staticChecks)
-    const { scripts } = JSON.parse(readFileSync(join(repository, "package.json"), "utf8"))
-    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(["test", ...staticChecks]))
-  })
+it("the list of commands in .ci/run is that of the scripts, and each is in package.json", () => {
+  const listed = (name: string) =>
+    new RegExp(`^${name}=\\((.*)\\)$`, "m").exec(readFileSync(join(repository, ".ci/run"), "utf8"))?.[1]?.split(" ")
+  expect(listed("checks")).toEqual(staticChecks)
+  expect(listed("tests")).toEqual(testCommands)
+  const { scripts } = JSON.parse(readFileSync(join(repository, "package.json"), "utf8"))
+  expect(Object.keys(scripts)).toEqual(expect.arrayContaining([...testCommands, ...staticChecks]))
 })
 
 /** Stands in for `npx -y pnpm@12 SCRIPT`: real tests, and checks that end as told. */
@@ -65,6 +68,7 @@ read -r _ && exit 97
 ${install ? "" : "exit 1"}
 case "$3" in
   test) exec node_modules/.bin/node node_modules/vitest/vitest.mjs run ;;
+  test:system) exec node_modules/.bin/node node_modules/vitest/vitest.mjs run --mode system ;;
   ${failing}) exit 1 ;;
 esac
 `
@@ -94,34 +98,22 @@ describe(".ci/run", () => {
   const passing = `import { it } from "vitest"\nit("a", () => {})\nit("b", () => {})\n`
   const failing = `import { it } from "vitest"\nit("c", () => {})\nit("d", () => { throw new Error("d") })\nit.todo("e")\n`
 
-  it("passes when everything does", () => {
-    expect(runCi({ "tests/a.test.ts": passing }, npx("nothing")).outcome).toEqual({
-      status: 0,
-      last: `${2 + checks} passed, 0 failed`,
-      plain: 1,
-    })
-  })
-
   it("goes on after failures and counts them", () => {
     const tests = {
       "tests/a.test.ts": passing,
-      "tests/b.test.ts": failing,
-      "tests/c.test.ts": "throw new Error('load')\n",
+      "tests/b.system.ts": failing,
+      "tests/c.system.ts": "throw new Error('load')\n",
     }
     const { outcome, tail } = runCi(tests, npx("lint|unused"))
     expect(outcome).toEqual({ status: 1, last: `${3 + checks - 2} passed, 4 failed, 1 skipped`, plain: 1 })
     // Near the end, since of a long run often only the end is kept.
-    expect(tail).toMatch(/^FAIL b\.test\.ts: d\n {2}.*d$/m)
-  })
-
-  it("fails when no test is found", () => {
-    expect(runCi({}, npx("nothing")).outcome).toEqual({ status: 1, last: `${checks} passed, 1 failed`, plain: 1 })
+    expect(tail).toMatch(/^FAIL b\.system\.ts: d\n {2}.*d$/m)
   })
 
   it("fails when nothing can be installed", () => {
     expect(runCi({}, npx("nothing", false), false).outcome).toEqual({
       status: 1,
-      last: `0 passed, ${checks + 1} failed`,
+      last: `0 passed, ${checks + 2} failed`,
       plain: 1,
     })
   })

@@ -6,7 +6,7 @@ import { runJson, until } from "@kiln/service-lab"
 import { audit } from "../crash/support/audit.ts"
 import { Lab, type Server } from "../crash/support/Lab.ts"
 import { LiveClient, type LiveJob } from "./support/LiveClient.ts"
-import { labEnvironment } from "./support/openAiEnvironment.ts"
+import { labEnvironment, longLease } from "./support/openAiEnvironment.ts"
 
 /** A switch thrown while live jobs run by the hundred: no more is bought, nothing is lost, and it goes on where it was. */
 
@@ -19,7 +19,10 @@ describe("live work switched off in the middle", patience, () => {
   const jobs: Array<LiveJob> = []
 
   const start = async (calls: OpenAiStandIn, env: Readonly<Record<string, string>> = {}) =>
-    lab.start({ engine: { queueCap: 0 }, env: { ...labEnvironment(calls), KILN_CONCURRENCY: "8", ...env } })
+    lab.start({
+      engine: { queueCap: 0 },
+      env: { ...labEnvironment(calls), ...longLease, KILN_CONCURRENCY: "8", ...env },
+    })
   const clientOf = ({ listening }: Server) => new LiveClient(listening.url, lab.live.key)
   const kiln = (line: string) => runJson(line.split(" "), { KILN_DATA_DIR: lab.dataDirectory })
 
