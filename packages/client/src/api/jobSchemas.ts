@@ -102,7 +102,8 @@ const outputFields = (
   const urls = files.map((name) => [`${toWire(name)}_url`, FileUrl(fileDescriptions?.[name] ?? "")] as const)
   const declared = fieldsOf(output)
   const own = Object.entries(declared ?? {}).map(([name, field]) => [toWire(name), Schema.toEncoded(field)] as const)
-  if (declared !== undefined) return { fields: Object.fromEntries([...own, ...urls]), components: {}, isComplete: true }
+  if (declared !== undefined)
+    return { fields: Object.fromEntries<Schema.Top>([...own, ...urls]), components: {}, isComplete: true }
   const { definitions, schema } = standardJsonSchema(output, "output", toWire)
   const properties = Object.entries((schema["properties"] ?? {}) as Readonly<Record<string, JsonSchema>>)
   const required = (schema["required"] ?? []) as ReadonlyArray<string>
