@@ -3,17 +3,19 @@ import { fileURLToPath } from "node:url"
 import { curlLines } from "./curlLines.ts"
 import { type FirstKey, keyCommand } from "./firstKey.ts"
 
-/** The recording that comes with a checkout; an installed package has none, and whoever runs it has one of their own. */
-const sampleWav = (): string => {
-  const path = fileURLToPath(new URL("../../../../examples/demo/assets/hello.wav", import.meta.url))
-  return existsSync(path) ? path : "recording.wav"
+/** The command that tries a service, where the program runs from a checkout. An installed package has no such script. */
+const tryCommand = (url: string, key: string): ReadonlyArray<string> => {
+  const isCheckout = existsSync(fileURLToPath(new URL("../../../../examples/demo/try.ts", import.meta.url)))
+  return isCheckout
+    ? ["To try three kinds of job, run this in another terminal:", "", `  npx -y pnpm@12 try ${key} ${url}`, ""]
+    : []
 }
 
-/** What the person at the terminal is told once the service listens. `docs` is undefined where pages are off. */
+/** The text for the person at the terminal once the service listens. `docs` is undefined if pages are off. */
 export const banner = (service: {
   readonly url: string
   readonly docs: string | undefined
-  /** `"none"` where the store holds no key and none was made. */
+  /** `"none"` if the store holds no key and none was created. */
   readonly firstKey: FirstKey | "none" | undefined
 }): string => {
   const { docs, firstKey, url } = service
@@ -27,13 +29,14 @@ export const banner = (service: {
     "",
     ...address,
     "",
-    "A test key, shown this once. Its jobs are sandbox jobs: they call no provider and cost nothing.",
+    "A test key, shown only once. Its jobs are sandbox jobs: they call no provider and cost nothing.",
     "",
     `  ${firstKey.key}`,
     "",
-    "To try it, paste these lines into another terminal, one at a time:",
-    "a recording to a transcript, a text to speech.mp3, a prompt to image.png.",
+    ...tryCommand(url, firstKey.key),
+    "By hand, with the id of the first response in place of JOB_ID:",
     "",
-    ...curlLines({ url, key: firstKey.key, wav: sampleWav() }).flatMap((line) => [line, ""]),
+    ...curlLines({ url, key: firstKey.key }),
+    "",
   ].join("\n")
 }
