@@ -14,7 +14,7 @@ const one =
     rule([{ path, text }])
 
 describe("tidy: every rule finds what it forbids", () => {
-  const engine = "packages/core/src/engine/CreateJob.ts"
+  const engine = "packages/core/src/engine/createJob.ts"
 
   it("long files", () => {
     const long = { path: engine, text: "x\n".repeat(301) }

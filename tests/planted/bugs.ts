@@ -70,7 +70,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "an erasure removes the blobs first and asks the record then",
     edits: [
       core(
-        "engine/EraseJobData.ts",
+        "engine/eraseJobData.ts",
         "const store = yield* JobStore",
         "const store = yield* JobStore\n  yield* purgeBlobs([{ blobPrefix: `jobs/${jobId.slice(4)}` }])",
       ),
@@ -83,7 +83,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       memory("jobs/createJobs.ts", "if (existing !== undefined)", "if (false as boolean && existing !== undefined)"),
       core(
-        "engine/CreateJob.ts",
+        "engine/createJob.ts",
         "  const [outcome] = yield* store.createJobs([",
         "  const known = yield* store.findByIdempotencyKey(grant.keyId, idempotencyKey)\n  if (known !== undefined) return { job: known, replayed: true } satisfies Accepted\n  const [outcome] = yield* store.createJobs([",
       ),
@@ -220,7 +220,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "a transfer that got no answer removes its blob without asking whether it was committed",
-    edits: [core("engine/ReceiveUpload.ts", 'if (outcome === "Written") yield* blobs.remove', "yield* blobs.remove")],
+    edits: [core("engine/receiveUpload.ts", 'if (outcome === "Written") yield* blobs.remove', "yield* blobs.remove")],
     seed: 120,
     breaks: "no committed row names a missing blob",
   },
@@ -320,7 +320,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a job that waits for its next attempt is shown as queued again",
     edits: [
       core(
-        "engine/GetJob.ts",
+        "engine/getJob.ts",
         "return job satisfies Job",
         'return { ...job, status: job.status === "processing" && !job.held ? "queued" : job.status } satisfies Job',
       ),
@@ -411,7 +411,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "the piece in which a file's beginning ends is stored in part",
-    edits: [core("engine/ReceiveUpload.ts", "Effect.as(check(), chunk)", "Effect.as(check(), part)")],
+    edits: [core("engine/receiveUpload.ts", "Effect.as(check(), chunk)", "Effect.as(check(), part)")],
     seed: 1,
     breaks: "the stored bytes are exactly that body",
   },
@@ -424,7 +424,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a download begins at the second byte",
     edits: [
-      core("engine/OpenFile.ts", "openNamed(blobs, file, range)", "openNamed(blobs, file, range ?? { offset: 1 })"),
+      core("engine/openFile.ts", "openNamed(blobs, file, range)", "openNamed(blobs, file, range ?? { offset: 1 })"),
     ],
     seed: 1,
     breaks: "a file is what its row says",
@@ -445,7 +445,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "an upload that another job has used is a surprise",
     edits: [
       core(
-        "engine/CreateJob.ts",
+        "engine/createJob.ts",
         "      return Result.fail(uploadRefused[outcome.reason]())",
         '      if (outcome.reason === "already_used") throw new Error("an upload is used once")\n      return Result.fail(uploadRefused[outcome.reason]())',
       ),
@@ -495,7 +495,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a transfer extends its claim when it ends and not before",
     edits: [
       core(
-        "engine/ReceiveUpload.ts",
+        "engine/receiveUpload.ts",
         "yield* Effect.sleep(leaseDurationMs / 3)",
         "yield* Effect.sleep(leaseDurationMs + 1)",
       ),

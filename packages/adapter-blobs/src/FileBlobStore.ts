@@ -9,23 +9,24 @@ import { remove } from "./file/remove.ts"
 import { removeAbandoned } from "./file/Temporary.ts"
 
 /**
- * Blobs as files below one directory, which several processes of one machine may share.
+ * Stores blobs as files under one directory, which several processes on one machine may share.
  *
- * What `put` returned for survives a power failure: the bytes go to a temporary file, that is synced,
- * renamed into place, and the directories above are synced. Nothing is ever readable under its key but
- * whole. Files are the bytes followed by a 64-byte footer with their length and SHA-256, so the two
- * cannot come apart; they are readable by their owner only.
+ * Once `put` has returned, the blob survives a power failure: the bytes are written to a temporary file, which is
+ * synced and renamed into place, and the directories above it are synced. A blob is readable under its key either
+ * completely or not at all. Each file holds the bytes followed by a 64-byte footer with their length and SHA-256, so
+ * data and digest cannot be separated. Only the owner can read the files.
  *
- * Temporary files go with the prefix their key is under; a put that is still writing one then fails. Their names
- * contain the key: keys longer than 200 characters, which kiln never makes, may be refused.
+ * Removing a prefix also removes the temporary files of keys under it; a put that is still writing one then fails.
+ * Names of temporary files contain the key, so keys longer than 200 characters, which kiln never generates, may be
+ * refused.
  *
- * Disk full, no permission, input/output errors and the like are `BlobUnavailable`, with the system's
- * error as its cause.
+ * A full disk, missing permissions, I/O errors and similar failures are reported as `BlobUnavailable`, with the system
+ * error as the cause.
  */
 export const FileBlobStore = {
   /**
-   * Creates `directory` where it is missing. Temporary files that a killed process left go when nobody wrote to them for
-   * an hour: at the start, or by the next `put` or `list`.
+   * Creates `directory` if it does not exist. Temporary files left by a killed process are deleted after an hour without
+   * writes: at startup, or by the next `put` or `list`.
    */
   layer: (options: { readonly directory: string }): Layer.Layer<BlobStore, BlobUnavailable> =>
     Layer.effect(

@@ -1,19 +1,19 @@
 import type { BlobRange } from "@kiln/core/ports"
 
-/** The part of a blob that is asked for: bytes `from` (inclusive) to `to` (exclusive). */
+/** The requested part of a blob: bytes `from` (inclusive) to `to` (exclusive). */
 export interface Span {
   readonly from: number
   readonly to: number
-  /** All of it: then, and only then, the SHA-256 can be compared. */
+  /** True when the span covers the whole blob; only then can the SHA-256 be verified. */
   readonly whole: boolean
 }
 
-/** What reaches past the end is cut off. */
+/** Returns the span of `range`, cut off at the end of the blob. */
 export const spanOf = (bytes: number, range: BlobRange | undefined): Span => {
   const from = Math.min(range?.offset ?? 0, bytes)
   const to = Math.min(from + (range?.length ?? bytes), bytes)
   return { from, to, whole: from === 0 && to === bytes }
 }
 
-/** No chunk of a stream that is read is longer, in bytes. */
+/** Maximum length of a chunk in a stream that is read, in bytes. */
 export const READ_CHUNK_BYTES = 64 * 1024

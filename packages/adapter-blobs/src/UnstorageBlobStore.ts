@@ -13,21 +13,24 @@ const DEFAULT_CHUNK_BYTES = 1024 * 1024
 
 export interface UnstorageBlobOptions {
   readonly storage: UnstorageLike
-  /** How long an item may be, 1 MiB by default; each put holds one in memory. Blobs written with another length stay readable. */
+  /**
+   * Maximum length of an item in bytes; 1 MiB by default. Each put holds one item in memory. Blobs written with another
+   * length stay readable.
+   */
   readonly chunkBytes?: number | undefined
 }
 
 /**
- * Blobs in any unstorage instance: chunks, and last a manifest with their digests. Each write is read back and each
- * removal verified, at the price of about twice the traffic.
+ * Stores blobs in any unstorage instance: first the chunks, then a manifest with their digests. Each write is read back
+ * and each removal verified, which about doubles the traffic.
  *
- * How durable a blob is, is the driver's: its `fs` driver, for instance, does not sync (`FileBlobStore` does). Chunks of
- * a put whose process was killed are not readable and not listed; they go when a prefix of their key is removed.
+ * Durability depends on the driver: the `fs` driver, for instance, does not sync (`FileBlobStore` does). Chunks of
+ * a put whose process was killed are neither readable nor listed; removing a prefix of their key deletes them.
  */
 export const UnstorageBlobStore = {
   /**
-   * Fails with `BlobUnavailable` where the driver does not read back or list what it was given. The first start on a storage
-   * writes, lists and removes 1,001 small items, because some drivers (that for S3, for one) list no more than a page.
+   * Fails with `BlobUnavailable` if the driver does not read back or list the items written to it. The first start on a
+   * storage writes, lists and removes 1,001 small items, because some drivers (S3, for example) list only one page.
    */
   layer: (options: UnstorageBlobOptions): Layer.Layer<BlobStore, BlobUnavailable> =>
     Layer.effect(

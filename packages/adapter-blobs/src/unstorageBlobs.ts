@@ -4,11 +4,12 @@ import { type UnstorageBlobOptions, UnstorageBlobStore } from "./UnstorageBlobSt
 
 const optionNames: OptionNames<UnstorageBlobOptions> = { storage: true, chunkBytes: true }
 
-/** Blobs in any unstorage instance, for programs without Effect: see `UnstorageBlobStore`. */
+/** Stores blobs in any unstorage instance. For programs without Effect; see `UnstorageBlobStore`. */
 export const unstorageBlobs = (options: UnstorageBlobOptions): BlobAdapter => {
   requireOptions("unstorageBlobs()", options, optionNames)
   const { chunkBytes = 1, storage } = options
-  if (typeof storage !== "object" || storage === null) throw new TypeError("unstorageBlobs() needs its storage")
+  if (typeof storage !== "object" || storage === null)
+    throw new TypeError("unstorageBlobs() requires the option storage")
   requireNumber("chunkBytes", chunkBytes, { least: 1, most: Number.MAX_SAFE_INTEGER, whole: true })
   return blobAdapter(UnstorageBlobStore.layer(options))
 }

@@ -14,7 +14,7 @@ describe("damage on disk", () => {
   }
 
   for (const at of [0, 65_535, 65_536, 131_072, bytes.length - 1])
-    it.effect(`a bit of byte ${at}: BlobCorrupt before the last chunk of a whole read`, () =>
+    it.effect(`a flipped bit in byte ${at}: BlobCorrupt before the last chunk of a whole read`, () =>
       onFiles((store, directory) =>
         Effect.gen(function* () {
           yield* store.put("a/b", content, LIMIT)
@@ -27,16 +27,16 @@ describe("damage on disk", () => {
             }),
           )
           expect(yield* Effect.flip(all)).toMatchObject({ _tag: "BlobCorrupt", key: "a/b" })
-          // Who was told the length and waits for so many bytes must not get them.
+          // A reader that was told the length and waits for that many bytes must not receive them.
           expect(read).toBe(3 * 65_536)
-          // A range that happens to be all of it is a whole read; a part has no digest of its own.
+          // A range that covers the whole blob counts as a whole read; parts have no separate digest.
           expect((yield* Effect.flip(drain(store, "a/b", { offset: 0, length: 1e9 })))._tag).toBe("BlobCorrupt")
           yield* drain(store, "a/b", { offset: 1, length: 10 })
         }),
       ),
     )
 
-  it.effect("a bit of a blob of one chunk, which then is not handed out at all", () =>
+  it.effect("a flipped bit in a blob of one chunk: no chunk is emitted", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         yield* store.put("a/b", Stream.succeed(bytes.slice(0, 65_536)), LIMIT)
@@ -60,9 +60,9 @@ describe("damage on disk", () => {
     "without a footer": (old) => old.subarray(0, bytes.length),
     "its length changed": flip(bytes.length + 15),
     "its SHA-256 changed": flip(bytes.length + 20),
-    "the check of its footer changed": flip(bytes.length + 63),
+    "the checksum of its footer changed": flip(bytes.length + 63),
   }))
-    it.effect(`${name}: BlobCorrupt when it is opened, for ranges too`, () =>
+    it.effect(`${name}: BlobCorrupt on open, for ranges too`, () =>
       onFiles((store, directory) =>
         Effect.gen(function* () {
           yield* store.put("a/b", content, LIMIT)
@@ -75,7 +75,7 @@ describe("damage on disk", () => {
       ),
     )
 
-  it.effect("cut while it is read: BlobCorrupt", () =>
+  it.effect("truncated while being read: BlobCorrupt", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)
@@ -87,13 +87,13 @@ describe("damage on disk", () => {
   )
 
   for (const range of [undefined, { offset: 0, length: 10 }, { offset: 5 }])
-    it.effect(`exchanged between opening and reading: BlobCorrupt, of ${JSON.stringify(range ?? "all")}`, () =>
+    it.effect(`replaced between open and read: BlobCorrupt, for ${JSON.stringify(range ?? "all")}`, () =>
       onFiles((store, directory) =>
         Effect.gen(function* () {
           const put = (key: string, fill: number) =>
             store.put(key, Stream.succeed(new Uint8Array(1_000).fill(fill)), LIMIT)
           yield* put("a/b", 1)
-          // As long and whole, with a footer of its own.
+          // A complete blob of the same length, with a valid footer.
           yield* put("a/other", 2)
           const opened = yield* store.open("a/b", range)
           yield* Effect.promise(() => rename(join(directory, "blobs/a/other.blob"), file(directory)))
@@ -104,7 +104,7 @@ describe("damage on disk", () => {
       ),
     )
 
-  it.effect("exchanged by a longer one while it is read: what was opened is read to its end", () =>
+  it.effect("replaced by a longer one while being read: the opened blob is read to its end", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)
@@ -122,7 +122,7 @@ describe("damage on disk", () => {
     ),
   )
 
-  it.effect("removed between opening and reading: BlobUnavailable; while it is read: read to its end", () =>
+  it.effect("removed between open and read: BlobUnavailable; removed while being read: read to its end", () =>
     onFiles((store) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)

@@ -8,12 +8,12 @@ import { Effect, Stream } from "effect"
 import { canRun, killAtFirstLine, runChild } from "./support/runChild.ts"
 
 // Real processes and a real file system.
-const NO_STRACE = "needs strace, and the right to trace"
+const NO_STRACE = "needs strace and permission to trace"
 const NO_NAMESPACES = "needs a mount namespace: unshare, as root"
 const namespaces = canRun("unshare", "--mount", "true")
 const strace = canRun("strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true")
 
-/** Does something to the `nth` system call of a kind. strace counts for each thread apart, so there is to be one. */
+/** Injects a fault into the `nth` system call of this name. strace counts per thread, so the process must use one. */
 const inject = (call: string, nth: number, what: string) => [
   "env",
   "UV_THREADPOOL_SIZE=1",
@@ -35,7 +35,7 @@ afterEach(() => rmSync(directory, { recursive: true }))
 
 const upTo = (count: number, call: string) => Array.from({ length: count }, (_, n) => [call, n + 1] as const)
 
-/** What a process that starts now finds: the length of the blob, or why it cannot be read, and the keys listed. */
+/** Returns what a process that starts now finds: the length of the blob, or why it cannot be read, and the keys listed. */
 const look = (key: string, at = directory) =>
   Effect.gen(function* () {
     const store = yield* BlobStore
@@ -54,7 +54,7 @@ const NOTHING = { found: "BlobNotFound", keys: [] }
 const temporaryFiles = () => readdirSync(join(directory, "tmp"))
 
 describe("kill -9", () => {
-  it("in the middle of a put: nothing is readable, and the temporary file goes once it is old", async () => {
+  it("in the middle of a put: nothing is readable, and the temporary file is deleted once it is old", async () => {
     expect(await killAtFirstLine("putForever", [directory, "jobs/a/1/output"])).toBe("written")
     expect(await look("jobs/a/1/output")).toEqual(NOTHING)
     const [left = "", ...others] = temporaryFiles()
@@ -65,7 +65,7 @@ describe("kill -9", () => {
     expect(temporaryFiles()).toEqual([])
   })
 
-  it("in the middle of a put: what it left goes with its prefix, whatever its age", async () => {
+  it("in the middle of a put: removing the prefix deletes its temporary file, whatever its age", async () => {
     for (const key of ["jobs/a/1/output", "jobs/ab/1/output", "uploads/a/1"])
       expect(await killAtFirstLine("putForever", [directory, key])).toBe("written")
     const remove = (prefix: string) =>
@@ -85,10 +85,10 @@ describe("kill -9", () => {
     expect(keysLeft()).toEqual(["jobs.ab.1.output"])
   })
 
-  it("at any sync, or at the rename: all of it or nothing", async ({ skip }) => {
+  it("at any sync, or at the rename: the blob is complete or absent", async ({ skip }) => {
     skip(!strace, NO_STRACE)
     const outcomes: Array<unknown> = []
-    // Three syncs at the start; the file's, after which it is renamed; then those of the four directories it is below.
+    // Three syncs at startup; the file's, after which it is renamed; then those of the four directories above it.
     for (const [call, nth] of [["fsync", 3], ["fsync", 4], ["rename", 1], ...upTo(9, "fsync").slice(4)] as const) {
       const at = join(directory, `${call}${nth}`)
       const line = await runChild("putOnce", [at, "jobs/a/1/output", "100000"], inject(call, nth, "signal=SIGKILL"))
@@ -109,8 +109,8 @@ describe("kill -9", () => {
   }, 120_000)
 })
 
-describe("errors of the system", () => {
-  it("EIO on any sync: BlobUnavailable, nothing readable, nothing left", async ({ skip }) => {
+describe("system errors", () => {
+  it("EIO on any sync: BlobUnavailable, nothing readable, nothing left behind", async ({ skip }) => {
     skip(!strace, NO_STRACE)
     const outcomes: Array<unknown> = []
     for (let nth = 3; nth <= 9; nth++) {
@@ -130,7 +130,7 @@ describe("errors of the system", () => {
     skip(!strace, NO_STRACE)
     expect(await killAtFirstLine("putForever", [directory, "jobs/a/1/output"])).toBe("written")
     const outcomes: Array<unknown> = []
-    // After the three at the start.
+    // After the three at startup.
     for (let nth = 4; nth <= 6; nth++)
       outcomes.push(await runChild("removeOnce", [directory, "jobs/a"], inject("fsync", nth, "error=EIO")))
     const failed = { tag: "BlobUnavailable", operation: "remove", code: "EIO" }
@@ -138,8 +138,8 @@ describe("errors of the system", () => {
     expect(temporaryFiles()).toEqual([])
   }, 180_000)
 
-  it("file size limit: BlobUnavailable, nothing readable, nothing left", async () => {
-    // 512-byte blocks: the write that crosses the limit is cut short, the next one fails.
+  it("file size limit: BlobUnavailable, nothing readable, nothing left behind", async () => {
+    // 512-byte blocks: the write that crosses the limit is partial, the next one fails.
     const limited = ["sh", "-c", `ulimit -f 300; exec "$@"`, "sh"]
     const line = await runChild("putOnce", [directory, "jobs/a/1/output", "1000000"], limited)
     expect(line).toEqual({ tag: "BlobUnavailable", operation: "put", code: "EFBIG" })
@@ -147,7 +147,7 @@ describe("errors of the system", () => {
     expect(temporaryFiles()).toEqual([])
   })
 
-  // In a mount namespace of its own, which goes with the process.
+  // In a separate mount namespace, which ends with the process.
   const mounted = (mount: string) => ["unshare", "--mount", "sh", "-c", `${mount} && exec "$@"`, "sh"]
 
   it("disk full: BlobUnavailable, and small blobs still fit", async ({ skip }) => {
@@ -179,7 +179,7 @@ describe("memory", () => {
     const { base, afterPuts, afterReads, bytes } = (await runChild("putMany", [directory])) ?? {}
     expect(bytes).toBe(50 * 25 * 1024 * 1024)
     expect(Number(afterPuts) - Number(base)).toBeLessThan(100)
-    // Each chunk read is a buffer of its own, which the garbage collector gets to in its time.
+    // Each chunk read is a separate buffer, which waits for the garbage collector.
     expect(Number(afterReads) - Number(base)).toBeLessThan(250)
   }, 120_000)
 })

@@ -14,7 +14,7 @@ describe("temporary files", () => {
   const minutes = 60_000
 
   for (const prefix of ["jobs", "uploads"])
-    it.effect(`that were abandoned go when ${prefix} are listed, in a store nobody writes to`, () =>
+    it.effect(`that were abandoned are deleted when ${prefix} are listed, in a store without writes`, () =>
       onFiles((store, directory) =>
         Effect.gen(function* () {
           const name = "uploads.a.1.00000000-0000-4000-8000-000000000000.part"
@@ -22,7 +22,7 @@ describe("temporary files", () => {
           yield* TestClock.adjust(89 * minutes)
           yield* Stream.runDrain(store.list(prefix))
           expect(yield* tree(directory)).toEqual([...EMPTY, `tmp/${name}`])
-          // Not a whole hour after it was last looked at: a sweep each hour is to take it at its second turn.
+          // Less than an hour after the last scan: an hourly sweep must delete it on its second run.
           yield* TestClock.adjust(30 * minutes)
           yield* Stream.runDrain(store.list(prefix))
           expect(yield* tree(directory)).toEqual(EMPTY)
@@ -30,7 +30,7 @@ describe("temporary files", () => {
       ),
     )
 
-  it.effect("that are being written are not taken for abandoned by their own process", () =>
+  it.effect("that this process is writing are not treated as abandoned", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         const [reached, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -48,40 +48,42 @@ describe("temporary files", () => {
   )
 
   for (const prefix of ["jobs/a/1/output", "jobs/a"])
-    it.effect(`of a put that is at it go with ${prefix}: BlobUnavailable, nothing left; others go on`, () =>
-      onFiles((store, directory) =>
-        Effect.gen(function* () {
-          const go = yield* Deferred.make<void>()
-          const start = Effect.fnUntraced(function* (key: string) {
-            const reached = yield* Deferred.make<void>()
-            const slow = Stream.fromEffectDrain(
-              Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(go)),
+    it.effect(
+      `of a put in progress are deleted with ${prefix}: BlobUnavailable, nothing left behind; other puts continue`,
+      () =>
+        onFiles((store, directory) =>
+          Effect.gen(function* () {
+            const go = yield* Deferred.make<void>()
+            const start = Effect.fnUntraced(function* (key: string) {
+              const reached = yield* Deferred.make<void>()
+              const slow = Stream.fromEffectDrain(
+                Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(go)),
+              )
+              const fiber = yield* Effect.forkChild(
+                Effect.result(store.put(key, content.pipe(Stream.concat(slow), Stream.concat(content)), LIMIT)),
+              )
+              yield* Deferred.await(reached)
+              return fiber
+            })
+            const gone = yield* start("jobs/a/1/output")
+            const others = ["jobs/ab/1/output", "jobs/a/1/output0", "jobs", "uploads/a"].filter(
+              (key) => key !== "jobs/a/1/output0" || prefix === "jobs/a/1/output",
             )
-            const fiber = yield* Effect.forkChild(
-              Effect.result(store.put(key, content.pipe(Stream.concat(slow), Stream.concat(content)), LIMIT)),
-            )
-            yield* Deferred.await(reached)
-            return fiber
-          })
-          const gone = yield* start("jobs/a/1/output")
-          const others = ["jobs/ab/1/output", "jobs/a/1/output0", "jobs", "uploads/a"].filter(
-            (key) => key !== "jobs/a/1/output0" || prefix === "jobs/a/1/output",
-          )
-          const fibers = yield* Effect.forEach(others, start)
-          yield* store.remove(prefix)
-          expect((yield* tree(directory)).filter((path) => path.includes("jobs.a.1.output."))).toEqual([])
-          yield* Deferred.succeed(go, undefined)
-          expect(yield* Fiber.join(gone)).toMatchObject({
-            _tag: "Failure",
-            failure: { _tag: "BlobUnavailable", operation: "put" },
-          })
-          for (const fiber of fibers) expect((yield* Fiber.join(fiber))._tag).toBe("Success")
-          expect((yield* Effect.flip(store.open("jobs/a/1/output")))._tag).toBe("BlobNotFound")
-          for (const key of others) yield* drain(store, key)
-          yield* store.remove("jobs")
-          yield* store.remove("uploads")
-          expect(yield* tree(directory)).toEqual(EMPTY)
-        }),
-      ),
+            const fibers = yield* Effect.forEach(others, start)
+            yield* store.remove(prefix)
+            expect((yield* tree(directory)).filter((path) => path.includes("jobs.a.1.output."))).toEqual([])
+            yield* Deferred.succeed(go, undefined)
+            expect(yield* Fiber.join(gone)).toMatchObject({
+              _tag: "Failure",
+              failure: { _tag: "BlobUnavailable", operation: "put" },
+            })
+            for (const fiber of fibers) expect((yield* Fiber.join(fiber))._tag).toBe("Success")
+            expect((yield* Effect.flip(store.open("jobs/a/1/output")))._tag).toBe("BlobNotFound")
+            for (const key of others) yield* drain(store, key)
+            yield* store.remove("jobs")
+            yield* store.remove("uploads")
+            expect(yield* tree(directory)).toEqual(EMPTY)
+          }),
+        ),
     )
 })

@@ -9,7 +9,7 @@ import { bytes, content, drain, EMPTY, LIMIT, nextTurn, onFiles, tree } from "./
 import { temporaryDirectory } from "./support/temporaryDirectory.ts"
 
 describe("interruption", () => {
-  it.effect("between the rename and its durability takes the blob away again", () =>
+  it.effect("between the rename and its sync removes the blob again", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         let interrupted = 0
@@ -31,7 +31,7 @@ describe("interruption", () => {
 })
 
 describe("the directory", () => {
-  it.effect("holds the bytes as they are, readable by their owner only", () =>
+  it.effect("holds the bytes unchanged, readable by their owner only", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         yield* store.put("jobs/a/1/output", content, LIMIT)
@@ -48,7 +48,7 @@ describe("the directory", () => {
     ),
   )
 
-  it.effect("holds nothing after puts that did not end well, not even directories", () =>
+  it.effect("holds nothing after failed puts, not even directories", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         yield* Effect.flip(store.put("a/b/c", Stream.concat(content, Stream.fail("reset")), LIMIT))
@@ -66,7 +66,7 @@ describe("the directory", () => {
     ),
   )
 
-  it.effect("loses its empty directories when blobs are removed, and no others", () =>
+  it.effect("loses its empty directories, and no others, when blobs are removed", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         yield* store.put("jobs/a/1/output", content, LIMIT)
@@ -81,7 +81,7 @@ describe("the directory", () => {
     ),
   )
 
-  it.effect("may hold what others copied there", () =>
+  it.effect("may hold foreign files", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)
@@ -94,7 +94,7 @@ describe("the directory", () => {
     ),
   )
 
-  it.effect("may be tidied up by somebody while it is in use", () =>
+  it.effect("may lose empty directories to an external cleanup while in use", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         for (const part of ["tmp", "blobs"]) yield* Effect.promise(() => rm(join(directory, part), { recursive: true }))
@@ -104,7 +104,7 @@ describe("the directory", () => {
     ),
   )
 
-  it.live("loses temporary files that nobody wrote to for an hour when a store starts, and keeps younger ones", () =>
+  it.live("loses temporary files without writes for an hour when a store starts, and keeps younger ones", () =>
     Effect.gen(function* () {
       const directory = yield* temporaryDirectory
       const aged = (name: string, minutes: number) =>
@@ -126,8 +126,8 @@ describe("the directory", () => {
 describe("descriptors", () => {
   const openDescriptors = Effect.promise(async () => (await readdir("/proc/self/fd")).length)
 
-  // They are counted in /proc, which other systems do not have.
-  it.effect.skipIf(process.platform !== "linux")("are closed whatever becomes of a read or a put", () =>
+  // They are counted in /proc, which exists only on Linux.
+  it.effect.skipIf(process.platform !== "linux")("are closed however a read or a put ends", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)
@@ -142,7 +142,7 @@ describe("descriptors", () => {
           const reader = yield* Effect.forkChild(Stream.runForEach(reading, stall))
           yield* Deferred.await(stopped)
           yield* Fiber.interrupt(reader)
-          // At a moment that is different each time, in the middle of a system call perhaps.
+          // At a different moment each time, perhaps in the middle of a system call.
           const racer = yield* Effect.forkChild(Effect.exit(Stream.runDrain(reading)))
           for (let turn = 0; turn < n; turn++) yield* nextTurn
           yield* Fiber.interrupt(racer)
@@ -158,7 +158,7 @@ describe("descriptors", () => {
 })
 
 describe("arguments", () => {
-  it.effect("that cannot be meant are defects", () =>
+  it.effect("that are invalid are defects", () =>
     onFiles((store, directory) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)
@@ -178,7 +178,7 @@ describe("arguments", () => {
     ),
   )
 
-  it.effect("chunks that are read are 64 KiB at most", () =>
+  it.effect("chunks are at most 64 KiB when read", () =>
     onFiles((store) =>
       Effect.gen(function* () {
         yield* store.put("a/b", Stream.succeed(bytes), LIMIT)
@@ -190,8 +190,8 @@ describe("arguments", () => {
   )
 })
 
-describe("a directory that does not work", () => {
-  it.effect("cannot be made: the store does not start", () =>
+describe("an unusable directory", () => {
+  it.effect("cannot be created: the store does not start", () =>
     Effect.gen(function* () {
       const directory = yield* temporaryDirectory
       yield* Effect.promise(() => writeFile(join(directory, "file"), ""))
@@ -215,21 +215,23 @@ describe("a directory that does not work", () => {
     ),
   )
 
-  // Root may write everywhere: for root, the fault tests mount a read-only file system.
-  it.effect.skipIf(process.getuid?.() === 0)("is read-only (not for root): BlobUnavailable from what writes", () =>
-    onFiles((store, directory) =>
-      Effect.gen(function* () {
-        yield* store.put("a/b", content, LIMIT)
-        const setMode = (mode: number) =>
-          Effect.promise(async () => {
-            for (const part of ["tmp", "blobs", "blobs/a"]) await chmod(join(directory, part), mode)
-          })
-        yield* setMode(0o500)
-        expect((yield* Effect.flip(store.put("a/c", content, LIMIT)))._tag).toBe("BlobUnavailable")
-        expect((yield* Effect.flip(store.remove("a/b")))._tag).toBe("BlobUnavailable")
-        yield* drain(store, "a/b")
-        yield* setMode(0o700)
-      }),
-    ),
+  // Root can write everywhere; the fault tests mount a read-only file system for root.
+  it.effect.skipIf(process.getuid?.() === 0)(
+    "is read-only (not for root): BlobUnavailable from each verb that writes",
+    () =>
+      onFiles((store, directory) =>
+        Effect.gen(function* () {
+          yield* store.put("a/b", content, LIMIT)
+          const setMode = (mode: number) =>
+            Effect.promise(async () => {
+              for (const part of ["tmp", "blobs", "blobs/a"]) await chmod(join(directory, part), mode)
+            })
+          yield* setMode(0o500)
+          expect((yield* Effect.flip(store.put("a/c", content, LIMIT)))._tag).toBe("BlobUnavailable")
+          expect((yield* Effect.flip(store.remove("a/b")))._tag).toBe("BlobUnavailable")
+          yield* drain(store, "a/b")
+          yield* setMode(0o700)
+        }),
+      ),
   )
 })

@@ -11,14 +11,14 @@ const onStorage = (name: string, options: () => Parameters<typeof UnstorageBlobS
     name: `unstorage, ${name}`,
     layer: Layer.unwrap(Effect.sync(() => UnstorageBlobStore.layer(options()))),
     capabilities: { durable: false, multiProcess: false },
-    reasons: { durable: "its driver keeps everything in memory", multiProcess: "it is one process's memory" },
+    reasons: { durable: "its driver stores everything in memory", multiProcess: "it is one process's memory" },
   })
 
 onStorage("memory driver", () => ({ storage: createStorage() }))
 onStorage("memory driver, small chunks", () => ({ storage: createStorage(), chunkBytes: 9999 }))
 onStorage("a part of a storage", () => ({ storage: prefixStorage(createStorage(), "deep:below") }))
 onStorage("a driver for text only", () => ({ storage: createStorage({ driver: textDriver() }) }))
-onStorage("a driver that lists all and types nothing", () => ({ storage: carelessStorage() }))
+onStorage("a driver that ignores the prefix and returns any type", () => ({ storage: carelessStorage() }))
 
 blobStoreConformance({
   name: "unstorage, fs driver",

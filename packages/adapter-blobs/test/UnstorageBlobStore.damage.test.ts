@@ -34,7 +34,7 @@ describe("damage", () => {
   damaged("a SHA-256 changed", (storage) => replaceText(storage, /"sha256":"../, '"sha256":"zz'))
   damaged("another SHA-256", (storage) => replaceText(storage, /"sha256":"[^"]*/, `"sha256":"${"0".repeat(64)}`))
 
-  it.effect("found by the SHA-256 of the whole only: the last chunk is not handed out", () =>
+  it.effect("detected only by the SHA-256 of the whole blob: the last chunk is not emitted", () =>
     onTricky((store, storage) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)
@@ -48,7 +48,7 @@ describe("damage", () => {
     ),
   )
 
-  it.effect("a range tells damage where it touches it", () =>
+  it.effect("a range reports damage if it touches a damaged chunk", () =>
     onTricky((store, storage) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)
@@ -62,7 +62,7 @@ describe("damage", () => {
     ),
   )
 
-  it.effect("its manifest exchanged between opening and reading: what was opened is read, or nothing", () =>
+  it.effect("its manifest replaced between open and read: the opened blob is read, or nothing", () =>
     onTricky((store, storage) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)
@@ -71,7 +71,7 @@ describe("damage", () => {
         const written = chunkOf(storage, 1).replace(/^.*chunk-(.*)-1$/, "$1")
         const other = Buffer.from(Buffer.from(manifest).toString().replace(written, "another"))
         storage.items.set(manifestOf(storage), other)
-        // The chunks are those that the manifest named when it was opened.
+        // The chunks are the ones that the manifest named on open.
         expect((yield* Stream.runCollect(opened.content))[0]).toHaveLength(10)
         storage.items.delete(chunkOf(storage, 1))
         expect((yield* Effect.flip(Stream.runDrain(opened.content)))._tag).toBe("BlobUnavailable")
@@ -79,7 +79,7 @@ describe("damage", () => {
     ),
   )
 
-  it.effect("removed while it is read: BlobUnavailable, not damage", () =>
+  it.effect("removed while being read: BlobUnavailable, not damage", () =>
     onTricky((store) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)

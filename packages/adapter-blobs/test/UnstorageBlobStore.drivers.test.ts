@@ -35,7 +35,7 @@ describe("a driver that cannot be trusted", () => {
   )
 
   for (const lost of [0, 1, 2, 3])
-    it.effect(`loses write ${lost} in silence: BlobUnavailable, and nothing stays behind`, () =>
+    it.effect(`silently loses write ${lost}: BlobUnavailable, and nothing stays behind`, () =>
       onTricky((store, storage) =>
         Effect.gen(function* () {
           let writes = 0
@@ -47,7 +47,7 @@ describe("a driver that cannot be trusted", () => {
       ),
     )
 
-  it.effect("keeps a manifest and cannot say so: BlobUnavailable, and it is taken away again", () =>
+  it.effect("stores a manifest but fails to confirm it: BlobUnavailable, and the manifest is removed again", () =>
     onTricky((store, storage) =>
       Effect.gen(function* () {
         const answers: Array<unknown> = [new Error("reset")]
@@ -59,7 +59,7 @@ describe("a driver that cannot be trusted", () => {
     ),
   )
 
-  it.effect("lists chunks late: they are removed all the same", () =>
+  it.effect("lists chunks late: they are removed anyway", () =>
     onTricky((store, storage) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)
@@ -70,7 +70,7 @@ describe("a driver that cannot be trusted", () => {
     ),
   )
 
-  it.effect("writes in part: BlobUnavailable", () =>
+  it.effect("writes partially: BlobUnavailable", () =>
     onTricky((store, storage) =>
       Effect.gen(function* () {
         storage.tricks.set = (key, value) => {
@@ -98,7 +98,7 @@ describe("a driver that cannot be trusted", () => {
     ),
   )
 
-  it.effect("removes nothing and says nothing, also at the blob's own key", () =>
+  it.effect("silently removes nothing, at the blob's own key too", () =>
     onTricky((store, storage) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)
@@ -122,7 +122,7 @@ describe("a driver that cannot be trusted", () => {
     ),
   )
 
-  it.effect("answers a listing with an error: BlobUnavailable with that error", () =>
+  it.effect("returns an error for a listing: BlobUnavailable with that error", () =>
     onTricky((store, storage) =>
       Effect.gen(function* () {
         const down = new Error("down")
@@ -135,9 +135,9 @@ describe("a driver that cannot be trusted", () => {
 
   for (const [what, tricks] of Object.entries<TrickyStorage["tricks"]>({
     "does not list": { keys: () => [] },
-    "lists a page, the last keys included": { keys: (keys) => [...keys].toSorted().slice(-1_000) },
+    "lists one page that includes the last keys": { keys: (keys) => [...keys].toSorted().slice(-1_000) },
     "does not write": { set: () => "read-only" },
-    "is out of reach": { get: () => new Error("ECONNREFUSED") },
+    "is unreachable": { get: () => new Error("ECONNREFUSED") },
   }))
     it.effect(`${what}: the store does not start`, () =>
       Effect.gen(function* () {

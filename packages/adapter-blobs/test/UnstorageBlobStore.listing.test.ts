@@ -13,7 +13,7 @@ const open = (storage: UnstorageLike) => Effect.provide(BlobStore, UnstorageBlob
 const probes = (keys: Iterable<string>) => [...keys].filter((key) => key.includes("probe-"))
 
 describe("a driver's listing", { timeout: 120_000 }, () => {
-  it.live("unstorage's s3 driver is refused at the first start, on an empty bucket, and nothing stays behind", () =>
+  it.live("unstorage's s3 driver is rejected at the first start, on an empty bucket, and leaves nothing behind", () =>
     Effect.gen(function* () {
       const { endpoint, objects } = yield* fakeS3
       const { default: s3Driver } = yield* Effect.promise(() => import("unstorage/drivers/s3"))
@@ -23,18 +23,18 @@ describe("a driver's listing", { timeout: 120_000 }, () => {
         expect({ _tag, operation }).toEqual({ _tag: "BlobUnavailable", operation: "start" })
         return cause instanceof Error ? cause.message : ""
       })
-      // Again and again, also once it holds more than a page.
+      // Repeatedly, even when the bucket holds more than a page.
       for (const count of [0, 1_100]) {
         for (let n = 0; n < count; n++) objects.set(`jobs/${n}/1/audio`, Buffer.of(1))
         const message = yield* refusals
-        expect(message).toContain("does not list all that it holds")
+        expect(message).toContain("does not list all of its items")
         expect(message).toContain("KILN_BLOBS=file:")
         expect(probes(objects.keys())).toEqual([])
       }
     }),
   )
 
-  it.live("drivers that list completely are probed once, and keep nothing of it", () =>
+  it.live("drivers that list completely are probed once, and the probe leaves nothing behind", () =>
     Effect.gen(function* () {
       const storage = trickyStorage()
       let writes = 0
@@ -52,7 +52,7 @@ describe("a driver's listing", { timeout: 120_000 }, () => {
     }),
   )
 
-  it.live("several processes that start at once on one directory all start", () =>
+  it.live("several processes can start on one directory at the same time", () =>
     Effect.gen(function* () {
       const base = yield* temporaryDirectory
       const starts = [1, 2, 3].map(() => open(createStorage({ driver: fsDriver({ base }) })))

@@ -27,7 +27,7 @@ describe("items", () => {
     ),
   )
 
-  it.effect("none stay behind when the source fails, is too long, or the put is interrupted", () =>
+  it.effect("no items stay behind when the source fails or is too long, or when the put is interrupted", () =>
     onTricky((store, storage) =>
       Effect.gen(function* () {
         yield* Effect.flip(store.put("a/b", Stream.concat(content, Stream.fail("reset")), LIMIT))
@@ -45,7 +45,7 @@ describe("items", () => {
     ),
   )
 
-  it.effect("interruption waits for the write that is under way, and takes it away again", () =>
+  it.effect("interruption waits for the write in progress, and removes it again", () =>
     onTricky((store, storage) =>
       Effect.gen(function* () {
         const begun = yield* Deferred.make<void>()
@@ -64,7 +64,7 @@ describe("items", () => {
     ),
   )
 
-  it.effect("what a killed put left is not there, not listed, and goes with its prefix", () =>
+  it.effect("leftovers of a killed put are not readable, not listed, and deleted with their prefix", () =>
     onTricky((store, storage) =>
       Effect.gen(function* () {
         yield* store.put("a/b/1", content, LIMIT)
@@ -90,7 +90,7 @@ describe("items", () => {
     }),
   )
 
-  it.effect("arguments that cannot be meant are defects", () =>
+  it.effect("invalid arguments are defects", () =>
     onTricky((store) =>
       Effect.gen(function* () {
         yield* store.put("a/b", content, LIMIT)

@@ -1,18 +1,18 @@
 import { fileBlobs, unstorageBlobs } from "@kiln/adapter-blobs"
 import { expect, it } from "vitest"
 
-/** As JavaScript gives it, or a spread that hides it from the compiler. */
+/** A value as untyped JavaScript passes it, or a spread that hides it from the compiler. */
 const given = (value: unknown): never => value as never
 
 it.each([
   [() => fileBlobs(given({ path: "data" })), 'unknown option "path" in fileBlobs(); known: directory'],
   [() => fileBlobs(given({ directroy: "data" })), 'did you mean "directory"?'],
-  [() => fileBlobs(given({ directory: "" })), "fileBlobs() needs its directory"],
+  [() => fileBlobs(given({ directory: "" })), "fileBlobs() requires the option directory"],
   [() => fileBlobs(given("data")), "fileBlobs() expects its options as an object"],
   [() => unstorageBlobs(given({ storage: {}, chunkByte: 1 })), 'did you mean "chunkBytes"?'],
   [() => unstorageBlobs(given({ storage: {}, chunkBytes: 0 })), "chunkBytes must be a whole number, 1 or more, not 0"],
   [() => unstorageBlobs(given({ storage: {}, chunkBytes: Number.NaN })), "not NaN"],
-  [() => unstorageBlobs(given({})), "unstorageBlobs() needs its storage"],
-])("blobs are not kept with options that do not exist or mean nothing: %#", (open, message) => {
+  [() => unstorageBlobs(given({})), "unstorageBlobs() requires the option storage"],
+])("unknown and invalid options are rejected: %#", (open, message) => {
   expect(open).toThrow(message)
 })

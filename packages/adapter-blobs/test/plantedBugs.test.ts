@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { type PlantedBug, plantedBugs } from "./support/plantedBugs.ts"
 
-/** Beside the sources, so that the copies' imports resolve as theirs do. */
+/** Next to the sources, so that imports in the copies resolve the same way. */
 let directory = ""
 beforeAll(async () => {
   directory = await mkdtemp(join(import.meta.dirname, "../.planted-"))
@@ -16,7 +16,7 @@ const copyWith = async ({ bug, file, from, to }: PlantedBug): Promise<typeof Ada
   const copy = join(directory, bug.replaceAll(" ", "-"))
   await cp(join(import.meta.dirname, "../src"), copy, { recursive: true })
   const text = await readFile(join(copy, file), "utf8")
-  expect(text.split(from), `${file} does not hold once: ${from}`).toHaveLength(2)
+  expect(text.split(from), `${file} must contain this text exactly once: ${from}`).toHaveLength(2)
   await writeFile(
     join(copy, file),
     text.replace(from, () => to),
@@ -27,7 +27,7 @@ const copyWith = async ({ bug, file, from, to }: PlantedBug): Promise<typeof Ada
 const passes = (planted: PlantedBug, adapter: typeof Adapter) =>
   Effect.map(Effect.exit(Effect.scoped(planted.check(adapter))), Exit.isSuccess)
 
-describe("a blob store with a planted bug is noticed", { timeout: 60_000 }, () => {
+describe("a blob store with a planted bug is detected", { timeout: 60_000 }, () => {
   for (const planted of plantedBugs)
     it.live(planted.bug, () =>
       Effect.gen(function* () {

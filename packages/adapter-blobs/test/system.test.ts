@@ -2,10 +2,10 @@ import type { FileHandle } from "node:fs/promises"
 import { expect, it } from "vitest"
 import { readAt, writeAll } from "../src/file/system.ts"
 
-// What a real file system does only when a disk fills up or a signal arrives: a part at a time.
+// Partial reads and writes, which a real file system does only when a disk fills up or a signal arrives.
 const AT_ONCE = 3
 
-it("goes on after a write that took a part", async () => {
+it("continues after a partial write", async () => {
   const written: Array<number> = []
   const write = async (bytes: Uint8Array, from = 0) => {
     const part = bytes.subarray(from, from + AT_ONCE)
@@ -16,7 +16,7 @@ it("goes on after a write that took a part", async () => {
   expect(written).toEqual([1, 2, 3, 4, 5, 6, 7])
 })
 
-it("goes on after a read that gave a part, and stops where the file ends", async () => {
+it("continues after a partial read, and stops at the end of the file", async () => {
   const file = Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8)
   const read = async (bytes: Uint8Array, at: number, length: number, position: number) => {
     const part = file.subarray(position, position + Math.min(AT_ONCE, length))

@@ -154,10 +154,10 @@ export class Database {
         const meaning = outcome._tag === "Unknown" ? "unavailable" : meaningOf(outcome.error)
         if (meaning === "defect") return yield* Effect.die(outcome.error)
         if (severable && outcome._tag === "Undone" && isContention(outcome.error))
-          return yield* new StoreUnavailable({ operation, cause: outcome.error, contended: true })
+          return yield* Effect.fail(new StoreUnavailable({ operation, cause: outcome.error, contended: true }))
         const limitMs = meaning === "conflict" ? retryForMs : meaning === "connection" ? reconnectForMs : 0
         if (performance.now() + pauseMs - startedAt >= limitMs)
-          return yield* new StoreUnavailable({ operation, cause: outcome.error })
+          return yield* Effect.fail(new StoreUnavailable({ operation, cause: outcome.error }))
         // However many ask for the same, there are connections left for those who want something else.
         if (isContention(outcome.error)) once = this.#contending.withPermit(Effect.promise(() => settle(attempt)))
         const jitter = yield* Random.nextBetween(0.5, 1)

@@ -74,8 +74,10 @@ export const migrate = (
     if (pending.length === 0) return
     if (apply) return void (yield* applyMigrations(database, schema, migrations))
     const names = pending.map(({ name }) => name).join(", ")
-    return yield* new StoreUnavailable({
-      operation: "migrate",
-      cause: new Error(`the schema ${schema} is not up to date, it lacks ${names}`),
-    })
+    return yield* Effect.fail(
+      new StoreUnavailable({
+        operation: "migrate",
+        cause: new Error(`the schema ${schema} is not up to date, it lacks ${names}`),
+      }),
+    )
   })

@@ -93,7 +93,7 @@ export class Database {
         const attempt = this.#attempt(step, clock)
         if (!(attempt instanceof Busy)) return yield* this.#sayJump(attempt)
         if (clock.monotonicTimeNanosUnsafe() >= givesUpAt)
-          return yield* new StoreUnavailable({ operation: step.operation, cause: attempt.cause })
+          return yield* Effect.fail(new StoreUnavailable({ operation: step.operation, cause: attempt.cause }))
         yield* Effect.sleep(pauseMs * (yield* Random.nextBetween(0.5, 1)))
       }
     })

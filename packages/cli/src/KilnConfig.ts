@@ -4,15 +4,15 @@ import { type ProviderName, providerNames, type ProviderPorts } from "@kiln/core
 import type { NamedEngineSettings } from "./Settings.ts"
 
 /**
- * What the file named by `KILN_CONFIG` exports as its default: all that does not fit a variable.
- * Where a variable and this file name the same thing, the variable wins.
+ * The default export of the file named by `KILN_CONFIG`: settings that do not fit into a variable. If a variable and this
+ * file set the same thing, the variable takes precedence.
  */
 export interface KilnConfig {
-  /** Who serves live jobs: ports, or functions that return promises. Sandbox jobs never reach them. */
+  /** Providers of live jobs: ports, or functions that return promises. Sandbox jobs never reach them. */
   readonly providers?: { readonly [Name in ProviderName]?: AsyncProvider<Name> | ProviderPorts[Name] | undefined }
-  /** Public voice names, and the provider's voice behind each. */
+  /** Public voice names, and the provider's voice for each. */
   readonly voices?: Voices
-  /** Bounds of the engine, durations in milliseconds. */
+  /** Limits of the engine; durations in milliseconds. */
   readonly engine?: EngineOverrides
 }
 
@@ -70,7 +70,7 @@ const voiceProblems = (voices: unknown): ReadonlyArray<string> => {
   ]
 }
 
-/** Every bound has the type its default has, and numbers are 0 or more. */
+/** Checks that every setting has the type of its default, and that numbers are non-negative. */
 const boundProblems = (given: unknown, defaults: Fields, prefix: string): ReadonlyArray<string> => {
   if (!isFields(given)) return [`${prefix} must be an object`]
   return [
@@ -89,7 +89,7 @@ const boundProblems = (given: unknown, defaults: Fields, prefix: string): Readon
   ]
 }
 
-/** The bounds that a worker cannot do without. */
+/** Minimum values that a worker needs. */
 const least = { concurrency: 1, leaseDurationMs: 2_000 } as const
 
 const tooLittle = (engine: Fields): ReadonlyArray<string> =>
@@ -99,7 +99,7 @@ const tooLittle = (engine: Fields): ReadonlyArray<string> =>
 
 const isWhole = (value: unknown, minimum: number): boolean => Number.isSafeInteger(value) && Number(value) >= minimum
 
-/** How many jobs may be in hand at once. A kind that may never run would keep its jobs until they time out. */
+/** Checks the concurrency limits. A limit of 0 would keep the jobs of a kind until they time out. */
 const limitProblems = (limits: unknown): ReadonlyArray<string> => {
   if (!isFields(limits)) return ["engine.limits must be an object"]
   const { perKind = {}, perProject = "share" } = limits
@@ -110,26 +110,26 @@ const limitProblems = (limits: unknown): ReadonlyArray<string> => {
       ? [
           ...unknownFields(perKind, kinds, "engine.limits.perKind."),
           ...Object.keys(perKind).flatMap((kind) =>
-            isWhole(perKind[kind], 1) ? [] : [`engine.limits.perKind.${kind} must be a whole number, 1 or more`],
+            isWhole(perKind[kind], 1) ? [] : [`engine.limits.perKind.${kind} must be a positive integer`],
           ),
         ]
       : ["engine.limits.perKind must be an object"]),
     ...(perProject === "share" || isWhole(perProject, 0)
       ? []
-      : ['engine.limits.perProject must be "share" or a whole number, 0 or more; 0 is no limit']),
+      : ['engine.limits.perProject must be "share" or a non-negative integer; 0 means no limit']),
   ]
 }
 
-/** Milliseconds. No provider answers in less: it is meant as seconds, or 0 as no limit, and every call would fail. */
+/** Minimum in milliseconds. No provider is faster: a smaller value was probably meant as seconds, or 0 as no limit, and every call would fail. */
 const leastCallLimitMs = 1_000
 
-/** A place is whole: of half of one, no call would ever go out. What is no object is found elsewhere. */
+/** Checks the limits of providers. Concurrency must be an integer, because a fraction below 1 would allow no call. */
 const providerBoundProblems = (providers: unknown): ReadonlyArray<string> =>
   Object.entries(isFields(providers) ? providers : {}).flatMap(([provider, bounds]) => {
     const { callLimitMs, concurrency } = isFields(bounds) ? bounds : {}
     return [
       ...(typeof concurrency === "number" && concurrency > 0 && !isWhole(concurrency, 1)
-        ? [`engine.providers.${provider}.concurrency must be a whole number, 0 or more; 0 is no bound`]
+        ? [`engine.providers.${provider}.concurrency must be a non-negative integer; 0 means no limit`]
         : []),
       ...(typeof callLimitMs === "number" && callLimitMs >= 0 && callLimitMs < leastCallLimitMs
         ? [`engine.providers.${provider}.callLimitMs must be ${leastCallLimitMs} or more`]
@@ -139,7 +139,7 @@ const providerBoundProblems = (providers: unknown): ReadonlyArray<string> =>
 
 const engineProblems = (engine: unknown): ReadonlyArray<string> => {
   if (!isFields(engine)) return ["engine must be an object"]
-  // The kinds it names are fields of no default.
+  // The kinds in it are not fields of the defaults.
   const { limits, ...bounds } = engine
   return [
     ...boundProblems(bounds, { ...defaultEngineSettings }, "engine"),
@@ -149,7 +149,7 @@ const engineProblems = (engine: unknown): ReadonlyArray<string> => {
   ]
 }
 
-/** What is wrong with a config file's default export; nothing when it is a `KilnConfig`. */
+/** Returns the problems of a config file's default export; empty if it is a valid `KilnConfig`. */
 export const configProblems = (exported: unknown): ReadonlyArray<string> => {
   if (!isFields(exported)) return ["its default export must be an object"]
   const { engine, providers, voices } = exported
@@ -161,7 +161,7 @@ export const configProblems = (exported: unknown): ReadonlyArray<string> => {
   ]
 }
 
-/** The defaults, then the config file, then what the environment names. */
+/** Merges the defaults, the config file and the environment, in ascending precedence. */
 export const engineSettings = (config: KilnConfig, environment: NamedEngineSettings): EngineSettings => ({
   ...defaultEngineSettings,
   ...config.engine,

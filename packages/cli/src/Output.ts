@@ -1,28 +1,25 @@
 import { Effect } from "effect"
 import { GlobalFlag, Flag } from "effect/cli"
 
-/** `--json`, taken by every command. */
+/** `--json`, accepted by every command. */
 export const Json = GlobalFlag.Setting("json")({
-  flag: Flag.Boolean("json").pipe(
-    Flag.withDescription("Print one JSON document and nothing else"),
-    Flag.withDefault(false),
-  ),
+  flag: Flag.Boolean("json").pipe(Flag.withDescription("Print only one JSON document"), Flag.withDefault(false)),
 })
 
-/** Writes to standard output at once: results are no log. */
+/** Writes a result to standard output, bypassing the log. */
 export const print = (text: string): Effect.Effect<void> => Effect.sync(() => void process.stdout.write(`${text}\n`))
 
-/** Writes a result: one JSON document where `--json` was given, else what a person reads. */
+/** Writes a result: one JSON document with `--json`, otherwise text. */
 export const answer = (result: { readonly json: object; readonly text: string }) =>
   Effect.flatMap(Json, (asJson) => print(asJson ? JSON.stringify(result.json) : result.text))
 
-/** A moment as RFC 3339 in UTC, whole seconds; `null` stays. */
+/** Formats a time as RFC 3339 in UTC with full seconds; `null` stays `null`. */
 export const formatTime = <Time extends number | null>(time: Time): Time extends null ? null : string =>
   (time === null ? null : new Date(time).toISOString().replace(/\.[0-9]{3}Z$/, "Z")) as Time extends null
     ? null
     : string
 
-/** Aligned columns under their headings; `empty` where there is no row. */
+/** Formats rows as aligned columns with headings; returns `empty` without rows. */
 export const formatTable = (
   headings: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<string | null>>,

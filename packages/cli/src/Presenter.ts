@@ -5,8 +5,8 @@ const formatter = CliOutput.defaultFormatter({ colors: process.stdout.isTTY && p
 const write = (stream: NodeJS.WriteStream, text: string) => Effect.sync(() => void stream.write(`${text}\n`))
 
 /**
- * Where help, versions and misuse are written. The one of `effect/cli` puts the whole help on
- * standard output when a command was misused, where `--json` promises a document or nothing.
+ * Writes help, versions and usage errors. The default of `effect/cli` prints the complete help to standard output after a
+ * usage error, but `--json` promises a document or nothing.
  */
 export const presenter: CliOutput.Presenter = {
   present: (event) => {
@@ -20,7 +20,7 @@ export const presenter: CliOutput.Presenter = {
         return write(process.stdout, `${event.name} ${event.version}`)
       case "InvalidInvocation": {
         const problems = event.errors.map((error) => `kiln: ${formatter.formatCliError(error)}`)
-        const hint = `usage: ${event.helpDoc.usage}\n(${event.commandPath.join(" ")} --help says more)`
+        const hint = `usage: ${event.helpDoc.usage}\n(see ${event.commandPath.join(" ")} --help)`
         return write(process.stderr, [...problems, hint].join("\n"))
       }
     }

@@ -15,33 +15,33 @@ import { type ParsedSetting, parsed, type SettingType } from "./settings/Setting
 import { uploadCap } from "./settings/uploadCap.ts"
 import { rateLimits, signingKeys, trustedProxies } from "./settings/wireSettings.ts"
 
-/** Settings of the engine as the environment names them: of a group, only some. */
+/** Engine settings from the environment; groups may be partial. */
 export type NamedEngineSettings = Partial<Omit<EngineSettings, "limits">> & {
   readonly limits?: Partial<EngineSettings["limits"]>
 }
 
-/** What the environment says, checked, with the defaults filled in. */
+/** Validated settings from the environment, with defaults. */
 export interface Settings {
-  /** Absolute. */
+  /** Absolute path. */
   readonly dataDirectory: string
   readonly database: DatabasePlace
   readonly blobs: BlobPlace
-  /** Which part of the service this process is. */
+  /** The part of the service that runs in this process. */
   readonly role: "all" | "api" | "worker"
   readonly http: HttpSettings
-  /** Only what the environment names: a config file may name the rest. */
+  /** Only settings from the environment; a config file may set the others. */
   readonly engine: NamedEngineSettings
-  /** When a store without keys gets a first one: where a person at a terminal sees it, at any start, or never. */
+  /** When a store without keys gets a first one: only with a terminal, on every start, or never. */
   readonly firstKey: "on" | "print" | "off"
-  /** Who serves live jobs, when it is not the config file that says so. */
+  /** The provider of live jobs, unless the config file sets it. */
   readonly provider: { readonly _tag: "Sandbox" } | OpenAiPlace | undefined
-  /** Of the config file, absolute. */
+  /** Absolute path of the config file. */
   readonly configPath: string | undefined
-  /** Where `/metrics` is served, on loopback. */
+  /** Port of `/metrics`, on loopback. */
   readonly managementPort: number | undefined
 }
 
-/** A setting that breaks its rule. */
+/** An invalid setting. */
 export interface SettingProblem {
   readonly setting: string
   readonly rule: string
@@ -51,7 +51,7 @@ export type ReadSettings =
   | {
       readonly ok: true
       readonly settings: Settings
-      /** Lines about variables that have no effect. */
+      /** Warnings about variables without effect. */
       readonly warnings: ReadonlyArray<string>
     }
   | { readonly ok: false; readonly problems: ReadonlyArray<SettingProblem> }
@@ -75,7 +75,7 @@ const projectConcurrency: SettingType<number | "share"> = (text) => {
   return text === "share" ? parsed(text) : count.ok ? count : { ok: false, rule: `${count.rule}, or share` }
 }
 
-/** Every setting there is, by its name. */
+/** All settings by name. */
 const types = {
   PORT: port,
   HOST: host,
@@ -128,14 +128,14 @@ const valuesOf = (environment: Environment) => {
   const values: Record<string, unknown> = {}
   const problems: Array<SettingProblem> = []
   for (const [setting, type] of Object.entries(types)) {
-    // What compose files and shells leave behind of an unset variable is an empty one.
+    // Compose files and shells turn an unset variable into an empty one.
     const text = environment[setting]?.trim() ?? ""
     if (text === "") continue
     const value = type(text)
     if (value.ok) values[setting] = value.value
     else problems.push({ setting, rule: value.rule })
   }
-  // Each entry was made by the type of its name.
+  // Each entry has the type that its name requires.
   return { values: values as Values, problems }
 }
 
@@ -218,15 +218,15 @@ const unknownNames = (environment: Environment): ReadonlyArray<string> =>
     .filter((name) => name.startsWith("KILN_") && !settingNames.includes(name))
     .map((name) => `Unknown setting ${name} is ignored; did you mean ${nearestName(name, settingNames)}?`)
 
-/** Variables that say something only of a Postgres database. */
+/** Returns warnings about variables that only apply to Postgres. */
 const withoutDatabase = (values: Values): ReadonlyArray<string> =>
   values.DATABASE_URL !== undefined
     ? []
     : Object.keys(values)
         .filter((name) => name.startsWith("KILN_DATABASE_"))
-        .map((name) => `${name} has no effect: DATABASE_URL names no Postgres database`)
+        .map((name) => `${name} has no effect: DATABASE_URL is not a Postgres database`)
 
-/** The same of OpenAI, and of servers like it. */
+/** Returns warnings about variables that only apply to OpenAI and compatible servers. */
 const withoutOpenAi = (values: Values): ReadonlyArray<string> =>
   values.KILN_PROVIDER === "openai"
     ? []
@@ -234,7 +234,7 @@ const withoutOpenAi = (values: Values): ReadonlyArray<string> =>
         .filter((name) => name.startsWith("KILN_OPENAI_"))
         .map((name) => `${name} has no effect: KILN_PROVIDER is not openai`)
 
-/** Reads every setting out of the environment; where some break their rules, all of those are named at once. */
+/** Reads all settings from the environment, and reports all invalid ones at once. */
 export const readSettings = (environment: Environment): ReadSettings => {
   const { problems, values } = valuesOf(environment)
   if (problems.length > 0) return { ok: false, problems }

@@ -1,6 +1,6 @@
 import type { NewApiKey } from "@kiln/core/ports"
 
-/** A key as `--json` prints it when it is made. */
+/** Formats a new key as `--json` prints it. */
 export const keyDocument = (key: string, record: NewApiKey) => ({
   key,
   key_id: record.id,

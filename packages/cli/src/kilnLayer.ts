@@ -8,7 +8,6 @@ import {
   EngineConfig,
   type EngineSettings,
   JobKinds,
-  type JobSignals,
   layerEngine,
   type JobEvents,
   type Operator,
@@ -43,7 +42,7 @@ import { loadOpenAi } from "./loadOpenAi.ts"
 import { openStores, type Stores } from "./openStores.ts"
 import type { Settings } from "./Settings.ts"
 
-/** What every part of the service in this process works with. */
+/** Services shared by all parts of the service in this process. */
 export type Base =
   | Stores
   | Engine
@@ -53,17 +52,16 @@ export type Base =
   | MediaProbe
   | IdGenerator
   | WakeUp
-  | JobSignals
   | JobEvents
   | Readiness
 
-/** Who serves live jobs. */
+/** Loads the providers of live jobs. */
 const liveProviders = (settings: Settings, config: KilnConfig): Effect.Effect<ProviderSet, CommandFailed> => {
   const { provider } = settings
   if (provider === undefined) return Effect.succeed(providerSet(config.providers))
   if (config.providers !== undefined)
     return Effect.fail(
-      misused("KILN_PROVIDER and the providers of KILN_CONFIG both say who serves live jobs: unset one"),
+      misused("KILN_PROVIDER and the providers in KILN_CONFIG both configure live jobs: unset one of them"),
     )
   return provider._tag === "OpenAi" ? loadOpenAi(provider) : Effect.succeed(sandboxProviders({ steering: false }))
 }
@@ -75,10 +73,10 @@ const layerReferences = (engine: EngineSettings, config: KilnConfig, settings: S
     Layer.succeed(HttpConfig, settings.http),
   )
 
-/** Fingerprints are computed on the way of every creation: Node does that at once, Web Crypto in a thread of its own. */
+/** Every job creation computes a fingerprint: Node's crypto does so synchronously, while Web Crypto uses a separate thread. */
 const layerNodeCrypto = Layer.merge(NodeCrypto.layerMac, SecureRandom.layerWebCrypto)
 
-/** Stores, blobs, providers and the engine over them. */
+/** Stores, blobs, providers and the engine. */
 export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -92,7 +90,7 @@ export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> 
         MediaProbeLive.layer,
       )
       const base: Layer.Layer<Base, CommandFailed> = Layer.merge(layerWriteReadiness, layerProviderDetails).pipe(
-        // A sweep every process runs, whichever its role; not before blobs and records are known to belong together.
+        // Every process sweeps, regardless of its role, but only after blobs and records were verified to belong together.
         Layer.provideMerge(layerSweeps),
         Layer.provideMerge(Layer.merge(layerEngine, Readiness.layer)),
         Layer.provideMerge(layerInstallation(settings)),

@@ -15,7 +15,7 @@ export const describeBlobs = (settings: Settings): string => `the blob store ${d
 export const blobsUnusable = (error: BlobUnavailable): CommandFailed =>
   failed(`KILN_BLOBS: cannot use the blob store: ${causeMessage(error.cause)}`)
 
-/** Opens the blob store that the settings name. */
+/** Opens the configured blob store. */
 export const layerBlobs = (settings: Settings): Layer.Layer<BlobStore, CommandFailed> => {
   const { blobs } = settings
   const store =

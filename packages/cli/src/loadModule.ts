@@ -5,7 +5,7 @@ import type { UnstorageLike } from "@kiln/adapter-blobs"
 import { causeMessage, type CommandFailed, misused } from "./CommandFailed.ts"
 import { configProblems, type KilnConfig } from "./KilnConfig.ts"
 
-/** The default export of a module somebody else wrote. */
+/** Loads the default export of a user's module. */
 const loadDefault = (setting: string, path: string): Effect.Effect<unknown, CommandFailed> =>
   Effect.tryPromise({
     try: async () => {
@@ -24,7 +24,7 @@ export const loadConfig = (path: string | undefined): Effect.Effect<KilnConfig, 
     const config = yield* loadDefault("KILN_CONFIG", path)
     const problems = configProblems(config)
     if (problems.length > 0) return yield* misused(`KILN_CONFIG: ${path}: ${problems.join("; ")}`)
-    // Checked above, as far as values can be.
+    // Checked above, as far as possible at run time.
     return config as KilnConfig
   })
 

@@ -3,15 +3,15 @@ import type { ProviderSet } from "@kiln/core/ports"
 import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
 import { type OpenAiPlace, openAiProblem } from "./settings/openAi.ts"
 
-/** Who has no live jobs on OpenAI does not wait for its libraries. */
+/** Loaded on demand, so that other configurations do not wait for OpenAI's libraries. */
 const loadProviders = Effect.tryPromise({
   try: () => import("@kiln/provider-ai-sdk"),
   catch: (cause) => failed(`cannot load the providers of KILN_PROVIDER=openai: ${causeMessage(cause)}`),
 })
 
 /**
- * The providers behind `KILN_PROVIDER=openai`: OpenAI's own models where no others are named. Says in the log which and where,
- * and calls nobody.
+ * Creates the providers of `KILN_PROVIDER=openai`, with OpenAI's models by default. Logs the models and the URL; makes no
+ * network calls.
  */
 export const loadOpenAi = (place: OpenAiPlace): Effect.Effect<ProviderSet, CommandFailed> =>
   Effect.gen(function* () {

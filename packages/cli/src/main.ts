@@ -38,7 +38,7 @@ const kiln = Command.make("kiln").pipe(
   Command.withGlobalFlags([Json]),
 )
 
-/** Logs go to standard error: standard output is for results, and for the key that is shown once. */
+/** Logs go to standard error, because standard output is for results, and for the key that is shown once. */
 const layerLogs: Layer.Layer<never> = Layer.merge(
   Logger.layer([
     process.stderr.isTTY ? Logger.consolePretty({ colors: true }) : Logger.withConsoleError(Logger.formatLogFmt),
@@ -56,7 +56,7 @@ const layerPlatform = Layer.mergeAll(
 
 const complain = (message: string) => Effect.sync(() => void process.stderr.write(`kiln: ${message}\n`))
 
-/** What the process exits with. Misuse was complained about where it was found. */
+/** Returns the exit code. Usage errors were already reported. */
 const exitCodeOf = (exit: Exit.Exit<void, CommandFailed | CliError.CliError>): Effect.Effect<number> => {
   if (Exit.isSuccess(exit)) return Effect.succeed(0)
   const error = Cause.squash(exit.cause)
@@ -66,22 +66,22 @@ const exitCodeOf = (exit: Exit.Exit<void, CommandFailed | CliError.CliError>): E
   return Effect.as(Effect.logError("kiln stopped because of a defect", exit.cause), exitFailed)
 }
 
-/** A failure nobody waited for: nothing that goes on after it can be trusted. */
+/** Exits after an unhandled failure, because the process can no longer be trusted. */
 const exitOnStrayFailure = (cause: unknown): void => {
   const stack = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)
-  process.stderr.write(`kiln: stopping after a failure that nothing handled: ${stack}\n`)
+  process.stderr.write(`kiln: stopping after an unhandled failure: ${stack}\n`)
   process.exit(exitFailed)
 }
 process.on("unhandledRejection", exitOnStrayFailure).on("uncaughtException", exitOnStrayFailure)
 
-// A reader that went away (`kiln key list | head`, a log collector that restarts) is no reason to stop serving.
+// A closed output (`kiln key list | head`, a log collector that restarts) is not a reason to stop serving.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined)
 
-// Signals are the commands' own: `serve` stops in order, the others simply end.
+// Commands handle signals: `serve` shuts down gracefully, the others just end.
 const runMain = Runtime.makeRunMain(({ fiber }) => {
   fiber.addObserver((exit) => {
     const code = Exit.isSuccess(exit) && typeof exit.value === "number" ? exit.value : exitFailed
-    // What was written is flushed first.
+    // Flush the output first.
     process.stdout.write("", () => process.exit(code))
   })
 })

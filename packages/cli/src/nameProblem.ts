@@ -1,8 +1,9 @@
 /**
- * Names are for people and stand in tables on terminals: no control characters (they could move the cursor), none that
- * turn the direction of writing, and short enough for a column. What is wrong with one; `undefined` when it is fine.
+ * Validates a display name; returns the problem, or `undefined` if it is valid. Names appear in terminal tables, so they must
+ * not contain control characters (which could move the cursor) or characters that change the writing direction, and they
+ * must fit into a column.
  */
 export const nameProblem = (name: string): string | undefined =>
   name.trim() !== name || name === "" || [...name].length > 100 || /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(name)
-    ? "must have 1 to 100 characters, without space at its ends and without control characters"
+    ? "must have 1 to 100 characters, without leading or trailing space and without control characters"
     : undefined

@@ -13,7 +13,7 @@ import type { Settings } from "./Settings.ts"
 /** All records of an installation. */
 export type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
 
-/** A clear word before anything is opened in it. */
+/** Creates the data directory, and fails with a clear message if it is not writable. */
 export const prepareDirectory = (path: string): Effect.Effect<void, CommandFailed> =>
   Effect.try({
     try: () => {
@@ -42,11 +42,11 @@ const openPostgres = (place: PostgresPlace): Layer.Layer<Stores, CommandFailed> 
     }),
   )
 
-/** Opens the stores that the settings name, whether or not a server is running on them. */
+/** Opens the configured stores, even while a server is running on them. */
 export const openStores = ({ database }: Settings): Layer.Layer<Stores, CommandFailed> =>
   database._tag === "Sqlite" ? openSqlite(database) : openPostgres(database)
 
-/** As `openStores`, for a command that asks a few things and ends: it neither waits for work nor asks at the same time. */
+/** Like `openStores`, for short commands: no notifications, and only one connection. */
 export const openStoresBriefly = ({ database }: Settings): Layer.Layer<Stores, CommandFailed> =>
   database._tag === "Sqlite"
     ? openSqlite(database)

@@ -2,7 +2,7 @@ import type { OrphanSurvey } from "@kiln/core/worker"
 
 const files = (count: number): string => `${count} file${count === 1 ? "" : "s"}`
 
-/** What a sweep would take, and what it leaves alone, in a sentence each. */
+/** Describes what a sweep would remove and what it keeps, in one sentence each. */
 export const describeOrphans = ({ blobs, bytes, exceedsShare, kept, removable }: OrphanSurvey): string =>
   [
     `${files(removable.length)} of ${blobs} orphaned (${bytes} bytes)${exceedsShare ? ", more than a sweep removes by itself" : ""}`,

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { type CommandFailed, misused } from "./CommandFailed.ts"
 import { readSettings, type Settings } from "./Settings.ts"
 
-/** The settings of this process. Says at once everything that is wrong with them, and warns of names that are none. */
+/** Reads the settings of this process. Reports all invalid settings at once, and warns about unknown names. */
 export const readEnvironment: Effect.Effect<Settings, CommandFailed> = Effect.gen(function* () {
   const read = readSettings(process.env)
   if (!read.ok) {

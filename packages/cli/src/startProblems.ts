@@ -2,7 +2,7 @@ import type { StoreUnavailable } from "@kiln/core/domain"
 import type { HttpSettingInvalid, ListenFailed } from "@kiln/http"
 import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
 
-/** Those of a service that is mounted have no variable. */
+/** The variable of each setting; settings of a mounted service have none. */
 const settingOf: Readonly<Record<HttpSettingInvalid["setting"], string>> = {
   signingKeys: "KILN_SIGNING_KEYS",
   trustedProxies: "KILN_TRUSTED_PROXIES",
@@ -14,7 +14,7 @@ const settingOf: Readonly<Record<HttpSettingInvalid["setting"], string>> = {
 const codeOf = (cause: unknown): string | undefined =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
 
-/** Why a port cannot be listened on, in one line that names the setting. */
+/** Explains why listening on a port failed, in one line that names the setting. */
 export const portProblem = (
   at: { readonly host: string; readonly port: number; readonly setting: string },
   cause: unknown,
@@ -24,20 +24,20 @@ export const portProblem = (
     case "EADDRINUSE":
       return failed(`${address} is in use by another process: stop that one, or set ${at.setting} to another port`)
     case "EACCES":
-      return failed(`${address} may not be listened on by this user: set ${at.setting} to a port above 1023`)
+      return failed(`this user may not listen on ${address}: set ${at.setting} to a port above 1023`)
     case "EADDRNOTAVAIL":
     case "ENOTFOUND":
-      return failed(`${at.host} is no address of this machine: set HOST to one`)
+      return failed(`${at.host} is not an address of this machine: set HOST to one`)
     default:
       return failed(`cannot listen on ${address}: ${causeMessage(cause)}`)
   }
 }
 
-/** The database was opened, and then did not do what it was asked to. */
+/** Explains a failure of the database after it was opened. */
 export const databaseSilent = (error: StoreUnavailable): CommandFailed =>
-  failed(`the database does not answer (${error.operation}): ${causeMessage(error.cause)}`)
+  failed(`the database does not respond (${error.operation}): ${causeMessage(error.cause)}`)
 
-/** Why the HTTP service does not start, in one line. */
+/** Explains why the HTTP service does not start, in one line. */
 export const listenProblem = (error: HttpSettingInvalid | ListenFailed | StoreUnavailable): CommandFailed => {
   switch (error._tag) {
     case "HttpSettingInvalid":

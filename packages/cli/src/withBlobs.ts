@@ -14,7 +14,7 @@ import { type CommandNeeds, withSettings } from "./withStores.ts"
 
 type Failure = CommandFailed | StoreUnavailable | BlobUnavailable | StoreBehindBlobs | ForeignBlobStore
 
-/** Runs a command on the stores and the blob store, whether or not a server is running on them. */
+/** Runs a command on the stores and the blob store, even while a server is running on them. */
 export const withBlobs = <A, R>(
   command: (settings: Settings) => Effect.Effect<A, Failure, R>,
 ): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds | BlobStore | BlobGuard>> =>

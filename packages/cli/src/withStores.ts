@@ -8,15 +8,15 @@ import { readEnvironment } from "./readEnvironment.ts"
 import type { Settings } from "./Settings.ts"
 import { databaseSilent } from "./startProblems.ts"
 
-/** What commands work with: the records, and what makes new ones. */
+/** Services of commands: the records, and generators for new ones. */
 export type CommandNeeds = Stores | IdGenerator | SecureRandom.SecureRandom
 
-/** Runs a command on the stores themselves, whether or not a server is running on them. */
+/** Runs a command on the stores, even while a server is running on them. */
 export const withStores = <A, R>(
   command: Effect.Effect<A, CommandFailed | StoreUnavailable, R>,
 ): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds>> => withSettings(() => command)
 
-/** The same for a command that goes by other settings too. */
+/** Like `withStores`, for a command that also needs other settings. */
 export const withSettings = <A, R>(
   command: (settings: Settings) => Effect.Effect<A, CommandFailed | StoreUnavailable, R>,
 ): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds>> =>

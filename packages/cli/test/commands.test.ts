@@ -19,7 +19,7 @@ describe("kiln project", { timeout: 120_000 }, () => {
     expect(await runJson(["project", "list"], env)).toEqual({ projects: [{ ...made, created_at: time }] })
 
     const again = await run(["project", "create", "acme", "--json"], env)
-    expect(again).toEqual({ exit: 1, stdout: "", stderr: "kiln: there is a project named acme already\n" })
+    expect(again).toEqual({ exit: 1, stdout: "", stderr: "kiln: a project named acme already exists\n" })
     const table = await run(["project", "list"], env)
     expect(table.stdout).toMatch(/^PROJECT +NAME +CREATED\nprj_[0-9a-z]{26} {2}acme {2}\S+Z\n$/)
   })
@@ -194,7 +194,7 @@ describe("kiln price", { timeout: 120_000 }, () => {
     expect(exit).toBe(0)
     for (const type of ["transcription", "voice_turn"])
       expect(stdout).toContain(
-        `warning: live jobs of type ${type} are refused: the price lacks --input-audio-second; give 0 for what is free`,
+        `warning: live jobs of type ${type} are rejected: the price lacks --input-audio-second; use 0 for free meters`,
       )
     expect(await runJson([...part, "--input-audio-second", "0"], env)).not.toHaveProperty("closed_types")
   })

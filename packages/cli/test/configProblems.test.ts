@@ -30,10 +30,10 @@ describe("limits of concurrency in the config file", () => {
     [5, "engine.limits must be an object"],
     [{ perkind: {} }, "engine.limits.perkind is not known; there is perKind, perProject"],
     [{ perKind: 5 }, "engine.limits.perKind must be an object"],
-    [{ perKind: { voice_turn: 0 } }, "engine.limits.perKind.voice_turn must be a whole number, 1 or more"],
-    [{ perKind: { voice_turn: 1.5 } }, "engine.limits.perKind.voice_turn must be a whole number, 1 or more"],
-    [{ perProject: -1 }, 'engine.limits.perProject must be "share" or a whole number, 0 or more; 0 is no limit'],
-    [{ perProject: "2" }, 'engine.limits.perProject must be "share" or a whole number, 0 or more; 0 is no limit'],
+    [{ perKind: { voice_turn: 0 } }, "engine.limits.perKind.voice_turn must be a positive integer"],
+    [{ perKind: { voice_turn: 1.5 } }, "engine.limits.perKind.voice_turn must be a positive integer"],
+    [{ perProject: -1 }, 'engine.limits.perProject must be "share" or a non-negative integer; 0 means no limit'],
+    [{ perProject: "2" }, 'engine.limits.perProject must be "share" or a non-negative integer; 0 means no limit'],
   ])("%j: %s", (limits, problem) => {
     expect(problemsOf(limits)).toEqual([problem])
   })
@@ -81,7 +81,7 @@ describe("bounds of providers in the config file", () => {
     expect(circuit).toEqual({ ...usual.circuit, maxFailures: 9 })
   })
 
-  const places = "must be a whole number, 0 or more; 0 is no bound"
+  const places = "must be a non-negative integer; 0 means no limit"
   it.each([
     [{ providers: { image: { concurrency: 0.5 } } }, `engine.providers.image.concurrency ${places}`],
     [{ providers: { image: { concurrency: 1e300 } } }, `engine.providers.image.concurrency ${places}`],

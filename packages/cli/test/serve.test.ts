@@ -135,7 +135,7 @@ describe("a start that fails", { timeout: 120_000 }, () => {
     expect(ended).toEqual({
       exit: 1,
       stdout: "",
-      stderr: "kiln: 192.0.2.1 is no address of this machine: set HOST to one\n",
+      stderr: "kiln: 192.0.2.1 is not an address of this machine: set HOST to one\n",
     })
   })
 
@@ -191,7 +191,7 @@ describe("a start that fails", { timeout: 120_000 }, () => {
     await using kiln = new KilnProcess(["serve"], { KILN_DATA_DIR: data.path, PORT: "0", KILN_CONFIG: path })
     const ended = await kiln.ended()
     expect(ended.exit).toBe(1)
-    expect(ended.stderr).toMatch(/^kiln: stopping after a failure that nothing handled: Error: stray/m)
+    expect(ended.stderr).toMatch(/^kiln: stopping after an unhandled failure: Error: stray/m)
   })
 })
 

@@ -269,7 +269,7 @@ describe("kiln", { timeout: 120_000 }, () => {
       })
       expect({ exit: ended.exit, stdout: ended.stdout }).toEqual({ exit: 2, stdout: "" })
       expect(ended.stderr).toMatch(/^ +PORT must be a port/m)
-      expect(ended.stderr).toMatch(/^ +KILN_LEASE_SECONDS must be a whole number from 2/m)
+      expect(ended.stderr).toMatch(/^ +KILN_LEASE_SECONDS must be an integer from 2/m)
       expect(ended.stderr).toMatch(/^ +DATABASE_URL must be a URL like postgres:/m)
     }
   })
@@ -288,7 +288,7 @@ describe("kiln", { timeout: 120_000 }, () => {
     expect(await run(["serve"], { KILN_PROVIDER: "openai" })).toEqual({
       exit: 2,
       stdout: "",
-      stderr: "kiln: KILN_OPENAI_API_KEY must be set where KILN_PROVIDER=openai names no KILN_OPENAI_BASE_URL\n",
+      stderr: "kiln: KILN_OPENAI_API_KEY must be set if KILN_PROVIDER=openai has no KILN_OPENAI_BASE_URL\n",
     })
   })
 

@@ -53,7 +53,7 @@ export interface Client {
     /** The job as it is now. */
     readonly get: <Type extends JobType>(job: JobReference<Type>, options?: CallOptions) => Promise<JobStates[Type]>
     /**
-     * The job once it is done or failed, asked for as often as the service says. Rejects with `WaitTimedOut` after
+     * The job once it is done or failed, asked for as often as the service says. Rejects with `WaitTimeout` after
      * `timeoutMs`. A service that is away for a while is waited for too.
      */
     readonly wait: <Type extends JobType>(job: JobReference<Type>, options?: WaitOptions) => Promise<FinishedJob<Type>>

@@ -54,9 +54,9 @@ export class ConnectionLost extends Error {
 }
 
 /** A job was not finished in the time it was waited for. It goes on: wait again, as long as you like. */
-export class WaitTimedOut extends Error {
-  override readonly name = "WaitTimedOut"
-  readonly code = "wait_timed_out"
+export class WaitTimeout extends Error {
+  override readonly name = "WaitTimeout"
+  readonly code = "wait_timeout"
   readonly jobId: string
 
   constructor(jobId: string, timeoutMs: number) {

@@ -9,7 +9,7 @@ export type {
   WaitOptions,
 } from "./ClientOptions.ts"
 export { createClient } from "./createClient.ts"
-export { ApiError, ConnectionLost, WaitTimedOut } from "./errors.ts"
+export { ApiError, ConnectionLost, WaitTimeout } from "./errors.ts"
 export type { FinishedJob, JobReference, JobStates, JobType } from "./JobStates.ts"
 export { type FileBody, sendUpload } from "./sendUpload.ts"
 export type * from "./wire.ts"

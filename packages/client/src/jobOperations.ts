@@ -1,6 +1,6 @@
 import type { Client } from "./Client.ts"
 import type { CallOptions, WaitOptions } from "./ClientOptions.ts"
-import { ApiError, retryAfterMs, WaitTimedOut } from "./errors.ts"
+import { ApiError, retryAfterMs, WaitTimeout } from "./errors.ts"
 import type { FinishedJob, JobReference, JobStates, JobType } from "./JobStates.ts"
 import { type Names, requireKnown } from "./knownOptions.ts"
 import { pause } from "./pause.ts"
@@ -62,7 +62,7 @@ export const jobOperations = (ask: Ask): Client["jobs"] => {
         return await waitUntil(job, signal === undefined ? deadline.signal : AbortSignal.any([signal, deadline.signal]))
       } catch (error) {
         signal?.throwIfAborted()
-        throw deadline.signal.aborted ? new WaitTimedOut(job.id, timeoutMs) : error
+        throw deadline.signal.aborted ? new WaitTimeout(job.id, timeoutMs) : error
       } finally {
         deadline.cancel()
       }

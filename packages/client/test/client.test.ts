@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { ApiError, createClient, sendUpload, WaitTimedOut } from "@kiln/client"
+import { ApiError, createClient, sendUpload, WaitTimeout } from "@kiln/client"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RunningService, startService } from "./support/startService.ts"
 
@@ -113,8 +113,8 @@ describe.concurrent("jobs", () => {
   it("are waited for no longer than asked", async () => {
     const job = await client().speech.create({ input: "sandbox:delay:30" })
     const problem = await problemOf(client().jobs.wait(job, { timeoutMs: 300 }))
-    expect(problem).toBeInstanceOf(WaitTimedOut)
-    expect(problem).toMatchObject({ code: "wait_timed_out", jobId: job.id })
+    expect(problem).toBeInstanceOf(WaitTimeout)
+    expect(problem).toMatchObject({ code: "wait_timeout", jobId: job.id })
     const controller = new AbortController()
     const waiting = problemOf(client().jobs.wait(job, { signal: controller.signal }))
     controller.abort(new Error("closed the page"))

@@ -83,7 +83,7 @@ describe("the client for Effect", () => {
       return yield* Effect.flip(waitForAudioJob(body.id, { timeoutMs: 300 }))
     })
     const started = performance.now()
-    expect(await run(waited)).toMatchObject({ _tag: "WaitTimedOut", afterMs: 300 })
+    expect(await run(waited)).toMatchObject({ _tag: "WaitTimeout", afterMs: 300 })
     expect(performance.now() - started).toBeLessThan(10_000)
   })
 })

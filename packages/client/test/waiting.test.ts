@@ -32,7 +32,7 @@ describe("the time between two polls", () => {
     const { client, polls } = unfinished(retryAfter, status)
     const waited = client.jobs.wait(reference, { timeoutMs: 10 * pauseMs + 50 }).catch((error: unknown) => error)
     await vi.advanceTimersByTimeAsync(10 * pauseMs + 60)
-    expect(await waited).toMatchObject({ code: "wait_timed_out" })
+    expect(await waited).toMatchObject({ code: "wait_timeout" })
     expect(polls).toHaveLength(11)
     expect(vi.getTimerCount()).toBe(0)
   })

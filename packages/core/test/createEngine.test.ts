@@ -47,7 +47,7 @@ describe("the engine without Effect", () => {
     await using engine = await open()
     await expect(engine.submit("speech_synthesis", { input: "" })).rejects.toMatchObject({
       code: "invalid_request",
-      name: "RequestInvalid",
+      name: "InvalidRequest",
     })
     await expect(engine.get("job_nobody")).rejects.toMatchObject({ code: "job_not_found" })
   })

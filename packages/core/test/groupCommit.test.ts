@@ -30,7 +30,7 @@ const holding = Effect.fnUntraced(function* (held: number) {
   const recorded = recorder((items) =>
     Effect.gen(function* () {
       if (!items.includes(held)) return
-      if (yield* WaitsBriefly) return yield* contended
+      if (yield* WaitsBriefly) return yield* Effect.fail(contended)
       yield* Deferred.await(gone)
     }),
   )

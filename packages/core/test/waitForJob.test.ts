@@ -48,7 +48,7 @@ describe("waiting for a job", () => {
       const waiting = yield* Effect.forkChild(Effect.flip(wait(id, 3_000)), { startImmediately: true })
       yield* TestClock.adjust("3 seconds")
       const { _tag } = yield* Fiber.join(waiting)
-      assert.strictEqual(_tag, "WaitTimedOut")
+      assert.strictEqual(_tag, "WaitTimeout")
     }).pipe(within({ stores }))
   })
 

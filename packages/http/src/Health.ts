@@ -5,23 +5,24 @@ import { BlobStore, IdGenerator, Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { providerStandings } from "./providerStandings.ts"
 
-/** What `/readyz` says: ready when every check is. */
+/** The response of `/readyz`: ready when every check passes. */
 export interface ReadinessReport {
   readonly status: "ready" | "unavailable"
   readonly checks: Readonly<Record<string, "ok" | "failing">>
-  /** What else there is to know, and does not make the process unready. */
+  /** Further information, which does not affect readiness. */
   readonly details: Readonly<Record<string, JsonObject>>
 }
 
-/** Milliseconds a report waits for an answer. A check that takes longer says what it said before. */
+/** Milliseconds a report waits for a check. A slower check counts with its previous result. */
 const answerLimitMs = 2_000
 
 /**
- * Milliseconds of one turn of the watch that tells a check that hangs from a process that is only busy. Turns are counted, not
- * milliseconds: an event loop that is late makes them longer, and in each of them an answer that has come is seen.
+ * Interval in milliseconds of the watch that detects a hanging check. It counts intervals rather than milliseconds, so that
+ * a busy process is not mistaken for a hanging check: a late event loop makes intervals longer, and a result that has
+ * arrived is noticed in each of them.
  */
 const turnMs = 500
-/** Turns after which a check that has not answered fails: 30 s, and longer where the event loop was late. */
+/** Intervals after which a check without a result fails: 30 s, or longer if the event loop was late. */
 const hangTurns = 60
 
 const turns = (count: number): Effect.Effect<void> =>
@@ -30,15 +31,15 @@ const turns = (count: number): Effect.Effect<void> =>
 interface AddedCheck {
   readonly check: Effect.Effect<boolean, unknown>
   readonly goodForMs: number
-  /** What it said last; `undefined` before its first answer. */
+  /** The latest result; `undefined` before the first one. */
   verdict: boolean | undefined
-  /** When it said so. */
+  /** Time of the latest result. */
   answeredAt: number
-  /** Done when the answer that is waited for has come, or is not waited for any more. */
+  /** Completes when the pending run has a result or is given up. */
   asked: Deferred.Deferred<void> | undefined
 }
 
-/** Asks, in a fiber that nobody waits for: a check that cannot be interrupted must hold up neither the answer nor later checks. */
+/** Runs a check in a detached fiber, because an uninterruptible check must delay neither the report nor later checks. */
 const ask = (name: string, added: AddedCheck): Effect.Effect<Deferred.Deferred<void>> =>
   Effect.gen(function* () {
     if (added.asked !== undefined) return added.asked
@@ -46,7 +47,7 @@ const ask = (name: string, added: AddedCheck): Effect.Effect<Deferred.Deferred<v
     added.asked = asked
     const settle = (verdict: boolean) =>
       Effect.gen(function* () {
-        // One that was given up may answer late.
+        // A run that was given up may still complete.
         if (added.asked !== asked) return
         added.verdict = verdict
         added.answeredAt = yield* Clock.currentTimeMillis
@@ -64,14 +65,14 @@ const ask = (name: string, added: AddedCheck): Effect.Effect<Deferred.Deferred<v
       Effect.gen(function* () {
         yield* Effect.raceFirst(turns(hangTurns), Deferred.await(asked))
         if (added.asked !== asked) return
-        yield* settle(yield* notReady(`no answer for ${(hangTurns * turnMs) / 1_000} s`))
+        yield* settle(yield* notReady(`no result for ${(hangTurns * turnMs) / 1_000} s`))
         yield* Fiber.interrupt(checking)
       }),
     )
     return asked
   })
 
-/** What a check says now, or said last where it takes its time. One that never answered is a no. */
+/** Returns the current result of a check, or its previous one if it is slow. Without any result it fails. */
 const verdictOf = (name: string, added: AddedCheck): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     const isGood = (yield* Clock.currentTimeMillis) - added.answeredAt < added.goodForMs
@@ -81,23 +82,23 @@ const verdictOf = (name: string, added: AddedCheck): Effect.Effect<boolean> =>
   })
 
 /**
- * Whether this process can do its work now. Each part of it adds a check under a name; what a check
- * fails with goes to the log, not to the caller.
+ * Tells whether this process can work right now. Each part of the process adds a named check. The error of a failing check
+ * is logged, and not returned to the caller.
  */
 export class Readiness extends Context.Service<
   Readiness,
   {
     /**
-     * Adds a check until the scope closes: it succeeds with whether all is well. A failure is a no. One that takes more than 2 s
-     * counts as it did before, and as a no once it has not answered for 30 s; a busy process makes these longer.
-     * @param goodForMs milliseconds for which an answer is not asked for again, default 0.
+     * Adds a check until the scope closes. It returns true when healthy; a failure counts as false. A check that takes more
+     * than 2 s counts with its previous result, and as false after 30 s without a result; longer in a busy process.
+     * @param goodForMs milliseconds for which a result is cached, default 0.
      */
     readonly add: (
       name: string,
       check: Effect.Effect<boolean, unknown>,
       goodForMs?: number,
     ) => Effect.Effect<void, never, Scope.Scope>
-    /** Adds a detail until the scope closes. One that fails or takes more than 2 s is left out. */
+    /** Adds a detail until the scope closes. A detail that fails or takes more than 2 s is omitted. */
     readonly addDetail: (
       name: string,
       detail: Effect.Effect<JsonObject, unknown>,
@@ -108,12 +109,12 @@ export class Readiness extends Context.Service<
   static readonly layer: Layer.Layer<Readiness> = Layer.sync(Readiness, () => {
     const checks = new Map<string, AddedCheck>()
     const details = new Map<string, Effect.Effect<JsonObject, unknown>>()
-    // In a fiber of its own, as above.
+    // In a detached fiber, as above.
     const known = (name: string, detail: Effect.Effect<JsonObject, unknown>) =>
       Effect.flatMap(Effect.forkDetach(detail), Fiber.join).pipe(
         Effect.timeoutOrElse({ duration: answerLimitMs, orElse: () => Effect.undefined }),
         Effect.catchCause((cause) =>
-          Effect.as(Effect.logWarning(`no detail: ${name}`, Cause.pretty(cause)), undefined),
+          Effect.as(Effect.logWarning(`detail unavailable: ${name}`, Cause.pretty(cause)), undefined),
         ),
       )
     const all = <A, B>(entries: ReadonlyMap<string, A>, look: (name: string, entry: A) => Effect.Effect<B>) =>
@@ -151,12 +152,12 @@ const registerIn =
       () => Effect.sync(() => (registered.get(name) === value ? void registered.delete(name) : undefined)),
     )
 
-/** Milliseconds an answer about writing is good for: whoever asks more often shall not wear out the disk. */
+/** Milliseconds for which the result of the write check is cached, so that frequent requests do not wear out the disk. */
 const writeCheckMs = 5_000
 
 /**
- * Adds the checks `writes` and `blobs`: whether something can be stored right now. A full or read-only disk still answers
- * every read, and a service that only reads is not ready.
+ * Adds the checks `writes` and `blobs`: whether the stores accept writes right now. With a full or read-only disk, reads
+ * still work, but the service is not ready.
  */
 export const layerWriteReadiness: Layer.Layer<never, never, Readiness | Switchboard | BlobStore | IdGenerator> =
   Layer.effectDiscard(
@@ -165,7 +166,7 @@ export const layerWriteReadiness: Layer.Layer<never, never, Readiness | Switchbo
       const switchboard = yield* Switchboard
       const blobs = yield* BlobStore
       const ids = yield* IdGenerator
-      // It serves nothing; that the store has taken it is all there is to know.
+      // The entry has no other use: the check passes if the store accepts it.
       const writes = switchboard.publishWorker({ workerId: "readiness", liveKinds: [], providers: [], ttlMs: 0 })
       const putAndRemove = Effect.gen(function* () {
         const key = `probe/${idBody(yield* ids.next("req"))}`
@@ -177,10 +178,10 @@ export const layerWriteReadiness: Layer.Layer<never, never, Readiness | Switchbo
     }),
   )
 
-/** Milliseconds what workers published is good for. */
+/** Milliseconds for which the published state of workers is cached. */
 const providersCheckMs = 1_000
 
-/** Adds the detail `providers`: how the live providers stand, in all workers of the installation together. */
+/** Adds the detail `providers`: the state of live providers across all workers of the installation. */
 export const layerProviderDetails: Layer.Layer<never, never, Readiness | Switchboard> = Layer.effectDiscard(
   Effect.gen(function* () {
     const readiness = yield* Readiness
@@ -203,23 +204,23 @@ export const layerProviderDetails: Layer.Layer<never, never, Readiness | Switchb
   }),
 )
 
-/** Longest time for a worker that has room for more to go without an answer, from when it was to ask for work. */
+/** Maximum time in milliseconds that a worker with free slots may go without a response to a due claim. */
 const claimSilenceMs = 10_000
-/** Turns for which a worker must be seen to be late: after a blocked event loop it has had no chance to be in time. */
+/** Number of consecutive checks that must find a worker late, because after a blocked event loop every worker is late once. */
 const silentTurns = 10
 
-/** Adds the check `worker`: the store answers its claims when they are due. A worker with all hands full does not claim, and is well. */
+/** Adds the check `worker`: the store responds to claims when they are due. A worker without free slots does not claim, and is healthy. */
 export const layerWorkerReadiness: Layer.Layer<never, never, Readiness | Worker> = Layer.effectDiscard(
   Effect.gen(function* () {
     const readiness = yield* Readiness
     const worker = yield* Worker
     const { concurrency } = yield* EngineConfig
-    // Nobody sets this clock: a worker is not silent because the wall clock moved.
+    // A monotonic clock: a worker is not late because the wall clock was changed.
     const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
     const startedAt = yield* monotonicMs
     const isWell = Effect.gen(function* () {
       if ((yield* worker.running) >= concurrency) return true
-      // One that has just begun has not failed yet.
+      // A worker that has just started is healthy.
       const nextClaimBy = (yield* worker.nextClaimBy) ?? startedAt
       const now = yield* monotonicMs
       return now - nextClaimBy <= claimSilenceMs

@@ -1,16 +1,16 @@
 import { Context } from "effect"
 import { defaultRateLimits, type RateLimits } from "./wire/RateLimiter.ts"
 
-/** How the HTTP service listens and what it says about itself. */
+/** Settings of the HTTP service. */
 export interface HttpSettings {
   readonly host: string
-  /** 0 takes any free port. */
+  /** Port to listen on; 0 selects any free port. */
   readonly port: number
-  /** What absolute URLs begin with, without a slash at the end; `http://127.0.0.1:{actual port}` when undefined. Never taken from `Host`. */
+  /** Base of absolute URLs, without a trailing slash; `http://127.0.0.1:{actual port}` when undefined. Never taken from `Host`. */
   readonly publicUrl: string | undefined
-  /** `kid:base64,kid2:base64`, the first signs; when undefined one is made and kept in the `SecretStore`, so that all processes share it. */
+  /** `kid:base64,kid2:base64`; the first key signs. When undefined, a key is generated and kept in the `SecretStore`, so that all processes share it. */
   readonly signingKeys: string | undefined
-  /** Addresses and CIDR ranges whose `X-Forwarded-For` is believed. */
+  /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies: ReadonlyArray<string>
   readonly rateLimits: RateLimits
   /** Whether `/`, `/docs` and `/openapi.json` are served. */
@@ -27,7 +27,7 @@ export const defaultHttpSettings: HttpSettings = {
   pages: true,
 }
 
-/** The settings of the HTTP service; the defaults unless something else is provided. */
+/** The settings of the HTTP service; defaults apply unless provided. */
 export const HttpConfig = Context.Reference<HttpSettings>("@kiln/http/HttpConfig", {
   defaultValue: () => defaultHttpSettings,
 })

@@ -6,15 +6,15 @@ import type { HttpNeeds } from "./server/makeService.ts"
 import { serve } from "./server/serve.ts"
 
 /**
- * The HTTP service, listening. When its scope closes it stops accepting, lets requests in flight
- * finish for up to 20 s, and answers later ones on open connections with 503.
+ * The running HTTP service. When its scope closes, it stops accepting connections, lets requests in flight finish for up
+ * to 20 s, and responds to later requests on open connections with 503.
  */
 export class HttpService extends Context.Service<
   HttpService,
   {
-    /** The actual port, also where 0 was asked for. */
+    /** The actual port, even if 0 was requested. */
     readonly port: number
-    /** What absolute URLs begin with, without a slash at the end. */
+    /** Base of absolute URLs, without a trailing slash. */
     readonly url: string
   }
 >()("@kiln/http/HttpService") {

@@ -4,17 +4,17 @@ import { SecureRandom } from "effect/crypto"
 import { formatApiKey, type KeyMode, type KeyScope, type ProjectId } from "@kiln/core/domain"
 import { IdGenerator, type NewApiKey } from "@kiln/core/ports"
 
-/** A key as it is asked for. */
+/** Options of a new key. */
 export interface KeyWish {
   readonly projectId: ProjectId
   readonly mode: KeyMode
   readonly scopes: ReadonlyArray<KeyScope>
   readonly name: string | null
-  /** Unix milliseconds. */
+  /** Expiry in Unix milliseconds; `null` for never. */
   readonly expiresAt: number | null
 }
 
-/** Makes a key: its text, which is shown once and then known to nobody here, and the record to store. */
+/** Generates a key: its text, which is shown once and not stored, and the record to store. */
 export const newKey: (
   wish: KeyWish,
 ) => Effect.Effect<

@@ -1,20 +1,20 @@
 import type { ProviderStanding, PublishedWorker } from "@kiln/core/ports"
 
-/** How a provider stands in all workers together. */
+/** State of a provider across all workers. */
 export interface InstallationStanding {
   readonly provider: string
-  /** `paused` when no worker can call it at this moment. */
+  /** `paused` if no worker can call it right now. */
   readonly status: "ready" | "paused"
-  /** Workers that serve it, and those of them in which it is paused. */
+  /** Number of workers that serve it, and number of those in which it is paused. */
   readonly workers: number
   readonly pausedWorkers: number
-  /** Why it is paused, where it is; of several reasons one that is the operator's to mend. */
+  /** Why it is paused, if it is; of several reasons, one that the operator can fix. */
   readonly reason: ProviderStanding["reason"]
-  /** Since when it is paused in the worker that paused it first, unix milliseconds; `null` where it is in none. */
+  /** Time at which the first worker paused it, in Unix milliseconds; `null` if no worker has. */
   readonly pausedSince: number | null
 }
 
-/** What all workers publish, by provider. */
+/** Combines the published state of all workers, by provider. */
 export const providerStandings = (workers: ReadonlyArray<PublishedWorker>): ReadonlyArray<InstallationStanding> => {
   const byProvider = Map.groupBy(
     workers.flatMap(({ providers }) => providers),

@@ -1,30 +1,30 @@
-/** A computation that stops where it runs out of bytes and goes on when more have come. */
+/** A computation that pauses when it runs out of bytes and resumes when more have arrived. */
 export type Scan<A> = Generator<undefined, A, undefined>
 
 /**
- * Reads a file that arrives in chunks, forwards only, without ever holding more of it than what is looked at together.
- * Numbers are read at offsets relative to the cursor, after `need` said they are there.
+ * Reads a file that arrives in chunks, forward only, and holds only the bytes that are examined together.
+ * Numbers are read at offsets relative to the cursor, after `need` confirmed that they are available.
  */
 export class ByteCursor {
   #bytes: Uint8Array = new Uint8Array(0)
   #view = new DataView(this.#bytes.buffer)
   #at = 0
   #ended = false
-  /** Where the bytes at hand begin in the file. */
+  /** File offset of the buffered bytes. */
   #start = 0
   #see: ((bytes: Uint8Array) => void) | undefined
 
-  /** How far into the file the cursor is. */
+  /** File offset of the cursor. */
   get position(): number {
     return this.#start + this.#at
   }
 
-  /** Bytes at hand. */
+  /** Number of buffered bytes from the cursor on. */
   get available(): number {
     return this.#bytes.length - this.#at
   }
 
-  /** Shows `see` all bytes from here on, in order. */
+  /** Passes all bytes from here on to `see`, in order. */
   watch(see: (bytes: Uint8Array) => void): void {
     see(this.bytes(0, this.available))
     this.#see = see
@@ -44,12 +44,12 @@ export class ByteCursor {
     this.#at = 0
   }
 
-  /** No more chunks will come. */
+  /** Marks the end of the file. */
   end(): void {
     this.#ended = true
   }
 
-  /** Whether `count` bytes are at hand; `false` means the file ends before. Keep it small: all of it is held in memory. */
+  /** Waits for `count` bytes; returns false if the file ends before. Keep `count` small, because the bytes are held in memory. */
   *need(count: number): Scan<boolean> {
     while (this.available < count) {
       if (this.#ended) return false
@@ -58,7 +58,7 @@ export class ByteCursor {
     return true
   }
 
-  /** Moves past `count` bytes without keeping them (`Infinity`: all that are left), and says how many there were. */
+  /** Skips `count` bytes without keeping them (`Infinity`: all that are left), and returns how many there were. */
   *skip(count: number): Scan<number> {
     let skipped = 0
     while (true) {
@@ -70,20 +70,20 @@ export class ByteCursor {
     }
   }
 
-  /** Moves past `count` bytes that are at hand. */
+  /** Skips `count` buffered bytes. */
   advance(count: number): void {
     this.#at += count
   }
 
-  /** Moves on, at least by one byte, to the next `byte` at hand or past all that is at hand, at most by `limit` bytes. */
+  /** Moves by at least one byte to the next buffered `byte`, or past all buffered bytes; at most by `limit` bytes. */
   seek(byte: number, limit = Infinity): void {
     const found = this.#bytes.indexOf(byte, this.#at + 1)
     this.#at = Math.min(found === -1 ? this.#bytes.length : found, this.#at + limit)
   }
 
   /**
-   * Moves on to the next big-endian `word` of 32 bits at hand, at most by `limit` bytes, and says whether it is there. If
-   * it is not, the last three bytes stay at hand: the word may have begun.
+   * Moves to the next buffered big-endian 32-bit `word`, at most by `limit` bytes, and returns whether it was found. If
+   * not, the last three bytes stay buffered, because they may be the start of the word.
    */
   seekWord(word: number, limit = Infinity): boolean {
     const first = word >>> 24
@@ -121,7 +121,7 @@ export class ByteCursor {
     return this.#view.getUint32(this.#at + offset, littleEndian)
   }
 
-  /** Above 2^53 rounded, which is past any end and longer than any time. */
+  /** Reads an unsigned 64-bit number. Rounded above 2^53, which exceeds any file length and duration. */
   u64(offset: number, littleEndian = false): number {
     return Number(this.#view.getBigUint64(this.#at + offset, littleEndian))
   }
@@ -138,7 +138,7 @@ export class ByteCursor {
     return String.fromCharCode(...this.bytes(offset, length))
   }
 
-  /** A view, not a copy: good until the next step. */
+  /** Returns a view, not a copy: valid until the next step. */
   bytes(offset: number, length: number): Uint8Array {
     return this.#bytes.subarray(this.#at + offset, this.#at + offset + length)
   }

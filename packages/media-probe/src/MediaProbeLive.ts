@@ -16,10 +16,10 @@ import { mp4Duration } from "./mp4Duration.ts"
 import { wavDuration } from "./wavDuration.ts"
 import { webmDuration } from "./webmDuration.ts"
 
-/** How long the blob store may take for one chunk. */
+/** Timeout for one chunk from the blob store. */
 const STALL_LIMIT_SECONDS = 30
 
-/** What is measured between two turns of the event loop. */
+/** Number of bytes measured before yielding to the event loop. */
 const SLICE_BYTES = 16_384
 
 const measures: Readonly<Record<AudioContainer, Measure>> = {
@@ -30,11 +30,12 @@ const measures: Readonly<Record<AudioContainer, Measure>> = {
 }
 
 /**
- * Measures audio by walking its container while it streams by; nothing is decoded, and little more than a chunk is held.
+ * Measures audio by walking its container while the bytes stream in. Nothing is decoded, and little more than one chunk
+ * is held in memory.
  *
- * The content is always read to its end, also when the answer is clear: a damaged blob says so only there, and it must be
- * `BlobCorrupt`, not a caller's unreadable file. A store that stalls is `BlobUnavailable` for the same reason. Where the
- * container asks for it, the content is read a second time.
+ * The content is always read to the end, even when the result is clear: damage to a blob is detected only there, and must
+ * be reported as `BlobCorrupt` rather than as an unreadable file of the caller. A stalled store is reported as
+ * `BlobUnavailable` for the same reason. Some containers need a second pass over the content.
  */
 export const layer: Layer.Layer<MediaProbe> = Layer.succeed(
   MediaProbe,
@@ -50,7 +51,7 @@ export const layer: Layer.Layer<MediaProbe> = Layer.succeed(
 
 type Content = Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>
 
-/** Runs a scan over the content, a slice at a time. */
+/** Runs a scan over the content, one slice at a time. */
 const readWith = Effect.fnUntraced(function* <A>(content: Content, scanOf: (cursor: ByteCursor) => Scan<A>) {
   const cursor = new ByteCursor()
   let bytes = 0
@@ -77,14 +78,16 @@ const readWith = Effect.fnUntraced(function* <A>(content: Content, scanOf: (curs
   return { answer: step.value, bytes }
 })
 
-/** A stream that has less to say the second time would make a recording shorter than it is. */
+/** Reads the content again. A stream that is shorter the second time would make the recording appear too short, so it fails. */
 const lookAgain = Effect.fnUntraced(function* (content: Content, bytes: number, { secondLook }: SecondLook) {
   const second = yield* readWith(content, secondLook)
   if (second.bytes === bytes) return second.answer
-  return yield* new BlobUnavailable({ operation: "probe", cause: new Error("the content differs when read again") })
+  return yield* Effect.fail(
+    new BlobUnavailable({ operation: "probe", cause: new Error("the content differs when read again") }),
+  )
 })
 
-/** Lets the container measure itself once its first bytes prove that it is the declared one. */
+/** Measures the file as `format`, after its first bytes have confirmed that container. */
 function* measureAs(format: AudioFormat, cursor: ByteCursor): Scan<Measurement | SecondLook> {
   yield* cursor.need(SNIFF_BYTES)
   const container = sniffContainer(cursor.bytes(0, SNIFF_BYTES))

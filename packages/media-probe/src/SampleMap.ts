@@ -1,18 +1,18 @@
-/** How many numbers may still be kept of the tables of a file, in all tracks. */
+/** Remaining count of table entries that may be kept for one file, across all tracks. */
 export interface TableBudget {
   numbers: number
 }
 
-/** Enough for the longest recording that is accepted, in the shortest packets there are; 6 MiB. */
+/** Creates a budget for the longest accepted recording in the shortest possible packets: 6 MiB. */
 export const tableBudget = (): TableBudget => ({ numbers: 800_000 })
 
-/** Where the samples of a track lie in the file, as its tables say. */
+/** The offsets of a track's samples in the file, according to its tables. */
 export class SampleMap {
-  /** The tables say more than was kept. */
+  /** True when the tables have more entries than were kept. */
   isPartial = false
   readonly #sizes: Row
   readonly #chunks: Row
-  /** First chunk and samples of a chunk, in turns. */
+  /** First chunk and samples per chunk, alternating. */
   readonly #runs: Row
   readonly #places: Row
   #size = 0
@@ -28,7 +28,7 @@ export class SampleMap {
     this.#keep(this.#sizes.add(bytes))
   }
 
-  /** All samples are of one size. */
+  /** Sets one size for all samples. */
   setSize(bytes: number): void {
     this.#size = bytes
   }
@@ -41,7 +41,7 @@ export class SampleMap {
     this.#keep(this.#runs.add(firstChunk) && this.#runs.add(samples))
   }
 
-  /** A sample of a fragment. */
+  /** Adds a sample of a fragment. */
   addPlace(offset: number): void {
     this.#keep(this.#places.add(offset))
   }
@@ -50,7 +50,7 @@ export class SampleMap {
     if (!isKept) this.isPartial = true
   }
 
-  /** Where the samples begin, in the order in which they lie, each as often as it is played. */
+  /** Returns the offsets of the samples in file order, each as often as it is played. */
   places(): Float64Array {
     let sample = 0
     let run = 0
@@ -68,7 +68,7 @@ export class SampleMap {
   }
 }
 
-/** Numbers, as many as the budget allows. */
+/** A list of numbers that is limited by the budget. */
 class Row {
   readonly #budget: TableBudget
   #values = new Float64Array(0)
@@ -78,7 +78,7 @@ class Row {
     this.#budget = budget
   }
 
-  /** `false` when the budget is used up. */
+  /** Adds a number; returns false when the budget is used up. */
   add(value: number): boolean {
     if (this.#budget.numbers === 0) return false
     this.#budget.numbers--

@@ -1,6 +1,6 @@
 import type { ByteCursor } from "./ByteCursor.ts"
 
-/** The header of a compressed frame that says itself where it begins, and so can be found in any stream of bytes. */
+/** The header of a compressed frame with a sync word, so that it can be found in any stream of bytes. */
 export interface FrameHeader {
   readonly codec: "mpeg" | "adts"
   readonly bytes: number
@@ -12,11 +12,11 @@ export interface FrameHeader {
   readonly sideInfoBytes: number
 }
 
-/** Enough to read any of them. */
+/** Number of bytes sufficient to read any header. */
 export const HEADER_BYTES = 6
 
-// kbit/s by the index in the header. Index 0 is the free format, whose frames have no stated
-// size and which decoders in use do not play; 15 does not exist.
+// kbit/s by the index in the header. Index 0 is the free format, whose frames state no
+// size and which common decoders do not play; 15 is invalid.
 const bitrates1: ReadonlyArray<ReadonlyArray<number>> = [
   [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
   [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
@@ -31,7 +31,7 @@ const bitrates2: ReadonlyArray<ReadonlyArray<number>> = [
 const mpegRates = [44_100, 48_000, 32_000]
 const adtsRates = [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350]
 
-/** The frame header at `offset`, where the byte 0xff was seen and `HEADER_BYTES` are at hand. */
+/** Reads the frame header at `offset`, where the byte is 0xff and `HEADER_BYTES` are buffered. */
 export const frameHeaderAt = (cursor: ByteCursor, offset: number): FrameHeader | undefined => {
   const kindByte = cursor.u8(offset + 1)
   if (kindByte < 0xe0) return undefined
@@ -66,6 +66,6 @@ const adtsHeader = (cursor: ByteCursor, offset: number): FrameHeader | undefined
   const sampleRate = adtsRates[(cursor.u8(offset + 2) >> 2) & 15]
   const bytes = (cursor.u32(offset + 2) >>> 5) & 0x1fff
   if (sampleRate === undefined || bytes < 7) return undefined
-  // Decoders play the first of several blocks in a frame, as there never are several.
+  // Decoders play only the first block of a frame; real files have no more.
   return { codec: "adts", bytes, samples: 1024, sampleRate, sideInfoBytes: 0, kind: cursor.u24(offset + 1) & 0xfefdc0 }
 }

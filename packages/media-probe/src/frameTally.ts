@@ -1,31 +1,31 @@
 import type { ByteCursor, Scan } from "./ByteCursor.ts"
 import { type FrameHeader, frameHeaderAt, HEADER_BYTES } from "./frameHeader.ts"
 
-/** Every MPEG and AAC sample rate divides it, 7,350 Hz too, so that sums of frames stay whole numbers and their order does not matter. */
+/** Divisible by every MPEG and AAC sample rate, 7,350 Hz too, so that sums of frames are integers and independent of their order. */
 const FLICKS_PER_SECOND = 705_600_000
 
-/** As many frames of one kind that follow each other are no chance. */
+/** Number of consecutive frames of one kind that rules out coincidence. */
 const RUN_FRAMES = 3
 
-/** Headers that arbitrary bytes hold by chance, as seconds of frames: about 11 a MiB. */
+/** Seconds of frames that arbitrary bytes contain by chance: about 11 headers per MiB. */
 const CHANCE_SECONDS = 1
 const CHANCE_SECONDS_PER_MIB = 20
 
-/** Headers in the payload of frames, as seconds for each second these play. Encoders' tables are no chance: speech has up to 0.75. */
+/** Seconds of headers within the payload of frames, per second of frames. Some of it is systematic: encoder tables of speech reach 0.75. */
 const PAYLOAD_CHANCE = 1.5
 
-/** What was found of the frames of one codec. */
+/** Totals of the frames of one codec. */
 interface Found {
-  /** Of frames that follow each other. */
+  /** Duration of consecutive frames. */
   flicks: number
-  /** Of headers that stand alone, between the frames that follow each other. */
+  /** Duration of isolated headers between consecutive frames. */
   strayFlicks: number
-  /** Of headers within such frames. */
+  /** Duration of headers within consecutive frames. */
   innerFlicks: number
   frames: number
-  /** Bytes of the frames that follow each other. */
+  /** Bytes of consecutive frames. */
   frameBytes: number
-  /** The longest sequence without a gap. */
+  /** Length of the longest sequence without a gap. */
   longestRun: number
 }
 
@@ -43,9 +43,9 @@ interface Phase {
 
 /**
  * Counts the MPEG audio frames (all layers and versions) and the ADTS frames in the next `bytes` bytes, and moves past
- * them. Frames count that follow each other; headers that stand alone, between such frames or inside of them, are counted
- * apart, because decoders play them: garbage after every frame, or frames hidden in the payload of larger ones, must not
- * make a recording short. `giveUpBytes`: how far to look for the first frame.
+ * them. Consecutive frames count. Isolated headers between or inside such frames are counted separately, because decoders
+ * play them: garbage after every frame, or frames hidden in the payload of larger ones, must not make a recording appear
+ * short. The search for the first frame ends after `giveUpBytes`.
  */
 export function* tallyFrames(cursor: ByteCursor, bytes: number, giveUpBytes = Infinity): Scan<FrameTally> {
   const start = cursor.position
@@ -68,12 +68,12 @@ export function* tallyFrames(cursor: ByteCursor, bytes: number, giveUpBytes = In
     cursor.seek(0xff, start + bytes - at)
   }
   yield* cursor.skip(Math.min(start + bytes - cursor.position, cursor.available))
-  // Of a frame that is cut nothing plays.
+  // A truncated frame does not play.
   if (phase !== undefined && cursor.position >= phase.end) count(tally, phase)
   return { ...tally, bytes: cursor.position - start }
 }
 
-/** A frame has passed, as a whole. What begins where it ends says whether the sequence goes on. */
+/** Records a complete frame. The bytes after it tell whether the sequence continues. */
 const leave = (tally: FrameTally, phase: Phase, at: number, header: FrameHeader | undefined): Phase | undefined => {
   count(tally, phase)
   return at === phase.end && header?.kind === phase.header.kind ? phase : undefined
@@ -91,7 +91,7 @@ const noneFound = (): Found => ({ flicks: 0, strayFlicks: 0, innerFlicks: 0, fra
 
 const flicksOf = (header: FrameHeader): number => header.samples * (FLICKS_PER_SECOND / header.sampleRate)
 
-/** Seconds of the frames of one codec, and of those headers that stand alone and are more than chance explains. */
+/** Returns the seconds of the frames of one codec, plus those of isolated headers that exceed coincidence. */
 export const secondsFound = (tally: FrameTally, codec: FrameHeader["codec"]): number => {
   const { flicks, innerFlicks, strayFlicks } = tally[codec]
   const gapBytes = tally.bytes - tally.mpeg.frameBytes - tally.adts.frameBytes
@@ -101,11 +101,11 @@ export const secondsFound = (tally: FrameTally, codec: FrameHeader["codec"]): nu
   return (flicks + hidden) / FLICKS_PER_SECOND
 }
 
-/** Seconds of the frames of one codec that follow each other. */
+/** Returns the seconds of consecutive frames of one codec. */
 export const secondsInRuns = (tally: FrameTally, codec: FrameHeader["codec"]): number =>
   tally[codec].flicks / FLICKS_PER_SECOND
 
-/** Whether three frames of one kind follow each other, or fewer up to the end of the file: one header alone is met too often. */
+/** Returns whether three frames of one kind follow each other, or fewer up to the end of the file. A single header is too common by chance. */
 function* beginsRun(cursor: ByteCursor, first: FrameHeader): Scan<boolean> {
   let offset = first.bytes
   for (let frames = 1; frames < RUN_FRAMES; frames++) {
@@ -118,7 +118,7 @@ function* beginsRun(cursor: ByteCursor, first: FrameHeader): Scan<boolean> {
   return true
 }
 
-/** Whether the first frame carries an encoder's table of contents in place of sound; decoders leave it out. */
+/** Returns whether the first frame carries an encoder's table of contents instead of sound; decoders skip it. */
 function* isInfoFrame(cursor: ByteCursor, header: FrameHeader): Scan<boolean> {
   if (header.bytes < 40 || !(yield* cursor.need(40))) return false
   return ["Xing", "Info"].includes(cursor.ascii(4 + header.sideInfoBytes, 4)) || cursor.ascii(36, 4) === "VBRI"

@@ -21,19 +21,19 @@ import { readSoundEntry } from "./soundEntry.ts"
 const MAX_TRACKS = 64
 const MAX_DEPTH = 16
 
-/** Enough of a box to read any field that counts, tables aside. */
+/** Number of bytes sufficient for any relevant field of a box, except tables. */
 const HEAD_BYTES = 32
 
-/** Enough of a sample description. */
+/** Maximum number of bytes read from a sample description. */
 const MAX_DESCRIPTION_BYTES = 4096
 
-/** Boxes that are nothing but a row of boxes. */
+/** Boxes that only contain other boxes. */
 const containers = new Set(["moov", "trak", "mdia", "minf", "stbl", "edts", "mvex", "moof", "traf"])
 
-/** What was found on the way. */
+/** State of the scan. */
 interface Movie {
   readonly tracks: Array<Mp4Track>
-  /** The track that is being described. */
+  /** The track of the boxes being read. */
   described: Mp4Track
   ticksPerSecond: number
   /** By track id. */
@@ -42,14 +42,14 @@ interface Movie {
   fragment: Fragment | undefined
   readonly media: Mp4Media
   readonly budget: ReturnType<typeof tableBudget>
-  /** Something that decoders read and this does not, or that they disagree about. */
+  /** True for a file with features that decoders support and this probe does not, or that decoders disagree about. */
   isOdd: boolean
 }
 
 /**
- * Length of the longest audio track of an MP4: what its samples hold, by their number and their codec, or what the tables
- * and fragments say, whichever is longer. The media's own boxes may come before or after the description; only Opus, whose
- * packets alone know how long they are, takes a second look.
+ * Measures the longest audio track of an MP4: the duration of its samples by count and codec, or the duration stated in
+ * its tables and fragments, whichever is longer. The media data may come before or after the description. Only Opus needs
+ * a second pass, because its durations are stored in the packets.
  */
 export function* mp4Duration(cursor: ByteCursor): Scan<Measurement | SecondLook> {
   const budget = tableBudget()
@@ -64,7 +64,7 @@ export function* mp4Duration(cursor: ByteCursor): Scan<Measurement | SecondLook>
     budget,
     isOdd: false,
   }
-  /** Where the boxes end that are being read. */
+  /** End offsets of the boxes being read. */
   const ends: Array<number> = []
   while (yield* cursor.need(8)) {
     while (cursor.position >= (ends.at(-1) ?? Infinity)) ends.pop()
@@ -73,7 +73,7 @@ export function* mp4Duration(cursor: ByteCursor): Scan<Measurement | SecondLook>
     const type = cursor.ascii(4, 4)
     const payload = yield* skipBoxHeader(cursor)
     if (payload === undefined) {
-      // Nothing can begin here; what is around it goes on where it ends.
+      // No box can begin here; the parent continues at its end.
       if (end === Infinity) break
       yield* cursor.skip(end - cursor.position)
     } else if (containers.has(type)) {
@@ -85,7 +85,7 @@ export function* mp4Duration(cursor: ByteCursor): Scan<Measurement | SecondLook>
   return conclude(movie)
 }
 
-/** Payload bytes of the box that begins here, `Infinity` for "up to the end"; `undefined` where no box can begin. */
+/** Reads a box header and returns the payload length in bytes, `Infinity` for "up to the end"; `undefined` if no box can begin here. */
 function* skipBoxHeader(cursor: ByteCursor): Scan<number | undefined> {
   const size = cursor.u32(0)
   if (size === 1) {
@@ -108,7 +108,7 @@ const enter = (movie: Movie, type: string, start: number): void => {
   else movie.isOdd = true
 }
 
-/** Moves past the payload of a box, and reads it if it counts. */
+/** Moves past the payload of a box, and reads it if it is relevant. */
 function* readBox(cursor: ByteCursor, movie: Movie, type: string, payload: number, isOuter: boolean): Scan<void> {
   const end = cursor.position + payload
   const headBytes = Math.max(0, Math.min(payload, HEAD_BYTES))
@@ -122,7 +122,7 @@ function* readBox(cursor: ByteCursor, movie: Movie, type: string, payload: numbe
   const bytes = Math.max(0, end - cursor.position)
   if (!isOuter) yield* cursor.skip(bytes)
   else {
-    // The samples may lie in any of the outer boxes, whatever it is called.
+    // Samples may be stored in any top-level box, whatever its name.
     const tally = yield* tallyFrames(cursor, bytes)
     addTally(movie.media, tally)
     if (type === "mdat") movie.media.bytes += tally.bytes
@@ -133,7 +133,7 @@ function* readDescription(cursor: ByteCursor, movie: Movie, payload: number): Sc
   const track = movie.described
   const bytes = Math.min(payload, MAX_DESCRIPTION_BYTES)
   if (!(yield* cursor.need(bytes))) return
-  // A second description of one track is not what it was measured by.
+  // The track was measured by its first description, so a second one is suspicious.
   track.codec = track.codec === undefined ? readSoundEntry(cursor.bytes(0, bytes)) : "unmeasured"
 }
 
@@ -141,7 +141,7 @@ function* readRunOf(cursor: ByteCursor, movie: Movie, payload: number): Scan<voi
   if (movie.fragment !== undefined) yield* readRun(cursor, movie.fragment, payload)
 }
 
-/** Reads the fields that count of the boxes that have a fixed form. */
+/** Reads the relevant fields of boxes with a fixed layout. */
 const readHead = (cursor: ByteCursor, movie: Movie, type: string, headBytes: number): void => {
   const track = movie.described
   const isLong = cursor.u8(0) === 1
@@ -149,7 +149,7 @@ const readHead = (cursor: ByteCursor, movie: Movie, type: string, headBytes: num
   if (type === "cmov") movie.isOdd = true
   if (type === "mvhd" && holds(isLong ? 24 : 16)) movie.ticksPerSecond = cursor.u32(isLong ? 20 : 12)
   if (type === "tkhd" && holds(isLong ? 24 : 16)) track.id = cursor.u32(isLong ? 20 : 12)
-  // The first handler is the track's own; QuickTime writes a second one, of the data.
+  // The first handler describes the track; QuickTime writes a second one for the data.
   if (type === "hdlr" && holds(12)) track.handler ??= cursor.ascii(8, 4)
   if (type === "mdhd" && holds(isLong ? 24 : 16)) track.ticksPerSecond = cursor.u32(isLong ? 20 : 12)
   if (type === "trex" && holds(20) && movie.defaults.size < MAX_TRACKS)
@@ -163,17 +163,17 @@ const conclude = (movie: Movie): Measurement | SecondLook => {
   if (sounds.length === 0) return unreadable("mp4: no audio track is described")
   if (movie.media.bytes === 0) return unreadable("mp4: no media data")
   const ids = new Set(movie.tracks.map((track) => track.id))
-  if (movie.isOdd || ids.size < movie.tracks.length) return unreadable("mp4: described in more than one way")
+  if (movie.isOdd || ids.size < movie.tracks.length) return unreadable("mp4: ambiguous description")
   const played = sounds.filter((track) => samplesOf(track) > 0)
   if (played.length === 0) return unreadable("mp4: no samples")
-  if (played.some((track) => typeof track.codec !== "object")) return unreadable("mp4: a codec that is not measured")
+  if (played.some((track) => typeof track.codec !== "object")) return unreadable("mp4: unsupported codec")
   if (movie.tracks.length > sounds.length && played.some(isMpeg))
-    return unreadable("mp4: MPEG audio beside pictures, which is not measured")
+    return unreadable("mp4: MPEG audio together with video is not supported")
   const toFind = played.filter((track) => hasSamplesToFind(track))
   if (toFind.length === 0) return longest(movie, played)
   if (toFind.some((track) => track.map.isPartial)) {
     const atLeast = longest(movie, played)
-    return atLeast.seconds > MAX_MAPPED_SECONDS ? atLeast : unreadable("mp4: Opus whose packets are not found")
+    return atLeast.seconds > MAX_MAPPED_SECONDS ? atLeast : unreadable("mp4: Opus packets not found")
   }
   return {
     *secondLook(cursor) {
@@ -185,7 +185,7 @@ const conclude = (movie: Movie): Measurement | SecondLook => {
 
 const isMpeg = ({ codec }: Mp4Track): boolean => typeof codec === "object" && codec.type === "mpeg"
 
-/** Longer recordings than this need no exact length. */
+/** Recordings beyond this length are measured approximately. */
 const MAX_MAPPED_SECONDS = 1000
 
 const longest = (movie: Movie, tracks: ReadonlyArray<Mp4Track>): { readonly seconds: number } => ({

@@ -1,7 +1,7 @@
 import type { ByteCursor, Scan } from "./ByteCursor.ts"
 import { hasSamplesToFind, type Mp4Track } from "./mp4Track.ts"
 
-/** What holds for a sample of a fragment that does not say it itself. */
+/** Defaults for samples of a fragment that do not specify a value. */
 export interface SampleDefaults {
   readonly ticks: number
   readonly bytes: number
@@ -11,13 +11,13 @@ export interface SampleDefaults {
 export interface Fragment {
   readonly track: Mp4Track | undefined
   readonly defaults: SampleDefaults
-  /** What offsets of its runs count from. */
+  /** Base of the data offsets of its runs. */
   readonly base: number
-  /** Where its next run lies if it does not say it. */
+  /** Offset of the next run, unless the run specifies one. */
   next: number
 }
 
-/** `tfhd`, of which `headBytes` are at hand. */
+/** Reads `tfhd`, of which `headBytes` are buffered. */
 export const readFragmentHeader = (
   cursor: ByteCursor,
   headBytes: number,
@@ -43,7 +43,7 @@ export const readFragmentHeader = (
   return { track, defaults: { ticks, bytes }, base, next: base }
 }
 
-/** `trun`: a count of samples, and for each those fields the flags name: duration, size, flags, composition offset. */
+/** Reads `trun`: a count of samples, and for each the fields named by the flags: duration, size, flags, composition offset. */
 export function* readRun(cursor: ByteCursor, fragment: Fragment, payload: number): Scan<number> {
   const flags = cursor.u24(1)
   const count = cursor.u32(4)
@@ -77,10 +77,10 @@ const addSample = (fragment: Fragment, track: Mp4Track, ticks: number, bytes: nu
   fragment.next += bytes
 }
 
-/** More than any fragment has; what claims more is counted, but not looked up. */
+/** More than any fragment has; samples beyond it are counted, but not located. */
 const MAX_UNIFORM_SAMPLES = 4096
 
-/** Samples that are all alike are one product, not a loop: four billion of them fit in twelve bytes. */
+/** Adds uniform samples by multiplication, not in a loop: twelve bytes can claim four billion of them. */
 const addUniform = (fragment: Fragment, track: Mp4Track, count: number): void => {
   const { bytes, ticks } = fragment.defaults
   track.sampleTicks += count * ticks

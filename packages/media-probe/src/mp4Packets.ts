@@ -2,7 +2,7 @@ import type { ByteCursor, Scan } from "./ByteCursor.ts"
 import type { Mp4Track } from "./mp4Track.ts"
 import { opusPacketMs } from "./opusDuration.ts"
 
-/** Adds up how long the Opus packets of some tracks play, which lie where their tables say. */
+/** Adds up the durations of the Opus packets of some tracks, located by their tables. */
 export function* lookAtPackets(
   cursor: ByteCursor,
   tracks: ReadonlyArray<Mp4Track>,
@@ -13,7 +13,7 @@ export function* lookAtPackets(
     const nearest = Math.min(...queues.map(({ next, places }) => places[next] ?? Infinity))
     if (nearest === Infinity) break
     yield* cursor.skip(nearest - cursor.position)
-    // One byte will do for most packets, the last one of a file may have no second.
+    // One byte suffices for most packets, and the last packet of a file may have no second byte.
     if (!(yield* cursor.need(2)) && cursor.available === 0) break
     const ms = opusPacketMs(cursor.u8(0), cursor.available > 1 ? cursor.u8(1) : undefined) ?? 0
     for (const queue of queues)

@@ -1,7 +1,7 @@
 import type { ByteCursor, Scan } from "./ByteCursor.ts"
 import { hasSamplesToFind, type Mp4Track } from "./mp4Track.ts"
 
-/** Reads rows of one size, as many as are claimed and fit, and returns how many bytes it moved past. */
+/** Reads as many rows of one size as are claimed and fit, and returns the number of bytes read. */
 function* readRows(
   cursor: ByteCursor,
   rows: { readonly headBytes: number; readonly count: number; readonly bytes: number; readonly payload: number },
@@ -17,7 +17,7 @@ function* readRows(
   return rows.headBytes + count * rows.bytes
 }
 
-/** Reads a table of the track. Counts are taken as claimed also where the box ends before: decoders read on behind it. */
+/** Reads a table of the track. Claimed counts are used even if the box ends earlier, because decoders read beyond its end. */
 export function* readTable(cursor: ByteCursor, track: Mp4Track, type: string, payload: number): Scan<number> {
   switch (type) {
     case "stts":
@@ -68,7 +68,7 @@ function* readSizes(cursor: ByteCursor, track: Mp4Track, payload: number): Scan<
   })
 }
 
-/** Sizes of 4, 8 or 16 bits. */
+/** Reads sizes of 4, 8 or 16 bits. */
 function* readCompactSizes(cursor: ByteCursor, track: Mp4Track, payload: number): Scan<number> {
   const bits = cursor.u8(7)
   const count = cursor.u32(8)
@@ -84,7 +84,7 @@ function* readCompactSizes(cursor: ByteCursor, track: Mp4Track, payload: number)
   })
 }
 
-/** Which pieces of the track are played, and for how long; a media time of -1 is silence. */
+/** Reads which pieces of the track are played, and for how long; a media time of -1 is silence. */
 function* readEdits(cursor: ByteCursor, track: Mp4Track, payload: number): Scan<number> {
   const isLong = cursor.u8(0) === 1
   const count = cursor.u32(4)
@@ -93,7 +93,7 @@ function* readEdits(cursor: ByteCursor, track: Mp4Track, payload: number): Scan<
     const ticks = isLong ? cursor.u64(0) : cursor.u32(0)
     if (isSilence) return
     track.edits++
-    // 0 is "up to the end".
+    // 0 means "up to the end".
     track.editTicks += ticks === 0 ? Infinity : ticks
   })
 }

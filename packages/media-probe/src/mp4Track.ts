@@ -2,15 +2,15 @@ import { type FrameTally, secondsFound, secondsInRuns } from "./frameTally.ts"
 import { SampleMap, type TableBudget } from "./SampleMap.ts"
 import type { SoundCodec } from "./soundEntry.ts"
 
-/** What the boxes of one track say. Times are in ticks of the track. */
+/** Contents of the boxes of one track. Times are in ticks of the track. */
 export interface Mp4Track {
   id: number
   handler: string | undefined
   ticksPerSecond: number
   codec: SoundCodec | "unmeasured" | undefined
-  /** The sum of what its samples are said to last. */
+  /** Sum of the stated durations of its samples. */
   sampleTicks: number
-  /** How many samples there are: there are three tables to lie in, and the largest number counts. */
+  /** Number of samples. Three tables state it and any may be forged, so the largest counts. */
   timedSamples: number
   sizedSamples: number
   chunks: number
@@ -18,7 +18,7 @@ export interface Mp4Track {
   lastChunkRow: { readonly first: number; readonly samples: number }
   fragmentSamples: number
   sampleBytes: number
-  /** Pieces of the track that the edit list plays, in ticks of the movie. */
+  /** Total duration of the pieces that the edit list plays, in ticks of the movie. */
   edits: number
   editTicks: number
   readonly map: SampleMap
@@ -42,10 +42,10 @@ export const newTrack = (budget: TableBudget): Mp4Track => ({
   map: new SampleMap(budget),
 })
 
-/** What a decoder takes for sound: what says so, and what is coded as such. */
+/** Returns whether decoders treat the track as sound: by its handler or by its codec. */
 export const isSound = (track: Mp4Track): boolean => track.handler === "soun" || track.codec !== undefined
 
-/** Opus packets say themselves how long they play, so one must look at them. */
+/** Returns whether the packets must be read to measure the track: Opus stores durations in its packets. */
 export const hasSamplesToFind = ({ codec }: Mp4Track): boolean => typeof codec === "object" && codec.type === "opus"
 
 export const samplesOf = (track: Mp4Track): number => {
@@ -54,30 +54,30 @@ export const samplesOf = (track: Mp4Track): number => {
   return Math.max(track.timedSamples, track.sizedSamples, chunked) + track.fragmentSamples
 }
 
-/** Frames that need not play to their end: those before the beginning and the last. */
+/** Frames that may be played partly: the ones before the beginning, and the last one. */
 const SPARE_FRAMES = 2
 
 /** The shortest and the longest Opus packet. */
 const MIN_OPUS_SECONDS = 0.0025
 const MAX_OPUS_SECONDS = 0.12
 
-/** What lies in the media: bytes, and frames that say themselves what they are. */
+/** Contents of the media data: bytes, and self-describing frames. */
 export interface Mp4Media {
   bytes: number
   readonly tallies: { mpeg: number; adts: number }
-  /** By track, how long its packets play; missing where they were not looked at. */
+  /** Duration of the packets by track; missing for tracks whose packets were not read. */
   readonly opusSeconds: Map<Mp4Track, number>
 }
 
 export const addTally = (media: Mp4Media, tally: FrameTally): void => {
   media.tallies.mpeg += secondsFound(tally, "mpeg")
-  // Pictures hold more headers than chance explains.
+  // Video contains more frame headers than chance explains.
   media.tallies.adts += secondsInRuns(tally, "adts")
 }
 
 /**
- * How long a track plays: what its tables say or what its samples hold, whichever is longer, and that again for every time
- * an edit list plays it. Tables can be written by anybody.
+ * Returns the duration of a track: as stated by its tables or as held by its samples, whichever is longer (tables can be
+ * forged), times the number of times an edit list plays it.
  */
 export const secondsOf = (track: Mp4Track, codec: SoundCodec, media: Mp4Media, ticksPerMovieSecond: number): number => {
   const stated = track.ticksPerSecond > 0 ? track.sampleTicks / track.ticksPerSecond : 0
@@ -96,7 +96,7 @@ const secondsHeld = (track: Mp4Track, codec: SoundCodec, media: Mp4Media): numbe
     case "pcm":
       return Math.max(samples, track.sampleBytes / codec.frameBytes) / codec.sampleRate
     case "mpeg":
-      // The tables may name the same bytes again and again.
+      // The tables may name the same bytes repeatedly.
       return media.tallies.mpeg * Math.max(1, track.sampleBytes / media.bytes)
     case "opus":
       return Math.max(samples * MIN_OPUS_SECONDS, (media.opusSeconds.get(track) ?? 0) - MAX_OPUS_SECONDS)

@@ -1,9 +1,9 @@
-// Milliseconds of one frame by configuration number (RFC 6716, table 2).
+// Duration of one frame in milliseconds by configuration number (RFC 6716, table 2).
 const speechFrames = [10, 20, 40, 60]
 const hybridFrames = [10, 20]
 const musicFrames = [2.5, 5, 10, 20]
 
-/** How long an Opus packet plays, in milliseconds, from its first two bytes (RFC 6716, section 3). `undefined` for an impossible one. */
+/** Returns the duration of an Opus packet in milliseconds, from its first two bytes (RFC 6716, section 3); `undefined` if invalid. */
 export const opusPacketMs = (toc: number, frameCountByte: number | undefined): number | undefined => {
   const configuration = toc >> 3
   const frameMs =

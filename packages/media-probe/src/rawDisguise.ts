@@ -1,25 +1,25 @@
-// Where a frame of AC-3 or E-AC-3 begins, as it is and with the bytes of each word swapped.
+// Sync words of AC-3 and E-AC-3, in both byte orders.
 const AC3 = 0x0b77
 const AC3_SWAPPED = 0x770b
 
-// Words that begin a frame of DTS (four ways to write it) or a burst of IEC 61937, as words of 32 bits.
+// 32-bit sync words of DTS (in its four encodings) and of IEC 61937 bursts.
 const words = new Set([0x7ffe8001, 0xfe7f0180, 0x1fffe800, 0xff1f00e8, 0x72f81f4e, 0xf8724e1f].map((word) => word | 0))
 
-/** As often as that is no chance. */
+/** Number of sync words that rules out coincidence. */
 const MAX_WORDS = 3
 const MAX_CHAIN = 4
 
 const ac3Kbps = [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640]
 
 /**
- * Tells samples from compressed frames among the bytes of a file that says it holds samples. Decoders look at the bytes,
- * not at what the header says, and play the frames: an hour of them may lie in what would be seconds of samples.
+ * Detects compressed frames in a file that claims to hold raw samples. Decoders trust the bytes rather than the header,
+ * and play the frames: an hour of them may fit into seconds of samples.
  */
 export class RawDisguise {
   #tail = new Uint8Array(0)
   #position = 0
   #wordsSeen = 0
-  /** Where AC-3 frames must go on for the ones seen to be a sequence, and how long it is. */
+  /** Sequences of AC-3 frames: the length so far by the offset where the next frame must begin. */
   readonly #expected = new Map<number, number>()
   #longestChain = 0
 
@@ -27,7 +27,7 @@ export class RawDisguise {
     return this.#wordsSeen >= MAX_WORDS || this.#longestChain >= MAX_CHAIN
   }
 
-  /** Looks at the next bytes. */
+  /** Examines the next bytes. */
   see(slice: Uint8Array): void {
     const bytes = new Uint8Array(this.#tail.length + slice.length)
     bytes.set(this.#tail)

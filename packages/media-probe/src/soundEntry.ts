@@ -1,6 +1,6 @@
-/** How the samples of an MP4's audio track are coded, as far as it says how long they play. */
+/** The codec of an MP4 audio track, as far as it determines the duration of samples. */
 export type SoundCodec =
-  /** Every sample is a frame of a known length; more bytes than `maxFrameBytes` are more than one. */
+  /** Every sample is a frame of a known length; a sample longer than `maxFrameBytes` counts as several. */
   | {
       readonly type: "frames"
       readonly samples: number
@@ -9,21 +9,21 @@ export type SoundCodec =
       readonly mayBeAdts: boolean
     }
   | { readonly type: "pcm"; readonly frameBytes: number; readonly sampleRate: number }
-  /** Frames that say themselves how long they are. */
+  /** Self-describing frames. */
   | { readonly type: "mpeg" }
   | { readonly type: "opus" }
 
-/** The highest rate any hardware has, and the highest of AAC. */
+/** The highest rate of any hardware, and the highest of AAC. */
 const MAX_SAMPLE_RATE = 768_000
 const MAX_AAC_RATE = 96_000
 
-/** Bits of an AAC frame, for each channel. */
+/** Maximum bytes of an AAC frame per channel. */
 const AAC_CHANNEL_BYTES = 768
 const MAX_CHANNELS = 8
 
 const aacRates = [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350]
 
-// Entries that are sound for a decoder whatever their track says it is, besides those that are measured.
+// Unsupported codecs that decoders treat as sound, whatever the handler of their track.
 const otherSounds = new Set([
   "ac-3",
   "ec-3",
@@ -57,7 +57,7 @@ const otherSounds = new Set([
   "vdva",
 ])
 
-/** `undefined`: not sound. `"unmeasured"`: sound whose length cannot be told. */
+/** Reads a sample description. `undefined`: not sound. `"unmeasured"`: sound in an unsupported codec. */
 export const readSoundEntry = (description: Uint8Array): SoundCodec | "unmeasured" | undefined => {
   const view = new DataView(description.buffer, description.byteOffset, description.length)
   if (view.byteLength < 8 + 36) return undefined
@@ -89,7 +89,7 @@ const measured = (format: string, bytes: Uint8Array, view: DataView): SoundCodec
 
 const asciiAt = (bytes: Uint8Array, at: number): string => String.fromCharCode(...bytes.subarray(at, at + 4))
 
-/** Where the payload of a box of the entry begins. It is looked for, as there are three layouts of what lies before it; two of them are a trap. */
+/** Searches for a box in the entry and returns the offset of its payload. Three layouts may precede it, and two of them are misleading. */
 const findBox = (bytes: Uint8Array, type: string): number | undefined => {
   let found: number | undefined
   for (let at = 24; at + 4 <= bytes.length; at++) {
@@ -100,7 +100,7 @@ const findBox = (bytes: Uint8Array, type: string): number | undefined => {
   return found
 }
 
-/** `esds`: descriptors of a tag, a length in groups of seven bits, and a payload which may be descriptors. */
+/** Reads `esds`: descriptors of a tag, a length in groups of seven bits, and a payload that may hold more descriptors. */
 const readElementaryStream = (bytes: Uint8Array): SoundCodec | undefined => {
   const start = findBox(bytes, "esds")
   if (start === undefined) return undefined
@@ -131,7 +131,7 @@ const readElementaryStream = (bytes: Uint8Array): SoundCodec | undefined => {
   return undefined
 }
 
-/** AudioSpecificConfig (ISO 14496-3, 1.6.2.1), for the profiles that have frames of one length. */
+/** Reads AudioSpecificConfig (ISO 14496-3, 1.6.2.1) for the profiles with frames of one length. */
 const readAac = (objectType: number, config: Uint8Array): SoundCodec | undefined => {
   if (objectType !== 0x40 && !(objectType >= 0x66 && objectType <= 0x68)) return undefined
   let at = 0
@@ -151,7 +151,7 @@ const readAac = (objectType: number, config: Uint8Array): SoundCodec | undefined
   let type = profile()
   const sampleRate = rate()
   const channels = bits(4)
-  // SBR and parametric stereo: the rate before is the one of the frames within.
+  // SBR and parametric stereo: the rate read before is the rate of the inner frames.
   if (type === 5 || type === 29) {
     rate()
     type = profile()
@@ -165,7 +165,7 @@ const readAac = (objectType: number, config: Uint8Array): SoundCodec | undefined
   return { type: "frames", samples, sampleRate, maxFrameBytes, mayBeAdts: true }
 }
 
-/** The magic cookie: samples of a frame, and the rate, of which there is another in the entry. */
+/** Reads the magic cookie: samples per frame, and the rate, which the entry states too. */
 const readAlac = (bytes: Uint8Array, view: DataView): SoundCodec | undefined => {
   const at = findBox(bytes, "alac")
   if (at === undefined || at + 28 > view.byteLength) return undefined
@@ -183,13 +183,13 @@ const readPcm = (sampleBytes: number, view: DataView): SoundCodec | undefined =>
   return { type: "pcm", frameBytes: sampleBytes * channels, sampleRate }
 }
 
-/** Rates that do not fit are written as 0. */
+/** Returns the smallest stated rate. Rates that do not fit their field are written as 0 and ignored. */
 const smallestRate = (...rates: ReadonlyArray<number>): number | undefined => {
   const possible = rates.filter((rate) => rate >= 1 && rate <= MAX_SAMPLE_RATE)
   return possible.length === 0 ? undefined : Math.min(...possible)
 }
 
-/** Bytes of a sample; `undefined` when these are no plain samples. */
+/** Returns the bytes per sample; `undefined` if the format is not PCM. */
 const pcmBytes = (format: string, bytes: Uint8Array, view: DataView): number | undefined => {
   switch (format) {
     case "raw ":

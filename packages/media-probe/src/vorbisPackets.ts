@@ -1,13 +1,13 @@
-/** How long the packets of one Vorbis stream play. */
+/** The block sizes of one Vorbis stream, which determine the duration of its packets. */
 export interface VorbisModes {
   readonly sampleRate: number
-  /** Samples of the short and of the long blocks. */
+  /** Number of samples of short and of long blocks. */
   readonly blocks: readonly [number, number]
-  /** By mode, whether its blocks are long. */
+  /** Whether blocks are long, by mode. */
   readonly isLong: ReadonlyArray<boolean>
 }
 
-/** From the three header packets that WebM keeps as one, laced as in Xiph's own format. */
+/** Reads the three header packets, which WebM stores as one with Xiph lacing. */
 export const readVorbisModes = (codecPrivate: Uint8Array): VorbisModes | undefined => {
   if (codecPrivate[0] !== 2) return undefined
   const sizes: Array<number> = []
@@ -30,8 +30,8 @@ export const readVorbisModes = (codecPrivate: Uint8Array): VorbisModes | undefin
 }
 
 /**
- * The modes stand at the end of the setup, behind tables that only a decoder can read: so they are read backwards, from
- * the framing bit, as long as they look like modes and until there are as many as the field before them says.
+ * Reads the modes at the end of the setup. Only a decoder can parse the tables before them, so this reads backward from
+ * the framing bit, while the bits look like modes and until their count matches the preceding field.
  */
 const readModes = (setup: Uint8Array): ReadonlyArray<boolean> | undefined => {
   const total = setup.length * 8
@@ -46,7 +46,7 @@ const readModes = (setup: Uint8Array): ReadonlyArray<boolean> | undefined => {
   at++
   const found: Array<boolean> = []
   let count = 0
-  // A mode, from its end: 8 bits of mapping, 16 of transform, 16 of window, 1 for the size of its blocks.
+  // A mode, from its end: 8 bits of mapping, 16 of transform, 16 of window, 1 for the block size.
   while (total - at >= 97 && found.length < 64) {
     if (bits(at, 8) > 63 || bits(at + 8, 32) !== 0) break
     found.push(bit(at + 40) === 1)
@@ -56,7 +56,7 @@ const readModes = (setup: Uint8Array): ReadonlyArray<boolean> | undefined => {
   return count === 0 ? undefined : found.slice(0, count).toReversed()
 }
 
-/** Which block a packet is, by its first byte: short, long, or `undefined` where it is none. */
+/** Returns 0 for a short and 1 for a long block, by the first byte of the packet; `undefined` if it is not an audio packet. */
 export const blockOf = (modes: VorbisModes, firstByte: number): 0 | 1 | undefined => {
   if (firstByte & 1) return undefined
   const modeBits = modes.isLong.length === 1 ? 0 : 32 - Math.clz32(modes.isLong.length - 1)

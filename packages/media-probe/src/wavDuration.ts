@@ -4,24 +4,24 @@ import { type Measurement, unreadable } from "./Measurement.ts"
 import { RawDisguise } from "./rawDisguise.ts"
 import { readWavFormat, type WavFormat } from "./wavFormat.ts"
 
-// What live writers leave in the length they could not know.
+// Placeholders for a length that a live writer does not know.
 const unknownLengths = new Set([0, 0xffff_ffff])
 
-/** Enough of any format that counts. */
+/** Number of bytes sufficient for any supported format. */
 const MAX_FORMAT_BYTES = 40
 
-/** Frames without a gap from which on decoders take raw samples for them. */
+/** Number of consecutive frames from which on decoders treat raw samples as MPEG. */
 const MPEG_RUN = 7
 const ADTS_RUN = 3
 
-/** What was found on the way. */
+/** State of the scan. */
 interface Wave {
   format: WavFormat | undefined
   formats: number
-  /** 64-bit forms say here how long the data is. */
+  /** Length of the data as stated by 64-bit formats. */
   longDataBytes: number
   isLong: boolean
-  /** A chunk of data was met. */
+  /** True after a data chunk. */
   hasData: boolean
   dataBytes: number
   frameSeconds: number
@@ -30,8 +30,8 @@ interface Wave {
 }
 
 /**
- * Length of a WAVE file: the audio bytes that are really there, in all chunks of them, over what the format says a second
- * takes. RF64 and BW64, RIFF with 64-bit lengths, are WAVE too.
+ * Measures a WAVE file: the audio bytes present in all data chunks, divided by the bytes per second of the format.
+ * Includes RF64 and BW64, which are RIFF with 64-bit lengths.
  */
 export function* wavDuration(cursor: ByteCursor): Scan<Measurement> {
   const wave: Wave = {
@@ -48,7 +48,7 @@ export function* wavDuration(cursor: ByteCursor): Scan<Measurement> {
   yield* cursor.skip(12)
   while (yield* cursor.need(8)) {
     const id = cursor.ascii(0, 4)
-    // Behind the audio, what is no chunk is more of it: there are decoders that do not ask how long it is.
+    // Bytes after the audio that do not form a chunk count as audio, because some decoders ignore the stated length.
     if (wave.hasData && !/^[ -~]{4}$/.test(id)) {
       yield* readData(cursor, wave, Infinity)
       break
@@ -70,23 +70,23 @@ export function* wavDuration(cursor: ByteCursor): Scan<Measurement> {
 const conclude = (wave: Wave): Measurement => {
   const { format } = wave
   if (wave.hasData && (format === undefined || wave.formats > 1))
-    return unreadable("wav: the sample format is missing, impossible or not measured")
+    return unreadable("wav: missing, invalid or unsupported sample format")
   if (format === undefined || !wave.hasData) return unreadable("wav: no audio data")
   if (format.isRaw && (wave.hasRuns || wave.disguise.isFound))
-    return unreadable("wav: compressed frames where samples should be")
+    return unreadable("wav: compressed frames in place of samples")
   if (format.isMpeg) return wave.frameSeconds > 0 ? { seconds: wave.frameSeconds } : unreadable("wav: no frames")
   const samples = (wave.dataBytes / format.blockBytes) * format.blockSamples
   return { seconds: samples / format.sampleRate }
 }
 
-/** How long the data says it is. Of two sizes the larger counts: decoders differ in which they believe. */
+/** Returns the stated length of the data. Of two sizes the larger counts, because decoders differ in which they use. */
 const dataLength = (wave: Wave, bytes: number): number => {
   const long = wave.isLong && !wave.hasData ? wave.longDataBytes : 0
   if (!unknownLengths.has(bytes)) return Math.max(bytes, long)
   return long > 0 ? long : Infinity
 }
 
-/** Reads the chunks that count, and returns how much of them it moved past. */
+/** Reads relevant chunks, and returns the number of bytes read. */
 function* readHeader(cursor: ByteCursor, wave: Wave, id: string, bytes: number): Scan<number> {
   if (id === "ds64" && bytes >= 16 && (yield* cursor.need(16))) wave.longDataBytes = cursor.u64(8, true)
   if (id !== "fmt " || wave.hasData) return 0

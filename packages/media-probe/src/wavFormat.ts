@@ -1,18 +1,18 @@
 import type { ByteCursor } from "./ByteCursor.ts"
 
-/** What the samples of a WAVE file are, as far as their number follows from their bytes. */
+/** The sample format of a WAVE file, as far as it determines the number of samples. */
 export interface WavFormat {
   readonly sampleRate: number
-  /** The bytes of a block and the sample frames it holds. */
+  /** Number of bytes per block, and of sample frames per block. */
   readonly blockBytes: number
   readonly blockSamples: number
-  /** Frames with headers of their own, which are counted instead. */
+  /** True for MPEG frames, which are counted instead. */
   readonly isMpeg: boolean
-  /** Plain samples: a decoder that finds compressed frames among them plays those. */
+  /** True for PCM samples; decoders that find compressed frames among them play the frames. */
   readonly isRaw: boolean
 }
 
-/** The highest rate any hardware has. */
+/** The highest rate of any hardware. */
 const MAX_SAMPLE_RATE = 768_000
 
 // WAVE_FORMAT_*
@@ -27,7 +27,7 @@ const MPEG = 0x0050
 const MP3 = 0x0055
 const EXTENSIBLE = 0xfffe
 
-/** The format in the `fmt ` chunk of `bytes` bytes at hand; `undefined` when it is impossible or its length cannot be told from bytes. */
+/** Reads the `fmt ` chunk of `bytes` buffered bytes; `undefined` if it is invalid or does not determine a duration. */
 export const readWavFormat = (cursor: ByteCursor, bytes: number): WavFormat | undefined => {
   const channels = cursor.u16(2, true)
   const sampleRate = cursor.u32(4, true)
@@ -63,18 +63,18 @@ export const readWavFormat = (cursor: ByteCursor, bytes: number): WavFormat | un
   }
 }
 
-/** An extensible header names the codec in the first bytes of a GUID. */
+/** Returns the codec; an extensible header names it in the first bytes of a GUID. */
 const codecOf = (cursor: ByteCursor, bytes: number): number => {
   const codec = cursor.u16(0, true)
   if (codec !== EXTENSIBLE) return codec
   return bytes >= 40 ? cursor.u16(24, true) : PCM
 }
 
-/** The width that is stated thrice, as bits, as valid bits and as the size of a block: where they cannot all be right, decoders differ, and the smallest counts. */
+/** Returns the sample width, which is stated as bits, as valid bits and as block size. If these disagree, decoders differ, and the smallest counts. */
 const sampleBytesOf = (cursor: ByteCursor, bytes: number): number => {
   const stated = Math.ceil(cursor.u16(14, true) / 8)
   const valid = bytes >= 40 && cursor.u16(0, true) === EXTENSIBLE ? Math.ceil(cursor.u16(18, true) / 8) : 0
-  // 20 or 24 bits in words of 24 or 32: the word is as wide as the block says.
+  // 20 or 24 bits in words of 24 or 32: the block size determines the word width.
   const isPadded = stated - valid === 1 && cursor.u16(12, true) === stated * cursor.u16(2, true)
   return isPadded ? stated : smallest(stated, valid)
 }

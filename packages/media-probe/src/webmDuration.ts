@@ -8,19 +8,19 @@ import { addPacket, extend, isMeasured, newTrack, playFor, secondsHeard, type We
 /** An id and a size. */
 const MAX_HEAD_BYTES = 12
 
-/** More than any recording has; what lies beyond is not looked at. */
+/** More than any recording has; further tracks are ignored. */
 const MAX_TRACKS = 64
 
-/** Enough of any element that counts. */
+/** Number of bytes sufficient for any relevant element. */
 const MAX_VALUE_BYTES = 64
 
-/** Enough of the three header packets of Vorbis. */
+/** Number of bytes sufficient for the three Vorbis header packets. */
 const MAX_PRIVATE_BYTES = 65_536
 
-/** Larger elements may be none, or one that claims to be larger than it is, to hide what follows. */
+/** Larger elements may be garbage, or may claim a false size to hide the data that follows. */
 const MAX_TRUSTED_BYTES = 8192
 
-/** More than 256 packets of audio take, which is the most that fit in a block. */
+/** More than 256 audio packets take; a block holds at most 256. */
 const MAX_BLOCK_BYTES = 1_048_576
 
 const Id = {
@@ -43,26 +43,26 @@ const Id = {
   blockDuration: 0x9b,
 } as const
 
-/** Elements that hold elements. They are walked through without minding where they say they end (a live recording does not say): the ids tell all. */
+/** Elements that hold elements. The walk ignores their stated ends (live recordings state none) and relies on the ids. */
 const containers = new Set<number>([Id.segment, Id.info, Id.tracks, Id.trackEntry, Id.cluster, Id.blockGroup])
 
 interface Recording {
   nsPerTick: number
   readonly tracks: Array<WebmTrack>
-  /** The track that is being described. */
+  /** The track of the elements being read. */
   described: WebmTrack
   clusterTick: number
-  /** The audio track of the latest block, which a duration that follows belongs to. */
+  /** The audio track of the latest block; a following duration belongs to it. */
   blockOf: WebmTrack | undefined
-  /** A block was met of a track that was not described before. */
+  /** True after a block of a track that was not described before it. */
   hasStrangers: boolean
-  /** Something that decoders read and this does not, or that they disagree about. */
+  /** True for a file with features that decoders support and this probe does not, or that decoders disagree about. */
   isOdd: boolean
 }
 
 /**
- * Length of the longest audio track of a WebM: from its first block to the end of its last, or what its packets hold, if
- * that is longer. The stated duration is not asked: browsers leave it out, and it stays the same when the file is cut.
+ * Measures the longest audio track of a WebM: from its first block to the end of its last, or the sum of its packets,
+ * whichever is longer. The stated duration is ignored: browsers omit it, and it does not change when the file is truncated.
  */
 export function* webmDuration(cursor: ByteCursor): Scan<Measurement> {
   const recording: Recording = {
@@ -93,14 +93,14 @@ export function* webmDuration(cursor: ByteCursor): Scan<Measurement> {
 const conclude = (recording: Recording): Measurement => {
   const audio = recording.tracks.filter((track) => track.isAudio)
   if (audio.length === 0) return unreadable("webm: no audio track is described")
-  if (recording.isOdd) return unreadable("webm: described in more than one way")
+  if (recording.isOdd) return unreadable("webm: ambiguous description")
   const heard = audio.filter((track) => track.firstTick !== undefined)
   if (heard.length === 0) return unreadable("webm: no audio data")
-  if (!heard.every(isMeasured)) return unreadable("webm: a codec that is not measured")
+  if (!heard.every(isMeasured)) return unreadable("webm: unsupported codec")
   return { seconds: Math.max(0, ...heard.map((track) => secondsHeard(track, recording.nsPerTick) ?? 0)) }
 }
 
-/** Decoders go on at the next cluster after damage; so does the measuring, or a byte would hide all that follows it. */
+/** Continues at the next cluster after damage, as decoders do. Otherwise one bad byte would hide the rest of the file. */
 function* toNextCluster(cursor: ByteCursor, bytes: number): Scan<boolean> {
   const end = cursor.position + bytes
   while (yield* cursor.need(4)) {
@@ -116,12 +116,12 @@ const enter = (recording: Recording, id: number): void => {
   if (id === Id.blockGroup) recording.blockOf = undefined
   if (id !== Id.trackEntry) return
   recording.described = newTrack()
-  // Decoders that look for the description first play what came before it.
+  // Decoders that search for the description first also play the blocks before it.
   if (recording.tracks.length === MAX_TRACKS || recording.hasStrangers) recording.isOdd = true
   else recording.tracks.push(recording.described)
 }
 
-/** Moves past an element that holds no elements, and reads it if it counts. */
+/** Moves past an element without children, and reads it if it is relevant. */
 function* readElement(cursor: ByteCursor, recording: Recording, id: number, size: number): Scan<void> {
   if (id === Id.simpleBlock || id === Id.block) yield* readBlock(cursor, recording, size)
   else {
@@ -170,7 +170,7 @@ const unsigned = (cursor: ByteCursor, size: number): number => {
   return value
 }
 
-/** A block: its track's number, its time relative to the cluster's, flags, and frames. Only whole blocks count: of a cut one nothing plays. */
+/** Reads a block: track number, time relative to the cluster, flags, and frames. Truncated blocks do not play and do not count. */
 function* readBlock(cursor: ByteCursor, recording: Recording, size: number): Scan<void> {
   recording.blockOf = undefined
   const end = cursor.position + size
@@ -219,7 +219,7 @@ const readFrames = (
   extend(track, block.tick, playTicks(track, seconds, recording.nsPerTick))
 }
 
-/** What a block's own codec or its track say about how long it plays. A Vorbis packet says it of the one before. */
+/** Returns the duration of a block according to its codec or its track. A Vorbis packet tells the duration of the previous one. */
 const playTicks = (track: WebmTrack, seconds: number | undefined, nsPerTick: number): number | undefined => {
   if (track.vorbis === undefined && seconds !== undefined) return (seconds * 1e9) / nsPerTick
   return track.defaultNs > 0 ? track.defaultNs / nsPerTick : undefined

@@ -2,8 +2,8 @@ import type { ByteCursor } from "./ByteCursor.ts"
 import { numberAt } from "./ebmlNumber.ts"
 
 /**
- * The sizes of the frames in a block, whose `bytes` begin at the cursor and are at hand; moves to the first of them. `undefined` where they
- * contradict each other: decoders leave such a block out.
+ * Reads the frame sizes of a block, whose `bytes` begin at the cursor and are buffered; moves to the first frame.
+ * `undefined` if they contradict each other: decoders skip such a block.
  */
 export const readFrameSizes = (
   cursor: ByteCursor,
@@ -44,7 +44,7 @@ const xiphSizes = (cursor: ByteCursor, count: number, limit: number): Laced | un
   return { sizes, headBytes: at }
 }
 
-/** The first size as it is, the others as differences from the one before, moved to be positive. */
+/** Reads EBML lacing: the first size is absolute, the others are biased differences from the previous one. */
 const ebmlSizes = (cursor: ByteCursor, count: number, limit: number): Laced | undefined => {
   const sizes: Array<number> = []
   let at = 1

@@ -1,26 +1,26 @@
 import { opusPacketMs } from "./opusDuration.ts"
 import { blockOf, type VorbisModes } from "./vorbisPackets.ts"
 
-/** What was found of one track. Times are in ticks, of `nsPerTick`, unless they say otherwise. */
+/** State of one track. Times are in ticks of `nsPerTick` unless stated otherwise. */
 export interface WebmTrack {
   number: number
   isAudio: boolean
   codec: string
   vorbis: VorbisModes | undefined
-  /** What its blocks hold is packed once more. */
+  /** True if the contents of its blocks are compressed or encrypted. */
   isEncoded: boolean
   defaultNs: number
   firstTick: number | undefined
   lastTick: number
-  /** Between the last two blocks: how long the last one plays, where nothing says it. */
+  /** Time between the last two blocks: the assumed duration of the last one if none is stated. */
   lastGap: number
-  /** Nothing says how long the last block plays. */
+  /** True if no duration is stated for the last block. */
   isGuessed: boolean
-  /** Of what is known to play. */
+  /** End of the part that is known to play. */
   endTick: number
-  /** What its packets say that they play, in all. */
+  /** Sum of the durations of its packets, in seconds. */
   packetSeconds: number
-  /** Vorbis: samples of the block before. */
+  /** Vorbis: number of samples of the previous block. */
   lastBlockSamples: number
 }
 
@@ -40,11 +40,11 @@ export const newTrack = (): WebmTrack => ({
   lastBlockSamples: 0,
 })
 
-/** Whether the length of its packets can be told. */
+/** Returns whether the durations of its packets can be determined. */
 export const isMeasured = (track: WebmTrack): boolean =>
   !track.isEncoded && (track.codec.startsWith("A_OPUS") || (track.codec === "A_VORBIS" && track.vorbis !== undefined))
 
-/** How long a packet plays, in seconds, by its first bytes; adds it up. */
+/** Adds the duration of a packet, read from its first bytes, and returns it in seconds. */
 export const addPacket = (track: WebmTrack, first: number, second: number | undefined): number | undefined => {
   const seconds = track.vorbis ? vorbisSeconds(track, track.vorbis, first) : opusSeconds(track, first, second)
   track.packetSeconds += seconds ?? 0
@@ -56,7 +56,7 @@ const opusSeconds = (track: WebmTrack, first: number, second: number | undefined
   return ms === undefined ? undefined : ms / 1000
 }
 
-/** Blocks overlap by half of the shorter: of two that follow each other a quarter of both plays. */
+/** Returns the duration of a packet. Blocks overlap by half of the shorter one, so a quarter of each of two neighbors plays. */
 const vorbisSeconds = (track: WebmTrack, modes: VorbisModes, first: number): number | undefined => {
   const block = blockOf(modes, first)
   if (block === undefined) return undefined
@@ -79,13 +79,13 @@ export const playFor = (track: WebmTrack, ticks: number): void => {
   track.endTick = Math.max(track.endTick, track.lastTick + ticks)
 }
 
-/** What need not play of the packets at both ends. */
+/** Maximum duration of packets at both ends that may not be played. */
 const SPARE_SECONDS = 0.12
 
-/** From the first block to the end of the last, or what the packets hold if that is longer; `undefined` when there are none. */
+/** Returns the time from the first block to the end of the last, or the sum of the packets if longer; `undefined` without blocks. */
 export const secondsHeard = (track: WebmTrack, nsPerTick: number): number | undefined => {
   if (track.firstTick === undefined) return undefined
   const end = Math.max(track.endTick, track.lastTick + (track.isGuessed ? track.lastGap : 0))
-  // Multiplied first: a whole second stays a whole one, and is not billed as the next.
+  // Multiplied first, so that a whole second is not rounded up and billed as two.
   return Math.max(((end - track.firstTick) * nsPerTick) / 1e9, track.packetSeconds - SPARE_SECONDS)
 }

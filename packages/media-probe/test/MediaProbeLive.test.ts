@@ -8,7 +8,7 @@ import { parseBuffer } from "music-metadata"
 import { fixture } from "./support/files.ts"
 import { probeBytes, probeStream, reasonOf, secondsOf } from "./support/probe.ts"
 
-/** Recordings, what they are declared as, and how long they play: encoders pad, so up to 0.1 s more than was recorded. */
+/** Recordings, their declared format, and their duration: encoders pad, so up to 0.1 s more than was recorded. */
 const recordings: ReadonlyArray<readonly [name: string, format: AudioFormat, seconds: number]> = [
   ["pcm16.wav", "wav", 1.2],
   ["float32.wav", "wav", 1],
@@ -32,7 +32,7 @@ describe.each(recordings)("%s", (name, format, seconds) => {
     }),
   )
 
-  it.effect("measures the same however it is cut into chunks", () =>
+  it.effect("measures the same for any chunk size", () =>
     Effect.gen(function* () {
       const whole = yield* secondsOf(format, fixture(name))
       for (const chunkBytes of [1, 7, 4096, 16_385])
@@ -50,10 +50,10 @@ describe.each(recordings)("%s", (name, format, seconds) => {
     }),
   )
 
-  it.effect("measures the same as other people's parser, where that one finds a length", () =>
+  it.effect("measures the same as music-metadata, if that finds a duration", () =>
     Effect.gen(function* () {
       const { format: other } = yield* Effect.promise(() => parseBuffer(fixture(name), undefined, { duration: true }))
-      // It has no length for recordings without a header that states one, and it believes the header of the others.
+      // It finds no duration in recordings without a header that states one, and trusts the header of the others.
       if (name === "opus-live.webm") return assert.isUndefined(other.duration)
       assert.closeTo((yield* secondsOf(format, fixture(name))) ?? NaN, other.duration ?? NaN, 0.02)
     }),
@@ -87,7 +87,7 @@ describe.each(recordings)("%s", (name, format, seconds) => {
   )
 })
 
-describe("what is not audio", () => {
+describe("content that is not audio", () => {
   const png = Buffer.from("89504e470d0a1a0a0000000d4948445200000001000000010806", "hex")
   const noise = Buffer.from(Array.from({ length: 50_000 }, (_, i) => (i * 2_654_435_761) >>> 24))
   const files: ReadonlyArray<readonly [string, Buffer]> = [
@@ -106,17 +106,17 @@ describe("what is not audio", () => {
     }),
   )
 
-  it.effect("a container's first bytes alone are not enough", () =>
+  it.effect("the first bytes of a container alone are not sufficient", () =>
     Effect.gen(function* () {
       for (const [name, format] of recordings) {
         const reason = Effect.map(Effect.exit(reasonOf(format, fixture(name).subarray(0, 64))), Exit.isSuccess)
-        // Of a wav with 44 bytes of header, 20 bytes of audio are left.
+        // A WAV with 44 bytes of header, and 20 bytes of audio.
         assert.strictEqual(yield* reason, name !== "pcm16.wav", name)
       }
     }),
   )
 
-  it.effect("pictures without sound are unreadable", () =>
+  it.effect("video without sound is unreadable", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* reasonOf("mp4", fixture("video-only.mp4")), "mp4: no audio track is described")
       assert.strictEqual(yield* reasonOf("webm", fixture("video-only.webm")), "webm: no audio track is described")
@@ -131,7 +131,7 @@ describe("the content stream", () => {
     new BlobCorrupt({ key: "uploads/1/1" }),
   ]
 
-  it.effect("passes its own errors through, wherever they come", () =>
+  it.effect("passes through its errors, wherever they occur", () =>
     Effect.gen(function* () {
       for (const fault of faults)
         for (const [name, format] of recordings)
@@ -143,7 +143,7 @@ describe("the content stream", () => {
   )
 
   it.effect(
-    "is read to its end also when the file is clearly not audio: a damaged blob is not the caller's fault",
+    "is read to its end even if the file is clearly not audio, because a damaged blob is not the caller's fault",
     () =>
       Effect.gen(function* () {
         for (const fault of faults) {
@@ -153,7 +153,7 @@ describe("the content stream", () => {
       }),
   )
 
-  it.effect("may be slow, but not stall: that is the store's fault after 30 seconds", () =>
+  it.effect("may be slow, but a stall of 30 seconds is reported as the store's fault", () =>
     Effect.gen(function* () {
       const file = fixture("cbr.mp3")
       const slow = Stream.make(file.subarray(0, 4000), file.subarray(4000)).pipe(
@@ -188,7 +188,7 @@ describe("the content stream", () => {
     }),
   )
 
-  it.effect("lets others run, also when all of a file comes as one chunk", () =>
+  it.effect("yields to other fibers, even when the whole file arrives as one chunk", () =>
     Effect.gen(function* () {
       const bytes = 4 * 1024 * 1024
       let turns = 0

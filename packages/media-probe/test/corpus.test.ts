@@ -5,7 +5,7 @@ import { corpus } from "./corpus/corpus.ts"
 import type { Outcome } from "./corpus/HostileFile.ts"
 import { probeBytes } from "./support/probe.ts"
 
-/** What the job kinds make of a measurement. */
+/** Returns the outcome of a job with this measurement. */
 const outcomeOf = (seconds: number): Outcome =>
   seconds < limits.minMeasuredSeconds
     ? "audio_too_short"
@@ -13,7 +13,7 @@ const outcomeOf = (seconds: number): Outcome =>
       ? "audio_too_long"
       : Math.ceil(seconds)
 
-/** The longest work, in milliseconds of this thread, during which no timer could run: what others do on the machine is not in it. */
+/** Measures the longest time without a timer, in milliseconds of this thread's CPU time, so that other processes do not count. */
 const watchGaps = () => {
   const workedMs = () => {
     const { system, user } = process.threadCpuUsage()
@@ -33,11 +33,11 @@ const watchGaps = () => {
   }
 }
 
-/** As stores deliver a file. */
+/** The chunk size of stores. */
 const CHUNK_BYTES = 65_536
 
 describe("a hostile file", () => {
-  it("has a name of its own, and there are many", () => {
+  it("has a unique name, and there are many", () => {
     assert.isAtLeast(new Set(corpus.map(({ name }) => name)).size, 60)
     assert.strictEqual(new Set(corpus.map(({ name }) => name)).size, corpus.length)
   })
@@ -55,7 +55,7 @@ describe("a hostile file", () => {
       const tookMs = performance.now() - began
       const gapMs = gaps()
       assert.strictEqual(measured, outcome === "refused" ? "audio_unreadable" : outcome)
-      // Some ten times what they take on two busy cores.
+      // About ten times the usual time on two busy cores.
       assert.isBelow(gapMs, 200)
       assert.isBelow(tookMs, 15_000)
     }),

@@ -37,25 +37,28 @@ const upload = async (
   return engine.submit("transcription", { uploadId: id })
 }
 
-/** What a job that was done with so many seconds warns of. */
+/** Returns the warnings of a job that measured this many seconds. */
 const warningOf = (seconds: number) => (seconds - DECLARED_SECONDS > 2 ? "duration_mismatch" : null)
 
-/** Those of the largest size take seconds each to be stored; of these, one of each format is enough at once. */
+/** Storing a file of the largest size takes seconds, so the concurrent test uses one of each format. */
 const isLarge = ({ name }: HostileFile): boolean => name.includes("25 MiB")
 
 const accepted = corpus.filter(({ outcome }) => outcome !== "refused")
 
 describe("a worker", () => {
-  it.each(corpus.filter(({ outcome }) => outcome === "refused"))("is never given $name", async ({ file, format }) => {
-    const { engine } = await open()
-    await using _ = engine
-    const bytes = file()
-    assert.isTrue(bytes.length < 64 || sniffContainer(bytes) !== format)
-    const error: unknown = await upload(engine, format, bytes).catch((cause: unknown) => cause)
-    assert.propertyVal(error, "code", "audio_format_mismatch")
-  })
+  it.each(corpus.filter(({ outcome }) => outcome === "refused"))(
+    "rejects $name before there is a job",
+    async ({ file, format }) => {
+      const { engine } = await open()
+      await using _ = engine
+      const bytes = file()
+      assert.isTrue(bytes.length < 64 || sniffContainer(bytes) !== format)
+      const error: unknown = await upload(engine, format, bytes).catch((cause: unknown) => cause)
+      assert.propertyVal(error, "code", "audio_format_mismatch")
+    },
+  )
 
-  it.each(accepted)("ends the job of $name", async ({ file, format, outcome }) => {
+  it.each(accepted)("ends the job with $name", async ({ file, format, outcome }) => {
     const { engine, fakes } = await open()
     await using _ = engine
     const job = await engine.wait<"transcription">((await upload(engine, format, file())).id)
@@ -72,7 +75,7 @@ describe("a worker", () => {
     assert.strictEqual(job.warningCode, warningOf(seconds))
   })
 
-  it("with all of them at once has time for an honest job", { timeout: 120_000 }, async () => {
+  it("runs an honest job while it measures all of them", { timeout: 120_000 }, async () => {
     const heaviest = Object.keys(mediaTypes).flatMap((format) =>
       accepted.filter((one) => isLarge(one) && one.format === format).slice(0, 1),
     )

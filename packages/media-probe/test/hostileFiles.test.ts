@@ -16,7 +16,7 @@ const originals: ReadonlyArray<readonly [AudioFormat, string]> = [
   ["webm", "vorbis.webm"],
 ]
 
-/** Numbers that break parsers, at any place, often near the beginning where the structure is; and cuts. */
+/** Numbers that break parsers, at any offset, often near the beginning where the structure is; and truncations. */
 const edits = fc.array(
   fc.record({
     at: fc.oneof(fc.nat(600), fc.nat(30_000)),
@@ -33,7 +33,7 @@ const edits = fc.array(
   }),
   { minLength: 1, maxLength: 12 },
 )
-/** A piece of the file, put somewhere else, once or again and again. */
+/** A piece of the file, copied elsewhere once or repeatedly. */
 const splice = fc.option(
   fc.record({ from: fc.nat(20_000), bytes: fc.nat(4000), to: fc.nat(20_000), times: fc.integer({ min: 1, max: 5 }) }),
 )
@@ -46,7 +46,7 @@ const spliced = (file: Buffer, piece: typeof splice extends fc.Arbitrary<infer A
   return Buffer.concat([file.subarray(0, to), ...copies, file.subarray(to)])
 }
 
-it("no edit of a file makes the probe hang, die, or measure anything but a length", async () => {
+it("no edit of a file makes the probe hang, die, or return anything but a duration", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...originals),
@@ -74,7 +74,7 @@ it("no edit of a file makes the probe hang, die, or measure anything but a lengt
   )
 })
 
-it("arbitrary bytes behind a head that is right neither hang the probe nor kill it", async () => {
+it("arbitrary bytes after a valid header neither hang nor kill the probe", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...originals),
@@ -89,7 +89,7 @@ it("arbitrary bytes behind a head that is right neither hang the probe nor kill 
   )
 })
 
-it("whatever times the boxes of an MP4 say, it is not half as long as its frames", async () => {
+it("whatever times the boxes of an MP4 state, it measures at least half of its frames", async () => {
   const file = fixture("moov-first.m4a")
   const fields = ["mvhd", "tkhd", "mdhd", "stts", "elst"].map((type) => ({
     at: file.indexOf(type) + (type === "stts" ? 8 : type === "tkhd" ? 20 : 12),
@@ -108,7 +108,7 @@ it("whatever times the boxes of an MP4 say, it is not half as long as its frames
   )
 })
 
-it("whatever times the blocks of a WebM say, it is not half as long as its packets", async () => {
+it("whatever times the blocks of a WebM state, it measures at least half of its packets", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(fc.nat(0xffff_ffff), fc.integer({ min: -32_768, max: 32_767 })), {

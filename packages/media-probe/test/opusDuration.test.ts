@@ -7,7 +7,7 @@ const frames = [
   5, 10, 20,
 ]
 
-it("tells how long each kind of packet plays", () => {
+it("returns the duration of each kind of packet", () => {
   for (const [configuration, frameMs] of frames.entries()) {
     const toc = configuration << 3
     assert.strictEqual(opusPacketMs(toc, undefined), frameMs, `configuration ${configuration}`)
@@ -15,11 +15,11 @@ it("tells how long each kind of packet plays", () => {
     for (const code of [1, 2]) assert.strictEqual(opusPacketMs(toc | code, 0xff), 2 * frameMs)
     const most = Math.floor(120 / frameMs)
     assert.strictEqual(opusPacketMs(toc | 3, most), most * frameMs)
-    assert.strictEqual(opusPacketMs(toc | 3, 0xc0 | most), most * frameMs, "padding and rate flags do not count")
+    assert.strictEqual(opusPacketMs(toc | 3, 0xc0 | most), most * frameMs, "ignores padding and rate flags")
   }
 })
 
-it("knows no packet of no frames or of more than 120 ms", () => {
+it("rejects packets without frames and packets of more than 120 ms", () => {
   assert.isUndefined(opusPacketMs(0x03, 0))
   assert.isUndefined(opusPacketMs(0x03, undefined))
   assert.isUndefined(opusPacketMs((19 << 3) | 3, 7))

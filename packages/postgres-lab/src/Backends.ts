@@ -1,17 +1,17 @@
 import { withClient } from "./withClient.ts"
 
-/** A connection of a client as the server sees it. */
+/** A client's connection as seen by the server. */
 export interface Backend {
   readonly pid: number
   readonly applicationName: string
   readonly database: string
   /** `active`, `idle`, `idle in transaction` … */
   readonly state: string
-  /** What it runs, or ran last. */
+  /** The current or latest query. */
   readonly query: string
 }
 
-/** Asks the server at `adminUrl` about its connections; each answer takes a connection of its own. */
+/** Queries the server at `adminUrl` about its connections; each query uses a separate connection. */
 export const backendsAt = (adminUrl: string) => ({
   backends: (): Promise<ReadonlyArray<Backend>> =>
     withClient(adminUrl, async (client) => {

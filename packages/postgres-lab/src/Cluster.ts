@@ -2,40 +2,40 @@ import type { Backend } from "./Backends.ts"
 import type { StopMode } from "./Postmaster.ts"
 
 export interface ClusterOptions {
-  /** Whether a commit waits for the disk. Off by default: of a killed server nothing is lost either way, only of a killed machine. */
+  /** Whether a commit waits for the disk. Off by default: a killed server loses nothing either way, only a killed machine would. */
   readonly fsync?: boolean
-  /** Keeps the data in memory where the machine has plenty: quick while others keep the disk busy. Off by default. */
+  /** Keeps the data in memory if enough is free, which is fast even when the disk is busy. Off by default. */
   readonly inMemory?: boolean
-  /** Further server settings, by their names in postgresql.conf. */
+  /** Additional server settings, by their names in postgresql.conf. */
   readonly settings?: Readonly<Record<string, string | number | boolean>>
 }
 
-/** A Postgres of one's own on 127.0.0.1: port, password and data stay the same over every stop and start. */
+/** A dedicated Postgres server on 127.0.0.1. Port, password and data stay the same across stops and starts. */
 export interface Cluster extends AsyncDisposable {
-  /** Of an ordinary role (may create databases and roles) and its own database. */
+  /** URL of an ordinary role (which may create databases and roles) and its database. */
   readonly url: string
-  /** Of the superuser, for whom the server keeps connections back when `max_connections` are in use. */
+  /** URL of the superuser, for whom the server reserves connections when `max_connections` are in use. */
   readonly adminUrl: string
   readonly port: number
   readonly directory: string
-  /** The server's process, or undefined while it does not run. */
+  /** Returns the process id of the server, or undefined if it is not running. */
   readonly pid: () => number | undefined
   readonly start: () => Promise<void>
   readonly stop: (mode: StopMode) => Promise<void>
   readonly restart: (mode: StopMode) => Promise<void>
-  /** SIGKILL for all of the server's processes; `start` brings it back. */
+  /** Sends SIGKILL to all of the server's processes; `start` starts it again. */
   readonly kill9: () => Promise<void>
-  /** The connections of others, oldest first. */
+  /** Returns the connections of other clients, oldest first. */
   readonly backends: () => Promise<ReadonlyArray<Backend>>
-  /** Ends what the backend runs, but not its connection; false when it is gone already. */
+  /** Cancels the backend's query, but not its connection; false if it is already gone. */
   readonly cancel: (pid: number) => Promise<boolean>
-  /** Ends the backend's connection; false when it is gone already. */
+  /** Ends the backend's connection; false if it is already gone. */
   readonly terminate: (pid: number) => Promise<boolean>
-  /** Freezes the backend: its connection stays open and says nothing more. */
+  /** Freezes the backend: its connection stays open but is silent. */
   readonly pause: (pid: number) => void
   readonly resume: (pid: number) => void
-  /** All that the server has logged since the first start. */
+  /** Returns the server's log since the first start. */
   readonly log: () => string
-  /** Stops the server and removes the directory; also done when this process dies, in whatever way. */
+  /** Stops the server and removes the directory. This also happens when this process dies, however that happens. */
   readonly dispose: () => Promise<void>
 }

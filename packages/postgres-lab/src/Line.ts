@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises"
 
-/** One direction of a connection: what is put on it happens in order, each after the delay of the moment it was put. */
+/** One direction of a connection: runs actions in order, each after the delay that applied when it was added. */
 export const makeLine = (delayMs: () => number): ((action: () => void) => void) => {
   let waiting = 0
   let tail = Promise.resolve()

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import type { RunAs } from "./binaries.ts"
 import { childrenOf, isAnyRunning, signalIfThere } from "./processes.ts"
 
-/** `fast` ends every connection and writes all to disk; `immediate` just stops, and the next start recovers. */
+/** `fast` ends all connections and writes everything to disk; `immediate` just stops, and the next start recovers. */
 export type StopMode = "fast" | "immediate"
 
 export interface PostmasterOptions {
@@ -18,7 +18,7 @@ export interface PostmasterOptions {
 
 const startTimeoutMs = 60_000
 
-/** The process of one cluster's server: started and stopped any number of times over the same data. */
+/** The server process of one cluster, which can be started and stopped repeatedly on the same data. */
 export class Postmaster {
   readonly #options: PostmasterOptions
   #child: ChildProcess | undefined
@@ -27,7 +27,7 @@ export class Postmaster {
     this.#options = options
   }
 
-  /** The server's process, or undefined while it does not run. */
+  /** The process id of the server, or undefined if it is not running. */
   get pid(): number | undefined {
     return this.#child?.pid
   }
@@ -36,17 +36,17 @@ export class Postmaster {
     return join(this.#options.directory, "log")
   }
 
-  /** Resolves when the server accepts connections, which after a crash is when it has recovered. */
+  /** Starts the server. Resolves when it accepts connections, which after a crash means that it has recovered. */
   async start(): Promise<void> {
-    if (this.#child !== undefined) throw new Error("the server runs already")
+    if (this.#child !== undefined) throw new Error("the server is already running")
     const { bin, directory, user } = this.#options
     const log = openSync(this.logFile, "a")
     const child = spawn(join(bin, "postgres"), ["-D", join(directory, "data"), ...this.#options.arguments], {
       ...user,
       cwd: directory,
-      // Settings like PGDATA or PGOPTIONS of the developer's shell are not meant for this server.
+      // Ignore settings like PGDATA or PGOPTIONS from the developer's shell.
       env: { LC_ALL: "C", TZ: "UTC" },
-      // A session of its own: an interrupt from the keyboard is for whoever started it.
+      // A separate session, so that a keyboard interrupt reaches only the parent process.
       detached: true,
       stdio: ["ignore", log, log],
     })
@@ -62,7 +62,7 @@ export class Postmaster {
         child.kill("SIGKILL")
         throw new Error(`the server did not start:\n${readFileSync(this.logFile, "utf8").slice(-2_000)}`)
       }
-      // Postgres tells that it is ready in its pid file and in no other way that survives a busy log.
+      // The pid file is the only reliable signal that Postgres is ready; the log may be busy.
       await sleep(10)
     }
   }
@@ -71,17 +71,17 @@ export class Postmaster {
     await this.#end(() => this.#child?.kill(mode === "fast" ? "SIGINT" : "SIGQUIT"))
   }
 
-  /** SIGKILL for the server and every process of it at once, the nearest thing to a power cut. */
+  /** Sends SIGKILL to all processes of the server at once, which comes closest to a power cut. */
   async kill9(): Promise<void> {
     await this.#end((pid) => {
       for (const victim of [pid, ...childrenOf(pid)]) signalIfThere(victim, "SIGKILL")
     })
   }
 
-  /** Signals one process of the server, and only such a one. */
+  /** Signals one process of the server; throws for any other process. */
   signal(pid: number, signal: NodeJS.Signals): void {
     if (this.pid === undefined || !childrenOf(this.pid).includes(pid)) {
-      throw new Error(`${pid} is no process of this server`)
+      throw new Error(`process ${pid} does not belong to this server`)
     }
     process.kill(pid, signal)
   }
@@ -93,17 +93,17 @@ export class Postmaster {
     child.ref()
     const gone = once(child, "exit")
     signal(child.pid)
-    // A frozen process would never hear of it.
+    // A frozen process would not react.
     for (const frozen of children) signalIfThere(frozen, "SIGCONT")
     await gone
-    // A killed server cannot wait for its own processes, and the next start refuses while one of them still lives.
+    // A killed server cannot wait for its processes, and the next start fails while one of them is alive.
     while (isAnyRunning(children)) await sleep(5)
   }
 
   #isReady(child: ChildProcess): boolean {
     try {
       const lines = readFileSync(join(this.#options.directory, "data/postmaster.pid"), "utf8").split("\n")
-      // Until this server has written its own, the file of a killed one may lie there.
+      // The file of a killed server may exist until this one has written its own.
       return Number(lines[0]) === child.pid && lines[7]?.trim() === "ready"
     } catch {
       return false

@@ -2,11 +2,11 @@ import { connect, type Socket } from "node:net"
 import { makeLine } from "./Line.ts"
 import { isCancelRequest, isEncryptionRequest, type Message, messageReader, nameOf, statementReader } from "./wire.ts"
 
-/** What befalls one statement: the connection is cut before the server sees it, or after it answered and before the client hears. */
+/** A fault of one statement: the connection is closed before the server receives it, or after the server responded and before the client gets the response. */
 export interface Fault {
   readonly cut: "before" | "after"
   readonly happened: (statement: string) => void
-  /** The connection ended some other way first. */
+  /** Called if the connection ended in another way before. */
   readonly missed: () => void
 }
 
@@ -14,14 +14,14 @@ export interface ConnectionOptions {
   readonly client: Socket
   readonly target: { readonly host: string; readonly port: number }
   readonly delayMs: () => number
-  /** Called for every message of the client, by its name in the protocol's documentation. */
+  /** Called for every client message, with its name in the protocol's documentation. */
   readonly onMessage: (name: string) => void
-  /** Called for every statement before it is forwarded; answers with the fault that is to befall it. */
+  /** Called for every statement before it is forwarded; returns the fault to inject, if any. */
   readonly onStatement: (text: string) => Fault | undefined
   readonly onClose: () => void
 }
 
-/** One client's connection through the proxy. Whoever hangs up, the other side is hung up on too. */
+/** One client's connection through the proxy. When either side disconnects, the other side is disconnected too. */
 export class ProxiedConnection {
   readonly #options: ConnectionOptions
   readonly #client: Socket
@@ -30,9 +30,9 @@ export class ProxiedConnection {
   readonly #statementOf = statementReader()
   #server: Socket | undefined
   #held = false
-  /** How many ReadyForQuery the server still owes: one for the start, each Query and each Sync. */
+  /** Number of outstanding ReadyForQuery messages: one for the startup, each Query and each Sync. */
   #owed = 0
-  /** From when on answers are withheld: once the server has said ReadyForQuery for what came before the statement. */
+  /** Responses are withheld once the server has sent ReadyForQuery for everything before the statement. */
   #withhold: { readonly fault: Fault; readonly statement: string; before: number } | undefined
 
   constructor(options: ConnectionOptions) {
@@ -58,7 +58,7 @@ export class ProxiedConnection {
     this.#withhold?.fault.missed()
   }
 
-  /** While held, nothing passes in either direction, and nothing is lost. */
+  /** Holds or resumes the connection. While held, nothing passes in either direction, and nothing is lost. */
   hold(held: boolean): void {
     this.#held = held
     for (const socket of [this.#client, this.#server])
@@ -68,7 +68,7 @@ export class ProxiedConnection {
 
   #fromClient(message: Message): void {
     const { type, bytes } = message
-    // The proxy reads along, so it does not let the two agree on anything it could not read.
+    // The proxy parses the traffic, so it rejects encryption.
     if (type === "" && isEncryptionRequest(bytes)) return this.#toClient(() => this.#client.write("N"))
     this.#options.onMessage(type === "" && isCancelRequest(bytes) ? "CancelRequest" : nameOf(type))
     const statement = this.#statementOf(message)
@@ -85,7 +85,7 @@ export class ProxiedConnection {
     this.#toServer(() => server.write(bytes))
   }
 
-  /** Only the first message makes the proxy dial: a connection that is held from its beginning never reaches the server. */
+  /** Connects on the first message, so that a connection that is held from the beginning never reaches the server. */
   #dial(): Socket {
     const server = connect(this.#options.target)
     const read = messageReader(false)

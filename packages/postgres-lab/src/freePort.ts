@@ -2,11 +2,11 @@ import { randomInt } from "node:crypto"
 import { createServer } from "node:net"
 
 /**
- * A TCP port of 127.0.0.1 on which nothing listens.
+ * Returns a free TCP port of 127.0.0.1.
  *
- * It lies below the range from which the system takes the local ports of outgoing connections (from 32768 on Linux,
- * 49152 elsewhere): a client that dials a stopped server again and again would otherwise get the server's own port for
- * itself one day, and the server could not come back.
+ * The port is below the system's range for local ports of outgoing connections (from 32768 on Linux, 49152 elsewhere).
+ * Otherwise a client that keeps connecting to a stopped server would eventually be assigned the server's port, and the
+ * server could not start again.
  */
 export const freePort = async (): Promise<number> => {
   const port = randomInt(20_000, 32_000)

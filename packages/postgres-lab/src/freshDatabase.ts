@@ -5,18 +5,18 @@ import { withClient } from "./withClient.ts"
 export interface FreshDatabase extends AsyncDisposable {
   readonly name: string
   readonly url: string
-  /** Drops it, whoever is still connected. */
+  /** Drops the database, even if clients are still connected. */
   readonly dispose: () => Promise<void>
 }
 
 export interface FreshDatabaseOptions {
-  /** URL of a server and a role on it that may create databases; by default the server that all test files share. */
+  /** URL of a server and a role that may create databases. Default: the server shared by all test files. */
   readonly server?: string
-  /** Name of a database to start from, to which nobody is connected; by default an empty one. */
+  /** Name of a template database without connected clients. Default: an empty database. */
   readonly template?: string
 }
 
-/** A database of one's own on a running server; created in about 40 ms, dropped in about 20. */
+/** Creates a separate database on a running server. Takes about 40 ms, and dropping it about 20 ms. */
 export const freshDatabase = async (options: FreshDatabaseOptions = {}): Promise<FreshDatabase> => {
   const server = options.server ?? (await postgresServer())
   const name = `kiln_test_${randomBytes(8).toString("hex")}`

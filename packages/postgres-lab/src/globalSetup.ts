@@ -8,20 +8,20 @@ import { startCluster } from "./startCluster.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** A server that is there, or where to ask for one: it starts when the first test file asks. */
+    /** A running server, or the port of a service that starts one on the first request of a test file. */
     readonly kilnPostgres: { readonly url: string } | { readonly port: number; readonly token: string }
   }
 }
 
-// Nothing here outlives the run, so nothing needs to reach a disk, nor stay long in memory instead.
+// Nothing here outlives the test run, so nothing must reach a disk or stay in memory for long.
 const settings = { full_page_writes: false, synchronous_commit: false, max_wal_size: "256MB", max_connections: 200 }
 
 /**
- * Vitest's global setup: one Postgres for all test files, that of KILN_TEST_DATABASE_URL or DATABASE_URL if one of
- * them is a postgres:// URL, else an embedded one. A run that asks for none pays one listening socket.
+ * Provides one Postgres for all test files (a global setup of Vitest): the one of KILN_TEST_DATABASE_URL or DATABASE_URL if
+ * one of them is a postgres:// URL, otherwise an embedded one. A run that needs no server only opens a listening socket.
  */
 export const setup = async (project: Pick<TestProject, "provide">): Promise<() => Promise<void>> => {
-  // oxlint-disable-next-line node/no-process-env -- how one says to a run of tests where its server is
+  // oxlint-disable-next-line node/no-process-env -- selects the server for a test run
   const { DATABASE_URL, KILN_TEST_DATABASE_URL } = process.env
   const url = [KILN_TEST_DATABASE_URL, DATABASE_URL].find(isPostgres)
   if (url !== undefined) {
@@ -47,7 +47,7 @@ export const setup = async (project: Pick<TestProject, "provide">): Promise<() =
 
 const isPostgres = (url: string | undefined): boolean => url !== undefined && /^postgres(ql)?:\/\//.test(url)
 
-/** The test file says the token and gets `{ url }` or `{ problem }`; others on this machine get nothing. */
+/** Responds to a test file that sends the token with `{ url }` or `{ problem }`; sends nothing to other local clients. */
 const answer = (socket: Socket, token: string, start: () => Promise<Cluster>): void => {
   socket.on("error", () => {})
   socket.once("data", (data) => {

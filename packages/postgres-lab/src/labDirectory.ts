@@ -3,17 +3,17 @@ import { hostname, tmpdir } from "node:os"
 import { join } from "node:path"
 import type { RunAs } from "./binaries.ts"
 
-/** A container may share its directory for temporary files with others, but not its name: pids only mean something on one. */
+/** Includes the host name, because containers may share a temporary directory, and process ids are only valid on one host. */
 const prefix = `kiln-postgres-${hostname().replaceAll(/\W/g, "_")}-`
 
-/** Linux' file system in memory. Containers often get 64 MB of it, in which no Postgres fits. */
+/** Linux's in-memory file system. Containers often have only 64 MB of it, which is too small for Postgres. */
 const memory = "/dev/shm"
 const plentyOfBytes = 4 * 1024 ** 3
 
-/** A new directory below the system's for temporary files, named after this process, that `user` owns. */
+/** Creates a directory in the system's temporary directory, named after this process and owned by `user`. */
 export const labDirectory = (user: RunAs): string => directoryIn(tmpdir(), user)
 
-/** The same in memory; undefined where there is not plenty of it. */
+/** Creates such a directory in memory; undefined if too little is free. */
 export const memoryDirectory = (user: RunAs): string | undefined => {
   if (!existsSync(memory)) return undefined
   const { bavail, bsize } = statfsSync(memory)
@@ -27,9 +27,9 @@ const directoryIn = (base: string, user: RunAs): string => {
 }
 
 /**
- * Removes the directories whose process is gone. A cluster's watchdog does that by itself when its process dies; this
- * is for the day both died. A server that should still run in such a directory stops within a minute of its removal:
- * Postgres looks after its own pid file.
+ * Removes directories of dead processes. Normally a cluster's watchdog does that when its process dies; this covers the case
+ * that both died. A server that is still running in such a directory stops within a minute of its removal, because Postgres
+ * checks its pid file.
  */
 export const removeStaleDirectories = (): void => {
   for (const base of [tmpdir(), memory].filter(existsSync)) {
@@ -39,7 +39,7 @@ export const removeStaleDirectories = (): void => {
       try {
         rmSync(join(base, name), { recursive: true, force: true })
       } catch {
-        // Somebody else's, and theirs to remove.
+        // Owned by another user, who must remove it.
       }
     }
   }
@@ -50,7 +50,7 @@ const isAlive = (pid: number): boolean => {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM: it lives, as somebody else.
+    // EPERM: the process is alive and belongs to another user.
     return error instanceof Error && "code" in error && error.code !== "ESRCH"
   }
 }

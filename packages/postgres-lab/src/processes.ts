@@ -4,21 +4,21 @@ import { readdirSync, readFileSync } from "node:fs"
 interface Process {
   readonly pid: number
   readonly parent: number
-  /** One letter and more; Z for one that ended and only waits for its parent to notice. */
+  /** State as reported by the system; begins with Z for a zombie. */
   readonly state: string
 }
 
-/** The processes whose parent is `pid`. */
+/** Returns the child processes of `pid`. */
 export const childrenOf = (pid: number): ReadonlyArray<number> =>
   processes()
     .filter(({ parent }) => parent === pid)
     .map((child) => child.pid)
 
-/** Whether any of these still runs. */
+/** Returns whether any of these processes is running. */
 export const isAnyRunning = (pids: ReadonlyArray<number>): boolean =>
   processes().some(({ pid, state }) => pids.includes(pid) && !state.startsWith("Z"))
 
-/** Sends the signal, and nothing when the process ended by itself in between. */
+/** Sends the signal; no-op if the process has ended. */
 export const signalIfThere = (pid: number, signal: NodeJS.Signals): void => {
   try {
     process.kill(pid, signal)
@@ -27,7 +27,7 @@ export const signalIfThere = (pid: number, signal: NodeJS.Signals): void => {
   }
 }
 
-// Small Linux images have no `ps`.
+// Minimal Linux images have no `ps`.
 const processes = (): ReadonlyArray<Process> => (process.platform === "linux" ? fromProc() : fromPs())
 
 const fromProc = (): ReadonlyArray<Process> =>
@@ -35,11 +35,11 @@ const fromProc = (): ReadonlyArray<Process> =>
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => {
       try {
-        // "pid (name) state parent …", where the name may hold anything, parentheses included.
+        // "pid (name) state parent …", where the name may contain any characters, including parentheses.
         const [state = "", parent] = readFileSync(`/proc/${name}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? []
         return [{ pid: Number(name), parent: Number(parent), state }]
       } catch {
-        return [] // ended while we were reading
+        return [] // ended while being read
       }
     })
 

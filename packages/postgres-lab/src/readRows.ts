@@ -1,6 +1,6 @@
 import { withClient } from "./withClient.ts"
 
-/** The rows of these queries in one snapshot, on a connection of their own: past every layer of the program under test. */
+/** Reads the rows of these queries in one snapshot, on a separate connection that bypasses the program under test. */
 export const readRows = <Rows extends ReadonlyArray<ReadonlyArray<object>>>(
   url: string,
   queries: { readonly [Index in keyof Rows]: string },
@@ -9,6 +9,6 @@ export const readRows = <Rows extends ReadonlyArray<ReadonlyArray<object>>>(
     await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     const results: Array<ReadonlyArray<object>> = []
     for (const query of queries) results.push((await client.query<object>(query)).rows)
-    // As many as there were queries, in their order; what the rows are is the caller's to say.
+    // One result per query, in order; the caller provides the row types.
     return results as ReadonlyArray<ReadonlyArray<object>> as Rows
   })

@@ -12,7 +12,7 @@ import { Postmaster, type StopMode } from "./Postmaster.ts"
 import { watchdog } from "./watchdog.ts"
 import { withClient } from "./withClient.ts"
 
-/** A new cluster, started; takes about one second. */
+/** Creates and starts a new cluster; takes about one second. */
 export const startCluster = async (options: ClusterOptions = {}): Promise<Cluster> => {
   const user = runAs()
   const directory = labDirectory(user)
@@ -57,7 +57,7 @@ const initialize = async (bin: string, directory: string, user: RunAs, password:
   writeFileSync(passwordFile, password, { mode: 0o644 })
   const locale = ["--encoding=UTF8", "--locale=C", "--no-instructions", "--no-sync"]
   const access = ["--username=postgres", "--auth=scram-sha-256", `--pwfile=${passwordFile}`]
-  // A random password needs no thousands of rounds to be safe, and every connection would pay for them.
+  // A random password is safe without thousands of rounds, which every connection would have to compute.
   const cheap = ["--set=scram_iterations=1"]
   await promisify(execFile)(join(bin, "initdb"), ["-D", join(directory, "data"), ...locale, ...access, ...cheap], {
     ...user,
@@ -71,7 +71,7 @@ const serverArguments = (port: number, { fsync = false, settings = {} }: Cluster
     port,
     listen_addresses: "127.0.0.1",
     unix_socket_directories: "",
-    // Shared memory as files of the data directory: they go with it, even when the server was killed.
+    // Shared memory as files in the data directory, which are removed with it even after the server was killed.
     dynamic_shared_memory_type: "mmap",
     fsync,
     log_line_prefix: "%m [%p] %a ",

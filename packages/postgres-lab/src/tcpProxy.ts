@@ -3,32 +3,32 @@ import { createServer, type Server } from "node:net"
 import { freePort } from "./freePort.ts"
 import { type Fault, ProxiedConnection } from "./ProxiedConnection.ts"
 
-/** A network that fails on demand, between clients and a Postgres server. */
+/** A proxy between clients and a Postgres server that injects network faults on demand. */
 export interface TcpProxy extends AsyncDisposable {
-  /** The target's URL with the proxy's address in it. */
+  /** The target's URL with the proxy's address. */
   readonly url: string
   readonly port: number
-  /** How many connections are open. */
+  /** Returns the number of open connections. */
   readonly connections: () => number
-  /** Messages of clients since the last reset, by their names in the protocol's documentation (Query, Parse, Execute, Sync …). */
+  /** Counts client messages since the last reset, by their names in the protocol's documentation (Query, Parse, Execute, Sync …). */
   readonly messages: () => ReadonlyMap<string, number>
-  /** Statements clients ran since the last reset, by their text: each Query and each Execute. */
+  /** Counts statements run by clients since the last reset, by their text: each Query and each Execute. */
   readonly statements: () => ReadonlyMap<string, number>
   readonly resetCounts: () => void
   /**
-   * The next such statement is performed, but its answer never arrives: the connection is cut instead. Resolves with its
-   * text when that has happened; rejects when the connection ended before the server answered.
+   * Lets the server run the next matching statement, and closes the connection instead of delivering the response. Resolves
+   * with the statement's text; rejects if the connection ended before the server responded.
    */
   readonly dropAnswer: (to?: RegExp) => Promise<string>
-  /** Cuts the connection on which the next such statement comes, before the server sees it. Resolves with its text. */
+  /** Closes the connection of the next matching statement before the server receives it. Resolves with its text. */
   readonly cutBefore: (statement?: RegExp) => Promise<string>
-  /** From now on, everything takes so long in each direction. */
+  /** Delays everything by `delayMs` milliseconds in each direction. */
   readonly delay: (delayMs: number) => void
-  /** Accepts, and forwards nothing more: not on open connections either, which stay open. */
+  /** Accepts connections but forwards nothing, on open connections too, which stay open. */
   readonly blackHole: () => void
-  /** New connections are refused; open ones are not touched. */
+  /** Refuses new connections; open ones are not affected. */
   readonly refuse: () => void
-  /** Ends `blackHole` and `refuse`; what was held meanwhile arrives late. */
+  /** Ends `blackHole` and `refuse`; held bytes are delivered late. */
   readonly pass: () => Promise<void>
   readonly cutAll: () => void
   readonly close: () => Promise<void>
@@ -40,7 +40,7 @@ interface Armed extends Fault {
   readonly pattern: RegExp
 }
 
-/** A proxy on 127.0.0.1 in front of the server at `target`, a postgres:// URL. Connections through it are never encrypted. */
+/** Starts a proxy on 127.0.0.1 in front of the server at `target`, a postgres:// URL. Connections through it are never encrypted. */
 export const tcpProxy = async (target: string): Promise<TcpProxy> => {
   const url = new URL(target)
   const upstream = { host: url.hostname, port: Number(url.port || 5432) }
@@ -116,13 +116,13 @@ const increment = (counts: Map<string, number>, key: string): void => void count
 
 const arm = (armed: Set<Armed>, cut: Fault["cut"], pattern: RegExp): Promise<string> => {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
-  // A test that ends early for another reason never looks at this one.
+  // A test that ends early for another reason does not await this promise.
   promise.catch(() => {})
   armed.add({ pattern, cut, happened: resolve, missed: () => reject(new Error(`never cut ${cut} ${pattern}`)) })
   return promise
 }
 
-/** Each fault befalls one statement: the first that matches. */
+/** Takes the first armed fault that matches the statement; each applies once. */
 const disarm = (armed: Set<Armed>, text: string): Armed | undefined => {
   const match = [...armed].find(({ pattern }) => pattern.test(text))
   if (match !== undefined) armed.delete(match)

@@ -5,11 +5,11 @@ import pg from "pg"
 import { freePort } from "./freePort.ts"
 import { type Message, messageReader } from "./wire.ts"
 
-/** A pooler in transaction mode, as pgbouncer is one: between two transactions a client changes its server session. */
+/** A pooler in transaction mode, like pgbouncer: a client may change its server session between two transactions. */
 export interface TransactionPooler extends AsyncDisposable {
-  /** The target's URL with the pooler's address in it. Every password is right. */
+  /** The target's URL with the pooler's address. Every password is accepted. */
   readonly url: string
-  /** How often a client went on in another server session than before. */
+  /** Counts how often a client continued in a different server session. */
   readonly changes: () => number
   readonly close: () => Promise<void>
 }
@@ -25,11 +25,11 @@ interface PooledClient {
   readonly waiting: Array<Message>
   session: ServerSession | undefined
   last: ServerSession | undefined
-  /** How many ReadyForQuery the server still owes: one for each Query and each Sync. */
+  /** Number of outstanding ReadyForQuery messages: one for each Query and each Sync. */
   owed: number
 }
 
-/** What a client is told in place of the server's own welcome: AuthenticationOk, BackendKeyData, ReadyForQuery. */
+/** Sent to clients instead of the server's greeting: AuthenticationOk, BackendKeyData, ReadyForQuery. */
 const welcome = Buffer.concat([
   Buffer.from("R\0\0\0\x08\0\0\0\0", "latin1"),
   Buffer.from("K\0\0\0\x0c\0\0\0\x01\0\0\0\x01", "latin1"),
@@ -43,7 +43,7 @@ const refusal = (text: string): Buffer => {
   return Buffer.concat([head, fields])
 }
 
-/** Puts so many server sessions at the disposal of any number of clients. */
+/** Starts a pooler that shares `sessions` server sessions among any number of clients. */
 export const transactionPooler = async (target: string, sessions: number): Promise<TransactionPooler> => {
   const pooler = new Pooler(target)
   for (let n = 0; n < sessions; n += 1) await pooler.connect()
@@ -106,14 +106,14 @@ class Pooler {
     for (const stream of this.#streams) stream.destroy()
   }
 
-  /** Whoever goes in the middle of a transaction takes the session along. */
+  /** Replaces the session of a client that disconnected in the middle of a transaction. */
   #replace(session: ServerSession): void {
     session.client = undefined
     session.stream.destroy()
     if (!this.#closed) void this.connect().catch(() => {})
   }
 
-  /** Links clients that wait with sessions that are free, the longest free first. */
+  /** Assigns free sessions to waiting clients, starting with the session that has been free longest. */
   #link(): void {
     for (;;) {
       const [client] = this.#queue
@@ -133,7 +133,7 @@ class Pooler {
     const { bytes, type } = message
     if (type === "X") return void client.socket.end()
     if (type === "") {
-      // Nor does pgbouncer take settings for a session that is nobody's own.
+      // Like pgbouncer, rejects settings for a shared session.
       const refused = bytes.includes("\0options\0")
       return void client.socket.write(refused ? refusal("unsupported startup parameter: options") : welcome)
     }
@@ -149,7 +149,7 @@ class Pooler {
     client.socket.write(bytes)
     if (type !== "Z") return
     client.owed -= 1
-    // What it answered last says whether a transaction is open.
+    // The latest response tells whether a transaction is open.
     if (client.owed > 0 || bytes.at(-1) !== "I".charCodeAt(0)) return
     session.client = undefined
     client.session = undefined
@@ -170,7 +170,7 @@ const listen = async (server: Server): Promise<number> => {
   return port
 }
 
-/** A connection to the server that is past its welcome, as nothing but a stream. */
+/** Opens a server connection and returns it as a raw stream after the greeting. */
 const connected = async (target: string): Promise<Duplex> => {
   const client = new pg.Client({ connectionString: target, application_name: "transaction pooler" })
   client.on("error", () => {})

@@ -1,12 +1,12 @@
-/** One message of the Postgres protocol: its type letter (empty for the untyped ones of a connection's start) and its bytes. */
+/** One message of the Postgres protocol: its type letter (empty for the untyped startup messages) and its bytes. */
 export interface Message {
   readonly type: string
   readonly bytes: Buffer
 }
 
 /**
- * Cuts a stream of bytes into messages, whatever way they were cut into packets. A client's stream begins with messages
- * without a type letter, the last of which (unless it is a request for encryption) is the start-up message.
+ * Splits a stream of bytes into messages, independently of packets. A client's stream begins with messages without a type
+ * letter: optional requests for encryption, then the startup message.
  */
 export const messageReader = (startsUntyped: boolean): ((chunk: Buffer) => ReadonlyArray<Message>) => {
   let rest: Buffer = Buffer.alloc(0)
@@ -27,11 +27,11 @@ export const messageReader = (startsUntyped: boolean): ((chunk: Buffer) => Reado
   }
 }
 
-/** SSLRequest and GSSENCRequest, which the other side answers with one letter and the client follows with another start. */
+/** Recognizes SSLRequest and GSSENCRequest. The server responds with one letter, and the client then sends another startup message. */
 export const isEncryptionRequest = (bytes: Buffer): boolean =>
   bytes.length === 8 && [80_877_103, 80_877_104].includes(bytes.readInt32BE(4))
 
-/** CancelRequest: the only message of its connection, and never answered. */
+/** Recognizes CancelRequest: the only message of its connection, which gets no response. */
 export const isCancelRequest = (bytes: Buffer): boolean => bytes.length >= 8 && bytes.readInt32BE(4) === 80_877_102
 
 const names: Readonly<Record<string, string>> = {
@@ -49,22 +49,22 @@ const names: Readonly<Record<string, string>> = {
   c: "CopyDone",
   d: "CopyData",
   f: "CopyFail",
-  // Passwords and the answers of SASL share a letter.
+  // Passwords and SASL responses share a letter.
   p: "Password",
 }
 
-/** What the protocol's documentation calls a message of a client. */
+/** Returns the name of a client message in the protocol's documentation. */
 export const nameOf = (type: string): string => names[type] ?? type
 
-/** The two zero-terminated strings that the body of most messages begins with. */
+/** Reads the two zero-terminated strings at the beginning of most message bodies. */
 const leadingStrings = (bytes: Buffer): readonly [string, string] => {
   const end = bytes.indexOf(0, 5)
   return [bytes.toString("utf8", 5, end), bytes.toString("utf8", end + 1, bytes.indexOf(0, end + 1))]
 }
 
 /**
- * Remembers what one client has prepared and bound, so as to tell the text of every statement it runs: of a Query, or
- * of an Execute that only names a portal. Undefined for any other message.
+ * Tracks what a client has prepared and bound, and returns the text of every statement that it runs: of a Query, or of an
+ * Execute, which only names a portal. Undefined for any other message.
  */
 export const statementReader = (): ((message: Message) => string | undefined) => {
   const statements = new Map<string, string>()

@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => cluster.dispose())
 
 describe("backends", () => {
-  it("are listed with who they are and what they do", async () => {
+  it("are listed with their name, state and query", async () => {
     await using clients = new Clients()
     const client = await clients.connect(cluster.url, "worker-1")
     await client.query("BEGIN")
@@ -19,7 +19,7 @@ describe("backends", () => {
     expect(cluster.log()).toContain("worker-1 LOG:  statement: BEGIN")
   })
 
-  it("answer nothing while paused, and all of it when resumed", async () => {
+  it("respond to nothing while paused, and to everything when resumed", async () => {
     await using clients = new Clients()
     const client = await clients.connect(cluster.url, "frozen")
     const pid = await pidOf(cluster, "frozen")
@@ -46,7 +46,7 @@ describe("backends", () => {
     expect(await cluster.terminate(pid)).toBe(false)
   })
 
-  it("are still listed when clients hold every connection there is", async () => {
+  it("are listed even when clients hold all connections", async () => {
     await using clients = new Clients()
     const refused: Array<unknown> = []
     while (refused.length === 0) {
@@ -54,11 +54,11 @@ describe("backends", () => {
       if (failure !== undefined) refused.push(failure)
     }
     expect(refused).toMatchObject([{ code: "53300" }])
-    // Three of ten are kept back for the superuser.
+    // Three of ten are reserved for the superuser.
     await expect.poll(async () => (await cluster.backends()).length).toBe(7)
   })
 
   it("are the only processes that can be paused", () => {
-    expect(() => cluster.pause(process.pid)).toThrow("is no process of this server")
+    expect(() => cluster.pause(process.pid)).toThrow("does not belong to this server")
   })
 })

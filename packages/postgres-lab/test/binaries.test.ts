@@ -13,15 +13,15 @@ const temporary = (directory: string) => ({
 })
 
 describe("binaries", () => {
-  it("run where they were installed, as somebody who is not root", () => {
+  it("run where they were installed, as a user other than root", () => {
     using lab = temporary(labDirectory(user))
     const bin = binaries(lab.directory, user)
     expect(bin).toMatch(/node_modules.*native\/bin$/)
     expect(user.uid ?? process.getuid?.()).not.toBe(0)
   })
 
-  // As in a clone below /root. For other users there is no directory only they cannot enter.
-  it.runIf(process.getuid?.() === 0)("are copied out of a directory that only root may enter", () => {
+  // As in a clone below /root. Other users have no directory that only they can enter.
+  it.runIf(process.getuid?.() === 0)("are copied out of a directory that only root can enter", () => {
     using lab = temporary(labDirectory(user))
     using hidden = temporary(mkdtempSync(join(tmpdir(), "hidden-")))
     const installed = join(hidden.directory, "native")
@@ -31,7 +31,7 @@ describe("binaries", () => {
     expect(execFileSync(join(bin, "postgres"), ["--version"], { ...user, encoding: "utf8" })).toContain("PostgreSQL")
   })
 
-  it("are copied and made executable when they were not", () => {
+  it("are copied and made executable if necessary", () => {
     using lab = temporary(labDirectory(user))
     using other = temporary(mkdtempSync(join(tmpdir(), "plain-")))
     chmodSync(other.directory, 0o755)

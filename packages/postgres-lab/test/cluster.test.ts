@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => cluster.dispose())
 
-describe("a cluster keeps its port and what was committed", () => {
+describe("a cluster keeps its port and committed data", () => {
   const ways: ReadonlyArray<readonly [string, () => Promise<void>]> = [
     ["an immediate restart", () => cluster.restart("immediate")],
     ["a fast restart", () => cluster.restart("fast")],
@@ -43,11 +43,11 @@ describe("a stopped cluster", () => {
     await expect(ask(cluster.url, "SELECT 1")).rejects.toMatchObject({ code: "ECONNREFUSED" })
     await cluster.stop("immediate")
     await cluster.start()
-    await expect(cluster.start()).rejects.toThrow("runs already")
+    await expect(cluster.start()).rejects.toThrow("is already running")
     expect(await ask(cluster.url, "SELECT 1")).toBe(1)
   })
 
-  it("says why it does not start", async () => {
+  it("reports why it does not start", async () => {
     await expect(startCluster({ settings: { shared_buffers: "nonsense" } })).rejects.toThrow(
       'invalid value for parameter "shared_buffers"',
     )

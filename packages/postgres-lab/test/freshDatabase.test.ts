@@ -7,7 +7,7 @@ const count = async (name: string): Promise<unknown> =>
   ask(await postgresServer(), `SELECT count(*)::int FROM pg_database WHERE datname = '${name}'`)
 
 describe("freshDatabase", () => {
-  it("is empty, one's own, and gone at the end although somebody is connected", async () => {
+  it("is empty and separate, and is dropped at the end even if a client is connected", async () => {
     const first = await freshDatabase()
     const second = await freshDatabase()
     await ask(first.url, "CREATE TABLE mine (id int)")

@@ -19,7 +19,7 @@ const start = async () => {
   return { provided, [Symbol.asyncDispose]: stop }
 }
 
-/** Directories of this process' clusters. */
+/** Returns the directories of this process's clusters. */
 const directories = (): ReadonlyArray<string> =>
   [tmpdir(), "/dev/shm"]
     .filter((base) => existsSync(base))
@@ -34,7 +34,7 @@ const withoutServer = (): void => {
 }
 
 describe("the global setup", () => {
-  it("starts one server, when the first asks, and leaves nothing behind", async () => {
+  it("starts one server on the first request, and leaves nothing behind", async () => {
     withoutServer()
     let url = ""
     {
@@ -50,10 +50,10 @@ describe("the global setup", () => {
     await expect(ask(url, "SELECT 1")).rejects.toMatchObject({ code: "ECONNREFUSED" })
   })
 
-  it("tells nothing to whoever does not know the token", async () => {
+  it("does not respond to clients without the token", async () => {
     withoutServer()
     await using run = await start()
-    if (!("port" in run.provided)) throw new Error("a server is there already")
+    if (!("port" in run.provided)) throw new Error("a server that is already running")
     const socket = connect(run.provided.port, "127.0.0.1")
     socket.write("guess")
     expect(await text(socket)).toBe("")
@@ -73,7 +73,7 @@ describe("the global setup", () => {
     expect("url" in run.provided ? run.provided.url : undefined).toBe(used)
   })
 
-  it("removes the directories of dead processes, and of no others", async () => {
+  it("removes only the directories of dead processes", async () => {
     withoutServer()
     const alive = labDirectory({})
     const { pid } = spawnSync(process.execPath, ["--version"])

@@ -6,7 +6,7 @@ type Proxied = Awaited<ReturnType<typeof proxied>>
 type Way = readonly [name: string, config: pg.ClientConfig, commit: pg.QueryConfig, prepared: boolean]
 const ways: ReadonlyArray<Way> = [
   ["a simple query", {}, { text: "COMMIT" }, false],
-  ["a statement prepared before under a name", {}, { text: "commit", name: "end-it" }, true],
+  ["a named statement prepared before", {}, { text: "commit", name: "end-it" }, true],
   ["a simple query in a pipeline", { pipeline: true }, { text: "COMMIT" }, false],
   ["a prepared statement in a pipeline", { pipeline: true }, { text: "commit", name: "end-it" }, true],
 ]
@@ -20,7 +20,7 @@ describe.each(ways)("a COMMIT as %s", (_, config, commit, prepared) => {
     }
     return client
   }
-  /** How each statement ended; a client that pipelines sends all three before the first is answered. */
+  /** Returns the outcome of each statement; a pipelining client sends all three before the first response. */
   const transaction = async (client: pg.Client): Promise<ReadonlyArray<string>> => {
     const running = ["BEGIN", "INSERT INTO jobs VALUES (1)", commit].map((query) => () => client.query(query))
     if (config.pipeline === true) {
@@ -34,7 +34,7 @@ describe.each(ways)("a COMMIT as %s", (_, config, commit, prepared) => {
     return outcomes
   }
 
-  it("is performed, and its answer dropped", async () => {
+  it("runs, and its response is dropped", async () => {
     await using net = await proxied()
     const client = await begin(net)
     const dropped = net.proxy.dropAnswer()
@@ -42,7 +42,7 @@ describe.each(ways)("a COMMIT as %s", (_, config, commit, prepared) => {
     expect(await dropped).toBe(commit.text)
     expect(await net.jobs()).toBe(1)
     expect(net.proxy.connections()).toBe(0)
-    // Once only.
+    // Only once.
     const next = await net.connect(config)
     await next.query("BEGIN")
     await next.query(commit)

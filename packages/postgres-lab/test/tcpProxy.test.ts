@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { proxied } from "./support/proxied.ts"
 
 describe("tcpProxy", () => {
-  it("drops the answer to any statement, not only to COMMIT", async () => {
+  it("drops the response to any statement, not only to COMMIT", async () => {
     await using net = await proxied()
     const client = await net.connect()
     const dropped = net.proxy.dropAnswer(/^insert/i)
@@ -23,7 +23,7 @@ describe("tcpProxy", () => {
     expect(Object.fromEntries(net.proxy.messages())).toMatchObject({ Query: 1, Parse: 1, Bind: 3, Execute: 3, Sync: 3 })
   })
 
-  it("carries answers and parameters larger than a packet", async () => {
+  it("carries responses and parameters larger than a packet", async () => {
     await using net = await proxied()
     const client = await net.connect({ pipeline: true })
     const text = "x".repeat(3_000_000)
@@ -41,7 +41,7 @@ describe("tcpProxy", () => {
     expect(answers.map(({ rows }) => rows[0])).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }])
   })
 
-  it("swallows everything as a black hole, and gives it back afterwards", async () => {
+  it("holds everything as a black hole, and delivers it afterwards", async () => {
     await using net = await proxied()
     const client = await net.connect()
     net.proxy.blackHole()
@@ -52,7 +52,7 @@ describe("tcpProxy", () => {
     expect((await late).rows).toEqual([{ n: 1 }])
   })
 
-  it("refuses new connections and leaves open ones alone", async () => {
+  it("refuses new connections and does not affect open ones", async () => {
     await using net = await proxied()
     const client = await net.connect()
     net.proxy.refuse()
@@ -63,7 +63,7 @@ describe("tcpProxy", () => {
     await net.connect()
   })
 
-  it("cuts all connections at once", async () => {
+  it("closes all connections at once", async () => {
     await using net = await proxied()
     const all = await Promise.all([net.connect(), net.connect()])
     const asked = Promise.allSettled(all.map((client) => client.query("SELECT pg_sleep(30)")))
@@ -72,7 +72,7 @@ describe("tcpProxy", () => {
     await net.connect()
   })
 
-  it("says when what was ordered never came", async () => {
+  it("reports a fault that was never triggered", async () => {
     await using net = await proxied()
     const never = net.proxy.cutBefore()
     await net.proxy.close()

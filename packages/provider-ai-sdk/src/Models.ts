@@ -1,11 +1,11 @@
 import type { ImageModel, LanguageModel, SpeechModel, TranscriptionModel } from "ai"
 
-/** A model object. Names alone would be looked up at a gateway nobody has chosen, and version 2 is that of AI SDK 5. */
+/** A model object. Excludes names, which would be resolved by a default gateway, and version 2, which is AI SDK 5. */
 export type ModelObject<M> = Exclude<M, string | { readonly specificationVersion: "v2" }>
 
 /**
- * What is used of one. Asked for as a whole, many vendors' classes would not do in a program that tells a property that is
- * missing from one that is undefined.
+ * The properties of a model that kiln uses. Requiring the whole type would reject many vendors' classes in programs with
+ * `exactOptionalPropertyTypes`.
  */
 export type UsedPart<M> = M extends unknown ? Pick<M, Extract<keyof M, UsedProperty>> : never
 type UsedProperty =

@@ -6,7 +6,7 @@ import { reply } from "./reply.ts"
 import { speech } from "./speech.ts"
 import { transcription } from "./transcription.ts"
 
-/** Models of the AI SDK, of any vendor and of several at once. A missing one leaves its port unserved. */
+/** Models of the AI SDK, from any mix of vendors. Without a model, its port is not served. */
 export interface AiSdkModels {
   readonly transcription?: AiTranscriptionModel | undefined
   readonly speech?: AiSpeechModel | undefined
@@ -14,7 +14,7 @@ export interface AiSdkModels {
   readonly image?: AiImageModel | undefined
 }
 
-/** A provider for each model that is there. */
+/** One provider for each given model. */
 export type ProvidersOfModels<Models> = {
   readonly [Name in keyof Models]: Name extends ProviderName
     ? ProviderPorts[Name] | Extract<Models[Name], undefined>
@@ -23,7 +23,7 @@ export type ProvidersOfModels<Models> = {
 
 const modelNames: OptionNames<AiSdkModels> = { transcription: true, speech: true, reply: true, image: true }
 
-/** Models of the AI SDK as the providers of kiln, each with its defaults. */
+/** Creates kiln providers from models of the AI SDK, with default options. */
 export const aiSdkProviders = <Models extends AiSdkModels>(
   models: Models & { readonly [Name in Exclude<keyof Models, keyof AiSdkModels>]: never },
 ): ProvidersOfModels<Models> => {

@@ -2,10 +2,10 @@ import type { ProviderError } from "@kiln/core/ports"
 import { Clock, Effect } from "effect"
 import { toProviderError } from "./toProviderError.ts"
 
-/** What every call says: the engine repeats, nobody else, and nobody listens in. */
+/** Options of every call: only the engine retries, and telemetry is off. */
 export const callDefaults = { maxRetries: 0, telemetry: { isEnabled: false } } as const
 
-/** One call of the AI SDK. Interruption aborts the request; whatever it throws, `read` included, becomes a provider's error. */
+/** Calls the AI SDK. Interruption aborts the request; errors thrown by the SDK or by `read` become provider errors. */
 export const callModel = <A, B>(
   call: (abortSignal: AbortSignal) => PromiseLike<A>,
   read: (result: A) => Effect.Effect<B, ProviderError>,

@@ -1,8 +1,8 @@
 import type { ProviderCall } from "@kiln/core/ports"
 
 /**
- * The same for every attempt, so that a provider which accepts it recognizes a repeat instead of working twice; not the
- * same for two steps of one job, which ask for different things. Providers that know no such header ignore it.
+ * Returns an idempotency key that is the same for every attempt of a step, so that a provider that supports it does not
+ * repeat the work, and different for each step of a job. Providers without support ignore the header.
  */
 export const idempotencyHeaders = (
   call: ProviderCall,

@@ -7,11 +7,11 @@ import type { AiImageModel, ModelObject } from "./Models.ts"
 import { quiet } from "./quiet.ts"
 
 export interface ImageOptions {
-  /** For vendors that give something else than a PNG, or in a better quality, unless they are asked. */
+  /** For vendors that need options to return a PNG, or a lower quality. */
   readonly providerOptions?: NonNullable<Parameters<typeof generateImage>[0]["providerOptions"]> | undefined
 }
 
-/** An image model of the AI SDK, asked for one image of 1024 by 1024 pixels. */
+/** Creates a provider from an image model of the AI SDK. Requests one image of 1024 × 1024 pixels. */
 export const image = (model: AiImageModel, options: ImageOptions = {}): ImageProvider => ({
   generate: ({ prompt }, call) =>
     callModel(
@@ -31,8 +31,8 @@ export const image = (model: AiImageModel, options: ImageOptions = {}): ImagePro
 })
 
 /**
- * What makes OpenAI's image models give a PNG at the lowest price. Only for those: older ones refuse it, and servers that
- * are compatible know the size alone for certain.
+ * Returns the options that make OpenAI's image models return a PNG at the lowest price. Only for those models: older ones
+ * reject the options, and compatible servers reliably support only the size.
  */
 const defaultOptions = (model: AiImageModel): NonNullable<ImageOptions["providerOptions"]> =>
   /^(gpt|chatgpt)-image-/.test(model.modelId) ? { openai: { quality: "low", outputFormat: "png" } } : {}

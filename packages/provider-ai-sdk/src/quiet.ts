@@ -1,12 +1,12 @@
 import type { UsedPart } from "./Models.ts"
 
 /**
- * The same model without its warnings: the AI SDK prints them, and what they say ("size is not supported") nobody who
- * watches a server can act on. The switch it has for that belongs to the whole program, so it is left alone. `overrides`
- * take the place of what the AI SDK passes to the model.
+ * Returns the same model without its warnings. The AI SDK prints them, and an operator cannot act on them ("size is not
+ * supported"); its own switch for warnings is global to the program. `overrides` replace options that the AI SDK passes to
+ * the model.
  */
 export const quiet = <M extends object>(model: UsedPart<M>, overrides: Readonly<Record<string, unknown>> = {}): M =>
-  // Not a proxy of the model itself: of a frozen one, no property could be replaced.
+  // Not a proxy of the model itself, because properties of a frozen model cannot be replaced.
   new Proxy({} as M, {
     has: (_, name) => name in model,
     get: (_, name) => {

@@ -13,12 +13,12 @@ import { idempotencyHeaders } from "./idempotencyHeaders.ts"
 import type { AiReplyModel, ModelObject } from "./Models.ts"
 import { quiet } from "./quiet.ts"
 
-/** Providers refuse an empty message, and a model should know why there is nothing to answer. */
+/** Sent for silence: providers reject an empty message, and the model should know why the message is empty. */
 const NO_SPEECH = "[The recording contains no speech.]"
 
 /**
- * A language model of the AI SDK. `outputTokens` is what the provider reports and 0 where it reports none: nobody is
- * charged for a guess. With a model that reasons, the tokens of its reasoning count, and are taken from the limit.
+ * Creates a provider from a language model of the AI SDK. `outputTokens` is the number the provider reports, or 0 if it
+ * reports none, so that guesses are never charged. Reasoning tokens count, and use up the limit.
  */
 export const reply = (model: AiReplyModel): ReplyProvider => ({
   reply: ({ text, instructions, maxOutputTokens }, call) =>
@@ -38,11 +38,11 @@ export const reply = (model: AiReplyModel): ReplyProvider => ({
 })
 
 const judge = (text: string, finishReason: FinishReason, outputTokens: number): Effect.Effect<Reply, ProviderError> => {
-  // With a text as well: it says why not, or is the beginning of what was cut off.
-  if (finishReason === "content-filter") return Effect.fail(providerRefused("content", "finished by a content filter"))
+  // Even with a text: it explains the refusal, or is the beginning of a truncated reply.
+  if (finishReason === "content-filter") return Effect.fail(providerRefused("content", "stopped by a content filter"))
   if (finishReason === "error" || finishReason === "interrupted")
-    return Effect.fail(providerUnavailable(`finished by ${finishReason}`))
-  if (text.trim() === "") return Effect.fail(resultInvalid(`an empty reply, finished by ${finishReason}`))
+    return Effect.fail(providerUnavailable(`finish reason: ${finishReason}`))
+  if (text.trim() === "") return Effect.fail(resultInvalid(`empty reply, finish reason: ${finishReason}`))
   return Effect.succeed({ text, outputTokens, truncated: finishReason === "length" })
 }
 

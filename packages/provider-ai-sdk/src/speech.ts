@@ -7,12 +7,12 @@ import type { AiSpeechModel, ModelObject } from "./Models.ts"
 import { quiet } from "./quiet.ts"
 
 export interface SpeechOptions {
-  /** As the model's vendor names it; `mp3` otherwise. It must be a container: raw samples are no file. */
+  /** The vendor's name of the format; default `mp3`. Must be a container format, not raw samples. */
   readonly outputFormat?: string | undefined
   readonly providerOptions?: NonNullable<Parameters<typeof generateSpeech>[0]["providerOptions"]> | undefined
 }
 
-/** A speech model of the AI SDK. The media type of the result is what its first bytes say, or else the answer's header. */
+/** Creates a provider from a speech model of the AI SDK. The media type is detected from the first bytes, or else taken from the response's header. */
 export const speech = (model: AiSpeechModel, options: SpeechOptions = {}): SpeechProvider => ({
   speak: ({ text, voice }, call) =>
     callModel(
@@ -28,15 +28,14 @@ export const speech = (model: AiSpeechModel, options: SpeechOptions = {}): Speec
           providerOptions: options.providerOptions ?? {},
         }),
       ({ audio, responses }) => {
-        if (responses.some(({ headers }) => isText(headers)))
-          return Effect.fail(resultInvalid("text in place of audio"))
+        if (responses.some(({ headers }) => isText(headers))) return Effect.fail(resultInvalid("text instead of audio"))
         const mediaType = audio.mediaType === "audio/mp3" ? "audio/mpeg" : audio.mediaType
         return Effect.succeed({ data: audio.uint8Array, mediaType })
       },
     ),
 })
 
-/** A page of a proxy, or an error that was sent with status 200. */
+/** Detects the page of a proxy, or an error that was sent with status 200. */
 const isText = (headers: Readonly<Record<string, string>> | undefined): boolean =>
   Object.entries(headers ?? {}).some(
     ([name, value]) => name.toLowerCase() === "content-type" && /^\s*(text\/|application\/json)/i.test(value),

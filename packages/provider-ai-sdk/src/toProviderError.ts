@@ -10,9 +10,9 @@ import { causes, classifyHttp, classifyThrown, FetchRefused, readErrorCode } fro
 import { APICallError } from "ai"
 
 /**
- * What an error of the AI SDK means. The errors themselves stay here: they hold the request, the answer and messages,
- * which repeat prompts and parts of keys. An abort is no failure of the provider's unless the provider aborted: whoever
- * was interrupted does not see this. `nowMs` is for a `Retry-After` that is a date.
+ * Classifies an error of the AI SDK. The original error is dropped: it holds the request, the response and messages, which
+ * repeat prompts and parts of keys. An abort seen here comes from the provider, because an interrupted caller never gets
+ * here. `nowMs` is the reference for a `Retry-After` that is a date.
  */
 export const toProviderError = (error: unknown, nowMs: number): ProviderError => {
   const chain = causes(error)
@@ -24,7 +24,7 @@ export const toProviderError = (error: unknown, nowMs: number): ProviderError =>
   const names = chain.map((cause) => (isError(cause) ? cause.name : ""))
   const meaning = names.map(meaningOf).find((candidate) => candidate !== undefined)
   if (meaning !== undefined) return meaning
-  // The gateway's own errors, and what models that are not from the AI SDK throw.
+  // Errors of the gateway, and of models that are not from the AI SDK.
   const status = chain.map(statusOf).find((candidate) => candidate !== undefined)
   return status === undefined ? providerUnavailable(`unexpected ${labelOf(names[0])}`) : classifyHttp({ status, nowMs })
 }
@@ -35,7 +35,7 @@ const ofAnswer = (answer: APICallError, chain: ReadonlyArray<unknown>, nowMs: nu
   if (status < 200 || status > 299)
     return classifyHttp({ status, headers, ...readErrorCode(answer.responseBody), nowMs })
   const cause = chain[chain.indexOf(answer) + 1]
-  // The answer came whole and is none; or else it broke off, which is the network's fault.
+  // A complete response without a usable result; otherwise the response was cut off by the network.
   if (cause === undefined) return resultInvalid(`HTTP ${status} without a body`)
   if (isError(cause) && invalid.has(cause.name)) return resultInvalid(`HTTP ${status} ${cause.name}`)
   return classifyThrown(answer)
@@ -52,11 +52,11 @@ const invalid: ReadonlySet<string> = new Set([
   "AI_InvalidResponseDataError",
   "AI_JSONParseError",
   "AI_TypeValidationError",
-  // What is said to be base64 is none.
+  // Invalid base64.
   "InvalidCharacterError",
 ])
 
-/** Nothing a caller says changes these. */
+/** Errors that no request content can cause. */
 const configuration: ReadonlySet<string> = new Set([
   "AI_LoadAPIKeyError",
   "AI_LoadSettingError",
@@ -67,8 +67,8 @@ const configuration: ReadonlySet<string> = new Set([
 ])
 
 /**
- * A caller may: what a model does not support may be the format of one upload, or that there are instructions at all. So
- * these end the job and break nothing.
+ * Errors that a request can cause: a model may not support the format of an upload, or instructions. They end the job and
+ * do not break the provider.
  */
 const refused: ReadonlySet<string> = new Set([
   "AI_InvalidArgumentError",
@@ -85,6 +85,6 @@ const meaningOf = (name: string): ProviderError | undefined => {
 const statusOf = (error: unknown): number | undefined =>
   isError(error) && "statusCode" in error && typeof error.statusCode === "number" ? error.statusCode : undefined
 
-/** The class of an error is part of a program and not of a request. */
+/** Returns the class name of an error, which contains nothing from the request. */
 const labelOf = (name: string | undefined): string =>
   name !== undefined && /^[A-Za-z_]{1,64}$/.test(name) ? name : "error"

@@ -8,8 +8,8 @@ import type { AiTranscriptionModel, ModelObject } from "./Models.ts"
 import { quiet } from "./quiet.ts"
 
 /**
- * A transcription model of the AI SDK. The whole file goes to it, under the media type of its format: the AI SDK would
- * guess from the first bytes and call everything it does not know a WAV, such as an MP3 behind a large ID3 tag.
+ * Creates a provider from a transcription model of the AI SDK. Sends the whole file with the media type of its format,
+ * because the AI SDK guesses from the first bytes and treats unknown files as WAV, such as an MP3 with a large ID3 tag.
  */
 export const transcription = (model: AiTranscriptionModel): TranscriptionProvider => ({
   transcribe: ({ audio }, call) =>
@@ -29,7 +29,7 @@ export const transcription = (model: AiTranscriptionModel): TranscriptionProvide
     ),
 })
 
-/** The registered names. A server that goes by the name of the file gets `audio.mp3`, `.m4a`, `.wav` or `.webm` from these. */
+/** Registered media types. Servers that use the file name get `audio.mp3`, `.m4a`, `.wav` or `.webm` from these. */
 const mediaTypes: Readonly<Record<AudioFormat, string>> = {
   mp3: "audio/mpeg",
   mp4: "audio/mp4",

@@ -18,7 +18,7 @@ import { askPort, audio, call, canaries, classOf, failureOf, ports, requests } f
 const response = { timestamp: new Date(0), modelId: "m", headers: {} }
 const warnings = [{ type: "other" as const, message: canaries.text }]
 
-/** One model of each kind that answers, warns, and does first what the test says. `asked` is what they were asked. */
+/** One model of each kind that runs `first`, warns, and answers. `asked` records the requests. */
 const models = (first: () => unknown = () => undefined) => {
   const asked: Array<Record<string, unknown>> = []
   const begin = async (options: object) => {
@@ -70,7 +70,7 @@ const throwing = (error: unknown) =>
 afterEach(() => void vi.restoreAllMocks())
 
 describe("any model of the AI SDK", () => {
-  it("is a provider of kiln", async () => {
+  it("is a kiln provider", async () => {
     const set = providersOf(models())
     expect(await Effect.runPromise(requests.transcription(set))).toEqual({ text: "said", seconds: 12.5 })
     expect(await Effect.runPromise(requests.speech(set))).toEqual({
@@ -88,12 +88,12 @@ describe("any model of the AI SDK", () => {
     })
   })
 
-  it("serves its port alone", () => {
+  it("serves only its port", () => {
     expect(Object.keys(aiSdkProviders({ speech: models().speech, image: undefined }))).toEqual(["speech"])
     expect(aiSdkProviders({})).toEqual({})
   })
 
-  it("is asked for what kiln needs", async () => {
+  it("receives the options kiln needs", async () => {
     const made = models()
     for (const port of ports) await Effect.runPromise(askPort(port, providersOf(made)))
     const [heard, spoken, replied, drawn] = made.asked
@@ -127,7 +127,7 @@ describe("any model of the AI SDK", () => {
     })
   })
 
-  it("is given the options of its vendor", async () => {
+  it("receives its vendor's options", async () => {
     const made = models()
     const providerOptions = { vendor: { style: "calm" } }
     const spoken = speech(made.speech, { outputFormat: "wav", providerOptions })
@@ -136,7 +136,7 @@ describe("any model of the AI SDK", () => {
     expect(made.asked).toMatchObject([{ outputFormat: "wav", providerOptions }, { providerOptions }])
   })
 
-  it("has the same token for every attempt, and another for every step", async () => {
+  it("receives the same idempotency key for every attempt, and another one for every step", async () => {
     const seen: Array<unknown> = []
     for (const attempt of [1, 2]) {
       const made = models()
@@ -150,7 +150,7 @@ describe("any model of the AI SDK", () => {
     expect(seen).toEqual([headers, headers])
   })
 
-  it("keeps its warnings to itself, and the program its own ways with them", async () => {
+  it("prints no warnings, and leaves the program's warning settings alone", async () => {
     const emitted = vi.spyOn(process, "emitWarning")
     const printed = [vi.spyOn(console, "warn"), vi.spyOn(console, "info"), vi.spyOn(console, "error")]
     const logger = vi.fn<() => void>()
@@ -193,7 +193,7 @@ describe("any model of the AI SDK", () => {
 })
 
 describe("a transcript", () => {
-  it("has no duration the model does not say", async () => {
+  it("has no duration unless the model reports one", async () => {
     for (const durationInSeconds of [undefined, Number.NaN, 0, -1, Number.POSITIVE_INFINITY]) {
       const model = new MockTranscriptionModelV4({
         doGenerate: async () => ({
@@ -211,7 +211,7 @@ describe("a transcript", () => {
     }
   })
 
-  it("is not asked for when the audio cannot be read", async () => {
+  it("is not requested if the audio cannot be read", async () => {
     const { asked, transcription: model } = models()
     const content = Stream.fail(new BlobCorrupt({ key: "k" }))
     const broken = { ...audio("wav", Uint8Array.of(1)), content }
@@ -235,7 +235,7 @@ describe("a reply", () => {
       ),
     })
 
-  it("ends as its model says", async () => {
+  it("ends with the model's finish reason", async () => {
     expect(await Effect.runPromise(ending("length", "cut"))).toMatchObject({ truncated: true })
     for (const whole of ["stop", "other", "tool-calls"] as const)
       expect(await Effect.runPromise(ending(whole, "whole")), whole).toMatchObject({ truncated: false })
@@ -246,7 +246,7 @@ describe("a reply", () => {
       expect(classOf(await failureOf(ending(empty, ""))), empty).toBe("retry result_invalid")
   })
 
-  it("costs nothing that was not counted", async () => {
+  it("charges only reported tokens", async () => {
     for (const [reported, charged] of [
       [7, 7],
       [Number.NaN, 0],
@@ -286,7 +286,7 @@ describe("speech", () => {
       ),
     })
 
-  it("is called what it is", async () => {
+  it("has the media type of its content", async () => {
     const wav = Buffer.from("RIFF\0\0\0\0WAVE", "latin1")
     for (const [contentType, bytes, mediaType] of [
       ["audio/mpeg", wav, "audio/wav"],
@@ -296,12 +296,12 @@ describe("speech", () => {
       expect(await Effect.runPromise(saying(contentType, bytes)), contentType).toMatchObject({ mediaType })
   })
 
-  it("is none when it is text", async () => {
+  it("is invalid if it is text", async () => {
     for (const contentType of ["text/html; charset=utf-8", "application/json", " Text/Plain"])
       expect(classOf(await failureOf(saying(contentType, Uint8Array.of(1)))), contentType).toBe("retry result_invalid")
   })
 
-  it("is none when it is empty", async () => {
+  it("is invalid if it is empty", async () => {
     expect(classOf(await failureOf(saying("audio/mpeg", new Uint8Array())))).toBe("retry result_invalid")
   })
 })
@@ -312,14 +312,14 @@ describe("an image", () => {
       image: image(new MockImageModelV4({ doGenerate: async () => ({ images, warnings: [], response }) })),
     })
 
-  it("is none when there is none, or it is not base64", async () => {
+  it("is invalid if it is missing or not base64", async () => {
     expect(classOf(await failureOf(drawing([])))).toBe("retry result_invalid")
     expect(classOf(await failureOf(drawing(["%%%% no base64"])))).toBe("retry result_invalid")
     expect(classOf(await failureOf(drawing([`${"A".repeat(64)}%%%%`])))).toBe("retry result_invalid")
   })
 })
 
-describe("what a model throws", () => {
+describe("an error thrown by a model", () => {
   const secret = `${canaries.key} "${canaries.text}"`
   const thrown: ReadonlyArray<readonly [unknown, string]> = [
     [new LoadAPIKeyError({ message: secret }), "broken configuration"],
@@ -361,7 +361,7 @@ describe("what a model throws", () => {
       }
     })
 
-  it("a chain of causes that bites its tail ends", () => {
+  it("handles a cyclic chain of causes", () => {
     const error = new Error("a")
     error.cause = new Error("b", { cause: error })
     expect(classOf(toProviderError(error, 0))).toBe("retry provider_unavailable")

@@ -27,7 +27,7 @@ const chat = (
     usage,
   })
 
-describe("what is sent", () => {
+describe("the request", () => {
   it("for a transcript", async () => {
     await using server = await serve(json({ text: "said", duration: 12.5, language: "english", segments: [] }))
     const got = await Effect.runPromise(requests.transcription(providers(server.origin)))
@@ -44,7 +44,7 @@ describe("what is sent", () => {
     expect([form.get("model"), form.get("response_format")]).toEqual(["whisper-1", "verbose_json"])
   })
 
-  // First bytes the AI SDK takes for something else, or for nothing: it would call them a WAV.
+  // First bytes that the AI SDK does not recognize or mistakes: it would treat the file as WAV.
   const files: ReadonlyArray<readonly [AudioFormat, Uint8Array, name: string, type: string]> = [
     ["mp3", Uint8Array.of(0xff, 0xfb, 0x90, 0x64), "audio.mp3", "audio/mpeg"],
     [
@@ -67,7 +67,7 @@ describe("what is sent", () => {
       const { transcription } = providers(server.origin)
       await Effect.runPromise(transcription!.transcribe({ audio: audio(format, bytes, 3) }, call))
       const file = (await server.received[0]!.form()).get("file")
-      if (!(file instanceof File)) throw new Error("no file")
+      if (!(file instanceof File)) throw new Error("not a file")
       expect([file.name, file.type]).toEqual([name, type])
       expect(Buffer.from(await file.arrayBuffer()).equals(bytes)).toBe(true)
     })
@@ -101,7 +101,7 @@ describe("what is sent", () => {
     })
   })
 
-  it("for a reply to silence: that it is silence", async () => {
+  it("for a reply to silence: states that it is silence", async () => {
     await using server = await serve(chat({ content: "answered" }))
     const { reply } = providers(server.origin)
     for (const text of ["", " \n"])
@@ -128,7 +128,7 @@ describe("what is sent", () => {
     })
   })
 
-  it("for an image of a server that is compatible: nothing only OpenAI knows", async () => {
+  it("for an image from a compatible server: no option that only OpenAI supports", async () => {
     await using server = await serve(json({ data: [{ b64_json: png.toString("base64") }] }))
     await Effect.runPromise(requests.image(providers(server.origin, { models: { image: "sdxl" } })))
     expect(server.received[0]?.json()).toEqual({
@@ -140,7 +140,7 @@ describe("what is sent", () => {
     })
   })
 
-  it("no key where there is none, whatever the environment has", async () => {
+  it("has no key if none is configured, whatever the environment holds", async () => {
     vi.stubEnv("OPENAI_API_KEY", canaries.key)
     vi.stubEnv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     await using server = await serve(chat({ content: "answered" }))
@@ -149,7 +149,7 @@ describe("what is sent", () => {
     vi.unstubAllEnvs()
   })
 
-  it("by the fetch that was given, within the guard", async () => {
+  it("uses the given fetch within the guard", async () => {
     await using server = await serve(json({ text: "hi" }))
     const sent: Array<string | undefined> = []
     const fetch: typeof globalThis.fetch = (input, init) => {
@@ -160,14 +160,14 @@ describe("what is sent", () => {
     expect(sent).toEqual(["manual"])
   })
 
-  it("nothing for a port without a model", () => {
+  it("is not sent for a port without a model", () => {
     const set = providers("http://127.0.0.1:9", { models: { reply: "m" } })
     expect(Object.keys(set)).toEqual(["reply"])
   })
 })
 
-describe("what servers answer that are compatible", () => {
-  it("a transcript with segments of their own and a duration in words", async () => {
+describe("responses of compatible servers", () => {
+  it("a transcript with other segments and a duration as a string", async () => {
     for (const [duration, seconds] of [
       ["12.5", 12.5],
       ["", undefined],
@@ -186,7 +186,7 @@ describe("what servers answer that are compatible", () => {
     expect(await Effect.runPromise(requests.transcription(providers(server.origin)))).toEqual({ text: "", seconds: 13 })
   })
 
-  it("an image as a URL of their own, for which they want their key", async () => {
+  it("an image URL on the same server, which requires the key", async () => {
     await using server = await serve((response, { path, headers }) => {
       if (path === "/v1/images/generations")
         return json({ data: [{ url: `http://${headers.host}/images/a.png` }] })(response)
@@ -200,7 +200,7 @@ describe("what servers answer that are compatible", () => {
     })
   })
 
-  it("an image as a URL whose transfer ends with the call that was interrupted", async () => {
+  it("an image URL whose transfer ends when the call is interrupted", async () => {
     await using server = await serve((response, { path, headers }) => {
       if (path === "/v1/images/generations")
         return json({ data: [{ url: `http://${headers.host}/images/a.png` }] })(response)
@@ -214,13 +214,13 @@ describe("what servers answer that are compatible", () => {
     expect(performance.now() - from).toBeLessThan(1_000)
   })
 
-  it("an image with more about it than the AI SDK knows, in shapes of their own", async () => {
+  it("an image with additional fields that the AI SDK does not know", async () => {
     const more = { revised_prompt: { text: "p" }, url: null, usage: "none" }
     await using server = await serve(json({ data: [{ b64_json: png.toString("base64"), ...more }], ...more }))
     expect((await Effect.runPromise(requests.image(providers(server.origin)))).data).toEqual(new Uint8Array(png))
   })
 
-  it("an image as a URL of an origin that was allowed, which does not get the key", async () => {
+  it("an image URL of an allowed origin, which does not get the key", async () => {
     await using images = await serve((response) => response.writeHead(200, { "content-type": "image/png" }).end(png))
     await using server = await serve(json({ data: [{ b64_json: null, url: `${images.origin}/a.png` }] }))
     const set = providers(server.origin, { trustedOrigins: [images.origin] })
@@ -228,7 +228,7 @@ describe("what servers answer that are compatible", () => {
     expect(images.received[0]?.headers).not.toHaveProperty("authorization")
   })
 
-  it("an image as a URL that must not be fetched", async () => {
+  it("an image URL that must not be fetched", async () => {
     await using inside = await serve((response) => response.end("secret"))
     for (const url of [
       `${inside.origin}/`,
@@ -245,7 +245,7 @@ describe("what servers answer that are compatible", () => {
     expect(inside.received).toEqual([])
   })
 
-  it("an image as a URL that is not there any more says nothing about the provider", async () => {
+  it("an image URL that no longer exists does not affect the provider", async () => {
     await using server = await serve((response, { path }) =>
       path === "/v1/images/generations"
         ? json({ data: [{ url: `${server.origin}/gone` }] })(response)
@@ -254,7 +254,7 @@ describe("what servers answer that are compatible", () => {
     expect(classOf(await failureOf(requests.image(providers(server.origin))))).toBe("retry result_invalid")
   })
 
-  it("no usage, or a mad one: nobody is charged for a guess", async () => {
+  it("missing or absurd usage: guesses are not charged", async () => {
     for (const [usage, outputTokens] of [
       [null, 0],
       [{}, 0],
@@ -271,7 +271,7 @@ describe("what servers answer that are compatible", () => {
   })
 })
 
-describe("how a reply ends", () => {
+describe("the end of a reply", () => {
   const ends: ReadonlyArray<readonly [object, string | null, string]> = [
     [{ content: "cut" }, "length", "truncated"],
     [{ content: "whole" }, "stop", "whole"],
@@ -295,7 +295,7 @@ describe("how a reply ends", () => {
     })
 })
 
-/** A server that writes raw bytes and may be as wrong as it likes. */
+/** Starts a server that writes raw bytes, which may be wrong in any way. */
 const raw = async (respond: (socket: Socket) => void) => {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -317,7 +317,7 @@ const raw = async (respond: (socket: Socket) => void) => {
 }
 const bytes = (head: string, body = "") => `HTTP/1.1 ${head}\r\n\r\n${body}`
 
-/** An error whose message repeats what it was asked, as real ones do. */
+/** An error whose message repeats the request, as real ones do. */
 const failing = (status: number, code: unknown, type: unknown, headers: Readonly<Record<string, string>> = {}) =>
   json(
     {
@@ -354,11 +354,11 @@ const errors: ReadonlyArray<readonly [number, code: unknown, type: unknown, mean
   [503, null, null, "retry provider_unavailable"],
 ]
 
-describe.each(ports)("what an error means to %s", (port) => {
+describe.each(ports)("an error response to %s", (port) => {
   const ask = (origin: string) => askPort(port, providers(origin))
   afterEach(() => void vi.restoreAllMocks())
 
-  it("by its status and code, asked once, and told without a secret", async () => {
+  it("is classified by status and code, without a retry and without secrets", async () => {
     const warned = vi.spyOn(process, "emitWarning")
     const printed = [vi.spyOn(console, "warn"), vi.spyOn(console, "error"), vi.spyOn(console, "log")]
     for (const [status, code, type, meaning] of errors) {
@@ -374,7 +374,7 @@ describe.each(ports)("what an error means to %s", (port) => {
     for (const print of printed) expect(print).not.toHaveBeenCalled()
   })
 
-  it("with the wait it asks for", async () => {
+  it("keeps the requested wait", async () => {
     for (const [headers, wait] of [
       [{ "retry-after": "7" }, 7000],
       [{ "retry-after-ms": "70" }, 70],
@@ -388,7 +388,7 @@ describe.each(ports)("what an error means to %s", (port) => {
     }
   })
 
-  it("when it is no answer", async () => {
+  it("is classified if the response is invalid", async () => {
     const answers: ReadonlyArray<readonly [string, (socket: Socket) => void, string]> = [
       ["reset", (socket) => socket.resetAndDestroy(), "retry provider_unavailable"],
       ["closed", (socket) => socket.end(), "retry provider_unavailable"],
@@ -443,10 +443,10 @@ describe.each(ports)("what an error means to %s", (port) => {
     await server[Symbol.asyncDispose]()
     const error = await failureOf(ask(server.origin))
     expect(classOf(error)).toBe("retry provider_unavailable")
-    expect(error).toMatchObject({ detail: "no answer: ECONNREFUSED" })
+    expect(error).toMatchObject({ detail: "no response: ECONNREFUSED" })
   })
 
-  it("nothing when it is interrupted: the request ends at once", async () => {
+  it("is not produced by an interruption: the request ends at once", async () => {
     await using server = await serve(() => undefined)
     const fiber = Effect.runFork(ask(server.origin))
     await server.arrived(1)
@@ -457,10 +457,12 @@ describe.each(ports)("what an error means to %s", (port) => {
   })
 })
 
-describe("a configuration that cannot work", () => {
-  it("is refused where it is written, without the key in the message", () => {
+describe("an invalid configuration", () => {
+  it("throws on creation, without the key in the message", () => {
     for (const apiKey of ["", `${canaries.key}\n`, "sk ñ"])
-      expect(() => openAiProviders({ apiKey, models: openAiModels })).toThrow(/^the API key has characters no key has$/)
+      expect(() => openAiProviders({ apiKey, models: openAiModels })).toThrow(
+        /^the API key contains invalid characters$/,
+      )
     expect(() => openAiProviders({ apiKey: "k", baseUrl: "127.0.0.1:8080", models: openAiModels })).toThrow(TypeError)
   })
 })

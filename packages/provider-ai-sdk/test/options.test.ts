@@ -1,7 +1,7 @@
 import { aiSdkProviders, openAiProviders } from "@kiln/provider-ai-sdk"
 import { expect, it } from "vitest"
 
-/** As JavaScript gives it, or a spread that hides it from the compiler. */
+/** A value as untyped JavaScript passes it, or a spread that hides it from the compiler. */
 const given = (value: unknown): never => value as never
 
 it.each([
@@ -12,6 +12,6 @@ it.each([
   ],
   [() => openAiProviders(given({ apiKey: "k" })), "models expects its options as an object"],
   [() => aiSdkProviders(given({ images: {} })), 'unknown option "images" in aiSdkProviders(); did you mean "image"?'],
-])("providers are not made of what they do not know: %#", (make, message) => {
+])("unknown options are rejected: %#", (make, message) => {
   expect(make).toThrow(message)
 })

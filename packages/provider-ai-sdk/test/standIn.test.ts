@@ -18,7 +18,7 @@ import {
 import { APICallError, generateImage, generateSpeech, generateText, transcribe } from "ai"
 import { describe, expect, it } from "vitest"
 
-// The stand-in against the client it stands in for: what the SDK sends is understood, what it is answered is accepted.
+// Runs the stand-in against a real client: it understands the SDK's requests, and the SDK accepts its responses.
 
 const withOpenAi = async (
   use: (openai: ReturnType<typeof createOpenAI>, standIn: OpenAiStandIn) => Promise<void>,
@@ -46,7 +46,7 @@ const wav = (seconds: number): Uint8Array => {
 
 const once = { maxRetries: 0 }
 
-/** What a call fails with. */
+/** Returns the failure of a call. */
 const failure = async (call: PromiseLike<unknown>): Promise<unknown> => {
   try {
     await call
@@ -57,7 +57,7 @@ const failure = async (call: PromiseLike<unknown>): Promise<unknown> => {
 }
 
 describe("answers", () => {
-  it("transcribes, with the length where the model says it", () =>
+  it("transcribes, with the duration if the model reports it", () =>
     withOpenAi(async (openai, standIn) => {
       const audio = wav(2)
       const text = transcriptOf({ sha256: createHash("sha256").update(audio).digest("hex") })
@@ -91,7 +91,7 @@ describe("answers", () => {
     }),
   )
 
-  it("replies through responses and through chat, and says when it was cut", () =>
+  it("replies through responses and through chat, and reports truncation", () =>
     withOpenAi(async (openai, standIn) => {
       const prompt = Array.from({ length: 40 }, (_, index) => `w${index}`).join(" ")
       for (const model of [openai("gpt-4o-mini"), openai.chat("gpt-4o-mini")]) {
@@ -143,7 +143,7 @@ describe("answers", () => {
     }),
   )
 
-  it("sees the headers a client adds", () =>
+  it("records the headers that a client adds", () =>
     withOpenAi(async (openai, standIn) => {
       const headers = { "Idempotency-Key": "job_1" }
       await generateText({ ...once, model: openai("gpt-4o-mini"), prompt: "x", headers })
@@ -164,8 +164,8 @@ describe("failures", () => {
   it.each([
     ["a limit on requests", rateLimited(3), 429, "rate_limit_exceeded"],
     ["no money", insufficientQuota, 429, "insufficient_quota"],
-    ["what it refuses", contentPolicyViolation, 400, "content_policy_violation"],
-  ])("%s, with the code where the SDK looks for it", (_, behavior, statusCode, code) =>
+    ["an error", contentPolicyViolation, 400, "content_policy_violation"],
+  ])("%s has the code where the SDK expects it", (_, behavior, statusCode, code) =>
     withOpenAi(async (openai, standIn) => {
       standIn.script("speech", behavior)
       const error = await failure(speak(openai))
@@ -196,7 +196,7 @@ describe("failures", () => {
     ["empty", empty],
     ["broken off", truncated()],
     ["reset", reset("middle")],
-  ])("an answer that is %s", (_, behavior) =>
+  ])("a response that is %s", (_, behavior) =>
     withOpenAi(async (openai, standIn) => {
       standIn.usually("transcription", behavior)
       standIn.usually("image", behavior)
@@ -208,7 +208,7 @@ describe("failures", () => {
     }),
   )
 
-  it("an abort that the stand-in notices", () =>
+  it("an abort is noticed by the stand-in", () =>
     withOpenAi(async (openai, standIn) => {
       standIn.script("speech", hang)
       const client = new AbortController()

@@ -1,6 +1,6 @@
-/** What providers call things in the `code` and `type` of an error, in lower case. */
+/** Error codes of providers, from the `code` and `type` of an error, in lower case. */
 
-/** Something in the request is not allowed to be said. */
+/** The request violates a content policy. */
 const contentCodes: ReadonlySet<string> = new Set([
   "content_policy_violation",
   "content_filter",
@@ -23,7 +23,7 @@ const contentCodes: ReadonlySet<string> = new Set([
   "unsafe_content",
 ])
 
-/** The money is used up. */
+/** The quota is used up. */
 const quotaCodes: ReadonlySet<string> = new Set([
   "insufficient_quota",
   "insufficient_credits",
@@ -41,7 +41,7 @@ const quotaCodes: ReadonlySet<string> = new Set([
   "usage_limit_reached",
 ])
 
-/** The key, the account or the model: nothing a caller says can bring these about. */
+/** Problems of the key, the account or the model, which no request content can cause. */
 const configurationCodes: ReadonlySet<string> = new Set([
   "access_terminated",
   "account_deactivated",
@@ -70,7 +70,7 @@ const configurationCodes: ReadonlySet<string> = new Set([
 
 export type CodeClass = "content" | "quota" | "configuration"
 
-/** What a code says by itself, whatever the status. */
+/** Classifies a code regardless of the status. */
 export const classOfCode = (code: string): CodeClass | undefined => {
   const known = code.toLowerCase()
   if (contentCodes.has(known) || known.endsWith("policy_violation")) return "content"

@@ -1,15 +1,15 @@
 /**
- * Why a guarded fetch gave nothing, although nothing was wrong with the network.
+ * Why a guarded fetch refused a request or its response.
  *
- * - `url`: not http(s), or with a user name in it
- * - `address`: the name or the address is not one of the public internet
- * - `redirected`: a trusted origin answered with a redirect, which would carry the credentials away
- * - `redirects`: another one redirected too often, nowhere, or from https to http
+ * - `url`: not http(s), or contains a user name
+ * - `address`: the host does not resolve to public addresses only
+ * - `redirected`: a trusted origin responded with a redirect, which would leak the credentials
+ * - `redirects`: another origin redirected too often, without a target, or from https to http
  * - `too_large`: the body is longer than allowed
  */
 export type FetchRefusal = "url" | "address" | "redirected" | "redirects" | "too_large"
 
-/** What a guarded fetch rejects with when it refuses. The message names the reason and nothing of the request. */
+/** The error of a guarded fetch that refuses. The message contains the reason and nothing from the request. */
 export class FetchRefused extends Error {
   override readonly name = "FetchRefused"
   readonly reason: FetchRefusal

@@ -1,6 +1,6 @@
 import { FetchRefused } from "./FetchRefused.ts"
 
-/** What undici's and Node's responses have in common. */
+/** The common part of undici's and Node's responses. */
 interface AnyResponse {
   readonly status: number
   readonly statusText: string
@@ -8,14 +8,14 @@ interface AnyResponse {
   readonly body: (AsyncIterable<Uint8Array> & { cancel(): Promise<void> }) | null
 }
 /**
- * The same answer, whose body may be `maxBytes` long, counted as it is read and after decompression: a header may lie, a
- * small file may unpack to a huge one. What is over it ends the transfer and the body fails with `FetchRefused`.
+ * Limits the body of a response to `maxBytes`. Bytes are counted as they are read, after decompression, because headers
+ * may lie and small bodies may decompress to huge ones. A longer body ends the transfer and fails with `FetchRefused`.
  */
 export const boundedResponse = (response: AnyResponse, maxBytes: number): Response => {
   if (response.status < 200 || response.status > 599) {
-    // No `Response` can say that, and nobody could end the transfer any more.
+    // `Response` would throw for this status, and the transfer could no longer be ended.
     abandon(response)
-    throw new TypeError("the status is none of HTTP's")
+    throw new TypeError("invalid HTTP status")
   }
   const init = {
     status: response.status,
@@ -41,11 +41,11 @@ export const boundedResponse = (response: AnyResponse, maxBytes: number): Respon
       },
       cancel: async () => void (await chunks.return?.()),
     },
-    // Nothing is read that nobody asked for.
+    // Read only on demand.
     { highWaterMark: 0 },
   )
   return new Response(body, init)
 }
 
-/** Ends the transfer of a body nobody will read. That it had ended already is no failure. */
+/** Ends the transfer of a body that will not be read. No-op if it has ended already. */
 export const abandon = (response: AnyResponse): void => void response.body?.cancel().catch(() => undefined)

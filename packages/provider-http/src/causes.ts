@@ -1,6 +1,6 @@
 import { isError } from "@kiln/core/domain"
 
-/** An error and what caused it, outermost first. Ends where the chain does, or bites its tail. */
+/** Returns an error and its causes, outermost first. Stops at a cycle. */
 export const causes = (error: unknown): ReadonlyArray<unknown> => {
   const seen = new Set<unknown>()
   let current = error

@@ -9,33 +9,33 @@ import { classOfCode } from "./ErrorCodes.ts"
 import { type HeaderLookup, retryAfterMs } from "./retryAfterMs.ts"
 
 export interface HttpFailure {
-  /** `undefined` where there was no answer. */
+  /** HTTP status; `undefined` without a response. */
   readonly status?: number | undefined
   readonly headers?: Headers | Readonly<Record<string, string>> | undefined
-  /** `error.code` and `error.type` of the answer. */
+  /** `error.code` and `error.type` of the response body. */
   readonly code?: unknown
   readonly type?: unknown
-  /** For a `Retry-After` that is a date, in an answer that has no `Date`: milliseconds since 1970. */
+  /** Current time in Unix milliseconds. Used if `Retry-After` is a date and the response has no `Date`. */
   readonly nowMs?: number | undefined
 }
 
 /**
- * What an answer with an error means. By the code where there is a known one, otherwise by the status:
+ * Classifies an error response, by its code if the code is known, otherwise by its status:
  *
- * - tried again: no answer, 408, 409, 425, 429, 5xx, a bare 403, and every status nobody has thought of
- * - refused: 400, 413, 414, 415, 422, 431, and a 404 that misses something else than the model
- * - broken: 401, 402 (quota), 403 with a reason, 404, 405, 407, 410, and redirects
+ * - retried: no response, 408, 409, 425, 429, 5xx, a 403 without a code, and every status not listed here
+ * - refused: 400, 413, 414, 415, 422, 431, and a 404 about something other than the model
+ * - broken: 401, 402 (quota), 403 with a code, 404, 405, 407, 410, and redirects
  *
- * Broken pauses a provider for everybody, so nothing that the content of one request can bring about may lead there. That
- * is why a 400 is broken by a code about key, model or money alone (`unsupported_parameter` may be due to an optional
- * field of one caller), and why a 403 must give a reason: firewalls answer a text they dislike with a bare one.
+ * Broken pauses the provider for all callers, so the content of a single request must never cause it. Therefore a 400 is
+ * broken only if its code is about key, model or quota (`unsupported_parameter` may be caused by an optional field of one
+ * caller), and a 403 needs a code, because firewalls reject texts with a plain 403.
  *
- * `detail` is the status and, where it looks like one, the code: messages repeat prompts and parts of keys.
+ * `detail` is the status and the code if it looks like one. Messages are left out: they repeat prompts and parts of keys.
  */
 export const classifyHttp = (failure: HttpFailure): ProviderError => {
   const { status } = failure
   const codes = [failure.code, failure.type].filter(isErrorCode)
-  const detail = [status === undefined ? "no answer" : `HTTP ${status}`, ...codes].join(" ")
+  const detail = [status === undefined ? "no response" : `HTTP ${status}`, ...codes].join(" ")
   if (status === undefined) return providerUnavailable(detail)
   const wait = retryAfterMs(lookupIn(failure.headers), failure.nowMs)
   const said = new Set(codes.map(classOfCode))
@@ -55,14 +55,14 @@ const temporary: ReadonlySet<number> = new Set([408, 409, 425, 429])
 const refused: ReadonlySet<number> = new Set([400, 413, 414, 415, 422, 431])
 const broken: ReadonlySet<number> = new Set([401, 404, 405, 407, 410])
 
-/** A voice, for example, of which a caller has the choice; all of them would wait for one that is missing. */
+/** Returns whether something chosen by the caller is missing, such as a voice. Treating it as broken would block all callers. */
 const missesSomethingElse = (code: string): boolean => /^(voice|file|language)\w*_not_found$/i.test(code)
 
-/** Codes are words. Without digits, so that no key passes for one. */
+/** Codes are words without digits, so that no key looks like one. */
 const ERROR_CODE = /^[a-z][a-z_.-]{0,63}$/i
 const isErrorCode = (value: unknown): value is string => typeof value === "string" && ERROR_CODE.test(value)
 
-/** Also those of another realm or of a library. */
+/** Recognizes `Headers` of other realms and of libraries too. */
 const isHeaders = (headers: NonNullable<HttpFailure["headers"]>): headers is Headers =>
   typeof headers.get === "function"
 

@@ -1,12 +1,12 @@
 import { BlockList, isIPv4, isIPv6 } from "node:net"
 
-/** IPv4 that is not of the public internet, or is there to be asked for secrets: networks and their prefix lengths. */
+/** IPv4 networks that are not public, or that serve cloud metadata: networks and their prefix lengths. */
 const refusedIPv4: ReadonlyArray<readonly [network: string, prefix: number]> = [
-  ["0.0.0.0", 8], // this network; 0.0.0.0 is this machine
+  ["0.0.0.0", 8], // this network; 0.0.0.0 is the local machine
   ["10.0.0.0", 8],
-  ["100.64.0.0", 10], // behind a carrier's NAT; also Alibaba's metadata
+  ["100.64.0.0", 10], // carrier-grade NAT; also Alibaba's metadata
   ["127.0.0.0", 8],
-  ["168.63.129.16", 32], // Azure's host, a public address by its number only
+  ["168.63.129.16", 32], // Azure's host, which only looks like a public address
   ["169.254.0.0", 16], // link-local; metadata of most clouds
   ["172.16.0.0", 12],
   ["192.0.0.0", 24], // protocol assignments; also Oracle's metadata
@@ -31,14 +31,14 @@ refused.addSubnet("2002::", 16, "ipv6") // 6to4: IPv4 in disguise
 refused.addSubnet("3fff::", 20, "ipv6") // documentation
 
 /**
- * Only what is given out as global unicast, and what a network without IPv4 reaches IPv4 by (NAT64). So loopback,
- * unspecified, link-local, unique local, multicast and IPv4-mapped addresses are out without being named.
+ * Global unicast addresses and NAT64, by which networks without IPv4 reach IPv4. All others are excluded by default:
+ * loopback, unspecified, link-local, unique local, multicast and IPv4-mapped addresses.
  */
 const globalIPv6 = new BlockList()
 globalIPv6.addSubnet("2000::", 3, "ipv6")
 globalIPv6.addSubnet("64:ff9b::", 96, "ipv6")
 
-/** Whether an IP address, IPv6 without brackets, is one of the public internet. Anything else is not. */
+/** Returns whether an IP address (IPv6 without brackets) is public. False for any other text. */
 export const isPublicAddress = (address: string): boolean =>
   isIPv4(address)
     ? !refused.check(address, "ipv4")

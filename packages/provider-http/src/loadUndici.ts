@@ -1,14 +1,14 @@
 import { createRequire } from "node:module"
 import type * as Undici from "undici"
 
-/** Where Node's own fetch looks up what it sends requests by: the proxies of `NODE_USE_ENV_PROXY`, or what a program has set. */
+/** The global under which Node's own fetch finds its dispatcher: the proxies of `NODE_USE_ENV_PROXY`, or one set by the program. */
 const nodesDispatcher = Symbol.for("undici.globalDispatcher.1")
 
 /**
- * Loads undici, and leaves Node's own fetch as it was: where the undici within Node is older than this one's way of marking
- * that place as taken, loading it puts an agent of its own there, after which no request goes by a proxy any more. Loaded
- * at one go, and not by `import()`, so that no other request falls between. `Request` is touched first, since Node sets the
- * place up with the first use of any part of fetch.
+ * Loads undici and leaves Node's own fetch unchanged. If Node's built-in undici is too old to mark the global dispatcher
+ * as set, loading this undici replaces the dispatcher, and requests would bypass the proxy. Loaded synchronously rather
+ * than with `import()`, so that no request runs in between. `Request` is accessed first, because Node sets its dispatcher
+ * on the first use of fetch.
  */
 export const loadUndici = (): typeof Undici => {
   void new Request("http://localhost/")

@@ -6,27 +6,27 @@ import { causes } from "./causes.ts"
 import { FetchRefused } from "./FetchRefused.ts"
 import { loadUndici } from "./loadUndici.ts"
 
-/** How often a download may be sent elsewhere. */
+/** Maximum number of redirects of a download. */
 const MAX_REDIRECTS = 3
 
-/** What goes along to another origin. Any other header may be a credential, whatever its name: `xi-api-key`, `x-auth-token`. */
+/** Headers that are sent to another origin. Any other header may be a credential, whatever its name: `xi-api-key`, `x-auth-token`. */
 const headersForOthers = ["accept", "range"]
 
 export interface PublicFetchOptions {
-  /** Which addresses may be connected to. */
+  /** Returns whether connections to an address are allowed. */
   readonly isAllowed: (address: string) => boolean
-  /** How names are resolved; `dns.lookup` otherwise. */
+  /** Resolves host names. Default: `dns.lookup`. */
   readonly lookup?: LookupFunction | undefined
 }
 export type PublicFetch = (request: Request) => Promise<Undici.Response>
 
 /**
- * A fetch for addresses that strangers have chosen. Every connection is made to an address that was judged at that very
- * moment, so a name that resolves to one thing when it is checked and to another when it is used gains nothing. Redirects
- * are followed by hand, each like a new request; headers (but for `accept` and `range`) and bodies stay with their origin.
+ * Creates a fetch for untrusted URLs. Each connection goes to the address that was checked for it, so DNS rebinding (a
+ * name that resolves differently on check and on use) has no effect. Redirects are followed manually, each as a new
+ * request; bodies, and headers other than `accept` and `range`, are not sent to another origin.
  */
 export const makePublicFetch = (options: PublicFetchOptions): PublicFetch => {
-  // Loaded with the first such request: most processes never make one.
+  // Loaded on the first such request, because most processes never make one.
   let loaded: { readonly undici: typeof Undici; readonly dispatcher: Undici.Agent } | undefined
   return async (request) => {
     if (loaded === undefined) {
@@ -66,13 +66,13 @@ interface Hop {
 
 export const isRedirect = (status: number): boolean => status >= 300 && status < 400 && status !== 304
 
-/** An address strangers may name: http(s), and no user name, which would be sent along as a credential. */
+/** Refuses URLs other than http(s), and URLs with a user name, which would be sent as a credential. */
 export const assertFetchable = (url: URL): void => {
   if (url.protocol !== "http:" && url.protocol !== "https:") throw new FetchRefused("url")
   if (url.username !== "" || url.password !== "") throw new FetchRefused("url")
 }
 
-/** The next request of a redirect, or a refusal. */
+/** Returns the next request of a redirect; refuses forbidden redirects. */
 export const follow = (from: Hop, status: number, location: string | null): Hop => {
   const url = location === null ? null : URL.parse(location, from.url)
   if (url === null) throw new FetchRefused("redirects")
@@ -80,9 +80,9 @@ export const follow = (from: Hop, status: number, location: string | null): Hop 
   if (from.url.protocol === "https:" && url.protocol === "http:") throw new FetchRefused("redirects")
   const isSameOrigin = url.origin === from.url.origin
   const headers = isSameOrigin ? new Headers(from.headers) : forOthers(from.headers)
-  // As every browser does: only 307 and 308 repeat a request as it was.
+  // As in browsers, only 307 and 308 repeat the request unchanged.
   if (status === 307 || status === 308 || from.method === "GET" || from.method === "HEAD") {
-    // The body was meant for the first origin, as its credentials were.
+    // The body and the credentials were intended only for the first origin.
     if (!isSameOrigin && from.body !== null) throw new FetchRefused("redirects")
     return { ...from, url, headers }
   }
@@ -104,7 +104,7 @@ const makeAgent = (undici: typeof Undici, { isAllowed, lookup = systemLookup }: 
       lookup(hostname, { ...lookupOptions, all: true }, (error, found) => {
         if (error !== null) return callback(error, "")
         const addresses = typeof found === "string" ? [{ address: found, family: isIP(found) }] : found
-        // One bad address among good ones is an attempt to be connected to it in the end.
+        // A single private address among public ones is treated as an attack.
         const [first] = addresses
         if (first === undefined || !addresses.every(({ address }) => isAllowed(address)))
           return callback(new FetchRefused("address"), "")
@@ -114,7 +114,7 @@ const makeAgent = (undici: typeof Undici, { isAllowed, lookup = systemLookup }: 
   })
   return new undici.Agent({
     connect: (target, callback) => {
-      // No name, nothing to look up: `lookup` is not asked.
+      // An IP address is not passed to `lookup`.
       const literal = target.hostname.replace(/^\[(.*)\]$/, "$1")
       if (isIP(literal) !== 0 && !isAllowed(literal)) return callback(new FetchRefused("address"), null)
       connect(target, callback)

@@ -1,12 +1,12 @@
-/** `code` and `type` of an error, unjudged. */
+/** `code` and `type` of an error, unvalidated. */
 export interface ReportedCode {
   readonly code?: unknown
   readonly type?: unknown
 }
 
 /**
- * Finds them in the body of an answer: `{"error": {"code", "type"}}` as OpenAI does, flat as vLLM does, `status` in place
- * of a code as Google does, under `detail` as ElevenLabs does. A body that is none of these has none.
+ * Reads the code from the body of an error response: `{"error": {"code", "type"}}` as in OpenAI, flat as in vLLM, `status`
+ * instead of a code as in Google, under `detail` as in ElevenLabs. Returns no code for any other body.
  */
 export const readErrorCode = (body: string | undefined): ReportedCode => {
   try {

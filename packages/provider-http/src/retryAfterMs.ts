@@ -1,14 +1,14 @@
-/** Longer than a day is no wait but a way to say never. The engine waits less than this in any case. */
+/** Maximum wait: one day. The engine waits less than this in any case. */
 const MAX_MS = 24 * 60 * 60 * 1000
 const DECIMAL = /^\d+(\.\d+)?$/
 
-/** What a header is called in lower case, and what it says. */
+/** Returns the value of a header by its lower-case name. */
 export type HeaderLookup = (name: string) => string | undefined
 
 /**
- * Milliseconds a provider asks us to wait: `retry-after-ms`, or else `retry-after` in seconds or as a date. A date counts
- * from the answer's own `date`, which no difference between two clocks can spoil, and from `nowMs` where there is none.
- * What cannot be read is ignored; what is longer than a day counts as one.
+ * Returns the wait requested by a provider in milliseconds: `retry-after-ms`, or else `retry-after` in seconds or as a
+ * date. A date is relative to the response's own `date`, so that clock skew has no effect, or to `nowMs` without one.
+ * Unreadable values are ignored; waits are capped at a day.
  */
 export const retryAfterMs = (header: HeaderLookup, nowMs: number | undefined): number | undefined =>
   [decimal(header("retry-after-ms")), retryAfter(header, nowMs)]
@@ -28,7 +28,7 @@ const decimal = (text: string | undefined): number | undefined =>
 
 const HTTP_DATE = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /
 
-/** The dates of HTTP begin with a weekday; `Date.parse` would take `-5` for one as well. */
+/** Parses an HTTP date, which begins with a weekday. `Date.parse` alone would accept `-5` as well. */
 const epochMs = (text: string | undefined): number | undefined => {
   const parsed = Date.parse(text !== undefined && HTTP_DATE.test(text) ? text : "")
   return Number.isNaN(parsed) ? undefined : parsed

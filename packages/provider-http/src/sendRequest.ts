@@ -4,18 +4,18 @@ import { classifyHttp } from "./classifyHttp.ts"
 import { classifyThrown } from "./classifyThrown.ts"
 import { readErrorCode } from "./readErrorCode.ts"
 
-/** An answer of 2xx, whole. */
+/** A complete 2xx response. */
 export interface HttpAnswer {
   readonly status: number
   readonly headers: Headers
   readonly data: Uint8Array<ArrayBuffer>
-  /** In lower case and without parameters; `application/octet-stream` where it is not said. */
+  /** Lower case, without parameters; `application/octet-stream` if not stated. */
   readonly mediaType: string
 }
 
 /**
- * Sends a request and reads the answer to its end. Fails with what a provider of kiln fails with, by `classifyHttp` and
- * `classifyThrown`. Interruption aborts the request. Give it a `guardedFetch`, which bounds the answer.
+ * Sends a request and reads the complete response. Fails with a provider error, classified by `classifyHttp` and
+ * `classifyThrown`. Interruption aborts the request. Pass a `guardedFetch`, which limits the response.
  */
 export const sendRequest = (
   fetch: typeof globalThis.fetch,
@@ -39,10 +39,10 @@ export const sendRequest = (
     ),
   )
 
-/** The answer as JSON of the given shape, or `result_invalid`. */
+/** Decodes the response as JSON of the given shape; fails with `result_invalid`. */
 export const readJson = <A>(answer: HttpAnswer, schema: Schema.Codec<A, unknown>): Effect.Effect<A, ProviderError> =>
   Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(new TextDecoder().decode(answer.data)).pipe(
-    Effect.mapError(() => resultInvalid("the answer is not the JSON that was expected")),
+    Effect.mapError(() => resultInvalid("the response is not the expected JSON")),
   )
 
 const mediaTypeOf = (response: Response): string =>

@@ -44,7 +44,7 @@ const table: ReadonlyArray<readonly [status: number | undefined, code: unknown, 
   [400, "ResponsibleAIPolicyViolation", null, content],
   [403, "content_policy_violation", null, content],
   [500, "content_filter", null, content],
-  // What is said of the content counts before anything that would stop others.
+  // A content code takes precedence over codes that would pause the provider.
   [403, "permission_error", "content_policy_violation", content],
   [429, "insufficient_quota", "content_filter", content],
   [400, "invalid_api_key", null, configuration],
@@ -54,7 +54,7 @@ const table: ReadonlyArray<readonly [status: number | undefined, code: unknown, 
   [401, "invalid_api_key", "invalid_request_error", configuration],
   [403, "unsupported_country_region_territory", "request_forbidden", configuration],
   [403, null, "permission_error", configuration],
-  // A firewall before the provider that dislikes a text gives no reason; one caller must not stop all with it.
+  // A firewall in front of the provider that rejects a text gives no code; one caller must not pause the provider for all.
   [403, null, null, unavailable],
   [404, null, null, configuration],
   [404, "model_not_found", null, configuration],
@@ -71,13 +71,13 @@ const table: ReadonlyArray<readonly [status: number | undefined, code: unknown, 
   [200, null, null, "retry result_invalid"],
 ]
 
-describe("what an answer with an error means", () => {
+describe("an error response", () => {
   for (const [status, code, type, meaning] of table)
     it(`${String(status)} ${String(code)} ${String(type)}: ${meaning}`, () => {
       expect(classOf(classifyHttp({ status, code, type }))).toBe(meaning)
     })
 
-  it("a 400 can break nothing unless its code is about key, model or money", () => {
+  it("a 400 breaks the provider only if its code is about key, model or quota", () => {
     for (const code of [undefined, "invalid_value", "unknown_parameter", "unsupported_parameter", "x".repeat(64)])
       expect(classOf(classifyHttp({ status: 400, code })), code).toBe(input)
   })
@@ -86,7 +86,7 @@ describe("what an answer with an error means", () => {
 const now = Date.parse("Fri, 20 Nov 2026 12:00:00 GMT")
 const dayMs = 86_400_000
 
-describe("how long a provider asks us to wait", () => {
+describe("the wait requested by a provider", () => {
   const waitOf = (headers: Record<string, string>, status = 429) =>
     classifyHttp({ status, headers, nowMs: now }).retryAfterMs
 
@@ -119,21 +119,21 @@ describe("how long a provider asks us to wait", () => {
       expect(waitOf(headers)).toBe(wait)
     })
 
-  it("also with the errors of a server, and with a quota, but not with a refusal", () => {
+  it("applies to server errors and to quotas, but not to refusals", () => {
     expect(waitOf({ "retry-after": "7" }, 503)).toBe(7000)
     expect(waitOf({ "retry-after": "7" }, 402)).toBe(7000)
     expect(waitOf({ "retry-after": "7" }, 400)).toBeUndefined()
     expect(classifyHttp({ status: 429, headers: new Headers({ "retry-after": "7" }) }).retryAfterMs).toBe(7000)
   })
 
-  it("a date without any clock to compare it with is ignored", () => {
+  it("ignores a date without a reference time", () => {
     const headers = { "retry-after": "Fri, 20 Nov 2026 12:00:30 GMT" }
     expect(classifyHttp({ status: 429, headers }).retryAfterMs).toBeUndefined()
   })
 })
 
-describe("what is told of it", () => {
-  it("the status and codes that are words, never a text or a key", () => {
+describe("the detail of an error", () => {
+  it("contains the status and codes that are words, never a text or a key", () => {
     const secret = "sk-proj-4fGh29"
     const errors = [
       classifyHttp({ status: 401, code: secret, type: "invalid_request_error" }),
@@ -152,7 +152,7 @@ describe("what is told of it", () => {
   })
 })
 
-describe("where the code of an error stands", () => {
+describe("the location of the error code", () => {
   const bodies: ReadonlyArray<readonly [string, unknown, unknown]> = [
     [`{"error":{"message":"m","type":"t","param":null,"code":"c"}}`, "c", "t"],
     [`{"object":"error","message":"m","type":"NotFoundError","code":404}`, undefined, "NotFoundError"],

@@ -7,7 +7,7 @@ import { isPublicAddress } from "../src/isPublicAddress.ts"
 import { follow, makePublicFetch } from "../src/publicFetch.ts"
 import { answer, rawServer } from "./support/rawServer.ts"
 
-/** What a request is refused for; `none` when it is answered. */
+/** Returns why a request is refused; `none` for a response. */
 const refusalOf = async (promise: Promise<Response>): Promise<string> => {
   try {
     await (await promise).arrayBuffer()
@@ -26,7 +26,7 @@ const resolvesTo = (...addresses: ReadonlyArray<string>): LookupFunction =>
       addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
     )) satisfies LookupFunction
 
-/** As the real one, but this machine's first address counts as public, and names are all of it. */
+/** The real fetch, except that this machine's first address counts as public, and all names resolve to it. */
 const publicHere = (options: { maxBytes?: number; lookup?: LookupFunction; trustedOrigins?: Array<string> } = {}) =>
   guardFetch(
     { maxBytes: 1000, ...options },
@@ -36,10 +36,10 @@ const publicHere = (options: { maxBytes?: number; lookup?: LookupFunction; trust
     }),
   )
 
-describe("an address strangers have chosen", () => {
+describe("an untrusted URL", () => {
   const guarded = guardedFetch({ maxBytes: 1000 })
 
-  it("must not be one of this machine or this network, however it is spelled", async () => {
+  it("must not point to this machine or this network, however it is spelled", async () => {
     await using server = await rawServer((socket) => socket.write(answer(200, "secret")))
     const { port } = server
     for (const host of [
@@ -71,7 +71,7 @@ describe("an address strangers have chosen", () => {
     expect(server.requests).toEqual([])
   })
 
-  it("is trusted with its port and scheme, or not at all", async () => {
+  it("is trusted only with its port and scheme", async () => {
     await using mine = await rawServer((socket) => socket.write(answer(200, "mine")))
     await using other = await rawServer((socket) => socket.write(answer(200, "secret")))
     const fetch = guardedFetch({ maxBytes: 1000, trustedOrigins: [mine.origin] })
@@ -93,7 +93,7 @@ describe("an address strangers have chosen", () => {
     await expect(guarded("no url")).rejects.toThrow(TypeError)
   })
 
-  it("must not resolve to a private one, not even among others, and it is resolved once for judging and connecting", async () => {
+  it("must not resolve to any private address, and is resolved only once for check and connection", async () => {
     await using server = await rawServer((socket) => socket.write(answer(200, "secret")))
     for (const addresses of [
       ["127.0.0.1"],
@@ -105,7 +105,7 @@ describe("an address strangers have chosen", () => {
       const fetch = guardedFetch({ maxBytes: 1000, lookup: resolvesTo(...addresses) })
       expect(await refusalOf(fetch(`http://rebound.example:${server.port}/`)), addresses.join()).toBe("address")
     }
-    // A name that means one thing to whoever checks it first and this machine to whoever comes second.
+    // A name that resolves to a public address on the first lookup and to this machine on the second.
     let asked = 0
     const rebinding: LookupFunction = (_name, _options, callback) =>
       callback(null, [{ address: asked++ === 0 ? "127.0.0.1" : "127.0.0.2", family: 4 }])
@@ -118,15 +118,15 @@ describe("an address strangers have chosen", () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it("a name that does not resolve is a failure of the network", async () => {
+  it("a name that does not resolve is a network failure", async () => {
     const lookup: LookupFunction = (_name, _options, callback) =>
       callback(Object.assign(new Error("no such name"), { code: "ENOTFOUND" }), "")
     await expect(guardedFetch({ maxBytes: 10, lookup })("http://nowhere.example/")).rejects.toThrow("fetch failed")
   })
 })
 
-describe("redirects of strangers", () => {
-  it("each hop is judged", async () => {
+describe("redirects of untrusted origins", () => {
+  it("each hop is checked", async () => {
     await using inside = await rawServer((socket) => socket.write(answer(200, "secret")), "127.0.0.2")
     for (const location of [
       inside.origin,
@@ -142,7 +142,7 @@ describe("redirects of strangers", () => {
     expect(inside.requests).toEqual([])
   })
 
-  it("a trusted origin is not trusted with what a stranger asks of it", async () => {
+  it("a redirect from an untrusted to a trusted origin is not trusted", async () => {
     await using trusted = await rawServer((socket) => socket.write(answer(200, "secret")), "127.0.0.2")
     await using outside = await rawServer((socket) => socket.write(answer(302, "", { location: trusted.origin })))
     const fetch = publicHere({ trustedOrigins: [trusted.origin] })
@@ -150,7 +150,7 @@ describe("redirects of strangers", () => {
     expect(trusted.requests).toEqual([])
   })
 
-  it("three are followed, a fourth is not, nor one to nowhere or to another protocol", async () => {
+  it("three are followed; a fourth, one without a target, and one to another protocol are not", async () => {
     await using server = await rawServer((socket, { line }) => {
       const left = Number(/\/(\d+)/.exec(line)?.[1])
       socket.write(left === 0 ? answer(200, "arrived") : answer(302, "", { location: `/${left - 1}` }))
@@ -175,7 +175,7 @@ describe("redirects of strangers", () => {
     expect(follow(hop, 302, "/b").url.href).toBe("https://images.example/b")
   })
 
-  it("credentials stay with their origin, and a post becomes a get", async () => {
+  it("credentials are not sent to another origin, and a POST becomes a GET", async () => {
     await using second = await rawServer((socket) => socket.write(answer(200, "arrived")))
     await using first = await rawServer((socket, { line }) =>
       socket.write(
@@ -212,7 +212,7 @@ describe("redirects of strangers", () => {
     )
   })
 
-  it("a body is not sent again to another origin, and what was left behind does not come back", async () => {
+  it("a body is not sent to another origin, nor to the first one after a redirect back", async () => {
     const headers = { "xi-api-key": "key" }
     for (const status of [307, 308]) {
       await using second = await rawServer((socket) => socket.write(answer(200, "arrived")))
@@ -229,7 +229,7 @@ describe("redirects of strangers", () => {
 })
 
 describe("a trusted origin", () => {
-  it("is asked by Node's own fetch, with its credentials", async () => {
+  it("is requested by Node's own fetch, with credentials", async () => {
     await using server = await rawServer((socket) => socket.write(answer(200, "yes", { "x-mine": "1" })))
     const fetch = guardedFetch({ maxBytes: 1000, trustedOrigins: [`${server.origin}/v1/`] })
     const response = await fetch(`${server.origin}/v1/x`, {
@@ -239,11 +239,11 @@ describe("a trusted origin", () => {
     })
     expect([response.status, response.headers.get("x-mine"), await response.text()]).toEqual([200, "1", "yes"])
     expect(server.requests[0]).toMatchObject({ line: "POST /v1/x HTTP/1.1", headers: { authorization: "Bearer key" } })
-    // The same machine by another name is another origin.
+    // The same machine under another name is another origin.
     expect(await refusalOf(fetch(`http://localhost:${server.port}/`))).toBe("address")
   })
 
-  it("that redirects is refused, wherever to, and nothing is asked there", async () => {
+  it("that redirects is refused, whatever the target, which is not requested", async () => {
     await using elsewhere = await rawServer((socket) => socket.write(answer(200, "secret")))
     for (const status of [300, 301, 302, 303, 307, 308]) {
       await using server = await rawServer((socket) => socket.write(answer(status, "", { location: elsewhere.origin })))
@@ -279,14 +279,14 @@ describe.each([
     expect(await (await fetch(url)).text()).toHaveLength(1000)
   })
 
-  it("is refused by its length, before it comes", async () => {
+  it("is refused by its stated length, before it is read", async () => {
     await using server = await rawServer((socket) => socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n`))
     const [fetch, url] = prepare(server)
     expect(await refusalOf(fetch(url))).toBe("too_large")
     await server.closed(0)
   })
 
-  it("is cut off where it gets too long without having said so, and the transfer ends", async () => {
+  it("is cut off when it exceeds the limit without a stated length, and the transfer ends", async () => {
     const chunk = `190\r\n${"a".repeat(400)}\r\n`
     await using server = await rawServer((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${chunk.repeat(3)}`)
@@ -296,7 +296,7 @@ describe.each([
     await server.closed(0)
   })
 
-  it("is counted unpacked", async () => {
+  it("is counted after decompression", async () => {
     const bomb = gzipSync(Buffer.alloc(50_000_000))
     expect(bomb.length).toBeLessThan(50_000)
     await using server = await rawServer((socket) =>
@@ -306,14 +306,14 @@ describe.each([
     expect(await refusalOf(fetch(url))).toBe("too_large")
   })
 
-  it("that ends too early is a failure of the network", async () => {
+  it("that ends too early is a network failure", async () => {
     await using server = await rawServer((socket) => socket.end(answer(200, "half", { "content-length": "8" })))
     const [fetch, url] = prepare(server)
     const response = await fetch(url)
     await expect(response.text()).rejects.toThrow("terminated")
   })
 
-  it("needs nobody to read it: an abort ends the transfer at once", async () => {
+  it("ends at once on abort, even if it is not being read", async () => {
     await using server = await rawServer((socket) => {
       socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nhalf")
     })

@@ -19,10 +19,10 @@ const allowed = `
 const words = (text: string) => text.trim().split(/\s+/)
 
 describe("the public internet", () => {
-  it("has none of these", () => {
+  it("does not include these", () => {
     for (const address of [...words(refused), ""]) expect(isPublicAddress(address), address).toBe(false)
   })
-  it("has these", () => {
+  it("includes these", () => {
     for (const address of words(allowed)) expect(isPublicAddress(address), address).toBe(true)
   })
 })

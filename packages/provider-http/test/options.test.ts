@@ -1,7 +1,7 @@
 import { guardedFetch } from "@kiln/provider-http"
 import { expect, it } from "vitest"
 
-/** As JavaScript gives it, or a spread that hides it from the compiler. */
+/** A value as untyped JavaScript passes it, or a spread that hides it from the compiler. */
 const given = (value: unknown): never => value as never
 
 it.each([
@@ -9,9 +9,9 @@ it.each([
     { maxBytes: 1, trustedOrigin: [] },
     'unknown option "trustedOrigin" in guardedFetch(); did you mean "trustedOrigins"?',
   ],
-  // Nothing would be too long.
+  // No length would be too long.
   [{}, "maxBytes must be a number, 0 or more"],
   [{ maxBytes: Number.NaN }, "maxBytes must be a number, 0 or more, not NaN"],
-])("a fetch is not made with %j", (options, message) => {
+])("rejects the options %j", (options, message) => {
   expect(() => guardedFetch(given(options))).toThrow(message)
 })

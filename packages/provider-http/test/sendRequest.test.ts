@@ -11,7 +11,7 @@ const ask = (server: RawServer, init?: RequestInit) =>
 const failure = async (server: RawServer) => classOf(await failureOf(ask(server)))
 
 describe("a request", () => {
-  it("is answered with everything a provider needs", async () => {
+  it("returns everything a provider needs", async () => {
     await using server = await rawServer((socket) =>
       socket.write(answer(201, "{}", { "content-type": "Application/JSON; charset=utf-8", "x-mine": "1" })),
     )
@@ -25,7 +25,7 @@ describe("a request", () => {
     expect(server.requests[0]?.body.toString()).toBe("b")
   })
 
-  it("fails as the answer says", async () => {
+  it("fails as classified by the response", async () => {
     const body = JSON.stringify({ error: { code: "insufficient_quota", message: "You, Bob, have used up sk-4242" } })
     await using server = await rawServer((socket) => socket.write(answer(429, body, { "retry-after": "9" })))
     const error = await failureOf(ask(server))
@@ -37,7 +37,7 @@ describe("a request", () => {
     expect(inspect(error, { depth: 9 }) + JSON.stringify(error)).not.toMatch(/Bob|4242/)
   })
 
-  it("is tried again when there is no answer, or half of one", async () => {
+  it("is retryable without a response or with a partial one", async () => {
     await using reset = await rawServer((socket) => socket.resetAndDestroy())
     expect(await failure(reset)).toBe("retry provider_unavailable")
     await using silent = await rawServer((socket) => socket.end())
@@ -49,19 +49,19 @@ describe("a request", () => {
     const gone = await rawServer(() => undefined)
     await gone[Symbol.asyncDispose]()
     const error = await failureOf(ask(gone))
-    expect([classOf(error), error.detail]).toEqual(["retry provider_unavailable", "no answer: ECONNREFUSED"])
+    expect([classOf(error), error.detail]).toEqual(["retry provider_unavailable", "no response: ECONNREFUSED"])
   })
 
-  it("is tried again when the status is none of HTTP's, and the transfer ends", async () => {
+  it("is retryable after an invalid HTTP status, and the transfer ends", async () => {
     await using server = await rawServer((socket) => socket.write(answer(999, "no", { "content-length": "100" })))
     const from = performance.now()
     expect(await failure(server)).toBe("retry provider_unavailable")
     await server.closed(0)
-    // And not when the answer's memory is cleared.
+    // Not only when the response is garbage-collected.
     expect(performance.now() - from).toBeLessThan(1_000)
   })
 
-  it("tells of what broke the innermost code, and nothing that is no code", async () => {
+  it("reports the innermost error code, and nothing that is not a code", async () => {
     const told = (...codes: ReadonlyArray<string>) => {
       const error = codes.reduceRight(
         (cause, code) => Object.assign(new Error("of sk-4242", { cause }), { code }),
@@ -69,22 +69,22 @@ describe("a request", () => {
       )
       return failureOf(sendRequest(() => Promise.reject(error), "http://a.example/"))
     }
-    expect((await told("UND_ERR_SOCKET", "ECONNRESET")).detail).toBe("no answer: ECONNRESET")
-    expect((await told("ECONNRESET", "key sk-4242")).detail).toBe("no answer: ECONNRESET")
-    expect((await told("sk-4242")).detail).toBe("no answer: unknown")
+    expect((await told("UND_ERR_SOCKET", "ECONNRESET")).detail).toBe("no response: ECONNRESET")
+    expect((await told("ECONNRESET", "key sk-4242")).detail).toBe("no response: ECONNRESET")
+    expect((await told("sk-4242")).detail).toBe("no response: unknown")
   })
 
-  it("breaks the provider when its own address sends it away", async () => {
+  it("breaks the provider if its configured address redirects", async () => {
     await using server = await rawServer((socket) => socket.write(answer(302, "", { location: "/login" })))
     expect(await failure(server)).toBe("broken configuration")
   })
 
-  it("has no result when the answer is too long", async () => {
+  it("fails with result_invalid if the response is too long", async () => {
     await using server = await rawServer((socket) => socket.write(answer(200, "a".repeat(1001))))
     expect(await failure(server)).toBe("retry result_invalid")
   })
 
-  it("is aborted when its fiber is interrupted, before the answer and in the middle of it", async () => {
+  it("is aborted when its fiber is interrupted, before the response and during it", async () => {
     for (const begin of ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"]) {
       await using server = await rawServer((socket) => {
         if (begin !== "") socket.write(begin)
@@ -99,7 +99,7 @@ describe("a request", () => {
   })
 })
 
-describe("an answer in JSON", () => {
+describe("a JSON response", () => {
   const schema = Schema.Struct({ text: Schema.String })
   const read = (body: string) =>
     Effect.gen(function* () {
@@ -110,7 +110,7 @@ describe("an answer in JSON", () => {
       )
     })
 
-  it("has the shape that was expected, or is no result", async () => {
+  it("has the expected shape, or fails with result_invalid", async () => {
     expect(await Effect.runPromise(read(`{"text":"said","more":1}`))).toEqual({ text: "said" })
     for (const body of ["", "<html>canary</html>", `{"text":"canary"`, `{"text":["canary"]}`, "null"]) {
       const error = await failureOf(read(body))
@@ -120,8 +120,8 @@ describe("an answer in JSON", () => {
   })
 })
 
-describe("a result that is fetched by its URL", () => {
-  it("is the file, with the type it was given", async () => {
+describe("a result at a URL", () => {
+  it("is the file, with its stated media type", async () => {
     await using server = await rawServer((socket) => socket.write(answer(200, "PNG", { "content-type": "image/png" })))
     const options = { maxBytes: 1000, trustedOrigins: [server.origin], headers: { "x-mine": "1" } }
     const file = await Effect.runPromise(downloadFile(`${server.origin}/a.png`, options))
@@ -129,7 +129,7 @@ describe("a result that is fetched by its URL", () => {
     expect(server.requests[0]).toMatchObject({ line: "GET /a.png HTTP/1.1", headers: { "x-mine": "1" } })
   })
 
-  it("is no result when it is empty, or its URL may not be fetched", async () => {
+  it("fails with result_invalid if it is empty or its URL is refused", async () => {
     await using server = await rawServer((socket) => socket.write(answer(200)))
     expect(
       classOf(await failureOf(downloadFile(server.origin, { maxBytes: 9, trustedOrigins: [server.origin] }))),
@@ -139,7 +139,7 @@ describe("a result that is fetched by its URL", () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it("says nothing about the provider when its URL leads nowhere", async () => {
+  it("does not affect the provider if its URL cannot be fetched", async () => {
     for (const [status, meaning] of [
       [401, "retry result_invalid"],
       [403, "retry provider_unavailable"],

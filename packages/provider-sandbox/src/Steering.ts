@@ -4,7 +4,7 @@ import { Effect } from "effect"
 
 const MAX_DELAY_SECONDS = 60
 
-/** What a request may ask of the sandbox, so that a client can rehearse what a provider may do to it. */
+/** The behavior that a request can ask the sandbox for, so that a client can rehearse provider failures. */
 export type Steering =
   | { readonly _tag: "Fail"; readonly errorCode: ErrorCode }
   | { readonly _tag: "Delay"; readonly seconds: number }
@@ -15,8 +15,8 @@ const DECIMAL = /^\d+(?:\.\d+)?$/
 const INTEGER = /^\d+$/
 
 /**
- * Reads `sandbox:fail:<error_code>`, `sandbox:delay:<seconds>` (decimal, at most 60) and `sandbox:flaky:<n>` (whole
- * number). Anything else, however near, is ordinary text: `undefined`.
+ * Reads `sandbox:fail:<error_code>`, `sandbox:delay:<seconds>` (decimal, at most 60) and `sandbox:flaky:<n>`
+ * (integer). Returns `undefined` for any other text, however similar.
  */
 export const parseSteering = (text: string): Steering | undefined => {
   const [, verb, argument = ""] = STEERING.exec(text) ?? []
@@ -28,8 +28,8 @@ export const parseSteering = (text: string): Steering | undefined => {
 }
 
 /**
- * Does what the text asks for, if it steers: fails, puts the job off, or succeeds for the answer to follow. A delay is asked
- * for once and holds no slot of a worker, so that test keys cannot fill a worker with jobs that wait.
+ * Does what a steering text asks for: fails, defers the job, or succeeds so that the normal answer follows. A delay is
+ * requested once and holds no worker slot, so that test keys cannot fill a worker with waiting jobs.
  */
 export type Steer = (
   text: string | undefined,
@@ -55,4 +55,4 @@ export const followSteering: Steer = (text, call) => {
 export const ignoreSteering: Steer = () => Effect.void
 
 const askedFor = (errorCode: ErrorCode, retry: boolean): ProviderFailure =>
-  new ProviderFailure({ errorCode, retry, detail: "the request asked the sandbox to fail" })
+  new ProviderFailure({ errorCode, retry, detail: "the request told the sandbox to fail" })

@@ -10,7 +10,7 @@ const ACROSS = SIZE / TILE
 const GROUT_PIXELS = 2
 const grout: Color = [43, 36, 34]
 
-/** Glazes that go together. */
+/** Palettes of matching glazes. */
 const kilns: ReadonlyArray<ReadonlyArray<Color>> = [
   [
     [240, 227, 204],
@@ -48,10 +48,10 @@ const kilns: ReadonlyArray<ReadonlyArray<Color>> = [
     [66, 108, 116],
   ],
 ]
-/** The same glaze never comes out of the fire quite the same. */
+/** Brightness factors: fired glazes vary slightly. */
 const firings = [0.93, 1, 1.04]
 
-/** A wall of glazed tiles, 1024 × 1024, that follows from the text alone. */
+/** Draws a wall of glazed tiles, 1024 × 1024 pixels, determined by the text alone. */
 export const drawTiles = Effect.fnUntraced(function* (text: string) {
   const choices = choicesFrom(text)
   const glazes = pick(kilns, choices())
@@ -60,7 +60,7 @@ export const drawTiles = Effect.fnUntraced(function* (text: string) {
   for (let tileRow = 0; tileRow < ACROSS; tileRow++) {
     for (let tileColumn = 0; tileColumn < ACROSS; tileColumn++) {
       const ground = choices() % glazes.length
-      // Any but the ground: a figure in its ground's color would not show.
+      // Any color except the ground's, so that the figure is visible.
       const figure = (ground + 1 + (choices() % (glazes.length - 1))) % glazes.length
       const firing = pick(firings, choices())
       const inks = Uint8Array.from({ length: FULL + 1 }, (_, level) =>
@@ -72,7 +72,7 @@ export const drawTiles = Effect.fnUntraced(function* (text: string) {
         inks,
         groutInk: palette.indexOf(grout),
       })
-      // The whole wall takes some milliseconds, the first one more; others get their turn after each tile.
+      // The whole wall takes a few milliseconds, the first one longer, so this yields after each tile.
       yield* Effect.yieldNow
     }
   }
@@ -80,7 +80,7 @@ export const drawTiles = Effect.fnUntraced(function* (text: string) {
   return image
 })
 
-/** As many small numbers as needed, all of them decided by the text. */
+/** Returns a generator of small numbers determined by the text. */
 const choicesFrom = (text: string): (() => number) => {
   let block = createHash("sha512").update(text).digest()
   let at = 0
@@ -101,7 +101,7 @@ const mix = (ground: Color, figure: Color, share: number, firing: number): Color
   return [channel(0), channel(1), channel(2)]
 }
 
-/** Colors in the order in which they were first used. Five glazes, three firings and soft edges make 196 at most. */
+/** Collects colors in order of first use. Five glazes, three firings and soft edges make at most 196. */
 const makePalette = () => {
   const indices = new Map<string, number>()
   const channels: Array<number> = []
@@ -121,7 +121,7 @@ const makePalette = () => {
 
 interface Tile {
   readonly shape: Uint8Array
-  /** Quarter turns. */
+  /** Number of quarter turns. */
   readonly turns: number
   /** Palette index by coverage. */
   readonly inks: Uint8Array

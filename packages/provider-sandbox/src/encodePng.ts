@@ -1,13 +1,13 @@
 import { crc32, deflate } from "node:zlib"
 import { Effect } from "effect"
 
-/** A picture whose pixels are indices into a palette of at most 256 colors. */
+/** An image whose pixels are indices into a palette of at most 256 colors. */
 export interface IndexedImage {
   readonly width: number
   readonly height: number
-  /** Three bytes a color: red, green, blue. */
+  /** Three bytes per color: red, green, blue. */
   readonly palette: Uint8Array
-  /** One row after the other: a byte that is 0, then an index for each pixel. The 0 is PNG's "no filter", the best for indices. */
+  /** Consecutive rows: a 0 byte, then an index for each pixel. The 0 is PNG's "no filter", which suits indices best. */
   readonly rows: Uint8Array
 }
 

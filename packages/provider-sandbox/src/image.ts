@@ -4,7 +4,7 @@ import { drawTiles } from "./drawTiles.ts"
 import { encodePng } from "./encodePng.ts"
 import type { Steer } from "./Steering.ts"
 
-/** A 1024 × 1024 PNG that follows from the prompt. */
+/** Creates a provider of 1024 × 1024 PNGs that are determined by the prompt. */
 export const makeImage = (steer: Steer): ImageProvider => ({
   generate: ({ prompt }, call) =>
     steer(prompt, call).pipe(

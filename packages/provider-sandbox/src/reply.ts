@@ -8,7 +8,7 @@ nothing was charged. With a live key a model answers here, in the voice you chos
     /\s+/,
   )
 
-/** A canned reply. A token is a word. Steered by the instructions: what the caller wrote, where the text is what it said. */
+/** Creates a provider of canned replies, one token per word. The instructions steer it, because the text is transcribed speech. */
 export const makeReply = (steer: Steer): ReplyProvider => ({
   reply: ({ instructions, maxOutputTokens }, call) =>
     steer(instructions, call).pipe(

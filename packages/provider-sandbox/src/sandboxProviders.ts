@@ -6,11 +6,11 @@ import { makeSpeech } from "./speech.ts"
 import { followSteering, ignoreSteering } from "./Steering.ts"
 import { transcription } from "./transcription.ts"
 
-/** Everything the four kinds need; a voice turn is made in its three steps. */
+/** The providers of the four built-in kinds; a voice turn runs in its three steps. */
 export type SandboxProviders = Pick<ProviderPorts, Exclude<ProviderName, "voiceTurn">>
 
 /**
- * Providers that call nobody and cost nothing: the same request always gets the same bytes, all of them valid files.
+ * Creates providers that make no network calls and cost nothing. The same request always returns the same bytes, and all files are valid.
  *
  * With `steering` (the default), a text that is exactly `sandbox:fail:<error_code>`, `sandbox:delay:<seconds>` (at most 60) or
  * `sandbox:flaky:<n>` decides what happens to the request (speech: its text; image: its prompt; reply: its instructions). It is meant for

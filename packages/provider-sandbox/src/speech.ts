@@ -6,10 +6,10 @@ import type { Steer } from "./Steering.ts"
 const FALLBACK_VOICE = "alloy"
 const voices: ReadonlySet<string> = new Set([FALLBACK_VOICE, "echo", "fable", "nova", "onyx", "shimmer"])
 
-/** Samples that were read, by voice. Never given away, only copies of them: what one caller does to its bytes no other hears. */
+/** Samples by voice, once read. Only copies are returned, so that no caller can change the bytes of another. */
 const samples = new Map<string, Uint8Array>()
 
-/** A spoken MP3 that came with this package, one for each default voice; any other voice sounds like the first. */
+/** Creates a provider of recorded MP3s from this package, one for each default voice; any other voice sounds like the first. */
 export const makeSpeech = (steer: Steer): SpeechProvider => ({
   speak: Effect.fnUntraced(function* ({ text, voice }, call) {
     yield* steer(text, call)
@@ -28,7 +28,7 @@ const readSample = (voice: string): Effect.Effect<Uint8Array, ProviderFailure> =
         new ProviderFailure({
           errorCode: "internal_error",
           retry: false,
-          detail: `the installed package lacks assets/${voice}.mp3`,
+          detail: `assets/${voice}.mp3 is missing from the installed package`,
         }),
     }).pipe(
       // Not the Buffer itself: its `slice` shares memory.

@@ -1,10 +1,10 @@
 /** Edge of a tile in pixels. */
 export const TILE = 128
 
-/** A tile's glaze: for each pixel how much of it the figure covers, 0 to `FULL`. In between are the soft edges. */
+/** Full coverage. A tile stores for each pixel how much of it the figure covers, 0 to `FULL`; soft edges are in between. */
 export const FULL = 7
 
-/** How far a point is outside of the figure; negative inside. In pixels, from the tile's upper left corner. */
+/** Returns the distance of a point to the figure in pixels, negative inside. Coordinates start at the tile's upper left corner. */
 type Distance = (x: number, y: number) => number
 
 const disc =
@@ -35,12 +35,12 @@ const bullsEye = either(ring(disc(TILE / 2, TILE / 2, TILE * 0.36), TILE * 0.07)
 
 const figures: ReadonlyArray<Distance> = [quarter, leaf, halfDisc, pearl, wedge, arcs, bowTie, bullsEye]
 
-/** How many figures there are. */
+/** Number of figures. */
 export const FIGURES = figures.length
 
 const drawn: Array<Uint8Array | undefined> = figures.map(() => undefined)
 
-/** Coverage of a figure, row by row; drawn once. */
+/** Returns the coverage of a figure, row by row; cached. */
 export const tileShape = (figure: number): Uint8Array => {
   const index = figure % FIGURES
   const distance = figures[index] ?? quarter

@@ -2,12 +2,12 @@ import type { AudioFormat } from "@kiln/core/domain"
 import type { TranscriptionProvider } from "@kiln/core/ports"
 import { Effect, Stream } from "effect"
 
-/** A fixed sentence that names what was uploaded. The audio is read to its end, so that a missing or damaged blob shows here as it would with a real provider. */
+/** Returns a fixed sentence that names the format and length. Reads the audio to its end, so that a missing or damaged blob fails as with a real provider. */
 export const transcription: TranscriptionProvider = {
   transcribe: ({ audio }) =>
     Stream.runDrain(audio.content).pipe(Effect.map(() => ({ text: transcriptOf(audio.format, audio.seconds) }))),
 }
 
-/** Seconds always with one decimal: `3.0`, `3.2`. */
+/** Seconds always have one decimal: `3.0`, `3.2`. */
 const transcriptOf = (format: AudioFormat, seconds: number): string =>
   `Sandbox transcript of ${format.startsWith("m") ? "an" : "a"} ${format} file of ${seconds.toFixed(1)} seconds.`

@@ -33,7 +33,7 @@ describe("transcription", () => {
     }),
   )
 
-  it.effect("reads the audio to its end, and passes on what is wrong with it", () =>
+  it.effect("reads the audio to its end, and passes its errors on", () =>
     Effect.gen(function* () {
       const corrupt = new BlobCorrupt({ key: "uploads/1/1" })
       const missing = new BlobUnavailable({ operation: "read", cause: new Error("gone") })
@@ -68,7 +68,7 @@ describe("speech", () => {
     }),
   )
 
-  it.effect("gives an unknown voice the first voice's sample, whatever its name", () =>
+  it.effect("returns the first voice's sample for any unknown voice", () =>
     Effect.gen(function* () {
       const alloy = yield* speak("alloy")
       for (const voice of [
@@ -85,7 +85,7 @@ describe("speech", () => {
     }),
   )
 
-  it.effect("gives the same bytes each time, also after a caller changed its own", () =>
+  it.effect("returns the same bytes each time, even after a caller changed its copy", () =>
     Effect.gen(function* () {
       const first = yield* speak("nova")
       const kept = first.data.slice()
@@ -97,7 +97,7 @@ describe("speech", () => {
 })
 
 describe("reply", () => {
-  it.effect("is a few sentences, cut to the tokens allowed, a word each", () =>
+  it.effect("is a few sentences, truncated to the allowed tokens, one word each", () =>
     Effect.gen(function* () {
       const whole = yield* answer(1024)
       const words = whole.text.split(" ")
@@ -116,7 +116,7 @@ describe("reply", () => {
 })
 
 describe("image", () => {
-  it.effect("is a valid 1024 × 1024 PNG under 200 KB that follows from the prompt", () =>
+  it.effect("is a valid 1024 × 1024 PNG under 200 KB, determined by the prompt", () =>
     Effect.gen(function* () {
       const prompts = ["a fox", "a fax", " a fox", "狐".repeat(4000), "__proto__"]
       const files = yield* Effect.forEach(prompts, paint)
@@ -135,7 +135,7 @@ describe("image", () => {
     }),
   )
 
-  it.effect("lets others run while it draws", () =>
+  it.effect("yields to other fibers while it draws", () =>
     Effect.gen(function* () {
       let turns = 0
       let drawing = true
@@ -146,7 +146,7 @@ describe("image", () => {
       setImmediate(count)
       yield* drawTiles("a busy wall")
       drawing = false
-      assert.isAtLeast(turns, 60, "a turn for each of 64 tiles, the first and the last aside")
+      assert.isAtLeast(turns, 60, "one yield for each of 64 tiles, except the first and the last")
     }),
   )
 })
@@ -154,7 +154,7 @@ describe("image", () => {
 const hasFfprobe = spawnSync("ffprobe", ["-version"]).status === 0
 const noFfprobe = "ffprobe is not installed; the walkers above have checked the same files"
 
-it.effect("other people's decoders agree", (context) =>
+it.effect("third-party decoders agree", (context) =>
   Effect.gen(function* () {
     if (!hasFfprobe) return context.skip(noFfprobe)
     const ffprobe = (file: Uint8Array, fields: string) =>
@@ -168,7 +168,7 @@ it.effect("other people's decoders agree", (context) =>
   }),
 )
 
-it("options that do not exist are refused", () => {
+it("unknown options are rejected", () => {
   assert.throws(
     () => sandboxProviders({ steer: false } as never),
     'unknown option "steer" in sandboxProviders(); did you mean "steering"?',

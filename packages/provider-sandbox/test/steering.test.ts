@@ -8,7 +8,7 @@ import { callWith, firstCall } from "./support/calls.ts"
 const steered = sandboxProviders({ steering: true })
 const unsteered = sandboxProviders({ steering: false })
 
-/** The three ways in, each with the text in the field that steers it. */
+/** The three providers, each with the text in the field that steers it. */
 const waysIn = (set: typeof steered) => ({
   speech: (text: string, call: ProviderCall) => Effect.asVoid(set.speech.speak({ text, voice: "alloy" }, call)),
   image: (prompt: string, call: ProviderCall) => Effect.asVoid(set.image.generate({ prompt }, call)),
@@ -67,7 +67,7 @@ const ordinary = [
 ]
 
 describe("parseSteering", () => {
-  it("knows every error code", () => {
+  it("accepts every error code", () => {
     for (const errorCode of errorCodes)
       assert.deepStrictEqual(parseSteering(`sandbox:fail:${errorCode}`), { _tag: "Fail", errorCode })
   })
@@ -88,13 +88,13 @@ describe("parseSteering", () => {
     assert.deepStrictEqual(parseSteering("sandbox:flaky:12"), { _tag: "Flaky", failures: 12 })
   })
 
-  it.each(ordinary)("takes %j for ordinary text", (text) => {
+  it.each(ordinary)("treats %j as ordinary text", (text) => {
     assert.isUndefined(parseSteering(text))
   })
 })
 
 describe.each(each)("%s", (_, request) => {
-  it.effect("fails for good with the code asked for", () =>
+  it.effect("fails permanently with the requested code", () =>
     Effect.gen(function* () {
       for (const errorCode of errorCodes) {
         const failure = yield* Effect.flip(request(`sandbox:fail:${errorCode}`, callWith(2)))
@@ -104,7 +104,7 @@ describe.each(each)("%s", (_, request) => {
     }),
   )
 
-  it.effect("is flaky as often as asked for, counting failures and not attempts", () =>
+  it.effect("is flaky as often as requested, counting failures rather than attempts", () =>
     Effect.gen(function* () {
       for (const failures of [0, 1]) {
         const failure = yield* Effect.flip(request("sandbox:flaky:2", callWith(failures)))
@@ -117,7 +117,7 @@ describe.each(each)("%s", (_, request) => {
     }),
   )
 
-  it.effect("asks once for the delay, without waiting itself, and then answers at once", () =>
+  it.effect("requests the delay once without waiting itself, and then answers immediately", () =>
     Effect.gen(function* () {
       const asked = yield* Effect.flip(request("sandbox:delay:2.5", firstCall))
       assert.deepInclude(asked, { _tag: "ProviderPostponed", delayMs: 2_500 })
@@ -129,7 +129,7 @@ describe.each(each)("%s", (_, request) => {
   )
 })
 
-it.effect("live jobs on the sandbox's models are not steered", () =>
+it.effect("live jobs with sandbox models are not steered", () =>
   Effect.gen(function* () {
     for (const request of Object.values(waysIn(unsteered)))
       for (const text of ["sandbox:fail:content_rejected", "sandbox:flaky:3", "sandbox:delay:5"])
@@ -137,7 +137,7 @@ it.effect("live jobs on the sandbox's models are not steered", () =>
   }),
 )
 
-it.effect("what was said does not steer a reply, nor its absence", () =>
+it.effect("neither transcribed speech nor silence steers a reply", () =>
   Effect.gen(function* () {
     const text = "sandbox:fail:provider_rejected"
     for (const instructions of [undefined, "Be kind."])

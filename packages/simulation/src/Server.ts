@@ -11,8 +11,7 @@ import {
   IdGenerator,
   JobDirectory,
   JobEvents,
-  JobLooks,
-  JobSignals,
+  JobReader,
   JobStore,
   type JsonObject,
   layerGroupCommit,
@@ -122,13 +121,12 @@ const serverLayer = (
       ofSync: fingerprintOf,
     }),
     WakeUp.layer,
-    JobSignals.layer,
     JobEvents.layer,
     Layer.succeed(EngineConfig, settings),
   )
   const running = works ? Layer.merge(layerSweeps, Worker.layerRunning) : layerSweeps
   return Layer.mergeAll(Engine.layer, Operator.layer, running).pipe(
-    Layer.provide(Layer.merge(JobLooks.layer, layerGroupCommit)),
+    Layer.provide(Layer.merge(JobReader.layer, layerGroupCommit)),
     Layer.provide(adapters),
   )
 }

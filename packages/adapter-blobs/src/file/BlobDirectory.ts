@@ -4,24 +4,24 @@ import type { BlobUnavailable } from "@kiln/core/domain"
 import { Effect } from "effect"
 import { attempt, DIRECTORY_MODE, hasCode, syncDirectory } from "./system.ts"
 
-/** Where the blobs of one store are. */
+/** The directories of one store, and its state in this process. */
 export interface BlobDirectory {
-  /** Holds `<key>.blob` files. A key has no dot, so no blob is in the way of the directory of another. */
+  /** Holds `<key>.blob` files. Keys contain no dot, so a blob's file never collides with another blob's directory. */
   readonly blobs: string
-  /** Holds what is being written; on the same file system, or the rename would not be atomic. */
+  /** Holds files that are being written. On the same file system, because the rename must be atomic. */
   readonly temporary: string
-  /** Names in `temporary` that this process is writing. */
+  /** Names of files in `temporary` that this process is writing. */
   readonly writing: Set<string>
-  /** When `temporary` was last looked through, Unix milliseconds. */
+  /** Time of the last scan of `temporary`, in Unix milliseconds. */
   lookedThroughAt: number
 }
 
 export const BLOB_SUFFIX = ".blob"
 
-/** The file of one blob. */
+/** Returns the path of a blob's file. */
 export const fileOf = (directory: BlobDirectory, key: string): string => join(directory.blobs, key + BLOB_SUFFIX)
 
-/** The directory of the blobs under `prefix/`. */
+/** Returns the path of the directory that holds the blobs under `prefix/`. */
 export const directoryOf = (directory: BlobDirectory, prefix: string): string => join(directory.blobs, prefix)
 
 export const openBlobDirectory = Effect.fnUntraced(function* (
@@ -42,13 +42,13 @@ export const openBlobDirectory = Effect.fnUntraced(function* (
   return directory
 })
 
-/** `created` was missing before: its own entry, and that of each directory below it, must survive a power failure. */
+/** Syncs the directories above one that was just created: its entry and those of the directories below must survive a power failure. */
 const syncUpwards = async (from: string, top: string): Promise<void> => {
   for (let path = from; ; path = dirname(path)) {
     try {
       await syncDirectory(path)
     } catch (error) {
-      // Only a directory of somebody else, above ours, may be unreadable; we made nothing in it then.
+      // Only a foreign directory above ours can be unreadable, and in that case nothing was created in it.
       if (path !== top || !hasCode(error, "EACCES", "EPERM")) throw error
     }
     if (path === top) return

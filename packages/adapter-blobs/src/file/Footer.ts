@@ -6,10 +6,10 @@ import type { BlobInfo } from "@kiln/core/ports"
 //   8  "kilnblb1"
 //   8  length of the blob, big-endian
 //  32  SHA-256 of the blob
-//  16  SHA-256 of the 48 bytes above, cut
+//  16  SHA-256 of the 48 bytes above, truncated
 //
-// A footer and not a header, so that files are written front to back and media players can open them as they are;
-// not a second file, because a crash or a restored backup may leave one without the other.
+// A footer rather than a header, so that files are written front to back and media players can open them as they are.
+// Not a second file, because a crash or a restored backup may leave one without the other.
 
 const MAGIC = Buffer.from("kilnblb1", "latin1")
 const CHECKED_BYTES = 48
@@ -24,7 +24,7 @@ export const encodeFooter = ({ bytes, sha256 }: BlobInfo): Uint8Array => {
   return footer
 }
 
-/** `undefined` when these bytes are no footer. */
+/** Decodes a footer; `undefined` if the bytes are not a valid footer. */
 export const decodeFooter = (footer: Uint8Array): BlobInfo | undefined => {
   const view = Buffer.from(footer.buffer, footer.byteOffset, footer.byteLength)
   if (view.length !== FOOTER_BYTES || !view.subarray(0, 8).equals(MAGIC)) return undefined

@@ -4,8 +4,8 @@ import { Clock, Effect } from "effect"
 import type { BlobDirectory } from "./BlobDirectory.ts"
 import { attempt, hasCode, syncDirectory } from "./system.ts"
 
-// What is being written has its key in its name, so that the removal of a prefix finds what a killed process left
-// of it: `jobs.a.1.output.<uuid>.part`. A key has neither dots nor dashes, so no name is taken for that of another key.
+// The name of a temporary file contains the blob's key (`jobs.a.1.output.<uuid>.part`), so that removing a prefix also
+// finds the files a killed process left. Keys contain neither dots nor dashes, so a name cannot be mistaken for another key's.
 const SUFFIX = ".part"
 
 const baseOf = (key: string): string => `${key.replaceAll("/", ".")}.`
@@ -13,18 +13,18 @@ const baseOf = (key: string): string => `${key.replaceAll("/", ".")}.`
 export const temporaryName = (key: string, uuid: string): string => baseOf(key) + uuid + SUFFIX
 
 /**
- * Removes, durably, what is or was being written under the key `prefix` or below it. A put that is still at it then has
- * nothing to rename into place, and fails.
+ * Durably removes the temporary files of the key `prefix` and of keys below it. A put in progress then has nothing to
+ * rename into place, and fails.
  */
 export const removeTemporaries = async (directory: BlobDirectory, prefix: string): Promise<void> => {
   const base = baseOf(prefix)
   try {
     for (const name of await readdir(directory.temporary))
       if (name.startsWith(base) && name.endsWith(SUFFIX)) await rm(join(directory.temporary, name), { force: true })
-    // Also when there was none: an earlier call, or a put that failed, may not have come to that.
+    // Syncs even if nothing was removed now: an earlier call or a failed put may have removed files without syncing.
     await syncDirectory(directory.temporary)
   } catch (error) {
-    // Somebody tidied up; the next put makes it again.
+    // The directory was removed from outside; the next put creates it again.
     if (!hasCode(error, "ENOENT")) throw error
   }
 }
@@ -33,8 +33,8 @@ const ABANDONED_AFTER_MS = 60 * 60 * 1000
 const LOOK_THROUGH_EVERY_MS = 10 * 60 * 1000
 
 /**
- * Removes temporary files that a killed process left behind. Another process may be writing here, so only what was not
- * written to for an hour is taken for abandoned. Called often, it looks once in ten minutes.
+ * Removes temporary files left behind by a killed process. Another process may be writing here, so only files without
+ * writes for an hour count as abandoned. Scans at most once every ten minutes, however often it is called.
  */
 export const removeAbandoned = Effect.fnUntraced(function* (directory: BlobDirectory) {
   const now = yield* Clock.currentTimeMillis
@@ -53,7 +53,7 @@ export const removeAbandoned = Effect.fnUntraced(function* (directory: BlobDirec
   })
 })
 
-/** Unix milliseconds; never, for what is gone. */
+/** Returns the time of the last write in Unix milliseconds; `Infinity` if the file is gone. */
 const writtenAt = (path: string): Promise<number> =>
   stat(path).then(
     ({ mtimeMs }) => mtimeMs,

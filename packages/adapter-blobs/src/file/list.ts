@@ -9,7 +9,7 @@ import { BLOB_SUFFIX, type BlobDirectory, directoryOf } from "./BlobDirectory.ts
 import { hasCode } from "./system.ts"
 import { removeAbandoned } from "./Temporary.ts"
 
-/** Whoever sweeps orphans lists: that is when a store nobody writes to gets rid of its abandoned temporary files. */
+/** Lists keys, and deletes abandoned temporary files: the orphan sweep lists regularly, even in a store without writes. */
 export const list =
   (directory: BlobDirectory): BlobStore["Service"]["list"] =>
   (prefix) =>
@@ -23,7 +23,7 @@ export const list =
       ),
     )
 
-/** Reads directories as it goes: a store may hold more keys than fit into memory. */
+/** Reads directories lazily, because a store may hold more keys than fit into memory. */
 async function* keysBelow(path: string, prefix: string): AsyncGenerator<string, void, undefined> {
   const entries = await openIfPresent(path)
   if (entries === undefined) return
@@ -31,7 +31,7 @@ async function* keysBelow(path: string, prefix: string): AsyncGenerator<string, 
     if (entry.isDirectory()) yield* keysBelow(join(path, entry.name), `${prefix}/${entry.name}`)
     else if (entry.name.endsWith(BLOB_SUFFIX)) {
       const key = `${prefix}/${entry.name.slice(0, -BLOB_SUFFIX.length)}`
-      // Not ours: somebody copied a file here.
+      // A foreign file that was copied here.
       if (isBlobKey(key)) yield key
     }
   }

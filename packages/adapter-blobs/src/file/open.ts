@@ -9,7 +9,7 @@ import { type BlobDirectory, fileOf } from "./BlobDirectory.ts"
 import { decodeFooter, FOOTER_BYTES } from "./Footer.ts"
 import { attempt, hasCode, readAt } from "./system.ts"
 
-/** The file is opened again when its content is read, so that a blob opened and never read holds nothing. */
+/** Opens a blob. The file is opened again when its content is read, so a blob that is never read holds no descriptor. */
 export const open = (directory: BlobDirectory): BlobStore["Service"]["open"] =>
   Effect.fnUntraced(function* (key: string, range?: BlobRange) {
     yield* requireBlobKey(key)
@@ -19,7 +19,7 @@ export const open = (directory: BlobDirectory): BlobStore["Service"]["open"] =>
     return { ...info, content: Stream.unwrap(readContent(directory, key, info, span)) }
   })
 
-/** Closed with the scope; opening cannot be interrupted, or the descriptor would be lost. */
+/** Opens a file that closes with the scope. Opening is not interruptible, because the descriptor would leak. */
 const openFile = Effect.fnUntraced(function* (directory: BlobDirectory, key: string) {
   const handle = yield* Effect.acquireRelease(
     Effect.mapError(
@@ -29,11 +29,11 @@ const openFile = Effect.fnUntraced(function* (directory: BlobDirectory, key: str
     (opened) => Effect.ignore(attempt("open", () => opened.close())),
   )
   const info = yield* attempt("open", () => readInfo(handle))
-  if (info === undefined) return yield* new BlobCorrupt({ key })
+  if (info === undefined) return yield* Effect.fail(new BlobCorrupt({ key }))
   return { handle, info }
 })
 
-/** `undefined` where the file does not end in a footer, or is not as long as its footer says. */
+/** Reads the footer; `undefined` if the file has no valid footer, or its length differs from the one in the footer. */
 const readInfo = async (handle: FileHandle): Promise<BlobInfo | undefined> => {
   const { size } = await handle.stat()
   if (size < FOOTER_BYTES) return undefined
@@ -43,9 +43,9 @@ const readInfo = async (handle: FileHandle): Promise<BlobInfo | undefined> => {
 
 const readContent = Effect.fnUntraced(function* (directory: BlobDirectory, key: string, info: BlobInfo, span: Span) {
   const opened = yield* openFile(directory, key).pipe(
-    Effect.catchTag("BlobNotFound", (cause) => new BlobUnavailable({ operation: "open", cause })),
+    Effect.catchTag("BlobNotFound", (cause) => Effect.fail(new BlobUnavailable({ operation: "open", cause }))),
   )
-  if (opened.info.sha256 !== info.sha256) return yield* new BlobCorrupt({ key })
+  if (opened.info.sha256 !== info.sha256) return yield* Effect.fail(new BlobCorrupt({ key }))
   return readSpan(opened.handle, key, info, span)
 })
 
@@ -56,10 +56,11 @@ const readSpan = (handle: FileHandle, key: string, info: BlobInfo, { from, to, w
       const next = Math.min(position + READ_CHUNK_BYTES, to)
       const last = next === to
       const chunk = yield* attempt("open", () => readAt(handle, position, next - position))
-      if (chunk.length < next - position) return yield* new BlobCorrupt({ key })
+      if (chunk.length < next - position) return yield* Effect.fail(new BlobCorrupt({ key }))
       hash?.update(chunk)
-      // Before the last chunk is handed out: who waits for a number of bytes takes that for the end.
-      if (last && hash !== undefined && hash.digest("hex") !== info.sha256) return yield* new BlobCorrupt({ key })
+      // Check before the last chunk is emitted: a reader that counts bytes stops there.
+      if (last && hash !== undefined && hash.digest("hex") !== info.sha256)
+        return yield* Effect.fail(new BlobCorrupt({ key }))
       return [chunk.length > 0 ? [chunk] : [], last ? Option.none() : Option.some(next)] as const
     }),
   )

@@ -38,7 +38,7 @@ interface Draft {
   readonly path: string
   readonly target: string
   readonly handle: FileHandle
-  /** From here on it may be readable under its key. */
+  /** True once the blob may be readable under its key. */
   moving: boolean
 }
 
@@ -48,7 +48,7 @@ const openDraft = (directory: BlobDirectory, key: string) =>
     const path = join(directory.temporary, name)
     const create = () => open(path, "wx", FILE_MODE)
     const handle = await create().catch(async (error: unknown) => {
-      // Somebody tidied up.
+      // The directory was removed from outside.
       if (!hasCode(error, "ENOENT")) throw error
       await mkdir(directory.temporary, { recursive: true, mode: DIRECTORY_MODE })
       return create()
@@ -57,7 +57,7 @@ const openDraft = (directory: BlobDirectory, key: string) =>
     return { name, path, target: fileOf(directory, key), handle, moving: false }
   })
 
-/** Each chunk is on its way to the disk before the next one is asked for. */
+/** Writes each chunk before it pulls the next one. */
 const write = Effect.fnUntraced(function* <E>(
   handle: FileHandle,
   content: Stream.Stream<Uint8Array, E>,
@@ -68,7 +68,7 @@ const write = Effect.fnUntraced(function* <E>(
   yield* Stream.runForEach(content, (chunk) =>
     Effect.gen(function* () {
       bytes += chunk.length
-      if (bytes > maxBytes) return yield* new BlobTooLarge({ maxBytes })
+      if (bytes > maxBytes) return yield* Effect.fail(new BlobTooLarge({ maxBytes }))
       hash.update(chunk)
       return yield* attempt("put", () => writeAll(handle, chunk))
     }),
@@ -82,7 +82,7 @@ const finish = async (handle: FileHandle, info: BlobInfo): Promise<void> => {
   await handle.close()
 }
 
-/** Not to be stopped half-way: interruption is looked at afterwards, and then takes the blob away again. */
+/** Renames the blob into place. Not interruptible: an interruption takes effect afterwards, and then removes the blob again. */
 const moveIntoPlace = (directory: BlobDirectory, draft: Draft) =>
   Effect.uninterruptible(
     attempt("put", () => {
@@ -93,7 +93,7 @@ const moveIntoPlace = (directory: BlobDirectory, draft: Draft) =>
 
 const discard = async (directory: BlobDirectory, draft: Draft): Promise<void> => {
   try {
-    // Waits for a write that was interrupted.
+    // Waits for an interrupted write to end.
     await draft.handle.close()
   } finally {
     await rm(draft.path, { force: true })

@@ -13,15 +13,15 @@ export const remove = (directory: BlobDirectory): BlobStore["Service"]["remove"]
     yield* attempt("remove", () => removeDurably(directory, prefix))
   })
 
-// More than one is needed only while somebody writes below the prefix.
+// More than one attempt is needed only while another call writes below the prefix.
 const PASSES = 5
 
-/** Syncs also when there is nothing to remove: an earlier call may have been killed before it came to that. */
+/** Removes and syncs. Syncs even if there is nothing to remove, because an earlier call may have been killed before its sync. */
 const removeDurably = async (directory: BlobDirectory, prefix: string): Promise<void> => {
   const file = fileOf(directory, prefix)
   const below = directoryOf(directory, prefix)
   for (let pass = 1; pass <= PASSES; pass++) {
-    // Before the blobs: what is renamed into place by then is found there, and nothing can be afterwards.
+    // Before the blobs: a file that was already renamed is then found among the blobs, and no later rename can succeed.
     await removeTemporaries(directory, prefix)
     await rm(file, { force: true })
     await rm(below, { force: true, recursive: true }).catch((error: unknown) => {

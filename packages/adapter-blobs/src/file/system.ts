@@ -3,24 +3,24 @@ import { dirname } from "node:path"
 import { BlobUnavailable, isError } from "@kiln/core/domain"
 import { Effect } from "effect"
 
-// Blobs are what customers said and had said to them: nobody else on the machine reads them.
+// Blobs hold customers' speech and texts, so other users of the machine must not read them.
 export const DIRECTORY_MODE = 0o700
 export const FILE_MODE = 0o600
 
-/** Whatever the file system refuses is `BlobUnavailable`. Interruption does not stop the system call, only the wait for it. */
+/** Runs file system calls; their errors become `BlobUnavailable`. Interruption stops only the wait, not the system call. */
 export const attempt = <A>(operation: string, run: () => Promise<A>): Effect.Effect<A, BlobUnavailable> =>
   Effect.tryPromise({ try: run, catch: (cause) => new BlobUnavailable({ operation, cause }) })
 
 export const hasCode = (error: unknown, ...codes: ReadonlyArray<string>): boolean =>
   isError(error) && "code" in error && codes.includes(String(error.code))
 
-/** A write may take a part only, when the disk fills up for instance; the next one then says why. */
+/** Writes all bytes. A single write may be partial, for instance when the disk fills up; the next one then fails with the reason. */
 export const writeAll = async (handle: Pick<FileHandle, "write">, bytes: Uint8Array): Promise<void> => {
   let written = 0
   while (written < bytes.length) written += (await handle.write(bytes, written)).bytesWritten
 }
 
-/** Shorter than `length` only where the file ends. */
+/** Reads `length` bytes at a position; fewer only at the end of the file. */
 export const readAt = async (
   handle: Pick<FileHandle, "read">,
   position: number,
@@ -36,25 +36,26 @@ export const readAt = async (
   return bytes
 }
 
-/** Makes the names in a directory durable. */
+/** Makes the entries of a directory durable. */
 export const syncDirectory = async (path: string): Promise<void> => {
   const handle = await open(path, "r")
   try {
     await handle.sync()
   } catch (error) {
-    // Some file systems cannot sync directories; they order or journal their names in their own way.
+    // Some file systems cannot sync directories; they order or journal entries on their own.
     if (!hasCode(error, "EINVAL", "ENOTSUP", "ENOSYS")) throw error
   } finally {
     await handle.close()
   }
 }
 
-// Each miss means that a directory was removed, as empty, right after it was made.
+// Each retry means that a directory was removed, because it was empty, right after it was created.
 const MOVE_TRIES = 10
 
 /**
- * Renames `from` to `to`, which is below `top`, making the directories between, and returns once all their
- * names are durable. Fails where `from` was removed. They are all synced, also those that were there: whoever made them may not have got so far.
+ * Renames `from` to `to`, which is below `top`, creates the directories in between, and returns once all their entries
+ * are durable. Fails if `from` was removed. Syncs existing directories too, because the process that created them may not
+ * have synced them yet.
  */
 export const moveDurably = async (from: string, to: string, top: string): Promise<void> => {
   for (let tried = 1; ; tried++) {
@@ -73,14 +74,14 @@ export const moveDurably = async (from: string, to: string, top: string): Promis
   }
 }
 
-/** Removes directories that are empty, from `path` up to `top` exclusive, and makes it durable that what was in them is gone. */
+/** Removes empty directories from `path` up to `top` (exclusive), and makes the removal of their contents durable. */
 export const removeEmptyDirectories = async (path: string, top: string): Promise<void> => {
   for (let current = path; ; current = dirname(current)) {
     if (current !== top && (await isRemoved(current))) continue
     try {
       return await syncDirectory(current)
     } catch (error) {
-      // Removed meanwhile by another `remove`, which may have got no further: go on from the one above.
+      // Removed by a concurrent `remove`, which may have stopped here: continue with the parent.
       if (current === top || !hasCode(error, "ENOENT")) throw error
     }
   }

@@ -4,26 +4,26 @@ import { toBytes } from "./toBytes.ts"
 import type { UnstorageLike } from "./UnstorageLike.ts"
 
 /**
- * The items of a storage, not trusting its driver. Drivers lose writes in silence (unstorage drops an error that a
- * driver returns as a value), ignore removals, and list too much or too little; so every write is read back, every
- * removal looked at, and every listing filtered and checked for completeness.
+ * Accesses the items of a storage without trusting its driver. Drivers lose writes silently (unstorage drops an error
+ * that a driver returns as a value), ignore removals, and list too much or too little. So every write is read back,
+ * every removal verified, and every listing filtered and checked for completeness.
  */
 export interface Items {
-  /** `undefined` = no such item. The bytes may be the driver's own: not to be changed or handed on. */
+  /** Reads an item; `undefined` if it does not exist. The driver may own the bytes: do not change them or pass them on. */
   readonly read: (key: string) => Effect.Effect<Uint8Array | undefined, BlobUnavailable>
-  /** Not interruptible: what may still arrive later could not be cleaned up. The driver keeps `bytes`. */
+  /** Writes an item. Not interruptible, because a write that arrives later could not be cleaned up. The driver keeps `bytes`. */
   readonly write: (key: string, bytes: Uint8Array) => Effect.Effect<void, BlobUnavailable>
-  /** Removing what is not there succeeds. */
+  /** Removes an item; succeeds if it does not exist. */
   readonly remove: (key: string) => Effect.Effect<void, BlobUnavailable>
-  /** Everything below `base:`. */
+  /** Lists all keys below `base:`. */
   readonly keys: (base: string) => Effect.Effect<ReadonlyArray<string>, BlobUnavailable>
 }
 
 export const incompleteListing =
-  "the storage driver does not list all that it holds, as the s3 driver of unstorage does not beyond 1,000 items: " +
+  "the storage driver does not list all of its items (unstorage's s3 driver, for example, lists at most 1,000): " +
   "use KILN_BLOBS=file:/a/directory (FileBlobStore), or a driver that lists completely"
 
-/** `operation` is what failures are reported as. */
+/** Wraps a storage; failures are reported under the name `operation`. */
 export const itemsOf = (storage: UnstorageLike, operation: string): Items => {
   const attempt = <A>(run: () => Promise<A>): Effect.Effect<A, BlobUnavailable> =>
     Effect.tryPromise({ try: run, catch: (cause) => new BlobUnavailable({ operation, cause }) })
@@ -37,7 +37,7 @@ export const itemsOf = (storage: UnstorageLike, operation: string): Items => {
       Effect.flatMap((found) =>
         found !== undefined && Buffer.compare(found, bytes) === 0
           ? Effect.void
-          : refuse("the storage driver did not keep what was written"),
+          : refuse("the storage driver lost a write"),
       ),
       Effect.uninterruptible,
     )
@@ -66,17 +66,17 @@ export const itemsOf = (storage: UnstorageLike, operation: string): Items => {
   return { read, write, remove, keys }
 }
 
-// Some drivers fetch one page of the whole storage, ordered by key, and take that for everything; others cannot list at
-// all. What is not listed would not be removed, and its removal would be confirmed. `~` sorts behind every blob's key:
-// where a listing has the sentinel in it, it has come to the end.
+// Some drivers fetch only the first page of the storage, ordered by key; others cannot list at all. An item that is not
+// listed would stay, although its removal is confirmed. `~` sorts after every blob's key, so a listing that contains the
+// sentinel has reached the end.
 const SENTINEL_BASE = "~kiln"
 const SENTINEL = `${SENTINEL_BASE}:listing`
 
 const WRITE_TRIES = 10
 
 /**
- * Writes an item that every process writes alike, unless it is there. Some drivers write in place, so that of several
- * processes that start at the same time one may read what another has only begun to write: it tries again.
+ * Writes an item with the same content in every process, unless it exists. Some drivers write in place, so a process may
+ * read an item that another one is still writing; it then retries.
  */
 export const writeShared = (items: Items, key: string, bytes: Uint8Array): Effect.Effect<void, BlobUnavailable> =>
   items.read(key).pipe(
@@ -86,7 +86,7 @@ export const writeShared = (items: Items, key: string, bytes: Uint8Array): Effec
     Effect.retry({ times: WRITE_TRIES }),
   )
 
-/** Writes the sentinel and fails where the driver cannot read back, or list, what it was given. */
+/** Writes the sentinel; fails if the driver cannot read it back or list it. */
 export const writeSentinel = (storage: UnstorageLike): Effect.Effect<void, BlobUnavailable> => {
   const items = itemsOf(storage, "start")
   return Effect.andThen(writeShared(items, SENTINEL, Buffer.from("complete")), Effect.asVoid(items.keys(SENTINEL_BASE)))

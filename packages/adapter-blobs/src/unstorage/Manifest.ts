@@ -10,11 +10,11 @@ const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/))
 export type Manifest = typeof Manifest.Type
 export const Manifest = Schema.Struct({
   version: Schema.Literal(1),
-  /** Part of the names of its chunks. */
+  /** Part of the names of the blob's chunks. */
   writeId: Schema.String,
   bytes: Count,
   sha256: Sha256,
-  /** Of each chunk but the last. */
+  /** Length of each chunk except the last, in bytes. */
   chunkBytes: Schema.Int.check(Schema.isGreaterThan(0)),
   /** SHA-256 of each chunk, in order. */
   chunks: Schema.Array(Sha256),
@@ -34,9 +34,9 @@ const decodeManifest = (bytes: Uint8Array): Manifest | undefined =>
     ),
   )
 
-/** `undefined` = no such blob. */
+/** Reads the manifest of a blob; `undefined` if the blob does not exist. */
 export const readManifest = Effect.fnUntraced(function* (items: Items, key: string) {
   const bytes = yield* items.read(manifestKey(key))
   if (bytes === undefined) return undefined
-  return decodeManifest(bytes) ?? (yield* new BlobCorrupt({ key }))
+  return decodeManifest(bytes) ?? (yield* Effect.fail(new BlobCorrupt({ key })))
 })

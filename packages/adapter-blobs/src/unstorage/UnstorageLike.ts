@@ -1,6 +1,6 @@
 /**
- * What is used of an unstorage instance (`createStorage({ driver })`, or a part of one from `prefixStorage`).
- * Written down here, so that nothing of unstorage is loaded or installed where it is not used.
+ * The part of an unstorage instance (`createStorage({ driver })`, or a slice from `prefixStorage`) that kiln uses.
+ * Declared here so that unstorage need not be installed or loaded by programs that do not use it.
  */
 export interface UnstorageLike {
   readonly getItemRaw: (key: string) => Promise<unknown>

@@ -1,12 +1,12 @@
 import { isBlobKey } from "@kiln/core/domain"
 
-// `:` is the separator of every driver. An item is never above another (`a` and `a:b` are a file and a directory to
-// some), and the last part has a dash or a dot, which no part of a blob's key has.
+// `:` is the separator in every driver. No item's key is a prefix of another's (for some drivers `a` is a file and `a:b`
+// needs a directory `a`), and the last part contains a dash or a dot, which no part of a blob's key does.
 
-/** Everything that belongs to the blob `key`, and to blobs under `key/`, lies below this. */
+/** Returns the prefix of all items of the blob `key` and of blobs under `key/`. */
 export const baseOf = (key: string): string => key.replaceAll("/", ":")
 
-/** `writeId` is new for each put, so that no put ever touches the chunks of another. */
+/** Returns the key of a chunk. Each put has a new `writeId`, so no put touches the chunks of another. */
 export const chunkKey = (key: string, writeId: string, index: number): string =>
   `${baseOf(key)}:chunk-${writeId}-${index}`
 
@@ -14,7 +14,7 @@ const MANIFEST = ":manifest.json"
 
 export const manifestKey = (key: string): string => baseOf(key) + MANIFEST
 
-/** The blob whose manifest this item is, if it is one. */
+/** Returns the key of the blob whose manifest this item is; `undefined` for other items. */
 export const blobOfManifest = (itemKey: string): string | undefined => {
   if (!itemKey.endsWith(MANIFEST)) return undefined
   const key = itemKey.slice(0, -MANIFEST.length).replaceAll(":", "/")

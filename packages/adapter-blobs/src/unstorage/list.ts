@@ -5,7 +5,7 @@ import { itemsOf } from "./Items.ts"
 import { baseOf, blobOfManifest } from "./itemKeys.ts"
 import type { UnstorageLike } from "./UnstorageLike.ts"
 
-/** Drivers list in one piece, so this holds all keys at once. */
+/** Lists keys. Drivers return complete listings, so this holds all keys in memory. */
 export const list = (storage: UnstorageLike): BlobStore["Service"]["list"] => {
   const items = itemsOf(storage, "list")
   return (prefix) =>

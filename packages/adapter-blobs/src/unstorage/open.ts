@@ -15,13 +15,13 @@ export const open = (storage: UnstorageLike): BlobStore["Service"]["open"] => {
     yield* requireBlobKey(key)
     yield* requireRange(range)
     const manifest = yield* readManifest(items, key)
-    if (manifest === undefined) return yield* new BlobNotFound({ key })
+    if (manifest === undefined) return yield* Effect.fail(new BlobNotFound({ key }))
     const { bytes, sha256 } = manifest
     return { bytes, sha256, content: readSpan(items, key, manifest, spanOf(bytes, range)) }
   })
 }
 
-/** Fetches one chunk at a time, and only those that the span touches. */
+/** Fetches one chunk at a time, and only chunks that the span touches. */
 const readSpan = (items: Items, key: string, manifest: Manifest, { from, to, whole }: Span) =>
   Stream.suspend(() => {
     if (from === to && manifest.bytes > 0) return Stream.empty
@@ -33,7 +33,8 @@ const readSpan = (items: Items, key: string, manifest: Manifest, { from, to, who
         const last = start + chunkBytes >= to
         const chunk = start < manifest.bytes ? yield* readChunk(items, key, manifest, index) : new Uint8Array(0)
         hash?.update(chunk)
-        if (last && hash !== undefined && hash.digest("hex") !== manifest.sha256) return yield* new BlobCorrupt({ key })
+        if (last && hash !== undefined && hash.digest("hex") !== manifest.sha256)
+          return yield* Effect.fail(new BlobCorrupt({ key }))
         const wanted = chunk.subarray(Math.max(from - start, 0), Math.min(to - start, chunkBytes))
         return [copiesOf(wanted), last ? Option.none() : Option.some(index + 1)] as const
       }),
@@ -46,15 +47,15 @@ const readChunk = Effect.fnUntraced(function* (items: Items, key: string, manife
     const expected = Math.min(manifest.chunkBytes, manifest.bytes - index * manifest.chunkBytes)
     if (chunk.length === expected && createHash("sha256").update(chunk).digest("hex") === manifest.chunks[index])
       return chunk
-    return yield* new BlobCorrupt({ key })
+    return yield* Effect.fail(new BlobCorrupt({ key }))
   }
   // Removed while it was read, or lost?
   const still = yield* readManifest(items, key)
-  if (still?.writeId === manifest.writeId) return yield* new BlobCorrupt({ key })
-  return yield* new BlobUnavailable({ operation: "open", cause: new BlobNotFound({ key }) })
+  if (still?.writeId === manifest.writeId) return yield* Effect.fail(new BlobCorrupt({ key }))
+  return yield* Effect.fail(new BlobUnavailable({ operation: "open", cause: new BlobNotFound({ key }) }))
 })
 
-/** Copies, because the bytes may be what the driver itself keeps. */
+/** Splits into copies, because the driver may still own the bytes. */
 const copiesOf = (bytes: Uint8Array): Array<Uint8Array> => {
   const copies: Array<Uint8Array> = []
   for (let from = 0; from < bytes.length; from += READ_CHUNK_BYTES)

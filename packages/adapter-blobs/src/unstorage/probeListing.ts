@@ -4,16 +4,16 @@ import { SecureRandom } from "effect/crypto"
 import { incompleteListing, itemsOf, writeShared } from "./Items.ts"
 import type { UnstorageLike } from "./UnstorageLike.ts"
 
-/** One more than a page of S3 and its like. */
+/** One more than a page of S3 and similar services. */
 const PROBE_ITEMS = 1_001
 const AT_ONCE = 16
-/** Says that the storage was probed: a store that was once found to list completely is not probed at each start. */
+/** Marks a storage that was found to list completely, so that it is not probed at every start. */
 const PROBED = "~kiln-probed:1"
 const CONTENT = Buffer.from("probe")
 
 /**
- * Makes sure, once for each storage, that its driver lists more than one page: writes small items, lists them and removes
- * them. Fails with `BlobUnavailable` where some are not listed. Processes that start at the same time use keys of their own.
+ * Verifies, once for each storage, that its driver lists more than one page: writes small items, lists them and removes
+ * them. Fails with `BlobUnavailable` if some are not listed. Processes that start concurrently use separate keys.
  */
 export const probeListing = (storage: UnstorageLike): Effect.Effect<void, BlobUnavailable> => {
   const items = itemsOf(storage, "start")
@@ -30,7 +30,7 @@ export const probeListing = (storage: UnstorageLike): Effect.Effect<void, BlobUn
           }),
         { concurrency: AT_ONCE, discard: true },
       )
-    // Only the listing is of interest, so nothing is read back.
+    // Only the listing is probed, so the items are not read back.
     yield* attempt((key) => storage.setItemRaw(key, CONTENT)).pipe(
       Effect.andThen(items.keys(base)),
       Effect.flatMap((listed) =>

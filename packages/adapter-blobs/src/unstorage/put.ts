@@ -27,12 +27,12 @@ interface Draft {
   readonly key: string
   readonly writeId: string
   readonly chunkBytes: number
-  /** SHA-256 of the chunks written, or begun to be. */
+  /** SHA-256 of each chunk whose write has begun. */
   readonly chunks: Array<string>
-  /** The chunk that is filling up, of `chunkBytes`; given to the driver when full, which may keep it. */
+  /** The chunk being filled, of `chunkBytes`. Passed to the driver when full, which may keep it. */
   buffer: Uint8Array
   filled: number
-  /** From here on it may be readable. */
+  /** True once the blob may be readable. */
   published: boolean
 }
 
@@ -57,7 +57,7 @@ const write = Effect.fnUntraced(function* <E>(
   yield* Stream.runForEach(content, (part) =>
     Effect.gen(function* () {
       bytes += part.length
-      if (bytes > maxBytes) return yield* new BlobTooLarge({ maxBytes })
+      if (bytes > maxBytes) return yield* Effect.fail(new BlobTooLarge({ maxBytes }))
       hash.update(part)
       return yield* append(items, draft, part)
     }),
@@ -97,7 +97,7 @@ const writeChunk = (items: Items, draft: Draft, chunk: Uint8Array) =>
     return items.write(chunkKey(draft.key, draft.writeId, index), chunk)
   })
 
-/** As far as the driver lets us: what stays behind is not readable, and goes when its prefix is removed. */
+/** Removes the items of a failed put, best effort: leftovers are not readable, and removing their prefix deletes them. */
 const discard = (items: Items, draft: Draft): Effect.Effect<void> =>
   Effect.gen(function* () {
     if (draft.published) yield* Effect.ignore(items.remove(manifestKey(draft.key)))

@@ -7,8 +7,8 @@ import { readManifest } from "./Manifest.ts"
 import type { UnstorageLike } from "./UnstorageLike.ts"
 
 /**
- * Manifests go first, so that no blob is left readable in part; then the chunks, also those that a killed put left
- * without a manifest. Each item is looked at after its removal.
+ * Removes manifests first, so that no blob stays partly readable; then chunks, including those that a killed put left
+ * without a manifest. Verifies the removal of each item.
  */
 export const remove = (storage: UnstorageLike): BlobStore["Service"]["remove"] => {
   const items = itemsOf(storage, "remove")
@@ -27,7 +27,7 @@ export const remove = (storage: UnstorageLike): BlobStore["Service"]["remove"] =
 
 const CONCURRENCY = 8
 
-/** As its manifest names them: a listing may be late. A manifest that cannot be read names none. */
+/** Returns the chunks that the manifest names, because a listing may lag; empty if the manifest cannot be read. */
 const chunksOf = (items: Items, key: string) =>
   readManifest(items, key).pipe(
     Effect.catchTag("BlobCorrupt", () => Effect.undefined),

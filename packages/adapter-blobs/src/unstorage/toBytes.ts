@@ -3,8 +3,8 @@ import { isArrayBuffer, isBlob, isBytes, isError } from "@kiln/core/domain"
 const BASE64_PREFIX = "base64:"
 
 /**
- * What a driver returns for bytes: some a Buffer, some an ArrayBuffer, some the text that unstorage makes for drivers
- * without a raw form, and some an error as a value. Throws for what cannot be read as bytes; `undefined` = no such item.
+ * Converts a driver's value to bytes. Drivers return a Buffer, an ArrayBuffer, the text that unstorage makes for drivers
+ * without a raw form, or an error as a value. Throws for values that are not bytes; `undefined` if the item does not exist.
  */
 export const toBytes = async (value: unknown): Promise<Uint8Array | undefined> => {
   if (value === null || value === undefined) return undefined
@@ -15,5 +15,5 @@ export const toBytes = async (value: unknown): Promise<Uint8Array | undefined> =
   if (isBlob(value)) return new Uint8Array(await value.arrayBuffer())
   if (typeof value === "string" && value.startsWith(BASE64_PREFIX))
     return Buffer.from(value.slice(BASE64_PREFIX.length), "base64")
-  throw new TypeError(`the storage driver returned a ${typeof value} that is not bytes`)
+  throw new TypeError(`the storage driver returned a ${typeof value} instead of bytes`)
 }

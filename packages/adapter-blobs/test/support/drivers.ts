@@ -1,7 +1,7 @@
 import type { UnstorageLike } from "@kiln/adapter-blobs"
 import { createStorage, type Driver } from "unstorage"
 
-/** As those of unstorage that have no raw form (redis, for one): everything is text. */
+/** A driver without a raw form, like unstorage's redis driver: everything is text. */
 export const textDriver = (): Driver => {
   const items = new Map<string, string>()
   return {
@@ -17,7 +17,7 @@ export const textDriver = (): Driver => {
   }
 }
 
-/** Lists everything whatever it is asked for, does not filter, and returns each time another type. */
+/** Lists everything regardless of the prefix, and returns a different type each time. */
 export const carelessStorage = (): UnstorageLike => {
   const items = new Map<string, Uint8Array>()
   let reads = 0
@@ -46,10 +46,10 @@ export const carelessStorage = (): UnstorageLike => {
   }
 }
 
-/** A storage whose driver can be made to misbehave, and whose items can be looked at. */
+/** A storage whose driver can be made to misbehave, and whose items can be inspected. */
 export interface TrickyStorage extends UnstorageLike {
   readonly items: Map<string, Uint8Array>
-  /** What each verb does before, or instead of, its work: a returned value is the driver's answer. */
+  /** Runs before, or instead of, each verb: a returned value is the driver's answer. */
   readonly tricks: {
     get?: ((key: string) => unknown) | undefined
     set?: ((key: string, value: Uint8Array) => unknown) | undefined
@@ -60,7 +60,7 @@ export interface TrickyStorage extends UnstorageLike {
   readonly reads: Array<string>
 }
 
-/** A real unstorage over a driver of ours. */
+/** Creates a real unstorage instance with a driver defined here. */
 export const trickyStorage = (): TrickyStorage => {
   const items = new Map<string, Uint8Array>()
   const tricks: TrickyStorage["tricks"] = {}
@@ -74,7 +74,7 @@ export const trickyStorage = (): TrickyStorage => {
     },
     setItemRaw: (key, value: Uint8Array) => {
       const answer = tricks.set?.(key, value)
-      // What unstorage's own fs driver does: the error is the value.
+      // As in unstorage's own fs driver: the error is the value.
       if (answer !== undefined) return answer as never
       items.set(key, value)
     },

@@ -3,8 +3,8 @@ import { registerHooks } from "node:module"
 import type { AddressInfo } from "node:net"
 import { Effect } from "effect"
 
-// The driver signs its requests with aws4fetch, a peer dependency that is not installed here. The server below looks at no
-// signature, so a client that sends requests as they are is enough.
+// The driver signs its requests with aws4fetch, a peer dependency that is not installed here. The server below ignores
+// signatures, so a client that sends unsigned requests is enough.
 const unsigned = `data:text/javascript,${encodeURIComponent(
   "export class AwsClient { async sign(url, init) { return new Request(url, init) } }",
 )}`
@@ -13,7 +13,7 @@ registerHooks({
     specifier === "aws4fetch" ? { url: unsigned, shortCircuit: true } : next(specifier, context),
 })
 
-/** A bucket as S3 has it, with a page of 1,000 keys, in order. */
+/** A bucket that lists keys in order, 1,000 per page, like S3. */
 export interface Bucket {
   readonly endpoint: string
   readonly objects: Map<string, Buffer>
@@ -28,7 +28,7 @@ const listing = (objects: Bucket["objects"], query: URLSearchParams): string => 
   return `<?xml version="1.0" encoding="UTF-8"?><ListBucketResult><IsTruncated>${keys.length > pageSize}</IsTruncated>${contents.join("")}</ListBucketResult>`
 }
 
-/** A server that stores, lists and removes objects as S3 does, on loopback, until the scope closes. */
+/** Starts a server on loopback that stores, lists and removes objects like S3, until the scope closes. */
 export const fakeS3 = Effect.acquireRelease(
   Effect.promise(async () => {
     const objects = new Map<string, Buffer>()

@@ -20,7 +20,7 @@ export const onFiles = <E>(run: (store: BlobStore["Service"], directory: string)
     yield* run(store, directory)
   })
 
-/** Everything below the directory, directories with a slash behind. */
+/** Lists everything below the directory; directories end with a slash. */
 export const tree = (directory: string) =>
   Effect.promise(async () => {
     const entries = await readdir(directory, { recursive: true, withFileTypes: true })

@@ -9,7 +9,7 @@ export const content = Stream.unfold(0, (at) =>
   Effect.succeed(at < bytes.length ? ([bytes.slice(at, at + 300), at + 300] as const) : undefined),
 )
 
-/** Runs on a driver that behaves, until it is told otherwise. Three chunks make a blob. */
+/** Runs on a driver that behaves until told otherwise, with a blob of three chunks. */
 export const onTricky = <E>(run: (store: BlobStore["Service"], storage: TrickyStorage) => Effect.Effect<void, E>) => {
   const storage = trickyStorage()
   return Effect.gen(function* () {

@@ -8,11 +8,11 @@ import { temporaryDirectory } from "./temporaryDirectory.ts"
 
 export interface PlantedBug {
   readonly bug: string
-  /** Below `src/`. */
+  /** Path below `src/`. */
   readonly file: string
   readonly from: string
   readonly to: string
-  /** Succeeds where the store does what it must. */
+  /** Succeeds if the store behaves correctly. */
   readonly check: (adapter: typeof Adapter) => Effect.Effect<unknown, unknown, Scope.Scope>
 }
 
@@ -32,21 +32,21 @@ const refuses = <A>(read: Effect.Effect<A, { readonly _tag: string }>) =>
 
 export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
-    bug: "a file that was exchanged between opening and reading is read for the one that was opened",
+    bug: "a file replaced between open and read is read instead of the opened one",
     file: "file/open.ts",
-    from: "if (opened.info.sha256 !== info.sha256) return yield* new BlobCorrupt({ key })",
+    from: "if (opened.info.sha256 !== info.sha256) return yield* Effect.fail(new BlobCorrupt({ key }))",
     to: "",
     check: Effect.fnUntraced(function* (adapter) {
       const { file, store } = yield* openFiles(adapter)
       yield* store.put("a/other", filled(2), LIMIT)
-      // A part of it: of all of it the digest tells.
+      // Only a part: for the whole blob, the digest would detect it.
       const opened = yield* store.open("a/b", { offset: 0, length: 10 })
       yield* Effect.promise(() => rename(file("a/other"), file("a/b")))
       yield* refuses(Stream.runDrain(opened.content))
     }),
   },
   {
-    bug: "the digest of a whole read is not compared",
+    bug: "the digest of a whole read is not verified",
     file: "file/open.ts",
     from: 'hash.digest("hex") !== info.sha256',
     to: 'hash.digest("hex") === ""',
@@ -60,7 +60,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     }),
   },
   {
-    bug: "a file is as long as it happens to be",
+    bug: "the length of a file is not verified",
     file: "file/open.ts",
     from: "info.bytes + FOOTER_BYTES === size",
     to: "info.bytes >= 0",
@@ -72,7 +72,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     }),
   },
   {
-    bug: "a chunk is taken as it comes",
+    bug: "the digest of a chunk is not verified",
     file: "unstorage/open.ts",
     from: '&& createHash("sha256").update(chunk).digest("hex") === manifest.chunks[index]',
     to: "",
@@ -87,7 +87,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     }),
   },
   {
-    bug: "a driver that lists a page is taken for one that lists all",
+    bug: "a driver that lists one page is accepted as complete",
     file: "unstorage/probeListing.ts",
     from: "listed.length === PROBE_ITEMS",
     to: "listed.length > 0",

@@ -1,4 +1,4 @@
-// Puts, then reads, 50 blobs of 25 MiB at once and prints the memory it took: `node putMany.ts <directory>`.
+// Puts, then reads, 50 blobs of 25 MiB concurrently and prints the memory used: `node putMany.ts <directory>`.
 import { FileBlobStore } from "@kiln/adapter-blobs"
 import { BlobStore } from "@kiln/core/ports"
 import { Effect, Stream } from "effect"
@@ -8,7 +8,7 @@ const BLOBS = 50
 const CHUNKS = 400
 const CHUNK_BYTES = 64 * 1024
 
-// One buffer for all: what is measured is the memory of the store, not that of the source.
+// One shared buffer, so that only the memory of the store is measured, not that of the source.
 const chunk = new Uint8Array(CHUNK_BYTES).fill(7)
 const chunks = Stream.unfold(0, (n) => Effect.succeed(n < CHUNKS ? ([chunk, n + 1] as const) : undefined))
 
@@ -16,7 +16,7 @@ const keys = Array.from({ length: BLOBS }, (_, n) => `uploads/${n}/1`)
 const all = <A, E>(run: (key: string) => Effect.Effect<A, E>) =>
   Effect.forEach(keys, run, { discard: true, concurrency: "unbounded" })
 
-/** MiB; the highest so far, as the system counts it. */
+/** Returns the peak memory so far in MiB, as the system counts it. */
 const peak = () => Math.round(process.resourceUsage().maxRSS / 1024)
 
 const figures = await Effect.gen(function* () {

@@ -1,4 +1,4 @@
-// Puts one blob and prints what came of it as one line of JSON: `node putOnce.ts <directory> <key> <bytes>`.
+// Puts one blob and prints the outcome as one line of JSON: `node putOnce.ts <directory> <key> <bytes>`.
 import { FileBlobStore } from "@kiln/adapter-blobs"
 import { BlobStore } from "@kiln/core/ports"
 import { Effect, Stream } from "effect"

@@ -1,4 +1,4 @@
-// Removes a prefix and prints what came of it as one line of JSON: `node removeOnce.ts <directory> <prefix>`.
+// Removes a prefix and prints the outcome as one line of JSON: `node removeOnce.ts <directory> <prefix>`.
 import { FileBlobStore } from "@kiln/adapter-blobs"
 import { BlobStore } from "@kiln/core/ports"
 import { Effect } from "effect"

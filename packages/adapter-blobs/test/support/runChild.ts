@@ -12,7 +12,7 @@ const commandOf = (program: Program, args: ReadonlyArray<string>): Array<string>
   ...args,
 ]
 
-/** The line that the program printed, or `undefined` where it was killed. `wrapper` runs it: `strace`, `sh`, … */
+/** Returns the line that the program printed, or `undefined` if it was killed. `wrapper` runs it: `strace`, `sh`, … */
 export const runChild = (
   program: Program,
   args: ReadonlyArray<string>,
@@ -48,6 +48,6 @@ export const killAtFirstLine = async (program: Program, args: ReadonlyArray<stri
   return first
 }
 
-/** Whether a tool is there and may do what is asked of it. */
+/** Returns whether a tool exists and has the required permissions. */
 export const canRun = (command: string, ...args: ReadonlyArray<string>): boolean =>
   spawnSync(command, args, { stdio: "ignore" }).status === 0

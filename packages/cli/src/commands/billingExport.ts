@@ -8,27 +8,27 @@ import { type BillingFormat, billingFormats } from "./billingFormats.ts"
 import { momentOf } from "./billingMoment.ts"
 import { writeOut } from "./billingOutput.ts"
 
-/** Entries read and written at once: that much is in memory, however long the period is. */
+/** Entries read and written per page, which bounds the memory for any period. */
 const pageSize = 500
 
-// Neither end has a default: a bill for a period that nobody named would pass for the one that was meant.
+// Neither end has a default, so that a bill never covers an unintended period.
 const flags = {
   from: Flag.String("from").pipe(
     Flag.withMetavar("DATE"),
-    Flag.withDescription("Beginning of the period, inclusive: 2026-11-01 (midnight in UTC) or RFC 3339"),
+    Flag.withDescription("Start of the period, inclusive: 2026-11-01 (midnight in UTC) or RFC 3339"),
   ),
   to: Flag.String("to").pipe(Flag.withMetavar("DATE"), Flag.withDescription("End of the period, exclusive")),
   format: Flag.Literals("format", ["csv", "jsonl"]).pipe(
-    Flag.withDescription("jsonl has an object for each job, csv a row for each line item"),
+    Flag.withDescription("jsonl: one object per job; csv: one row per line item"),
     Flag.withDefault("jsonl" as const),
   ),
 }
 
-/** Answers where the export ends: at `to`, or where the first page says that the ledger is complete. */
+/** Writes the ledger. Returns the end of the export: `to`, or the time up to which the ledger is complete according to the first page. */
 const writeLedger = Effect.fnUntraced(function* ({ from, to }: Pick<LedgerPage, "from" | "to">, format: BillingFormat) {
   const store = yield* JobStore
   const first = yield* store.listCharges({ from, to, after: null, limit: pageSize })
-  // With the first page, so that nothing is written where the ledger cannot be read.
+  // Together with the first page, so that nothing is written if the ledger cannot be read.
   let header = format.header
   for (let page = first.entries; ;) {
     const text = header + page.map(format.entry).join("")
@@ -40,10 +40,10 @@ const writeLedger = Effect.fnUntraced(function* ({ from, to }: Pick<LedgerPage, 
   }
 })
 
-/** With milliseconds, as `--from` takes them. */
+/** Formats a time with milliseconds, as accepted by `--from`. */
 const momentText = (moment: number): string => new Date(moment).toISOString()
 
-/** On standard error, because standard output belongs to the export. Programs read it with `--json`, whatever the end is. */
+/** Reports the end on standard error, because standard output is for the export. With `--json`, it is always reported. */
 const sayEnd = Effect.fnUntraced(function* (to: number, until: number) {
   const end = momentText(until)
   if (yield* Json) return yield* note(JSON.stringify({ until: end, complete: until >= to }))
@@ -58,7 +58,7 @@ export const billingExport = Command.make("export", flags, ({ format, ...given }
     const from = yield* momentOf("from", given.from)
     const to = yield* momentOf("to", given.to)
     if (from > to) return yield* misused("--from must not be later than --to")
-    // A reader that has enough, like `head`, is no failure.
+    // A reader that stops early, like `head`, is not a failure.
     yield* withStores(
       writeLedger({ from, to }, billingFormats[format]).pipe(
         Effect.flatMap((until) => sayEnd(to, until)),
@@ -67,7 +67,7 @@ export const billingExport = Command.make("export", flags, ({ format, ...given }
     )
   }),
 ).pipe(
-  Command.withDescription("Write what was charged in a period to standard output, in its own format also with --json"),
+  Command.withDescription("Write the charges of a period to standard output; --format applies even with --json"),
   Command.withExamples([
     { command: "kiln billing export --from 2026-11-01 --to 2026-12-01 --format csv", description: "November" },
   ]),

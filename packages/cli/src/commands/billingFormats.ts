@@ -2,9 +2,9 @@ import type { LineItem } from "@kiln/core/domain"
 import type { LedgerEntry } from "@kiln/core/ports"
 import { formatTime } from "../Output.ts"
 
-/** A way to write the ledger. */
+/** A format of the ledger. */
 export interface BillingFormat {
-  /** What stands before all entries. */
+  /** Text before the first entry. */
   readonly header: string
   readonly entry: (entry: LedgerEntry) => string
 }
@@ -25,7 +25,7 @@ const lineItemFields = ({ amount, meter, quantity, unitAmount }: LineItem) => ({
   amount,
 })
 
-/** One object a job, one line each. */
+/** One object per job, one per line. */
 const jsonl: BillingFormat = {
   header: "",
   entry: (entry) => {
@@ -48,14 +48,14 @@ const columns = [
   "amount",
 ] as const
 
-/** RFC 4180: a field is quoted where it must be, and a row ends with CR and LF. */
+/** Formats a row by RFC 4180: fields are quoted if necessary, and the row ends with CR and LF. */
 const row = (fields: ReadonlyArray<string | number>): string =>
   `${fields.map((field) => quoted(String(field))).join()}\r\n`
 const quoted = (field: string): string => (/[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field)
 
 /**
- * One row a line item. A job whose price named none of its meters has no line item, and gets a row without meter, quantity
- * and unit amount, for its amount: so every job of the ledger is there, and the amounts add up to it.
+ * One row per line item. A job whose price covers none of its meters has no line item, and gets a row with its amount but
+ * without meter, quantity and unit amount. So every job of the ledger is included, and the amounts add up.
  */
 const csv: BillingFormat = {
   header: row(columns),

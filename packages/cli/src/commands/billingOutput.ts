@@ -1,13 +1,13 @@
 import { Effect, Schema } from "effect"
 import { causeMessage, codesOf, type CommandFailed, failed } from "../CommandFailed.ts"
 
-/** Whoever read standard output does so no more. */
+/** The reader of standard output has closed it. */
 export class ReaderGone extends Schema.TaggedError<ReaderGone>()("ReaderGone", {}) {}
 
-/** How a system says it, of a pipe and of a socket; the last one when it has said so before. */
+/** Error codes of a closed pipe or socket; the last one is for writes after that. */
 const gone = new Set(["EPIPE", "ECONNRESET", "ERR_STREAM_DESTROYED"])
 
-/** Writes to standard output, and waits until it is taken: a slow reader is not outrun. */
+/** Writes to standard output with backpressure: waits for a slow reader. */
 export const writeOut = (text: string): Effect.Effect<void, ReaderGone | CommandFailed> =>
   Effect.callback((resume) => {
     process.stdout.write(text, (error) => {

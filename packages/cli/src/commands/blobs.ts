@@ -3,6 +3,6 @@ import { blobsAdoptCommand } from "./blobsAdopt.ts"
 import { blobsSweepCommand } from "./blobsSweep.ts"
 
 export const blobsCommand = Command.make("blobs").pipe(
-  Command.withDescription("Look after the blob store"),
+  Command.withDescription("Maintain the blob store"),
   Command.withSubcommands([blobsSweepCommand, blobsAdoptCommand]),
 )

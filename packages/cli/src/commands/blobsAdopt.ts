@@ -19,12 +19,12 @@ export const blobsAdoptCommand = Command.make("adopt", {}, () =>
           entries.length === 0
             ? `${database} is not behind ${blobs}: there is nothing to adopt`
             : `${database} now owns ${blobs} (generation ${generation}). Other copies of it can no longer start on these blobs. ` +
-              "Files that were there before now are kept, also those without a record.",
+              "Existing files are kept, including files without a record.",
       })
     }),
   ),
 ).pipe(
   Command.withDescription(
-    "Go on with this database although another copy of it has used these blobs since; no file is removed",
+    "Continue with this database although another copy of it has used these blobs since; removes no files",
   ),
 )

@@ -10,11 +10,11 @@ import { withBlobs } from "../withBlobs.ts"
 
 const flags = {
   dryRun: Flag.Boolean("dry-run").pipe(
-    Flag.withDescription("Say what would be removed, and remove nothing"),
+    Flag.withDescription("Show what would be removed, without removing anything"),
     Flag.withDefault(false),
   ),
   force: Flag.Boolean("force").pipe(
-    Flag.withDescription("Remove orphans also where they are more than 10 % of all files"),
+    Flag.withDescription("Remove orphans even if they are more than 10 % of all files"),
     Flag.withDefault(false),
   ),
 }
@@ -25,7 +25,7 @@ const survey = Effect.gen(function* () {
   return yield* surveyOrphans({ findOrphans, findUploadOrphans, readLineage })
 })
 
-/** Notes the start first, so that files which another copy of the database may have written are left alone. */
+/** Records the start first, so that files that another copy of the database may have written are kept. */
 const sweep = (force: boolean) =>
   Effect.gen(function* () {
     yield* (yield* BlobGuard).join
@@ -59,6 +59,4 @@ export const blobsSweepCommand = Command.make("sweep", flags, ({ dryRun, force }
         )
     }),
   ),
-).pipe(
-  Command.withDescription("Remove files that no job and no upload needs, as every server does by itself each hour"),
-)
+).pipe(Command.withDescription("Remove files that no job and no upload needs; every server does so hourly"))

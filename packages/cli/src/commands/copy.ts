@@ -21,7 +21,7 @@ const flags = {
     Flag.withDefault("kiln"),
   ),
   dryRun: Flag.Boolean("dry-run").pipe(
-    Flag.withDescription("Say what would be copied, and change nothing"),
+    Flag.withDescription("Show what would be copied, without changing anything"),
     Flag.withDefault(false),
   ),
 }
@@ -33,7 +33,7 @@ const read = <A>(flag: string, type: SettingType<A>, text: string): Effect.Effec
 
 const advice = (to: PostgresPlace, retired: string): string =>
   [
-    `copied into ${describeDatabase(to)}, and counted again there; the old database is now ${retired}`,
+    `copied into ${describeDatabase(to)}, and verified the counts; the old database is now ${retired}`,
     "The blobs stay where they are: leave KILN_BLOBS and KILN_DATA_DIR as they were, set DATABASE_URL" +
       `${to.schema === "kiln" ? "" : ` and KILN_DATABASE_SCHEMA=${to.schema}`}, and start kiln.`,
   ].join("\n")

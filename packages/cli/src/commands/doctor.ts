@@ -38,10 +38,8 @@ export const doctorCommand = Command.make("doctor", {}, () =>
       },
       text: checks.map((check) => lineOf(check, width)).join("\n"),
     })
-    if (wrong.length > 0) return yield* failed(`something is wrong: ${wrong.map(({ name }) => name).join(", ")}`)
+    if (wrong.length > 0) return yield* failed(`problems found: ${wrong.map(({ name }) => name).join(", ")}`)
   }),
 ).pipe(
-  Command.withDescription(
-    "Check settings, database, schema and every stored file; exits with 1 where something is wrong",
-  ),
+  Command.withDescription("Check settings, database, schema and every stored file; exits with 1 if there are problems"),
 )

@@ -51,7 +51,7 @@ const list = Command.make("list", {}, () =>
 
 const revoke = Command.make(
   "revoke",
-  { id: Argument.String("KEY_ID").pipe(Argument.withDescription("Its id, from `kiln key list`")) },
+  { id: Argument.String("KEY_ID").pipe(Argument.withDescription("The key's id, from `kiln key list`")) },
   ({ id }) =>
     withStores(
       Effect.gen(function* () {

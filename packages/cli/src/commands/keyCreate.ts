@@ -16,24 +16,24 @@ const flags = {
     Flag.withDescription("test makes sandbox jobs, live makes live jobs"),
   ),
   scopes: Flag.Literals("scope", keyScopes).pipe(
-    Flag.withDescription("What it may be used for; may be given more than once"),
+    Flag.withDescription("A permission of the key; may be repeated"),
     Flag.atLeast(1),
   ),
-  name: Flag.String("name").pipe(Flag.withDescription("What it is called in lists"), Flag.optional),
+  name: Flag.String("name").pipe(Flag.withDescription("Display name in lists"), Flag.optional),
   expires: Flag.String("expires").pipe(
-    Flag.withDescription("How long it is valid, like 90d or 24h; for ever if not given"),
+    Flag.withDescription("How long the key is valid, like 90d or 24h; it never expires if omitted"),
     Flag.optional,
   ),
 }
 
-/** By id first: a name never looks like one. */
+/** Searches by id first; a name never looks like an id. */
 const findProject = Effect.fnUntraced(function* (nameOrId: string) {
   const projects = yield* (yield* KeyDirectory).listProjects
   const project = projects.find(({ id }) => id === nameOrId) ?? projects.find(({ name }) => name === nameOrId)
   return (
     project ??
     (yield* failed(
-      `there is no project ${JSON.stringify(nameOrId)}: kiln project create NAME makes one, and the first kiln serve makes "default"`,
+      `there is no project ${JSON.stringify(nameOrId)}: create one with kiln project create NAME; the first kiln serve creates "default"`,
     ))
   )
 })
@@ -49,7 +49,7 @@ const describe = (key: string, id: string, project: Project, expiresAt: number |
   [
     key,
     "",
-    `The key is shown once: nobody can read it out of the store again.`,
+    `The key is shown only once; it cannot be read from the store again.`,
     `Its id is ${id}, its project ${project.name} (${project.id}), and it ${expiresAt === null ? "does not expire" : `expires at ${formatTime(expiresAt)}`}.`,
   ].join("\n")
 
@@ -68,7 +68,7 @@ export const keyCreate = Command.make("create", flags, ({ expires, mode, name, p
         expiresAt,
       })
       const created = yield* (yield* KeyDirectory).createKey(record)
-      if (created === undefined) return yield* failed(`there is no project ${JSON.stringify(nameOrId)} any more`)
+      if (created === undefined) return yield* failed(`the project ${JSON.stringify(nameOrId)} no longer exists`)
       yield* answer({
         json: { ...keyDocument(key, record), name: record.name, expires_at: formatTime(expiresAt) },
         text: describe(key, record.id, project, expiresAt),
@@ -76,7 +76,7 @@ export const keyCreate = Command.make("create", flags, ({ expires, mode, name, p
     }),
   ),
 ).pipe(
-  Command.withDescription("Make an API key and show it, once"),
+  Command.withDescription("Create an API key and show it once"),
   Command.withExamples([
     {
       command: "kiln key create --project default --mode test --scope audio.create --scope images.create --expires 90d",

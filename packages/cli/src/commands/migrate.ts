@@ -6,7 +6,7 @@ import { answer, formatTime } from "../Output.ts"
 import { readEnvironment } from "../readEnvironment.ts"
 
 const dryRunFlag = Flag.Boolean("dry-run").pipe(
-  Flag.withDescription("List what would be applied, and change nothing"),
+  Flag.withDescription("List pending migrations, without changing anything"),
   Flag.withDefault(false),
 )
 
@@ -41,4 +41,8 @@ export const migrateCommand = Command.make("migrate", { dryRun: dryRunFlag }, ({
       ].join("\n"),
     })
   }),
-).pipe(Command.withDescription("Bring the database's schema up to date; `kiln serve` does it by itself where it may"))
+).pipe(
+  Command.withDescription(
+    "Bring the database's schema up to date; `kiln serve` does so automatically if its user is allowed to",
+  ),
+)

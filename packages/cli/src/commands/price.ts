@@ -47,13 +47,13 @@ const activator = (word: "activate" | "deactivate") =>
         Effect.gen(function* () {
           const active = word === "activate"
           const known = yield* (yield* Switchboard).activatePrice(name, active)
-          if (!known) return yield* failed(`no version of ${name} was ever set: kiln price set ${name} --help`)
+          if (!known) return yield* failed(`${name} has no versions yet: kiln price set ${name} --help`)
           yield* answer({ json: { name, active }, text: `${name} is ${active ? "active" : "not active"}` })
         }),
       ),
   ).pipe(
     Command.withDescription(
-      word === "activate" ? "Charge new live jobs by its newest version" : "Accept no live jobs that need it",
+      word === "activate" ? "Charge new live jobs by the newest version" : "Reject live jobs that need the price",
     ),
   )
 

@@ -1,7 +1,7 @@
 import type { PriceVersion } from "@kiln/core/ports"
 import { formatTime } from "../Output.ts"
 
-/** A version of a price as `--json` prints it. */
+/** Formats a version of a price as `--json` prints it. */
 export const priceFields = (price: PriceVersion) => ({
   name: price.name,
   version: price.version,

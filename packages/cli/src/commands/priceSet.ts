@@ -10,7 +10,7 @@ import { priceFields } from "./priceFields.ts"
 
 type PriceName = (typeof priceNames)[number]
 
-/** The flag of each meter, and the price it can be part of. */
+/** The flag of each meter, and the price it belongs to. */
 const meterFlags: ReadonlyArray<{ readonly meter: Meter; readonly flag: MeterFlag; readonly price: PriceName }> = [
   { meter: "input_audio_seconds", flag: "input-audio-second", price: "svc-audio" },
   { meter: "input_characters", flag: "input-character", price: "svc-audio" },
@@ -26,7 +26,7 @@ type MeterFlag = "input-audio-second" | "input-character" | "output-token" | "im
 
 const unitAmount = (name: MeterFlag, of: string) =>
   Flag.String(name).pipe(
-    Flag.withDescription(`What one ${of} costs, as a plain decimal`),
+    Flag.withDescription(`Price of one ${of}, as a plain decimal`),
     Flag.withMetavar("AMOUNT"),
     Flag.optional,
   )
@@ -65,7 +65,7 @@ export const priceSet = Command.make("set", flags, ({ currency, name, ...given }
       const amounts = yield* unitAmounts(name, given)
       const price = yield* (yield* Switchboard).setPrice({ name, currency, unitAmounts: amounts })
       const closed = closedKinds(builtInKinds(), price)
-      const next = price.active ? "it counts for new jobs" : `not active yet: kiln price activate ${name}`
+      const next = price.active ? "it applies to new jobs" : `not active yet: kiln price activate ${name}`
       yield* answer({
         json: {
           ...priceFields(price),
@@ -75,7 +75,7 @@ export const priceSet = Command.make("set", flags, ({ currency, name, ...given }
           `${name} version ${price.version} is set; ${next}`,
           ...closed.map(
             ({ kind, lacking }) =>
-              `warning: live jobs of type ${kind} are refused: the price lacks ${flagsOf(lacking)}; give 0 for what is free`,
+              `warning: live jobs of type ${kind} are rejected: the price lacks ${flagsOf(lacking)}; use 0 for free meters`,
           ),
         ].join("\n"),
       })

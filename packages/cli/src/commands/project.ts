@@ -7,13 +7,13 @@ import { answer, formatTable, formatTime } from "../Output.ts"
 import { nameProblem } from "../nameProblem.ts"
 import { withStores } from "../withStores.ts"
 
-/** `--project` takes ids as well, so a name must not look like one. */
+/** `--project` also accepts ids, so a name must not look like one. */
 const projectNameProblem = (name: string): string | undefined =>
   isId("prj", name) ? "must not look like a project's id" : nameProblem(name)
 
 const create = Command.make(
   "create",
-  { name: Argument.String("NAME").pipe(Argument.withDescription("What the project is called")) },
+  { name: Argument.String("NAME").pipe(Argument.withDescription("Name of the project")) },
   ({ name }) =>
     withStores(
       Effect.gen(function* () {
@@ -22,11 +22,11 @@ const create = Command.make(
         const directory = yield* KeyDirectory
         const id = yield* (yield* IdGenerator).next("prj")
         const project = yield* directory.createProject({ id, name })
-        if (project === undefined) return yield* failed(`there is a project named ${name} already`)
+        if (project === undefined) return yield* failed(`a project named ${name} already exists`)
         yield* answer({ json: { project_id: project.id, name: project.name }, text: `${project.id}  ${project.name}` })
       }),
     ),
-).pipe(Command.withDescription("Make a project, which API keys and jobs belong to"))
+).pipe(Command.withDescription("Create a project, which API keys and jobs belong to"))
 
 const list = Command.make("list", {}, () =>
   withStores(
@@ -48,6 +48,6 @@ const list = Command.make("list", {}, () =>
 ).pipe(Command.withDescription("List all projects"))
 
 export const projectCommand = Command.make("project").pipe(
-  Command.withDescription("Make and list projects"),
+  Command.withDescription("Create and list projects"),
   Command.withSubcommands([create, list]),
 )

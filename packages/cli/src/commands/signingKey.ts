@@ -11,19 +11,21 @@ const drop = Command.make("drop", {}, () =>
     Effect.gen(function* () {
       if (http.signingKeys === undefined)
         return yield* misused(
-          "KILN_SIGNING_KEYS is not set here, so the key in the store may be the one that signs: set it to the same value as in the service",
+          "KILN_SIGNING_KEYS is not set, so the key in the store may be the signing key: set it to the same value as in the service",
         )
       const dropped = yield* (yield* SecretStore).remove(signingSecret)
       yield* answer({
         json: { dropped },
         text: dropped
-          ? "The key is gone from the store. Processes that are running accept its URLs until they are restarted."
+          ? "The key was removed from the store. Running processes accept its URLs until they are restarted."
           : "The store holds no signing key.",
       })
     }),
   ),
 ).pipe(
-  Command.withDescription("Remove the key that was made before KILN_SIGNING_KEYS was set; its URLs become invalid"),
+  Command.withDescription(
+    "Remove the key that was generated before KILN_SIGNING_KEYS was set; its URLs become invalid",
+  ),
 )
 
 export const signingKeyCommand = Command.make("signing-key").pipe(

@@ -18,7 +18,7 @@ const setter = (word: "on" | "off") =>
       ),
   ).pipe(
     Command.withDescription(
-      word === "on" ? "Let live jobs that need it run" : "Stop live jobs that need it within a second; they wait",
+      word === "on" ? "Allow live jobs that need it to run" : "Stop live jobs that need it within a second; they wait",
     ),
   )
 
@@ -40,7 +40,7 @@ const status = Command.make("status", {}, () =>
       })
     }),
   ),
-).pipe(Command.withDescription("Say which switches are on"))
+).pipe(Command.withDescription("Show which switches are on"))
 
 export const switchCommand = Command.make("switch").pipe(
   Command.withDescription("Switch live work on and off"),

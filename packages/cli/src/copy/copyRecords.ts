@@ -8,7 +8,7 @@ import { databaseProblem } from "../database/databaseProblem.ts"
 import { loadPostgres } from "../database/loadPostgres.ts"
 import { storeMaintenance } from "../database/storeMaintenance.ts"
 
-/** How many rows of a table go from one store to the other. */
+/** Number of rows of a table to copy. */
 export interface TableCount {
   readonly table: string
   readonly count: number
@@ -19,19 +19,19 @@ interface Route {
   readonly to: PostgresPlace
 }
 
-/** Records are moved between schemas of one and the same version: what a newer one added has no place in this one's. */
+/** Rejects schemas of other versions, because data of a newer version does not fit into this one's schema. */
 const refuseOtherVersions = (where: string, { applied, pending, unknown }: MigrationStatus) => {
   if (unknown.length > 0)
     return Effect.fail(
       failed(`${where} was changed by a newer version of kiln (${unknown.join(", ")}): copy with that one`),
     )
-  if (applied.length === 0) return Effect.fail(failed(`${where} holds no kiln`))
+  if (applied.length === 0) return Effect.fail(failed(`${where} has no kiln schema`))
   return pending.length > 0
-    ? Effect.fail(failed(`${where} is of an older version of kiln: bring it up to date with kiln migrate first`))
+    ? Effect.fail(failed(`${where} has the schema of an older version of kiln: run kiln migrate first`))
     : Effect.void
 }
 
-/** Opens the source and keeps every other process out of it while the scope is open. */
+/** Opens the source exclusively while the scope is open. */
 const openSource = (from: SqlitePlace): Effect.Effect<CopySource, CommandFailed, Scope.Scope> =>
   Effect.gen(function* () {
     const source = yield* openCopySource(from.path).pipe(
@@ -51,14 +51,14 @@ const openSource = (from: SqlitePlace): Effect.Effect<CopySource, CommandFailed,
 const countAll = (source: CopySource): Effect.Effect<ReadonlyArray<TableCount>, StoreUnavailable> =>
   Effect.forEach(copyTables, (table) => Effect.map(source.count(table), (count) => ({ table, count })))
 
-/** What would be copied. Changes nothing, and looks at the source alone. */
+/** Counts the records to copy. Reads only the source and changes nothing. */
 export const countRecords = ({ from }: Route): Effect.Effect<ReadonlyArray<TableCount>, CommandFailed> =>
   Effect.gen(function* () {
     const source = yield* openSource(from)
     return yield* Effect.mapError(countAll(source), (error) => databaseProblem(from, error.cause))
   }).pipe(Effect.scoped)
 
-/** Brings the target's schema up to date; apart from the copy, since it may be needed again. */
+/** Brings the target's schema up to date, separately from the copy, because the copy may have to be repeated. */
 const prepareTarget = (to: PostgresPlace): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function* () {
     const target = yield* storeMaintenance(to)
@@ -67,9 +67,8 @@ const prepareTarget = (to: PostgresPlace): Effect.Effect<void, CommandFailed> =>
   })
 
 /**
- * Copies all records in one transaction of the target: it has all of them in the end, or none. Jobs come over as they
- * are; what a worker that is gone still holds is taken over when its lease ends. Answers with what was copied, counted
- * on both sides.
+ * Copies all records in one transaction of the target: all or nothing. Jobs are copied unchanged; a job held by a worker
+ * that is gone is claimed again when its lease ends. Returns the number of copied rows, verified on both sides.
  */
 export const copyRecords = ({ from, to }: Route): Effect.Effect<ReadonlyArray<TableCount>, CommandFailed> =>
   Effect.gen(function* () {
@@ -97,7 +96,7 @@ export const copyRecords = ({ from, to }: Route): Effect.Effect<ReadonlyArray<Ta
       .pipe(
         Effect.mapError((error) =>
           error._tag === "CopyCountsDiffer"
-            ? failed(`of ${error.sent} rows of ${error.table} ${error.arrived} arrived; nothing was copied`)
+            ? failed(`only ${error.arrived} of ${error.sent} rows of ${error.table} arrived; nothing was copied`)
             : databaseProblem(to, error.cause),
         ),
       )

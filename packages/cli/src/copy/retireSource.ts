@@ -2,10 +2,10 @@ import { existsSync, renameSync } from "node:fs"
 import { Effect } from "effect"
 import { causeMessage, type CommandFailed, failed } from "../CommandFailed.ts"
 
-/** Where a database goes when it was copied. */
+/** Returns the path to which a copied database is renamed. */
 const retiredPath = (path: string): string => `${path}.copied`
 
-/** Whatever stands there must not be lost. */
+/** Fails if that path exists, so that no file is overwritten. */
 export const refuseRetiredBefore = (path: string): Effect.Effect<void, CommandFailed> =>
   Effect.suspend(() =>
     existsSync(retiredPath(path))
@@ -13,15 +13,15 @@ export const refuseRetiredBefore = (path: string): Effect.Effect<void, CommandFa
           failed(
             existsSync(path)
               ? `${retiredPath(path)} exists, which is where ${path} would go: move it away first`
-              : `there is no database ${path} any more: it was copied before, and is now ${retiredPath(path)}`,
+              : `the database ${path} no longer exists: it was copied before, and is now ${retiredPath(path)}`,
           ),
         )
       : Effect.void,
   )
 
 /**
- * Puts the database that was copied out of the way. Whoever starts on it by mistake would be the same installation as
- * the copy, and would remove the blobs of every job the copy has accepted since.
+ * Renames the copied database. A server that is started on it by mistake would count as the same installation as the copy,
+ * and would remove the blobs of every job that the copy has accepted since.
  */
 export const retireSource = (path: string): Effect.Effect<string, CommandFailed> =>
   Effect.try({

@@ -1,22 +1,22 @@
-/** Where the records are. */
+/** Location of the records. */
 export type DatabasePlace = SqlitePlace | PostgresPlace
 
 export interface SqlitePlace {
   readonly _tag: "Sqlite"
-  /** Of the file, absolute. */
+  /** Absolute path of the file. */
   readonly path: string
 }
 
 export interface PostgresPlace {
   readonly _tag: "Postgres"
-  /** Holds the password: `describeDatabase` is what people read. */
+  /** Contains the password; use `describeDatabase` in messages. */
   readonly url: string
   readonly schema: string
-  /** Connections of this process at most. */
+  /** Maximum number of connections of this process. */
   readonly poolSize: number
-  /** Whether LISTEN and NOTIFY hint at new work. */
+  /** Whether LISTEN and NOTIFY signal new work. */
   readonly notifications: boolean | "send"
-  /** What stands between this process and the database. */
+  /** The connection pooler in front of the database. */
   readonly pooler: "none" | "transaction"
 }
 

@@ -3,38 +3,38 @@ import type { StoreUnavailable } from "@kiln/core/domain"
 import { causeMessage, codesOf, type CommandFailed, failed } from "../CommandFailed.ts"
 import { type DatabasePlace, describeDatabase, type PostgresPlace } from "./DatabasePlace.ts"
 
-/** What the server or the system says, by its code, and what to look at. */
+/** Explanations by error code of the server or the system. */
 const reasons: Readonly<Record<string, string>> = {
-  "28P01": "it refuses the user or the password",
-  "28000": "it refuses the user",
+  "28P01": "it rejects the user or the password",
+  "28000": "it rejects the user",
   "3D000": "the server has no database of that name",
   "42501":
-    "this user lacks the rights for that: have the schema's owner run kiln migrate and grant what docs/guides/postgres.md says",
+    "this user lacks permissions: let the schema's owner run kiln migrate and grant the rights listed in docs/guides/postgres.md",
   "53300":
-    "the server has no connection left: lower KILN_DATABASE_POOL, or raise its max_connections or the user's limit",
-  "55P03": "another process holds a lock there, perhaps a migration: try again when that has ended",
+    "the server has no free connections: lower KILN_DATABASE_POOL, or raise its max_connections or the user's limit",
+  "55P03": "another process holds a lock, perhaps a migration: try again later",
   "57P03": "the server is starting up or shutting down",
   ECONNREFUSED: "nothing listens there",
   ECONNRESET: "it closed the connection",
-  ENOTFOUND: "the name of the host is not known",
-  EAI_AGAIN: "the name of the host cannot be looked up",
+  ENOTFOUND: "the host name is unknown",
+  EAI_AGAIN: "the host name cannot be resolved",
   EHOSTUNREACH: "the host cannot be reached",
   ENETUNREACH: "the host cannot be reached",
   ETIMEDOUT: "it does not answer in time",
 }
 
-/** What comes without a code that would tell it, by the words of the driver or the pooler. */
+/** Explanations of errors without a specific code, by the message of the driver or the pooler. */
 const worded: ReadonlyArray<readonly [words: RegExp, reason: string]> = [
-  [/client password must be a string/, "it wants a password, and neither the URL nor PGPASSWORD holds one"],
+  [/client password must be a string/, "it requires a password, but neither the URL nor PGPASSWORD contains one"],
   [
     /unsupported startup parameter: options/,
-    "a pooler stands before it, which refuses session settings: set KILN_DATABASE_POOLER=transaction",
+    "a pooler in front of it rejects session settings: set KILN_DATABASE_POOLER=transaction",
   ],
   [/^timeout expired$|due to connection timeout/, "it does not answer in time"],
   [/^connect ENOENT /, "there is no such socket"],
 ]
 
-/** Whatever text it is, without the password of the URL, in either spelling. */
+/** Removes the URL's password from a text, in both spellings. */
 const withoutPassword = (text: string, { url }: PostgresPlace): string => {
   const { password } = new URL(url)
   return [url, password, decodeURIComponent(password)]
@@ -50,16 +50,16 @@ const postgresReason = (place: PostgresPlace, cause: unknown): string => {
   return known ?? worded.find(([words]) => words.test(message))?.[1] ?? withoutPassword(message, place)
 }
 
-/** Why a database cannot be worked with, in one line without the password. */
+/** Explains why a database cannot be used, in one line without the password. */
 export const databaseProblem = (place: DatabasePlace, cause: unknown): CommandFailed =>
   failed(
     `cannot open ${describeDatabase(place)}: ${place._tag === "Sqlite" ? causeMessage(cause) : postgresReason(place, cause)}`,
   )
 
-/** A user without the rights is the operator's to help, though a store takes whatever is forbidden for its own mistake. */
+/** Detects missing permissions, which a store treats as a defect, but which the operator can grant. */
 const isDenied = (cause: unknown): boolean => codesOf(cause).includes("42501")
 
-/** Why a store did not open, or did not do what it was asked to before it was in use, in one line. */
+/** Explains in one line why a store did not open, or failed before it was in use. */
 export const explainDatabase =
   (place: DatabasePlace) =>
   <A, R>(effect: Effect.Effect<A, StoreUnavailable, R>): Effect.Effect<A, CommandFailed, R> =>

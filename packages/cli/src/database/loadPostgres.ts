@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { causeMessage, failed } from "../CommandFailed.ts"
 
-/** Who works on SQLite does not wait for the driver of another database. */
+/** Loaded on demand, so that SQLite users do not wait for the Postgres driver. */
 export const loadPostgres = Effect.tryPromise({
   try: () => import("@kiln/adapter-postgres"),
   catch: (cause) => failed(`cannot load the Postgres adapter: ${causeMessage(cause)}`),

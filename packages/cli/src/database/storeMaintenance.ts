@@ -9,19 +9,19 @@ import type { DatabasePlace } from "./DatabasePlace.ts"
 import { explainDatabase } from "./databaseProblem.ts"
 import { loadPostgres } from "./loadPostgres.ts"
 
-/** What an operator does to a store apart from using it. */
+/** Maintenance operations of a store. */
 export interface StoreMaintenance {
-  /** How far the schema is; changes nothing. */
+  /** Returns the state of the schema; changes nothing. */
   readonly migrationStatus: Effect.Effect<MigrationStatus, CommandFailed>
-  /** Applies what is pending. The names, in order, of what was. Where nothing is, no right to change schemas is needed. */
+  /** Applies pending migrations and returns their names in order. Without pending ones, needs no permission to change schemas. */
   readonly migrate: Effect.Effect<ReadonlyArray<string>, CommandFailed>
-  /** Opens the store to look at it; `undefined` where there is none yet. */
+  /** Opens the store for inspection; `undefined` if it does not exist yet. */
   readonly inspect: Effect.Effect<StoreInspection | undefined, CommandFailed, Scope.Scope>
 }
 
 type Apply = Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
 
-/** The maintenance of the store that stands at a place. */
+/** Returns the maintenance operations of a store. */
 export const storeMaintenance = (place: DatabasePlace): Effect.Effect<StoreMaintenance, CommandFailed> => {
   const explained = explainDatabase(place)
   const whatIsPending = (status: Effect.Effect<MigrationStatus, StoreUnavailable>, apply: Apply) =>

@@ -1,16 +1,16 @@
-/** What one look at an installation found. */
+/** A single finding of a check. */
 export interface Finding {
-  /** In words, for people. */
+  /** Description for people. */
   readonly message: string
-  /** What it is about, for programs: `{ file_id, blob_key, problem }`. */
+  /** Details for programs: `{ file_id, blob_key, problem }`. */
   readonly details?: Readonly<Record<string, string>>
 }
 
-/** The outcome of one look. Only a `problem` makes the doctor say that something is wrong. */
+/** The result of a check. Only a `problem` makes the doctor fail. */
 export interface Check {
   readonly name: string
   readonly status: "ok" | "warning" | "problem" | "skipped"
-  /** One line. */
+  /** Summary in one line. */
   readonly summary: string
   readonly findings: ReadonlyArray<Finding>
 }
@@ -30,7 +30,7 @@ export const problem = (name: string, summary: string, findings: ReadonlyArray<F
   findings,
 })
 
-/** A problem where something was found, and else well. */
+/** Returns a problem if there are findings, otherwise success. */
 export const wellUnless = (
   name: string,
   findings: ReadonlyArray<Finding>,

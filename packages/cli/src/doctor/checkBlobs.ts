@@ -5,18 +5,18 @@ import { BlobStore } from "@kiln/core/ports"
 import { type Check, counted, type Finding, wellUnless } from "./Check.ts"
 
 const readAtOnce = 4
-/** Findings that are named one by one; the rest is counted. */
+/** Maximum number of listed findings; others are only counted. */
 const mostFindings = 1_000
 
 type Fault = "missing" | "damaged" | "different"
 
 const said: Readonly<Record<Fault, string>> = {
   missing: "its blob is missing",
-  damaged: "its blob is damaged: it is not what was written",
-  different: "its blob is another one than was committed",
+  damaged: "its blob is damaged: the content differs from what was written",
+  different: "its blob is not the committed one",
 }
 
-/** Reads a blob to its end. The port fails before the last piece where length or SHA-256 are not what was written. */
+/** Reads a blob to its end. The port fails before the last piece if length or SHA-256 do not match. */
 const faultOf = (named: NamedBlob): Effect.Effect<Fault | undefined, BlobUnavailable, BlobStore> =>
   Effect.gen(function* () {
     const { bytes, content, sha256 } = yield* (yield* BlobStore).open(named.blobKey)
@@ -35,7 +35,7 @@ const findingOf = ({ blobKey, id }: NamedBlob, fault: Fault): Finding => ({
   details: { [id.startsWith("upl_") ? "upload_id" : "file_id"]: id, blob_key: blobKey, problem: fault },
 })
 
-/** Verifies every blob that a committed row names. */
+/** Verifies every blob referenced by a committed row. */
 export const checkBlobs = (
   store: StoreInspection,
 ): Effect.Effect<Check, StoreUnavailable | BlobUnavailable, BlobStore> =>
@@ -46,7 +46,7 @@ export const checkBlobs = (
     const verify = Effect.fnUntraced(function* (named: NamedBlob) {
       const fault = yield* faultOf(named)
       verified++
-      // It may have been erased since its row was read: then it has to be gone.
+      // If it was erased since its row was read, it must be gone.
       if (fault === undefined || !(yield* store.isNamed(named))) return
       faulty++
       if (findings.length < mostFindings) findings.push(findingOf(named, fault))

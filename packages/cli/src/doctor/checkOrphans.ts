@@ -8,7 +8,7 @@ import { type Check, ok, problem, warning } from "./Check.ts"
 
 const name = "orphans"
 
-/** Shows what the next sweep for orphaned files would take, and whether the database may sweep at all. */
+/** Shows which orphaned files the next sweep would remove, and whether the database may sweep at all. */
 export const checkOrphans = (
   store: StoreInspection,
 ): Effect.Effect<Check, StoreUnavailable | BlobUnavailable, BlobStore> =>

@@ -8,8 +8,7 @@ const name = "providers"
 
 const why: Readonly<Record<NonNullable<InstallationStanding["reason"]>, string>> = {
   quota: "its quota is used up",
-  configuration:
-    "it does not accept its configuration: check key, base URL and model; the log of the worker says what it answered",
+  configuration: "it rejects its configuration: check key, base URL and model; the worker's log contains its response",
   failing: "it fails",
 }
 
@@ -22,15 +21,14 @@ const findingOf = ({ pausedSince, pausedWorkers, provider, reason, workers }: In
   },
 })
 
-/** How the live providers stand, as the running workers publish it. What only an operator can mend is a problem. */
+/** Checks the state of live providers as published by running workers. Only pauses that need an operator are problems. */
 export const checkProviders = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
   Effect.map(store.listWorkers, (published) => {
     const standings = providerStandings(published)
     if (standings.length === 0) return skipped(name, "no running worker serves live jobs")
     const paused = standings.filter(({ pausedWorkers }) => pausedWorkers > 0)
     const findings = paused.map(findingOf)
-    if (paused.some(({ reason }) => reason !== "failing"))
-      return problem(name, "some are paused until mended", findings)
-    if (paused.length > 0) return warning(name, "some are paused for a while", findings)
+    if (paused.some(({ reason }) => reason !== "failing")) return problem(name, "some are paused until fixed", findings)
+    if (paused.length > 0) return warning(name, "some are paused temporarily", findings)
     return ok(name, `${standings.map(({ provider }) => provider).join(", ")}: none is paused`)
   })

@@ -7,7 +7,7 @@ import { type Check, ok, problem, warning } from "./Check.ts"
 
 const name = "settings"
 
-/** Checks the environment and the file it names. Without `settings` nothing else can be looked at. */
+/** Checks the environment and the config file. Without valid `settings`, nothing else can be checked. */
 export const checkSettings = (
   environment: Environment,
 ): Effect.Effect<{ readonly check: Check; readonly settings?: Settings }> =>
@@ -18,7 +18,7 @@ export const checkSettings = (
         message: `${setting} ${rule}`,
         details: { setting },
       }))
-      return { check: problem(name, "settings break their rules", findings) }
+      return { check: problem(name, "some settings are invalid", findings) }
     }
     const { settings, warnings } = read
     const config = yield* Effect.result(loadConfig(settings.configPath))
@@ -27,17 +27,20 @@ export const checkSettings = (
     if (settings.provider !== undefined && config.success.providers !== undefined)
       return {
         settings,
-        check: problem(name, "KILN_PROVIDER and the providers of KILN_CONFIG both say who serves live jobs"),
+        check: problem(name, "KILN_PROVIDER and the providers in KILN_CONFIG both configure live jobs"),
       }
     const keyless = settings.provider?._tag === "OpenAi" ? openAiProblem(settings.provider) : undefined
     if (keyless !== undefined) return { settings, check: problem(name, keyless) }
     const { leaseDurationMs, runLimitMs } = engineSettings(config.success, settings.engine)
     if (leaseDurationMs > runLimitMs)
-      return { settings, check: problem(name, "a lease is longer than a job may run: lower KILN_LEASE_SECONDS") }
+      return {
+        settings,
+        check: problem(name, "the lease is longer than the maximum run time of a job: lower KILN_LEASE_SECONDS"),
+      }
     const findings = warnings.map((message) => ({ message }))
     return {
       settings,
       check:
-        findings.length === 0 ? ok(name, "every setting is valid") : warning(name, "some have no effect", findings),
+        findings.length === 0 ? ok(name, "all settings are valid") : warning(name, "some have no effect", findings),
     }
   })

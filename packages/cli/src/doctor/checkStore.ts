@@ -5,7 +5,7 @@ import { causeMessage } from "../CommandFailed.ts"
 import { checkProviders } from "./checkProviders.ts"
 import { type Check, counted, ok, problem, warning, wellUnless } from "./Check.ts"
 
-/** Blobs go within seconds of their erasure, or with one of the sweeps of every minute that follow. */
+/** Blobs are removed within seconds of their erasure, or by one of the following sweeps, which run every minute. */
 const purgeOverdueMs = 3_600_000
 
 const checkMigrations = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
@@ -25,7 +25,7 @@ const checkMigrations = (store: StoreInspection): Effect.Effect<Check, StoreUnav
       : ok("migrations", `all ${applied.length} applied`)
   })
 
-/** The comparison needs a scratch schema, which not every user may make: whatever prevents it is no drift. */
+/** Compares the schema with the migrations. Needs a scratch schema, which not every user may create; a failure is not drift. */
 const checkSchema = (store: StoreInspection): Effect.Effect<Check> =>
   Effect.match(store.schemaDrift, {
     onFailure: ({ cause }) => warning("schema", `could not be compared with the migrations: ${causeMessage(cause)}`),
@@ -36,7 +36,7 @@ const checkSchema = (store: StoreInspection): Effect.Effect<Check> =>
           message: `${object} is ${what === "extra" ? "not kiln's" : what}`,
           details: { object, problem: what },
         })),
-        { well: "as the migrations left it", problem: "not as the migrations left it" },
+        { well: "matches the migrations", problem: "differs from the migrations" },
       ),
   })
 
@@ -54,17 +54,17 @@ const checkIntegrity = (store: StoreInspection): Effect.Effect<Check, StoreUnava
 
 const checkPurges = (store: StoreInspection): Effect.Effect<Check, StoreUnavailable> =>
   Effect.map(store.duePurges, ({ count, oldestAgeMs }) => {
-    if (count === 0) return ok("purges", "no erased blob waits to be removed")
+    if (count === 0) return ok("purges", "no erased blobs are waiting for removal")
     const waiting = `${counted(count, "erased blob")} still to be removed`
     return oldestAgeMs > purgeOverdueMs
       ? problem(
           "purges",
-          `${waiting}, the oldest for ${Math.round(oldestAgeMs / 60_000)} minutes: is a server running, and its blob store well?`,
+          `${waiting}, the oldest for ${Math.round(oldestAgeMs / 60_000)} minutes: is a server running, and is its blob store healthy?`,
         )
       : warning("purges", waiting)
   })
 
-/** What the records alone tell, one look after the other. A schema that was never migrated holds nothing to look at. */
+/** Runs the checks that need only the records. A schema that was never migrated has nothing to check. */
 export const checkStore = (store: StoreInspection): Effect.Effect<ReadonlyArray<Check>, StoreUnavailable> =>
   Effect.gen(function* () {
     const { applied, pending } = yield* store.migrations

@@ -18,7 +18,7 @@ import { checkOrphans } from "./checkOrphans.ts"
 import { checkSettings } from "./checkSettings.ts"
 import { checkStore } from "./checkStore.ts"
 
-/** What stops a look is what it found. */
+/** Turns a failure of a check into its finding. */
 const orProblem =
   (name: string, database: DatabasePlace) =>
   <R>(
@@ -42,7 +42,7 @@ const examineBlobs = (
   Effect.gen(function* () {
     const installation = yield* checkInstallation(store)
     return installation.status === "problem"
-      ? [installation, skipped("blobs", "not looked at: they are another installation's")]
+      ? [installation, skipped("blobs", "skipped: they belong to another installation")]
       : [
           installation,
           yield* checkBlobs(store),
@@ -56,7 +56,10 @@ const examineDatabase = (settings: Settings): Effect.Effect<ReadonlyArray<Check>
     const store = yield* (yield* storeMaintenance(database)).inspect
     if (store === undefined)
       return [
-        problem("database", `${describeDatabase(database)} holds no kiln yet: kiln serve or kiln migrate makes it`),
+        problem(
+          "database",
+          `${describeDatabase(database)} has no kiln schema yet: kiln serve or kiln migrate creates it`,
+        ),
       ]
     const records = yield* orProblem("records", database)(checkStore(store))
     const found = [ok("database", describeDatabase(database)), ...records]
@@ -69,11 +72,10 @@ const examineDatabase = (settings: Settings): Effect.Effect<ReadonlyArray<Check>
     return [...found, ...(yield* orProblem("blobs", database)(blobs))]
   })
 
-/** Looks at everything an installation consists of. Changes nothing, and may be done beside a running server. */
+/** Checks all parts of an installation. Changes nothing, and can run next to a server. */
 export const examine = (environment: Environment): Effect.Effect<ReadonlyArray<Check>> =>
   Effect.gen(function* () {
     const { check, settings } = yield* checkSettings(environment)
-    if (settings === undefined)
-      return [check, skipped("database", "not looked at: the settings do not say which it is")]
+    if (settings === undefined) return [check, skipped("database", "skipped: the settings are invalid")]
     return [check, ...(yield* orProblem("database", settings.database)(examineDatabase(settings)))]
   }).pipe(Effect.scoped)

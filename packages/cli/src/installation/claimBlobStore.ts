@@ -7,14 +7,14 @@ import { foreignMarkers, installationSecret, markerOf, readMarkers } from "./mar
 
 const idBytes = 16
 
-/** The blob store carries the marker of another installation than the records. */
+/** The blob store has the marker of another installation than the records. */
 export class ForeignBlobStore extends Schema.TaggedError<ForeignBlobStore>()("ForeignBlobStore", {
   installationId: Schema.String,
-  /** Keys of the markers that are there. */
+  /** Keys of the existing markers. */
   markers: Schema.Array(Schema.String),
 }) {}
 
-/** Which installation the records are, lower-case hex: made once, and copied along with them; and whether that was now. */
+/** The installation id of the records in lower-case hex, generated once and copied along with them, and whether it is new. */
 const installation: Effect.Effect<{ readonly id: string; readonly isNew: boolean }, StoreUnavailable, SecretStore> =
   Effect.gen(function* () {
     const secrets = yield* SecretStore
@@ -25,8 +25,8 @@ const installation: Effect.Effect<{ readonly id: string; readonly isNew: boolean
   }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
 
 /**
- * Makes sure that records and blobs belong together, and marks a blob store that nobody has marked. Whoever works with
- * another installation's blobs finds none of its own, and takes all that are there for orphans: this comes before any sweep.
+ * Verifies that records and blobs belong together, and marks an unmarked blob store. Runs before any sweep, because a sweep
+ * on another installation's blobs would treat all of them as orphans.
  */
 export const claimBlobStore: Effect.Effect<
   void,
@@ -42,16 +42,16 @@ export const claimBlobStore: Effect.Effect<
   const before = yield* readMarkers
   yield* refuseForeign(before)
   if (before.length > 0) return
-  // It had marked one, unless another process began it just now: so this is not the one, or it was emptied.
+  // This installation has marked a blob store before (unless another process is just starting): this is another one, or it was emptied.
   if (!isNew)
     yield* Effect.logError(
-      "the blob store carries no mark of this installation, which has marked one before: if it is a shared directory, check that it is mounted, for files that were stored elsewhere cannot be served from here",
+      "the blob store has no marker, although this installation has marked one before: if it is a shared directory, check that it is mounted; files that are stored elsewhere cannot be served",
     )
-  // Of several processes that start at once each writes the same.
+  // Processes that start concurrently write the same marker.
   const mark = new TextEncoder().encode(id)
   yield* blobs
     .put(markerOf(id), Stream.succeed(mark), { maxBytes: mark.length })
-    .pipe(Effect.catchTag("BlobTooLarge", (cause) => new BlobUnavailable({ operation: "put", cause })))
-  // Another installation may have found it empty at the same moment.
+    .pipe(Effect.catchTag("BlobTooLarge", (cause) => Effect.fail(new BlobUnavailable({ operation: "put", cause }))))
+  // Another installation may have found it empty at the same time.
   yield* refuseForeign(yield* readMarkers)
 })

@@ -14,7 +14,7 @@ import { markerOf } from "./markers.ts"
 const foreign = (settings: Settings, { installationId, markers }: ForeignBlobStore): CommandFailed =>
   failed(
     `${describeBlobs(settings)} belongs to another installation than ${describeDatabase(settings.database)}: ` +
-      `it is marked ${markers.join(", ")} and not ${markerOf(installationId)}; check that DATABASE_URL, KILN_DATA_DIR and KILN_BLOBS name the same installation`,
+      `its marker is ${markers.join(", ")} instead of ${markerOf(installationId)}; check that DATABASE_URL, KILN_DATA_DIR and KILN_BLOBS name the same installation`,
   )
 
 /** `0000000012/01k…` as `generation 12 of 2026-11-22T14:13:57Z`. */
@@ -28,17 +28,17 @@ const behind = (settings: Settings, { entries, generation }: StoreBehindBlobs): 
   failed(
     `${describeDatabase(settings.database)} is behind ${describeBlobs(settings)}: another copy of this database has written ` +
       `${entries.map(describeEntry).join(", ")} there, and this one knows generations up to ${generation}. Working with these blobs could delete files ` +
-      "that this database has no record of. Start kiln on the newest copy of the database; if this is the one to go on with, " +
-      "stop all processes of the others and run kiln blobs adopt",
+      "that this database has no record of. Start kiln on the newest copy of the database; if that is this one, " +
+      "stop all processes on the other copies and run kiln blobs adopt",
   )
 
-/** What stops work on records and blobs that do not go together, in words. */
+/** Messages for records and blobs that do not belong together. */
 export const installationProblems = (settings: Settings) => ({
   ForeignBlobStore: (error: ForeignBlobStore) => Effect.fail(foreign(settings, error)),
   StoreBehindBlobs: (error: StoreBehindBlobs) => Effect.fail(behind(settings, error)),
 })
 
-/** Starts nothing where records and blobs do not belong together, or the records are an older copy. */
+/** Prevents startup if records and blobs do not belong together, or if the records are an older copy. */
 export const layerInstallation = (
   settings: Settings,
 ): Layer.Layer<BlobGuard, CommandFailed, SecretStore | JobStore | BlobStore> =>

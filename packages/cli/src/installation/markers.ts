@@ -2,22 +2,22 @@ import { Effect, Stream } from "effect"
 import type { BlobUnavailable } from "@kiln/core/domain"
 import { BlobStore } from "@kiln/core/ports"
 
-/** The secret under which a store keeps which installation it is. */
+/** Name of the secret that holds a store's installation id. */
 export const installationSecret = "installation"
-/** What marks a blob store: no file of a job or an upload, so no sweep looks there. */
+/** Prefix of markers in a blob store, outside of the prefixes of jobs and uploads, so that no sweep looks there. */
 const root = "installation"
-/** More than two are never needed to say that something is wrong. */
+/** Maximum number of markers to read; two are enough to detect a problem. */
 const mostMarkers = 10
 
-/** The key of an installation's marker. */
+/** Returns the key of an installation's marker. */
 export const markerOf = (installationId: string): string => `${root}/${installationId}`
 
-/** The markers a blob store carries: one, once it was used; none, when it is empty or was used before there were any. */
+/** Reads the markers of a blob store: one if it has been used, otherwise none. */
 export const readMarkers: Effect.Effect<ReadonlyArray<string>, BlobUnavailable, BlobStore> = Effect.flatMap(
   BlobStore,
   (blobs) => Stream.runCollect(Stream.take(blobs.list(root), mostMarkers)),
 )
 
-/** The markers that are not this installation's. */
+/** Returns the markers of other installations. */
 export const foreignMarkers = (installationId: string, markers: ReadonlyArray<string>): ReadonlyArray<string> =>
   markers.filter((marker) => marker !== markerOf(installationId))

@@ -29,7 +29,7 @@ export const banner = (service: {
     "",
     ...address,
     "",
-    "A test key, shown only once. Its jobs are sandbox jobs: they call no provider and cost nothing.",
+    "A test key, shown only this once. It creates sandbox jobs, which call no provider and cost nothing.",
     "",
     `  ${firstKey.key}`,
     "",

@@ -3,9 +3,9 @@ import { runInNewContext } from "node:vm"
 import { Effect } from "effect"
 
 /**
- * Has the garbage of the start collected once, when the service has said that it listens. Reading and compiling some
- * hundreds of modules leaves about 50 MB behind that V8 would keep as room to grow; the promise is to stay under 300 MB
- * with fifty uploads of 25 MiB at once. Takes some tens of milliseconds, once.
+ * Collects the garbage of startup once the service listens. Loading and compiling several hundred modules leaves about 50 MB
+ * that V8 would keep as room to grow; the process must stay below 300 MB with fifty concurrent uploads of 25 MiB. Takes some
+ * tens of milliseconds, once.
  */
 export const collectStartUp: Effect.Effect<void> = Effect.sync(() => {
   setFlagsFromString("--expose-gc")

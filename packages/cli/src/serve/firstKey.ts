@@ -5,15 +5,15 @@ import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
 import { newKey } from "@kiln/http"
 import { keyDocument } from "../keyDocument.ts"
 
-/** A key with which a new installation can be tried at once. */
+/** A key for trying a new installation. */
 export type FirstKey = ReturnType<typeof keyDocument>
 
-/** When a start shows a first key: `on` to a person at a terminal only, `print` on any standard output, `off` never. */
+/** When startup shows a first key: `on` only on a terminal, `print` on any standard output, `off` never. */
 export type FirstKeySetting = "on" | "print" | "off"
 
 const projectName = "default"
 
-/** Makes a test key where the store holds no key. An installation from a checkout has sources, and is run with pnpm. */
+/** The command that creates a test key. In a checkout, which has TypeScript sources, it uses pnpm. */
 export const keyCommand = `${import.meta.url.endsWith(".ts") ? "npx -y pnpm@12" : "npx"} kiln key create --project ${projectName} --mode test ${keyScopes
   .map((scope) => `--scope ${scope}`)
   .join(" ")}`
@@ -22,9 +22,9 @@ const wish = (projectId: ProjectId) =>
   ({ projectId, mode: "test", scopes: keyScopes, name: "first key", expiresAt: null }) as const
 
 /**
- * Makes the project `default` and a test key with every scope where the store holds no key, both or neither, and returns
- * the key; `undefined` where there is a key. Of many processes that start at once, one makes them. A project `default` that
- * is there already gets the key; two terminals that start kiln in the same moment may then show one each.
+ * Creates the project `default` and a test key with every scope, atomically, if the store has no key, and returns the key;
+ * `undefined` if there is a key. Only one of several processes that start concurrently creates them. An existing project
+ * `default` gets the key; two terminals that start kiln at the same time may then show one key each.
  */
 const makeFirstKey = Effect.gen(function* () {
   const directory = yield* KeyDirectory
@@ -38,9 +38,9 @@ const makeFirstKey = Effect.gen(function* () {
 }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
 
 /**
- * Returns what a start says about keys: a new first key, or `"none"` where the store holds none and none is made, since
- * whatever reads standard output is not a person (the project is made, for `keyCommand` to work). `undefined` where there
- * is a key, or `setting` is `off`.
+ * Returns the first key to show on startup: a new key, or `"none"` if the store has no key and none is created because
+ * standard output is not a terminal (the project is created, so that `keyCommand` works). `undefined` if there is a key, or if
+ * `setting` is `off`.
  */
 export const firstKey = Effect.fnUntraced(function* (
   setting: FirstKeySetting,

@@ -18,12 +18,15 @@ const delay = gauge(
   "nodejs_eventloop_delay_p99_seconds",
   "99th percentile of the event loop's delay since the last scrape",
 )
-const ready = gauge("kiln_ready", "1 when every check of /readyz is ok")
-const running = gauge("kiln_worker_jobs_running", "Jobs this process runs at this moment")
-const concurrency = gauge("kiln_worker_concurrency", "Jobs this process runs at most")
-const lastClaim = gauge("kiln_worker_last_claim_timestamp_seconds", "When the store last answered a claim, unix time")
+const ready = gauge("kiln_ready", "1 if every check of /readyz passes")
+const running = gauge("kiln_worker_jobs_running", "Jobs currently running in this process")
+const concurrency = gauge("kiln_worker_concurrency", "Maximum number of concurrent jobs in this process")
+const lastClaim = gauge(
+  "kiln_worker_last_claim_timestamp_seconds",
+  "Time of the store's last response to a claim, in Unix seconds",
+)
 
-/** Of a connection that broke. Without a listener the error would end the process. */
+/** Ignores errors of broken connections, which would end the process without a listener. */
 const ignore = (): void => {}
 
 const measureProcess = (delays: ReturnType<typeof monitorEventLoopDelay>) =>
@@ -47,8 +50,8 @@ const measureWorker = (worker: Worker["Service"]) =>
   })
 
 /**
- * Serves `/metrics` on loopback, in Prometheus' text format: what this process uses and does, and
- * whatever its parts count through Effect's `Metric`. The figures are read when they are asked for.
+ * Serves `/metrics` on loopback in Prometheus's text format: resource usage of this process, and all values recorded
+ * through Effect's `Metric`. Values are read on each request.
  */
 export const serveMetrics = (
   port: number,
@@ -79,7 +82,7 @@ export const serveMetrics = (
     })
     yield* Effect.acquireRelease(
       Effect.callback<void, CommandFailed>((resume) => {
-        // Stays for as long as the server can fail; only the first failure to listen is told.
+        // Stays attached as long as the server can fail; only the first failure to listen is reported.
         server.on("error", (cause) =>
           resume(Effect.fail(portProblem({ host: "127.0.0.1", port, setting: "KILN_MANAGEMENT_PORT" }, cause))),
         )
@@ -92,5 +95,5 @@ export const serveMetrics = (
           server.closeAllConnections()
         }),
     )
-    yield* Effect.logInfo(`metrics are at http://127.0.0.1:${port}/metrics`)
+    yield* Effect.logInfo(`metrics are served at http://127.0.0.1:${port}/metrics`)
   })

@@ -14,9 +14,9 @@ import { serveMetrics } from "./metrics.ts"
 import { limitStop, stopSignal } from "./stopSignal.ts"
 
 /**
- * Says where the service is, on standard output and not in the log. The first key is made only now
- * that it listens: a start that failed must not have used up the one time it is shown. It is for a person: a pipe or a file
- * gets it only on request, since logs are kept and read by others.
+ * Prints the address of the service to standard output. The first key is created only now that the service listens, because
+ * it is shown once, and a failed start must not waste it. It is shown on a terminal; a pipe or a file gets it only on
+ * request, because logs are kept and read by others.
  */
 const announce = (settings: Settings, asJson: boolean) =>
   Effect.gen(function* () {
@@ -27,7 +27,7 @@ const announce = (settings: Settings, asJson: boolean) =>
     yield* print(asJson ? JSON.stringify(json) : banner({ url, docs, firstKey: key }))
   }).pipe(Effect.catchTag("StoreUnavailable", (error) => Effect.fail(databaseSilent(error))))
 
-/** Starts the parts of the service that this process is, each until `parts` closes: all of them at the same time. */
+/** Starts the parts of the service that run in this process concurrently, each until `parts` closes. */
 const start = Effect.fnUntraced(function* (
   settings: Settings,
   asJson: boolean,
@@ -49,17 +49,17 @@ const start = Effect.fnUntraced(function* (
   yield* warnOfUnreachableUrls(settings)
 })
 
-/** The default is the contract's; only an address that does not answer for 127.0.0.1 makes it wrong. */
+/** Warns if the default public URL is wrong, which is the case for a host that does not include 127.0.0.1. */
 const warnOfUnreachableUrls = ({ http: { host, publicUrl } }: Settings): Effect.Effect<void> =>
   publicUrl !== undefined || ["127.0.0.1", "localhost", "0.0.0.0", "::"].includes(host)
     ? Effect.void
     : Effect.logWarning(
-        `PUBLIC_URL is not set, so URLs begin with http://127.0.0.1, where HOST=${host} does not answer`,
+        `PUBLIC_URL is not set, so URLs begin with http://127.0.0.1, which is not reachable with HOST=${host}`,
       )
 
 const warnings = (settings: Settings): ReadonlyArray<string> => [
   ...(settings.provider?._tag === "Sandbox"
-    ? ["KILN_PROVIDER=sandbox: live jobs run on the sandbox's models and are charged; for rehearsals only"]
+    ? ["KILN_PROVIDER=sandbox: live jobs run on sandbox models and are charged; for rehearsals only"]
     : []),
   ...(settings.engine.forcedOff ?? []).map(
     (name) => `KILN_SWITCH_${name.toUpperCase()}=off: the switch ${name} is off here`,
@@ -67,8 +67,8 @@ const warnings = (settings: Settings): ReadonlyArray<string> => [
 ]
 
 /**
- * The service, until a signal ends it in order: no more connections and no more claims at once, then
- * the jobs in hand finish, or are given back when the drain ends, and the stores close last.
+ * Runs the service until a signal shuts it down gracefully: it stops accepting connections and claiming jobs immediately,
+ * running jobs finish or are released when the drain ends, and the stores close last.
  */
 export const serve = (settings: Settings, asJson: boolean): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function* () {

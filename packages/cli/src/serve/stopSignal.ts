@@ -2,24 +2,24 @@ import { constants } from "node:os"
 import { isatty } from "node:tty"
 import { Effect } from "effect"
 
-/** A Ctrl-C reaches a server twice where a package manager started it and passes it on: these two are one. */
+/** A Ctrl-C reaches a server twice if a package manager started it and forwards it; two signals within this time count as one. */
 const sameKeyPressMs = 200
-/** Beyond the drain: what closing connections and the store may take. */
+/** Additional time after the drain for closing connections and the store. */
 const stopGraceMs = 25_000
-/** Of Node: a timer with a longer delay fires at once. */
+/** Maximum delay of a timer in Node; a timer with a longer delay fires immediately. */
 const longestTimerMs = 2 ** 31 - 1
 
-/** Whether somebody started this process at a terminal. `nohup` and supervisors leave none of the three. */
+/** True if the process has a terminal. With `nohup` and supervisors, none of the three descriptors is one. */
 const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor))
 
 /**
- * Completes at the first SIGINT or SIGTERM, for the server to stop in order. A second one exits at
- * once, with 128 + its number: the leases of the jobs in hand run out, and others take over.
+ * Completes on the first SIGINT or SIGTERM, for a graceful shutdown. A second one exits immediately with 128 + its number:
+ * the leases of running jobs expire, and other workers take over.
  *
- * SIGHUP says that the terminal is gone, and stops a server that has one in the same way: nobody could press Ctrl-C any more.
- * A server without a terminal ignores it. There it asks daemons to read their settings again, of which kiln has none that
- * may change, and a stop with exit code 0 would leave the service down under a supervisor that restarts failures only. It
- * never counts as a second signal, for kernel, shell and supervisor may each send one.
+ * SIGHUP means that the terminal is gone, and stops a server with a terminal in the same way, because Ctrl-C is no longer
+ * possible. A server without a terminal ignores it: there it asks daemons to reload their settings, which kiln does not
+ * support, and an exit with code 0 would leave the service down under a supervisor that restarts only failures. It never
+ * counts as a second signal, because kernel, shell and supervisor may each send one.
  */
 export const stopSignal: Effect.Effect<void> = Effect.gen(function* () {
   const log = Effect.runForkWith(yield* Effect.context())
@@ -36,9 +36,9 @@ export const stopSignal: Effect.Effect<void> = Effect.gen(function* () {
     }
     const onHangUp = (signal: NodeJS.Signals) => {
       if (hasTerminal && first === undefined) return stop(signal)
-      if (!hasTerminal) log(Effect.logInfo("SIGHUP: ignored, settings are read at the start only; SIGTERM stops kiln"))
+      if (!hasTerminal) log(Effect.logInfo("SIGHUP: ignored, settings are read only at startup; SIGTERM stops kiln"))
     }
-    // Never taken off again: the second signal comes after this effect has completed.
+    // Never removed, because the second signal arrives after this effect has completed.
     process.on("SIGINT", onSignal).on("SIGTERM", onSignal).on("SIGHUP", onHangUp)
   })
   yield* Effect.logInfo(
@@ -46,7 +46,7 @@ export const stopSignal: Effect.Effect<void> = Effect.gen(function* () {
   )
 })
 
-/** Ends the process, with 1, should stopping take longer than the drain and 25 s more. */
+/** Exits with 1 if shutdown takes longer than the drain plus 25 s. */
 export const limitStop = (drainMs: number): Effect.Effect<void> =>
   Effect.sync(() => {
     setTimeout(

@@ -2,7 +2,7 @@ import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { broken, parsed, type SettingType } from "./SettingType.ts"
 
-/** Where bytes go: a directory (`undefined`: the data directory), or a module that exports an unstorage instance. */
+/** Location of blobs: a directory (`undefined`: the data directory), or a module that exports an unstorage instance. */
 export type BlobPlace =
   | { readonly _tag: "Directory"; readonly path: string | undefined }
   | { readonly _tag: "Module"; readonly path: string }

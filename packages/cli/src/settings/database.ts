@@ -6,11 +6,11 @@ const SCHEMA = /^(?!pg_)[a-z_][0-9a-z_]{0,50}$/
 const rule = "must be a URL like postgres://user:password@host:5432/database"
 const escapes = "(in a user or password, write @ : / # % as %40 %3A %2F %23 %25)"
 
-/** A Postgres database. A broken rule repeats nothing: URLs hold passwords. */
+/** Parses the URL of a Postgres database. Error messages never repeat the URL, because it may contain a password. */
 export const postgresUrl: SettingType<string> = (text) =>
   isPostgresUrl(text) ? parsed(text) : broken(`${rule} ${escapes}`)
 
-/** Where the records are, when it is not in the data directory. */
+/** Parses the location of records outside of the data directory. */
 export const databaseUrl: SettingType<string> = (text) =>
   isPostgresUrl(text) ? parsed(text) : broken(`${rule}, or unset for SQLite in KILN_DATA_DIR ${escapes}`)
 

@@ -1,6 +1,6 @@
 import { broken, parsed, type SettingType } from "./SettingType.ts"
 
-/** One of a few words. */
+/** Parses one of a few words. */
 export const oneOf =
   <const Words extends ReadonlyArray<string>>(...words: Words): SettingType<Words[number]> =>
   (text) => {
@@ -17,6 +17,6 @@ export const onOff: SettingType<boolean> = (text) => {
   return word.ok ? parsed(word.value === "on") : word
 }
 
-/** `off`; there is no `on`, for a process can only take away what the operator switched on for all of them. */
+/** Parses `off`. There is no `on`, because a process can only disable what the operator has enabled for all processes. */
 export const forcedOff: SettingType<true> = (text) =>
   text === "off" ? parsed(true) : broken("must be off, or unset: `kiln switch on` is what switches on")

@@ -1,14 +1,14 @@
 import { Redacted } from "effect"
 import { broken, parsed, type SettingType } from "./SettingType.ts"
 
-/** OpenAI, or a server that speaks its language. */
+/** OpenAI or a compatible server. */
 export interface OpenAiPlace {
   readonly _tag: "OpenAi"
-  /** `undefined` for servers that ask for none. */
+  /** `undefined` for servers without keys. */
   readonly apiKey: Redacted.Redacted | undefined
-  /** What endpoints are appended to, without a slash at the end; `undefined` for OpenAI itself. */
+  /** Base of endpoint URLs, without a trailing slash; `undefined` for OpenAI itself. */
   readonly baseUrl: string | undefined
-  /** Model names that were set; `null` for a port that this server shall not serve. */
+  /** Configured model names; `null` for a port that this server must not serve. */
   readonly models: {
     readonly transcription: string | null | undefined
     readonly speech: string | null | undefined
@@ -18,20 +18,21 @@ export interface OpenAiPlace {
 }
 
 /**
- * Why these places serve nobody. Only who runs jobs has to mind: a command that throws a switch must not fail for it.
+ * Returns why this configuration cannot serve jobs. Only checked by processes that run jobs: a command that sets a switch
+ * must not fail because of it.
  */
 export const openAiProblem = ({ apiKey: key, baseUrl }: OpenAiPlace): string | undefined =>
   key === undefined && baseUrl === undefined
-    ? "KILN_OPENAI_API_KEY must be set where KILN_PROVIDER=openai names no KILN_OPENAI_BASE_URL"
+    ? "KILN_OPENAI_API_KEY must be set if KILN_PROVIDER=openai has no KILN_OPENAI_BASE_URL"
     : undefined
 
-/** A key that fits into a header. A broken rule says nothing of the key itself. */
+/** Parses a key that is valid in a header. Error messages never contain the key. */
 export const apiKey: SettingType<Redacted.Redacted> = (text) =>
   /^[\x21-\x7e]{1,512}$/.test(text)
     ? parsed(Redacted.make(text, { label: "API key" }))
     : broken("must be 1 to 512 visible ASCII characters")
 
-/** The name of a model, or `off`. */
+/** Parses the name of a model, or `off`. */
 export const modelName: SettingType<string | null> = (text) => {
   if (text === "off") return parsed(null)
   return /^[\x21-\x7e]{1,200}$/.test(text)

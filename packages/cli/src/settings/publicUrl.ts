@@ -1,7 +1,7 @@
 import { isIP } from "node:net"
 import { broken, parsed, type SettingType } from "./SettingType.ts"
 
-/** What absolute URLs begin with: http or https, a path at most, no slash at the end. */
+/** Parses the base of absolute URLs: http or https, optionally with a path, without a trailing slash. */
 export const publicUrl: SettingType<string> = (text) => {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const isPlain =
@@ -16,7 +16,7 @@ export const publicUrl: SettingType<string> = (text) => {
 
 const HOST_NAME = /^[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?$/
 
-/** A name or an address to listen on. */
+/** Parses a host name or address to listen on. */
 export const host: SettingType<string> = (text) =>
   isIP(text) !== 0 || HOST_NAME.test(text)
     ? parsed(text)

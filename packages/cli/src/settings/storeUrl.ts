@@ -1,7 +1,7 @@
 import { resolve } from "node:path"
 import { broken, parsed, type SettingType } from "./SettingType.ts"
 
-/** A SQLite file as commands name it: `sqlite:data/kiln.db`. The path, absolute. */
+/** Parses a SQLite file in commands: `sqlite:data/kiln.db`. Returns the absolute path. */
 export const sqliteFile: SettingType<string> = (text) => {
   const [, path = ""] = /^sqlite:(?:\/\/(?=\/))?(.*)$/s.exec(text) ?? []
   return path === ""

@@ -4,7 +4,7 @@ import { broken, parsed, type SettingType } from "./SettingType.ts"
 
 const bytesPer: Readonly<Record<string, number>> = { "": 1, KiB: 1_024, MiB: 1_024 ** 2, GiB: 1_024 ** 3 }
 
-/** Parses limits on uploads that wait for a job: `200,2GiB` for their number and bytes. `0` is no limit. Without bytes, their default applies. */
+/** Parses limits on uploads that wait for a job: `200,2GiB` for their number and bytes. `0` means no limit. Without bytes, their default applies. */
 export const uploadCap: SettingType<UploadCap> = (text) => {
   if (text === "0") return parsed({ uploads: 0, bytes: 0 })
   const [, uploads = "", hasBytes, digits = "", unit = ""] =

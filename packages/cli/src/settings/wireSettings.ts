@@ -6,13 +6,13 @@ export const rateLimits: SettingType<RateLimits> = (text) => {
   return limits.ok ? parsed(limits.limits) : broken(limits.problem)
 }
 
-/** Checked here, so that all that is wrong is said at once; read where the service starts. */
+/** Validated here, so that all invalid settings are reported at once; parsed again when the service starts. */
 export const trustedProxies: SettingType<ReadonlyArray<string>> = (text) => {
   const proxies = parseTrustedProxies(text)
   return proxies.ok ? parsed(text.split(",").map((entry) => entry.trim())) : broken(proxies.problem)
 }
 
-/** As `trustedProxies`. A broken rule says nothing of the key itself. */
+/** Like `trustedProxies`. Error messages never contain the key. */
 export const signingKeys: SettingType<string> = (text) => {
   const keyring = parseKeyring(text)
   return keyring.ok ? parsed(text) : broken(keyring.problem)

@@ -1,3 +1,5 @@
+import type { KilnErrorCode } from "@kiln/core/domain"
+
 /**
  * Every refusal the HTTP service knows: its status, its type, what it says. Handlers name a code and nothing else, so
  * this file is the whole list. `code` is for programs, `type` groups codes, `message` is for people and says what to do.
@@ -24,6 +26,12 @@ export interface ErrorEntry {
 }
 
 const retryAfter = (seconds: number) => ({ "retry-after": String(seconds) })
+
+/** Codes of operations that only operators and embedding programs have. */
+type NotOverHttp = "job_finished" | "job_not_retryable" | "kind_unknown" | "wait_timeout"
+
+/** The engine's errors keep their code over HTTP. The others are about the request itself. */
+type Entries = { readonly [Code in Exclude<KilnErrorCode, NotOverHttp>]: ErrorEntry }
 
 const entries = {
   malformed_request: {
@@ -224,7 +232,7 @@ const entries = {
     message: "The service cannot answer right now. Repeat the request, with the same Idempotency-Key if it has one.",
     headers: retryAfter(5),
   },
-} as const satisfies Readonly<Record<string, ErrorEntry>>
+} as const satisfies Entries & Readonly<Record<string, ErrorEntry>>
 
 export type RefusalCode = keyof typeof entries
 export const errorCatalogue: Readonly<Record<RefusalCode, ErrorEntry>> = entries

@@ -3,7 +3,7 @@ import type { AudioJobState, ImageJobState } from "../api/JobBodies.ts"
 import { KilnClient } from "./KilnClient.ts"
 
 /** The job was not finished in the time it was waited for. It goes on. */
-export class WaitTimedOut extends Data.TaggedError("WaitTimedOut")<{ readonly afterMs: number }> {}
+export class WaitTimeout extends Data.TaggedError("WaitTimeout")<{ readonly afterMs: number }> {}
 
 export interface WaitOptions {
   /** How long to wait at most. Default 600,000 ms. */
@@ -40,7 +40,7 @@ const until = <State, Finished extends State, E, R>(
   poll: Effect.Effect<Polled<State>, E, R>,
   isFinished: (state: State) => state is Finished,
   { timeoutMs = 600_000 }: WaitOptions,
-): Effect.Effect<Finished, E | WaitTimedOut, R> =>
+): Effect.Effect<Finished, E | WaitTimeout, R> =>
   Effect.gen(function* () {
     for (;;) {
       const { body, headers } = yield* poll
@@ -51,6 +51,6 @@ const until = <State, Finished extends State, E, R>(
   }).pipe(
     Effect.timeoutOrElse({
       duration: timeoutMs,
-      orElse: () => Effect.fail(new WaitTimedOut({ afterMs: timeoutMs })),
+      orElse: () => Effect.fail(new WaitTimeout({ afterMs: timeoutMs })),
     }),
   )

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import type { BlobUnavailable, StoreUnavailable } from "./Errors.ts"
+import type { BlobUnavailable, StoreUnavailable } from "./PortErrors.ts"
 
 /** The lineage entries in the blob store lie below this; no sweep looks for orphans here. */
 export const lineageRoot = "lineage"

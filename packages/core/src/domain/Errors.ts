@@ -1,33 +1,207 @@
-import { Schema } from "effect"
-import { isError } from "./realms.ts"
+import type { FieldError } from "./FieldError.ts"
+import { KilnError } from "./KilnError.ts"
+import { unknownName } from "./knownNames.ts"
 
-/** A store is out of reach. Nothing is known about the write that failed; every verb may be repeated safely. */
-export class StoreUnavailable extends Schema.TaggedError<StoreUnavailable>()("StoreUnavailable", {
-  operation: Schema.String,
-  cause: Schema.Defect(),
-  /** Another transaction holds what an item needs, and nothing was written: the items may go through by themselves, or later. */
-  contended: Schema.optionalKey(Schema.Boolean),
-}) {
-  /** For logs: what was asked, and what was said. */
-  override get message(): string {
-    return `${this.operation}: ${isError(this.cause) ? this.cause.message : String(this.cause)}`
+/** Fields of the request break their rules. `errors` lists every one of them. */
+export class InvalidRequest extends KilnError<"InvalidRequest"> {
+  readonly errors: ReadonlyArray<FieldError>
+
+  constructor({ errors }: { readonly errors: ReadonlyArray<FieldError> }) {
+    const problems = errors.map(({ field, message }) => `${field || "the request"}: ${message}`)
+    super("InvalidRequest", problems.join("; "))
+    this.errors = errors
   }
 }
 
-/** The blob store is out of reach, or did not do what it said. */
-export class BlobUnavailable extends Schema.TaggedError<BlobUnavailable>()("BlobUnavailable", {
-  operation: Schema.String,
-  cause: Schema.Defect(),
-}) {}
+/** The idempotency key belongs to a job with a different request. */
+export class IdempotencyKeyReused extends KilnError<"IdempotencyKeyReused"> {
+  constructor() {
+    super("IdempotencyKeyReused", "the idempotency key belongs to a job with a different request; use a new key")
+  }
+}
 
-/** No such blob. */
-export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFound", { key: Schema.String }) {}
+/** A live job needs prices, switches or providers that are not there. */
+export class LiveNotActive extends KilnError<"LiveNotActive"> {
+  /** `price:svc-audio`, `switch:ai`, `provider:transcription`, … */
+  readonly missing: ReadonlyArray<string>
 
-/** The stream was longer than allowed; nothing of it is readable. */
-export class BlobTooLarge extends Schema.TaggedError<BlobTooLarge>()("BlobTooLarge", {
-  /** Bytes, inclusive. */
-  maxBytes: Schema.Number,
-}) {}
+  constructor({ missing }: { readonly missing: ReadonlyArray<string> }) {
+    super("LiveNotActive", `live jobs of this kind are not active; missing: ${missing.join(", ")}`)
+    this.missing = missing
+  }
+}
 
-/** The stored bytes are not the ones that were written: wrong length or SHA-256. */
-export class BlobCorrupt extends Schema.TaggedError<BlobCorrupt>()("BlobCorrupt", { key: Schema.String }) {}
+/** The project has reached its limit of unfinished jobs (`queueCap`). */
+export class QueueFull extends KilnError<"QueueFull"> {
+  constructor() {
+    super("QueueFull", "the project has reached its limit of unfinished jobs; wait until some have finished")
+  }
+}
+
+/** The project has reached its limit of uploads that wait for jobs, or of their bytes (`uploadCap`). */
+export class UploadsFull extends KilnError<"UploadsFull"> {
+  /** The limit of uploads; 0 means no limit. */
+  readonly uploads: number
+  /** The limit of their bytes; 0 means no limit. */
+  readonly bytes: number
+
+  constructor({ bytes, uploads }: { readonly uploads: number; readonly bytes: number }) {
+    const limits = [uploads > 0 ? `${uploads} uploads` : "", bytes > 0 ? `${bytes} bytes` : ""].filter(Boolean)
+    super(
+      "UploadsFull",
+      `the project has reached its limit of uploads waiting for a job (${limits.join(", ")}); create jobs for them, or wait until some expire`,
+    )
+    this.uploads = uploads
+    this.bytes = bytes
+  }
+}
+
+/** No job has this id, or it belongs to another project. */
+export class JobNotFound extends KilnError<"JobNotFound"> {
+  constructor() {
+    super("JobNotFound", "no job with this id, or it belongs to another project")
+  }
+}
+
+/** The job is not finished, and only a finished job can be erased. */
+export class JobProcessing extends KilnError<"JobProcessing"> {
+  constructor() {
+    super("JobProcessing", "the job is not finished; wait for it or cancel it, then erase its data")
+  }
+}
+
+/** The job is finished already, and cannot be canceled. */
+export class JobFinished extends KilnError<"JobFinished"> {
+  constructor() {
+    super("JobFinished", "the job is finished already")
+  }
+}
+
+/** The job did not fail, or its data is gone. */
+export class JobNotRetryable extends KilnError<"JobNotRetryable"> {
+  constructor() {
+    super("JobNotRetryable", "only a failed job that still has its data can be retried")
+  }
+}
+
+/** The engine has no kind of this name. */
+export class KindUnknown extends KilnError<"KindUnknown"> {
+  readonly kind: string
+  /** The kinds it has. */
+  readonly known: ReadonlyArray<string>
+
+  constructor({ kind, known }: { readonly kind: string; readonly known: ReadonlyArray<string> }) {
+    super("KindUnknown", unknownName(`job kind "${kind}"`, kind, known))
+    this.kind = kind
+    this.known = known
+  }
+}
+
+/** The job did not finish while the caller waited. It keeps running. */
+export class WaitTimeout extends KilnError<"WaitTimeout"> {
+  /** Milliseconds. */
+  readonly afterMs: number
+
+  constructor({ afterMs }: { readonly afterMs: number }) {
+    super("WaitTimeout", `the job did not finish within ${afterMs} ms; it keeps running`)
+    this.afterMs = afterMs
+  }
+}
+
+/** No upload has this id, or it belongs to another caller. */
+export class UploadNotFound extends KilnError<"UploadNotFound"> {
+  constructor() {
+    super("UploadNotFound", "no upload with this id, or it belongs to another project or mode")
+  }
+}
+
+/** The upload's file has not arrived yet. */
+export class UploadNotReady extends KilnError<"UploadNotReady"> {
+  constructor() {
+    super("UploadNotReady", "the upload's file has not arrived yet; send it first")
+  }
+}
+
+/** Another job has used the upload. */
+export class UploadAlreadyUsed extends KilnError<"UploadAlreadyUsed"> {
+  constructor() {
+    super("UploadAlreadyUsed", "another job has used this upload; create a new one")
+  }
+}
+
+/** The time to send the upload's file, or to use it, is over. */
+export class UploadExpired extends KilnError<"UploadExpired"> {
+  constructor() {
+    super("UploadExpired", "the upload has expired; create a new one")
+  }
+}
+
+/** The upload's file has already arrived. */
+export class UploadAlreadyCompleted extends KilnError<"UploadAlreadyCompleted"> {
+  constructor() {
+    super("UploadAlreadyCompleted", "the upload's file has already arrived")
+  }
+}
+
+/** Another transfer of the upload is in progress. */
+export class UploadInProgress extends KilnError<"UploadInProgress"> {
+  constructor() {
+    super("UploadInProgress", "another transfer of this upload is in progress")
+  }
+}
+
+/** The transfer stalled or took too long. */
+export class UploadTimeout extends KilnError<"UploadTimeout"> {
+  constructor() {
+    super("UploadTimeout", "the transfer stalled or took too long; send the whole file again")
+  }
+}
+
+/** The content type does not belong to the declared format. */
+export class UnsupportedContentType extends KilnError<"UnsupportedContentType"> {
+  readonly expected: ReadonlyArray<string>
+
+  constructor({ expected }: { readonly expected: ReadonlyArray<string> }) {
+    super("UnsupportedContentType", `the content type must be one of ${expected.join(", ")}`)
+    this.expected = expected
+  }
+}
+
+/** The file is larger than the upload's limit. */
+export class FileTooLarge extends KilnError<"FileTooLarge"> {
+  /** Inclusive. */
+  readonly maxBytes: number
+
+  constructor({ maxBytes }: { readonly maxBytes: number }) {
+    super("FileTooLarge", `the file must have at most ${maxBytes} bytes`)
+    this.maxBytes = maxBytes
+  }
+}
+
+/** The file has no bytes. */
+export class EmptyFile extends KilnError<"EmptyFile"> {
+  constructor() {
+    super("EmptyFile", "the file is empty")
+  }
+}
+
+/** The first bytes of the file are not those of the declared format. */
+export class AudioFormatMismatch extends KilnError<"AudioFormatMismatch"> {
+  readonly declared: string
+  /** `null` when they belong to no known audio format. */
+  readonly detected: string | null
+
+  constructor({ declared, detected }: { readonly declared: string; readonly detected: string | null }) {
+    const found = detected === null ? "is in no known audio format" : `is ${detected}`
+    super("AudioFormatMismatch", `the file was declared as ${declared}, but ${found}`)
+    this.declared = declared
+    this.detected = detected
+  }
+}
+
+/** The file went with its job's data, which was erased or has expired. */
+export class FileGone extends KilnError<"FileGone"> {
+  constructor() {
+    super("FileGone", "the file is no longer available: its job's data was erased or has expired")
+  }
+}

@@ -3,7 +3,7 @@ import type { AudioFormat } from "../domain/AudioFormat.ts"
 import type { UploadId } from "../domain/Ids.ts"
 import type { Priority } from "../domain/Priority.ts"
 import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
-import type { JobEvent, JobEventType } from "./JobEvent.ts"
+import type { JobEvent, JobEventType } from "../engine/JobEvent.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
 import type { OperatorVerbs } from "./OperatorVerbs.ts"
 

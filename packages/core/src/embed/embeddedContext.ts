@@ -1,5 +1,5 @@
 import type { Context, Scope } from "effect"
-import type { Engine, JobEvents, JobLooks, JobSignals, Operator } from "../engine/index.ts"
+import type { Engine, JobEvents, JobReader, Operator } from "../engine/index.ts"
 import type {
   BlobStore,
   IdGenerator,
@@ -21,8 +21,7 @@ export type EmbeddedServices =
   | Operator
   | Worker
   | JobEvents
-  | JobLooks
-  | JobSignals
+  | JobReader
   | JobStore
   | JobDirectory
   | UploadStore

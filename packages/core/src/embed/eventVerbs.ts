@@ -2,14 +2,14 @@ import { Context } from "effect"
 import { requireOneOf, requireOptions } from "../domain/index.ts"
 import { JobEvents } from "../engine/index.ts"
 import type { EmbeddedEngine, Subscription } from "./EmbeddedEngine.ts"
-import type { JobEvent } from "./JobEvent.ts"
+import type { JobEvent } from "../engine/JobEvent.ts"
 import { eventTypes, verbOptions } from "./optionNames.ts"
-import type { Running } from "./Running.ts"
+import type { EngineRuntime } from "./EngineRuntime.ts"
 
 /** Events that are kept for a slow reader. */
 const maxKept = 1_000
 
-export const eventVerbs = ({ context, ended: stopped }: Running): Pick<EmbeddedEngine, "on" | "events"> => {
+export const eventVerbs = ({ context, ended: stopped }: EngineRuntime): Pick<EmbeddedEngine, "on" | "events"> => {
   const events = Context.get(context, JobEvents)
   return {
     on: (type, listener) => {

@@ -7,8 +7,7 @@ import { callerOf } from "./callers.ts"
 import { concat } from "./concat.ts"
 import type { AbortOption, EmbeddedEngine, FileBody, ProjectOption } from "./EmbeddedEngine.ts"
 import { uploadFields, verbOptions } from "./optionNames.ts"
-import type { Running } from "./Running.ts"
-import { toKilnError } from "./toKilnError.ts"
+import type { EngineRuntime } from "./EngineRuntime.ts"
 
 type CreateOptions = { readonly mode?: JobMode } & ProjectOption & AbortOption
 
@@ -21,7 +20,7 @@ const openedFile = (id: string) =>
     return { file, ...(yield* engine.openFile(file)) }
   })
 
-export const fileVerbs = ({ closed, context, run }: Running, defaultMode: JobMode): Verbs => ({
+export const fileVerbs = ({ closed, context, run }: EngineRuntime, defaultMode: JobMode): Verbs => ({
   createUpload: async (upload, options?: CreateOptions, ...rest: ReadonlyArray<unknown>) => {
     const given = callOptions("createUpload()", verbOptions.createUpload, options, rest)
     requireOptions("createUpload()", upload, uploadFields)
@@ -72,10 +71,8 @@ export const fileVerbs = ({ closed, context, run }: Running, defaultMode: JobMod
           if (piece.done === true) return
           yield piece.value
         }
-      } catch (error) {
-        throw toKilnError(error)
       } finally {
-        // Not waited for: what is stuck would hold up whoever gives it up.
+        // Not awaited: a stalled read must not delay a caller that stops reading.
         void Promise.resolve(pieces.return?.()).catch(() => undefined)
       }
     },

@@ -1,8 +1,16 @@
 import { Effect } from "effect"
-import { authorize, type Job, type JobMode, requireNumber, requireOptions } from "../domain/index.ts"
-import { Engine, EngineConfig, JobNotFound, KindUnknown } from "../engine/index.ts"
-import { readJob } from "../engine/ReadJob.ts"
-import { waitForJob } from "../engine/WaitForJob.ts"
+import {
+  authorize,
+  type Job,
+  type JobMode,
+  JobNotFound,
+  KindUnknown,
+  requireNumber,
+  requireOptions,
+} from "../domain/index.ts"
+import { Engine, EngineConfig } from "../engine/index.ts"
+import { readJob } from "../engine/readJob.ts"
+import { waitForJob } from "../engine/waitForJob.ts"
 import type { Kind } from "../kinds/index.ts"
 import { IdGenerator } from "../ports/index.ts"
 import { callOptions } from "./callOptions.ts"
@@ -11,7 +19,7 @@ import { callerOf, projectIdOf } from "./callers.ts"
 import type { AbortOption, EmbeddedEngine, ProjectOption, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
 import type { JobReference } from "./JobResult.ts"
 import { verbOptions } from "./optionNames.ts"
-import type { Running } from "./Running.ts"
+import type { EngineRuntime } from "./EngineRuntime.ts"
 import { toJobResult } from "./toJobResult.ts"
 
 const defaultWaitMs = 300_000
@@ -46,7 +54,8 @@ const asked = Effect.fnUntraced(function* (
 ) {
   const engine = yield* Engine
   const kind = engine.kinds.find((known) => known.name === name)
-  if (kind === undefined) return yield* new KindUnknown({ kind: name, known: engine.kinds.map((known) => known.name) })
+  if (kind === undefined)
+    return yield* Effect.fail(new KindUnknown({ kind: name, known: engine.kinds.map((known) => known.name) }))
   const { delayMs, idempotencyKey, mode = defaultMode, priority, project } = options
   requireMode(mode)
   if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey))
@@ -77,7 +86,7 @@ export const partsOfRun = (options: SubmitOptions & WaitOptions) => {
 }
 
 export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
-  { run, runSync }: Running,
+  { run, runSync }: EngineRuntime,
   defaultMode: JobMode,
 ): Verbs<K, Transaction, SyncTransaction> => {
   const verbs: Verbs<K, Transaction, SyncTransaction> = {

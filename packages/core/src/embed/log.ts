@@ -1,6 +1,6 @@
 import { Cause, Layer, Logger, References } from "effect"
 import { isError } from "../domain/index.ts"
-import { callOthers } from "../engine/callOthers.ts"
+import { callSafely } from "../engine/callSafely.ts"
 import type { LogEntry } from "./EngineOptions.ts"
 
 const levels: Readonly<Record<string, LogEntry["level"]>> = {
@@ -27,7 +27,7 @@ export const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): 
       const texts = parts.map((part) => (isError(part) ? part.message : String(part)))
       const why = cause.reasons.length === 0 ? [] : [Cause.pretty(cause)]
       const fields = fiber.getRef(References.CurrentLogAnnotations)
-      callOthers(
+      callSafely(
         () => log({ level: levels[logLevel] ?? "info", message: [...texts, ...why].join(" "), fields, at: date }),
         // There is nowhere left to say it.
         () => undefined,

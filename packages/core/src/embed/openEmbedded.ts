@@ -11,7 +11,7 @@ import { jobVerbs } from "./jobVerbs.ts"
 import { operatorVerbs } from "./operations.ts"
 import { providerSet } from "./providerSet.ts"
 import type { Assembly, EmbeddedInside } from "./layerEmbedded.ts"
-import { openEngine } from "./Running.ts"
+import { openRuntime } from "./EngineRuntime.ts"
 import { servedBy } from "../worker/runnableKinds.ts"
 import { settingsOf } from "./settingsOf.ts"
 
@@ -64,7 +64,7 @@ export const openEmbedded = async <
   checkLimits(settings.limits.perKind, kinds)
   if (worker && inside.unserved !== true) expectServed(kinds, providers)
   const parts = { store, blobs, kinds, providers, settings, ...(probe && { probe }), ...(log !== undefined && { log }) }
-  const running = await openEngine({ ...parts, ...overrides }, worker)
+  const running = await openRuntime({ ...parts, ...overrides }, worker)
   const { start, stop } = running
   const defaultMode =
     inside.defaultMode ?? (given?.live !== undefined && given.sandbox === undefined ? "live" : "sandbox")

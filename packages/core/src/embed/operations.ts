@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import {
   isDate,
+  KindUnknown,
   type JobStatus,
   requireFlag,
   requireNumber,
@@ -8,7 +9,7 @@ import {
   requireOptions,
   switchNames,
 } from "../domain/index.ts"
-import { Engine, KindUnknown, Operator } from "../engine/index.ts"
+import { Engine, Operator } from "../engine/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { JobSummary } from "../ports/index.ts"
 import { requireMode } from "./checkOptions.ts"
@@ -17,9 +18,9 @@ import { idOf, shown } from "./jobVerbs.ts"
 import { listedCharges } from "./listedCharges.ts"
 import { countQuestion, listQuery, periodOptions, priceOptions } from "./optionNames.ts"
 import type { ListedJob, ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
-import type { Running } from "./Running.ts"
+import type { EngineRuntime } from "./EngineRuntime.ts"
 
-export const operatorVerbs = <K extends Kind>({ run }: Running): OperatorVerbs<K> => {
+export const operatorVerbs = <K extends Kind>({ run }: EngineRuntime): OperatorVerbs<K> => {
   const verbs: OperatorVerbs<K> = {
     list: async (query = {}) => {
       checkQuery(query)
@@ -88,7 +89,7 @@ export const operatorVerbs = <K extends Kind>({ run }: Running): OperatorVerbs<K
 }
 
 /** Pausing kinds of jobs and letting them go on. */
-const pausing = (run: Running["run"]): Pick<OperatorVerbs<Kind>, "pause" | "resume"> => ({
+const pausing = (run: EngineRuntime["run"]): Pick<OperatorVerbs<Kind>, "pause" | "resume"> => ({
   pause: (kind) =>
     run(
       Effect.andThen(

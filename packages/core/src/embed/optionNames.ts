@@ -2,7 +2,7 @@ import type { OptionNames } from "../domain/index.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
 import type { AbortOption, EmbeddedEngine, ProjectOption, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
 import type { EngineParts, ModeProviders } from "./EngineOptions.ts"
-import type { JobEventType } from "./JobEvent.ts"
+import type { JobEventType } from "../engine/JobEvent.ts"
 import type { ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
 
 // What each call takes, for programs in JavaScript and for names a spread has hidden from the compiler.

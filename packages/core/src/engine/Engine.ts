@@ -23,21 +23,20 @@ import {
   type UploadStore,
   type WakeUp,
 } from "../ports/index.ts"
-import { type Accepted, createJob } from "./CreateJob.ts"
-import { type Asked, createJobIn, makeCreateJobInSync } from "./CreateJobIn.ts"
-import { createUpload } from "./CreateUpload.ts"
+import { type Accepted, createJob } from "./createJob.ts"
+import { type Asked, createJobIn, makeCreateJobInSync } from "./createJobIn.ts"
+import { createUpload } from "./createUpload.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
-import { eraseJobData } from "./EraseJobData.ts"
-import type * as Errors from "./errors.ts"
+import { eraseJobData } from "./eraseJobData.ts"
+import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
-import { getJob } from "./GetJob.ts"
+import { getJob } from "./getJob.ts"
 import type { JobEvents } from "./JobEvents.ts"
-import type { JobLooks } from "./JobLooks.ts"
-import type { JobSignals } from "./JobSignals.ts"
-import { findFile, openFile } from "./OpenFile.ts"
+import type { JobReader } from "./waitForJob.ts"
+import { findFile, openFile } from "./openFile.ts"
 import type { Placement } from "./prepareJob.ts"
-import { type IncomingFile, receiveUpload } from "./ReceiveUpload.ts"
-import { waitForJob } from "./WaitForJob.ts"
+import { type IncomingFile, receiveUpload } from "./receiveUpload.ts"
+import { waitForJob } from "./waitForJob.ts"
 
 /** Why a transfer was refused or came to nothing, in order of precedence. */
 export type ReceiveError =
@@ -97,11 +96,11 @@ export class Engine extends Context.Service<
       principal: Principal,
       jobId: string,
       timeoutMs?: number,
-    ) => Effect.Effect<Job, Errors.JobNotFound | Errors.WaitTimedOut>
+    ) => Effect.Effect<Job, Errors.JobNotFound | Errors.WaitTimeout>
     readonly eraseJobData: (
       principal: Principal,
       jobId: string,
-    ) => Effect.Effect<void, Errors.JobNotFound | Errors.JobUnfinished | StoreUnavailable | BlobUnavailable>
+    ) => Effect.Effect<void, Errors.JobNotFound | Errors.JobProcessing | StoreUnavailable | BlobUnavailable>
     readonly findFile: (fileId: string) => Effect.Effect<StoredFile, Errors.FileGone | StoreUnavailable>
     readonly openFile: (
       file: StoredFile,
@@ -114,16 +113,7 @@ export class Engine extends Context.Service<
   static readonly layer: Layer.Layer<
     Engine,
     never,
-    | JobStore
-    | UploadStore
-    | BlobStore
-    | Switchboard
-    | IdGenerator
-    | WakeUp
-    | JobSignals
-    | JobEvents
-    | JobLooks
-    | Fingerprint
+    JobStore | UploadStore | BlobStore | Switchboard | IdGenerator | WakeUp | JobEvents | JobReader | Fingerprint
   > = Layer.effect(
     Engine,
     Effect.gen(function* () {
@@ -131,7 +121,7 @@ export class Engine extends Context.Service<
       const kinds = yield* JobKinds
       const switchboard = yield* Switchboard
       const context = yield* Effect.context<
-        JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobSignals | JobEvents | JobLooks | Fingerprint
+        JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobEvents | JobReader | Fingerprint
       >()
       const provide = Effect.provide(context)
       return Engine.of({

@@ -1,26 +1,46 @@
 import { Context, Effect, Layer, Queue, Stream } from "effect"
-import type { Job } from "../domain/index.ts"
-import { callOthers } from "./callOthers.ts"
-import type { JobHappening, JobRef } from "./JobHappening.ts"
+import type { Job, JobId } from "../domain/index.ts"
+import { JobDirectory } from "../ports/index.ts"
+import { callSafely } from "./callSafely.ts"
+import type { JobEvent, JobRef } from "./JobEvent.ts"
 
-/** Happenings that are kept for a slow reader of the stream. */
+/** Events kept for a slow reader of the stream. */
 const maxKept = 1_000
+
+/** Hints between parts of the engine in this process. They are never required: each receiver reads the store as well. */
+export type JobSignal =
+  /** The job has finished. Carries no details: another process did it, or a verb that returns ids alone. */
+  | { readonly type: "finished"; readonly jobId: JobId }
+  /** The job was canceled: an attempt at it in this process is wasted. */
+  | { readonly type: "canceled"; readonly jobId: JobId }
+  /** An operator changed the switchboard through this process. */
+  | { readonly type: "board_changed" }
+
+type Heard = JobEvent | JobSignal
 
 export const refOf = ({ id, kind, mode, projectId }: Job): JobRef => ({ jobId: id, kind, mode, projectId })
 
+/** Whether the job has reached its end. */
+export const isEnd = ({ type }: Heard): boolean => type === "done" || type === "failed" || type === "finished"
+
 /**
- * Tells listeners in this process what happens to jobs in this process, as it happens. A convenience: what happens while
- * nobody listens, in another process, or as this one dies, is told to nobody. The store knows.
+ * Carries the events of jobs within this process, as they happen. Best effort: events of other processes, events without a
+ * listener, and those of a crash are lost. The store has the truth.
  */
 export class JobEvents extends Context.Service<
   JobEvents,
   {
-    /** Never waits. What a listener throws is logged, and harms neither the job nor other listeners. */
-    readonly emit: (happening: JobHappening) => void
-    /** Begins to listen; the result ends it. A listener is called while the job is being worked on: it must be quick. */
-    readonly listen: (listener: (happening: JobHappening) => void) => () => void
-    /** The same as a stream. Who is slow loses the oldest of more than 1,000. */
-    readonly stream: Stream.Stream<JobHappening>
+    /** Calls the listeners. Never waits. An exception in a listener is logged, and affects neither the job nor other listeners. */
+    readonly emit: (event: Heard) => void
+    /**
+     * Listens to the events of all jobs until the returned function is called. Listeners run while a job is being worked on:
+     * they must be quick. Adding a listener twice calls it twice.
+     */
+    readonly listen: (listener: (event: JobEvent) => void) => () => void
+    /** Listens to the events and signals of one job, or to changes of the switchboard, until the returned function is called. */
+    readonly listenTo: (topic: JobId | "board", listener: (event: Heard) => void) => () => void
+    /** The events of all jobs from now on. A slow reader loses the oldest events beyond 1,000. */
+    readonly stream: Stream.Stream<JobEvent>
   }
 >()("@kiln/core/engine/JobEvents") {
   static readonly layer: Layer.Layer<JobEvents> = Layer.effect(
@@ -28,23 +48,32 @@ export class JobEvents extends Context.Service<
     Effect.gen(function* () {
       const context = yield* Effect.context()
       const report = (error: unknown) =>
-        void Effect.runForkWith(context)(Effect.logError("a listener to events of jobs failed", error))
-      const listeners = new Set<(happening: JobHappening) => void>()
-      const listen = (listener: (happening: JobHappening) => void) => {
-        // A function of its own, so that one that listens twice is heard twice.
-        const entry = (happening: JobHappening) => listener(happening)
-        listeners.add(entry)
-        return () => void listeners.delete(entry)
+        void Effect.runForkWith(context)(Effect.logError("a listener to job events failed", error))
+      const listeners = new Map<JobId | "board" | "jobs", Set<(event: Heard) => void>>()
+      const add = (topic: JobId | "board" | "jobs", listener: (event: Heard) => void) => {
+        const entry = (event: Heard) => listener(event)
+        const others = listeners.get(topic) ?? new Set()
+        listeners.set(topic, others.add(entry))
+        return () => {
+          others.delete(entry)
+          if (others.size === 0 && listeners.get(topic) === others) listeners.delete(topic)
+        }
       }
+      const tell = (topic: JobId | "board" | "jobs", event: Heard) => {
+        for (const listener of listeners.get(topic) ?? []) callSafely(() => listener(event), report)
+      }
+      const listen = (listener: (event: JobEvent) => void) => add("jobs", listener as (event: Heard) => void)
       return JobEvents.of({
-        emit: (happening) => {
-          for (const listener of listeners) callOthers(() => listener(happening), report)
+        emit: (event) => {
+          tell("jobId" in event ? event.jobId : "board", event)
+          if (!isSignal(event)) tell("jobs", event)
         },
         listen,
-        stream: Stream.callback<JobHappening>(
+        listenTo: add,
+        stream: Stream.callback<JobEvent>(
           (queue) =>
             Effect.acquireRelease(
-              Effect.sync(() => listen((happening) => Queue.offerUnsafe(queue, happening))),
+              Effect.sync(() => listen((event) => Queue.offerUnsafe(queue, event))),
               (end) => Effect.sync(end),
             ),
           { bufferSize: maxKept, strategy: "sliding" },
@@ -53,3 +82,19 @@ export class JobEvents extends Context.Service<
     }),
   )
 }
+
+const isSignal = (event: Heard): event is JobSignal =>
+  event.type === "finished" || event.type === "canceled" || event.type === "board_changed"
+
+/** Emits the end of jobs that were failed by a verb that returns their ids alone. */
+export const emitFailed = Effect.fnUntraced(function* (jobIds: ReadonlyArray<JobId>) {
+  if (jobIds.length === 0) return
+  const events = yield* JobEvents
+  const directory = yield* JobDirectory
+  for (const jobId of jobIds) events.emit({ type: "finished", jobId })
+  // Best effort: without the rows there are no details to emit.
+  const jobs = yield* Effect.orElseSucceed(directory.readJobs(jobIds), () => [])
+  for (const job of jobs)
+    if (job !== undefined && job.errorCode !== null)
+      events.emit({ type: "failed", ...refOf(job), errorCode: job.errorCode })
+})

@@ -24,14 +24,13 @@ import {
   Switchboard,
   WakeUp,
 } from "../ports/index.ts"
-import type { Accepted, Refused } from "./CreateJob.ts"
-import { cancelJob } from "./CancelJob.ts"
-import type * as Errors from "./errors.ts"
+import type { Accepted, Refused } from "./createJob.ts"
+import { cancelJob } from "./cancelJob.ts"
+import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
-import type { JobEvents } from "./JobEvents.ts"
-import { JobSignals } from "./JobSignals.ts"
-import { readJob } from "./ReadJob.ts"
-import { retryJob } from "./RetryJob.ts"
+import { JobEvents } from "./JobEvents.ts"
+import { readJob } from "./readJob.ts"
+import { retryJob } from "./retryJob.ts"
 
 /** Jobs a page has where nothing else is asked for. */
 const defaultPageSize = 100
@@ -83,7 +82,7 @@ export class Operator extends Context.Service<
   static readonly layer: Layer.Layer<
     Operator,
     never,
-    JobStore | JobDirectory | Switchboard | IdGenerator | WakeUp | JobSignals | JobEvents | Fingerprint
+    JobStore | JobDirectory | Switchboard | IdGenerator | WakeUp | JobEvents | Fingerprint
   > = Layer.effect(
     Operator,
     Effect.gen(function* () {
@@ -91,15 +90,18 @@ export class Operator extends Context.Service<
       const directory = yield* JobDirectory
       const switchboard = yield* Switchboard
       const kinds = yield* JobKinds
-      const context = yield* Effect.context<
-        JobStore | JobDirectory | IdGenerator | WakeUp | JobSignals | JobEvents | Fingerprint
-      >()
+      const context = yield* Effect.context<JobStore | JobDirectory | IdGenerator | WakeUp | JobEvents | Fingerprint>()
       const provide = Effect.provide(context)
-      const signals = yield* JobSignals
+      const events = yield* JobEvents
       const wakeUp = yield* WakeUp
       /** Holds in this process at once; what may go on now is looked for. */
       const changing = <A, E>(change: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-        Effect.tap(change, () => Effect.andThen(signals.boardChanged, wakeUp.notify))
+        Effect.tap(change, () =>
+          Effect.andThen(
+            Effect.sync(() => events.emit({ type: "board_changed" })),
+            wakeUp.notify,
+          ),
+        )
       return Operator.of({
         listJobs: ({ limit = defaultPageSize, ...page } = {}) => {
           if (!Number.isSafeInteger(limit) || limit < 1)

@@ -5,8 +5,7 @@ import { Engine } from "./Engine.ts"
 import { Fingerprint } from "./Fingerprint.ts"
 import { layerGroupCommit } from "./GroupCommit.ts"
 import { JobEvents } from "./JobEvents.ts"
-import { JobLooks } from "./JobLooks.ts"
-import { JobSignals } from "./JobSignals.ts"
+import { JobReader } from "./waitForJob.ts"
 import { Operator } from "./Operator.ts"
 
 /**
@@ -16,10 +15,8 @@ import { Operator } from "./Operator.ts"
  */
 export const layerEngine = Layer.merge(Engine.layer, Operator.layer).pipe(
   Layer.provide(Fingerprint.layer),
-  Layer.provideMerge(JobLooks.layer),
-  Layer.provideMerge(
-    Layer.mergeAll(IdGenerator.layer, WakeUp.layer, JobSignals.layer, JobEvents.layer, layerGroupCommit),
-  ),
+  Layer.provideMerge(JobReader.layer),
+  Layer.provideMerge(Layer.mergeAll(IdGenerator.layer, WakeUp.layer, JobEvents.layer, layerGroupCommit)),
 )
 
 /** Hashing and randomness by Web Crypto, which every runtime has. */

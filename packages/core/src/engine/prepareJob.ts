@@ -3,6 +3,7 @@ import {
   authorize,
   type Gate,
   type Grant,
+  InvalidRequest,
   isId,
   type JobId,
   type JsonObject,
@@ -14,7 +15,6 @@ import {
 import type { JobKind } from "../kinds/JobKind.ts"
 import { IdGenerator, type NewJob } from "../ports/index.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
-import { InvalidRequest } from "./errors.ts"
 import { Fingerprint } from "./Fingerprint.ts"
 
 /** How a job stands in line, and whether a live one requires a worker. */

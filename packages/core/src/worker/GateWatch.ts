@@ -1,7 +1,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { type Board, type Gate, missingPrerequisites, StoreUnavailable, withForcedOff } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
-import { JobSignals } from "../engine/JobSignals.ts"
+import { JobEvents } from "../engine/JobEvents.ts"
 import { Switchboard } from "../ports/index.ts"
 
 /** A switch thrown must stop provider calls within a second, so nothing older than this counts. */
@@ -24,12 +24,17 @@ export class GateWatch extends Context.Service<
     Effect.gen(function* () {
       const switchboard = yield* Switchboard
       const { forcedOff } = yield* EngineConfig
-      const { boardChanges } = yield* JobSignals
+      const events = yield* JobEvents
+      let boardChanges = 0
+      yield* Effect.acquireRelease(
+        Effect.sync(() => events.listenTo("board", () => void (boardChanges += 1))),
+        (stopListening) => Effect.sync(stopListening),
+      )
       let latest: { readonly board: Board; readonly askedAtNanos: bigint; readonly changes: number } | undefined
       const board = Effect.gen(function* () {
         for (let asked = 0; asked < maxQuestions; asked++) {
           const askedAtNanos = yield* Clock.monotonicTimeNanos
-          const changes = boardChanges()
+          const changes = boardChanges
           if (latest?.changes === changes && askedAtNanos - latest.askedAtNanos < maxAgeNanos) return latest.board
           const read = withForcedOff(yield* switchboard.readBoard, forcedOff)
           latest = { board: read, askedAtNanos, changes }
@@ -37,7 +42,9 @@ export class GateWatch extends Context.Service<
           // process that stood still, says nothing about now.
           if ((yield* Clock.monotonicTimeNanos) - askedAtNanos < maxAgeNanos) return read
         }
-        return yield* new StoreUnavailable({ operation: "readBoard", cause: "every answer was too old to go by" })
+        return yield* Effect.fail(
+          new StoreUnavailable({ operation: "readBoard", cause: "every answer was too old to go by" }),
+        )
       })
       return GateWatch.of({
         paused: Effect.map(board, ({ pausedKinds }) => pausedKinds),

@@ -15,8 +15,7 @@ import {
 } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
-import type { JobHappening, JobRef } from "../engine/JobHappening.ts"
-import { JobSignals } from "../engine/JobSignals.ts"
+import type { JobEvent, JobRef } from "../engine/JobEvent.ts"
 import { asJsonObject } from "../kinds/asJson.ts"
 import { type AttemptError, AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
 import { type JobKind } from "../kinds/JobKind.ts"
@@ -157,16 +156,12 @@ const insist = <R>(lease: HeldLease, write: Write<R>): Effect.Effect<"written" |
     Effect.catch(() => Effect.succeed("lapsed" as const)),
   )
 
-type Ended = { readonly type: "done" } | Pick<JobHappening & { readonly type: "failed" }, "type" | "errorCode">
-type Told = Ended | Omit<JobHappening & { readonly type: "attempt_failed" }, keyof JobRef>
+type Settling = Extract<JobEvent, { readonly type: "done" | "failed" | "attempt_failed" }>
+type Unreferenced<Event> = Event extends unknown ? Omit<Event, keyof JobRef> : never
 
-/** Tells this process what was written of a job. */
-const tell = Effect.fnUntraced(function* (job: Job, what: Told) {
-  const events = yield* JobEvents
-  const signals = yield* JobSignals
-  if (what.type !== "attempt_failed") yield* signals.finished(job.id)
-  events.emit({ ...refOf(job), ...what })
-})
+/** Tells this process what was written about a job. */
+const emit = (job: Job, event: Unreferenced<Settling>) =>
+  Effect.map(JobEvents, (events) => events.emit({ ...refOf(job), ...event }))
 
 /** Commits a result, or writes why there is none. */
 const settleWork = Effect.fnUntraced(function* (
@@ -174,7 +169,7 @@ const settleWork = Effect.fnUntraced(function* (
   claim: Claim,
   lease: HeldLease,
   work: Exit.Exit<Completion, AttemptError>,
-): Effect.fn.Return<Settled, never, JobStore | JobSignals | JobEvents> {
+): Effect.fn.Return<Settled, never, JobStore | JobEvents> {
   if (Exit.isFailure(work)) {
     const end = attemptEnd(work.cause)
     const mistake = misuseIn(work.cause)
@@ -188,7 +183,7 @@ const settleWork = Effect.fnUntraced(function* (
   const commit = yield* Effect.exit(insist(lease, store.completeJobs([work.value])))
   if (Exit.isSuccess(commit)) {
     if (commit.value === "lapsed") return "lapsed"
-    yield* tell(claim.job, { type: "done" })
+    yield* emit(claim.job, { type: "done" })
     return "committed"
   }
   // A result the store will not have: asking the provider again would bring another of its kind.
@@ -217,7 +212,7 @@ const settle = Effect.fnUntraced(function* (
   claim: Claim,
   lease: HeldLease,
   end: AttemptEnd,
-): Effect.fn.Return<Settled, never, JobStore | JobSignals | JobEvents> {
+): Effect.fn.Return<Settled, never, JobStore | JobEvents> {
   const store = yield* JobStore
   const { attempts, circuit } = yield* EngineConfig
   const { job, token } = claim
@@ -244,11 +239,11 @@ const settle = Effect.fnUntraced(function* (
         const { errorCode } = end.failure
         const { delayMs: retryInMs } = after
         if (deferred === "written")
-          yield* tell(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs })
+          yield* emit(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs })
         return deferred
       }
       const failed = yield* insist(lease, store.failJobs([{ ...ref, errorCode: after.errorCode }]))
-      if (failed === "written") yield* tell(job, { type: "failed", errorCode: after.errorCode })
+      if (failed === "written") yield* emit(job, { type: "failed", errorCode: after.errorCode })
       return failed
     }
   }

@@ -2,7 +2,6 @@ import { Clock, Deferred, Effect } from "effect"
 import { isLimiting, type Job, jobBlobKey, type JobMode, projectShare, type WorkerRoom } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
-import { JobSignals } from "../engine/JobSignals.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { type Claim, type ClaimRef, Providers, WakeUp } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
@@ -18,7 +17,6 @@ export const makeSlots = Effect.gen(function* () {
   const { attempts, concurrency, leaseDurationMs, limits } = yield* EngineConfig
   const wakeUp = yield* WakeUp
   const guard = yield* ProviderGuard
-  const signals = yield* JobSignals
   const events = yield* JobEvents
   const { live } = yield* Providers
   const known = yield* JobKinds
@@ -76,7 +74,9 @@ export const makeSlots = Effect.gen(function* () {
         const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)
         leases.add(lease)
         held.add(claim.job)
-        const release = signals.holding(claim.job.id, lease.lose)
+        const stopListening = events.listenTo(claim.job.id, ({ type }) => {
+          if (type === "canceled") lease.lose()
+        })
         events.emit({ type: "started", ...refOf(claim.job), attempt: claim.job.attempts })
         const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
         const alone = hasLastChance(claim.job) ? company.alone(nowMs) : undefined
@@ -91,7 +91,7 @@ export const makeSlots = Effect.gen(function* () {
             if (alone !== undefined) company.leaves(alone, endedAtMs)
             leases.delete(lease)
             held.delete(claim.job)
-            release()
+            stopListening()
             const freed = nextFreed
             nextFreed = Deferred.makeUnsafe<void>()
             Deferred.doneUnsafe(freed, Effect.void)

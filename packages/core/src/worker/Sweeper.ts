@@ -1,10 +1,8 @@
 import { Context, Effect, Layer, Option } from "effect"
 import type { BlobUnavailable } from "../domain/index.ts"
 import { EngineConfig, type EngineSettings } from "../engine/EngineConfig.ts"
-import type { JobEvents } from "../engine/JobEvents.ts"
-import type { JobSignals } from "../engine/JobSignals.ts"
-import { purgeBlobs } from "../engine/PurgeBlobs.ts"
-import { tellFailed } from "../engine/tellFailed.ts"
+import { emitFailed, type JobEvents } from "../engine/JobEvents.ts"
+import { purgeBlobs } from "../engine/purgeBlobs.ts"
 import {
   type BlobStore,
   type IdGenerator,
@@ -42,7 +40,7 @@ const notRemoved = (error: BlobUnavailable) => Effect.logWarning("blobs could no
 
 /** Fails jobs that waited or ran too long, and says how many. */
 export const expireOverdue = Effect.flatMap(JobStore, (store) =>
-  untilDone(Effect.flatMap(store.expireJobs(stepSize), (expired) => Effect.as(tellFailed(expired), expired.length))),
+  untilDone(Effect.flatMap(store.expireJobs(stepSize), (expired) => Effect.as(emitFailed(expired), expired.length))),
 )
 
 /**
@@ -103,7 +101,7 @@ const purgeDue = Effect.gen(function* () {
     if (fresh.length < stepSize) break
     yield* Effect.yieldNow
   }
-  return failure === undefined ? tried.size : yield* failure
+  return failure === undefined ? tried.size : yield* Effect.fail(failure)
 })
 
 interface SweepPace {
@@ -185,7 +183,7 @@ const sweep = Effect.gen(function* () {
 export const layerSweeps: Layer.Layer<
   never,
   never,
-  JobStore | JobDirectory | UploadStore | BlobStore | IdGenerator | JobSignals | JobEvents
+  JobStore | JobDirectory | UploadStore | BlobStore | IdGenerator | JobEvents
 > = Layer.effectDiscard(
   Effect.gen(function* () {
     // A program that has joined the blobs before it starts its parts provides the guard it did that with.
@@ -201,7 +199,7 @@ export const layerSweeps: Layer.Layer<
  */
 export const expireWhileHolding = (
   holds: () => boolean,
-): Effect.Effect<never, never, JobStore | JobDirectory | JobSignals | JobEvents> =>
+): Effect.Effect<never, never, JobStore | JobDirectory | JobEvents> =>
   Effect.gen(function* () {
     const { leaseDurationMs, sweepIntervalMs } = yield* EngineConfig
     const lingerMs = Math.max(leaseDurationMs / 3, sweepIntervalMs)

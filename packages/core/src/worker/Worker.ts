@@ -2,7 +2,6 @@ import { Clock, Context, Effect, Fiber, FiberSet, Layer, Scope } from "effect"
 import type { StoreUnavailable, WorkerRoom } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
-import type { JobSignals } from "../engine/JobSignals.ts"
 import {
   type BlobStore,
   type Claim,
@@ -38,7 +37,6 @@ export type WorkerNeeds =
   | Switchboard
   | IdGenerator
   | WakeUp
-  | JobSignals
   | JobEvents
   | JobDirectory
 

@@ -1,7 +1,7 @@
 import { Clock, Effect, Exit } from "effect"
 import { StoreUnavailable, type WorkerRoom } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
-import { tellFailed } from "../engine/tellFailed.ts"
+import { emitFailed } from "../engine/JobEvents.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { type Claim, type ClaimRequest, JobStore, WakeUp } from "../ports/index.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
@@ -41,7 +41,7 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number
   )
   if (result.abandoned.length > 0) {
     yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
-    yield* tellFailed(result.abandoned)
+    yield* emitFailed(result.abandoned)
   }
   const { claims, backInMs } =
     typeof room === "number" ? { ...result, backInMs: undefined } : yield* oneLastChance(slots, result.claims)

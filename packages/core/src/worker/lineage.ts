@@ -66,7 +66,7 @@ export const publishNewest = Effect.fnUntraced(function* (lineage: BlobLineage) 
   const content = new TextEncoder().encode(newest)
   yield* blobs
     .put(lineageKey(newest), Stream.succeed(content), { maxBytes: content.length })
-    .pipe(Effect.catchTag("BlobTooLarge", (cause) => new BlobUnavailable({ operation: "put", cause })))
+    .pipe(Effect.catchTag("BlobTooLarge", (cause) => Effect.fail(new BlobUnavailable({ operation: "put", cause }))))
   const stale = staleEntries(lineage, yield* listEntries)
   yield* Effect.forEach(stale, (entry) => blobs.remove(lineageKey(entry)), { discard: true })
 })

@@ -46,7 +46,7 @@ describe("a job kind of one's own", () => {
     await using engine = await openWith([kind])
     await expect(engine.submit("valid", { a: "secret" } as never)).rejects.toMatchObject({
       code: "invalid_request",
-      name: "RequestInvalid",
+      name: "InvalidRequest",
       errors: [
         { field: "a", reason: "type" },
         { field: "b", reason: "required" },

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { JobNotFound, JobUnfinished } from "@kiln/core/effect"
+import type { JobNotFound, JobProcessing } from "@kiln/core/effect"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 import { noContent, type Reply } from "../server/Reply.ts"
@@ -10,9 +10,9 @@ import type { JobFamily } from "./JobFamily.ts"
 import { findJob } from "./pollJob.ts"
 import { refusing } from "./refusing.ts"
 
-const refuse = refusing<JobNotFound | JobUnfinished | StoreUnavailable | BlobUnavailable>({
+const refuse = refusing<JobNotFound | JobProcessing | StoreUnavailable | BlobUnavailable>({
   JobNotFound: () => new Refusal({ code: "job_not_found" }),
-  JobUnfinished: () => new Refusal({ code: "job_processing" }),
+  JobProcessing: () => new Refusal({ code: "job_processing" }),
   StoreUnavailable: storeUnavailable,
   BlobUnavailable: storeUnavailable,
 })

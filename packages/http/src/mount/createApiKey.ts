@@ -8,21 +8,21 @@ import { newKey } from "../newKey.ts"
 import { inEngine } from "./inEngine.ts"
 import type { MountedEngine } from "./MountOptions.ts"
 
-/** An API key as it is asked for. */
+/** Options of a new API key. */
 export interface ApiKeyOptions {
-  /** The project's name, as `submit` takes it, or its identifier; made where there is none. Default `embedded`. */
+  /** The project's name, as in `submit`, or its identifier; created if it does not exist. Default `embedded`. */
   readonly project?: string
-  /** `test` makes sandbox jobs, `live` live ones. Default `test`. */
+  /** `test` keys create sandbox jobs, `live` keys create live jobs. Default `test`. */
   readonly mode?: "test" | "live"
-  /** What it may do: `audio.create`, `images.create`, and the scopes of kinds of one's own. */
+  /** Permissions: `audio.create`, `images.create`, and the scopes of custom kinds. */
   readonly scopes: ReadonlyArray<string>
-  /** For the operator's list. */
+  /** Display name in the operator's list. */
   readonly name?: string
-  /** When it stops working. Default: never. */
+  /** Expiry. Default: never. */
   readonly expiresAt?: Date
 }
 
-/** A new key. Its text is shown here and never again: the store has its SHA-256 alone. */
+/** A new key. This is the only time its text is available: the store has only its SHA-256. */
 export interface ApiKey {
   readonly key: string
   readonly keyId: string
@@ -36,7 +36,7 @@ const optionNames: OptionNames<ApiKeyOptions> = {
   expiresAt: true,
 }
 
-/** Makes a key for the mounted API, in the engine's own store; `kiln key` lists and revokes it like any other. */
+/** Creates a key for the mounted API in the engine's store. `kiln key` lists and revokes it like any other. */
 export const createApiKey = async (engine: MountedEngine, options: ApiKeyOptions): Promise<ApiKey> => {
   requireOptions("createApiKey()", options, optionNames)
   const { expiresAt, mode = "test", name, project, scopes } = options
@@ -47,18 +47,19 @@ export const createApiKey = async (engine: MountedEngine, options: ApiKeyOptions
     throw new TypeError("expiresAt must be a valid Date; leave it out for a key that never expires")
   const projectId = projectAskedFor(project)
   if (name !== undefined && !isStorableText(name))
-    throw new TypeError("the name of an API key must have no U+0000 and no unpaired surrogates")
+    throw new TypeError("the name of an API key must not contain U+0000 or unpaired surrogates")
   return inEngine(
     engine,
     Effect.gen(function* () {
       const keys = yield* KeyDirectory
       const isThere = (yield* keys.listProjects).some(({ id }) => id === projectId)
-      // Of two at once one makes it, and the other finds it made.
+      // Of two concurrent calls, one creates the project and the other finds it.
       if (!isThere) yield* keys.createProject({ id: projectId, name: projectId.slice(4) })
       const wish = { projectId, mode, scopes, name: name ?? null, expiresAt: expiresAt?.getTime() ?? null }
       const { key, record } = yield* Effect.provide(newKey(wish), SecureRandom.layerWebCrypto)
       const made = yield* keys.createKey(record)
-      if (made === undefined) return yield* Effect.die(new Error(`another project has the name ${projectId.slice(4)}`))
+      if (made === undefined)
+        return yield* Effect.die(new Error(`the name ${projectId.slice(4)} is used by another project`))
       return { key, keyId: made.id }
     }),
   )

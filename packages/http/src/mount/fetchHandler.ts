@@ -3,11 +3,11 @@ import { mountFetch } from "./mountFetch.ts"
 import type { FetchHandler, FetchMountOptions, MountedEngine } from "./MountOptions.ts"
 
 /**
- * The HTTP service of an engine as a web-standard handler: for Hono (`c.req.raw`), Next.js route handlers, Bun and Deno. What
- * is not under the prefix is answered with 404.
+ * Returns the HTTP service of an engine as a web-standard handler: for Hono (`c.req.raw`), Next.js route handlers, Bun and
+ * Deno. Requests outside the prefix get 404.
  *
- * It ends with the engine: requests are answered with 503 then. Close the server first. Rejects with `HttpSettingInvalid`
- * (`setting`, `problem`) for options that cannot be used.
+ * After the engine has stopped, requests get 503; close the server first. Rejects with `HttpSettingInvalid` (`setting`,
+ * `problem`) for invalid options.
  */
 export const fetchHandler = (engine: MountedEngine, options: FetchMountOptions): Promise<FetchHandler> =>
   inEngine(engine, attached(mountFetch(options)))

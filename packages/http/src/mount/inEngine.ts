@@ -3,7 +3,7 @@ import { embeddedContext } from "@kiln/core/effect"
 import type { MountedEngine } from "./MountOptions.ts"
 import type { MountNeeds } from "./mountService.ts"
 
-/** Runs something on the services of an engine. Rejects with what it fails with, and with an `AbortError` after `stop`. */
+/** Runs an effect with the services of an engine. Rejects with its error, and with an `AbortError` after `stop`. */
 export const inEngine = async <A, E>(
   engine: MountedEngine,
   effect: Effect.Effect<A, E, MountNeeds | Scope.Scope>,
@@ -16,7 +16,7 @@ export const inEngine = async <A, E>(
   throw Cause.squash(exit.cause)
 }
 
-/** What is built lives as long as the engine; what was begun and then failed ends at once. */
+/** Builds something that lives as long as the engine. A failed build is released immediately. */
 export const attached = <A, E>(
   effect: Effect.Effect<A, E, MountNeeds | Scope.Scope>,
 ): Effect.Effect<A, E, MountNeeds | Scope.Scope> =>

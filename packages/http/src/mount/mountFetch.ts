@@ -7,7 +7,7 @@ import { WebSource } from "../server/WebSource.ts"
 import type { FetchHandler, FetchMountOptions } from "./MountOptions.ts"
 import { type MountNeeds, mountService } from "./mountService.ts"
 
-/** The HTTP service as a web-standard handler, until the scope closes. What is not under the prefix is answered with 404. */
+/** Creates the HTTP service as a web-standard handler, until the scope closes. Requests outside the prefix get 404. */
 export const mountFetch = Effect.fnUntraced(function* (
   options: FetchMountOptions,
 ): Effect.fn.Return<FetchHandler, HttpSettingInvalid | StoreUnavailable, MountNeeds | Scope.Scope> {
@@ -20,5 +20,5 @@ const askCaller = ({ authenticate }: FetchMountOptions): AskCaller | undefined =
   authenticate &&
   (({ source }) => {
     if (source instanceof WebSource) return authenticate(source.request)
-    throw new TypeError("not a web-standard request")
+    throw new TypeError("expected a web-standard Request")
   })

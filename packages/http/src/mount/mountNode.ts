@@ -9,8 +9,8 @@ import type { NodeHandler, NodeMountOptions } from "./MountOptions.ts"
 import { type MountNeeds, mountService } from "./mountService.ts"
 
 /**
- * The HTTP service as a handler for Node's server and what is built on it, until the scope closes. Without `next`, what is
- * not kiln's is answered with 404. Mount it before body parsers.
+ * Creates the HTTP service as a handler for Node's server and frameworks built on it, until the scope closes. Without
+ * `next`, requests outside the prefix get 404. Mount it before body parsers.
  */
 export const mountNode = Effect.fnUntraced(function* (
   options: NodeMountOptions,
@@ -27,5 +27,5 @@ const askCaller = ({ authenticate }: NodeMountOptions): AskCaller | undefined =>
   authenticate &&
   (({ source }) => {
     if (source instanceof NodeSource) return authenticate(source.message as IncomingMessage)
-    throw new TypeError("not a request of Node's server")
+    throw new TypeError("expected a request of Node's server")
   })

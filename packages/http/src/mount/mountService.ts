@@ -11,10 +11,10 @@ import { makeService } from "../server/makeService.ts"
 import { parsePublicUrl } from "../server/publicUrl.ts"
 import type { MountOptions } from "./MountOptions.ts"
 
-/** What a mounted service works with. */
+/** Services required by a mounted service. */
 export type MountNeeds = Engine | IdGenerator | KeyDirectory | SecretStore | Switchboard | BlobStore
 
-/** A service for the server it is mounted in, and the scope its requests live in. */
+/** A service to mount into a server, and the scope of its requests. */
 export interface Mounted {
   readonly app: App
   readonly requests: Scope.Scope
@@ -22,7 +22,7 @@ export interface Mounted {
 
 const PREFIX = /^(?:\/[A-Za-z0-9._~-]+)*$/
 
-/** The place of a service: what its URLs begin with, and what its requests' paths do. */
+/** Resolves the public URL and the path prefix of a service. */
 const placeOf = Effect.fnUntraced(function* ({
   prefix,
   publicUrl,
@@ -37,7 +37,7 @@ const placeOf = Effect.fnUntraced(function* ({
   if (!PREFIX.test(wanted))
     return yield* new HttpSettingInvalid({
       setting: "prefix",
-      problem: "must be segments of letters, digits, and ._~- such as /api/kiln",
+      problem: "must consist of segments of letters, digits and ._~- such as /api/kiln",
     })
   return { prefix: wanted, publicUrl: path.endsWith(wanted) ? url : url + wanted }
 })
@@ -69,7 +69,7 @@ const givenLimits = (rateLimits: MountOptions<never>["rateLimits"] = {}) =>
     return policy === undefined ? [] : [[name, policy] as const]
   })
 
-/** Throws `TypeError` for options that do not exist or have another type. */
+/** Throws `TypeError` for unknown options and for options of the wrong type. */
 const checkOptions = (place: string, options: object, more: Readonly<Record<string, true>>): void => {
   requireOptions(place, options, { ...mountOptions, ...more })
   const {
@@ -81,7 +81,7 @@ const checkOptions = (place: string, options: object, more: Readonly<Record<stri
   } = options as Partial<MountOptions<never>>
   requireFlag("pages", pages)
   requireFlag("requireLiveWorker", requireLiveWorker)
-  if (!Array.isArray(routes)) throw new TypeError("routes must be an array of what jobRoute() returns")
+  if (!Array.isArray(routes)) throw new TypeError("routes must be an array of values returned by jobRoute()")
   if (authenticate !== undefined && typeof authenticate !== "function")
     throw new TypeError("authenticate must be a function")
   requireOptions("rateLimits", rateLimits, limitNames)
@@ -92,7 +92,7 @@ const checkOptions = (place: string, options: object, more: Readonly<Record<stri
   }
 }
 
-/** The service until the scope closes: then new requests get 503, and those that are running are interrupted. */
+/** Creates the service until the scope closes. New requests then get 503, and running ones are interrupted. */
 export const mountService = Effect.fnUntraced(function* <Source>(
   options: MountOptions<Source>,
   askCaller: AskCaller | undefined,

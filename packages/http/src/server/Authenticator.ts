@@ -11,9 +11,9 @@ import { limitAddresses, tooMany } from "./limitAddresses.ts"
 import { Refusal } from "./Refusal.ts"
 import { storeUnavailable } from "./unavailable.ts"
 
-/** Milliseconds a key is believed without another look: revocation must work everywhere within 5 s. */
+/** Milliseconds for which a valid key is cached: revocation must take effect everywhere within 5 s. */
 export const believedForMs = 3_000
-/** Keys remembered at once. */
+/** Maximum number of cached keys. */
 const maxRemembered = 10_000
 
 interface Remembered {
@@ -22,16 +22,16 @@ interface Remembered {
   readonly lookedUpAt: number
 }
 
-/** Finds out who sends a request. Only keys that were found good are remembered, and not for long. */
+/** Identifies the caller of a request. Only valid keys are cached, and only briefly. */
 export type Authenticate = (exchange: Exchange) => Effect.Effect<Principal, Refusal>
 
 export interface AuthenticateOptions {
   readonly trustedProxies: TrustedProxies
-  /** Failed authentications per client address. */
+  /** Limit of failed authentications per client address. */
   readonly failures: RateLimitPolicy
 }
 
-/** By the API keys of the store. */
+/** Authenticates by the API keys in the store. */
 export const makeAuthenticate = Effect.fnUntraced(function* (
   options: AuthenticateOptions,
 ): Effect.fn.Return<Authenticate, never, KeyDirectory | Scope.Scope> {
@@ -56,7 +56,7 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
     const bearer = parseBearerToken(exchange.header("authorization"))
     if (bearer.kind === "missing") return yield* new Refusal({ code: "missing_api_key" })
     const now = yield* Clock.currentTimeMillis
-    // Most invented keys are refused here, without a look into the store.
+    // Most invented keys are rejected here, without a query to the store.
     if (bearer.kind === "malformed" || parseApiKey(bearer.token) === undefined) return yield* failed(exchange, now)
     const hash = createHash("sha256").update(bearer.token).digest("hex")
     const known = remembered.get(hash)
@@ -72,7 +72,7 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
   })
 })
 
-/** What is said to bad credentials: 401, or 429 once too many came from one address. */
+/** Rejects invalid credentials: 401, or 429 after too many from one address. */
 export const makeRefuseCredentials = (options: AuthenticateOptions) => {
   const take = limitAddresses(options.failures, options.trustedProxies)
   return (exchange: Exchange, now: number): Refusal => {
@@ -83,7 +83,7 @@ export const makeRefuseCredentials = (options: AuthenticateOptions) => {
   }
 }
 
-// A clock that was set back must not prolong belief.
+// A clock that was set back must not extend the cache.
 const isFresh = (entry: Remembered, now: number): boolean =>
   now >= entry.lookedUpAt && now - entry.lookedUpAt < believedForMs
 

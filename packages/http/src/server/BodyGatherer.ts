@@ -2,31 +2,31 @@ import { Effect } from "effect"
 import type { PieceBudget } from "./PieceBudget.ts"
 import type { BodyEnd, ReadOptions } from "./RequestSource.ts"
 
-/** Bytes gathered before the sender is asked to wait. */
+/** Bytes buffered before the sender is paused. */
 const capacityBytes = 65_536
-/** Bytes from which a piece is passed on as it is; smaller ones are copied together. */
+/** Pieces of at least this many bytes are passed on unchanged; smaller ones are merged. */
 const passedOnBytes = 4_096
 const firstBufferBytes = 512
 const largestBufferBytes = 16_384
-/** Bytes below which a piece counts as small, and how many small pieces a body may bring before they count. */
+/** Pieces below this many bytes count as small; and the number of small pieces per body that are free. */
 const smallBytes = 256
 const freePieces = 64
-/** Milliseconds a reader that wants more at once waits for more. */
+/** Milliseconds a reader waits for larger pieces. */
 const gatherMs = 25
 
-/** How a gatherer slows its sender down. `stop` may be called repeatedly. */
+/** Flow control of a sender. `stop` may be called repeatedly. */
 export interface Valve {
   readonly stop: () => void
   readonly go: () => void
-  /** Ends the connection: its sender goes on although nobody reads. */
+  /** Ends the connection, because its sender continues although the body is no longer read. */
   readonly cut: () => void
-  /** Runs something once the pieces that are at hand were pushed. */
+  /** Runs a function once the received pieces have been pushed. */
   readonly defer: (run: () => void) => void
 }
 
 /**
- * Gathers the pieces of one body into buffers of useful size. What a body costs in memory and in steps depends on its bytes, not
- * on how many pieces its sender cuts them into.
+ * Merges the pieces of one body into buffers of useful size, so that its cost in memory and steps depends on its length, not
+ * on the number of pieces.
  */
 export class BodyGatherer {
   readonly #valve: Valve
@@ -47,24 +47,24 @@ export class BodyGatherer {
     this.#valve = valve
   }
 
-  /** Whether the body has ended and everything was read. */
+  /** True when the body has ended and everything was read. */
   get isDrained(): boolean {
     return this.#end === "broken" || (this.#end === "complete" && this.#bytes === 0)
   }
 
-  /** Whether the sender waits for its turn because it sends tiny pieces. */
+  /** True while the sender waits for its turn because it sends tiny pieces. */
   get isTrickling(): boolean {
     return this.#leaveLine !== undefined
   }
 
-  /** Whether the sender was asked to wait. */
+  /** True while the sender is paused. */
   get isStopped(): boolean {
     return this.#isFull || this.isTrickling
   }
 
   push(piece: Uint8Array): void {
     if (this.#end !== undefined) {
-      // Whoever writes the response throws away some of what is left; that is not to cost more than its bytes either.
+      // Writing the response discards part of the rest, which must not cost more than its bytes either.
       if (this.#isOverBudget(piece)) this.#valve.cut()
       return
     }
@@ -84,7 +84,7 @@ export class BodyGatherer {
     this.#wake?.()
   }
 
-  /** The sender has sent everything, or has gone away. Only the first call counts. */
+  /** Marks the end of the body: complete, or broken by a disconnect. Only the first call counts. */
   finish(end: "complete" | "broken"): void {
     if (this.#end !== undefined) return
     this.#end = end
@@ -93,7 +93,7 @@ export class BodyGatherer {
     this.#wake?.()
   }
 
-  /** Nothing will be read any more: gathered bytes are dropped. A sender that trickles is cut off, any other held up no longer. */
+  /** Ends reading and drops buffered bytes. A sender of tiny pieces is disconnected; any other is resumed. */
   abandon(): void {
     this.#end ??= "broken"
     this.#forget()
@@ -102,8 +102,8 @@ export class BodyGatherer {
   }
 
   /**
-   * Hands over what is gathered, and what comes, until the body ends or `take` returns false. Waits up to 25 ms for pieces of at
-   * least `minBytes`. An interrupted read loses nothing.
+   * Passes buffered and arriving pieces to `take` until the body ends or `take` returns false. Waits up to 25 ms for pieces of
+   * at least `minBytes`. An interrupted read loses nothing.
    */
   read(
     take: (piece: Uint8Array) => boolean,
@@ -164,7 +164,7 @@ export class BodyGatherer {
       grown.set(this.#buffer.subarray(0, this.#buffered))
       this.#buffer = grown
     }
-    // By far the quickest way for the pieces that are most numerous.
+    // The fast path for the most frequent pieces.
     if (piece.length === 1) this.#buffer[this.#buffered] = piece[0] ?? 0
     else this.#buffer.set(piece, this.#buffered)
     this.#buffered += piece.length

@@ -1,40 +1,40 @@
 import type { RequestId } from "@kiln/core/domain"
 import type { RequestSource } from "./RequestSource.ts"
 
-/** Bytes of a JSON body, inclusive. */
+/** Maximum length of a JSON body in bytes, inclusive. */
 export const maxJsonBytes = 65_536
 
-// RFC 9112, section 3.2.2: a server must understand a target that names itself. What it calls itself does not matter.
+// RFC 9112, section 3.2.2: a server must accept a target in absolute form. The host in it does not matter.
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i
 
-/** The path and query of a target, its own characters. */
+/** Returns the path and query of a target, undecoded. */
 export const localTarget = (target: string): string => target.replace(ABSOLUTE_FORM, "")
 
-/** Whether a local target lies under a prefix such as `/api/kiln`; all of them do under the empty one. */
+/** Returns whether a local target is under a prefix such as `/api/kiln`; always true for the empty prefix. */
 export const isUnder = (prefix: string, local: string): boolean =>
   local.startsWith(prefix) && (prefix === "" || /^(?:[/?]|$)/.test(local.slice(prefix.length, prefix.length + 1)))
 
 /**
- * One request and what will be said with its response. Path and query are the request's own characters, never decoded:
- * every path of the service is plain ASCII, so another spelling is another path.
+ * One request and the headers of its response. Path and query are never decoded: all paths of the service are plain ASCII,
+ * so another spelling is another path.
  */
 export class Exchange {
   readonly requestId: RequestId
   readonly source: RequestSource
   readonly method: string
-  /** Below the prefix; empty, which is no path of the service, when the request is not under it. */
+  /** Path below the prefix; empty, which matches no route, if the request is not under the prefix. */
   readonly path: string
-  /** Without the question mark; empty when there is none. Holds signatures: never logged. */
+  /** Query without the question mark; empty if absent. Contains signatures, so it is never logged. */
   readonly rawQuery: string
-  /** Headers the response will have whatever it turns out to be, by lower-case name. */
+  /** Headers of every response to this request, by lower-case name. */
   readonly responseHeaders: Record<string, string> = {}
-  /** The route that took the request, for the log: a path with placeholders. */
+  /** The matched route, for the log: a path with placeholders. */
   route: string | undefined = undefined
-  /** When its key was found good, milliseconds by this process's monotonic clock. */
+  /** Time at which its key was verified, in milliseconds of this process's monotonic clock. */
   admittedAt = 0
-  /** Of the body, so far. */
+  /** Bytes of the body read so far. */
   bytesRead = 0
-  /** How much of a body is read and thrown away before it is refused. */
+  /** Maximum number of bytes that are read and discarded before a body is rejected. */
   discardLimit = 2 * maxJsonBytes
 
   constructor(requestId: RequestId, source: RequestSource, prefix = "") {
@@ -48,18 +48,18 @@ export class Exchange {
     this.rawQuery = question === -1 ? "" : target.slice(question + 1)
   }
 
-  /** The values of a header, one per line received; `undefined` when it was not sent. */
+  /** Returns the values of a header, one per header line; `undefined` if absent. */
   header(lowerCaseName: string): ReadonlyArray<string> | undefined {
     return this.source.header(lowerCaseName)
   }
 
-  /** The value of a header that must not come twice; `undefined` also when it did. */
+  /** Returns the value of a header that must be unique; `undefined` if absent or repeated. */
   singleHeader(lowerCaseName: string): string | undefined {
     const values = this.header(lowerCaseName)
     return values?.length === 1 ? values[0] : undefined
   }
 
-  /** Bytes of the body as announced; `undefined` when it comes in chunks or not at all. */
+  /** Announced length of the body in bytes; `undefined` for chunked and absent bodies. */
   get contentLength(): number | undefined {
     const announced = this.singleHeader("content-length")
     return announced === undefined ? undefined : Number(announced)

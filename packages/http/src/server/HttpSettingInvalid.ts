@@ -1,9 +1,9 @@
 import { Schema } from "effect"
 
-/** A setting cannot be used. */
+/** A setting is invalid. */
 export class HttpSettingInvalid extends Schema.TaggedError<HttpSettingInvalid>()("HttpSettingInvalid", {
   setting: Schema.Literals(["signingKeys", "trustedProxies", "publicUrl", "prefix", "routes"]),
-  /** The rule it breaks; never any part of a key. */
+  /** The rule it violates; never contains any part of a key. */
   problem: Schema.String,
 }) {
   override get message(): string {

@@ -2,15 +2,15 @@ import { Effect, type Scope } from "effect"
 import type { KeyId } from "@kiln/core/domain"
 import { KeyDirectory } from "@kiln/core/ports"
 
-/** A key's last use is noted at most this often, in milliseconds. */
+/** Minimum interval between updates of a key's last use, in milliseconds. */
 const precisionMs = 60_000
 const flushIntervalMs = 10_000
 
-/** Notes when keys are used, in batches and not to the second: it must cost requests nothing, and may be lost in a crash. */
+/** Records the last use of keys in batches, approximately: it does not delay requests, and may be lost in a crash. */
 export const trackKeyUses: Effect.Effect<(keyId: KeyId, now: number) => void, never, KeyDirectory | Scope.Scope> =
   Effect.gen(function* () {
     const directory = yield* KeyDirectory
-    /** By key: the last use noted, or about to be. */
+    /** The last recorded or pending use, by key. */
     const noted = new Map<KeyId, number>()
     const due = new Map<KeyId, number>()
 
@@ -19,7 +19,9 @@ export const trackKeyUses: Effect.Effect<(keyId: KeyId, now: number) => void, ne
       due.clear()
       return uses.length === 0
         ? Effect.void
-        : Effect.catchCause(directory.touchKeys(uses), (cause) => Effect.logDebug("key uses not noted", cause))
+        : Effect.catchCause(directory.touchKeys(uses), (cause) =>
+            Effect.logDebug("could not record the last use of keys", cause),
+          )
     })
     const forget = (now: number) => {
       for (const [keyId, at] of noted) if (Math.abs(now - at) >= precisionMs) noted.delete(keyId)

@@ -7,17 +7,17 @@ import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
 import type { PieceBudget } from "./PieceBudget.ts"
 import { type BodyEnd, nothingToRead, type ReadOptions, type RequestSource } from "./RequestSource.ts"
 
-/** Express and its like take the path they are mounted under away from `url`, and leave the whole in `originalUrl`. */
+/** Returns the full target: Express and similar frameworks strip the mount path from `url` and keep `originalUrl`. */
 const targetOf = (message: NodeRequest): string =>
   "originalUrl" in message && typeof message.originalUrl === "string" ? message.originalUrl : (message.url ?? "")
 
-/** Milliseconds a client of HTTP/2 gets to read an answer that came before the end of its body. */
+/** Milliseconds an HTTP/2 client gets to read a response that was sent before the end of its body. */
 const lingerMs = 500
 
-/** Bodies that are being gathered. Only of requests that have one: most have none. */
+/** Bodies being gathered, only for requests that have one. */
 const bodies = new WeakMap<NodeRequest, BodyGatherer>()
 
-/** Begins to gather a body, so that its pieces do not pile up while the request waits; ends with the response. */
+/** Starts to gather a body, so that its pieces do not pile up while the request waits; ends with the response. */
 export const gatherBody = (message: NodeRequest, response: NodeResponse, budget: PieceBudget): void => {
   if (!hasBody(message) || message.readableDidRead) return
   const body = new BodyGatherer(budget, valveOf(message))
@@ -27,20 +27,20 @@ export const gatherBody = (message: NodeRequest, response: NodeResponse, budget:
     received += piece.length
     body.push(piece)
   }
-  // HTTP/2 ends the body of an aborted request as if it were whole.
+  // HTTP/2 ends the body of an aborted request as if it were complete.
   const onEnd = () =>
     body.finish(message.aborted || received < Number(message.headers["content-length"] ?? 0) ? "broken" : "complete")
   const onBroken = () => body.finish("broken")
   message.on("data", onData).on("end", onEnd)
   message.on("aborted", onBroken).on("error", onBroken).on("close", onBroken)
   response.on("close", () => body.abandon())
-  // HTTP/1 is torn down by what writes the response, after a while. A stream of HTTP/2 would take the rest of a refused body.
+  // In HTTP/1, Node closes the connection after the response. An HTTP/2 stream would receive the rest of a rejected body.
   if (!("stream" in message)) response.on("finish", () => body.abandon())
   else {
     const { stream } = message
     stream.once("finish", () => {
       if (body.isDrained) return
-      // Clients that are still sending take an earlier reset for a lost answer.
+      // Clients that are still sending treat an earlier reset as a lost response.
       const close = setTimeout(() => stream.close(), lingerMs)
       stream.once("close", () => clearTimeout(close))
     })
@@ -48,7 +48,7 @@ export const gatherBody = (message: NodeRequest, response: NodeResponse, budget:
   if (message.destroyed) onBroken()
 }
 
-/** A request of Node's own server. Touches nothing of it: its body is read where `gatherBody` was called. */
+/** A request of Node's own server. Does not read the body; `gatherBody` does. */
 export class NodeSource implements RequestSource {
   readonly message: NodeRequest
   readonly response: NodeResponse
@@ -95,10 +95,10 @@ export class NodeSource implements RequestSource {
   }
 }
 
-/** HTTP/1 stops reading the connection, as pausing the request lets Node's own buffer fill with the pieces. HTTP/2 has its windows. */
+/** Pauses the connection in HTTP/1, because pausing only the request fills Node's own buffer. HTTP/2 has flow control. */
 const valveOf = (message: NodeRequest): Valve => {
   const socket = ownSocket(message)
-  // Ticks and microtasks run between any two pieces of the bytes that were read.
+  // Ticks and microtasks run between any two pieces of one read.
   const defer = (run: () => void) => void setImmediate(run)
   if (socket === undefined)
     return {
@@ -111,13 +111,13 @@ const valveOf = (message: NodeRequest): Valve => {
   return { stop: () => hold.hold(), go: () => hold.release(), cut: () => void socket.destroy(), defer }
 }
 
-/** The values of a header as they were sent, one per line. */
+/** Returns the values of a header as sent, one per line. */
 const distinct = ({ rawHeaders }: Http2ServerRequest, lowerCaseName: string): ReadonlyArray<string> | undefined => {
   const values = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === lowerCaseName)
   return values.length === 0 ? undefined : values
 }
 
-/** `undefined` also for a session of HTTP/2 that is gone by then. */
+/** Returns the remote address; `undefined` if unknown, such as for an HTTP/2 session that has ended. */
 const addressOf = (message: NodeRequest): string | undefined => {
   try {
     return message.socket.remoteAddress

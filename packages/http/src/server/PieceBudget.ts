@@ -1,11 +1,11 @@
-/** Small pieces taken in each window by all bodies together: about a third of a core's time in Node's parser. */
+/** Maximum number of small pieces per window, for all bodies together: about a third of a core's time in Node's parser. */
 const piecesPerWindow = 12_000
-/** Milliseconds. */
+/** Length of a window in milliseconds. */
 const windowMs = 50
 
 /**
- * Limits how many small pieces of bodies are taken per second. A body sent in one-byte chunks costs the parser a microsecond or
- * two for each byte, so its senders wait in line for each other instead of keeping the event loop from everybody else.
+ * Limits the number of small body pieces per second. A body sent in one-byte chunks costs the parser a microsecond or two
+ * per byte, so senders of such bodies queue for each other instead of blocking the event loop for all requests.
  */
 export class PieceBudget {
   #left = piecesPerWindow
@@ -19,7 +19,7 @@ export class PieceBudget {
     return this.#left >= 0
   }
 
-  /** Calls `go` when it is this caller's turn, one caller per window. Returns how to leave the line. */
+  /** Calls `go` when it is this caller's turn, one caller per window. Returns a function that leaves the queue. */
   wait(go: () => void): () => void {
     this.#line.add(go)
     this.#run()

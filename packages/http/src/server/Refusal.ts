@@ -1,16 +1,16 @@
 import { Data } from "effect"
 import { type ErrorEnvelope, errorCatalogue, type RefusalCode } from "@kiln/client/api"
 
-/** A request is answered with an error of the catalogue. */
+/** Fails a request with an error of the catalog. */
 export class Refusal extends Data.TaggedError("Refusal")<{
   readonly code: RefusalCode
-  /** Instead of the catalogue's. Never repeats what the client sent. */
+  /** Replaces the catalog's message. Never repeats client input. */
   readonly message?: string
   readonly param?: string
   readonly details?: Readonly<Record<string, unknown>>
-  /** Beside the catalogue's, by lower-case name. */
+  /** Additional headers, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>>
-  /** For the log only. */
+  /** Only for the log. */
   readonly cause?: unknown
 }> {}
 

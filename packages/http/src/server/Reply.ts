@@ -2,12 +2,12 @@ import type { Stream } from "effect"
 import { errorCatalogue } from "@kiln/client/api"
 import { envelopeOf, type Refusal } from "./Refusal.ts"
 
-/** What a handler answers: data, turned into a response in one place for each sort of server. */
+/** The result of a handler, which each type of server turns into a response. */
 export interface Reply {
   readonly status: number
-  /** By lower-case name. */
+  /** Headers by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
-  /** Bytes are sent as they are, without a copy for each answer. */
+  /** Bytes are sent without a copy for each response. */
   readonly body: string | Uint8Array<ArrayBuffer> | Stream.Stream<Uint8Array, unknown> | undefined
 }
 

@@ -4,17 +4,17 @@ import type { Exchange } from "./Exchange.ts"
 import type { Refusal } from "./Refusal.ts"
 import type { Reply } from "./Reply.ts"
 
-/** `id` is the one placeholder of the path; empty where it has none. */
+/** Handles a request. `id` is the value of the path's placeholder; empty without one. */
 export type Handler = (exchange: Exchange, id: string) => Effect.Effect<Reply, Refusal | BodyBroken>
 
 export interface Route {
   readonly method: string
-  /** Segments that begin with a colon are placeholders: `/v1/jobs/:id/data`. */
+  /** Path, in which segments that begin with a colon are placeholders: `/v1/jobs/:id/data`. */
   readonly path: string
   readonly handle: Handler
-  /** Open to other origins. */
+  /** Whether other origins may call it. */
   readonly cors?: boolean
-  /** Answered even while the service stops. */
+  /** Whether it responds even during shutdown. */
   readonly whileStopping?: boolean
 }
 
@@ -32,8 +32,8 @@ interface Node {
 const node = (): Node => ({ literals: new Map(), placeholder: undefined, routes: new Map() })
 
 /**
- * Finds routes by exact comparison of path segments as they were sent: case-sensitive, nothing decoded, no slash too
- * many. A placeholder is any one segment that is not empty.
+ * Finds routes by exact comparison of path segments as sent: case-sensitive, without decoding or extra slashes. A
+ * placeholder matches one non-empty segment.
  */
 export class Router {
   readonly routes: ReadonlyArray<Route>
@@ -48,7 +48,7 @@ export class Router {
         at.literals.set(segment, next)
         return next
       }, this.#root)
-      if (end.routes.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`)
+      if (end.routes.has(route.method)) throw new Error(`duplicate route: ${route.method} ${route.path}`)
       end.routes.set(route.method, route)
     }
   }
@@ -68,7 +68,7 @@ export class Router {
     const routes = [...at.routes.values()]
     return {
       _tag: "WrongMethod",
-      // OPTIONS is there for preflights, not as something to be done with the resource.
+      // OPTIONS exists only for preflights and is not a method of the resource.
       allowed: routes.map((known) => known.method).filter((known) => known !== "OPTIONS"),
       cors: routes.some((known) => known.cors === true),
     }

@@ -4,14 +4,14 @@ import type { PieceBudget } from "./PieceBudget.ts"
 import { type BodyEnd, nothingToRead, type ReadOptions, type RequestSource } from "./RequestSource.ts"
 
 /**
- * A web-standard `Request`. Its headers are joined already, so that two lines of one name are one value with a comma and
- * a space in it, which is neither a bearer token nor an idempotency key: both are refused like two lines are.
+ * A web-standard `Request`. Its headers are already joined: two lines of one name are one value with a comma and a space in
+ * it. That is neither a valid bearer token nor a valid idempotency key, so repeated headers are rejected here too.
  */
 export class WebSource implements RequestSource {
   readonly request: Request
   readonly remoteAddress: string | undefined
   readonly isBodyTaken: boolean
-  /** What serves the request has seen to that. */
+  /** Enforced by the server. */
   readonly hasOneHost = true
   readonly #body: BodyGatherer
   #isReading = false
@@ -46,7 +46,7 @@ export class WebSource implements RequestSource {
     return this.request.body !== null && !this.#body.isDrained && !this.isBodyTaken
   }
 
-  /** A `Request` hides who waits; reading its body is what makes its server ask for it. */
+  /** No-op: reading the body of a `Request` makes its server send `100 Continue`. */
   sendContinue(): void {}
 
   readBody(take: (piece: Uint8Array) => boolean, options?: ReadOptions): Effect.Effect<BodyEnd> {
@@ -61,7 +61,7 @@ export class WebSource implements RequestSource {
     })
   }
 
-  /** Stops reading: the response is finished or its client has gone. */
+  /** Stops reading, because the response is finished or the client has disconnected. */
   abandon(): void {
     this.#body.abandon()
   }

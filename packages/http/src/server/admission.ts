@@ -7,12 +7,11 @@ import { Refusal } from "./Refusal.ts"
 
 type KeyLimit = Exclude<keyof RateLimits, "authentication" | "pages">
 
-/** By a clock that nobody sets: how old an admission is decides whether its key is looked at again. */
+/** Reads a monotonic clock, because the age of an admission decides whether its key is verified again. */
 const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 /**
- * Of a body that took its time to arrive, the key is looked at once more before anything is accepted: it may have been
- * revoked meanwhile, and a slow sender must not outlive that.
+ * Verifies the key again after a slow body, before anything is accepted: the key may have been revoked in the meantime.
  */
 export const makeConfirm =
   (authenticate: Authenticate) =>
@@ -21,7 +20,7 @@ export const makeConfirm =
       now - exchange.admittedAt < believedForMs / 2 ? Effect.void : Effect.asVoid(authenticate(exchange)),
     )
 
-/** Key, scope, rate limit: what every request of the authenticated API passes first, in this order. */
+/** Checks key, scope and rate limit, in this order, for every request of the authenticated API. */
 export const makeAdmit = (authenticate: Authenticate, limits: RateLimits) => {
   const limiters: Readonly<Record<KeyLimit, RateLimiter>> = {
     create: new RateLimiter(limits.create),

@@ -8,12 +8,12 @@ import { refusalReply, type Reply } from "./Reply.ts"
 import type { RequestSource } from "./RequestSource.ts"
 import type { Router } from "./Router.ts"
 
-/** Answers one request, whatever server it came from. */
+/** Responds to requests of any server. */
 export interface App {
   readonly answer: (source: RequestSource) => Effect.Effect<Reply>
-  /** The service is stopping: what begins now is not answered any more. */
+  /** Returns true during shutdown, when new requests are rejected. */
   readonly isStopping: () => boolean
-  /** Whether a request is the service's to answer, for servers that have other things to do as well. */
+  /** Returns whether a request belongs to the service, for servers that also serve other things. */
   readonly isOurs: (source: RequestSource) => boolean
 }
 
@@ -21,11 +21,11 @@ export interface AppOptions {
   readonly router: Router
   readonly newRequestId: Effect.Effect<RequestId>
   readonly isStopping: () => boolean
-  /** What the paths of requests begin with, in front of the routes' own; empty for none. */
+  /** Prefix of request paths in front of the routes; may be empty. */
   readonly prefix: string
 }
 
-/** One request, one reply: finds the route, and turns whatever comes of it into a reply with the headers all have. */
+/** Creates the app: finds the route of a request, and turns its outcome into a reply with the common headers. */
 export const makeApp = ({ isStopping, newRequestId, prefix, router }: AppOptions): App => {
   const dispatch = (exchange: Exchange) => {
     if (!exchange.source.hasOneHost) return Effect.fail(new Refusal({ code: "malformed_request" }))
@@ -64,7 +64,7 @@ export const makeApp = ({ isStopping, newRequestId, prefix, router }: AppOptions
 
   const isOurs = (source: RequestSource): boolean => {
     const local = localTarget(source.target)
-    // A prefix is the service's alone; without one only its routes are.
+    // Under a prefix, all paths belong to the service; without one, only its routes.
     if (prefix !== "") return isUnder(prefix, local)
     return router.match(source.method, local.replace(/\?.*$/s, ""))._tag !== "NotFound"
   }
@@ -72,21 +72,21 @@ export const makeApp = ({ isStopping, newRequestId, prefix, router }: AppOptions
   return { answer, isStopping, isOurs }
 }
 
-/** What to say about a failure, after it was logged and what is left of the body was let pass. */
+/** Logs a failure, discards the rest of the body, and returns the error to respond with. */
 const refusalOf = Effect.fnUntraced(function* (exchange: Exchange, cause: Cause.Cause<unknown>) {
   const failure = Cause.squash(cause)
   const about = { requestId: exchange.requestId, method: exchange.method, route: exchange.route }
-  // Nobody reads this one.
+  // The client is gone, so this response is not read.
   if (failure instanceof BodyBroken) return new Refusal({ code: "malformed_request" })
   if (failure instanceof Refusal) {
-    if (failure.cause !== undefined) yield* Effect.logWarning(`answered ${failure.code}`, about, failure.cause)
-    // Who stalled once is not waited for again.
+    if (failure.cause !== undefined) yield* Effect.logWarning(`responded with ${failure.code}`, about, failure.cause)
+    // A sender that stalled once gets no second wait.
     if (!failure.code.endsWith("_timeout")) yield* discardBody(exchange, exchange.discardLimit)
     return failure
   }
-  // Stopped by the end of the service; a client that went away reads nothing anyway.
+  // Interrupted by shutdown; a client that has disconnected does not read the response.
   if (Cause.hasInterruptsOnly(cause)) return new Refusal({ code: "service_unavailable" })
-  yield* Effect.logError("a request failed unexpectedly", about, cause)
+  yield* Effect.logError("request failed unexpectedly", about, cause)
   yield* discardBody(exchange, exchange.discardLimit)
   return new Refusal({ code: "internal_error" })
 })

@@ -3,16 +3,16 @@ import type { Exchange } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
 import type { BodyEnd, ReadOptions } from "./RequestSource.ts"
 
-/** Longest wait for the rest of a body, in milliseconds: of a JSON body, or of one that is only thrown away. */
+/** Timeout for a JSON body, or for the rest of a discarded body, in milliseconds. */
 const bodyLimitMs = 30_000
 
-/** The sender went away in the middle of the body: nobody is left to answer. */
+/** The sender disconnected during the body, so there is no response. */
 export class BodyBroken extends Data.TaggedError("BodyBroken")<{}> {}
 
-/** Bytes of a piece of an upload, where its sender has as many: each is hashed and written on its own. */
+/** Minimum size of an upload's pieces in bytes, if the sender provides them: each piece is hashed and written separately. */
 const uploadPieceBytes = 32_768
 
-/** Hands over the body piece by piece, counted, until it ends or `take` returns false. */
+/** Passes the body to `take` piece by piece and counts it, until it ends or `take` returns false. */
 const readBody = (
   exchange: Exchange,
   take: (piece: Uint8Array) => boolean,
@@ -24,8 +24,8 @@ const readBody = (
   }, options)
 
 /**
- * Asks for the body. What a body parser has read before is gone: an empty body in its place would be blamed on the client,
- * and what the parser made of it is not what was sent (keys that stood twice, for example).
+ * Requests the body. A body that a parser has already read is lost: treating it as empty would blame the client, and the
+ * parsed value differs from the bytes (duplicate keys, for example).
  */
 const beginBody = ({ source }: Exchange): Effect.Effect<void> =>
   source.isBodyTaken
@@ -41,14 +41,14 @@ const inTime = (read: Effect.Effect<BodyEnd>): Effect.Effect<BodyEnd | "late"> =
     Effect.timeoutOrElse(read, { duration: bodyLimitMs, orElse: () => Effect.succeed("late" as const) }),
   )
 
-/** The whole body, in one buffer. Fails with `body_too_large` as soon as it is longer than `maxBytes`. */
+/** Reads the whole body into one buffer. Fails with `body_too_large` as soon as it exceeds `maxBytes`. */
 export const readWholeBody = (exchange: Exchange, maxBytes: number): Effect.Effect<Uint8Array, Refusal | BodyBroken> =>
   Effect.suspend(() => {
     let whole: Uint8Array = new Uint8Array(0)
     let length = 0
     const read = readBody(exchange, (piece) => {
       if (exchange.bytesRead > maxBytes) return false
-      // Most bodies come in one piece, which is then used as it is.
+      // Most bodies arrive in one piece, which is used without a copy.
       if (length === 0) whole = piece
       else {
         if (exchange.bytesRead > whole.length) whole = grown(whole.subarray(0, length), 2 * exchange.bytesRead)
@@ -71,7 +71,7 @@ const grown = (bytes: Uint8Array, size: number): Uint8Array => {
   return larger
 }
 
-/** The body as it arrives, pulled in pieces of useful size: what is not asked for stays with the sender. */
+/** Streams the body in pieces of useful size, on demand: unread bytes stay with the sender. */
 export const streamBody = (exchange: Exchange): Stream.Stream<Uint8Array, BodyBroken> =>
   Stream.unwrap(
     Effect.as(
@@ -99,9 +99,9 @@ const nextPiece = (exchange: Exchange): Effect.Effect<readonly [Uint8Array, unde
   })
 
 /**
- * Reads and throws away what is left of a body before it is refused: many clients listen only after they have sent
- * everything, and lose an answer that comes earlier. Gives up after `maxBytes` of it in all, or 30 s, and at once where its
- * sender trickles: a body in tiny pieces costs far more than its bytes, and nobody will use it.
+ * Reads and discards the rest of a body before it is rejected, because many clients read only after they have sent
+ * everything, and would lose an earlier response. Gives up after `maxBytes` in total or 30 s, and immediately for tiny
+ * pieces, which cost far more than their bytes.
  */
 export const discardBody = (exchange: Exchange, maxBytes: number): Effect.Effect<void> =>
   Effect.suspend(() =>

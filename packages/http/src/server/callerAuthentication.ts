@@ -5,10 +5,10 @@ import type { Exchange } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
 import type { Caller } from "./Caller.ts"
 
-/** Looks at a request; `undefined` for nobody it knows. */
+/** Identifies the caller of a request; `undefined` for unknown callers. */
 export type AskCaller = (exchange: Exchange) => PromiseLike<Caller | undefined> | Caller | undefined
 
-/** By what a program says about its own users, in the place of API keys. */
+/** Authenticates callers through the program's own function instead of API keys. */
 export const makeAuthenticateCaller = (options: AuthenticateOptions, ask: AskCaller): Authenticate => {
   const refuse = makeRefuseCredentials(options)
   return Effect.fnUntraced(function* (exchange) {
@@ -17,7 +17,7 @@ export const makeAuthenticateCaller = (options: AuthenticateOptions, ask: AskCal
       catch: (cause) => new Refusal({ code: "service_unavailable", cause }),
     })
     if (caller !== undefined) return principalOf(caller)
-    // Sent with no `Authorization`, such as by a browser whose session has ended, it is no try at guessing one.
+    // A request without `Authorization`, such as from a browser whose session has ended, is not an attempt to guess credentials.
     if (exchange.header("authorization") === undefined) return yield* new Refusal({ code: "missing_api_key", message })
     return yield* Effect.fail(refuse(exchange, yield* Clock.currentTimeMillis))
   })
@@ -27,7 +27,7 @@ const message = "This request is not signed in."
 const PROJECT = /^[A-Za-z0-9_-]{1,64}$/
 const KEY = /^[A-Za-z0-9_.@~-]{1,128}$/
 
-/** What a program says wrongly is its own defect, and must not become a caller that is somebody else. */
+/** Validates the program's result. An invalid caller is a bug in the program, and must not match another caller. */
 const principalOf = ({ keyId, mode, projectId, scopes }: Caller): Principal => {
   const project = typeof projectId === "string" ? projectId.replace(/^prj_/, "") : ""
   if (!PROJECT.test(project)) throw new TypeError("authenticate: projectId must be 1 to 64 letters, digits, - and _")
@@ -35,7 +35,7 @@ const principalOf = ({ keyId, mode, projectId, scopes }: Caller): Principal => {
     throw new TypeError("authenticate: keyId must be 1 to 128 letters, digits and -_.@~")
   if (mode !== "sandbox" && mode !== "live") throw new TypeError('authenticate: mode must be "sandbox" or "live"')
   if (!Array.isArray(scopes)) throw new TypeError("authenticate: scopes must be an array of strings")
-  // Colons are in no name: two callers never have one key between them. Without one, it is that of `submit`.
+  // Names contain no colons, so two callers never share a key. Without `keyId`, the key is the one of `submit`.
   const key = keyId === undefined ? `${project}_${mode}` : `${project}:${keyId}:${mode}`
   return { projectId: `prj_${project}`, keyId: `key_${key}`, mode, scopes }
 }

@@ -1,6 +1,6 @@
 /**
- * Signed URLs are open to every origin, because the signature is the authorization and browsers are to upload and play
- * directly. Nothing else of the service is.
+ * Headers that open signed URLs to every origin: the signature is the authorization, and browsers upload and play directly.
+ * No other route allows other origins.
  */
 export const corsHeaders: Readonly<Record<string, string>> = {
   "access-control-allow-origin": "*",
@@ -8,10 +8,10 @@ export const corsHeaders: Readonly<Record<string, string>> = {
     "Accept-Ranges, Allow, Content-Disposition, Content-Length, Content-Range, Retry-After, X-Request-Id",
 }
 
-/** What a preflight is told; a day is the longest any browser remembers it. */
+/** Returns the headers of a preflight response, cached for a day, the longest time any browser allows. */
 export const preflightHeaders = (methods: string): Readonly<Record<string, string>> => ({
   "access-control-allow-methods": methods,
-  // Authorization is ignored on signed URLs, but a client that sends it everywhere must not fail for it.
+  // Authorization is ignored on signed URLs, but clients that always send it must not fail.
   "access-control-allow-headers": "Authorization, Content-Type, Range, If-Range",
   "access-control-max-age": "86400",
 })

@@ -1,16 +1,16 @@
 import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
 
-// Requests whose sender waits for `100 Continue` before it sends the body. Answering without it spares the sender the
-// whole body, so it is said only when the body is first read.
+// Requests whose sender waits for `100 Continue` before it sends the body. A final response without it spares the sender
+// the whole body, so `100 Continue` is sent only when the body is first read.
 const waiting = new WeakSet<NodeRequest>()
 
-/** Notes a request that came with `Expect: 100-continue`. */
+/** Records a request with `Expect: 100-continue`. */
 export const expectContinue = (request: NodeRequest): void => void waiting.add(request)
 
-/** Whether the sender still waits: its body will not come, and Node closes the connection after the answer. */
+/** Returns whether the sender still waits. Its body will not arrive, and Node closes the connection after the response. */
 export const awaitsContinue = (request: NodeRequest): boolean => waiting.has(request)
 
-/** Asks for the body, once. */
+/** Sends `100 Continue`, once. */
 export const sendContinue = (request: NodeRequest, response: NodeResponse): void => {
   if (waiting.delete(request) && !response.headersSent && !response.destroyed) response.writeContinue()
 }

@@ -1,17 +1,17 @@
 import { Socket } from "node:net"
 
 /**
- * Ticks until a socket is paused. A request that is parsed, or a body that is pushed, makes Node resume the socket: in the first
- * tick after it reads on, and in the second one the socket is told. A pause before that would be undone.
+ * Number of ticks before a socket is paused. After parsing a request or pushing a body, Node resumes the socket: it schedules
+ * that in the first tick and does it in the second. An earlier pause would be undone.
  */
 const ticks = 3
 
-/** Reasons to leave a connection unread, counted by its socket. */
+/** Number of active holds by socket. */
 const reasons = new WeakMap<Socket, number>()
 
 /**
- * One reason to stop reading from an HTTP/1 connection. While any reason holds, at most the bytes that were read already are
- * parsed; the rest stays with the client.
+ * Holds the reading of an HTTP/1 connection. While any hold is active, only bytes that were already read are parsed; the
+ * rest stays with the client.
  */
 export class ReadingHold {
   readonly #socket: Socket
@@ -23,8 +23,8 @@ export class ReadingHold {
   }
 
   /**
-   * Pauses the socket once the bytes at hand are parsed. Call it again for every event that shows the socket being read: Node
-   * resumes a connection by itself after each request and each time a body's stream is read.
+   * Pauses the socket once the received bytes are parsed. Call it again after every event that shows the socket being read,
+   * because Node resumes a connection after each request and each read of a body.
    */
   hold(): void {
     if (!this.#isHeld) {
@@ -42,7 +42,7 @@ export class ReadingHold {
     if (this.#isHeld && !this.#socket.destroyed) this.#socket.pause()
   }
 
-  /** Reads on when no other reason is left. */
+  /** Releases the hold. Reading resumes when no other hold is active. */
   release(): void {
     if (!this.#isHeld) return
     this.#isHeld = false
@@ -52,7 +52,7 @@ export class ReadingHold {
   }
 }
 
-/** The socket of a request that may be paused; `undefined` for HTTP/2, whose streams share one, and for tests without a socket. */
+/** Returns the socket of a request if it may be paused; `undefined` for HTTP/2, whose streams share one, and without a socket. */
 export const ownSocket = (request: {
   readonly httpVersionMajor: number
   readonly socket: unknown

@@ -2,19 +2,20 @@ import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
 import { ownSocket, ReadingHold } from "./holdReading.ts"
 import type { Socket } from "node:net"
 
-/** Pipelined requests that may wait in the process at once, about 3 kB each. */
+/** Maximum number of waiting pipelined requests in the process, about 3 kB each. */
 const maxWaiting = 2_000
 
-/** The pipelined requests of one connection that wait for earlier ones. */
+/** The pipelined requests of one connection that wait for earlier ones to finish. */
 interface Line {
   length: number
   readonly hold: ReadingHold
 }
 
 /**
- * Begins each request when the answers before it, on the same connection, were sent: a client that pipelines has one request at
- * a time in progress, and one that does not read its answers gets no further ones made. While any wait, the connection is not
- * read. Beyond 2,000 waiting requests in all, their connections are closed; a client may send unanswered requests again.
+ * Starts each request after the previous responses on its connection were sent: a pipelining client has one request in
+ * progress at a time, and a client that does not read its responses causes no further work. While requests wait, the
+ * connection is not read. Beyond 2,000 waiting requests in total, their connections are closed; clients may repeat requests
+ * without a response.
  */
 export const makeInTurn = () => {
   const lines = new WeakMap<Socket, Line>()
@@ -25,7 +26,7 @@ export const makeInTurn = () => {
     if (known !== undefined) return known
     const line: Line = { length: 0, hold: new ReadingHold(socket) }
     lines.set(socket, line)
-    // Requests that never had their turn say nothing when the connection ends.
+    // Requests that never started emit no event when the connection ends.
     socket.once("close", () => {
       waiting -= line.length
       line.length = 0
@@ -35,7 +36,7 @@ export const makeInTurn = () => {
 
   return (request: NodeRequest, response: NodeResponse, begin: () => void): void => {
     const socket = ownSocket(request)
-    // Node gives a response its socket when the one before it is sent.
+    // Node assigns a response its socket once the previous one is sent.
     if (socket === undefined || response.socket !== null) return begin()
     if (socket.destroyed) return
     if (waiting >= maxWaiting) return void socket.destroy()
@@ -47,7 +48,7 @@ export const makeInTurn = () => {
       line.length--
       waiting--
       if (line.length === 0) line.hold.release()
-      // A long line must leave the event loop to others between two of its requests.
+      // A long queue must yield to the event loop between two requests.
       setImmediate(() => {
         if (socket.writable) begin()
       })

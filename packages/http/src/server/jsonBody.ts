@@ -15,7 +15,7 @@ const messages: Partial<Record<string, string>> = {
   too_deep: `The body is nested more than ${maxDepth} levels deep.`,
 }
 
-/** The body as one JSON object. Refuses by content type (415), then by size (413), then by content (400). */
+/** Reads the body as one JSON object. Rejects by content type (415), then by size (413), then by content (400). */
 export const readJsonObject = Effect.fnUntraced(function* (
   exchange: Exchange,
 ): Effect.fn.Return<Record<string, unknown>, Refusal | BodyBroken> {

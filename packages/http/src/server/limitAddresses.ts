@@ -20,7 +20,7 @@ export const limitAddresses = (policy: RateLimitPolicy, trusted: TrustedProxies)
   }
 }
 
-/** What is said to an address that has used its bucket up. */
+/** Returns the error for an address whose bucket is empty. */
 export const tooMany = (name: RateLimitName, decision: RateLimitDecision, message: string): Refusal =>
   new Refusal({
     code: "rate_limited",

@@ -2,42 +2,42 @@ import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect, Schema, type Scope } from "effect"
 
-/** The port cannot be listened on. */
+/** Listening on the port failed. */
 export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFailed", {
   host: Schema.String,
   port: Schema.Number,
   cause: Schema.Defect(),
 }) {}
 
-/** How long requests in flight may finish when the service stops, in milliseconds. */
+/** Grace period for requests in flight on shutdown, in milliseconds. */
 const graceMs = 20_000
-/** Bytes of a request line with its headers. */
+/** Maximum length of a request line with its headers, in bytes. */
 const maxHeaderBytes = 16_384
 
 export const makeServer = (): Server =>
   createServer({
     maxHeaderSize: maxHeaderBytes,
-    // Headers must arrive in time, which bounds slow senders; bodies have their own limits (an upload may take 10 min).
+    // Limits slow senders of headers; bodies have separate timeouts (an upload may take 10 min).
     headersTimeout: 30_000,
     requestTimeout: 0,
     connectionsCheckingInterval: 5_000,
-    // Longer than the 60 s after which common proxies drop a connection themselves: they must not meet one just closed.
+    // Longer than the 60 s after which common proxies close idle connections, so that they never reuse one closed here.
     keepAliveTimeout: 65_000,
-    // Node would answer with an empty 400; the service checks for itself and says why.
+    // Node would respond with an empty 400; the service checks this itself and explains the error.
     requireHostHeader: false,
     insecureHTTPParser: false,
   })
-    // A socket on which nothing moves: a client that stopped reading what it asked for.
+    // Ends idle sockets, such as of a client that stopped reading its response.
     .setTimeout(120_000, (socket) => void socket.destroy())
 
-/** Binds the port until the scope closes; then stops accepting, and waits for requests in flight as long as they may take. */
+/** Listens on the port until the scope closes; then stops accepting, and waits for requests in flight during the grace period. */
 export const listen = Effect.fnUntraced(function* (
   server: Server,
   options: { readonly host: string; readonly port: number },
 ): Effect.fn.Return<number, ListenFailed, Scope.Scope> {
   const log = Effect.runForkWith(yield* Effect.context())
-  // Such as too few file descriptors for another connection: those that are open go on.
-  const onLaterError = (cause: Error) => void log(Effect.logWarning("a connection was not accepted", cause))
+  // For example, too few file descriptors for another connection; open ones continue.
+  const onLaterError = (cause: Error) => void log(Effect.logWarning("could not accept a connection", cause))
   const bind = Effect.callback<number, ListenFailed>((resume) => {
     const onError = (cause: Error) => resume(Effect.fail(new ListenFailed({ ...options, cause })))
     server.once("error", onError).listen(options.port, options.host, () => {
@@ -49,12 +49,12 @@ export const listen = Effect.fnUntraced(function* (
 })
 
 /**
- * Node's own timers, because the fiber that closes a scope may be interrupted already, and then nothing of Effect that
- * could be waited for with a limit would wait.
+ * Stops the server. Uses Node's own timers, because the fiber that closes the scope may already be interrupted, and Effect's
+ * timeouts would not wait then.
  */
 const stop = (server: Server): Effect.Effect<void> =>
   Effect.callback((resume) => {
-    // A connection that becomes idle only now would be kept open for a next request.
+    // A connection that becomes idle only now would otherwise stay open for a next request.
     const closeIdle = setInterval(() => server.closeIdleConnections(), 50)
     const cut = setTimeout(() => server.closeAllConnections(), graceMs)
     server.close(() => {

@@ -18,27 +18,27 @@ import { limitAddresses } from "./limitAddresses.ts"
 import { Router } from "./Router.ts"
 import { signingKeyring } from "./signingKeyring.ts"
 
-/** What the HTTP service works with. */
+/** Services required by the HTTP service. */
 export type HttpNeeds = Engine | KeyDirectory | SecretStore | IdGenerator | Readiness
 
 export interface ServiceOptions extends Pick<HttpSettings, "trustedProxies" | "rateLimits" | "signingKeys" | "pages"> {
-  /** What absolute URLs begin with, the prefix included, without a slash at the end. */
+  /** Returns the base of absolute URLs, including the prefix, without a trailing slash. */
   readonly publicUrl: () => string
-  /** What the paths of requests begin with: `/api/kiln`, or empty. Signatures do not cover it. */
+  /** Prefix of request paths: `/api/kiln`, or empty. Not covered by signatures. */
   readonly prefix: string
-  /** Kinds besides the built-in ones. */
+  /** Routes of custom kinds. */
   readonly routes: ReadonlyArray<JobRoute>
-  /** Whether a live job is refused when no worker has served its type live within the queue limit. */
+  /** Whether a live job is rejected if no worker has served its type live within the queue limit. */
   readonly requireLiveWorker: boolean
-  /** Who sends a request; by API key when undefined. */
+  /** Identifies the caller; API keys are used when undefined. */
   readonly askCaller: AskCaller | undefined
   readonly isStopping: () => boolean
 }
 
-/** Milliseconds an answer of the store is good for: anybody may ask whether the service is ready, as often as they like. */
+/** Milliseconds for which the result of the store check is cached, because readiness is public and may be polled often. */
 const storeCheckMs = 500
 
-/** The service without a server: what every server it can live in hands its requests to. */
+/** Creates the service without a server; any server can pass requests to it. */
 export const makeService = Effect.fnUntraced(function* (
   options: ServiceOptions,
 ): Effect.fn.Return<App, HttpSettingInvalid | StoreUnavailable, HttpNeeds | Scope.Scope> {

@@ -3,7 +3,7 @@ import type { Socket } from "node:net"
 import { errorCatalogue, type RefusalCode } from "@kiln/client/api"
 import { envelopeOf, Refusal } from "./Refusal.ts"
 
-/** Milliseconds a client gets to read its answer before the connection is cut. */
+/** Milliseconds a client gets to read its response before the connection is closed. */
 const lingerMs = 500
 
 const codeOf = (error: NodeJS.ErrnoException): RefusalCode | undefined => {
@@ -17,7 +17,7 @@ const codeOf = (error: NodeJS.ErrnoException): RefusalCode | undefined => {
   }
 }
 
-/** An answer to what never became a request, written to the socket as it is. */
+/** Returns a raw response to bytes that never became a request. */
 const rawResponse = (code: RefusalCode, requestId: string): string => {
   const { status } = errorCatalogue[code]
   const body = JSON.stringify(envelopeOf(new Refusal({ code }), requestId))
@@ -46,7 +46,7 @@ interface Latest {
   readonly response: ServerResponse
 }
 
-/** The latest request of each connection, with its response. */
+/** Tracks the latest request of each connection, with its response. */
 const noteRequests = (server: Server): ((socket: Socket) => Latest | undefined) => {
   const latest = new WeakMap<Socket, Latest>()
   const note = (request: IncomingMessage, response: ServerResponse) =>
@@ -56,8 +56,8 @@ const noteRequests = (server: Server): ((socket: Socket) => Latest | undefined) 
 }
 
 /**
- * Gives the error body to what Node refuses before there is a request: bytes that are no HTTP, headers that are too
- * large or do not come, tunnels.
+ * Sends the error body for input that Node rejects before there is a request: malformed HTTP, headers that are too large or
+ * time out, and tunnels.
  */
 export const answerMalformedHttp = (server: Server, newRequestId: () => string): void => {
   const latestOf = noteRequests(server)
@@ -66,7 +66,7 @@ export const answerMalformedHttp = (server: Server, newRequestId: () => string):
     answered.add(socket)
     if (!socket.writable) return void socket.destroy()
     socket.end(rawResponse(code, newRequestId()))
-    // Cutting at once would discard what the client has not read yet.
+    // Closing immediately would discard bytes that the client has not read yet.
     const cut = setTimeout(() => socket.destroy(), lingerMs)
     socket.once("close", () => clearTimeout(cut)).resume()
   }
@@ -77,9 +77,9 @@ export const answerMalformedHttp = (server: Server, newRequestId: () => string):
     const latest = latestOf(socket)
     if (code === undefined || !socket.writable) socket.destroy()
     else if (latest === undefined || (latest.request.complete && latest.response.writableFinished)) answer(socket, code)
-    // Whole requests are answered first, in the order in which they came.
+    // Complete requests get their responses first, in order.
     else if (latest.request.complete) latest.response.once("finish", () => answer(socket, code))
-    // The body of a request is malformed: its one answer is this, unless it has begun already.
+    // A malformed body: this is the request's only response, unless one has already begun.
     else if (latest.response.headersSent) socket.destroy()
     else if (latest.response.socket !== null) answer(socket, code)
     else latest.response.once("socket", () => answer(socket, code))
@@ -89,7 +89,7 @@ export const answerMalformedHttp = (server: Server, newRequestId: () => string):
     const latest = latestOf(socket)
     socket.on("error", () => {})
     if (latest === undefined || latest.response.writableFinished) return answer(socket, "not_found")
-    // Node has given the connection up: an earlier answer that does not fit into its buffer can never be sent whole.
+    // Node has given up the connection, so an earlier response that exceeds its buffer can never be sent completely.
     const cut = setTimeout(() => socket.destroy(), lingerMs)
     socket.once("close", () => clearTimeout(cut))
     latest.response.once("finish", () => answer(socket, "not_found"))

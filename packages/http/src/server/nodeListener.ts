@@ -12,11 +12,11 @@ import type { Reply } from "./Reply.ts"
 
 export type NodeListener = (request: NodeRequest, response: NodeResponse) => void
 
-/** Answers requests of Node's server, each in a fiber that ends with the scope, or when its client goes away. */
+/** Handles requests of Node's server, each in a fiber that ends with the scope, or when its client disconnects. */
 export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.Scope): Effect.fn.Return<NodeListener> {
   const answering = answerNode(app)
   const inTime = yield* NodeHttpServer.makeHandler(answering, { scope })
-  // What comes later is refused; in a scope that has ended it would get no answer at all.
+  // Later requests are rejected; in a closed scope they would get no response at all.
   const late = yield* NodeHttpServer.makeHandler(answering, { scope: Scope.makeUnsafe() })
   const inTurn = makeInTurn()
   const pieces = new PieceBudget()
@@ -28,8 +28,8 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
 })
 
 /**
- * Node reports a broken connection on the request and the response at any time until it has closed, also long after the body
- * was read or refused, and an error that nobody listens for ends the process. What has to happen then is done elsewhere: the
+ * Ignores error events. Node reports a broken connection on the request and the response until it has closed, even long
+ * after the body was read or rejected, and an error without a listener ends the process. The error is handled elsewhere: the
  * reader of the body sees it end, and the fiber is interrupted when the response closes.
  */
 const keepListening = (request: NodeRequest, response: NodeResponse): void => {
@@ -52,9 +52,9 @@ const answerNode = (app: App) =>
   })
 
 /**
- * Returns whether the connection ends with this answer. Node reads nothing more from a connection whose client asked for
- * another protocol and got an answer instead: the next request on it would never be heard. An `Upgrade` that `Connection`
- * does not name asks for nothing.
+ * Returns whether the connection ends with this response. Node stops reading from a connection whose client requested an
+ * upgrade and got a response instead, so the next request on it would never be read. An `Upgrade` that is not listed in
+ * `Connection` has no effect.
  */
 const closesAfter = (app: App, { message }: NodeSource): boolean =>
   app.isStopping() || (message.httpVersionMajor === 1 && asksToUpgrade(message.headers))
@@ -72,10 +72,10 @@ const toNodeResponse = ({ body, headers, status }: Reply): HttpServerResponse.Ht
   return HttpServerResponse.stream(inSlices(body), { ...whole, contentLength: body.length })
 }
 
-/** Bytes written at once: a system call that copies megabytes holds up everybody else for many milliseconds. */
+/** Maximum number of bytes per write, because a system call that copies megabytes blocks other requests for many milliseconds. */
 const sliceBytes = 65_536
 
-/** A large body slice by slice, each in its own turn of the event loop, and only as the connection takes them. */
+/** Streams a large body in slices, each in a separate turn of the event loop and with backpressure. */
 const inSlices = (body: Uint8Array<ArrayBuffer>): Stream.Stream<Uint8Array> =>
   Stream.unfold(0, (at) =>
     at >= body.length

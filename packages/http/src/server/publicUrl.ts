@@ -3,7 +3,7 @@ import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
 
 const problem = "must be an http or https URL without user, query or fragment"
 
-/** What absolute URLs begin with, without a slash at the end; `undefined` when nothing is configured. */
+/** Parses the base of absolute URLs, without a trailing slash; `undefined` if not configured. */
 export const parsePublicUrl = (
   configured: string | undefined,
 ): Effect.Effect<string | undefined, HttpSettingInvalid> => {

@@ -49,7 +49,7 @@ export const serve: Effect.Effect<
   return { port, url: publicUrl() }
 })
 
-/** Runs the application for each request, in a scope whose end interrupts those still running. */
+/** Runs the app for each request, in a scope that interrupts running requests when it closes. */
 const connect = Effect.fnUntraced(function* (server: Server, app: App, scope: Scope.Scope): Effect.fn.Return<void> {
   const handle = yield* nodeListener(app, scope)
   const onRequest = (request: IncomingMessage, response: ServerResponse) => handle(request, response)
@@ -58,6 +58,6 @@ const connect = Effect.fnUntraced(function* (server: Server, app: App, scope: Sc
     expectContinue(request)
     onRequest(request, response)
   })
-  // Any other expectation is a question this service has no opinion about.
+  // Any other expectation is ignored.
   server.on("checkExpectation", onRequest)
 })

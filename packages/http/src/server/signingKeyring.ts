@@ -8,13 +8,13 @@ import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
 
 const keyBytes = 32
 
-/** The name of the signing key in the store. */
+/** Name of the signing key in the store. */
 export const signingSecret = "signing"
 
 /**
- * The keys that sign URLs: the configured ones, or one that is made once and kept in the store for all processes. Where keys
- * are configured, the key in the store only verifies: an installation that begins to configure keys has URLs out which that
- * key signed. It is used until it is removed from the store.
+ * Loads the keys that sign URLs: the configured ones, or one that is generated once and kept in the store for all processes.
+ * If keys are configured, the key in the store only verifies, because URLs that it signed before may still be in use. It
+ * stays valid until it is removed from the store.
  */
 export const signingKeyring = Effect.fnUntraced(function* (
   configured: string | undefined,
@@ -24,7 +24,7 @@ export const signingKeyring = Effect.fnUntraced(function* (
   const superseded = yield* (yield* SecretStore).find(signingSecret)
   if (superseded === undefined) return { keys }
   yield* Effect.logInfo(
-    "URLs signed by the key in the store are accepted beside those of KILN_SIGNING_KEYS; " +
+    "URLs signed by the key in the store are accepted in addition to those of KILN_SIGNING_KEYS; " +
       "after 15 minutes with this setting on every process, run `kiln signing-key drop` to remove it",
   )
   return { keys: [...keys, ...(yield* read(stored(superseded))).keys] }

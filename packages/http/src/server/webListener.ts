@@ -6,7 +6,7 @@ import { WebSource } from "./WebSource.ts"
 
 export type WebListener = (request: Request, remoteAddress?: string) => Promise<Response>
 
-/** Answers web-standard requests, each in a fiber that ends with the scope, or when the request is aborted. */
+/** Handles web-standard requests, each in a fiber that ends with the scope, or when the request is aborted. */
 export const webListener = (app: App, scope: Scope.Scope): Effect.Effect<WebListener> =>
   Effect.map(Effect.context(), (context) => {
     const runFork = Effect.runForkWith(context)
@@ -14,10 +14,10 @@ export const webListener = (app: App, scope: Scope.Scope): Effect.Effect<WebList
     return async (request, remoteAddress) => {
       let reply = unheard
       const source = new WebSource(request, remoteAddress, pieces)
-      // As on Node's server: what is not marked as interruptible is done to its end, or a client could cut it in two.
+      // As on Node's server: only parts marked as interruptible can be interrupted, so that a client cannot stop a write halfway.
       const answering = Effect.uninterruptible(Effect.map(app.answer(source), (answer) => void (reply = answer)))
       const answer = runFork(answering)
-      // What comes later is refused; in a scope that has ended it would get no answer at all.
+      // Later requests are rejected; in a closed scope they would get no response at all.
       const fiber = app.isStopping() ? answer : Fiber.runIn(answer, scope)
       const abort = () => fiber.interruptUnsafe()
       if (request.signal.aborted) abort()
@@ -29,7 +29,7 @@ export const webListener = (app: App, scope: Scope.Scope): Effect.Effect<WebList
     }
   })
 
-/** Of a request that was aborted before it was begun. */
+/** The reply to a request that was aborted before it started. */
 const unheard: Reply = { status: 503, headers: {}, body: undefined }
 
 const toWebResponse = (method: string, { body, headers, status }: Reply): Response => {

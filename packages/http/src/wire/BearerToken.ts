@@ -1,4 +1,4 @@
-/** What the `Authorization` headers of a request amount to: `missing` asks for credentials, `malformed` is a bad key. */
+/** The result of parsing the `Authorization` headers of a request. */
 export type BearerToken =
   | { readonly kind: "missing" }
   | { readonly kind: "malformed" }
@@ -8,9 +8,8 @@ export type BearerToken =
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
 /**
- * Reads the values of the `Authorization` headers, one per header line, as an HTTP parser hands them over (without the
- * white space around them). Two headers, another scheme, or something that is no bearer token are `malformed`: guessing
- * which credentials were meant would be worse.
+ * Parses the values of the `Authorization` headers, one per header line, trimmed, as an HTTP parser returns them. Two
+ * headers, another scheme, or an invalid token are `malformed`, because the intended credentials would have to be guessed.
  */
 export const parseBearerToken = (values: ReadonlyArray<string> | undefined): BearerToken => {
   const [value, second] = values ?? []

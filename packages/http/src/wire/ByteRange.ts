@@ -1,10 +1,10 @@
-/** What part of a file a request asks for. Positions are byte offsets, both inclusive. */
+/** The requested part of a file. Positions are byte offsets, both inclusive. */
 export type ByteRange =
-  /** Answer 200 with the whole file. */
+  /** Respond with 200 and the whole file. */
   | { readonly kind: "full" }
-  /** Answer 206 with this part. */
+  /** Respond with 206 and this part. */
   | { readonly kind: "partial"; readonly start: number; readonly endInclusive: number }
-  /** Answer 416. */
+  /** Respond with 416. */
   | { readonly kind: "unsatisfiable" }
 
 const full: ByteRange = { kind: "full" }
@@ -13,10 +13,10 @@ const unsatisfiable: ByteRange = { kind: "unsatisfiable" }
 const RANGE = /^bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*$/i
 
 /**
- * Applies a `Range` header to a file of `size` bytes (RFC 9110, section 14). A header that is malformed, of another
- * unit, or asks for several ranges is ignored, as the RFC allows: the whole file is a right answer to each of them.
+ * Applies a `Range` header to a file of `size` bytes (RFC 9110, section 14). A header that is malformed, uses another
+ * unit, or lists several ranges is ignored, as the RFC allows: the whole file is a valid response to each.
  *
- * Only GET has ranges; for HEAD, leave the header out. Positions may have any number of digits.
+ * Only GET supports ranges; for HEAD, pass `undefined`. Positions may have any number of digits.
  */
 export const parseByteRange = (header: string | undefined, size: number): ByteRange => {
   const [, first = "", last = ""] = RANGE.exec(header ?? "") ?? []
@@ -29,7 +29,7 @@ export const parseByteRange = (header: string | undefined, size: number): ByteRa
   return { kind: "partial", start: Number(start), endInclusive: end }
 }
 
-/** `-n`: the last n bytes, all of them when there are fewer. An empty file has no part to name, but all of it can be sent. */
+/** Applies `-n`: the last n bytes, or the whole file if it is shorter. An empty file has no parts, but can be sent as a whole. */
 const suffix = (length: bigint, size: number): ByteRange => {
   if (length === 0n) return unsatisfiable
   if (size === 0) return full
@@ -37,7 +37,7 @@ const suffix = (length: bigint, size: number): ByteRange => {
   return { kind: "partial", start, endInclusive: size - 1 }
 }
 
-/** The `Content-Range` header of a 206 or a 416; a full answer has none. */
+/** Formats the `Content-Range` header of a 206 or a 416; `undefined` for a full response. */
 export const formatContentRange = (range: ByteRange, size: number): string | undefined => {
   if (range.kind === "full") return undefined
   return range.kind === "unsatisfiable" ? `bytes */${size}` : `bytes ${range.start}-${range.endInclusive}/${size}`

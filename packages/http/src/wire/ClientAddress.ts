@@ -1,18 +1,18 @@
 import { BlockList, isIP, isIPv4 } from "node:net"
 
 /**
- * Where a request comes from, for limits by address. `X-Forwarded-For` can be written by anybody, so it is believed
- * exactly as far as a named proxy vouches for it.
+ * The client address of a request, for limits by address. Anyone can forge `X-Forwarded-For`, so it is trusted exactly as
+ * far as a trusted proxy vouches for it.
  */
 
-/** The proxies whose `X-Forwarded-For` is believed. */
+/** The proxies whose `X-Forwarded-For` is trusted. */
 export type TrustedProxies = BlockList
 
 export type ParsedTrustedProxies =
   | { readonly ok: true; readonly proxies: TrustedProxies }
   | { readonly ok: false; readonly problem: string }
 
-/** Reads `KILN_TRUSTED_PROXIES`: addresses and CIDR ranges, IPv4 and IPv6, separated by commas; an empty text trusts nobody. */
+/** Parses `KILN_TRUSTED_PROXIES`: IPv4 and IPv6 addresses and CIDR ranges, separated by commas. An empty text trusts no proxy. */
 export const parseTrustedProxies = (text: string): ParsedTrustedProxies => {
   const proxies = new BlockList()
   if (text.trim() === "") return { ok: true, proxies }
@@ -21,7 +21,7 @@ export const parseTrustedProxies = (text: string): ParsedTrustedProxies => {
     const address = normalizeAddress(written)
     const family = address !== undefined && isIPv4(address) ? "ipv4" : "ipv6"
     const width = family === "ipv4" ? 32 : 128
-    // A range written in IPv4-mapped form counts its prefix from the start of the IPv6 address.
+    // The prefix of a range in IPv4-mapped form counts from the start of the IPv6 address.
     const bits = prefix === undefined ? width : Number(prefix) - (family === "ipv4" && written.includes(":") ? 96 : 0)
     if (address === undefined || bits < 0 || bits > width)
       return { ok: false, problem: `entry ${index + 1}: must be an IP address or a range like 10.0.0.0/8` }
@@ -31,10 +31,10 @@ export const parseTrustedProxies = (text: string): ParsedTrustedProxies => {
 }
 
 /**
- * The client's address: the connection's own, unless that is a trusted proxy; then the last entry of `X-Forwarded-For`
- * that is not one. An entry that is no address ends the walk at the proxy that reported it. Addresses are normalized
- * (lower case, shortest form, IPv4-mapped IPv6 as IPv4), so that one client is one key; `unknown` when the connection
- * has none.
+ * Returns the client's address: the connection's own, unless that is a trusted proxy; then the last entry of
+ * `X-Forwarded-For` that is not one. An invalid entry ends the walk at the proxy that reported it. Addresses are normalized
+ * (lower case, shortest form, IPv4-mapped IPv6 as IPv4), so that one client is one key; `unknown` if the connection has no
+ * address.
  *
  * @param forwardedFor the values of the `X-Forwarded-For` headers in the order received, one per header line
  */
@@ -55,8 +55,8 @@ export const clientAddress = (
 }
 
 /**
- * What counts as one client in a limit by address: an IPv4 address, or the /64 network of an IPv6 address, since every
- * IPv6 client has 2^64 addresses to itself.
+ * Returns the key of a client in a limit by address: an IPv4 address, or the /64 network of an IPv6 address, because every
+ * IPv6 client controls 2^64 addresses.
  */
 export const addressRateLimitKey = (address: string): string => {
   if (!address.includes(":")) return address
@@ -70,7 +70,7 @@ export const addressRateLimitKey = (address: string): string => {
 const isTrusted = (address: string, trusted: TrustedProxies): boolean =>
   trusted.check(address, isIPv4(address) ? "ipv4" : "ipv6")
 
-/** Some proxies append the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+/** Removes the port that some proxies append: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 const withoutPort = (entry: string): string => {
   const text = entry.trim()
   const [, bracketed, v4] = /^(?:\[([^\]]*)\]|([0-9.]+))(?::[0-9]{1,5})?$/.exec(text) ?? []
@@ -80,7 +80,7 @@ const withoutPort = (entry: string): string => {
 const MAPPED = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/
 
 const normalizeAddress = (text: string): string | undefined => {
-  // A zone (`fe80::1%eth0`) names an interface of this machine, not a part of the address.
+  // A zone (`fe80::1%eth0`) names a local interface and is not part of the address.
   const address = text.replace(/%.*$/, "")
   const version = isIP(address)
   if (version !== 6) return version === 4 ? address : undefined

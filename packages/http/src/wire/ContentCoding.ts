@@ -1,12 +1,12 @@
-/** How a body may be encoded, by preference. */
+/** Supported encodings of a body, in order of preference. */
 export const contentCodings = ["br", "gzip"] as const
 export type ContentCoding = (typeof contentCodings)[number] | "identity"
 
 const ENTRY = /^([!#$%&'*+.^_`|~0-9a-z-]+)(?:\s*;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/
 
 /**
- * The coding that suits an `Accept-Encoding` best, `br` before `gzip` where both suit alike. `identity` without the header and
- * where nothing better is asked for; entries that are not well-formed are ignored.
+ * Returns the best coding for an `Accept-Encoding`, with `br` before `gzip` at equal weight; `identity` without the header or
+ * without a better match. Malformed entries are ignored.
  */
 export const preferredCoding = (values: ReadonlyArray<string> | undefined): ContentCoding => {
   const weights = new Map<string, number>()
@@ -21,7 +21,7 @@ export const preferredCoding = (values: ReadonlyArray<string> | undefined): Cont
     : "identity"
 }
 
-/** Whether an `If-None-Match` names this entity tag, compared weakly as RFC 9110 has it for GET. */
+/** Returns whether an `If-None-Match` contains this entity tag, by the weak comparison that RFC 9110 defines for GET. */
 export const matchesEntityTag = (values: ReadonlyArray<string> | undefined, tag: string): boolean =>
   (values ?? [])
     .join(",")

@@ -6,10 +6,9 @@ const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/
 const QUOTED = /^"(.*)"$/
 
 /**
- * Reads the values of the `Idempotency-Key` headers, one per header line, as an HTTP parser hands them over (without
- * the white space around them). 1 to 255 visible ASCII characters without spaces; one pair of outer quotes is not part
- * of the key (the header's draft standard writes it as a quoted string, most clients do not), so both spellings are the
- * same key. An empty header, or two of them, is invalid.
+ * Parses the values of the `Idempotency-Key` headers, one per header line, trimmed, as an HTTP parser returns them. A key
+ * has 1 to 255 visible ASCII characters without spaces. One pair of outer quotes is not part of the key: the draft standard
+ * specifies a quoted string, but most clients omit the quotes. An empty or repeated header is invalid.
  */
 export const parseIdempotencyKey = (values: ReadonlyArray<string> | undefined): ParsedIdempotencyKey => {
   const [value, second] = values ?? []

@@ -8,9 +8,9 @@ const PARAMETER = new RegExp(`${OWS};${OWS}(?:(${TOKEN})=(${TOKEN}|${QUOTED_STRI
 const REST = /[ \t]*$/y
 
 /**
- * Whether the `Content-Type` headers (one value per header line) announce JSON in UTF-8: exactly one header,
- * `application/json`, with no charset or `utf-8`, quoted or not. Other parameters have no meaning for JSON and are
- * ignored, as long as they are well formed.
+ * Returns whether the `Content-Type` headers (one value per header line) declare JSON in UTF-8: exactly one header,
+ * `application/json`, with no charset or `utf-8`, quoted or not. Other well-formed parameters have no meaning for JSON and
+ * are ignored.
  */
 export const isJsonContentType = (values: ReadonlyArray<string> | undefined): boolean => {
   const [value, second] = values ?? []
@@ -31,6 +31,6 @@ export const isJsonContentType = (values: ReadonlyArray<string> | undefined): bo
 
 const unquote = (text: string): string => (text.startsWith('"') ? text.slice(1, -1).replace(/\\(.)/g, "$1") : text)
 
-/** Whether the `Content-Encoding` headers (one value per header line) leave the body as it is: none, or only `identity`. */
+/** Returns whether the `Content-Encoding` headers (one value per header line) are absent or only `identity`. */
 export const isIdentityEncoding = (values: ReadonlyArray<string> | undefined): boolean =>
   (values ?? []).every((value) => value.split(",").every((coding) => /^(?:identity)?$/i.test(coding.trim())))

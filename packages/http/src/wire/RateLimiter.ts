@@ -1,10 +1,10 @@
 import { parseJsonObject } from "./StrictJson.ts"
 
-/** What is limited: four groups of operations per API key, and per client address failed authentications and pages sent whole. */
+/** The rate limits: four groups of operations per API key; failed authentications and full page responses per client address. */
 export const rateLimitNames = ["create", "upload", "read", "delete", "authentication", "pages"] as const
 export type RateLimitName = (typeof rateLimitNames)[number]
 
-/** A token bucket: `burst` tokens at most, `perMinute` new ones a minute. `perMinute: 0` switches the limit off. */
+/** A token bucket: at most `burst` tokens, refilled with `perMinute` tokens per minute. `perMinute: 0` disables the limit. */
 export interface RateLimitPolicy {
   readonly perMinute: number
   readonly burst: number
@@ -22,20 +22,20 @@ export const defaultRateLimits: RateLimits = {
 
 export interface RateLimitDecision {
   readonly allowed: boolean
-  /** Requests a minute; 0 when the limit is off. */
+  /** Requests per minute; 0 if the limit is disabled. */
   readonly limit: number
   /** Requests that would be allowed right now, after this one. */
   readonly remaining: number
-  /** Seconds, rounded up, until one more request is allowed than now. */
+  /** Seconds, rounded up, until one more request is allowed. */
   readonly resetSeconds: number
-  /** Seconds, at least 1, after which the refused request would be allowed; 0 when this one was. */
+  /** Seconds, at least 1, after which the rejected request would be allowed; 0 if this one was allowed. */
   readonly retryAfterSeconds: number
 }
 
 const off: RateLimitDecision = { allowed: true, limit: 0, remaining: 0, resetSeconds: 0, retryAfterSeconds: 0 }
 
-// Levels are counted in 1/60,000 of a token, `perMinute` of which flow in each millisecond: all whole numbers, so a
-// caller who waits exactly as long as it was told is never refused for a rounding error.
+// Levels are counted in 1/60,000 of a token, of which `perMinute` flow in each millisecond. All numbers are integers, so a
+// caller that waits exactly as long as told is never rejected because of a rounding error.
 const TOKEN = 60_000
 const DEFAULT_MAX_KEYS = 50_000
 
@@ -45,11 +45,10 @@ interface Bucket {
 }
 
 /**
- * Token buckets by key, in this process's memory, which is bounded: buckets live in two generations, those used since
- * the last turn and those used in the generation before. A turn lets go of what was used in neither. It comes as soon
- * as every bucket it lets go of has filled up again (a full bucket and none at all are the same, so nobody notices), or
- * when a generation holds half of `maxKeys`: then the least recently used are forgotten, full or not. No step walks
- * over the keys.
+ * Token buckets by key, in bounded memory of this process. Buckets live in two generations: those used since the last
+ * rotation, and those used in the generation before. A rotation drops buckets used in neither. It happens as soon as all
+ * dropped buckets are full again (a full bucket is equivalent to a missing one), or when a generation holds half of
+ * `maxKeys`; then the least recently used buckets are dropped, full or not. No operation iterates over the keys.
  */
 export class RateLimiter {
   readonly policy: RateLimitPolicy
@@ -59,19 +58,19 @@ export class RateLimiter {
   #older = new Map<string, Bucket>()
   #turnedAtMs = 0
 
-  /** `maxKeys` is 50,000 unless given (some 10 MB), and 2 at least. */
+  /** `maxKeys` defaults to 50,000 (about 10 MB); at least 2. */
   constructor(policy: RateLimitPolicy, options?: { readonly maxKeys?: number }) {
     this.policy = policy
     this.#maxGeneration = Math.max(1, Math.floor((options?.maxKeys ?? DEFAULT_MAX_KEYS) / 2))
     this.#fillMs = Math.ceil((policy.burst * TOKEN) / policy.perMinute)
   }
 
-  /** Keys held in memory. */
+  /** Number of keys in memory. */
   get size(): number {
     return this.#recent.size + this.#older.size
   }
 
-  /** Takes one token of a key's bucket if there is one. A clock that goes back only stops the flow until it moves on. */
+  /** Takes one token from a key's bucket if available. A clock that is set back only pauses the refill. */
   take(key: string, nowMs: number): RateLimitDecision {
     const { perMinute } = this.policy
     if (perMinute === 0) return off
@@ -102,7 +101,7 @@ export class RateLimiter {
     if (now - this.#turnedAtMs >= this.#fillMs) this.#turn(now)
     const recent = this.#recent.get(key)
     if (recent !== undefined) return recent
-    // Fetched before a turn may let it go: it is in use.
+    // Fetched before a rotation could drop it, because it is in use.
     const bucket = this.#older.get(key) ?? { level: this.policy.burst * TOKEN, atMs: now }
     this.#older.delete(key)
     if (this.#recent.size >= this.#maxGeneration) this.#turn(now)
@@ -117,7 +116,7 @@ export class RateLimiter {
   }
 }
 
-/** The header fields of a limit (draft-ietf-httpapi-ratelimit-headers); none when it is off. */
+/** Returns the header fields of a limit (draft-ietf-httpapi-ratelimit-headers); empty if it is disabled. */
 export const rateLimitHeaders = (name: RateLimitName, decision: RateLimitDecision): Readonly<Record<string, string>> =>
   decision.limit === 0
     ? {}
@@ -137,8 +136,8 @@ const isRate = (value: unknown, min: number): value is number =>
   typeof value === "number" && Number.isInteger(value) && value >= min && value <= MAX_RATE
 
 /**
- * Reads `KILN_RATE_LIMITS`: `default`, `off`, or JSON like `{"create":{"per_minute":60,"burst":30}}`. Limits not named
- * keep their default, `burst` defaults to `per_minute`, and `"per_minute":0` switches one limit off.
+ * Parses `KILN_RATE_LIMITS`: `default`, `off`, or JSON like `{"create":{"per_minute":60,"burst":30}}`. Limits that are not
+ * listed keep their default, `burst` defaults to `per_minute`, and `"per_minute":0` disables one limit.
  */
 export const parseRateLimits = (text: string): ParsedRateLimits => {
   const setting = text.trim()
@@ -149,11 +148,11 @@ export const parseRateLimits = (text: string): ParsedRateLimits => {
     return { ok: true, limits }
   }
   const json = parseJsonObject(new TextEncoder().encode(setting), { maxDepth: 2 })
-  if (!json.ok) return refused("must be default, off, or a JSON object of limits with no key twice")
+  if (!json.ok) return refused("must be default, off, or a JSON object of limits without duplicate keys")
   for (const [key, value] of Object.entries(json.value)) {
     const name = rateLimitNames.find((candidate) => candidate === key)
     if (name === undefined)
-      return refused(`${JSON.stringify(key)} is no limit; the limits are ${rateLimitNames.join(", ")}`)
+      return refused(`${JSON.stringify(key)} is not a limit; the limits are ${rateLimitNames.join(", ")}`)
     const policy = parsePolicy(value)
     if (typeof policy === "string") return refused(`${name}: ${policy}`)
     limits[name] = policy
@@ -165,10 +164,10 @@ const parsePolicy = (value: unknown): RateLimitPolicy | string => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return "must be an object"
   const fields = new Map<string, unknown>(Object.entries(value))
   for (const field of fields.keys())
-    if (field !== "per_minute" && field !== "burst") return "may hold per_minute and burst only"
+    if (field !== "per_minute" && field !== "burst") return "may only contain per_minute and burst"
   const perMinute = fields.get("per_minute")
-  if (!isRate(perMinute, 0)) return `per_minute must be a whole number from 0 (off) to ${MAX_RATE}`
+  if (!isRate(perMinute, 0)) return `per_minute must be an integer from 0 (off) to ${MAX_RATE}`
   const burst = fields.has("burst") ? fields.get("burst") : perMinute
-  if (!isRate(burst, perMinute === 0 ? 0 : 1)) return `burst must be a whole number from 1 to ${MAX_RATE}`
+  if (!isRate(burst, perMinute === 0 ? 0 : 1)) return `burst must be an integer from 1 to ${MAX_RATE}`
   return { perMinute, burst }
 }

@@ -1,21 +1,21 @@
 import { createHmac, createSecretKey, hkdfSync, timingSafeEqual, type KeyObject } from "node:crypto"
 
 /**
- * Signed URLs: a capability to send one upload's file or to fetch one file until a moment in time. One capability has
- * one spelling; whatever is not exactly what the signing side writes is invalid. A valid signature is necessary, never
- * sufficient: the record behind it is read each time.
+ * Signed URLs: a capability to send one upload's file, or to fetch one file, until it expires. Each capability has exactly
+ * one spelling; any deviation from the signed form is invalid. A valid signature is necessary but never sufficient: the
+ * record is read each time.
  */
 
-/** What a URL is good for. Each purpose signs with a sub key of its own, so no signature serves for both. */
+/** The purpose of a URL. Each purpose signs with a separate subkey, so no signature is valid for both. */
 export type UrlPurpose = "upload" | "download"
 
 interface SigningKey {
   readonly kid: string
-  /** HKDF is computed here once; the master itself is not kept. */
+  /** Derived once by HKDF; the master key is not kept. */
   readonly subKeys: Readonly<Record<UrlPurpose, KeyObject>>
 }
 
-/** The first key signs, all verify: put a new key in front and drop the old one once the last URL it signed has expired. */
+/** The first key signs, all keys verify. To rotate, add a new key in front and drop the old one once its last URL has expired. */
 export interface SigningKeyring {
   readonly keys: readonly [SigningKey, ...ReadonlyArray<SigningKey>]
 }
@@ -25,14 +25,14 @@ export type ParsedKeyring =
   | { readonly ok: false; readonly problem: string }
 
 export type UrlVerification =
-  /** `expiresAt` in unix seconds. */
+  /** `expiresAt` is in Unix seconds. */
   { readonly ok: true; readonly expiresAt: number } | { readonly ok: false; readonly reason: "invalid" | "expired" }
 
 const KEY_BYTES = 32
 const KID = /^[a-z0-9_-]{1,32}$/
 const BASE64 = /^(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}$/
 
-// `e` without leading zeros or signs, and short enough to be an exact number; `s` is 32 bytes.
+// `e` has no leading zeros or signs and is short enough to be an exact number; `s` is 32 bytes.
 const QUERY = /^e=([1-9][0-9]{0,14})&k=([a-z0-9_-]{1,32})&s=([A-Za-z0-9_-]{43})$/
 const PATH: Readonly<Record<UrlPurpose, RegExp>> = {
   upload: /^\/v1\/audio\/uploads\/[a-z0-9_]{1,64}\/file$/,
@@ -41,8 +41,8 @@ const PATH: Readonly<Record<UrlPurpose, RegExp>> = {
 const METHOD: Readonly<Record<UrlPurpose, string>> = { upload: "PUT", download: "GET" }
 
 /**
- * Reads `kid:base64,kid2:base64` (`KILN_SIGNING_KEYS`): 32 bytes or more each, in base64 or base64url, padding optional.
- * A problem names the entry by its position and the rule it breaks, never any part of what was written there.
+ * Parses `kid:base64,kid2:base64` (`KILN_SIGNING_KEYS`): at least 32 bytes each, in base64 or base64url, padding optional.
+ * A problem names the position of the entry and the violated rule, never any part of the text.
  */
 export const parseKeyring = (text: string): ParsedKeyring => {
   const keys: Array<SigningKey> = []
@@ -51,34 +51,34 @@ export const parseKeyring = (text: string): ParsedKeyring => {
     const colon = entry.indexOf(":")
     const kid = entry.slice(0, Math.max(colon, 0))
     const problem = (rule: string): ParsedKeyring => ({ ok: false, problem: `entry ${index + 1}: ${rule}` })
-    if (colon === -1) return problem("must be written kid:base64")
+    if (colon === -1) return problem("must have the form kid:base64")
     if (!KID.test(kid)) return problem("the kid must be 1 to 32 characters of a-z, 0-9, _ and -")
-    if (keys.some((key) => key.kid === kid)) return problem("the kid is used twice")
+    if (keys.some((key) => key.kid === kid)) return problem("the kid must be unique")
     const master = decodeBase64(entry.slice(colon + 1))
     if (master === undefined) return problem("the key must be valid base64")
-    if (master.length < KEY_BYTES) return problem(`the key must have ${KEY_BYTES} bytes or more`)
+    if (master.length < KEY_BYTES) return problem(`the key must have at least ${KEY_BYTES} bytes`)
     keys.push(signingKey(kid, master))
   }
   const [first, ...rest] = keys
-  // split always yields an entry, and an empty one has been refused above.
+  // split always yields an entry, and empty ones were rejected above.
   return first ? { ok: true, keyring: { keys: [first, ...rest] } } : { ok: false, problem: "must not be empty" }
 }
 
-/** Signs the URL to which one upload's file is sent with PUT. */
+/** Signs the URL for sending one upload's file with PUT. */
 export const signUpload = (
   keyring: SigningKeyring,
   url: { readonly publicUrl: string; readonly uploadId: string; readonly expiresAtSeconds: number },
 ): string => sign(keyring, "upload", url.publicUrl, `/v1/audio/uploads/${url.uploadId}/file`, url.expiresAtSeconds)
 
-/** Signs the URL from which one file is fetched with GET or HEAD. */
+/** Signs the URL for fetching one file with GET or HEAD. */
 export const signDownload = (
   keyring: SigningKeyring,
   url: { readonly publicUrl: string; readonly fileId: string; readonly expiresAtSeconds: number },
 ): string => sign(keyring, "download", url.publicUrl, `/v1/files/${url.fileId}`, url.expiresAtSeconds)
 
 /**
- * Whether a request carries a capability of this purpose. `path` and `rawQuery` (without `?`) are the request's own
- * characters, not decoded. Valid exactly while `nowSeconds < e`; `expired` is said of genuine URLs only.
+ * Verifies that a request carries a capability for this purpose. `path` and `rawQuery` (without `?`) are the request's
+ * undecoded characters. Valid while `nowSeconds < e`; only genuine URLs are reported as `expired`.
  */
 export const verifySignedUrl = (
   keyring: SigningKeyring,
@@ -93,12 +93,12 @@ export const verifySignedUrl = (
   const { path, purpose } = request
   const method = purpose === "download" && request.method === "HEAD" ? "GET" : request.method
   const [, e, kid, s] = QUERY.exec(request.rawQuery) ?? []
-  // Two keys may have one name: a configured one, and the one in the store.
+  // Two keys may share a name: a configured one and the one in the store.
   const keys = keyring.keys.filter((candidate) => candidate.kid === kid)
   if (method !== METHOD[purpose] || !PATH[purpose].test(path) || !e || !s) return invalid
 
   const presented = Buffer.from(s, "base64url")
-  // The last of 43 characters has two bits to spare: four spellings decode alike, and one of them is the capability.
+  // The last of 43 characters has two unused bits, so four spellings decode alike; only one of them is the capability.
   if (presented.toString("base64url") !== s) return invalid
   if (!keys.some((key) => timingSafeEqual(presented, signature(key, purpose, path, e)))) return invalid
   const expiresAt = Number(e)
@@ -110,7 +110,7 @@ const invalid: UrlVerification = { ok: false, reason: "invalid" }
 const decodeBase64 = (text: string): Buffer | undefined => {
   if (!BASE64.test(text)) return undefined
   const bytes = Buffer.from(text, "base64")
-  // Buffer drops what it cannot use; a key cut short while copying must not pass as a different one.
+  // Buffer drops invalid characters; a key truncated while copying must not pass as a different key.
   const digits = text.replace(/=+$/, "").replaceAll("+", "-").replaceAll("/", "_")
   return bytes.toString("base64url") === digits ? bytes : undefined
 }
@@ -136,7 +136,8 @@ const sign = (
   const e = String(expires)
   const key = keyring.keys[0]
   const query = `e=${e}&k=${key.kid}&s=${signature(key, purpose, path, e).toString("base64url")}`
-  // A URL that would never verify is a defect on this side, not something to hand to a client.
-  if (!PATH[purpose].test(path) || !QUERY.test(query)) throw new RangeError("Not an id and a whole second to sign")
+  // A URL that would never verify is a defect, and must not be returned to a client.
+  if (!PATH[purpose].test(path) || !QUERY.test(query))
+    throw new RangeError("Expected an id and an integer number of seconds to sign")
   return `${publicUrl.replace(/\/+$/, "")}${path}?${query}`
 }

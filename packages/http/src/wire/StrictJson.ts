@@ -1,6 +1,6 @@
 /**
- * Reads a request body that must be one JSON object, stricter than `JSON.parse`: a body that two parsers could
- * understand differently (duplicate keys, invalid UTF-8, numbers out of range) is refused, not guessed at.
+ * Parses a request body that must be one JSON object, more strictly than `JSON.parse`: bodies that parsers could interpret
+ * differently (duplicate keys, invalid UTF-8, numbers out of range) are rejected.
  */
 
 export type JsonProblem = "empty" | "encoding" | "syntax" | "not_an_object" | "duplicate_key" | "too_deep"
@@ -9,17 +9,17 @@ export type ParsedJsonObject =
   | { readonly ok: true; readonly value: Record<string, unknown> }
   | { readonly ok: false; readonly problem: JsonProblem }
 
-// Takes off one byte order mark at the start; a second one is an ordinary character and no JSON.
+// Removes one byte order mark at the start; a second one is an ordinary character, and invalid JSON.
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
 /**
- * Parses valid UTF-8 (one byte order mark allowed) with an object at the top, at most `maxDepth` levels of objects and
- * arrays (the outer object is level 1), no key twice in one object however it is spelled, and finite numbers only.
+ * Accepts valid UTF-8 (one byte order mark allowed) with an object at the top, at most `maxDepth` levels of objects and
+ * arrays (the outer object is level 1), no duplicate keys in any spelling, and only finite numbers.
  *
- * `__proto__` and `constructor` become ordinary own properties. Look fields up with `Object.hasOwn`: a field that is
- * not there may still be inherited. U+0000 and lone surrogates stay in strings for a field rule to refuse by name.
+ * `__proto__` and `constructor` become ordinary own properties. Look up fields with `Object.hasOwn`, because an absent
+ * field may be inherited. U+0000 and lone surrogates stay in strings; field rules reject them by name.
  *
- * Size is the caller's to limit. Where several problems meet, depth wins over syntax.
+ * The caller limits the size. If there are several problems, depth takes precedence over syntax.
  */
 export const parseJsonObject = (bytes: Uint8Array, options: { readonly maxDepth: number }): ParsedJsonObject => {
   let text: string
@@ -41,8 +41,8 @@ export const parseJsonObject = (bytes: Uint8Array, options: { readonly maxDepth:
 
   const kept = countKeys(value)
   if (Number.isNaN(kept)) return refused("syntax")
-  // JSON.parse keeps the last of equal keys, whatever escapes they are spelled with: a text with more members than
-  // its value has keys names some key twice.
+  // JSON.parse keeps the last of equal keys, however they are escaped. So a text with more members than its value has
+  // keys contains a duplicate.
   if (kept !== members) return refused("duplicate_key")
   return { ok: true, value: value as Record<string, unknown> }
 }
@@ -54,8 +54,8 @@ const BACKSLASH = 0x5c
 const COLON = 0x3a
 
 /**
- * Members of all objects in a JSON text (the colons outside strings), or `undefined` when it nests too deeply. One pass
- * without recursion, so depth cannot exhaust the stack. What it says about a text that is no JSON does not matter.
+ * Counts the members of all objects in a JSON text (the colons outside strings); `undefined` if it nests too deeply. One
+ * pass without recursion, so depth cannot exhaust the stack. The result for invalid JSON does not matter.
  */
 const countMembers = (text: string, maxDepth: number): number | undefined => {
   let members = 0
@@ -64,27 +64,27 @@ const countMembers = (text: string, maxDepth: number): number | undefined => {
     const code = text.charCodeAt(at)
     if (code === QUOTE) at = endOfString(text, at)
     else if (code === COLON) members++
-    // `[` and `{`, `]` and `}` differ in one bit, the one of letter case.
+    // `[` and `{`, and `]` and `}`, differ only in the bit for letter case.
     else if ((code | 0x20) === 0x7b && ++depth > maxDepth) return undefined
     else if ((code | 0x20) === 0x7d) depth--
   }
   return members
 }
 
-/** Position of the quote that ends a string: the next one not escaped. Native search, since most of a body is strings. */
+/** Returns the position of the quote that ends a string. Uses native search, because bodies are mostly strings. */
 const endOfString = (text: string, start: number): number => {
   let end = text.indexOf('"', start + 1)
   while (end !== -1) {
     let first = end
     while (text.charCodeAt(first - 1) === BACKSLASH) first--
-    // An even number of backslashes escape each other and leave the quote alone.
+    // An even number of backslashes escape each other and not the quote.
     if ((end - first) % 2 === 0) return end
     end = text.indexOf('"', end + 1)
   }
   return text.length
 }
 
-/** Keys of all objects in a parsed value; NaN when it holds a number that became infinite (`1e999`). */
+/** Counts the keys of all objects in a parsed value; NaN if a number became infinite (`1e999`). */
 const countKeys = (value: unknown): number => {
   if (typeof value === "number") return Number.isFinite(value) ? 0 : NaN
   if (typeof value !== "object" || value === null) return 0

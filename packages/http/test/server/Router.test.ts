@@ -50,6 +50,6 @@ describe("Router", () => {
 
   it("refuses two routes for the same thing", () => {
     const route = { method: "GET", path: "/a/:id", handle }
-    expect(() => new Router([route, { ...route, path: "/a/:other" }])).toThrow("two routes")
+    expect(() => new Router([route, { ...route, path: "/a/:other" }])).toThrow("duplicate route")
   })
 })

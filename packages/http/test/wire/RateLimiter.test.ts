@@ -227,31 +227,31 @@ describe("parseRateLimits", () => {
   })
 
   it.each([
-    ["", "must be default, off, or a JSON object of limits with no key twice"],
-    ["on", "must be default, off, or a JSON object of limits with no key twice"],
-    ["[]", "must be default, off, or a JSON object of limits with no key twice"],
+    ["", "must be default, off, or a JSON object of limits without duplicate keys"],
+    ["on", "must be default, off, or a JSON object of limits without duplicate keys"],
+    ["[]", "must be default, off, or a JSON object of limits without duplicate keys"],
     [
       '{"create":{"per_minute":1},"create":{"per_minute":2}}',
-      "must be default, off, or a JSON object of limits with no key twice",
+      "must be default, off, or a JSON object of limits without duplicate keys",
     ],
     [
       '{"creates":{"per_minute":1}}',
-      '"creates" is no limit; the limits are create, upload, read, delete, authentication, pages',
+      '"creates" is not a limit; the limits are create, upload, read, delete, authentication, pages',
     ],
     [
       '{"__proto__":{"per_minute":1}}',
-      '"__proto__" is no limit; the limits are create, upload, read, delete, authentication, pages',
+      '"__proto__" is not a limit; the limits are create, upload, read, delete, authentication, pages',
     ],
     ['{"create":60}', "create: must be an object"],
     ['{"create":null}', "create: must be an object"],
-    ['{"create":{}}', "create: per_minute must be a whole number from 0 (off) to 1000000"],
-    ['{"create":{"burst":3}}', "create: per_minute must be a whole number from 0 (off) to 1000000"],
-    ['{"create":{"per_minute":"60"}}', "create: per_minute must be a whole number from 0 (off) to 1000000"],
-    ['{"create":{"per_minute":-1}}', "create: per_minute must be a whole number from 0 (off) to 1000000"],
-    ['{"create":{"per_minute":1.5}}', "create: per_minute must be a whole number from 0 (off) to 1000000"],
-    ['{"create":{"per_minute":1000001}}', "create: per_minute must be a whole number from 0 (off) to 1000000"],
-    ['{"create":{"per_minute":60,"burst":0}}', "create: burst must be a whole number from 1 to 1000000"],
-    ['{"create":{"per_minute":60,"burst":null}}', "create: burst must be a whole number from 1 to 1000000"],
-    ['{"create":{"per_minute":60,"burts":3}}', "create: may hold per_minute and burst only"],
+    ['{"create":{}}', "create: per_minute must be an integer from 0 (off) to 1000000"],
+    ['{"create":{"burst":3}}', "create: per_minute must be an integer from 0 (off) to 1000000"],
+    ['{"create":{"per_minute":"60"}}', "create: per_minute must be an integer from 0 (off) to 1000000"],
+    ['{"create":{"per_minute":-1}}', "create: per_minute must be an integer from 0 (off) to 1000000"],
+    ['{"create":{"per_minute":1.5}}', "create: per_minute must be an integer from 0 (off) to 1000000"],
+    ['{"create":{"per_minute":1000001}}', "create: per_minute must be an integer from 0 (off) to 1000000"],
+    ['{"create":{"per_minute":60,"burst":0}}', "create: burst must be an integer from 1 to 1000000"],
+    ['{"create":{"per_minute":60,"burst":null}}', "create: burst must be an integer from 1 to 1000000"],
+    ['{"create":{"per_minute":60,"burts":3}}', "create: may only contain per_minute and burst"],
   ])("refuses %s", (text, problem) => expect(parseRateLimits(text)).toEqual({ ok: false, problem }))
 })

@@ -246,19 +246,19 @@ describe("parseKeyring", () => {
   })
 
   it.each([
-    ["", "entry 1: must be written kid:base64"],
-    [master(1), "entry 1: must be written kid:base64"],
-    [`k1:${master(1)},`, "entry 2: must be written kid:base64"],
+    ["", "entry 1: must have the form kid:base64"],
+    [master(1), "entry 1: must have the form kid:base64"],
+    [`k1:${master(1)},`, "entry 2: must have the form kid:base64"],
     [`:${master(1)}`, "entry 1: the kid must be 1 to 32 characters of a-z, 0-9, _ and -"],
     [`K1:${master(1)}`, "entry 1: the kid must be 1 to 32 characters of a-z, 0-9, _ and -"],
     [`${"k".repeat(33)}:${master(1)}`, "entry 1: the kid must be 1 to 32 characters of a-z, 0-9, _ and -"],
-    [`k1:${master(1)},k1:${master(2)}`, "entry 2: the kid is used twice"],
+    [`k1:${master(1)},k1:${master(2)}`, "entry 2: the kid must be unique"],
     ["k1:", "entry 1: the key must be valid base64"],
     [`k1:${master(1)}!`, "entry 1: the key must be valid base64"],
     [`k1:${master(1).slice(0, 41)}`, "entry 1: the key must be valid base64"],
     [`k1:${master(1).slice(0, 42)}B`, "entry 1: the key must be valid base64"],
     [`k1:${"+_".repeat(22)}`, "entry 1: the key must be valid base64"],
-    [`k1:${master(1, 31)}`, "entry 1: the key must have 32 bytes or more"],
+    [`k1:${master(1, 31)}`, "entry 1: the key must have at least 32 bytes"],
   ])("refuses %j", (text, problem) => expect(parseKeyring(text)).toEqual({ ok: false, problem }))
 
   it("never shows key material, whatever is printed", () => {

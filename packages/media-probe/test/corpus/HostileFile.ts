@@ -1,13 +1,13 @@
 import type { AudioFormat } from "@kiln/core/domain"
 
-/** What becomes of a job that is given such a file. */
+/** The outcome of a job with such a file. */
 export type Outcome =
-  /** The first bytes give it away: there is no job, and whoever probes it all the same finds it unreadable. */
+  /** Rejected by its first bytes, so there is no job; the probe finds it unreadable as well. */
   | "refused"
   | "audio_unreadable"
   | "audio_too_long"
   | "audio_too_short"
-  /** Done, and billed so many seconds. */
+  /** Done, and billed for this many seconds. */
   | number
 
 export interface HostileFile {
@@ -17,13 +17,13 @@ export interface HostileFile {
   readonly outcome: Outcome
 }
 
-/** Every file is declared to last a second. */
+/** The declared duration of every file. */
 export const DECLARED_SECONDS = 1
 
 /** The largest upload: 25 MiB. */
 export const LARGEST = 26_214_400
 
-/** Files of one format: a name, what becomes of it, and how it is made. */
+/** Defines files of one format: name, outcome, and content. */
 export const family = (
   format: AudioFormat,
   files: Readonly<Record<string, readonly [outcome: Outcome, file: () => Buffer]>>,
@@ -32,7 +32,7 @@ export const family = (
 
 export const times = (count: number, part: Buffer): Buffer => Buffer.alloc(count * part.length, part)
 
-/** Bytes without any order, always the same. */
+/** Returns pseudorandom bytes, the same in every run. */
 export const noise = (bytes: number): Buffer => {
   const all = Buffer.alloc(bytes)
   let state = 0x9e3779b9
@@ -43,6 +43,6 @@ export const noise = (bytes: number): Buffer => {
   return all
 }
 
-/** `head` and then `part` again and again, up to the largest upload. */
+/** Returns `head` followed by repetitions of `part`, up to the largest upload. */
 export const largest = (head: Buffer, part: Buffer): Buffer =>
   Buffer.concat([head, Buffer.alloc(LARGEST - head.length, part)])

@@ -5,5 +5,5 @@ import { otherFiles } from "./otherFiles.ts"
 import { wavFiles } from "./wavFiles.ts"
 import { webmFiles } from "./webmFiles.ts"
 
-/** Files made to hang whoever measures them, to be billed for less than they are, or just odd. */
+/** Files made to hang the probe, to be billed for less than their duration, or with other oddities. */
 export const corpus: ReadonlyArray<HostileFile> = [...mp3Files, ...wavFiles, ...mp4Files, ...webmFiles, ...otherFiles]

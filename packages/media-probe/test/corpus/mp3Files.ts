@@ -3,7 +3,7 @@ import { adtsFrame, fastFrame, id3, layer2Frame, otherFrame, slowFrame } from ".
 import { family, type HostileFile, LARGEST, largest, noise, times } from "./HostileFile.ts"
 
 const second = times(14, slowFrame)
-/** Frames that decoders find, though none follows another. */
+/** Frames that decoders find although they are not consecutive. */
 const apart = (...frames: ReadonlyArray<Buffer>): Buffer =>
   Buffer.concat(frames.flatMap((frame) => [frame, Buffer.from([0x2a])]))
 const honest = () => fixture("cbr.mp3")
@@ -34,7 +34,7 @@ export const mp3Files: ReadonlyArray<HostileFile> = family("mp3", {
     () => Buffer.concat([id3(0), second, times(9800, adtsFrame)]),
   ],
   "20 minutes of AAC alone": ["audio_unreadable", () => Buffer.concat([id3(0), times(9800, adtsFrame)])],
-  "20 minutes behind a tag that is none": [
+  "20 minutes behind a malformed tag": [
     "audio_too_long",
     () => Buffer.concat([id3(0), patched(id3(0), 8, 0xff, 0xff), times(17_400, slowFrame), second]),
   ],

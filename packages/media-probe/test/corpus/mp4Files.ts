@@ -27,7 +27,7 @@ const stco = (...offsets: ReadonlyArray<number>): Buffer =>
 const moov = (...boxes: ReadonlyArray<Buffer>): Buffer =>
   box("moov", box("mvhd", zeros(12), u32(1000), zeros(84)), ...boxes)
 const file = (...boxes: ReadonlyArray<Buffer>): Buffer => Buffer.concat([ftyp, ...boxes, mdat])
-/** A track whose own description comes before the one `soundTrack` would give it. */
+/** Returns a track with a description in front of the one from `soundTrack`. */
 const trackOf = (entry: Buffer, ...tables: ReadonlyArray<Buffer>): Buffer => track(1, "snd ", 0, entry, ...tables)
 const second = (id: number): Buffer => soundTrack(id, 1000, stts([47, 21]))
 const claims = stts([1, 1000])

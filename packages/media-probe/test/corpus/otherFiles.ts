@@ -15,7 +15,7 @@ const files: Readonly<Record<string, () => Buffer>> = {
 
 const containers = { mp3: "cbr.mp3", mp4: "moov-first.m4a", wav: "pcm16.wav", webm: "opus.webm" } as const
 
-/** What is none of the containers, and each container by the name of each other. */
+/** Files that are not audio containers, and each container declared as every other one. */
 export const otherFiles: ReadonlyArray<HostileFile> = audioFormats.flatMap((format) => [
   ...Object.entries(files).map(([name, file]) => ({
     name: `${format}: ${name}`,

@@ -8,7 +8,7 @@ const bytes8 = { bits: 8, blockBytes: 1 } as const
 const second = Buffer.alloc(8000, 0x80)
 const long = (shape: Omit<WavShape, "data">) => (): Buffer => wav({ ...bytes8, ...shape, data: minutes() })
 const behind = (after: () => Buffer) => (): Buffer => wav({ ...bytes8, data: second, after: after() })
-/** As telephones write it: the fields a `fmt ` chunk may have behind the first sixteen bytes. */
+/** Returns the optional fields of a `fmt ` chunk after its first sixteen bytes, as telephones write them. */
 const extensible = (valid: number, codec: number): Buffer =>
   Buffer.from([22, 0, valid, 0, 0, 0, 0, 0, codec, 0, 0, 0, 0, 0, 16, 0, 128, 0, 0, 170, 0, 56, 155, 113])
 const widened = (file: Buffer, more: Buffer): Buffer =>

@@ -15,7 +15,7 @@ const opus = { number: 1, type: 2, codec: "A_OPUS" }
 const vorbis = { number: 1, type: 2, codec: "A_VORBIS", codecPrivate: vorbisPrivate() }
 /** Two frames of 60 ms. */
 const packet = Buffer.from([0x19, 1, 2, 3])
-/** Twenty minutes of packets that all say they begin at once. */
+/** Twenty minutes of packets that all start at the same time. */
 const atOnce = (track = 1): Buffer => cluster(0, times(10_400, simpleBlock(track, 0, packet)))
 const second = cluster(0, ...Array.from({ length: 50 }, (_, i) => simpleBlock(1, i * 20)))
 const laced = (lacing: number, head: ReadonlyArray<number>): Buffer =>

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs"
 
-/** A recording of `fixtures/`; its README says how it was made. */
+/** Reads a recording from `fixtures/`; its README explains how it was made. */
 export const fixture = (name: string): Buffer => readFileSync(new URL(`../fixtures/${name}`, import.meta.url))
 
-/** A copy with other bytes from an offset on. */
+/** Returns a copy with other bytes from an offset on. */
 export const patched = (file: Buffer, at: number, ...bytes: ReadonlyArray<number>): Buffer => {
   const copy = Buffer.from(file)
   copy.set(bytes, at)
@@ -26,7 +26,7 @@ export interface WavShape {
   readonly byteRate?: number
   readonly bits?: number
   readonly blockBytes?: number
-  /** What the header says; the real length by default. */
+  /** The length stated in the header; the real length by default. */
   readonly dataLength?: number
   readonly data: Buffer
   /** Chunks between format and data. */

@@ -1,6 +1,6 @@
 import pg from "pg"
 
-/** Connections that are closed with the test, whatever became of their server. */
+/** Connections that are closed at the end of the test, whatever happened to their server. */
 export class Clients implements AsyncDisposable {
   readonly #open: Array<pg.Client> = []
 
@@ -17,14 +17,14 @@ export class Clients implements AsyncDisposable {
   }
 }
 
-/** What it fails with; undefined when it does not fail. */
+/** Returns the rejection of a promise; undefined if it resolves. */
 export const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => undefined,
     (error: unknown) => error,
   )
 
-/** The first column of the first row. */
+/** Runs a query and returns the first column of the first row. */
 export const ask = async (url: string, question: string): Promise<unknown> => {
   await using clients = new Clients()
   const { rows } = await (await clients.connect(url)).query({ text: question, rowMode: "array" })

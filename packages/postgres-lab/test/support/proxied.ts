@@ -2,7 +2,7 @@ import { freshDatabase, tcpProxy } from "@kiln/postgres-lab"
 import type pg from "pg"
 import { ask, Clients } from "./clients.ts"
 
-/** A database with an empty table `jobs`, and a proxy in front of it. */
+/** Creates a database with an empty table `jobs`, and a proxy in front of it. */
 export const proxied = async () => {
   const database = await freshDatabase()
   await ask(database.url, "CREATE TABLE jobs (id int PRIMARY KEY)")
@@ -11,7 +11,7 @@ export const proxied = async () => {
   return {
     proxy,
     connect: (config: pg.ClientConfig = {}) => clients.connect(proxy.url, "proxied", config),
-    /** How many jobs there are, as seen past the proxy. */
+    /** Returns the number of jobs, bypassing the proxy. */
     jobs: () => ask(database.url, "SELECT count(*)::int FROM jobs"),
     [Symbol.asyncDispose]: async () => {
       await proxy.close()

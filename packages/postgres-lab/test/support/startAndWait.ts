@@ -1,4 +1,4 @@
-// A process that starts a cluster, says where, and waits for its end.
+// A process that starts a cluster, prints its location, and waits to be killed.
 import { realpathSync } from "node:fs"
 import { join } from "node:path"
 import { startCluster } from "@kiln/postgres-lab"

@@ -3,9 +3,8 @@ import { Effect } from "effect"
 import { type Answer, isAnswer, rewriteJson } from "./rewriteJson.ts"
 
 /**
- * Makes of an image that is answered as a URL one that is answered whole: servers give a URL although base64 was asked
- * for, and the AI SDK knows base64 alone. It is fetched like any address a stranger has chosen; the key goes along to the
- * origin it belongs to and nowhere else.
+ * Replaces an image URL in a response with the image: some servers return a URL although base64 was requested, and the AI
+ * SDK supports only base64. The URL is fetched like any untrusted one; the key is sent only to its own origin.
  */
 export const inlineImages = (
   guard: GuardedFetchOptions,
@@ -25,7 +24,7 @@ export const inlineImages = (
     return { data: [{ b64_json: Buffer.from(file.data).toString("base64") }] }
   })
 
-/** What else is said, usage for one, is not used and may have any shape. */
+/** Drops all other fields, such as usage, which are not used and may have any shape. */
 const onlyImage = (item: Answer): Answer => ({ b64_json: item["b64_json"] })
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== ""

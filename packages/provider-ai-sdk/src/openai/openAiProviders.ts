@@ -6,7 +6,7 @@ import { inlineImages } from "./inlineImages.ts"
 import { plainTranscript } from "./plainTranscript.ts"
 import { withoutKey } from "./withoutKey.ts"
 
-/** The names of models. One that is left out leaves its port unserved. */
+/** Model names. Without a name, its port is not served. */
 export interface OpenAiModels {
   readonly transcription?: string | undefined
   readonly speech?: string | undefined
@@ -15,11 +15,11 @@ export interface OpenAiModels {
 }
 
 /**
- * Models of OpenAI's that suit kiln:
+ * OpenAI models that suit kiln:
  *
- * - `whisper-1` reports how long the audio is, for the price of those that do not
- * - `tts-1` takes 4,096 characters, all that kiln accepts; the newer one takes 2,000 tokens, which is less in many languages
- * - `gpt-4.1-mini` does not reason: every token that is charged is one that is spoken
+ * - `whisper-1` reports the duration of the audio, at the price of models that do not
+ * - `tts-1` accepts 4,096 characters, kiln's maximum; the newer model accepts 2,000 tokens, which is less in many languages
+ * - `gpt-4.1-mini` does not reason, so every charged token is spoken
  * - `gpt-image-1-mini` is the cheapest
  */
 export const openAiModels = {
@@ -32,14 +32,14 @@ export const openAiModels = {
 export const openAiBaseUrl = "https://api.openai.com/v1"
 
 export interface OpenAiOptions<Models extends OpenAiModels = OpenAiModels> {
-  /** Left out for a server that wants none; then no `Authorization` is sent. */
+  /** Omit it for a server without keys; no `Authorization` is sent then. */
   readonly apiKey?: string | undefined
-  /** `https://api.openai.com/v1` otherwise. Its origin is trusted, wherever it is. */
+  /** Default: `https://api.openai.com/v1`. Its origin is trusted, even if it is private. */
   readonly baseUrl?: string | undefined
   readonly models: Models & { readonly [Name in Exclude<keyof Models, keyof OpenAiModels>]: never }
-  /** Further origins from which images may be fetched that are answered as a URL; public addresses may be in any case. */
+  /** Further origins from which image URLs may be fetched; public addresses are always allowed. */
   readonly trustedOrigins?: ReadonlyArray<string> | undefined
-  /** What requests to trusted origins go out by; Node's own otherwise. The guard stays around it. */
+  /** The fetch for requests to trusted origins. Default: Node's own. The guard still applies. */
   readonly fetch?: typeof globalThis.fetch | undefined
 }
 
@@ -53,15 +53,15 @@ const optionNames: OptionNames<OpenAiOptions> = {
 const modelNames: OptionNames<OpenAiModels> = { transcription: true, speech: true, reply: true, image: true }
 
 const MIB = 1024 * 1024
-/** How long an answer may be. An image comes as base64, a quarter hour of verbose transcript with every token's number. */
+/** Maximum length of responses in bytes. Images are base64; a verbose transcript of 15 minutes lists every token. */
 const maxBytes = { transcription: 16 * MIB, speech: 64 * MIB, reply: 4 * MIB, image: 32 * MIB } as const
 
 /**
- * OpenAI, and every server that is compatible with it (LocalAI, vLLM, speaches, whisper.cpp): `/audio/transcriptions`,
- * `/audio/speech`, `/chat/completions` and `/images/generations` under the base URL. Replies come from chat completions,
- * since few of those servers have `/responses`.
+ * Creates providers for OpenAI and compatible servers (LocalAI, vLLM, speaches, whisper.cpp): `/audio/transcriptions`,
+ * `/audio/speech`, `/chat/completions` and `/images/generations` under the base URL. Replies use chat completions, because
+ * few compatible servers have `/responses`.
  *
- * Throws a `TypeError` when the key has characters that no header can carry, or the base URL is no URL of http(s).
+ * Throws `TypeError` if the key contains characters that are invalid in a header, or if the base URL is not an http(s) URL.
  */
 export const openAiProviders = <Models extends OpenAiModels>(
   options: OpenAiOptions<Models>,
@@ -70,14 +70,14 @@ export const openAiProviders = <Models extends OpenAiModels>(
   requireOptions("models", options.models, modelNames)
   const { baseUrl = openAiBaseUrl, apiKey, trustedOrigins = [] } = options
   if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey))
-    throw new TypeError("the API key has characters no key has")
+    throw new TypeError("the API key contains invalid characters")
   const guard = (port: keyof OpenAiModels) => ({
     trustedOrigins: [baseUrl, ...trustedOrigins],
     maxBytes: maxBytes[port],
     fetch: options.fetch,
   })
   const vendor = (fetch: typeof globalThis.fetch) =>
-    // Given a key in any case: the AI SDK would look for one in the environment.
+    // Always pass a key, because the AI SDK would read one from the environment.
     createOpenAI({
       baseURL: baseUrl,
       apiKey: apiKey ?? "none",

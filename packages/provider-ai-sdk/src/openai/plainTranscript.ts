@@ -1,8 +1,8 @@
 import { isAnswer, rewriteJson } from "./rewriteJson.ts"
 
 /**
- * Keeps of a transcript what is used. The AI SDK refuses the whole answer when one segment lacks one of ten fields, which
- * those of whisper.cpp and LocalAI do, and when the duration is a text, as OpenAI has long documented it.
+ * Keeps only the fields of a transcript that are used. The AI SDK rejects the whole response if a segment lacks one of ten
+ * fields, as with whisper.cpp and LocalAI, or if the duration is a string, as OpenAI long documented it.
  */
 export const plainTranscript = (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
   rewriteJson(fetch, ({ text, duration, usage }) => ({

@@ -1,9 +1,9 @@
-/** A JSON object as it came. */
+/** A JSON object as received. */
 export type Answer = Readonly<Record<string, unknown>>
 
 /**
- * A fetch whose successful answers in JSON are rewritten before the AI SDK sees them. An answer that is no JSON object is
- * left as it is, for the AI SDK to refuse.
+ * Wraps a fetch and rewrites successful JSON responses before the AI SDK sees them. A response that is not a JSON object
+ * is left unchanged, for the AI SDK to reject.
  */
 export const rewriteJson =
   (
@@ -16,7 +16,7 @@ export const rewriteJson =
     const text = await response.text()
     const answer = parse(text)
     const headers = new Headers(response.headers)
-    // Of the answer as it was sent.
+    // These headers describe the original body.
     for (const name of ["content-length", "content-encoding", "transfer-encoding"]) headers.delete(name)
     const body = isAnswer(answer) ? JSON.stringify(await rewrite(answer, init?.signal ?? undefined)) : text
     return new Response(body, { status: response.status, headers })

@@ -1,4 +1,4 @@
-/** The AI SDK always sends an `Authorization`; a server that wants no key may well refuse a wrong one. */
+/** Removes the `Authorization` that the AI SDK always sends, because a server without keys may reject a wrong one. */
 export const withoutKey =
   (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
   (input, init) => {

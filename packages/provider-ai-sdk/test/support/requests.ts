@@ -15,7 +15,7 @@ export const audio = (format: AudioFormat, bytes: Uint8Array, pieces = 1): Audio
   ),
 })
 
-/** Everything secret in the requests below. */
+/** All secrets in the requests below. */
 export const canaries = {
   key: "sk-canary-4Fq9",
   text: "canary-text-Zm31",
@@ -34,7 +34,7 @@ export const requests = {
 export type Port = keyof typeof requests
 export const ports = Object.keys(requests) as ReadonlyArray<Port>
 
-/** The same, where only the failure matters. */
+/** Sends a request and returns only its failure. */
 export const askPort = (
   port: Port,
   set: ProviderSet,
@@ -46,7 +46,7 @@ export const failureOf = async <A, E>(effect: Effect.Effect<A, E>): Promise<E> =
   return result.failure
 }
 
-/** The class of an error in a few words: `retry provider_unavailable`, `refuse content_rejected`, `broken quota`. */
+/** Returns the class of an error in a few words: `retry provider_unavailable`, `refuse content_rejected`, `broken quota`. */
 export const classOf = (
   error: ProviderError | { readonly _tag: "BlobUnavailable" | "BlobCorrupt" | "ProviderPostponed" },
 ): string =>

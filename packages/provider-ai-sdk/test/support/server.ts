@@ -8,7 +8,7 @@ export interface Received {
   readonly body: Buffer
   readonly json: () => unknown
   readonly form: () => Promise<FormData>
-  /** Settles when the client has broken this exchange off, or it has ended. */
+  /** Settles when this exchange has ended or the client has aborted it. */
   readonly closed: Promise<void>
 }
 
@@ -18,7 +18,7 @@ export interface Server extends AsyncDisposable {
   readonly arrived: (count: number) => Promise<void>
 }
 
-/** A server that answers what the test says and remembers what it was asked. */
+/** Starts a server that responds as the test says and records its requests. */
 export const serve = async (respond: (response: ServerResponse, received: Received) => void): Promise<Server> => {
   const received: Array<Received> = []
   const waiting = new Set<() => void>()

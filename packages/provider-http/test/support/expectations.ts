@@ -1,13 +1,13 @@
 import type { ProviderError } from "@kiln/core/ports"
 import { Effect, Result } from "effect"
 
-/** What an effect fails with; a success throws. */
+/** Returns the failure of an effect; throws if it succeeds. */
 export const failureOf = async <A, E>(effect: Effect.Effect<A, E>): Promise<E> => {
   const result = await Effect.runPromise(Effect.result(effect))
   if (Result.isSuccess(result)) throw new Error("it succeeded")
   return result.failure
 }
 
-/** The class of an error in a few words: `retry provider_unavailable`, `refuse content_rejected`, `broken quota`. */
+/** Returns the class of an error in a few words: `retry provider_unavailable`, `refuse content_rejected`, `broken quota`. */
 export const classOf = (error: ProviderError): string =>
   error._tag === "ProviderBroken" ? `broken ${error.reason}` : `${error.retry ? "retry" : "refuse"} ${error.errorCode}`

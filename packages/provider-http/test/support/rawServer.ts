@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { type AddressInfo, createServer, type Socket } from "node:net"
 
-/** One request as it came over the wire. */
+/** One request as received. */
 export interface RawRequest {
   /** Header names in lower case. */
   readonly headers: Readonly<Record<string, string>>
@@ -13,13 +13,13 @@ export interface RawServer extends AsyncDisposable {
   readonly origin: string
   readonly port: number
   readonly requests: ReadonlyArray<RawRequest>
-  /** Settles when the client has ended or broken the connection of the request with this number, counted from 0. */
+  /** Settles when the client has closed the connection of the request with this number, counted from 0. */
   readonly closed: (request: number) => Promise<void>
-  /** Settles when this many requests have arrived whole. */
+  /** Settles when this many complete requests have arrived. */
   readonly arrived: (count: number) => Promise<void>
 }
 
-/** A server that writes what the test says, byte for byte, so that it can be as wrong as a server can be. */
+/** Starts a server that writes the test's bytes verbatim, so that its responses can be wrong in any way. */
 export const rawServer = async (
   respond: (socket: Socket, request: RawRequest, number: number) => void,
   host = "127.0.0.1",
@@ -78,7 +78,7 @@ export const rawServer = async (
   }
 }
 
-/** The first whole request of what has come so far; bodies with a length or in chunks. */
+/** Parses the first complete request received so far; bodies with a length or in chunks. */
 const parse = (bytes: Buffer): { readonly request: RawRequest; readonly length: number } | undefined => {
   const end = bytes.indexOf("\r\n\r\n")
   if (end < 0) return undefined
@@ -98,7 +98,7 @@ const parse = (bytes: Buffer): { readonly request: RawRequest; readonly length: 
   return bytes.length < length ? undefined : { request: { line, headers, body: bytes.subarray(start, length) }, length }
 }
 
-/** An answer with a right Content-Length. */
+/** Returns a response with a correct Content-Length. */
 export const answer = (
   status: number,
   body: string | Uint8Array = "",

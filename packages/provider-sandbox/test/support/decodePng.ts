@@ -8,8 +8,7 @@ export interface DecodedPng {
 }
 
 /**
- * Reads an indexed PNG as strictly as the specification allows, sharing no line with the encoder. Throws at the first
- * thing that is wrong.
+ * Reads an indexed PNG as strictly as the specification allows, independently of the encoder. Throws at the first violation.
  */
 export const decodePng = (file: Uint8Array): DecodedPng => {
   const view = new DataView(file.buffer, file.byteOffset, file.length)
@@ -54,7 +53,7 @@ const must = (holds: boolean, rule: string): void => {
   if (!holds) throw new Error(`not a valid PNG: ${rule}`)
 }
 
-/** The bit by bit definition. */
+/** The bit-by-bit definition of CRC-32. */
 const slowCrc = (bytes: Uint8Array): number => {
   let crc = 0xffff_ffff
   for (const byte of bytes) {

@@ -5,11 +5,11 @@ export interface WalkedMp3 {
   readonly channelModes: ReadonlySet<number>
 }
 
-// kbit/s of MPEG 2 layer III, which is all the samples use.
+// kbit/s of MPEG 2 layer III, the only format of the samples.
 const bitrates = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160]
 const sampleRates = [22_050, 24_000, 16_000]
 
-/** Walks a file frame by frame; throws where no frame begins, and where the last one is cut. */
+/** Walks a file frame by frame; throws if a frame is missing or the last one is truncated. */
 export const walkMp3 = (file: Uint8Array): WalkedMp3 => {
   let at = 0
   let frames = 0
@@ -28,6 +28,6 @@ export const walkMp3 = (file: Uint8Array): WalkedMp3 => {
     rates.add(sampleRate)
     modes.add(mode! >> 6)
   }
-  if (at !== file.length) throw new Error("the last frame is cut")
+  if (at !== file.length) throw new Error("the last frame is truncated")
   return { frames, seconds, sampleRates: rates, channelModes: modes }
 }

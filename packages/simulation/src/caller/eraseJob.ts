@@ -12,7 +12,7 @@ export const eraseJob = (caller: CallerContext, job: Job): Effect.Effect<void> =
         Effect.catchTags({
           BlobUnavailable: () => Effect.void,
           JobNotFound: () => Effect.void,
-          JobUnfinished: () => Effect.sync(() => caller.kernel.violate("finished is for ever", job.id)),
+          JobProcessing: () => Effect.sync(() => caller.kernel.violate("finished is for ever", job.id)),
         }),
       ),
     )
@@ -36,7 +36,7 @@ export const eraseTooEarly = (caller: CallerContext, jobId: JobId) =>
       Effect.match({
         onSuccess: () => undefined,
         onFailure: ({ _tag }) => {
-          if (_tag === "JobUnfinished") caller.reached.note("erasure of an unfinished job is refused")
+          if (_tag === "JobProcessing") caller.reached.note("erasure of an unfinished job is refused")
         },
       }),
     )

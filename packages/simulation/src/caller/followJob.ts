@@ -70,7 +70,7 @@ export const beAStranger = (caller: CallerContext, jobId: JobId): Effect.Effect<
     tries,
     (answer) =>
       // Even "not finished yet" would tell that there is one.
-      Effect.match(answer, { onSuccess: seen, onFailure: ({ _tag }) => void (_tag === "JobUnfinished" && seen()) }),
+      Effect.match(answer, { onSuccess: seen, onFailure: ({ _tag }) => void (_tag === "JobProcessing" && seen()) }),
     { discard: true },
   )
 }

@@ -1,4 +1,4 @@
-/** As the one of `node:assert`, which test runners know: they show `expected` beside `actual`. Without Node. */
+/** Like the one of `node:assert`, so that test runners show `expected` next to `actual`. Works without Node. */
 export class AssertionError extends Error {
   override readonly name = "AssertionError"
   readonly code = "ERR_ASSERTION"

@@ -1,6 +1,6 @@
 import type { Billing, ErrorCode, JobStatus } from "@kiln/core/domain"
 
-/** What is asked of a job: a `JobResult`. */
+/** The part of a job that assertions need: a `JobResult`. */
 export interface SeenJob {
   readonly id: string
   readonly kind: string
@@ -11,7 +11,7 @@ export interface SeenJob {
   readonly errorCode?: ErrorCode
 }
 
-/** Some of what is in there, at any depth. */
+/** A partial value, at any depth. */
 export type PartOf<T> =
   T extends ReadonlyArray<infer Item>
     ? ReadonlyArray<PartOf<Item>>
@@ -19,28 +19,28 @@ export type PartOf<T> =
       ? { readonly [Field in keyof T]?: PartOf<T[Field]> }
       : T
 
-/** A job that is done, of this type. */
+/** A job of this type that is done. */
 export type Done<J extends SeenJob> = Extract<J, { readonly status: "done" }>
-/** A job that failed, of this type. */
+/** A job of this type that failed. */
 export type Failed<J extends SeenJob> = Extract<J, { readonly status: "failed" }>
-/** What a job of this type brings. */
+/** The output of a job of this type. */
 export type OutputFrom<J extends SeenJob> =
   Done<J> extends { readonly output: infer Output } ? NonNullable<Output> : never
 
-/** A job as it was submitted. */
+/** A submitted job. */
 export interface SeenSubmission {
   readonly kind: string
   readonly request: unknown
 }
 
-/** What remembers which jobs were submitted to it: a test engine. */
+/** Records submitted jobs: a test engine. */
 export interface Remembers<Job extends SeenSubmission = SeenSubmission> {
   readonly submitted: () => Promise<ReadonlyArray<Job>>
 }
 
 /** The jobs that may be submitted to an engine of this type. */
 export type JobOf<Engine> = Engine extends Remembers<infer Job> ? Job : SeenSubmission
-/** Those of them that are of this kind. */
+/** The jobs of this kind. */
 export type JobNamed<Engine, Name> = Extract<JobOf<Engine>, { readonly kind: Name }>
-/** What they ask for. */
+/** Their requests. */
 export type RequestOf<Engine, Name> = NonNullable<JobNamed<Engine, Name>["request"]>

@@ -27,31 +27,31 @@ const insist = (operator: string, { actual, expected, message, pass }: Verdict):
   if (!pass) throw new AssertionError(operator, message, actual, expected)
 }
 
-/** The job is done, and typed so from here on. */
+/** Asserts that the job is done, and narrows its type. */
 export function assertDone<J extends SeenJob>(job: J): asserts job is Done<J> {
   insist("assertDone", doneVerdict(job))
 }
 
-/** The job failed, with this code where one is given, and is typed so from here on. */
+/** Asserts that the job failed, with this code if given, and narrows its type. */
 export function assertFailed<J extends SeenJob>(job: J, errorCode?: ErrorCode): asserts job is Failed<J> {
   insist("assertFailed", failedVerdict(job, errorCode))
 }
 
-/** The job is done and brought this: of objects, the fields that are named. */
+/** Asserts that the job is done with this output; of objects, only the given fields are compared. */
 export function assertOutput<J extends SeenJob>(job: J, output: PartOf<OutputFrom<J>>): asserts job is Done<J> {
   insist("assertOutput", outputVerdict(job, output))
 }
 
-/** The job was charged, this amount where one is given: an exact decimal. */
+/** Asserts that the job was charged, with this amount if given: an exact decimal. */
 export const assertCharged = (job: SeenJob, charge?: string | ExpectedCharge): void =>
   insist("assertCharged", chargedVerdict(job, charge))
 
-/** How often, where it matters: 0 is not at all. */
+/** `times`: the expected number of submissions; 0 for never. */
 export interface SubmittedOptions {
   readonly times?: number
 }
 
-/** Such a job was submitted, at least once or `times` times: of the request, the fields that are named. Resolves with them. */
+/** Asserts that a job was submitted at least once, or `times` times; of the request, only the given fields are compared. Resolves with the submissions. */
 export const assertSubmitted = async <Engine extends Remembers, Name extends JobOf<Engine>["kind"]>(
   engine: Engine,
   kind: Name,

@@ -1,8 +1,8 @@
 import { isDate } from "@kiln/core/domain"
 
 /**
- * Whether a value is as described: of an object, the fields that are named; of a list, every item; anything else exactly.
- * Matchers of vitest and jest (`expect.stringContaining(…)`) count as what they match.
+ * Returns whether a value matches: of an object, the given fields; of a list, every item; anything else exactly. Supports
+ * matchers of vitest and jest (`expect.stringContaining(…)`).
  */
 export const matches = (actual: unknown, expected: unknown): boolean => {
   if (typeof expected !== "object" || expected === null) return Object.is(actual, expected)

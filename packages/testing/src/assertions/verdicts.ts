@@ -2,16 +2,16 @@ import type { ErrorCode } from "@kiln/core/domain"
 import { matches } from "./matches.ts"
 import type { SeenJob, SeenSubmission } from "./SeenJob.ts"
 
-/** What an assertion found. */
+/** The result of an assertion. */
 export interface Verdict {
   readonly pass: boolean
-  /** What is wrong, where it did not pass; and where it did, but should not have. */
+  /** Describes the failure if it did not pass, or the failure of its negation if it did. */
   readonly message: string
   readonly actual: unknown
   readonly expected: unknown
 }
 
-/** How a job stands, in a few words. */
+/** Describes the state of a job in a few words. */
 const standing = ({ attempts, errorCode, status }: SeenJob): string => {
   const after = attempts === 1 ? "after 1 attempt" : `after ${attempts} attempts`
   return status === "failed" ? `it failed with ${errorCode} ${after}` : `it is ${status} ${after}`
@@ -47,7 +47,7 @@ export const outputVerdict = (job: SeenJob, output: object): Verdict => {
   }
 }
 
-/** What a job is charged: an exact decimal, of the currency where it is given. */
+/** The expected charge of a job: an exact decimal, and optionally its currency. */
 export interface ExpectedCharge {
   readonly amount: string
   readonly currency?: string

@@ -1,7 +1,7 @@
 import { type BrokenReason, providerBroken, type ProviderError, ProviderFailure } from "@kiln/core/ports"
 import { Effect } from "effect"
 
-/** What a fake does when it is called. */
+/** The behavior of a fake when it is called. */
 export type Behavior<A> =
   | { readonly _tag: "Answer"; readonly value: A }
   | { readonly _tag: "AnswerLate"; readonly value: A; readonly delayMs: number }
@@ -13,12 +13,12 @@ export type Behavior<A> =
 
 export const answer = <A>(value: A): Behavior<A> => ({ _tag: "Answer", value })
 
-/** Answers after that many milliseconds of the `Clock`: virtual ones under a test clock. */
+/** Answers after `delayMs` milliseconds of the `Clock`, which are virtual under a test clock. */
 export const answerLate = <A>(delayMs: number, value: A): Behavior<A> => ({ _tag: "AnswerLate", value, delayMs })
 
 /**
- * Answers once so many pieces have come, one each `intervalMs` of the `Clock`: slowly, and never idle. How many have come is
- * in the record of the call, also when it was interrupted between two of them.
+ * Answers after this many pieces, one every `intervalMs` of the `Clock`: slowly, but never idle. The record of the call
+ * contains the number of pieces so far, even after an interruption.
  */
 export const trickle = <A>(pieces: number, intervalMs: number, value: A): Behavior<A> => ({
   _tag: "Trickle",
@@ -27,13 +27,13 @@ export const trickle = <A>(pieces: number, intervalMs: number, value: A): Behavi
   intervalMs,
 })
 
-/** Answers with a value of any shape, whatever the types of a provider say. */
+/** Answers with a value of any shape, regardless of the provider's types. */
 export const malformed = (value: unknown): Behavior<never> => ({ _tag: "Malformed", value })
 
-/** Answers with what is valid but for its size: a file of at least so many bytes, or a text of so many characters. */
+/** Answers with a value that is valid except for its size: a file of at least `bytes` bytes, or a text of as many characters. */
 export const huge = (bytes: number): Behavior<never> => ({ _tag: "Huge", bytes })
 
-/** Without arguments, a failure that another attempt may heal: `provider_unavailable`, `retry: true`. */
+/** Fails. Default: the retryable `provider_unavailable`. */
 export const failWith = (
   failure: Partial<Pick<ProviderFailure, "errorCode" | "retry" | "retryAfterMs" | "detail">> = {},
 ): Behavior<never> => ({
@@ -46,7 +46,7 @@ export const failWith = (
   }),
 })
 
-/** Fails like a provider that its operator has to mend. Without arguments: `configuration`. */
+/** Fails like a provider that its operator must fix. Default: `configuration`. */
 export const failBroken = ({
   detail = "the test broke it",
   reason = "configuration",
@@ -57,18 +57,18 @@ export const failBroken = ({
   readonly detail?: string
 } = {}): Behavior<never> => ({ _tag: "Fail", failure: providerBroken(reason, detail, retryAfterMs) })
 
-/** Never answers; ends by interruption only. */
+/** Never answers; ends only by interruption. */
 export const hang: Behavior<never> = { _tag: "Hang" }
 
-/** Whether it waits for time to pass. */
+/** Returns whether the behavior waits for time to pass. */
 export const takesTime = ({ _tag }: Behavior<unknown>): boolean =>
   _tag === "AnswerLate" || _tag === "Trickle" || _tag === "Hang"
 
-/** What a fake tells and is told while it performs. */
+/** Callbacks of a fake during a call. */
 export interface Performance<A> {
-  /** An answer of this size. */
+  /** Returns an answer of this size. */
   readonly enlarged: (bytes: number) => A
-  /** One more piece of the answer has come. */
+  /** Called after each piece of the answer. */
   readonly pieceCame: () => void
 }
 

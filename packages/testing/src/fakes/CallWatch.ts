@@ -1,15 +1,15 @@
 import { Effect } from "effect"
 import { type Behavior, takesTime } from "./Behavior.ts"
 
-/** Tells who waits for it what becomes of the calls of fakes. */
+/** Notifies waiting fibers about calls of fakes. */
 export interface CallWatch {
-  /** Something is different. */
+  /** Signals a change. */
   readonly notify: () => void
-  /** Waits until it is so. */
+  /** Waits until the condition holds. */
   readonly until: (reached: () => boolean) => Effect.Effect<void>
-  /** Waits until some call waits for time to pass. */
+  /** Waits until any call waits for time to pass. */
   readonly untilWaiting: Effect.Effect<void>
-  /** Performs a behavior, known as one that waits for time where it does. */
+  /** Performs a behavior, and registers it while it waits for time. */
   readonly inTime: <A, E>(behavior: Behavior<A>, performed: Effect.Effect<A, E>) => Effect.Effect<A, E>
 }
 

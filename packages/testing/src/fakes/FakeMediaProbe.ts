@@ -3,18 +3,18 @@ import { Effect, Layer, Stream } from "effect"
 
 type ProbedFile = Parameters<MediaProbe["Service"]["probe"]>[0]
 
-/** What a file measures: so many seconds, `undefined` where it carries no length, or `"unreadable"`. */
+/** The measurement of a file: seconds, `undefined` without a duration, or `"unreadable"`. */
 export type FakeMeasurement = number | undefined | "unreadable"
 
 export interface FakeMediaProbe {
   readonly layer: Layer.Layer<MediaProbe>
-  /** From now on, files measure this. */
+  /** Sets the measurement of all further files. */
   readonly measures: (measurement: FakeMeasurement) => void
-  /** What was probed, in order. */
+  /** Returns the probed files, in order. */
   readonly probed: () => ReadonlyArray<Pick<ProbedFile, "format" | "bytes">>
 }
 
-/** A probe that says what a test tells it, for files that need not be audio. It reads them to their end, like the real one. */
+/** Creates a probe that returns the test's measurement, for files that need not be audio. Reads them to the end, like the real one. */
 export const makeFakeMediaProbe = (initially: FakeMeasurement): FakeMediaProbe => {
   let measurement = initially
   const probed: Array<Pick<ProbedFile, "format" | "bytes">> = []

@@ -12,38 +12,38 @@ import { answer, type Behavior, perform } from "./Behavior.ts"
 import { makeCallWatch } from "./CallWatch.ts"
 import { defaultAnswers, enlarged } from "./defaultAnswers.ts"
 
-/** One call that reached a fake. `outcome` is how it stands now. */
+/** One call of a fake. `outcome` is its current state. */
 export interface RecordedCall<N extends ProviderName = ProviderName> {
   readonly provider: N
   readonly request: ProviderRequests[N]
   readonly call: ProviderCall
   readonly outcome: "running" | "answered" | "failed" | "interrupted"
-  /** Of a `trickle`: how many pieces have come. */
+  /** Of a `trickle`: the number of pieces so far. */
   readonly pieces: number
 }
 
 /**
- * Providers that do what a test tells them and remember who called. Give them to the engine as
+ * Providers that behave as the test says and record their calls. Pass them to the engine as
  * `Layer.succeed(Providers, { sandbox: fake.providers, live: other.providers })`.
  */
 export interface FakeProviders {
   readonly providers: { readonly [N in Exclude<ProviderName, "voiceTurn">]: NonNullable<ProviderSet[N]> }
-  /** Apart from the others, because a voice turn prefers it to the three steps wherever it is among them. */
+  /** Separate from the others, because a voice turn prefers it to the three steps whenever it is present. */
   readonly voiceTurn: VoiceTurnProvider
-  /** The next calls of a provider behave like this, one each, in this order; those after them as usual. */
+  /** Queues behaviors for the next calls of a provider, one per call; later calls behave as usual. */
   readonly script: <N extends ProviderName>(
     provider: N,
     ...behaviors: ReadonlyArray<Behavior<ProviderAnswers[N]>>
   ) => void
-  /** How a provider behaves when nothing is scripted; at first it answers with `defaultAnswers`. */
+  /** Sets the behavior of a provider when nothing is scripted; initially it answers with `defaultAnswers`. */
   readonly usually: <N extends ProviderName>(provider: N, behavior: Behavior<ProviderAnswers[N]>) => void
-  /** All calls so far, in the order in which they began. */
+  /** Returns all calls so far, in order of their start. */
   readonly calls: () => ReadonlyArray<RecordedCall>
-  /** The calls of one provider. */
+  /** Returns the calls of one provider. */
   readonly callsOf: <N extends ProviderName>(provider: N) => ReadonlyArray<RecordedCall<N>>
-  /** Waits until a provider has been called that often, 1 by default: the way to wait for a call that hangs. */
+  /** Waits until a provider has been called `times` times (default 1). Use it to wait for a call that hangs. */
   readonly untilCalled: (provider: ProviderName, times?: number) => Effect.Effect<void>
-  /** Waits until some call waits for time to pass: it hangs, trickles or is late. Whoever has the clock may move it then. */
+  /** Waits until a call waits for time to pass: it hangs, trickles or is late. The test may advance the clock then. */
   readonly untilWaiting: Effect.Effect<void>
 }
 
@@ -97,7 +97,7 @@ export const makeFakeProviders = (): FakeProviders => {
 
   return {
     providers: {
-      // The audio is read whole, as by a real provider, so that a missing or damaged blob shows.
+      // Reads all of the audio, like a real provider, so that a missing or damaged blob is noticed.
       transcription: {
         transcribe: (request, call) => perCall("transcription", request, call, Stream.runDrain(request.audio.content)),
       },

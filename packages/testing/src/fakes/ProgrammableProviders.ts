@@ -16,8 +16,8 @@ import { defaultAnswers } from "./defaultAnswers.ts"
 import type { FakeProviders, RecordedCall } from "./FakeProviders.ts"
 
 /**
- * How a provider fails. It may go better later: `provider_unavailable`, `result_invalid`. It never will:
- * `content_rejected`, `provider_rejected`. Its operator has to mend it, and it is paused: `configuration`, `quota`.
+ * Failure of a provider. Retryable: `provider_unavailable`, `result_invalid`. Permanent for the job: `content_rejected`,
+ * `provider_rejected`. Must be fixed by the operator, and pauses the provider: `configuration`, `quota`.
  */
 export type FakeFailure =
   | "provider_unavailable"
@@ -27,11 +27,11 @@ export type FakeFailure =
   | "configuration"
   | "quota"
 
-/** One call that reached a fake. */
+/** One call of a fake. */
 export interface FakeCall<N extends ProviderName> extends ProviderCall {
-  /** Of audio, what is known about it, without its bytes. */
+  /** The request; of audio, the description without the bytes. */
   readonly request: AskedFor<ProviderRequests[N]>
-  /** How it stands now. */
+  /** The current state of the call. */
   readonly outcome: RecordedCall["outcome"]
 }
 
@@ -39,30 +39,30 @@ type AskedFor<Request> = {
   readonly [Field in keyof Request]: Field extends "audio" ? Omit<Request[Field], "content"> : Request[Field]
 }
 
-/** What a fake is told to do. */
+/** Sets the behavior of a fake. */
 export interface FakeVerbs<N extends ProviderName, Next> {
-  /** Answers, with the default answer where nothing else is said. */
+  /** Answers; unspecified fields have default values. */
   readonly answer: (fields?: Partial<ProviderAnswers[N]>) => Next
-  /** Answers after so many milliseconds of the engine's time. */
+  /** Answers after `delayMs` milliseconds of the engine's time. */
   readonly answerLate: (delayMs: number, fields?: Partial<ProviderAnswers[N]>) => Next
-  /** Default: `provider_unavailable`. `retryAfterMs` is how long it asks to be left alone. */
+  /** Fails. Default: `provider_unavailable`. `retryAfterMs` is the requested wait in milliseconds. */
   readonly fail: (how?: FakeFailure, options?: { readonly retryAfterMs?: number }) => Next
   /** Never answers. */
   readonly hang: () => Next
-  /** Answers something that is no answer, `undefined` by default: the attempt fails with `result_invalid`. */
+  /** Returns an invalid answer, `undefined` by default: the attempt fails with `result_invalid`. */
   readonly malformed: (value?: unknown) => Next
 }
 
-/** A fake. Its verbs speak of its next calls, one after the other, and can be chained; those of `always` of all the others. */
+/** A fake. Its methods queue behaviors for its next calls and can be chained; methods of `always` apply to all other calls. */
 export interface FakeProvider<N extends ProviderName> extends FakeVerbs<N, FakeProvider<N>> {
   readonly always: FakeVerbs<N, void>
-  /** The calls so far, in the order in which they began. */
+  /** The calls so far, in order of their start. */
   readonly calls: ReadonlyArray<FakeCall<N>>
-  /** Resolves when it has been called that often, 1 by default: the way to wait for a call that hangs. */
+  /** Resolves when it has been called `times` times (default 1). Use it to wait for a call that hangs. */
   readonly called: (times?: number) => Promise<void>
 }
 
-/** Fakes under the names of their ports. */
+/** Fakes by the names of their ports. */
 export type ProgrammableProviders = { readonly [N in ProviderName]: FakeProvider<N> }
 
 /** Fakes for code without Effect: `createEngine({ providers: { sandbox: fakes.providers } })`, and `programmable(fakes).speech.fail()`. */

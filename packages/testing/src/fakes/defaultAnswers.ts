@@ -2,7 +2,7 @@ import type { ProviderAnswers, ProviderName } from "@kiln/core/ports"
 import { fakeMp3 } from "./fakeMp3.ts"
 import { fakePng } from "./fakePng.ts"
 
-/** What fakes answer unless they are told otherwise: valid, and no two files of it the same. */
+/** Default answers of fakes: valid, with a different file for each port. */
 export const defaultAnswers: ProviderAnswers = {
   transcription: { text: "fake transcript" },
   reply: { text: "fake reply", outputTokens: 2, truncated: false },
@@ -17,7 +17,7 @@ export const defaultAnswers: ProviderAnswers = {
   },
 }
 
-/** The same answers with so many characters of text, or a file of at least so many bytes. */
+/** Returns the same answers with `bytes` characters of text, or a file of at least `bytes` bytes. */
 export const enlarged: { readonly [N in ProviderName]: (bytes: number) => ProviderAnswers[N] } = {
   transcription: (bytes) => ({ text: "x".repeat(bytes) }),
   reply: (bytes) => ({ ...defaultAnswers.reply, text: "x".repeat(bytes) }),

@@ -1,12 +1,12 @@
 /**
- * 24 milliseconds of silence: an MPEG-2 layer III frame of 8 kbit/s, 24 kHz, mono, put together from the header's own
- * fields. Its side information is zeros, which means that nothing is to be decoded.
+ * 24 milliseconds of silence: an MPEG-2 layer III frame of 8 kbit/s, 24 kHz, mono, built from its header fields. The side
+ * information is zero, so there is nothing to decode.
  */
 const silentFrame = Uint8Array.from({ length: 24 }, (_, index) => [0xff, 0xf3, 0x14, 0xc0][index] ?? 0)
 
 /**
- * The bytes of a valid MP3 of `frames` frames of silence, 3 by default, titled with `mark` in an ID3v2 tag: another mark,
- * other bytes.
+ * Returns a valid MP3 of `frames` frames of silence (default 3), titled with `mark` in an ID3v2 tag, so that different marks
+ * give different bytes.
  */
 export const fakeMp3 = (mark = "", frames = 3): Uint8Array<ArrayBuffer> => {
   const title = new TextEncoder().encode(mark)
@@ -15,7 +15,7 @@ export const fakeMp3 = (mark = "", frames = 3): Uint8Array<ArrayBuffer> => {
   bytes.set(tag)
   const silence = bytes.subarray(tag.length)
   silence.set(silentFrame.subarray(0, silence.length))
-  // Twice as many each time: as large a file as a test asks for takes no time.
+  // Doubles each time, so that large files are created quickly.
   for (let done = silentFrame.length; done < silence.length; done *= 2) silence.copyWithin(done, 0, done)
   return bytes
 }
@@ -29,5 +29,5 @@ const id3 = (title: Uint8Array): Uint8Array => {
   return Uint8Array.of(...header, ...frame, utf8, ...title)
 }
 
-/** A length as ID3v2 writes it: four bytes of seven bits. */
+/** Encodes a length for ID3v2: four bytes of seven bits. */
 const sevenBits = (value: number): ReadonlyArray<number> => [21, 14, 7, 0].map((shift) => (value >> shift) & 0x7f)

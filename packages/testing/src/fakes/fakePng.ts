@@ -1,14 +1,14 @@
 /**
- * The pixels of a black image of 1024 by 1024: as many rows of a zero (no filter) and 1024 bits of black, 132,096 zeros in
- * all, as zlib deflates them at level 9. Written down, so that it takes no compressor to make an image.
+ * The deflated pixels of a black image of 1024 × 1024: 1,024 rows of a zero (no filter) and 1,024 black bits, 132,096 zeros
+ * in total, deflated at level 9. Stored as a constant so that no compressor is needed.
  */
 const blackPixels = new Uint8Array(150)
 blackPixels.set([0x78, 0xda, 0xed, 0xc1, 0x01, 0x01, 0x00, 0x00, 0x00, 0x82, 0x20, 0xff, 0xaf, 0x6e, 0x48, 0x40, 0x01])
 blackPixels.set([0xef, 0x06, 0x04, 0x1e, 0x00, 0x01], 144)
 
 /**
- * The bytes of a valid PNG of 1024 by 1024 black pixels, with `mark` as its comment: another mark, other bytes. `padding`
- * bytes of a chunk that nobody reads make it larger.
+ * Returns a valid PNG of 1024 × 1024 black pixels with the comment `mark`, so that different marks give different bytes. An
+ * unused chunk of `padding` bytes makes it larger.
  */
 export const fakePng = (mark = "", padding = 0): Uint8Array<ArrayBuffer> => {
   const header = Uint8Array.of(0, 0, 4, 0, 0, 0, 4, 0, 1, 0, 0, 0, 0)
@@ -40,7 +40,7 @@ const chunk = (type: string, data: Uint8Array): Uint8Array => {
   return bytes
 }
 
-/** What four bits leave in the checksum. */
+/** CRC table for four bits. */
 const crcTable = Array.from({ length: 16 }, (_, bits) => {
   let crc = bits
   for (let bit = 0; bit < 4; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0)

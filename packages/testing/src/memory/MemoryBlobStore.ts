@@ -28,7 +28,7 @@ export const makeMemoryBlobStore = (
     open: Effect.fnUntraced(function* (key: string, range?: BlobRange) {
       yield* requireBlobKey(key)
       const stored = blobs.get(key)
-      if (stored === undefined) return yield* new BlobNotFound({ key })
+      if (stored === undefined) return yield* Effect.fail(new BlobNotFound({ key }))
       const { bytes, info } = stored
       const from = Math.min(range?.offset ?? 0, bytes.length)
       const to = Math.min(from + (range?.length ?? bytes.length), bytes.length)
@@ -56,7 +56,7 @@ const collect = Effect.fnUntraced(function* <E>(content: Stream.Stream<Uint8Arra
   yield* Stream.runForEach(content, (chunk) =>
     Effect.gen(function* () {
       bytes += chunk.length
-      if (bytes > maxBytes) return yield* new BlobTooLarge({ maxBytes })
+      if (bytes > maxBytes) return yield* Effect.fail(new BlobTooLarge({ maxBytes }))
       chunks.push(Uint8Array.from(chunk))
     }),
   )

@@ -103,7 +103,7 @@ const makeCommit = Effect.fnUntraced(function* (state: MemoryState, { save }: Pe
 
   const commit: AroundVerb = ({ nature, operation }, verb) =>
     Effect.gen(function* () {
-      if (closed) return yield* unavailable(operation)("the store is closed")
+      if (closed) return yield* Effect.fail(unavailable(operation)("the store is closed"))
       const answer = yield* verb
       if (nature === "read") return answer
       const text = encodeState(state)

@@ -1,4 +1,4 @@
-/** What stands in the `error` of an answer that is one, and around it. */
+/** An error response: its `error` object, status and headers. */
 export interface OpenAiFailure {
   readonly status: number
   readonly message: string
@@ -9,8 +9,8 @@ export interface OpenAiFailure {
 }
 
 /**
- * What the stand-in does with a call that it would have answered. Plain data, so that it also goes to a process of its own.
- * Without a `value` an answer is the usual one, which depends on the request.
+ * The behavior of the stand-in for an accepted call. Plain data, so that it can be sent to a separate process. Without a
+ * `value`, the answer is the usual one, which depends on the request.
  */
 export type OpenAiBehavior<A> =
   | { readonly _tag: "Answer"; readonly value?: A }
@@ -29,15 +29,15 @@ export type OpenAiBehavior<A> =
   | { readonly _tag: "Malformed"; readonly how: "notJson" | "otherShape" | "wrongBase64" }
   | { readonly _tag: "Huge"; readonly bytes: number; readonly framing: "chunked" | "length" | "endless" }
 
-/** Answers at once: as usual, or with what is given. */
+/** Answers immediately: as usual, or with the given value. */
 export const answer = <A = never>(value?: A): OpenAiBehavior<A> =>
   value === undefined ? { _tag: "Answer" } : { _tag: "Answer", value }
 
-/** The same after that many milliseconds. A client that did not wait is recorded as `client_gone`, with the moment. */
+/** Answers after `delayMs` milliseconds. A client that does not wait is recorded as `client_gone`, with the time. */
 export const answerLate = <A = never>(delayMs: number, value?: A): OpenAiBehavior<A> =>
   value === undefined ? { _tag: "AnswerLate", delayMs } : { _tag: "AnswerLate", delayMs, value }
 
-/** Any answer at all. */
+/** Sends any response. */
 export const answerRaw = (
   raw: {
     readonly status?: number
@@ -46,49 +46,49 @@ export const answerRaw = (
   } = {},
 ): OpenAiBehavior<never> => ({ _tag: "AnswerRaw", status: 200, headers: {}, body: "", ...raw })
 
-/** Takes the request whole and never says a word. */
+/** Reads the complete request and never responds. */
 export const hang: OpenAiBehavior<never> = { _tag: "Hang", after: "request" }
 
-/** Sends status 200 and the headers, and none of the body they announce. */
+/** Sends status 200 and the headers, but no byte of the announced body. */
 export const hangAfterHeaders: OpenAiBehavior<never> = { _tag: "Hang", after: "headers" }
 
-/** The usual answer in pieces of `chunkBytes`, one every `everyMs` milliseconds; byte by byte at first. */
+/** Sends the usual answer in pieces of `chunkBytes` (default 1), one every `everyMs` milliseconds. */
 export const trickle = (everyMs: number, chunkBytes = 1): OpenAiBehavior<never> => ({
   _tag: "Trickle",
   chunkBytes,
   everyMs,
 })
 
-/** The connection is reset: `before` any byte of the answer, or in the `middle` of its body. */
+/** Resets the connection: `before` any byte of the response, or in the `middle` of its body. */
 export const reset = (when: "before" | "middle" = "before"): OpenAiBehavior<never> => ({ _tag: "Reset", when })
 
 /**
- * Half of the answer. `body`: Content-Length announces all of it, and the connection ends in good order. `file`: HTTP is
- * whole, and the audio, the image or the JSON in it is cut.
+ * Sends half of the answer. `body`: Content-Length announces all of it, and the connection ends normally. `file`: the HTTP
+ * response is complete, but the audio, image or JSON in it is truncated.
  */
 export const truncated = (what: "body" | "file" = "body"): OpenAiBehavior<never> => ({ _tag: "Truncated", what })
 
 /**
- * Status 200 and the usual content type around text that is not JSON (and no audio), JSON of another shape, or an image
- * whose base64 is none; where an endpoint sends no base64, the last is JSON of another shape too.
+ * Sends status 200 and the usual content type with text that is neither JSON nor audio, JSON of another shape, or an image
+ * with invalid base64; for endpoints without base64, the last is JSON of another shape too.
  */
 export const malformed = (how: "notJson" | "otherShape" | "wrongBase64" = "notJson"): OpenAiBehavior<never> => ({
   _tag: "Malformed",
   how,
 })
 
-/** What a proxy or a login page answers: status 200, in HTML. */
+/** Sends HTML with status 200, like a proxy or a login page. */
 export const html: OpenAiBehavior<never> = answerRaw({
   headers: { "content-type": "text/html; charset=utf-8" },
   body: "<!doctype html><html><head><title>Sign in</title></head><body><h1>Sign in</h1></body></html>",
 })
 
-/** Status 200 and no body. */
+/** Sends status 200 and no body. */
 export const empty: OpenAiBehavior<never> = answerRaw({ headers: { "content-type": "application/json" } })
 
 /**
- * An answer of `bytes` bytes: the usual one behind that much white space where it is JSON, repeated where it is audio or
- * an image. `length` announces its size, `chunked` does not, `endless` announces nothing and goes on for ever.
+ * Sends a response of `bytes` bytes: the usual JSON after as much white space, or repetitions of the usual audio or image.
+ * `length` announces its size, `chunked` does not, `endless` announces no size and never ends.
  */
 export const huge = (bytes: number, framing: "chunked" | "length" = "chunked"): OpenAiBehavior<never> => ({
   _tag: "Huge",
@@ -97,6 +97,6 @@ export const huge = (bytes: number, framing: "chunked" | "length" = "chunked"): 
 })
 export const endless: OpenAiBehavior<never> = { _tag: "Huge", bytes: 0, framing: "endless" }
 
-/** Sends the client elsewhere; 307 keeps method and body. */
+/** Redirects the client; 307 keeps method and body. */
 export const redirectTo = (url: string, status: 301 | 302 | 303 | 307 | 308 = 307): OpenAiBehavior<never> =>
   answerRaw({ status, headers: { location: url } })

@@ -4,35 +4,35 @@ import type { OpenAiOutcome, RecordedOpenAiCall } from "./RecordedCall.ts"
 
 type Opening = Omit<RecordedOpenAiCall, "number" | "outcome" | "beganAtMs">
 
-/** A call that is still going on. */
+/** A call in progress. */
 export interface OpenCall {
   readonly number: number
-  /** Adds to what is known of it. */
+  /** Adds information about the call. */
   readonly note: (more: Pick<RecordedOpenAiCall, "model" | "request" | "behavior">) => void
   /** Only the first end counts. */
   readonly end: (outcome: Exclude<OpenAiOutcome, "running">, status: number | undefined) => void
 }
 
-/** `called`: the request has come in whole. `ended`: it is over. */
+/** `called`: the complete request was received. `ended`: the call is over. */
 type Event = "called" | "ended"
 
-/** All calls so far, whoever waits for more, and the journal where there is one. */
+/** All calls so far, with waiters and an optional journal. */
 export interface CallLog {
   readonly begin: (opening: Opening) => OpenCall
   readonly calls: () => ReadonlyArray<RecordedOpenAiCall>
-  /** Resolves once it has happened that often; rejects when the log closes before. */
+  /** Resolves once the event has happened `times` times; rejects if the log closes before. */
   readonly until: (event: Event, endpoint: OpenAiEndpoint, times: number) => Promise<void>
   readonly close: () => void
 }
 
-/** The calls of one endpoint; the type follows. */
+/** Returns the calls of one endpoint, with their type. */
 export const callsOf = <E extends OpenAiEndpoint>(
   calls: ReadonlyArray<RecordedOpenAiCall>,
   endpoint: E,
 ): ReadonlyArray<RecordedOpenAiCall<E>> =>
   calls.filter((call): call is RecordedOpenAiCall<E> => call.endpoint === endpoint)
 
-// A server answers real clients in real time: the wall clock as of the start, from there on never backwards.
+// A server serves real clients in real time: the wall clock at startup, and monotonic from then on.
 const nowMs = (): number => Math.round(performance.timeOrigin + performance.now())
 
 export const makeCallLog = (journalPath: string | undefined): CallLog => {
@@ -68,7 +68,7 @@ export const makeCallLog = (journalPath: string | undefined): CallLog => {
   return { begin, calls: () => [...calls], until: occasions.until, close: occasions.close }
 }
 
-/** Counts what has happened, and wakes who waits for it. */
+/** Counts events and wakes waiters. */
 const makeOccasions = () => {
   const counts = new Map<string, number>()
   const waiting = new Set<{

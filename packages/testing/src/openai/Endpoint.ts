@@ -7,24 +7,24 @@ export const openAiEndpoints = ["transcription", "speech", "chat", "responses", 
  */
 export type OpenAiEndpoint = (typeof openAiEndpoints)[number]
 
-/** A file that came in. Its bytes are not kept. */
+/** A received file, without its bytes. */
 export interface ReceivedFile {
   readonly filename: string
   readonly contentType: string
   readonly bytes: number
-  /** Hexadecimal. */
+  /** Digest in hexadecimal. */
   readonly sha256: string
-  /** By its samples where it is a WAV; unknown otherwise. */
+  /** Duration by its samples if it is a WAV; otherwise unknown. */
   readonly seconds?: number
 }
 
 export interface ReceivedMessage {
   readonly role: string
-  /** Its text parts, joined. */
+  /** The joined text parts. */
   readonly text: string
 }
 
-/** What a call asked for. `fields` is everything that was sent, also what the stand-in does not look at. */
+/** The request of a call. `fields` contains everything sent, including fields that the stand-in ignores. */
 export interface OpenAiRequests {
   readonly transcription: {
     readonly file: ReceivedFile
@@ -57,19 +57,19 @@ export type JsonFields = Readonly<Record<string, unknown>>
 
 export interface TextRequest {
   readonly model: string
-  /** System, developer and user messages in their order; `instructions` come first, as a system message. */
+  /** System, developer and user messages in order; `instructions` come first, as a system message. */
   readonly messages: ReadonlyArray<ReceivedMessage>
   readonly maxOutputTokens?: number
   readonly fields: JsonFields
 }
 
-/** What an endpoint may be told to answer; what is left out is as usual. */
+/** The answer of an endpoint; omitted fields have the usual values. */
 export interface OpenAiAnswers {
   readonly transcription: {
     readonly text?: string
-    /** What the answer says of the length, where its format says any. */
+    /** The reported duration, if the response format includes one. */
     readonly seconds?: number
-    /** A name in English, as the service writes it: `english`. */
+    /** English name of the language, as the service writes it: `english`. */
     readonly language?: string
   }
   readonly speech: GivenFile
@@ -82,24 +82,24 @@ export interface OpenAiAnswers {
 
 export interface GivenFile {
   readonly data: Uint8Array
-  /** By default the one of the format that was asked for. */
+  /** Default: the media type of the requested format. */
   readonly mediaType?: string
 }
 
 export interface GivenImage {
-  /** Goes as base64, also where a URL was asked for; see `imageFile` for what is behind the stand-in's own URLs. */
+  /** Sent as base64, even if a URL was requested. See `imageFile` for the content of the stand-in's URLs. */
   readonly data?: Uint8Array
-  /** Any other place to fetch it from. */
+  /** A URL to fetch it from instead. */
   readonly url?: string
 }
 
 export interface GivenText {
-  /** Cut at the token limit like the usual text, one word being one token. */
+  /** Truncated at the token limit like the usual text; one word is one token. */
   readonly text?: string
-  /** What the usage claims. */
+  /** The reported usage. */
   readonly outputTokens?: number
-  /** Why it ended: by default `length` where the limit cut it, else `stop`. */
+  /** Default: `length` if truncated by the limit, otherwise `stop`. */
   readonly finishReason?: "stop" | "length" | "content_filter"
-  /** The model refuses in these words, in the place that is made for them. */
+  /** Text of the model's refusal, in its separate field. */
   readonly refusal?: string
 }

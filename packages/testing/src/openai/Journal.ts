@@ -1,13 +1,13 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs"
 import type { RecordedOpenAiCall } from "./RecordedCall.ts"
 
-/** A file with a line of JSON for every change of a call, written at once: what is in it has outlived any process. */
+/** A file with a line of JSON for every change of a call, written immediately, so that it survives a killed process. */
 export interface Journal {
   readonly write: (call: RecordedOpenAiCall) => void
 }
 
 export const openJournal = (path: string): Journal => {
-  // A line that a killed process left unfinished must not swallow the next one.
+  // An unfinished line of a killed process must not swallow the next one.
   if (existsSync(path) && !/(^|\n)$/.test(readFileSync(path, "utf8"))) appendFileSync(path, "\n")
   return {
     write: (call) => appendFileSync(path, `${JSON.stringify(call)}\n`),
@@ -15,8 +15,8 @@ export const openJournal = (path: string): Journal => {
 }
 
 /**
- * The calls in a journal, as each stood last, in the order in which they began; none where there is no file yet. A call
- * that was running when its stand-in was killed stays `running`.
+ * Returns the latest state of the calls in a journal, in order of their start; empty if the file does not exist. A call that
+ * was running when its stand-in was killed stays `running`.
  */
 export const readJournal = (path: string): ReadonlyArray<RecordedOpenAiCall> => {
   if (!existsSync(path)) return []
@@ -32,7 +32,7 @@ const lineOf = (line: string): RecordedOpenAiCall | undefined => {
   try {
     return JSON.parse(line) as RecordedOpenAiCall
   } catch {
-    // The last line while it is written, the one a killed process left, and the nothing after the last line break.
+    // The last line while it is being written, an unfinished line of a killed process, or the empty text after the last line break.
     return undefined
   }
 }

@@ -2,37 +2,37 @@ import type { OpenAiBehavior } from "./Behavior.ts"
 import type { OpenAiEndpoint, OpenAiRequests } from "./Endpoint.ts"
 
 /**
- * How a call stands. `answered`: the last byte of the answer has left for the client's socket. `failed`: the answer was an
- * error (status 400 or above), or the stand-in broke the connection itself. `client_gone`: the client closed it before.
+ * State of a call. `answered`: the last byte of the response was written to the client's socket. `failed`: the response was
+ * an error (status 400 or above), or the stand-in broke the connection. `client_gone`: the client disconnected before.
  */
 export type OpenAiOutcome = "running" | "answered" | "failed" | "client_gone"
 
-/** One call that reached the stand-in. */
+/** One call of the stand-in. */
 export interface RecordedOpenAiCall<E extends OpenAiEndpoint = OpenAiEndpoint> {
-  /** 1-based, in the order in which calls began; goes on where a journal is continued. */
+  /** 1-based, in order of start; continues the numbers of an existing journal. */
   readonly number: number
-  /** `undefined` where no such endpoint is served: a wrong method or path. */
+  /** `undefined` for a wrong method or path. */
   readonly endpoint: E | undefined
   readonly method: string
   readonly path: string
   readonly headers: {
-    /** Whether there was one; what it said is not kept. */
+    /** Whether the header was present; its value is not kept. */
     readonly authorization: boolean
     readonly idempotencyKey?: string
     readonly contentType?: string
     readonly userAgent?: string
   }
-  /** As the request named it, whether it is known or not. */
+  /** The requested model, known or not. */
   readonly model?: string
-  /** Missing while the request is on its way, and where it was refused. */
+  /** Missing until the request is received, and if it was rejected. */
   readonly request?: OpenAiRequests[E]
-  /** What was done with it; missing where the request itself was refused. */
+  /** The applied behavior; missing if the request was rejected. */
   readonly behavior?: OpenAiBehavior<never>["_tag"]
   readonly outcome: OpenAiOutcome
-  /** Of the answer, once it has begun. */
+  /** Status of the response, once it has begun. */
   readonly status?: number
-  /** Milliseconds since 1970. */
+  /** Start in Unix milliseconds. */
   readonly beganAtMs: number
-  /** When it was flushed, failed, or the client's end of the connection was seen to close. */
+  /** Time at which the response was flushed or failed, or the client closed the connection. */
   readonly endedAtMs?: number
 }

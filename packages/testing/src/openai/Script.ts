@@ -1,18 +1,18 @@
 import { answer, type OpenAiBehavior } from "./Behavior.ts"
 import type { OpenAiAnswers, OpenAiEndpoint } from "./Endpoint.ts"
 
-/** What each endpoint is going to do. */
+/** The scripted behaviors of each endpoint. */
 export interface Script {
   readonly add: <E extends OpenAiEndpoint>(
     endpoint: E,
     behaviors: ReadonlyArray<OpenAiBehavior<OpenAiAnswers[E]>>,
   ) => void
   readonly usually: <E extends OpenAiEndpoint>(endpoint: E, behavior: OpenAiBehavior<OpenAiAnswers[E]>) => void
-  /** The next one, which is used up; the usual one when none is left. */
+  /** Takes the next scripted behavior, or returns the usual one. */
   readonly next: <E extends OpenAiEndpoint>(endpoint: E) => OpenAiBehavior<OpenAiAnswers[E]>
 }
 
-/** Behaviors by endpoint, as options give them. */
+/** Behaviors by endpoint, as given in options. */
 export type ScriptedBehaviors = {
   readonly [E in OpenAiEndpoint]?: ReadonlyArray<OpenAiBehavior<OpenAiAnswers[E]>>
 }

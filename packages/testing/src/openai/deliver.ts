@@ -3,16 +3,16 @@ import { setTimeout as sleep } from "node:timers/promises"
 import type { OpenAiBehavior, OpenAiFailure } from "./Behavior.ts"
 import type { WireAnswer } from "./endpoints/Service.ts"
 
-/** The way back to one client. */
+/** The response channel to one client. */
 export interface WayBack {
   readonly response: ServerResponse
-  /** Aborted when the connection has closed, by whomever. */
+  /** Aborted when the connection has closed, on either side. */
   readonly closed: AbortSignal
-  /** What happens to the connection from now on is the stand-in's own doing. */
+  /** Breaks the connection on purpose, so that it is not recorded as `client_gone`. */
   readonly breakIt: (how: () => void) => void
 }
 
-/** Does what the behavior says. Resolves when there is nothing more to do; rejects when the connection closes before. */
+/** Performs a behavior. Resolves when it is complete; rejects if the connection closes before. */
 export const deliver = async (
   behavior: OpenAiBehavior<unknown>,
   usual: () => WireAnswer,
@@ -42,8 +42,8 @@ export const deliver = async (
     case "Huge":
       return flood(usual(), behavior, back)
   }
-  // Behaviors that came as JSON may be anything.
-  throw new TypeError(`no such behavior: ${JSON.stringify(behavior)}`)
+  // Behaviors from JSON may have any value.
+  throw new TypeError(`unknown behavior: ${JSON.stringify(behavior)}`)
 }
 
 export const failureAnswer = ({ headers, status, ...error }: OpenAiFailure): WireAnswer => ({
@@ -54,7 +54,7 @@ export const failureAnswer = ({ headers, status, ...error }: OpenAiFailure): Wir
   ),
 })
 
-/** Headers with a Content-Length for the whole body, sent at once. */
+/** Sends headers immediately, with the Content-Length of the whole body. */
 const begin = ({ body, headers, status }: WireAnswer, { response }: WayBack): void => {
   response.writeHead(status, { ...headers, "content-length": body.length })
   response.flushHeaders()
@@ -65,7 +65,7 @@ export const send = (answer: WireAnswer, { response }: WayBack): void => {
   response.end(answer.body)
 }
 
-/** Resolves when the bytes have left for the socket; rejects when they never will. */
+/** Resolves when the bytes were written to the socket; rejects if that becomes impossible. */
 const write = (response: ServerResponse, bytes: Uint8Array): Promise<void> =>
   new Promise((resolve, reject) => {
     response.write(bytes, (error) => (error == null ? resolve() : reject(error)))
@@ -116,7 +116,7 @@ const flood = async (
   back: WayBack,
 ): Promise<void> => {
   const isJson = answer.headers["content-type"]?.startsWith("application/json") === true
-  // White space may stand before JSON, so the size is all that is wrong with it.
+  // JSON may begin with white space, so only the size is wrong.
   const padding = isJson ? Buffer.alloc(PIECE_BYTES, " ") : repeated(answer.body)
   const padBytes = framing === "endless" ? Number.POSITIVE_INFINITY : Math.max(0, bytes - answer.body.length)
   const length = framing === "length" ? { "content-length": padBytes + answer.body.length } : {}
@@ -128,6 +128,6 @@ const flood = async (
   back.response.end(isJson ? answer.body : undefined)
 }
 
-/** Whole files, as many as make a piece worth sending. */
+/** Repeats the file until the piece is large enough to send. */
 const repeated = (body: Buffer): Buffer =>
   Buffer.concat(Array.from({ length: Math.ceil(PIECE_BYTES / Math.max(1, body.length)) }, () => body))

@@ -1,8 +1,8 @@
 import type { OpenAiBehavior, OpenAiFailure } from "./Behavior.ts"
 
-// Status, words, type and code of each are those of the real service, as its documentation and its answers show them.
+// Status, message, type and code are those of the real service, from its documentation and responses.
 
-/** Answers with an error in OpenAI's envelope; without arguments, the 500 of `serverError`. */
+/** Responds with an error in OpenAI's envelope. Default: the 500 of `serverError`. */
 export const failWith = (failure: Partial<OpenAiFailure> = {}): OpenAiBehavior<never> => ({
   _tag: "Fail",
   failure: {
@@ -16,7 +16,7 @@ export const failWith = (failure: Partial<OpenAiFailure> = {}): OpenAiBehavior<n
   },
 })
 
-/** 429 that passes. `retryAfter` becomes the header: seconds, or a date as HTTP writes it; `undefined` leaves it out. */
+/** Temporary 429. `retryAfter` sets the header: seconds or an HTTP date; `undefined` omits it. */
 export const rateLimited = (retryAfter?: number | string): OpenAiBehavior<never> =>
   failWith({
     status: 429,
@@ -26,7 +26,7 @@ export const rateLimited = (retryAfter?: number | string): OpenAiBehavior<never>
     headers: retryAfter === undefined ? {} : { "retry-after": String(retryAfter) },
   })
 
-/** 429 that does not pass: the account has no money left. */
+/** Permanent 429: the account has no credit left. */
 export const insufficientQuota: OpenAiBehavior<never> = failWith({
   status: 429,
   message: "You exceeded your current quota, please check your plan and billing details.",
@@ -34,7 +34,7 @@ export const insufficientQuota: OpenAiBehavior<never> = failWith({
   code: "insufficient_quota",
 })
 
-/** 401, whatever the key; its message repeats part of `key`, as the real one does. */
+/** 401 for any key; the message repeats part of `key`, like the real one. */
 export const invalidKey = (key = "sk-revoked-0123456789"): OpenAiBehavior<never> => ({
   _tag: "Fail",
   failure: invalidApiKey(key),
@@ -47,7 +47,7 @@ export const overloaded: OpenAiBehavior<never> = failWith({
   message: "The engine is currently overloaded, please try again later.",
 })
 
-/** 400 of the older image models, and of text. */
+/** Content rejection (400) of the older image models, and of text. */
 export const contentPolicyViolation: OpenAiBehavior<never> = failWith({
   status: 400,
   message: "Your request was rejected as a result of our safety system.",
@@ -55,7 +55,7 @@ export const contentPolicyViolation: OpenAiBehavior<never> = failWith({
   code: "content_policy_violation",
 })
 
-/** 400 of the newer image models, for the same. */
+/** Content rejection (400) of the newer image models. */
 export const moderationBlocked: OpenAiBehavior<never> = failWith({
   status: 400,
   message: "Your request was rejected by the safety system.",
@@ -63,11 +63,11 @@ export const moderationBlocked: OpenAiBehavior<never> = failWith({
   code: "moderation_blocked",
 })
 
-/** 400 about a parameter, or about none. */
+/** 400, optionally about a parameter. */
 export const badRequest = (param: string | null = null, message = "Invalid request."): OpenAiBehavior<never> =>
   failWith({ status: 400, message, type: "invalid_request_error", param, code: "invalid_value" })
 
-/** Thrown while a request is read: what the stand-in itself has to say against it. */
+/** Thrown while a request is parsed: a rejection by the stand-in itself. */
 export class RequestRefused extends Error {
   override readonly name = "RequestRefused"
   readonly failure: OpenAiFailure

@@ -1,6 +1,6 @@
-// A stand-in as a process: `node main.ts '{"port":8080,"journal":"calls.jsonl"}'`. Takes `OpenAiStandInOptions` as JSON,
-// prints a line with its URL and process id once it listens, and stops at SIGTERM or SIGINT. With `--until-stdin-ends` it
-// also stops with the process that started it.
+// Runs a stand-in as a process: `node main.ts '{"port":8080,"journal":"calls.jsonl"}'`. Takes `OpenAiStandInOptions` as JSON,
+// prints a line with its URL and process id once it listens, and stops on SIGTERM or SIGINT. With `--until-stdin-ends` it
+// also stops with its parent process.
 import { type OpenAiStandInOptions, startOpenAiStandIn } from "./startOpenAiStandIn.ts"
 
 const [options = "{}", flag] = process.argv.slice(2)

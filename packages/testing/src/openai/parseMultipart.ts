@@ -11,11 +11,11 @@ const MAX_PARTS = 100
 const MAX_HEADER_BYTES = 8192
 
 /**
- * The parts of a `multipart/form-data` body (RFC 7578 over RFC 2046). A delimiter is a whole line: text in a file that
- * only looks like it, or begins like it, is data. Throws `RequestRefused` where the form is not whole.
+ * Parses a `multipart/form-data` body (RFC 7578 over RFC 2046). A delimiter is a whole line; similar text within a file is
+ * data. Throws `RequestRefused` if the form is incomplete.
  */
 export const parseMultipart = (contentType: string, body: Uint8Array): ReadonlyArray<FormPart> => {
-  // The first delimiter may stand at the very beginning: with a line break before it, it looks like all others.
+  // The first delimiter may be at the very beginning; a line break in front of it makes it look like the others.
   const bytes = Buffer.concat([Buffer.from("\r\n"), body])
   const delimiter = Buffer.from(`\r\n--${boundaryOf(contentType)}`)
   const parts: Array<FormPart> = []
@@ -39,7 +39,7 @@ const boundaryOf = (contentType: string): string => {
 
 interface Delimiter {
   readonly begin: number
-  /** Behind its line break. */
+  /** Offset after its line break. */
   readonly end: number
   readonly isLast: boolean
 }
@@ -57,7 +57,7 @@ const nextDelimiter = (bytes: Buffer, delimiter: Buffer, from: number): Delimite
 }
 
 const partOf = (part: Buffer): FormPart => {
-  // A part without headers begins with the empty line that would end them.
+  // A part without headers begins with the empty line that ends headers.
   const headerEnd = part.subarray(0, 2).equals(lineBreak) ? 0 : part.indexOf("\r\n\r\n") + 2
   if (headerEnd === 1 || headerEnd > MAX_HEADER_BYTES) throw unreadable("the headers of a part do not end")
   const headers = headersOf(part.toString("utf8", 0, headerEnd))
@@ -89,8 +89,8 @@ const headersOf = (text: string): ReadonlyMap<string, string> =>
   )
 
 /**
- * What stands behind the first semicolon of a header. Browsers and undici write quotes and line breaks as %22, %0D and %0A,
- * curl and Python a backslash before the quote.
+ * Parses the parameters after the first semicolon of a header. Browsers and undici escape quotes and line breaks as %22, %0D
+ * and %0A; curl and Python put a backslash before the quote.
  */
 const parametersOf = (header: string): ReadonlyMap<string, string> =>
   new Map(
@@ -105,7 +105,7 @@ const parametersOf = (header: string): ReadonlyMap<string, string> =>
     ),
   )
 
-/** `filename*=UTF-8''na%C3%AFve.wav` (RFC 5987), where a client sends it beside the plain one. */
+/** Decodes `filename*=UTF-8''na%C3%AFve.wav` (RFC 5987), which some clients send in addition to the plain one. */
 const decodedOf = (value: string | undefined): string | undefined => {
   const encoded = /^UTF-8'[^']*'(\S+)$/i.exec(value ?? "")?.[1]
   try {

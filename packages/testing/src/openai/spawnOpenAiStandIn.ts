@@ -8,40 +8,40 @@ import { readJournal } from "./Journal.ts"
 import type { RecordedOpenAiCall } from "./RecordedCall.ts"
 import type { OpenAiStandInOptions } from "./startOpenAiStandIn.ts"
 
-/** A stand-in that is a process of its own: it outlives those that call it, and can be killed like them. */
+/** A stand-in in a separate process: it outlives its clients, and can be killed. */
 export interface OpenAiStandInProcess {
   /** The base URL for clients; ends in `/v1`. */
   readonly url: string
   readonly pid: number
-  /** All calls so far, read from the journal: also those before a kill, and of earlier stand-ins with the same journal. */
+  /** Returns all calls so far, read from the journal, including calls before a kill and calls of earlier stand-ins with the same journal. */
   readonly calls: () => ReadonlyArray<RecordedOpenAiCall>
   /**
-   * Resolves once that many requests, 1 by default, have come in whole, as the journal shows. Rejects when the process ends
+   * Resolves once `times` complete requests (default 1) were received, according to the journal. Rejects if the process ends
    * before.
    */
   readonly untilCalled: (endpoint: OpenAiEndpoint, times?: number) => Promise<void>
-  /** SIGKILL: running calls stay `running` in the journal. */
+  /** Sends SIGKILL: running calls stay `running` in the journal. */
   readonly kill: () => Promise<void>
-  /** SIGTERM: running calls become `failed`. */
+  /** Sends SIGTERM: running calls become `failed`. */
   readonly close: () => Promise<void>
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
-/** How a process is told what to be. */
+/** Options of a stand-in process. */
 export interface StandInProcessOptions extends OpenAiStandInOptions {
-  /** Required: it is what is left of a killed process. */
+  /** Required, because only the journal survives a killed process. */
   readonly journal: string
 }
 
-/** Between two looks into the journal. */
+/** Interval between reads of the journal. */
 const LOOK_EVERY_MS = 20
 
-// The same ending as this file: TypeScript in the sources, JavaScript once built.
+// The same extension as this file: TypeScript in the sources, JavaScript once built.
 const program = fileURLToPath(new URL("./main.ts", import.meta.url)).replace(/ts$/, import.meta.url.slice(-2))
 
 /**
- * Starts `main` in a process of its own, which also ends when this one does. Its behaviors come with the options, which
- * travel as JSON: answers that contain bytes do not arrive.
+ * Starts `main` in a separate process, which also ends when this one does. Behaviors are part of the options, which are sent
+ * as JSON, so answers that contain bytes are not supported.
  */
 export const spawnOpenAiStandIn = async (options: StandInProcessOptions): Promise<OpenAiStandInProcess> => {
   const child = spawn(process.execPath, [program, JSON.stringify(options), "--until-stdin-ends"], {
@@ -74,7 +74,7 @@ export const spawnOpenAiStandIn = async (options: StandInProcessOptions): Promis
   }
 }
 
-/** The first line a stand-in prints. */
+/** Reads the first line that a stand-in prints. */
 const announced = async (child: ChildProcess): Promise<{ readonly url: string; readonly pid: number }> => {
   if (child.stdout === null) throw new Error("the stand-in has no output")
   for await (const line of createInterface({ input: child.stdout })) {

@@ -6,57 +6,57 @@ import type { RecordedOpenAiCall } from "./RecordedCall.ts"
 import { makeScript, type ScriptedBehaviors, type UsualBehaviors } from "./Script.ts"
 import { type StandInState, takeCall } from "./takeCall.ts"
 
-/** All of it is plain data, unless an answer contains bytes. */
+/** Options of a stand-in. Plain data, unless an answer contains bytes. */
 export interface OpenAiStandInOptions {
-  /** On 127.0.0.1; a free one by default. */
+  /** Port on 127.0.0.1; default: any free port. */
   readonly port?: number
-  /** Keys that are accepted, `standInApiKey` by default; none means that no key is asked for, as with local servers. */
+  /** Accepted keys; default `standInApiKey`. With an empty list no key is required, as with local servers. */
   readonly apiKeys?: ReadonlyArray<string>
-  /** Models that exist, `standInModels` by default. Any model may be named at any endpoint. */
+  /** Existing models; default `standInModels`. Every model is accepted at every endpoint. */
   readonly models?: ReadonlyArray<string> | "any"
-  /** Larger requests get status 413. By default 25 MiB, as of the service, and what a form takes around the file. */
+  /** Maximum request size; larger requests get 413. Default: 25 MiB, like the service, plus the overhead of a form. */
   readonly maxRequestBytes?: number
-  /** A file for every change of every call, see `readJournal`. One that exists is continued. */
+  /** Path of a file that records every change of every call; see `readJournal`. An existing file is continued. */
   readonly journal?: string
   readonly usually?: UsualBehaviors
   readonly script?: ScriptedBehaviors
 }
 
-/** An HTTP server on this machine that speaks like OpenAI, does what a test tells it, and remembers who called. */
+/** A local HTTP server with OpenAI's API that behaves as the test says and records its calls. */
 export interface OpenAiStandIn {
   /** The base URL for clients; ends in `/v1`. */
   readonly url: string
-  /** A key that it accepts; any text where none is asked for. */
+  /** An accepted key; any text if no key is required. */
   readonly apiKey: string
   /**
-   * The next calls of an endpoint behave like this, one each, in this order; those after them as usual. A call that the
-   * stand-in refuses by itself (key, model, a bad request) uses up none of them.
+   * Queues behaviors for the next calls of an endpoint, one per call; later calls behave as usual. Calls that the stand-in
+   * itself rejects (key, model, bad request) do not use up behaviors.
    */
   readonly script: <E extends OpenAiEndpoint>(
     endpoint: E,
     ...behaviors: ReadonlyArray<OpenAiBehavior<OpenAiAnswers[E]>>
   ) => void
-  /** How an endpoint behaves when nothing is scripted; at first it answers. */
+  /** Sets the behavior of an endpoint when nothing is scripted; initially it answers. */
   readonly usually: <E extends OpenAiEndpoint>(endpoint: E, behavior: OpenAiBehavior<OpenAiAnswers[E]>) => void
-  /** All calls so far, in the order in which they began. */
+  /** Returns all calls so far, in order of their start. */
   readonly calls: () => ReadonlyArray<RecordedOpenAiCall>
-  /** The calls of one endpoint. */
+  /** Returns the calls of one endpoint. */
   readonly callsOf: <E extends OpenAiEndpoint>(endpoint: E) => ReadonlyArray<RecordedOpenAiCall<E>>
   /**
-   * Resolves once that many requests, 1 by default, have come in whole and were accepted: the way to wait for a call that
-   * hangs. Rejects when the stand-in closes before.
+   * Resolves once `times` complete requests (default 1) were accepted. Use it to wait for a call that hangs. Rejects if the
+   * stand-in closes before.
    */
   readonly untilCalled: (endpoint: OpenAiEndpoint, times?: number) => Promise<void>
-  /** Resolves once that many calls, 1 by default, are over, whatever became of them. Rejects when the stand-in closes before. */
+  /** Resolves once `times` calls (default 1) have ended, with any outcome. Rejects if the stand-in closes before. */
   readonly untilEnded: (endpoint: OpenAiEndpoint, times?: number) => Promise<void>
-  /** Stops listening and cuts every connection; calls that were running are `failed`. */
+  /** Stops listening and closes every connection; running calls become `failed`. */
   readonly close: () => Promise<void>
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
 export const standInApiKey = "sk-stand-in-0123456789abcdef"
 
-/** One of every sort the service has. */
+/** One model of every type that the service has. */
 export const standInModels = [
   "gpt-4.1-mini",
   "whisper-1",
@@ -80,7 +80,7 @@ export const startOpenAiStandIn = async (options: OpenAiStandInOptions = {}): Pr
   const apiKeys = options.apiKeys ?? [standInApiKey]
   const open = new Set<() => void>()
   const server = createServer()
-  // A connection that the server closes when it is idle looks like a failure to whoever was about to use it.
+  // A client that is about to reuse an idle connection would see its closing as a failure.
   server.keepAliveTimeout = 0
   const origin = `http://127.0.0.1:${await listening(server, options.port ?? 0)}`
   const state: StandInState = {

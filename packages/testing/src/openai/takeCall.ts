@@ -8,20 +8,20 @@ import { invalidApiKey, missingApiKey, modelNotFound, refuse, RequestRefused } f
 import { readBody } from "./readBody.ts"
 import type { Script } from "./Script.ts"
 
-/** What a stand-in is, seen by a single call. */
+/** State of a stand-in, as needed by a single call. */
 export interface StandInState {
   readonly log: CallLog
   readonly script: Script
-  /** None: no key is asked for. */
+  /** Accepted keys; if empty, no key is required. */
   readonly apiKeys: ReadonlyArray<string>
   readonly models: ReadonlyArray<string> | "any"
   readonly maxRequestBytes: number
   readonly origin: string
-  /** Calls whose connections are open, and how to end those. */
+  /** Functions that close the connections of running calls. */
   readonly open: Set<() => void>
 }
 
-/** One call from its headers to its end. Never rejects. */
+/** Handles one call from its headers to its end. Never rejects. */
 export const takeCall = async (
   state: StandInState,
   request: IncomingMessage,
@@ -39,7 +39,7 @@ export const takeCall = async (
     const body = await readBody(request, state.maxRequestBytes)
     await serve(state, endpoint, { headers: request.headers, path, body }, { call, back })
   } catch (error) {
-    // Nobody is there to hear of it.
+    // The client is gone.
     if (back.closed.aborted || response.headersSent) return
     send(failureAnswer(failureOf(error)), back)
   }
@@ -64,7 +64,7 @@ const opened = (
   })
 }
 
-/** Follows the connection, so that the call ends with what became of it. */
+/** Watches the connection, so that the call ends with its outcome. */
 const wayBack = ({ open }: StandInState, call: OpenCall, response: ServerResponse): WayBack => {
   const closed = new AbortController()
   let isBroken = false
@@ -74,7 +74,7 @@ const wayBack = ({ open }: StandInState, call: OpenCall, response: ServerRespons
   }
   const end = (): void => breakIt(() => response.socket?.destroy())
   open.add(end)
-  // Emitted when the last byte was handed to the operating system; never for a connection that broke before.
+  // Emitted when the last byte was passed to the operating system; never for a connection that broke before.
   response.once("finish", () => {
     call.end(response.statusCode < 400 ? "answered" : "failed", response.statusCode)
   })
@@ -125,4 +125,4 @@ const serve = async <E extends OpenAiEndpoint>(
 const failureOf = (error: unknown): RequestRefused["failure"] =>
   error instanceof RequestRefused
     ? error.failure
-    : refuse(`The stand-in broke: ${String(error)}`, { status: 500, code: "stand_in_broke" }).failure
+    : refuse(`The stand-in failed: ${String(error)}`, { status: 500, code: "stand_in_broke" }).failure

@@ -1,4 +1,4 @@
-import { JobUnknown, LiveNotReady, WaitTimeout } from "@kiln/core"
+import { JobNotFound, LiveNotActive, WaitTimeout } from "@kiln/core"
 import { testEngine } from "@kiln/testing"
 import { assertDone, assertFailed } from "@kiln/testing/assert"
 import { describe, expect, it } from "vitest"
@@ -148,7 +148,7 @@ describe("an inline test engine", () => {
     await kiln.advance("1 day")
     expect(await kiln.get(job)).toMatchObject({ output: null, warningCode: "data_expired" })
     await kiln.advance("60 days")
-    await expect(kiln.get(job)).rejects.toThrow(JobUnknown)
+    await expect(kiln.get(job)).rejects.toThrow(JobNotFound)
   })
 })
 
@@ -171,7 +171,7 @@ describe("live jobs of a test engine", () => {
 
   it("are refused where everything is off, or, if a setting requires a worker, where nobody serves them", async () => {
     await using off = await testEngine({ jobMode: "live", prices: false })
-    await expect(off.submit("speech_synthesis", { input: "Hello" })).rejects.toThrow(LiveNotReady)
+    await expect(off.submit("speech_synthesis", { input: "Hello" })).rejects.toThrow(LiveNotActive)
     const unservedOptions = { jobMode: "live", providers: { speech: "none" } } as const
     await using waiting = await testEngine(unservedOptions)
     expect((await waiting.submit("speech_synthesis", { input: "Hello" })).status).toBe("queued")

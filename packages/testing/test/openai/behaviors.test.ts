@@ -193,11 +193,11 @@ describe("single behaviors", () => {
       expect(await base64()).toBe("AQI=")
     }))
 
-  it("says so when there is no such behavior, as a script in JSON may ask for", () =>
+  it("reports an unknown behavior, which a script in JSON may contain", () =>
     withStandIn(
       async (standIn) => {
         const { response, body } = await fate(speak(standIn, "x"))
-        expect([response, body.toString()]).toEqual([500, expect.stringContaining("no such behavior")])
+        expect([response, body.toString()]).toEqual([500, expect.stringContaining("unknown behavior")])
       },
       { usually: JSON.parse('{"speech":{"_tag":"Anwser"}}') },
     ))

@@ -39,7 +39,7 @@ const eraseWhenDone = (world: World, process: Process, jobId: `job_${string}`, t
         yield* verifyBlank(world, jobId)
         return true
       }
-      assert.strictEqual((answer.failure as { readonly _tag: string })._tag, "JobUnfinished")
+      assert.strictEqual((answer.failure as { readonly _tag: string })._tag, "JobProcessing")
     }
     return false
   })

@@ -9,8 +9,7 @@ import {
   type GeneratedFile,
   IdGenerator,
   JobEvents,
-  JobLooks,
-  JobSignals,
+  JobReader,
   layerGroupCommit,
   MediaProbe,
   Operator,
@@ -87,9 +86,7 @@ const layerProcess = (
 ) =>
   Worker.layer.pipe(
     Layer.provideMerge(Layer.merge(Engine.layer, Operator.layer)),
-    Layer.provideMerge(
-      Layer.mergeAll(JobLooks.layer, layerGroupCommit, WakeUp.layer, JobSignals.layer, JobEvents.layer),
-    ),
+    Layer.provideMerge(Layer.mergeAll(JobReader.layer, layerGroupCommit, WakeUp.layer, JobEvents.layer)),
     Layer.provideMerge(
       Layer.mergeAll(
         Layer.succeedContext(asContext(adapters)),

@@ -2,16 +2,16 @@ import { createHash } from "node:crypto"
 import type { IncomingMessage } from "node:http"
 import type { OpenAiAnswers, OpenAiEndpoint, OpenAiRequests } from "../Endpoint.ts"
 
-/** A request that came in whole. */
+/** A complete request. */
 export interface Incoming {
   readonly headers: IncomingMessage["headers"]
   readonly path: string
   readonly body: Buffer
 }
 
-/** What an endpoint needs of the stand-in. */
+/** The part of the stand-in that an endpoint needs. */
 export interface Surroundings {
-  /** Of the call, 1-based: part of the ids in an answer. */
+  /** Number of the call, 1-based; part of the ids in an answer. */
   readonly number: number
   /** Scheme, host and port. */
   readonly origin: string
@@ -23,13 +23,13 @@ export interface WireAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
-  /** The same with the file in it cut in half, where there is a file in JSON. */
+  /** Returns the answer with a truncated file, for JSON that contains a file. */
   readonly cut?: () => Buffer
-  /** The same with a base64 that is none. */
+  /** Returns the answer with invalid base64. */
   readonly wrongBase64?: () => Buffer
 }
 
-/** One endpoint: how its requests are read, and what it answers. */
+/** One endpoint: parses its requests and produces its answers. */
 export interface Service<E extends OpenAiEndpoint> {
   /** Throws `RequestRefused`. */
   readonly read: (incoming: Incoming) => OpenAiRequests[E]
@@ -52,9 +52,9 @@ export const file = (data: Uint8Array, mediaType: string): WireAnswer => ({
   body: Buffer.from(data),
 })
 
-/** 32 bytes that depend on every part and on where one ends and the next begins. */
+/** Returns 32 bytes that depend on every part and on the boundaries between parts. */
 export const seedOf = (...parts: ReadonlyArray<string>): Buffer =>
   createHash("sha256").update(JSON.stringify(parts)).digest()
 
-/** Answers never depend on the time, so that equal requests have equal answers. */
+/** A fixed time, so that equal requests get equal answers. */
 export const CREATED_AT_SECONDS = 1_750_000_000

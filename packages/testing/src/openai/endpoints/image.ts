@@ -3,7 +3,7 @@ import { png } from "../files/png.ts"
 import { invalidValue, jsonFields, optionalCount, optionalText, requiredText } from "./jsonFields.ts"
 import { CREATED_AT_SECONDS, file, json, seedOf, type Service, type WireAnswer } from "./Service.ts"
 
-/** `auto` is a square. */
+/** Supported sizes; `auto` is the first one. */
 const sizes = ["1024x1024", "1536x1024", "1024x1536"] as const
 const square = sizes[0]
 const MOST_IMAGES = 10
@@ -47,13 +47,13 @@ export const image: Service<"image"> = {
   },
 }
 
-/** Without credentials, as URLs of the real service carry their signature. */
+/** Requires no credentials, because URLs of the real service are signed. */
 export const imageFile: Service<"imageFile"> = {
   read: ({ path }) => ({ name: path.replace(/^.*\//, "").replace(/[.]png$/, "") }),
   answer: ({ name }, value) => file(value?.data ?? drawn(name), value?.mediaType ?? "image/png"),
 }
 
-/** The path says all there is to know of an image, so that none has to be kept. */
+/** The path determines the image, so that no images need to be stored. */
 export const imagePath = new RegExp(`^/files/[0-9a-f]{64}-(${sizes.join("|")})[.]png$`)
 
 const drawn = (name: string): Buffer => {

@@ -2,7 +2,7 @@ import type { JsonFields } from "../Endpoint.ts"
 import { missingParameter, refuse } from "../failures.ts"
 import type { Incoming } from "./Service.ts"
 
-/** The JSON object in a body; throws `RequestRefused` where there is none. */
+/** Parses the JSON object in a body; throws `RequestRefused` if the body is not one. */
 export const jsonFields = ({ body, headers }: Incoming): JsonFields => {
   if (!/^application\/json\s*(;|$)/i.test(headers["content-type"] ?? "")) {
     throw refuse(`Unsupported content type: '${headers["content-type"] ?? ""}'. This API method only accepts JSON.`, {

@@ -3,7 +3,7 @@ import { belowMinimum, jsonFields, optionalCount, optionalText, requiredText } f
 import { CREATED_AT_SECONDS, json, type Service } from "./Service.ts"
 import { cutText, messagesOf } from "./text.ts"
 
-/** The service refuses smaller limits, here and not in chat. */
+/** The service rejects smaller limits in this endpoint, but not in chat. */
 const FEWEST_OUTPUT_TOKENS = 16
 
 export const responses: Service<"responses"> = {

@@ -21,7 +21,7 @@ const formats: Readonly<Record<string, Format>> = {
 }
 
 const MOST_CHARACTERS = 4096
-/** People read about that many aloud. */
+/** Approximate reading speed. */
 const CHARACTERS_PER_SECOND = 15
 
 export const speech: Service<"speech"> = {

@@ -2,7 +2,7 @@ import type { GivenText, ReceivedMessage, TextRequest } from "../Endpoint.ts"
 import { isObject } from "./jsonFields.ts"
 import { refuse } from "../failures.ts"
 
-/** A text that has been brought under the token limit, and what it is said to have cost. */
+/** A text truncated to the token limit, with its reported usage. */
 export interface CutText {
   readonly text: string
   readonly refusal: string | undefined
@@ -11,7 +11,7 @@ export interface CutText {
   readonly outputTokens: number
 }
 
-/** What the stand-in replies: other words to every question, a word being a token. */
+/** Returns the stand-in's reply, which depends on the question; one word is one token. */
 export const replyTo = (messages: ReadonlyArray<ReceivedMessage>): string =>
   `You said: ${messages.findLast(({ role }) => role === "user")?.text ?? "nothing"}`
 
@@ -21,7 +21,7 @@ export const cutText = ({ maxOutputTokens, messages }: TextRequest, value: Given
   const words = wordsOf(whole)
   const isCut = words.length > limit && value?.refusal === undefined
   return {
-    // Cut between words; a text that fits keeps its white space.
+    // Truncated between words; a text that fits keeps its white space.
     text: isCut ? words.slice(0, limit).join(" ") : whole,
     refusal: value?.refusal,
     finishReason: value?.finishReason ?? (isCut ? "length" : "stop"),
@@ -32,7 +32,7 @@ export const cutText = ({ maxOutputTokens, messages }: TextRequest, value: Given
 
 const wordsOf = (text: string): ReadonlyArray<string> => text.split(/\s+/).filter((word) => word !== "")
 
-/** Messages with their text, which is a string or parts of which some are text. */
+/** Parses messages; their content is a string or a list of parts, some of which are text. */
 export const messagesOf = (list: unknown, param: string): ReadonlyArray<ReceivedMessage> => {
   if (!Array.isArray(list) || list.length === 0) {
     throw refuse(`Invalid '${param}': expected a non-empty array.`, { param, code: "empty_array" })

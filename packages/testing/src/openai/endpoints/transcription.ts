@@ -28,7 +28,7 @@ export const transcription: Service<"transcription"> = {
     const seconds = value?.seconds ?? file.seconds
     if (responseFormat === "text") return plainText(`${text}\n`)
     const isByToken = !model.startsWith("whisper")
-    // Whole seconds, as the service counts them for its bill.
+    // Full seconds, as the service bills them.
     const usage = seconds === undefined ? {} : { usage: { type: "duration", seconds: Math.ceil(seconds) } }
     if (responseFormat === "json") return json({ text, ...(isByToken ? { usage: tokens(text) } : usage) })
     return json({
@@ -42,7 +42,7 @@ export const transcription: Service<"transcription"> = {
   },
 }
 
-/** The words the stand-in hears in a file: others in every file. */
+/** Returns the transcript of a file, different for every file. */
 export const transcriptOf = ({ sha256 }: Pick<ReceivedFile, "sha256">): string =>
   `this is what was said in the recording ${sha256.slice(0, 16)}`
 

@@ -1,4 +1,4 @@
-/** A cyclic redundancy check, most significant bit first, without inversions: what FLAC and Ogg use. */
+/** Creates a cyclic redundancy check, most significant bit first, without inversions, as used by FLAC and Ogg. */
 export const checksum = (bits: 8 | 16 | 32, polynomial: number): ((bytes: Uint8Array) => number) => {
   const top = bits - 8
   const mask = bits === 32 ? 0xffff_ffff : (1 << bits) - 1

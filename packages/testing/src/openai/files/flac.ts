@@ -6,7 +6,7 @@ const SAMPLE_RATE = 24_000
 const headerCheck = checksum(8, 0x07)
 const frameCheck = checksum(16, 0x8005)
 
-/** FLAC, mono, 24 kHz, 16 bits, of silent frames; `seed` stands in an APPLICATION block. */
+/** Creates silent FLAC, mono, 24 kHz, 16 bits, with `seed` in an APPLICATION block. */
 export const flac = (seed: Buffer, seconds: number): Buffer => {
   const frames = framesIn(seconds, (SAMPLES / SAMPLE_RATE) * 1000)
   const application = Buffer.concat([Buffer.from("test"), seed])
@@ -24,7 +24,7 @@ const streamInfo = (frames: number): Buffer => {
   const info = Buffer.alloc(34)
   info.writeUInt16BE(SAMPLES, 0)
   info.writeUInt16BE(SAMPLES, 2)
-  // 20 bits of sample rate, 3 of channels less one, 5 of bits per sample less one, 36 of samples; no MD5 is zeros.
+  // 20 bits of sample rate, 3 of channels minus one, 5 of bits per sample minus one, 36 of samples; a zero MD5 means unknown.
   const rest = (BigInt(SAMPLE_RATE) << 44n) | (15n << 36n) | BigInt(frames * SAMPLES)
   info.writeBigUInt64BE(rest, 10)
   return info
@@ -33,13 +33,13 @@ const streamInfo = (frames: number): Buffer => {
 const frame = (number: number): Buffer => {
   // Fixed block size; 4096 samples at 24 kHz; mono, 16 bits.
   const header = Buffer.from([0xff, 0xf8, 0xc7, 0x08, ...codedNumber(number)])
-  // One subframe that is constant, and the constant: zero.
+  // One constant subframe, with the value zero.
   const whole = Buffer.concat([header, Buffer.of(headerCheck(header), 0x00, 0x00, 0x00)])
   const check = Buffer.alloc(2)
   check.writeUInt16BE(frameCheck(whole))
   return Buffer.concat([whole, check])
 }
 
-/** Frame numbers are written like characters in UTF-8; two bytes reach for almost six minutes, and no text is that long. */
+/** Encodes a frame number like a character in UTF-8. Two bytes suffice for almost six minutes, longer than any text. */
 const codedNumber = (number: number): ReadonlyArray<number> =>
   number < 0x80 ? [number] : [0xc0 | (number >> 6), 0x80 | (number & 0x3f)]

@@ -1,17 +1,17 @@
-/** As many frames of `frameMs` as make up the length, the last one over it. */
+/** Returns the number of frames of `frameMs` for the duration, rounded up. */
 export const framesIn = (seconds: number, frameMs: number): number => Math.max(1, Math.ceil((seconds * 1000) / frameMs))
 
 const MP3_FRAME_MS = 24
 
 /**
- * MPEG 2 layer III, mono, 24 kHz, 32 kbit/s: 576 samples in 96 bytes. A frame whose side information is zero decodes to
- * silence, and what follows in it is ancillary data that no decoder looks at: in the first one, the bytes of `seed`.
+ * Creates silent MPEG 2 layer III, mono, 24 kHz, 32 kbit/s: 576 samples in 96 bytes. A frame with zero side information
+ * decodes to silence, and the rest of it is ancillary data that decoders ignore; the first frame holds the bytes of `seed`.
  */
 export const mp3 = (seed: Buffer, seconds: number): Buffer => {
   const silence = Buffer.alloc(96)
   silence.set([0xff, 0xf3, 0x44, 0xc4])
   const first = Buffer.from(silence)
-  // Seven bits of each byte, so that nothing in it looks like the beginning of a frame.
+  // Seven bits of each byte, so that no byte looks like a sync word.
   first.set(
     seed.map((byte) => byte & 0x7f),
     4 + 9,
@@ -21,10 +21,10 @@ export const mp3 = (seed: Buffer, seconds: number): Buffer => {
 
 const AAC_FRAME_MS = (1024 / 24_000) * 1000
 
-/** A single channel element in which all is zero: silence, as players put it into gaps. */
+/** A single channel element of zeros: silence, as players use it for gaps. */
 const silentAac = Buffer.of(0x00, 0xc8, 0x00, 0x80, 0x23, 0x80)
 
-/** AAC-LC, mono, 24 kHz, in ADTS frames. The first one holds `seed` in a data stream element, which decoders skip. */
+/** Creates silent AAC-LC, mono, 24 kHz, in ADTS frames. The first one holds `seed` in a data stream element, which decoders skip. */
 export const aac = (seed: Buffer, seconds: number): Buffer => {
   const frame = (block: Buffer): Buffer => {
     const length = block.length + 7

@@ -9,7 +9,7 @@ const pageCheck = checksum(32, 0x04c1_1db7)
 /** 20 ms of silence in CELT, full band. */
 const silence = Buffer.of(0xf8, 0xff, 0xfe)
 
-/** Opus in Ogg, mono, of silent packets; `seed` stands in a comment and gives the stream its serial number. */
+/** Creates silent Opus in Ogg, mono. `seed` is stored in a comment and determines the serial number of the stream. */
 export const oggOpus = (seed: Buffer, seconds: number): Buffer => {
   const serial = seed.readUInt32LE(0)
   const packets = framesIn(seconds, PACKET_MS)
@@ -50,9 +50,9 @@ const tags = (seed: Buffer): Buffer => {
 interface Page {
   readonly serial: number
   readonly flags: number
-  /** At its end, counted from the beginning. */
+  /** Samples from the beginning up to the end of this page. */
   readonly samples: number
-  /** Each shorter than 255 bytes. */
+  /** Packets, each shorter than 255 bytes. */
   readonly packets: ReadonlyArray<Buffer>
 }
 

@@ -3,8 +3,8 @@ import { crc32, deflateSync } from "node:zlib"
 const TILES = 16
 
 /**
- * A PNG in two colors with a pattern of 16 by 16 tiles, one for each bit of `seed` (32 bytes): two seeds, two images.
- * Width is a multiple of 128.
+ * Creates a PNG in two colors with a pattern of 16 × 16 tiles, one for each bit of `seed` (32 bytes), so that different seeds
+ * give different images. `width` must be a multiple of 128.
  */
 export const png = (seed: Buffer, width: number, height: number): Buffer => {
   const header = Buffer.alloc(13)
@@ -27,7 +27,7 @@ const rows = (seed: Buffer, width: number, height: number): Buffer => {
   const rowBytes = width / 8
   const tileBytes = rowBytes / TILES
   const bandRows = Array.from({ length: TILES }, (_, band) => {
-    // The byte before each row says that it is not filtered.
+    // The byte before each row means "no filter".
     const row = Buffer.alloc(1 + rowBytes)
     const bits = seed.readUInt16BE(band * 2)
     for (let tile = 0; tile < TILES; tile++) {

@@ -1,13 +1,13 @@
 const SAMPLE_RATE = 24_000
 
-/** Samples of 16 bits, mono, little-endian: a tone, whose first samples are the bytes of `seed`, so that no two are alike. */
+/** Creates a tone as 16-bit mono samples, little-endian. The first samples are the bytes of `seed`, so that each tone is unique. */
 export const tone = (seed: Buffer, seconds: number): Buffer => {
   const hertz = 200 + (seed.readUInt16BE(0) % 400)
   const oneSecond = Buffer.alloc(SAMPLE_RATE * 2)
   for (let sample = 0; sample < SAMPLE_RATE; sample++) {
     oneSecond.writeInt16LE(Math.round(8000 * Math.sin((2 * Math.PI * hertz * sample) / SAMPLE_RATE)), sample * 2)
   }
-  // A whole number of waves goes into a second, so seconds follow each other without a click.
+  // A second contains an integer number of waves, so seconds follow each other without a click.
   const samples = Buffer.alloc(Math.round(seconds * SAMPLE_RATE) * 2)
   for (let at = 0; at < samples.length; at += oneSecond.length) oneSecond.copy(samples, at)
   seed.copy(samples)
@@ -32,7 +32,7 @@ export const wav = (seed: Buffer, seconds: number): Buffer => {
   return Buffer.concat([header, samples])
 }
 
-/** Seconds of the samples that are really there; `undefined` where the file is no WAV. */
+/** Returns the duration of the samples present; `undefined` if the file is not a WAV. */
 export const wavSeconds = (file: Uint8Array): number | undefined => {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.length)
   if (bytes.toString("latin1", 0, 4) !== "RIFF" || bytes.toString("latin1", 8, 12) !== "WAVE") return undefined
@@ -41,7 +41,7 @@ export const wavSeconds = (file: Uint8Array): number | undefined => {
     const kind = bytes.toString("latin1", at, at + 4)
     const size = bytes.readUInt32LE(at + 4)
     if (kind === "fmt " && at + 24 <= bytes.length) bytesPerSecond = bytes.readUInt32LE(at + 16)
-    // A recorder that streams does not know the size and writes the largest.
+    // A streaming recorder does not know the size and writes the maximum.
     if (kind === "data") {
       return bytesPerSecond === 0 ? undefined : Math.min(size, bytes.length - at - 8) / bytesPerSecond
     }

@@ -1,10 +1,9 @@
 import { Effect, Result, Schema } from "effect"
-import { type AudioFormat, audioFormats, limits, type Principal } from "../domain/index.ts"
+import { type AudioFormat, audioFormats, InvalidRequest, limits, type Principal, UploadsFull } from "../domain/index.ts"
 import { decodeFields } from "../kinds/decodeFields.ts"
 import { OneOf, PositiveUpTo } from "../kinds/fields.ts"
 import { IdGenerator, UploadStore } from "../ports/index.ts"
 import { EngineConfig } from "./EngineConfig.ts"
-import { InvalidRequest, UploadsFull } from "./errors.ts"
 
 /** The fields of an announced upload. */
 export const UploadRequest = Schema.Struct({
@@ -18,7 +17,7 @@ export const createUpload = Effect.fnUntraced(function* (principal: Principal, i
   const ids = yield* IdGenerator
   const store = yield* UploadStore
   const request = decodeFields(UploadRequest, input)
-  if (Result.isFailure(request)) return yield* new InvalidRequest({ errors: request.failure })
+  if (Result.isFailure(request)) return yield* Effect.fail(new InvalidRequest({ errors: request.failure }))
   const { maxTransfers } = config.upload
   const { uploads } = config.uploadCap
   const [created] = yield* store.createUploads([
@@ -35,5 +34,5 @@ export const createUpload = Effect.fnUntraced(function* (principal: Principal, i
     },
   ])
   if (created === undefined) return yield* Effect.die(new TypeError("createUploads returned no outcome for an upload"))
-  return created === "UploadsFull" ? yield* new UploadsFull(config.uploadCap) : created
+  return created === "UploadsFull" ? yield* Effect.fail(new UploadsFull(config.uploadCap)) : created
 })

@@ -1,16 +1,15 @@
 import { Effect } from "effect"
-import { isId, type Principal } from "../domain/index.ts"
+import { isId, JobNotFound, JobProcessing, type Principal } from "../domain/index.ts"
 import { JobStore } from "../ports/index.ts"
-import { JobNotFound, JobUnfinished } from "./errors.ts"
 import { JobEvents } from "./JobEvents.ts"
-import { purgeBlobs } from "./PurgeBlobs.ts"
+import { purgeBlobs } from "./purgeBlobs.ts"
 
 /**
  * Deletes what a finished job retains. Unreachable when the store has committed, then the bytes
  * go. If the blob store fails (`BlobUnavailable`) the deletion stands, and a sweep finishes it.
  */
 export const eraseJobData = Effect.fnUntraced(function* (principal: Principal, jobId: string) {
-  if (!isId("job", jobId)) return yield* new JobNotFound()
+  if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())
   const store = yield* JobStore
   const [outcome] = yield* store.eraseJobs([{ jobId, principal }])
   switch (outcome?._tag) {
@@ -20,8 +19,8 @@ export const eraseJobData = Effect.fnUntraced(function* (principal: Principal, j
     case "AlreadyErased":
       return yield* purgeBlobs(outcome.purges)
     case "Unfinished":
-      return yield* new JobUnfinished()
+      return yield* Effect.fail(new JobProcessing())
     default:
-      return yield* new JobNotFound()
+      return yield* Effect.fail(new JobNotFound())
   }
 })

@@ -2,31 +2,29 @@ import { Clock, Effect, Exit, Schedule, Stream } from "effect"
 import {
   acceptedMediaTypes,
   acceptsContentType,
+  AudioFormatMismatch,
   type BlobTooLarge,
   containerMatches,
-  isId,
-  sniffContainer,
-  SNIFF_BYTES,
-  type TransferRefusal,
-  type Upload,
-  type UploadCap,
-  uploadBlobKey,
-  type UploadId,
-} from "../domain/index.ts"
-import { BlobStore, type TransferRef, UploadStore } from "../ports/index.ts"
-import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
-import {
-  AudioFormatMismatch,
   EmptyFile,
   FileTooLarge,
+  isId,
+  SNIFF_BYTES,
+  sniffContainer,
+  type TransferRefusal,
   UnsupportedContentType,
+  type Upload,
   UploadAlreadyCompleted,
+  uploadBlobKey,
+  type UploadCap,
   UploadExpired,
+  type UploadId,
   UploadInProgress,
   UploadNotFound,
   UploadsFull,
   UploadTimeout,
-} from "./errors.ts"
+} from "../domain/index.ts"
+import { BlobStore, type TransferRef, UploadStore } from "../ports/index.ts"
+import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 
 /** A transfer as it arrives. */
 export interface IncomingFile<E> {
@@ -61,12 +59,12 @@ export const receiveUpload = Effect.fnUntraced(function* <E>(incoming: IncomingF
   const config = (yield* EngineConfig).upload
   const uploads = yield* UploadStore
   const upload = isId("upl", incoming.uploadId) ? yield* uploads.findUpload(incoming.uploadId) : undefined
-  if (upload === undefined) return yield* new UploadNotFound()
-  if ((yield* Clock.currentTimeMillis) >= upload.expiresAt) return yield* new UploadExpired()
+  if (upload === undefined) return yield* Effect.fail(new UploadNotFound())
+  if ((yield* Clock.currentTimeMillis) >= upload.expiresAt) return yield* Effect.fail(new UploadExpired())
   const unacceptable = headersRefused(upload, incoming, config)
   if (unacceptable !== undefined) {
     yield* nothingElseInTheWay(upload)
-    return yield* unacceptable
+    return yield* Effect.fail(unacceptable)
   }
   return yield* Effect.acquireUseRelease(
     beginTransfer(upload.id, config.maxTransfers, incoming.contentLength),
@@ -108,9 +106,9 @@ const beginTransfer = Effect.fnUntraced(function* (uploadId: UploadId, maxTransf
     case "Claimed":
       return outcome
     case "Refused":
-      return yield* refused[outcome.reason](uploadCap)
+      return yield* Effect.fail(refused[outcome.reason](uploadCap))
     case "NotFound":
-      return yield* new UploadNotFound()
+      return yield* Effect.fail(new UploadNotFound())
   }
 })
 
@@ -138,9 +136,9 @@ const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, 
     { schedule: Schedule.exponential("50 millis"), times: 8 },
   )
   // How long it is was not said before, or others arrived meanwhile.
-  if (outcome === "UploadsFull") return yield* new UploadsFull(uploadCap)
+  if (outcome === "UploadsFull") return yield* Effect.fail(new UploadsFull(uploadCap))
   // Another transfer took over after this one's lease ended: that one is running now.
-  if (outcome === "LeaseLost") return yield* new UploadInProgress()
+  if (outcome === "LeaseLost") return yield* Effect.fail(new UploadInProgress())
 })
 
 const isTooLarge = (error: unknown): error is BlobTooLarge =>
@@ -194,7 +192,7 @@ const keepClaim = Effect.fnUntraced(function* (claim: TransferRef) {
     const outcome = yield* uploads
       .extendUpload({ ...claim, leaseDurationMs })
       .pipe(Effect.catchTag("StoreUnavailable", () => Effect.succeed("Written" as const)))
-    if (outcome === "LeaseLost") return yield* new UploadInProgress()
+    if (outcome === "LeaseLost") return yield* Effect.fail(new UploadInProgress())
   }
 })
 

@@ -1,11 +1,10 @@
 import { Effect } from "effect"
-import { authorize, type Principal } from "../domain/index.ts"
+import { authorize, JobNotRetryable, KindUnknown, type Principal } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"
-import { type Accepted, acceptedOf, announce } from "./CreateJob.ts"
-import { JobNotRetryable, KindUnknown } from "./errors.ts"
+import { type Accepted, acceptedOf, announce } from "./createJob.ts"
 import { prepareJob, readDraft } from "./prepareJob.ts"
-import { readJob } from "./ReadJob.ts"
+import { readJob } from "./readJob.ts"
 
 /**
  * Tries a failed job again, as a new one. Its idempotency key is made of the failed job's id, with a space that no caller's
@@ -14,8 +13,9 @@ import { readJob } from "./ReadJob.ts"
 export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKind>, jobId: string) {
   const failed = yield* readJob(jobId)
   const kind = kinds.find(({ name }) => name === failed.kind)
-  if (kind === undefined) return yield* new KindUnknown({ kind: failed.kind, known: kinds.map(({ name }) => name) })
-  if (failed.status !== "failed" || failed.request === null) return yield* new JobNotRetryable()
+  if (kind === undefined)
+    return yield* Effect.fail(new KindUnknown({ kind: failed.kind, known: kinds.map(({ name }) => name) }))
+  if (failed.status !== "failed" || failed.request === null) return yield* Effect.fail(new JobNotRetryable())
   const { keyId, mode, projectId } = failed
   const store = yield* JobStore
   const key = `retry ${failed.id}`
@@ -27,10 +27,10 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
   if (grant === undefined) return yield* Effect.die(new Error("a principal has the scopes it was given"))
   const draft = readDraft(grant, kind, failed.request, key, { priority: failed.priority })
   // An old request that the present kind does not take cannot be tried again.
-  if (draft._tag === "Failure") return yield* new JobNotRetryable()
+  if (draft._tag === "Failure") return yield* Effect.fail(new JobNotRetryable())
   const job = yield* prepareJob(draft.success)
   // What it consumed went over to a retry that is gone by age.
-  if (job.uploadId !== failed.uploadId) return yield* new JobNotRetryable()
+  if (job.uploadId !== failed.uploadId) return yield* Effect.fail(new JobNotRetryable())
   const [outcome] = yield* store.createJobs([{ ...job, retryOf: failed.id }])
   const accepted = yield* Effect.fromResult(acceptedOf(outcome))
   yield* announce(accepted)

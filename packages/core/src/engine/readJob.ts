@@ -1,12 +1,11 @@
 import { Effect } from "effect"
-import { isId } from "../domain/index.ts"
+import { isId, JobNotFound } from "../domain/index.ts"
 import { JobDirectory } from "../ports/index.ts"
-import { JobNotFound } from "./errors.ts"
 
 /** Any job, for whoever may see all of them. */
 export const readJob = Effect.fnUntraced(function* (jobId: string) {
-  if (!isId("job", jobId)) return yield* new JobNotFound()
+  if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())
   const directory = yield* JobDirectory
   const [job] = yield* directory.readJobs([jobId])
-  return job ?? (yield* new JobNotFound())
+  return job ?? (yield* Effect.fail(new JobNotFound()))
 })

@@ -1,13 +1,12 @@
 import { Effect } from "effect"
-import { isId, type Job, type Principal } from "../domain/index.ts"
+import { isId, type Job, JobNotFound, type Principal } from "../domain/index.ts"
 import { JobStore } from "../ports/index.ts"
-import { JobNotFound } from "./errors.ts"
 
 /** The caller's job. The only way to read one: by id and principal together. */
 export const getJob = Effect.fnUntraced(function* (principal: Principal, jobId: string) {
-  if (!isId("job", jobId)) return yield* new JobNotFound()
+  if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())
   const store = yield* JobStore
   const [job] = yield* store.findJobs([{ jobId, principal }])
-  if (job === undefined) return yield* new JobNotFound()
+  if (job === undefined) return yield* Effect.fail(new JobNotFound())
   return job satisfies Job
 })

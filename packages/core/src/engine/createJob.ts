@@ -1,9 +1,8 @@
 import { Effect, Result } from "effect"
-import type { Grant, Job, UploadRefusal } from "../domain/index.ts"
-import type { JobKind } from "../kinds/JobKind.ts"
-import { type CreateOutcome, JobStore, WakeUp } from "../ports/index.ts"
 import {
+  type Grant,
   IdempotencyKeyReused,
+  type Job,
   JobNotRetryable,
   LiveNotActive,
   QueueFull,
@@ -11,7 +10,10 @@ import {
   UploadExpired,
   UploadNotFound,
   UploadNotReady,
-} from "./errors.ts"
+  type UploadRefusal,
+} from "../domain/index.ts"
+import type { JobKind } from "../kinds/JobKind.ts"
+import { type CreateOutcome, JobStore, WakeUp } from "../ports/index.ts"
 import { JobEvents, refOf } from "./JobEvents.ts"
 import { type Placement, prepareJob, readDraft } from "./prepareJob.ts"
 

@@ -12,5 +12,5 @@ export const purgeBlobs = Effect.fnUntraced(function* (purges: ReadonlyArray<Pur
   const gone = purges.filter((_, index) => results[index]?._tag === "Success")
   if (gone.length > 0) yield* store.confirmPurges(gone)
   const failed = results.find(Result.isFailure)
-  if (failed !== undefined) return yield* failed.failure
+  if (failed !== undefined) return yield* Effect.fail(failed.failure)
 })

@@ -2,7 +2,7 @@ import type { JobMode } from "../domain/Access.ts"
 import type { ErrorCode } from "../domain/ErrorCode.ts"
 import type { JobId, ProjectId } from "../domain/Ids.ts"
 
-/** Which job. */
+/** The job an event is about. */
 export interface JobRef {
   readonly jobId: JobId
   readonly kind: string
@@ -10,22 +10,24 @@ export interface JobRef {
   readonly projectId: ProjectId
 }
 
-/** What happened to a job in this process. */
-export type JobHappening =
-  /** It was accepted: not replayed, and not in a transaction of the caller's. */
+/** An event in the life of a job, as this process saw it. */
+export type JobEvent =
+  /** The job was accepted. Not emitted for a replay, or for a job created in a transaction of the caller. */
   | (JobRef & { readonly type: "queued" })
   /** A worker began an attempt, counted from 1. */
   | (JobRef & { readonly type: "started"; readonly attempt: number })
-  /** An attempt failed and another will follow, in `retryInMs` milliseconds at the earliest. */
+  /** An attempt failed and another follows, in `retryInMs` milliseconds at the earliest. */
   | (JobRef & {
       readonly type: "attempt_failed"
       readonly attempt: number
       readonly errorCode: ErrorCode
       readonly retryInMs: number
     })
-  /** A worker completed it. */
+  /** A worker completed the job. */
   | (JobRef & { readonly type: "done" })
-  /** It failed for good: by a worker, a sweep, or an operator's command. */
+  /** The job failed for good: in an attempt, at a deadline, or canceled by an operator. */
   | (JobRef & { readonly type: "failed"; readonly errorCode: ErrorCode })
-  /** Its data was erased on request. */
+  /** The job's data was erased on request. */
   | { readonly type: "erased"; readonly jobId: JobId }
+
+export type JobEventType = JobEvent["type"]

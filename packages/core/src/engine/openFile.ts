@@ -1,15 +1,14 @@
 import { Effect } from "effect"
-import { isId } from "../domain/index.ts"
+import { FileGone, isId } from "../domain/index.ts"
 import { type BlobRange, BlobStore, JobStore, type StoredFile } from "../ports/index.ts"
 import { openNamed } from "./openNamed.ts"
-import { FileGone } from "./errors.ts"
 
 /** A generated file by its id: the signed URL is the authorization, the row decides each time whether it is still there. */
 export const findFile = Effect.fnUntraced(function* (fileId: string) {
-  if (!isId("fil", fileId)) return yield* new FileGone()
+  if (!isId("fil", fileId)) return yield* Effect.fail(new FileGone())
   const store = yield* JobStore
   const file = yield* store.findFile(fileId)
-  if (file === undefined) return yield* new FileGone()
+  if (file === undefined) return yield* Effect.fail(new FileGone())
   return file satisfies StoredFile
 })
 

@@ -4,34 +4,33 @@ import { Worker } from "../worker/index.ts"
 import { type Assembly, layerEmbedded } from "./layerEmbedded.ts"
 import type { EmbeddedContext, EmbeddedServices } from "./embeddedContext.ts"
 import { stopOptions } from "./optionNames.ts"
-import { toKilnError } from "./toKilnError.ts"
 
-/** Runs an operation as a promise; aborting it interrupts it. */
+/** Runs an operation as a promise that rejects with the error it fails with. Aborting the signal interrupts it. */
 export type Run = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>, signal?: AbortSignal) => Promise<A>
 
-/** The life of an embedded engine: opened, started, stopped. */
-export interface Running {
+/** Runs the operations of an embedded engine, and starts and stops it. */
+export interface EngineRuntime {
   readonly context: EmbeddedContext
   readonly run: Run
-  /** Runs what waits for nothing, and throws what it fails with. */
+  /** Runs an operation that never waits. Throws the error it fails with. */
   readonly runSync: <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => A
   /** Aborted when the engine begins to close. */
   readonly closed: AbortSignal
-  /** Aborted when nothing happens in it any more. */
+  /** Aborted when the engine has stopped. */
   readonly ended: AbortSignal
   readonly start: () => Promise<void>
   readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
 }
 
-/** Opens the stores. Rejects when one of them cannot be opened, and leaves nothing open then. */
-export const openEngine = async (assembly: Assembly, working: boolean): Promise<Running> => {
+/** Opens the stores. Rejects when one of them cannot be opened, after closing the others. */
+export const openRuntime = async (assembly: Assembly, working: boolean): Promise<EngineRuntime> => {
   let drainMs = assembly.settings.drainMs
-  // Asked for when the worker stops, which is when it may have been said otherwise.
+  // The worker reads this when it stops: `stop` may have been called with another value.
   const settings = Object.defineProperty({ ...assembly.settings }, "drainMs", { get: () => drainMs })
   const runtime = ManagedRuntime.make(layerEmbedded({ ...assembly, settings }))
   const context = await runtime.context().catch(async (error: unknown) => {
     await runtime.dispose()
-    throw toKilnError(error)
+    throw error
   })
   const closing = new AbortController()
   const ended = new AbortController()
@@ -43,7 +42,7 @@ export const openEngine = async (assembly: Assembly, working: boolean): Promise<
   const settled = <A, E>(exit: Exit.Exit<A, E>, signal?: AbortSignal): A => {
     if (Exit.isSuccess(exit)) return exit.value
     if (Cause.hasInterruptsOnly(exit.cause)) signal?.throwIfAborted()
-    throw toKilnError(Cause.squash(exit.cause))
+    throw Cause.squash(exit.cause)
   }
   const run: Run = async (effect, signal) => {
     signal?.throwIfAborted()
@@ -54,7 +53,7 @@ export const openEngine = async (assembly: Assembly, working: boolean): Promise<
   const close = async () => {
     closing.abort(new DOMException("the engine is closed", "AbortError"))
     await starting?.catch(() => undefined)
-    // First what lives on the engine, then what works, then the stores: each, whatever becomes of the others.
+    // In this order: users of the engine, the worker, the stores. One that fails does not keep the next from closing.
     const ends = [
       () => runtime.runPromise(Scope.close(attached, Exit.void)),
       () => runtime.runPromise(Scope.close(workerScope, Exit.void)),
@@ -75,7 +74,7 @@ export const openEngine = async (assembly: Assembly, working: boolean): Promise<
     closed: closing.signal,
     ended: ended.signal,
     start: async () => {
-      if (!working) throw new TypeError("this engine was made without a worker")
+      if (!working) throw new TypeError("start() needs a worker, but this engine was created with worker: false")
       closing.signal.throwIfAborted()
       return (starting ??= runtime.runPromise(
         Effect.flatMap(Worker, (worker) => Effect.provideService(worker.start, Scope.Scope, workerScope)),

@@ -1,0 +1,73 @@
+import { KilnError } from "./KilnError.ts"
+import { isError } from "./realms.ts"
+
+const reasonOf = (cause: unknown): string => (isError(cause) ? cause.message : String(cause))
+
+/**
+ * A store cannot be reached, or did not answer as it should. Whether the write happened is unknown; every verb can be repeated,
+ * a creation with its idempotency key.
+ */
+export class StoreUnavailable extends KilnError<"StoreUnavailable"> {
+  readonly operation: string
+  /** Whether another transaction holds what an item needs. Nothing was written: each item may succeed by itself, or later. */
+  readonly contended: boolean
+
+  constructor({
+    cause,
+    contended = false,
+    operation,
+  }: {
+    readonly operation: string
+    readonly cause: unknown
+    readonly contended?: boolean
+  }) {
+    super("StoreUnavailable", `the store is unavailable (${operation}): ${reasonOf(cause)}`, { cause })
+    this.operation = operation
+    this.contended = contended
+  }
+}
+
+/** The blob store cannot be reached, or did not answer as it should. */
+export class BlobUnavailable extends KilnError<"BlobUnavailable"> {
+  readonly operation: string
+
+  constructor({ cause, operation }: { readonly operation: string; readonly cause: unknown }) {
+    super("BlobUnavailable", `the blob store is unavailable (${operation}): ${reasonOf(cause)}`, { cause })
+    this.operation = operation
+  }
+}
+
+/** The stored bytes are not the ones that were written: their length or SHA-256 differs. */
+export class BlobCorrupt extends KilnError<"BlobCorrupt"> {
+  readonly key: string
+
+  constructor({ key }: { readonly key: string }) {
+    super("BlobCorrupt", `the blob ${key} is damaged: its length or SHA-256 differs from what was written`)
+    this.key = key
+  }
+}
+
+/** A blob store has no blob under this key. Operations of the engine never fail with it. */
+export class BlobNotFound extends Error {
+  override readonly name = "BlobNotFound"
+  readonly _tag = "BlobNotFound"
+  readonly key: string
+
+  constructor({ key }: { readonly key: string }) {
+    super(`no blob ${key}`)
+    this.key = key
+  }
+}
+
+/** The content was longer than allowed; nothing of it is readable. Operations of the engine fail with `FileTooLarge` instead. */
+export class BlobTooLarge extends Error {
+  override readonly name = "BlobTooLarge"
+  readonly _tag = "BlobTooLarge"
+  /** Inclusive. */
+  readonly maxBytes: number
+
+  constructor({ maxBytes }: { readonly maxBytes: number }) {
+    super(`the content has more than ${maxBytes} bytes`)
+    this.maxBytes = maxBytes
+  }
+}
