@@ -6,7 +6,7 @@ import { dirname, join } from "node:path"
 //   effect <- domain <- kinds, ports <- engine, worker; client <- http <- cli
 //
 // (kinds see ports and the worker sees the engine, never the other way round), and everything outside of core reaches it
-// through its doors. Run by scripts/boundaries.ts, which also fails when nothing was read; tests/boundaries.test.ts plants
+// through its doors. Run by scripts/boundaries.ts, which also fails when nothing was read; tests/boundaries.proof.ts plants
 // a violation of every rule below.
 
 /** The doors of a package are what its manifest exports, and nothing else. */

@@ -1,21 +1,39 @@
 import { defineConfig } from "vitest/config"
 
+/**
+ * The tier is the mode, and the last part of a test file's name: `vitest run` runs `*.test.ts`, `vitest run --mode system`
+ * runs `*.system.ts`. CONTRIBUTING.md says what belongs where.
+ */
+const tiers = ["test", "system", "proof", "long"]
+
 const report = process.env["KILN_TEST_REPORT"]
 
-export default defineConfig({
-  // Packages import each other's sources, so tests run without a build step.
-  resolve: { conditions: ["@kiln/source"] },
-  ssr: { resolve: { conditions: ["@kiln/source", "node"] } },
-  test: {
-    include: ["packages/*/test/**/*.test.ts", "tests/**/*.test.ts", "examples/**/*.test.ts"],
-    // One Postgres for all test files, started when the first of them asks.
-    globalSetup: ["packages/postgres-lab/src/globalSetup.ts"],
-    // Of no figure that is asserted: how long a machine that does other things as well may take for what takes seconds.
-    testTimeout: 120_000,
-    hookTimeout: 180_000,
-    // `.ci/run` counts from a report; people read the default one.
-    reporters: report === undefined ? ["default"] : ["default", ["json", { outputFile: report }]],
-    // Two cores are the smallest machine supported; more workers only add noise there.
-    maxWorkers: 2,
-  },
+export default defineConfig(({ mode }) => {
+  // Other tools read this file in modes of their own.
+  const tier = tiers.includes(mode) ? mode : "test"
+  return {
+    // Packages import each other's sources, so tests run without a build step.
+    resolve: { conditions: ["@kiln/source"] },
+    ssr: { resolve: { conditions: ["@kiln/source", "node"] } },
+    test: {
+      include: [`packages/*/test/**/*.${tier}.ts`, `tests/**/*.${tier}.ts`, `examples/**/*.${tier}.ts`],
+      // One Postgres for all test files, started when the first of them asks.
+      globalSetup: ["packages/postgres-lab/src/globalSetup.ts"],
+      // Vite would make it the mode; Express says more about errors anywhere but in tests.
+      env: { NODE_ENV: "test" },
+      // Some tests run on other stores in another tier.
+      provide: { tier },
+      // Files of the first tier share a process: loading `effect` and the sources again for each took half of their time.
+      isolate: tier !== "test",
+      // Limits for a busy machine. No assertion depends on them.
+      testTimeout: 120_000,
+      hookTimeout: 180_000,
+      // `.ci/run` counts from a report; people read the default one.
+      reporters: report === undefined ? ["default"] : ["default", ["json", { outputFile: report }]],
+      // Two cores are the smallest machine supported; more workers only add noise there.
+      maxWorkers: 2,
+      // Each file of the long tier measures, and has the machine to itself.
+      fileParallelism: tier !== "long",
+    },
+  }
 })

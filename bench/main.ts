@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { authorize, type Principal } from "@kiln/core/domain"
 import {
-  authorize,
   defaultEngineSettings,
   Engine,
   EngineConfig,
@@ -10,11 +10,8 @@ import {
   JobKinds,
   layerCrypto,
   layerEngine,
-  MediaProbe,
-  type Principal,
-  Providers,
 } from "@kiln/core/effect"
-import type { JobStore } from "@kiln/core/ports"
+import { type JobStore, MediaProbe, Providers } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { PostgresStores } from "@kiln/adapter-postgres"
 import { SqliteStores } from "@kiln/adapter-sqlite"

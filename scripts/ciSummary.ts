@@ -1,10 +1,10 @@
-// The last line of a CI run: `node scripts/ciSummary.ts REPORT RESULTS`.
+// Prints the last line of a CI run: `node scripts/ciSummary.ts DIRECTORY`.
 //
-// REPORT is what vitest's JSON reporter wrote. RESULTS has a line `name exit-code` for the test command (named `test`) and
-// for each static check. Every test counts as one, every static check counts as one, and what hides its numbers (a test
-// file that did not load, a run that crashed, a run of nothing) counts as one failure.
+// DIRECTORY/results has a line `name exit-code` for each test command and each static check; DIRECTORY/NAME.json is the report
+// that vitest's JSON reporter wrote for that test command. Each test counts as one, and so does each static check. A test file
+// that did not load, a run that crashed and a run without tests count as one failure each.
 import { existsSync, readFileSync } from "node:fs"
-import { basename } from "node:path"
+import { basename, join } from "node:path"
 
 export interface Result {
   readonly name: string
@@ -33,24 +33,42 @@ interface Report {
   readonly testResults: ReadonlyArray<TestFile>
 }
 
-/** What the checks and the tests add up to. `report` is undefined when there is none. */
-export const summarize = (report: string | undefined, results: ReadonlyArray<Result>): Summary => {
-  const tests = results.find(({ name }) => name === "test")
-  const checks = results.filter(({ name }) => name !== "test")
-  const counted = countTests(report)
-  const reasons = [
-    ...counted.reasons,
-    ...(tests === undefined ? ["the tests were not run"] : []),
-    ...(checks.length === 0 ? ["no static check was run"] : []),
-  ]
-  const unexplained = tests !== undefined && tests.exitCode !== 0 && counted.failed + reasons.length === 0
-  if (unexplained) reasons.push(`the tests ended with exit code ${tests.exitCode}, though none failed`)
+/** The test commands of a CI run. */
+export const testCommands = ["test", "test:system"] as const
+
+export type Reports = Readonly<Partial<Record<(typeof testCommands)[number], string>>>
+
+/** Adds up tests and checks. A command whose report is missing counts as one failure. */
+export const summarize = (reports: Reports, results: ReadonlyArray<Result>): Summary => {
+  const checks = results.filter(({ name }) => !testCommands.some((command) => command === name))
   const green = checks.filter(({ exitCode }) => exitCode === 0).length
+  const counted = testCommands.map((name) =>
+    countRun(
+      name,
+      reports[name],
+      results.find((result) => result.name === name),
+    ),
+  )
+  const sum = (figure: "passed" | "failed" | "skipped") => counted.reduce((total, run) => total + run[figure], 0)
+  const nothingChecked = checks.length === 0 ? ["no static check was run"] : []
   return {
-    passed: counted.passed + green,
-    failed: counted.failed + checks.length - green + reasons.length,
-    skipped: counted.skipped,
-    reasons,
+    passed: sum("passed") + green,
+    failed: sum("failed") + checks.length - green + nothingChecked.length,
+    skipped: sum("skipped"),
+    reasons: [...counted.flatMap(({ reasons }) => reasons), ...nothingChecked],
+  }
+}
+
+/** One test command. What is wrong beside its tests counts as failed, too. */
+const countRun = (name: string, report: string | undefined, result: Result | undefined): Summary => {
+  const counted = countTests(report)
+  const reasons = [...counted.reasons, ...(result === undefined ? ["the tests were not run"] : [])]
+  const unexplained = result !== undefined && result.exitCode !== 0 && counted.failed + reasons.length === 0
+  if (unexplained) reasons.push(`the tests ended with exit code ${result.exitCode}, though none failed`)
+  return {
+    ...counted,
+    failed: counted.failed + reasons.length,
+    reasons: reasons.map((reason) => `${name}: ${reason}`),
   }
 }
 
@@ -68,7 +86,7 @@ const countTests = (text: string | undefined): Summary => {
   return { passed, failed, skipped: statuses.length - passed - failed, reasons }
 }
 
-/** Where a run's failure is looked for first: each failed test, with the first lines of what it said. */
+/** Lists the failed tests, each with the first lines of its message. */
 export const failures = (text: string | undefined): Array<string> =>
   (parse(text)?.testResults ?? []).flatMap(({ name, assertionResults }) =>
     assertionResults
@@ -105,13 +123,17 @@ export const parseResults = (text: string): Array<Result> =>
     })
 
 if (import.meta.main) {
-  const [reportPath = "", resultsPath = ""] = process.argv.slice(2)
-  const report = existsSync(reportPath) ? readFileSync(reportPath, "utf8") : undefined
-  const results = parseResults(readFileSync(resultsPath, "utf8"))
-  const summary = summarize(report, results)
+  const [directory = ""] = process.argv.slice(2)
+  const reportOf = (name: string): string | undefined => {
+    const path = join(directory, `${name}.json`)
+    return existsSync(path) ? readFileSync(path, "utf8") : undefined
+  }
+  const reports = testCommands.map((name) => [name, reportOf(name)] as const)
+  const results = parseResults(readFileSync(join(directory, "results"), "utf8"))
+  const summary = summarize(Object.fromEntries(reports), results)
   console.log("")
   for (const { name, exitCode } of results) console.log(`${exitCode === 0 ? "ok  " : "FAIL"} ${name}`)
-  for (const failure of failures(report)) console.log(`FAIL ${failure}`)
+  for (const failure of reports.flatMap(([, report]) => failures(report))) console.log(`FAIL ${failure}`)
   for (const reason of summary.reasons) console.log(`FAIL ${reason}`)
   console.log(summaryLine(summary))
   process.exitCode = summary.failed === 0 ? 0 : 1

@@ -28,7 +28,7 @@ const readOptions = () =>
 const run = ({ connections, only, seed, target }: ReturnType<typeof readOptions>): void => {
   const child = spawn(
     process.execPath,
-    [join(root, "scripts/testLong.ts"), "packages/cli/test/connections/connections.long.ts"],
+    [join(root, "scripts/testByHand.ts"), "long", "packages/cli/test/connections/connections.long.ts"],
     {
       cwd: root,
       stdio: "inherit",

@@ -43,7 +43,7 @@ describe("the demo", () => {
     const startedAt = performance.now()
     const { child, output } = start(place)
     expect(await end(child), output.stderr).toBe(0)
-    expect(performance.now() - startedAt).toBeLessThan(20_000)
+    expect(performance.now() - startedAt).toBeLessThan(60_000)
     expect(output.stderr).toBe("")
 
     for (const kind of ["transcription", "speech synthesis", "voice turn", "image generation"])

@@ -159,7 +159,7 @@ describe("a program that does not end", () => {
     const startedAt = performance.now()
     await Effect.runPromise(Fiber.interrupt(fiber))
     expect(isAlive(pid)).toBe(false)
-    expect(performance.now() - startedAt).toBeLessThan(5_000)
+    expect(performance.now() - startedAt).toBeLessThan(30_000)
     expect(Exit.hasInterrupts(await Effect.runPromise(Fiber.await(fiber)))).toBe(true)
   })
 })

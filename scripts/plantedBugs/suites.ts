@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { plantedBugs as blobBugs } from "../../packages/adapter-blobs/test/support/plantedBugs.ts"
 import { plantedBugs as commitBugs } from "../../packages/adapter-postgres/test/faults/support/plantedBugs.ts"
+import { acceptanceBugs } from "../../packages/core/test/acceptanceBugs.ts"
 import { plantedBugs as domainBugs } from "../../packages/core/test/jobTransitionBugs.ts"
 import { plantedBugs as racingBugs } from "../../packages/core/test/interleavings/plantedBugs/index.ts"
 import { races } from "../../packages/core/test/interleavings/races/index.ts"
@@ -37,7 +38,7 @@ const code = (text: string): string => `\`${text}\``
 
 const simulation: Suite = {
   title: "Simulation",
-  test: "tests/plantedBugs.test.ts",
+  test: "tests/plantedBugs.proof.ts",
   about:
     "Planted into the modules that ship, as they are loaded. `pnpm simulate` must say which promise broke; from this seed on, within 300.",
   columns: ["first seed", "promise it breaks"],
@@ -50,7 +51,7 @@ const simulation: Suite = {
 
 const conformance: Suite = {
   title: "Conformance and histories",
-  test: "packages/conformance/test/plantedBugs.test.ts",
+  test: "packages/conformance/test/plantedBugs.proof.ts",
   about:
     "Planted into the memory stores. Checks of one section of the conformance suite must fail: up to three are named. Random histories are compared with the unharmed store, and once more with the buggy store itself: then only the promises checked after each step can tell.",
   columns: ["section", "checks", "histories", "promises alone"],
@@ -72,7 +73,7 @@ const conformance: Suite = {
 
 const durability: Suite = {
   title: "Durability",
-  test: "packages/testing/test/persisted.test.ts",
+  test: "packages/testing/test/persisted.proof.ts",
   about:
     "Planted into the declaration of the verbs, under memory stores that are saved. The check must fail, naming the verb.",
   columns: ["check"],
@@ -88,7 +89,7 @@ const raceOf = (beginning: string): string => {
 
 const interleavings: Suite = {
   title: "Interleavings",
-  test: "packages/core/test/interleavings/plantedBugs.test.ts",
+  test: "packages/core/test/interleavings/plantedBugs.proof.ts",
   about: "Planted into a port under the real engine and workers. Some order of turns within 600 must bring it out.",
   columns: ["race"],
   bugs: racingBugs.map(({ bug, race }) => ({ bug, cells: [quoted(raceOf(race))], caughtBy: quoted(raceOf(race)) })),
@@ -96,7 +97,7 @@ const interleavings: Suite = {
 
 const guard: Suite = {
   title: "Guard of a provider",
-  test: "packages/core/test/providers/plantedBugs.test.ts",
+  test: "packages/core/test/providers/plantedBugs.proof.ts",
   about:
     "Planted into a process that runs one scenario of the real engine and worker in virtual time. What it reports must differ, as named, from what it reports without the bug.",
   columns: ["reported"],
@@ -111,9 +112,17 @@ const properties: Suite = {
   bugs: domainBugs.map(({ bug, property }) => ({ bug, cells: [quoted(property)], caughtBy: quoted(property) })),
 }
 
+const acceptance: Suite = {
+  title: "Properties of the order in which a request is judged",
+  test: "packages/core/test/acceptance.test.ts",
+  about: "Planted into a copy of the domain. The property must fail.",
+  columns: ["property"],
+  bugs: acceptanceBugs.map(({ bug, property }) => ({ bug, cells: [quoted(property)], caughtBy: quoted(property) })),
+}
+
 const disk: Suite = {
   title: "Disk and kills",
-  test: "packages/cli/test/faults/plantedBugs.test.ts",
+  test: "packages/cli/test/faults/plantedBugs.proof.ts",
   about:
     "Planted into a real process. Either its system calls, replayed, show something acknowledged that was not durable, or what a kill leaves is not as promised. Needs strace; where the machine lacks it, they are skipped with that reason.",
   columns: ["order of durability", "killed at a write call"],
@@ -131,7 +140,7 @@ const disk: Suite = {
   ],
 }
 
-const contractTest = "packages/http/test/contract/plantedBugs.test.ts"
+const contractTest = "packages/http/test/contract/plantedBugs.proof.ts"
 
 /** The rows a test plans for a bug: they stand in the test itself, a line each. */
 const rowsPlanned = (text: string, bug: string): string => {
@@ -154,7 +163,7 @@ const contract: Suite = {
 
 const connections: Suite = {
   title: "Hostile connections",
-  test: "packages/cli/test/connections/connections.test.ts",
+  test: "packages/cli/test/connections/connections.system.ts",
   about:
     "Planted into `kiln serve` and into a service mounted in Express. Connections of one shape must end the process, or leave it with an exception that nothing caught.",
   columns: ["connections"],
@@ -163,7 +172,7 @@ const connections: Suite = {
 
 const blobs: Suite = {
   title: "Blob stores",
-  test: "packages/adapter-blobs/test/plantedBugs.test.ts",
+  test: "packages/adapter-blobs/test/plantedBugs.proof.ts",
   about: "Planted into a copy of the adapter. A check that the adapter passes must fail.",
   columns: ["module"],
   bugs: blobBugs.map(({ bug, file }) => ({ bug, cells: [code(file)], caughtBy: code(file) })),
@@ -171,7 +180,7 @@ const blobs: Suite = {
 
 const commits: Suite = {
   title: "Lost answers of Postgres",
-  test: "packages/adapter-postgres/test/faults/plantedBugs.test.ts",
+  test: "packages/adapter-postgres/test/faults/plantedBugs.proof.ts",
   about:
     "Planted into a process whose COMMITs get no answer. What it did and what it answered must differ, and be reported.",
   columns: ["tried with"],
@@ -188,6 +197,7 @@ export const suites = {
   interleavings,
   guard,
   properties,
+  acceptance,
   disk,
   contract,
   connections,

@@ -81,7 +81,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "an idempotency key is looked up before the job is inserted, and nothing holds it then",
     edits: [
-      memory("jobs/createJobs.ts", "if (existing !== undefined)", "if (false as boolean && existing !== undefined)"),
+      core("domain/acceptance.ts", "if (existing !== undefined)", "if (false as boolean && existing !== undefined)"),
       core(
         "engine/createJob.ts",
         "  const [outcome] = yield* store.createJobs([",
@@ -375,7 +375,9 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "every live job is priced as audio",
-    edits: [memory("jobs/createJobs.ts", "(prices[gate.price] ?? null)", '(prices["svc-audio"] ?? null)')],
+    edits: [
+      core("domain/acceptance.ts", "(board().prices[gate.price] ?? null)", '(board().prices["svc-audio"] ?? null)'),
+    ],
     seed: 1,
     breaks: "the price is the one at acceptance",
   },

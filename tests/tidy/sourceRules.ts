@@ -4,7 +4,7 @@ const isShipped = ({ path }: TidyFile): boolean => /^packages\/(?!service-lab\/)
 const isCommandLine = ({ path }: TidyFile): boolean => path.startsWith("packages/cli/src/")
 const isTypeScript = ({ path }: TidyFile): boolean => path.endsWith(".ts")
 const isTest = ({ path }: TidyFile): boolean =>
-  path.endsWith(".test.ts") || path.startsWith("packages/conformance/src/")
+  /\.(test|system|proof|long)\.ts$/.test(path) || path.startsWith("packages/conformance/src/")
 
 const MOST_LINES = 300
 

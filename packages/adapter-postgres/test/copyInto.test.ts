@@ -74,7 +74,7 @@ describe("openCopyTarget", () => {
   it.live("refuses a schema with a row in any table", () =>
     Effect.gen(function* () {
       const url = yield* migrated
-      yield* runSql(url, "INSERT INTO kiln.workers VALUES ('w', '[]', 1)")
+      yield* runSql(url, "INSERT INTO kiln.workers VALUES ('w', '[]', 1, '[]')")
       expect(yield* Effect.flip(Effect.scoped(openCopyTarget({ url })))).toMatchObject({ tables: ["workers"] })
     }),
   )

@@ -93,7 +93,7 @@ describe("lanes that several processes add to and take from", () => {
   it("would lose some if lanes were set aside without their lock", { timeout: 120_000 }, async () => {
     await using opened = await openStores(4, { noteLanesEveryMs: 0 })
     const { rows } = await opened.client.query<{ definition: string }>(
-      `SELECT pg_get_functiondef('"kiln".try_settle_lanes'::regproc) AS definition`,
+      `SELECT pg_get_functiondef('"kiln".settle_lanes'::regproc) AS definition`,
     )
     const without = rows[0]?.definition.replace("FOR UPDATE SKIP LOCKED", "")
     if (without === undefined || without === rows[0]?.definition) throw new Error("the lock is not where it was")

@@ -1,7 +1,6 @@
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import { Clock, Effect, Exit, Latch, Random, Semaphore } from "effect"
 import { describeJump, StoreUnavailable } from "@kiln/core/domain"
-import { type Naming, namingOf, withPrefix } from "./Naming.ts"
 import { isBusy, isDefect, sqliteCode } from "./sqliteErrors.ts"
 import { keepTime, keptTime, StoreClock } from "./StoreClock.ts"
 import { PreparedStatements, Transaction } from "./Transaction.ts"
@@ -35,26 +34,23 @@ export class Database {
   readonly time = new StoreClock()
   /** Opened by every transaction that erased something. */
   readonly erasures = Latch.makeUnsafe(false)
-  /** Begin and end: they name no table, and a migration runs in them before names are decided. */
-  readonly #bounds: PreparedStatements
   readonly #statements: PreparedStatements
-  #naming: Naming | undefined
+  #countsTime = false
   readonly #retryForMs: number
   readonly #line = Semaphore.makeUnsafe(1)
   #waiting = 0
-  /** Only read, and of an older version: databases are migrated before they are written. */
+  /** Set for a file that is only read and has none of kiln's tables. */
   #keepsNoTime = false
 
   constructor(connection: SqliteDatabase, options: { readonly retryForMs: number }) {
     this.connection = connection
     this.#retryForMs = options.retryForMs
-    this.#bounds = new PreparedStatements(connection, withPrefix)
-    this.#statements = new PreparedStatements(connection, (sql) => this.naming(sql))
+    this.#statements = new PreparedStatements(connection)
   }
 
-  /** How the tables are named: decided when this is first asked for, after the migrations, and then for good. */
-  get naming(): Naming {
-    return (this.#naming ??= namingOf(this.connection))
+  /** Counts store time from now on, beginning with what the file keeps. Before that, for migrations, times are the clock's. */
+  countTime(): void {
+    this.#countsTime = true
   }
 
   /**
@@ -104,9 +100,8 @@ export class Database {
     return jumpMs === undefined ? exit : Effect.andThen(Effect.logWarning(describeJump(jumpMs)), exit)
   }
 
-  /** Nothing in a file that was not migrated so far, and before names are decided. */
   #keptTime(): { readonly latest: number } | undefined {
-    if (this.#naming === undefined || this.#keepsNoTime) return undefined
+    if (!this.#countsTime || this.#keepsNoTime) return undefined
     try {
       return this.#statements.get(keptTime.sql).get([]) as { readonly latest: number } | undefined
     } catch (error) {
@@ -132,20 +127,20 @@ export class Database {
 
   #attempt<A>({ begin, operation, work }: Step<A>, clock: Clock.Clock): Exit.Exit<A, StoreUnavailable> | Busy {
     try {
-      this.#bounds.get(begin).run([])
+      this.#statements.get(begin).run([])
       // After the lock was won, so that times are in the order of the transactions.
       const kept = this.#keptTime()
-      const now = this.#naming === undefined ? Math.floor(clock.currentTimeMillisUnsafe()) : this.time.now(clock, kept)
+      const now = this.#countsTime ? this.time.now(clock, kept) : Math.floor(clock.currentTimeMillisUnsafe())
       const tx = new Transaction(this.#statements, now)
       const result = work(tx)
       if (tx.wrote && kept !== undefined && kept.latest < now) tx.run(keepTime, { now })
-      this.#bounds.get("COMMIT").run([])
+      this.#statements.get("COMMIT").run([])
       if (tx.erased) this.erasures.openUnsafe()
       return Exit.succeed(result)
     } catch (error) {
       if (!this.connection.open) return unavailable(operation, "the store is closed")
       // Some errors have rolled back by themselves.
-      if (this.connection.inTransaction) this.#bounds.get("ROLLBACK").run([])
+      if (this.connection.inTransaction) this.#statements.get("ROLLBACK").run([])
       const code = sqliteCode(error)
       if (code === undefined || isDefect(code)) return Exit.die(error)
       return isBusy(code) ? new Busy(error) : unavailable(operation, error)

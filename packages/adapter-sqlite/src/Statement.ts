@@ -10,7 +10,7 @@ import {
   SqliteQueryCompiler,
   type TableNode,
 } from "kysely"
-import { isTable, prefix } from "./Naming.ts"
+import { isTable, prefix } from "./TableNames.ts"
 import type { Tables } from "./Tables.ts"
 
 /** A parameter to be filled in when the statement runs. */

@@ -24,6 +24,7 @@ interface Lanes {
   id: Generated<number>
   project_id: ProjectId
   kind: string
+  kind_version: number
   mode: JobMode
   virtual_time: Generated<number>
   next_at: number | null

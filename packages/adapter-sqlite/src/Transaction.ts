@@ -1,4 +1,3 @@
-import type { Naming } from "./Naming.ts"
 import type { PreparedStatement, SqlValue, SqliteDatabase } from "./SqliteDatabase.ts"
 import type { Parameters, Statement } from "./Statement.ts"
 
@@ -14,19 +13,17 @@ export interface Statements {
 /** Preparing costs ten times what running does. One connection, one cache. */
 export class PreparedStatements implements Statements {
   readonly #database: SqliteDatabase
-  readonly #naming: Naming
   readonly #bySql = new Map<string, PreparedStatement>()
 
-  constructor(database: SqliteDatabase, naming: Naming) {
+  constructor(database: SqliteDatabase) {
     this.#database = database
-    this.#naming = naming
   }
 
   get(sql: string): PreparedStatement {
     const known = this.#bySql.get(sql)
     if (known !== undefined) return known
     // A caller's connection may be set to hand out integers as bigints.
-    const prepared = this.#database.prepare(this.#naming(sql)).safeIntegers(false)
+    const prepared = this.#database.prepare(sql).safeIntegers(false)
     this.#bySql.set(sql, prepared)
     return prepared
   }

@@ -5,7 +5,6 @@ import type { Migration, MigrationStatus } from "@kiln/core/ports"
 import { appliedMigrations, migrationTable } from "./appliedMigrations.ts"
 import type { Database } from "./Database.ts"
 import { migrations as bundled } from "./migrations/index.ts"
-import { namingOf } from "./Naming.ts"
 
 /** Makes the table of what was applied, where it is missing. */
 export const createMigrationTable = `CREATE TABLE IF NOT EXISTS ${migrationTable} (name TEXT NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT`
@@ -36,18 +35,17 @@ export const migrate = (
     })
   })
 
-/** Reads how far the schema is, and in the names of this file what is still to be done; changes nothing. */
+/** Reads how far the schema is and what is still to be applied. Changes nothing. */
 export const migrationStatus = (
   connection: SqliteDatabase,
   migrations: ReadonlyArray<Migration> = bundled,
 ): MigrationStatus => {
-  const naming = namingOf(connection)
   const rows = appliedMigrations(connection)
   const byName = new Map(rows.map((row) => [row.name, row]))
   const known = new Set(migrations.map(({ name }) => name))
   return {
     applied: migrations.flatMap(({ name }) => byName.get(name) ?? []),
-    pending: migrations.filter(({ name }) => !byName.has(name)).map(({ name, sql }) => ({ name, sql: naming(sql) })),
+    pending: migrations.filter(({ name }) => !byName.has(name)),
     unknown: rows.map(({ name }) => name).filter((name) => !known.has(name)),
   }
 }

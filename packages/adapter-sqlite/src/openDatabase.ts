@@ -63,9 +63,7 @@ export const openDatabase = (options: SqliteOptions): Effect.Effect<Database, St
     )
     const database = new Database(connection, { retryForMs })
     yield* migrate(database)
-    // In a transaction, which waits for others as the verbs do.
-    yield* database.read("openDatabase", () => database.naming)
-    // From here on this process counts store time, beginning with what the file keeps.
+    database.countTime()
     yield* database.read("openDatabase", () => undefined)
     yield* truncateLogAfterErasures(database)
     return database

@@ -24,5 +24,7 @@ export const openReadOnly = (path: string): Effect.Effect<Database | undefined, 
       }),
       (opened) => Effect.sync(() => opened.close()),
     )
-    return new Database(connection, { retryForMs })
+    const database = new Database(connection, { retryForMs })
+    database.countTime()
+    return database
   })

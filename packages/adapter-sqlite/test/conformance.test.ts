@@ -1,8 +1,6 @@
-import { describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { compareWithMemory, storeConformance, storeSections } from "@kiln/conformance"
+import { Effect } from "effect"
+import { compareWithMemory, storeConformance } from "@kiln/conformance"
 import { SqliteStores } from "../src/index.ts"
-import { makeEmptyOldDatabase } from "./support/oldDatabase.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
 const sqlite = {
@@ -14,20 +12,3 @@ const sqlite = {
 // With a place, that includes `durabilityConformance`.
 storeConformance(sqlite)
 compareWithMemory({ ...sqlite, runs: 60 })
-
-/** Its tables have other names, and no more is different: each statement is to be met, not each case of it. */
-const madeByTheFirstVersion = Effect.map(temporaryFile, (path) => {
-  makeEmptyOldDatabase(path, 1)
-  return SqliteStores.layer({ path })
-})
-
-compareWithMemory({ ...sqlite, name: "SQLite, a file of the first version", place: madeByTheFirstVersion, runs: 20 })
-
-describe("SQLite, a file of the first version, conforms", () => {
-  const sections = new Set(["JobStore.createJobs", "JobStore.claimJobs"])
-  for (const { checks, name: section } of storeSections.filter(({ name }) => sections.has(name)))
-    describe(section, () => {
-      const layer = Layer.fresh(Layer.unwrap(madeByTheFirstVersion))
-      for (const { name, run } of checks) it.effect(name, () => Effect.provide(run, layer))
-    })
-})

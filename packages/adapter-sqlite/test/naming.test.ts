@@ -1,16 +1,12 @@
-import { createHash } from "node:crypto"
 import Sqlite from "better-sqlite3"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { CallerTransactions } from "@kiln/core/ports"
 import { arrangeEveryState, callEveryVerb, fixtures } from "@kiln/conformance"
-import { copyTables, inspectSqlite, openCopySource, SqliteStores, sqliteMigrations } from "../src/index.ts"
-import { migrations } from "../src/migrations/index.ts"
-import { withoutPrefix } from "../src/Naming.ts"
+import { copyTables, inspectSqlite, openCopySource, SqliteStores } from "../src/index.ts"
 import { openDatabase } from "../src/openDatabase.ts"
 import { onDatabase, storesOf } from "./support/arrangeJobs.ts"
 import { beginKysely, beginOn, callerConnection, callerKysely } from "./support/callers.ts"
-import { makeEmptyOldDatabase } from "./support/oldDatabase.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
 const { jobId, newJob, ownerOf } = fixtures
@@ -23,12 +19,7 @@ const namesIn = (path: string): ReadonlyArray<string> => {
   return rows.map((row) => (row as { readonly name: string }).name)
 }
 
-const emptyOldFile = Effect.map(temporaryFile, (path) => {
-  makeEmptyOldDatabase(path, 1)
-  return path
-})
-
-/** Another program's file: its tables, indexes, triggers and views have the names that kiln's had, and there is something in them. */
+/** Another program's file: its tables, indexes, triggers and views have the names of kiln's without the prefix, and there is something in them. */
 const theirs = `
   CREATE TABLE jobs (id INTEGER PRIMARY KEY, title TEXT NOT NULL);
   CREATE INDEX jobs_ready ON jobs (title);
@@ -109,33 +100,9 @@ describe("names", () => {
       expect(names.filter((name) => !name.startsWith("kiln_"))).toEqual([])
     }),
   )
-
-  it.live("stay as they were in a file of the first version, also for what is added later", () =>
-    Effect.gen(function* () {
-      const path = yield* emptyOldFile
-      yield* withEveryState(path)
-      const names = namesIn(path)
-      expect(names.filter((name) => name.startsWith("kiln_"))).toEqual(["kiln_migrations"])
-      const fresh = yield* temporaryFile
-      yield* Effect.scoped(openDatabase({ path: fresh }))
-      const prefixed = names.filter((name) => name !== "kiln_migrations").map((name) => `kiln_${name}`)
-      expect([...prefixed, "kiln_migrations"].sort()).toEqual(namesIn(fresh))
-    }),
-  )
-
-  it.live("stay also where the program has a table that is called as one of kiln's is in other files", () =>
-    Effect.gen(function* () {
-      const path = yield* emptyOldFile
-      const connection = yield* callerConnection(path)
-      connection.exec("CREATE TABLE kiln_jobs (mine TEXT)")
-      const { jobs } = storesOf(yield* openDatabase({ path }))
-      expect(yield* jobs.createJobs([newJob(1)])).toMatchObject([{ _tag: "Created" }])
-      expect(connection.prepare("SELECT id FROM jobs").all([])).toEqual([{ id: jobId(1) }])
-    }),
-  )
 })
 
-describe("a program's own file, with tables of names that kiln had", () => {
+describe("a program's own file, with tables of the names that kiln's have behind the prefix", () => {
   it.live("is used beside them, whatever is done, and they stay as they are", () =>
     Effect.gen(function* () {
       const path = yield* theirFile
@@ -179,41 +146,4 @@ describe("a program's own file, with tables of names that kiln had", () => {
       expect((yield* inspect(path)).drift).toContainEqual({ object: "table kiln_purges", problem: "missing" })
     }),
   )
-})
-
-describe("a file with names of either kind", () => {
-  // In virtual time, so that both hold the same to the millisecond.
-  it.effect("is copied to the same rows, and is as it should be", () =>
-    Effect.gen(function* () {
-      const copies: Array<unknown> = []
-      for (const file of [temporaryFile, emptyOldFile]) {
-        const path = yield* file
-        yield* withEveryState(path)
-        expect(yield* inspect(path)).toEqual({ drift: [], damage: [] })
-        copies.push(yield* everythingIn(path))
-      }
-      expect(copies[1]).toEqual(copies[0])
-    }),
-  )
-
-  it.live("is told what is pending in its own names", () =>
-    Effect.gen(function* () {
-      const pendingIn = (path: string) =>
-        Effect.map(sqliteMigrations.status({ path }), ({ pending }) => pending.map(({ sql }) => sql))
-      expect(yield* pendingIn(yield* theirFile)).toEqual(migrations.map(({ sql }) => sql))
-      const [first] = yield* pendingIn(yield* emptyOldFile)
-      expect(first).toContain("ALTER TABLE jobs ADD COLUMN")
-      expect(first).not.toContain("kiln_")
-    }),
-  )
-})
-
-it("what was released is applied to files without the prefix to the letter", () => {
-  const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
-  expect(migrations.slice(0, 4).map(({ name, sql }) => [name, sha256(withoutPrefix(sql))])).toEqual([
-    ["0001Initial", "55ca2e4da0dc1185041a576dc6c978c9c36d72ac2e0feec2fa06cca51198ec4e"],
-    ["0002KindVersions", "fc82328f216a920c75203c273bdfbd1acf8da9739b70f8ccb39edff5eeabb7ee"],
-    ["0003LedgerAndStandings", "c389385bcbce273c0b07df37ad49b32211a20920c66a62e20ba5f76eaaf5d9df"],
-    ["0004OperatingVerbs", "49912257034c52c41416899ba0253d7913d428d5fee13ced10517b044d7bd647"],
-  ])
 })

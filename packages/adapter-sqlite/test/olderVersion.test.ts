@@ -1,176 +1,119 @@
-import Sqlite from "better-sqlite3"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { fixtures } from "@kiln/conformance"
-import { initial } from "../src/migrations/0001Initial.ts"
+import type { Migration } from "@kiln/core/ports"
+import { arrangeEveryState, callEveryVerb } from "@kiln/conformance"
+import { copyTables, inspectSqlite, openCopySource } from "../src/index.ts"
 import { migrate, migrationStatus } from "../src/migrate.ts"
+import { migrations } from "../src/migrations/index.ts"
 import { openDatabase } from "../src/openDatabase.ts"
-import { storesOf } from "./support/arrangeJobs.ts"
-import {
-  claimAsBefore,
-  completeAsBefore,
-  headAsBefore,
-  insertAsBefore,
-  lanesAsBefore,
-  makeOldDatabase,
-  publishAsBefore,
-  workersAsBefore,
-} from "./support/oldDatabase.ts"
+import { onDatabase } from "./support/arrangeJobs.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
-const { charge, completionOf, jobId, newJob, noLimits, ownerOf, standings } = fixtures
-const minuteMs = 60_000
+/**
+ * What a release after this one might add: columns with defaults, a table filled from what is there, an index and a trigger.
+ * With it, this version is the older one.
+ */
+const next: Migration = {
+  name: "9001Regions",
+  sql: `
+ALTER TABLE kiln_jobs ADD COLUMN region TEXT NOT NULL DEFAULT 'eu' CHECK (region IN ('eu', 'us'));
+ALTER TABLE kiln_lanes ADD COLUMN region TEXT NOT NULL DEFAULT 'eu';
+ALTER TABLE kiln_workers ADD COLUMN host TEXT NOT NULL DEFAULT '';
+ALTER TABLE kiln_uploads ADD COLUMN region TEXT NOT NULL DEFAULT 'eu';
+CREATE TABLE kiln_regions (name TEXT NOT NULL PRIMARY KEY, jobs INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO kiln_regions SELECT region, count(*) FROM kiln_jobs GROUP BY region;
+CREATE INDEX kiln_jobs_by_region ON kiln_jobs (region, created_at);
+CREATE TRIGGER kiln_jobs_counted AFTER INSERT ON kiln_jobs
+BEGIN INSERT INTO kiln_regions VALUES (NEW.region, 1) ON CONFLICT DO UPDATE SET jobs = jobs + 1; END;
+CREATE TRIGGER kiln_jobs_uncounted AFTER DELETE ON kiln_jobs
+BEGIN UPDATE kiln_regions SET jobs = jobs - 1 WHERE name = OLD.region; END;
+CREATE TRIGGER kiln_jobs_region_is_final BEFORE UPDATE OF region ON kiln_jobs
+BEGIN SELECT RAISE(ABORT, 'a job stays in its region'); END;
+`,
+}
+const withNext = [...migrations, next]
 
-const request = (...versions: ReadonlyArray<number>) => ({
-  runnable: versions.map((kindVersion) => ({ kind: "speech_synthesis", kindVersion, mode: "sandbox" as const })),
-  limits: noLimits,
-  limit: 10,
-  leaseDurationMs: minuteMs,
-  maxLostWorkers: 3,
-})
-const idsOf = (claims: ReadonlyArray<{ readonly job: { readonly id: string } }>) => claims.map(({ job }) => job.id)
+const openWithNext = (path: string) => Effect.tap(openDatabase({ path }), (database) => migrate(database, withNext))
 
-/** A database of the first version with three jobs, opened by this one. */
-const opened = Effect.gen(function* () {
-  const path = yield* temporaryFile
-  const now = Date.now()
-  makeOldDatabase(path, now - 1_000, now + minuteMs)
-  const database = yield* openDatabase({ path })
-  return { path, database, ...storesOf(database) }
-})
-
-describe("a database of the version before", () => {
-  it.live("is brought up to date, and its jobs are of the first version of their kind", () =>
+const everythingIn = (path: string) =>
+  Effect.scoped(
     Effect.gen(function* () {
-      const { database, jobs } = yield* opened
-      expect(migrationStatus(database.connection).pending).toEqual([])
-      const found = yield* jobs.findJobs([1, 2, 3].map((n) => ({ jobId: jobId(n), principal: ownerOf(newJob(n)) })))
-      expect(found.map((job) => [job?.kindVersion, job?.priority, job?.kept])).toEqual(
-        [1, 2, 3].map(() => [1, "normal", {}]),
+      const source = yield* openCopySource(path)
+      if (source === undefined) return expect.unreachable()
+      return yield* Effect.forEach(copyTables, (table) =>
+        Effect.gen(function* () {
+          const rows: Array<Readonly<Record<string, unknown>>> = []
+          yield* source.forEachPage(table, (page) => Effect.sync(() => void rows.push(...page)))
+          return rows
+        }),
       )
-      expect((yield* jobs.claimJobs(request(2))).claims).toEqual([])
-      const { claims } = yield* jobs.claimJobs(request(1, 2))
-      expect(idsOf(claims)).toEqual([jobId(1), jobId(2)])
-      expect(yield* jobs.completeJobs(claims.map((claim) => completionOf(claim)))).toEqual(["Written", "Written"])
-      expect(yield* jobs.releaseJobs([{ jobId: jobId(3), token: 1 }])).toEqual(["Written"])
-      expect(idsOf((yield* jobs.claimJobs(request(1))).claims)).toEqual([jobId(3)])
     }),
   )
 
-  it.live("counts what was in hand before for the limits", () =>
+const withEveryState = Effect.gen(function* () {
+  const path = yield* temporaryFile
+  yield* Effect.scoped(Effect.flatMap(openDatabase({ path }), (database) => onDatabase(database)(arrangeEveryState)))
+  return path
+})
+
+describe("a database of the version before", () => {
+  it.live("is brought up to date in one step, and what was in it stays as it was", () =>
     Effect.gen(function* () {
-      const { jobs } = yield* opened
-      const one = { perKind: { speech_synthesis: 1 }, perProject: 0 }
-      const { claims, nextInMs } = yield* jobs.claimJobs({ ...request(1), limits: one })
-      expect(claims).toEqual([])
-      expect(nextInMs).toBeGreaterThan(0)
-      const two = { perKind: {}, perProject: 2 }
-      expect(idsOf((yield* jobs.claimJobs({ ...request(1), limits: two })).claims)).toEqual([jobId(1)])
+      const path = yield* withEveryState
+      const before = yield* everythingIn(path)
+      const pending = yield* Effect.scoped(
+        Effect.flatMap(openDatabase({ path }), (database) =>
+          Effect.gen(function* () {
+            const status = migrationStatus(database.connection, withNext)
+            yield* migrate(database, withNext)
+            yield* migrate(database, withNext)
+            expect(migrationStatus(database.connection, withNext).pending).toEqual([])
+            const regions = database.connection.prepare("SELECT * FROM kiln_regions").all([])
+            expect(regions).toEqual(
+              database.connection.prepare("SELECT 'eu' AS name, count(*) AS jobs FROM kiln_jobs").all([]),
+            )
+            return status.pending.map(({ name }) => name)
+          }),
+        ),
+      )
+      expect(pending).toEqual([next.name])
+      const after = yield* everythingIn(path)
+      const isNew = new Set(["region", "host"])
+      expect(
+        after.map((rows) =>
+          rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => !isNew.has(name)))),
+        ),
+      ).toEqual(before)
+      expect(before.flat().length).toBeGreaterThan(20)
     }),
   )
 })
 
 describe("beside a process of the version before", () => {
-  it.live("what that process creates stands between the priorities, and it takes all of them in order of arrival", () =>
+  it.live("a process of this version, open during the migration, goes on: every verb, on what each of both wrote", () =>
     Effect.gen(function* () {
-      const { database, directory, jobs } = yield* opened
-      yield* jobs.createJobs([newJob(5, { priority: "low" }), newJob(6, { priority: "urgent" })])
-      insertAsBefore(database.connection, 7, Date.now() - 500)
-      expect(headAsBefore(database.connection, Date.now() + 1)).toEqual([1, 2, 7, 5, 6].map((n) => jobId(n)))
-      expect((yield* jobs.claimJobs(request(1))).claims.map(({ job }) => job.id)).toEqual(
-        [6, 1, 2, 7, 5].map((n) => jobId(n)),
-      )
-      const { jobs: listed } = yield* directory.listJobs({ limit: 10 })
-      expect(listed.filter(({ priority }) => priority === "normal")).toHaveLength(4)
+      const path = yield* withEveryState
+      const older = yield* openDatabase({ path })
+      const newer = yield* openWithNext(path)
+      yield* onDatabase(older)(callEveryVerb)
+      const count = () => newer.connection.prepare("SELECT sum(jobs) AS jobs FROM kiln_regions").all([])
+      const jobs = newer.connection.prepare("SELECT count(*) AS jobs FROM kiln_jobs").all([])
+      // The newer version's triggers also see what the older one writes and deletes.
+      expect(count()).toEqual(jobs)
     }),
   )
 
-  it.live("that process opens the file, and what it writes is of the first version", () =>
+  it.live("a process of this version starts on the newer schema, names what it does not know, and finds no drift", () =>
     Effect.gen(function* () {
-      const { database, jobs } = yield* opened
-      yield* migrate(database, [initial])
-      insertAsBefore(database.connection, 4, Date.now() - 500)
-      const { claims } = yield* jobs.claimJobs(request(1))
-      expect(claims.map(({ job }) => [job.id, job.kindVersion])).toEqual([1, 2, 4].map((n) => [jobId(n), 1]))
-    }),
-  )
-
-  it.live("that process sees no lane of a version it could not run, and all others", () =>
-    Effect.gen(function* () {
-      const { database, jobs } = yield* opened
-      const [lane] = lanesAsBefore(database.connection)
-      yield* jobs.createJobs([newJob(5), newJob(6, { kindVersion: 2 })])
-      expect(lanesAsBefore(database.connection)).toEqual([lane])
-      const lanes = database.connection
-        .prepare("SELECT lanes.kind, kind_version FROM jobs JOIN lanes ON lanes.id = lane_id WHERE jobs.id >= ?")
-        .all([jobId(5)])
-      expect(lanes).toEqual([
-        { kind: "speech_synthesis", kind_version: 1 },
-        { kind: "speech_synthesis@2", kind_version: 2 },
-      ])
-      expect(idsOf((yield* jobs.claimJobs(request(2))).claims)).toEqual([jobId(6)])
-    }),
-  )
-
-  it.live("what that process has in hand is nobody else's, and goes on when it is lost", () =>
-    Effect.gen(function* () {
-      const { database, jobs } = yield* opened
-      claimAsBefore(database.connection, 1, Date.now() + minuteMs)
-      claimAsBefore(database.connection, 2, Date.now() - 1)
-      const { claims } = yield* jobs.claimJobs(request(1))
-      expect(claims.map(({ job }) => [job.id, job.lostWorkers])).toEqual([[jobId(2), 1]])
-    }),
-  )
-
-  it.live("each sees the other's workers; of providers that process says nothing", () =>
-    Effect.gen(function* () {
-      const path = yield* temporaryFile
-      const now = Date.now()
-      const until = now + minuteMs
-      makeOldDatabase(path, now - 1_000, until)
-      const before = yield* Effect.acquireRelease(
-        Effect.sync(() => new Sqlite(path)),
-        (opened) => Effect.sync(() => opened.close()),
-      )
-      publishAsBefore(before, "old", ["transcription"], until)
-      // Migrated while that process has it open.
-      const { board } = storesOf(yield* openDatabase({ path }))
-      expect(yield* board.listWorkers).toEqual([{ workerId: "old", liveKinds: ["transcription"], providers: [] }])
-      yield* board.publishWorker({ workerId: "new", liveKinds: ["voice_turn"], providers: standings, ttlMs: minuteMs })
-      publishAsBefore(before, "old", [], until)
-      publishAsBefore(before, "older", ["speech_synthesis"], until)
-      expect(yield* board.listWorkers).toEqual([
-        { workerId: "new", liveKinds: ["voice_turn"], providers: standings },
-        { workerId: "old", liveKinds: [], providers: [] },
-        { workerId: "older", liveKinds: ["speech_synthesis"], providers: [] },
-      ])
-      expect(workersAsBefore(before, now)).toHaveLength(3)
-    }),
-  )
-
-  it.live("what that process charged and charges is in the ledger", () =>
-    Effect.gen(function* () {
-      const path = yield* temporaryFile
-      const now = Date.now()
-      makeOldDatabase(path, now - 1_000, now + minuteMs)
-      const before = yield* Effect.acquireRelease(
-        Effect.sync(() => new Sqlite(path)),
-        (opened) => Effect.sync(() => opened.close()),
-      )
-      const chargeAsBefore = (n: number, chargedAt: number) => {
-        insertAsBefore(before, n, now, "live")
-        claimAsBefore(before, n, now + minuteMs)
-        completeAsBefore(before, n, chargedAt)
-      }
-      chargeAsBefore(10, now + 2)
-      const { jobs } = storesOf(yield* openDatabase({ path }))
-      chargeAsBefore(11, now + 1)
-      const { keyId, kind, projectId } = newJob(10)
-      const entry = (n: number, chargedAt: number) => ({ jobId: jobId(n), projectId, keyId, kind, chargedAt, charge })
-      expect((yield* jobs.listCharges({ from: now, to: now + 3, after: null, limit: 10 })).entries).toEqual([
-        entry(11, now + 1),
-        entry(10, now + 2),
-      ])
+      const path = yield* withEveryState
+      yield* Effect.scoped(openWithNext(path))
+      const older = yield* openDatabase({ path })
+      expect(migrationStatus(older.connection)).toMatchObject({ pending: [], unknown: [next.name] })
+      yield* onDatabase(older)(callEveryVerb)
+      const inspection = yield* inspectSqlite({ path })
+      if (inspection === undefined) return expect.unreachable()
+      expect(yield* inspection.schemaDrift).toEqual([])
+      expect(yield* inspection.damage).toEqual([])
     }),
   )
 })

@@ -51,23 +51,23 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   [
     "lanes behind the clock, by age",
     lanesBehind.sql,
-    ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_age (kind=? AND mode=? AND rowid>?)"],
+    ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_age (kind=? AND kind_version=? AND mode=? AND rowid>?)"],
   ],
   [
     "lanes ahead of it, by turn",
     lanesAhead.sql,
-    ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_turn (kind=? AND mode=? AND virtual_time>?)"],
+    ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_turn (kind=? AND kind_version=? AND mode=? AND virtual_time>?)"],
   ],
   [
     "the lane that is next to have something",
     earliestLane.sql,
-    ["SEARCH kiln_lanes USING COVERING INDEX kiln_lanes_by_next (kind=? AND mode=? AND next_at>?)"],
+    ["SEARCH kiln_lanes USING COVERING INDEX kiln_lanes_by_next (kind=? AND kind_version=? AND mode=? AND next_at>?)"],
   ],
   [
     "the same without some projects' lanes",
     earliestLaneOfOthers.sql,
     [
-      "SEARCH kiln_lanes USING INDEX kiln_lanes_by_next (kind=? AND mode=? AND next_at>?)",
+      "SEARCH kiln_lanes USING INDEX kiln_lanes_by_next (kind=? AND kind_version=? AND mode=? AND next_at>?)",
       "LIST SUBQUERY 1",
       "SCAN json_each VIRTUAL TABLE INDEX 1:",
       "CREATE BLOOM FILTER",

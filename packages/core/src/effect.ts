@@ -1,7 +1,5 @@
-export * from "./domain/index.ts"
 export * from "./engine/index.ts"
 export * from "./kinds/index.ts"
-export * from "./ports/index.ts"
 export { providerSet } from "./embed/providerSet.ts"
 export { callerOf, projectAskedFor } from "./embed/callers.ts"
 export { type EmbeddedContext, embeddedContext, type EmbeddedServices } from "./embed/embeddedContext.ts"

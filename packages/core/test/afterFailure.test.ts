@@ -1,4 +1,4 @@
-import { type AttemptFailure, type AttemptLimits, afterFailure, defaultAttemptLimits } from "@kiln/core/domain"
+import { afterFailure, type AttemptFailure, type AttemptLimits, defaultAttemptLimits } from "@kiln/core/worker"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 

@@ -7,7 +7,7 @@ import {
   closedCircuit,
   defaultCircuitLimits,
   passageOf,
-} from "@kiln/core/domain"
+} from "@kiln/core/worker"
 import fc from "fast-check"
 
 const limits: CircuitLimits = {

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { authorize, defaultEngineSettings, Engine } from "@kiln/core/effect"
+import { authorize } from "@kiln/core/domain"
+import { defaultEngineSettings, Engine } from "@kiln/core/effect"
 import { Cause, Effect, Exit, Stream } from "effect"
 import { grantOf, kind, principal, within } from "./support/harness.ts"
 

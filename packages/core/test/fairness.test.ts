@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type EngineSettings, projectShare } from "@kiln/core/effect"
+import { projectShare } from "@kiln/core/domain"
+import type { EngineSettings } from "@kiln/core/effect"
 import { ProviderPostponed } from "@kiln/core/ports"
 import { Effect } from "effect"
 import { mp3, principal, speaks, within } from "./support/harness.ts"

@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ProviderFailure } from "@kiln/core/effect"
-import { JobStore, WakeUp } from "@kiln/core/ports"
+import { JobStore, ProviderFailure, WakeUp } from "@kiln/core/ports"
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import { MemoryStores } from "@kiln/testing"
 import { Clock, Deferred, Effect, Layer, Random } from "effect"

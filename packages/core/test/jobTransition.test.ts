@@ -1,9 +1,8 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
-import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as domain from "@kiln/core/domain"
 import { plantedBugs } from "./jobTransitionBugs.ts"
 import { type Transitions, transitionProperties } from "./jobTransitionProperties.ts"
+import { theyCatch } from "./support/theyCatch.ts"
 
 describe("job transitions", () => {
   for (const [name, holds] of Object.entries(transitionProperties))
@@ -47,27 +46,4 @@ describe("job transitions", () => {
   })
 })
 
-describe("the properties catch", () => {
-  // Beside the tests, so that the copies' imports resolve as the sources' do.
-  let directory = ""
-  beforeAll(async () => {
-    directory = await mkdtemp(join(import.meta.dirname, ".planted-"))
-  })
-  afterAll(() => rm(directory, { recursive: true, force: true }))
-
-  for (const [n, { bug, file, from, property, to }] of plantedBugs.entries())
-    it(bug, async () => {
-      const copy = join(directory, String(n))
-      await cp(join(import.meta.dirname, "../src/domain"), copy, { recursive: true })
-      const text = await readFile(join(copy, file), "utf8")
-      expect(text.split(from).length - 1, `occurrences of ${from} in ${file}`).toBe(1)
-      await writeFile(
-        join(copy, file),
-        text.replace(from, () => to),
-      )
-      const mutant = (await import(join(copy, "JobTransition.ts"))) as Transitions
-      const holds = transitionProperties[property]
-      if (holds === undefined) throw new Error(`no property ${property}`)
-      expect(() => holds(mutant)).toThrow("Property failed")
-    })
-})
+theyCatch(plantedBugs, "JobTransition.ts", transitionProperties)

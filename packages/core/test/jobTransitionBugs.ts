@@ -1,7 +1,7 @@
 /** A bug in the domain's text, and the property that must notice it. */
 export interface PlantedBug {
   readonly bug: string
-  /** Of `transitionProperties`. */
+  /** Of `transitionProperties` or `acceptanceProperties`. */
   readonly property: string
   /** In `src/domain`. */
   readonly file: string
@@ -10,7 +10,7 @@ export interface PlantedBug {
   readonly to: string
 }
 
-const plant = (bug: string, property: string, file: string, from: string, to: string): PlantedBug => ({
+export const plant = (bug: string, property: string, file: string, from: string, to: string): PlantedBug => ({
   bug,
   property,
   file,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Engine, type ProviderSet } from "@kiln/core/effect"
-import { BlobStore } from "@kiln/core/ports"
+import { Engine } from "@kiln/core/effect"
+import { BlobStore, type ProviderSet } from "@kiln/core/ports"
 import { Effect, Stream } from "effect"
 import { mp3, plainProviders, principal, within } from "./support/harness.ts"
 import { finished, running, submitSpeech, submitTranscription } from "./support/jobs.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { defaultEngineSettings, EngineConfig, layerCrypto, layerEngine, MediaProbe, Providers } from "@kiln/core/effect"
-import { WakeUp } from "@kiln/core/ports"
+import { defaultEngineSettings, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
+import { MediaProbe, Providers, WakeUp } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Clock, Context, Effect, Layer } from "effect"

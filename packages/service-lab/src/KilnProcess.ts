@@ -4,19 +4,33 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect } from "vitest"
+import { builtProgram } from "./builtProgram.ts"
 
-const launcher = join(import.meta.dirname, "../../cli/bin/kiln.mjs")
+const program = await builtProgram()
+const sources = join(import.meta.dirname, "../../cli/bin/kiln.mjs")
 
 type Environment = Readonly<Record<string, string>>
 
+/** A preloaded module may edit sources as they are loaded, so that process loads them one by one. */
+const needsSources = (environment: Environment): boolean => environment["NODE_OPTIONS"] !== undefined
+
+const commandOf = (args: ReadonlyArray<string>, environment: Environment): ReadonlyArray<string> =>
+  needsSources(environment)
+    ? [process.execPath, "--conditions=@kiln/source", sources, ...args]
+    : [process.execPath, program.launcher, ...args]
+
 /** Settings of the surrounding test run must not reach the processes under test. */
-const plain = (environment: Environment): NodeJS.ProcessEnv => ({
-  PATH: process.env["PATH"],
-  HOME: process.env["HOME"],
-  // Most of a short command's time is reading its sources.
-  NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/kiln-test"),
-  ...environment,
-})
+const plain = (environment: Environment): NodeJS.ProcessEnv => {
+  const { KILN_CONFIG: config } = environment
+  return {
+    PATH: process.env["PATH"],
+    HOME: process.env["HOME"],
+    // Half of a short command's time is compiling what it loads.
+    NODE_COMPILE_CACHE: program.compileCache,
+    ...environment,
+    ...(config !== undefined && !needsSources(environment) && { KILN_CONFIG: program.configOf(config) }),
+  }
+}
 
 /** What a process said and how it ended. */
 export interface Ended {
@@ -36,9 +50,9 @@ export class KilnProcess implements AsyncDisposable {
 
   /** `inside` starts the process by another program, whose last argument the whole command line becomes. */
   constructor(args: ReadonlyArray<string>, environment: Environment, inside: ReadonlyArray<string> = []) {
-    const command = [process.execPath, "--conditions=@kiln/source", launcher, ...args]
-    const [program = process.execPath, ...rest] = inside.length === 0 ? command : [...inside, command.join(" ")]
-    this.#child = spawn(program, rest, {
+    const command = commandOf(args, environment)
+    const [file = process.execPath, ...rest] = inside.length === 0 ? command : [...inside, command.join(" ")]
+    this.#child = spawn(file, rest, {
       env: plain(environment),
       stdio: ["ignore", "pipe", "pipe"],
     })

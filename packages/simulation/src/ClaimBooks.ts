@@ -1,4 +1,5 @@
-import { type EngineSettings, type Job, type JobId, projectShare, type SwitchName } from "@kiln/core/effect"
+import { type Job, type JobId, projectShare, type SwitchName } from "@kiln/core/domain"
+import type { EngineSettings } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"

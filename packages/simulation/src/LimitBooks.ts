@@ -1,4 +1,5 @@
-import { type EngineSettings, isClaimable, type Job } from "@kiln/core/effect"
+import { isClaimable, type Job } from "@kiln/core/domain"
+import type { EngineSettings } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { Reached } from "./Reached.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"

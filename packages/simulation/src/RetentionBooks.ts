@@ -1,4 +1,5 @@
-import type { EngineSettings, Job, Upload } from "@kiln/core/effect"
+import type { Job, Upload } from "@kiln/core/domain"
+import type { EngineSettings } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"

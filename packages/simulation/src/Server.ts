@@ -1,28 +1,28 @@
 import { createHash } from "node:crypto"
 import { Context, Effect, type Fiber, Layer, Stream } from "effect"
+import { canonicalJson, formatId, type JsonObject } from "@kiln/core/domain"
 import {
-  BlobStore,
-  canonicalJson,
   Engine,
   EngineConfig,
   type EngineSettings,
   Fingerprint,
-  formatId,
-  IdGenerator,
-  JobDirectory,
   JobEvents,
   JobReader,
-  JobStore,
-  type JsonObject,
   layerGroupCommit,
-  MediaProbe,
   Operator,
+} from "@kiln/core/effect"
+import {
+  BlobStore,
+  IdGenerator,
+  JobDirectory,
+  JobStore,
+  MediaProbe,
   Providers,
   type ProviderSet,
   Switchboard,
   UploadStore,
   WakeUp,
-} from "@kiln/core/effect"
+} from "@kiln/core/ports"
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import type { Kernel } from "./Kernel.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"

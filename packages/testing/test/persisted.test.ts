@@ -1,7 +1,6 @@
-import { describe, expect, it } from "@effect/vitest"
+import { expect, it } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { vi } from "vitest"
 import {
   JobDirectory,
   JobStore,
@@ -13,65 +12,20 @@ import {
   Switchboard,
   UploadStore,
 } from "@kiln/core/ports"
-import {
-  arrangeEveryState,
-  callEveryVerb,
-  compareWithMemory,
-  fixtures,
-  runPlaceCheck,
-  storeConformance,
-  storePlaceChecks,
-} from "@kiln/conformance"
+import { arrangeEveryState, callEveryVerb, compareWithMemory, fixtures, storeConformance } from "@kiln/conformance"
 import { type AroundVerb, mapVerbs } from "../src/memory/mapVerbs.ts"
 import { emptyState, encodeState } from "../src/memory/MemoryState.ts"
 import { portsOf } from "../src/memory/MemoryStores.ts"
-import { MemoryStores } from "../src/index.ts"
-import { caughtBy, wrongNatures, type WrongNature } from "./plantedBugs/wrongNatures.ts"
+import { persistedInMemory } from "./persistedInMemory.ts"
 
-const planted = vi.hoisted(() => ({ current: undefined as WrongNature | undefined }))
-vi.mock(import("@kiln/core/ports"), async (importOriginal) => {
-  const ports = await importOriginal()
-  return {
-    ...ports,
-    natureOf: (port, verb) =>
-      planted.current?.port === port && planted.current.verb === verb ? "read" : ports.natureOf(port, verb),
-  }
-})
-
-/** Where the text is kept, for as long as the test runs. */
-const inMemory = {
-  name: "MemoryStores.layerPersisted",
-  place: Effect.sync(() => {
-    let kept: string | undefined
-    return MemoryStores.layerPersisted({
-      capabilities: { durable: true, multiProcess: false },
-      load: Effect.sync(() => kept),
-      save: (text) => Effect.sync(() => void (kept = text)),
-    })
-  }),
-  capabilities: { durable: true, multiProcess: false },
-  reasons: { multiProcess: "each process would overwrite what the other wrote" },
-} as const
-
-storeConformance(inMemory)
-compareWithMemory({ ...inMemory, runs: 60 })
+storeConformance(persistedInMemory)
+compareWithMemory({ ...persistedInMemory, runs: 60 })
 // A history that lost a checkpoint once.
-compareWithMemory({ ...inMemory, name: `${inMemory.name}, from a known seed,`, runs: 5, seed: -543_474_540 })
-
-describe("a verb that writes and is declared to read is caught", () => {
-  for (const bug of wrongNatures)
-    it.effect(bug.bug, () =>
-      Effect.gen(function* () {
-        const check = storePlaceChecks.find(({ name }) => name === caughtBy(bug))
-        if (check === undefined) throw new Error(`no check ${caughtBy(bug)}`)
-        planted.current = bug
-        const refusal = yield* Effect.sandbox(runPlaceCheck(check, inMemory.place)).pipe(
-          Effect.flip,
-          Effect.ensuring(Effect.sync(() => (planted.current = undefined))),
-        )
-        expect(String(refusal)).toContain(`what ${bug.port}.${bug.verb} wrote`)
-      }),
-    )
+compareWithMemory({
+  ...persistedInMemory,
+  name: `${persistedInMemory.name}, from a known seed,`,
+  runs: 5,
+  seed: -543_474_540,
 })
 
 it.effect("a verb that is declared to read leaves the state as it is, one that writes changes it at least once", () =>

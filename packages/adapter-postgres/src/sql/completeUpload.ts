@@ -1,10 +1,10 @@
-import { holdsTransfer, isRepeatedReceipt, type UploadId } from "@kiln/core/domain"
+import { exceedsCap, holdsTransfer, isRepeatedReceipt, type UploadId } from "@kiln/core/domain"
 import type { FencedOutcome, UploadStore } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { type Given, statement } from "../Statement.ts"
 import { findUpload } from "./findUpload.ts"
 import { lockedUpload, transferOf } from "./transfer.ts"
-import { passesCap } from "./uploadCap.ts"
+import { lockedBytes } from "./uploadCap.ts"
 
 /** The file and the end of the transfer are one update. */
 const receive = statement(
@@ -22,8 +22,10 @@ export const completeUpload = async (
   }: Parameters<UploadStore["Service"]["completeUpload"]>[0],
 ): Promise<FencedOutcome | "UploadsFull"> => {
   const held = capBytes > 0 ? await lockedUpload(tx, id) : undefined
-  if (held !== undefined && holdsTransfer(held, token) && (await passesCap(tx, held.projectId, bytes, capBytes)))
-    return "UploadsFull"
+  if (held !== undefined && holdsTransfer(held, token)) {
+    const stored = await lockedBytes(tx, held.projectId, capBytes)
+    if (exceedsCap(stored, bytes, capBytes)) return "UploadsFull"
+  }
   if ((await tx.run(receive, { id, token, blobKey, bytes, sha256 })) === 1) return "Written"
   const upload = await findUpload(tx, id)
   return upload !== undefined && isRepeatedReceipt(upload, blobKey) ? "Written" : "LeaseLost"

@@ -1,9 +1,10 @@
 import { sql } from "kysely"
+import { repeatOf } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, query, statement, storeTime } from "../Statement.ts"
 import { bindInCallers } from "./bindInCallers.ts"
-import { decideJobs, keyName, outcomeOfRepeat, readItems } from "./createJobs.ts"
+import { judgeJobs, keyName, readItems } from "./createJobs.ts"
 import { type Accepted, fillRows, rowsOf } from "./insertJobs.ts"
 import { findLanes, laneName, type MayBeClaimable } from "./lanes.ts"
 
@@ -62,7 +63,7 @@ export const createInCallers = async (
   const before = await session.batch(changeSettings, ourSettings, {})
   const now = (await session.get(timeNow, {}))?.now ?? 0
   const lanes = await findLanes(session, items)
-  const { accepted, outcomes } = decideJobs(now, items, await readItems(session, items, false))
+  const { accepted, outcomes } = judgeJobs(now, items, await readItems(session, items, false))
   requireLanes(accepted, lanes)
   const rows = rowsOf(accepted, lanes, now)
   const theirs = await bindInCallers(session, now, rows)
@@ -75,6 +76,6 @@ export const createInCallers = async (
   return outcomes.map((outcome, index) => {
     const item = items[index]
     const existing = item && theirs.get(keyName(item))
-    return item && existing ? outcomeOfRepeat(item, existing) : outcome
+    return item && existing ? repeatOf(existing, item) : outcome
   })
 }

@@ -1,15 +1,13 @@
 import {
-  created,
   type Job,
+  type JobFacts,
+  type JobId,
   type JobMode,
+  judgeJob,
   type KeyId,
-  missingPrerequisites,
   type ProjectId,
   type Upload,
   type UploadId,
-  type UploadRefusal,
-  uploadRefusal,
-  withForcedOff,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { decodeObject } from "@kiln/core/ports"
@@ -33,7 +31,7 @@ export interface Read {
   readonly retried: ReadonlyMap<number, RetriedJob>
 }
 
-/** What decides: what was read, kept up to date by the items that come first. */
+/** The facts of a batch: what was read, kept up to date by the items that come first. */
 interface Batch {
   readonly now: number
   readonly jobs: Map<string, Job>
@@ -41,8 +39,8 @@ interface Batch {
   readonly uploads: Map<string, Upload>
   readonly unfinished: Map<ProjectId, number>
   readonly retried: ReadonlyMap<number, RetriedJob>
-  /** Uploads that a retry of this batch took over. */
-  readonly takenOver: Set<UploadId>
+  /** Failed jobs whose upload went to a retry of this batch. */
+  readonly retriedHere: Set<JobId>
   readonly accepted: Array<Accepted>
 }
 
@@ -51,12 +49,8 @@ export const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idemp
 const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; id: UploadId }) =>
   [item.projectId, item.keyId, item.mode, item.id].join(" ")
 
-/** What an item comes to whose key has a job. */
-export const outcomeOfRepeat = (item: NewJob, existing: Job): CreateOutcome =>
-  existing.fingerprint === item.fingerprint ? { _tag: "Replayed", job: existing } : { _tag: "KeyReused" }
-
-/** The checks stand in the order of precedence. Items earlier in the batch count for later ones. */
-export const decideJobs = (
+/** Judges a batch. Items earlier in the batch count for later ones. */
+export const judgeJobs = (
   now: number,
   items: ReadonlyArray<NewJob>,
   { board, jobs, retried, unfinished, uploads }: Omit<Read, "lanes">,
@@ -68,10 +62,10 @@ export const decideJobs = (
     uploads: new Map(uploads.map((upload) => [uploadName(upload), upload])),
     unfinished,
     retried,
-    takenOver: new Set(),
+    retriedHere: new Set(),
     accepted: [],
   }
-  return { outcomes: items.map((item, index) => decide(batch, item, index)), accepted: batch.accepted }
+  return { outcomes: items.map((item, index) => judge(batch, item, index)), accepted: batch.accepted }
 }
 
 export const createJobs = async (
@@ -79,7 +73,7 @@ export const createJobs = async (
   items: ReadonlyArray<NewJob>,
   read: Read,
 ): Promise<ReadonlyArray<CreateOutcome>> => {
-  const { accepted, outcomes } = decideJobs(tx.now, items, read)
+  const { accepted, outcomes } = judgeJobs(tx.now, items, read)
   await insertJobs(tx, accepted, read.lanes)
   return outcomes
 }
@@ -115,77 +109,46 @@ export const readItems = async (
   return { jobs: jobs.map(jobOf), board, uploads: uploads.map(uploadOf), unfinished, retried }
 }
 
-const decide = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
-  const existing = batch.jobs.get(keyName(item))
-  if (existing !== undefined) return outcomeOfRepeat(item, existing)
-
-  const retried = item.retryOf === null ? undefined : retriedBy(batch, item, index)
-  if (item.retryOf !== null && retried === undefined) return { _tag: "NotRetryable" }
-
-  const { board } = batch
-  const missing =
-    item.gate === null || board === undefined
-      ? []
-      : missingPrerequisites(item.gate, withForcedOff(board, item.forcedOff), batch.now)
-  if (missing.length > 0) return { _tag: "GateClosed", missing }
-
-  const reason = retried === undefined ? refusalOf(batch, item) : undefined
-  if (reason !== undefined) return { _tag: "UploadRefused", reason }
-
-  const unfinished = batch.unfinished.get(item.projectId) ?? 0
-  if (item.queueCap > 0 && unfinished >= item.queueCap) return { _tag: "QueueFull" }
-  batch.unfinished.set(item.projectId, unfinished + 1)
-
-  const price = item.gate?.price == null ? undefined : board?.stored[item.gate.price]
-  const job = jobFrom(item, batch.now, price?.snapshot ?? null)
-  batch.jobs.set(keyName(item), job)
-  consume(batch, item, retried)
-  batch.accepted.push({ item, job, priceId: price?.id ?? null, retried })
+const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
+  const outcome = judgeJob(item, factsOf(batch, item, index))
+  if (outcome._tag !== "Created") return outcome
+  const job = asStored(outcome.job)
+  const retried = batch.retried.get(index)
+  const priceId = item.gate?.price == null ? null : (batch.board?.stored[item.gate.price]?.id ?? null)
+  batch.accepted.push({ item, job, priceId, retried })
+  noteAccepted(batch, job, retried)
   return { _tag: "Created", job }
 }
 
-/** The job an item is another try of. Where another retry came first, it has taken the upload this one asks for. */
-const retriedBy = ({ retried, takenOver }: Batch, { uploadId }: NewJob, index: number): RetriedJob | undefined => {
-  const job = retried.get(index)
-  return job?.uploadId === uploadId && (uploadId === null || !takenOver.has(uploadId)) ? job : undefined
+const factsOf = (batch: Batch, item: NewJob, index: number): JobFacts => ({
+  now: batch.now,
+  existing: () => batch.jobs.get(keyName(item)),
+  retried: () => {
+    const job = batch.retried.get(index)
+    return job && batch.retriedHere.has(job.id) ? { ...job, uploadId: null } : job
+  },
+  board: () => {
+    if (batch.board === undefined) throw new TypeError("a batch with a gate was read without the board")
+    return batch.board
+  },
+  upload: () => (item.uploadId === null ? undefined : batch.uploads.get(uploadName({ ...item, id: item.uploadId }))),
+  unfinished: () => batch.unfinished.get(item.projectId) ?? 0,
+})
+
+/** Makes an accepted job count for the items that follow. */
+const noteAccepted = (batch: Batch, job: Job, retried: RetriedJob | undefined): void => {
+  batch.jobs.set(keyName(job), job)
+  batch.unfinished.set(job.projectId, (batch.unfinished.get(job.projectId) ?? 0) + 1)
+  if (retried !== undefined) batch.retriedHere.add(retried.id)
+  if (job.uploadId === null) return
+  const name = uploadName({ ...job, id: job.uploadId })
+  const upload = batch.uploads.get(name)
+  if (upload !== undefined) batch.uploads.set(name, { ...upload, jobId: job.id })
 }
 
-const refusalOf = ({ now, uploads }: Batch, item: NewJob): UploadRefusal | undefined => {
-  if (item.uploadId === null) return undefined
-  const upload = uploads.get(uploadName({ ...item, id: item.uploadId }))
-  return upload === undefined ? "not_found" : uploadRefusal(upload, now, item.maxTransfers)
-}
-
-/** From now on the upload is this job's, for the items that follow as well. */
-const consume = ({ takenOver, uploads }: Batch, item: NewJob, retried: RetriedJob | undefined): void => {
-  if (item.uploadId === null) return
-  if (retried !== undefined) takenOver.add(item.uploadId)
-  const name = uploadName({ ...item, id: item.uploadId })
-  const upload = uploads.get(name)
-  if (upload !== undefined) uploads.set(name, { ...upload, jobId: item.id })
-}
-
-const jobFrom = (item: NewJob, now: number, price: Job["price"]): Job => ({
-  ...created(now, item.limits, Math.ceil(item.delayMs)),
-  id: item.id,
-  projectId: item.projectId,
-  keyId: item.keyId,
-  mode: item.mode,
-  kind: item.kind,
-  kindVersion: item.kindVersion,
-  uploadId: item.uploadId,
-  priority: item.priority,
-  idempotencyKey: item.idempotencyKey,
-  fingerprint: item.fingerprint,
-  price,
-  // Decoded again: the caller sees what every later reader will see.
-  kept: decodeObject(JSON.stringify(item.kept), item.id),
-  createdAt: now,
-  retained: "kept",
-  request: decodeObject(JSON.stringify(item.request), item.id),
-  checkpoints: {},
-  output: null,
-  files: [],
-  warningCode: null,
-  charge: null,
+/** The job as every later reader will see it: with its JSON decoded again. */
+const asStored = (job: Job): Job => ({
+  ...job,
+  kept: decodeObject(JSON.stringify(job.kept), job.id),
+  request: decodeObject(JSON.stringify(job.request), job.id),
 })

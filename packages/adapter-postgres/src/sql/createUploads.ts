@@ -1,10 +1,9 @@
 import {
   type AudioFormat,
   type JobMode,
+  judgeUpload,
   type KeyId,
   type ProjectId,
-  transferEnd,
-  type Upload,
   type UploadId,
 } from "@kiln/core/domain"
 import type { CreateUploadOutcome, NewUpload } from "@kiln/core/ports"
@@ -79,42 +78,27 @@ export const createUploads = async (
   items: ReadonlyArray<NewUpload>,
 ): Promise<ReadonlyArray<CreateUploadOutcome>> => {
   const { now } = tx
-  const fits = await withinCaps(tx, items)
-  const uploads = items
-    .filter((_, index) => fits[index] === true)
-    .map(({ declaredSeconds, format, id, keyId, mode, projectId, transferWindowMs, usableForMs }): Upload => ({
-      id,
-      projectId,
-      keyId,
-      mode,
-      format,
-      declaredSeconds,
-      createdAt: now,
-      expiresAt: transferEnd(now, transferWindowMs),
-      usableUntil: now + usableForMs,
-      token: 0,
-      claimedUntil: null,
-      transfers: 0,
-      file: null,
-      jobId: null,
-      erased: false,
-    }))
-  await tx.runBatch(insertUploads, uploads, { now })
-  const created = uploads.values()
-  return fits.map((fit) => (fit ? (created.next().value ?? "UploadsFull") : "UploadsFull"))
+  const waiting = await countWaiting(tx, items)
+  const outcomes = items.map((item) => {
+    const count = waiting.get(item.projectId) ?? 0
+    const outcome = judgeUpload(item, count, now)
+    if (outcome !== "UploadsFull") waiting.set(item.projectId, count + 1)
+    return outcome
+  })
+  await tx.runBatch(
+    insertUploads,
+    outcomes.filter((outcome) => outcome !== "UploadsFull"),
+    { now },
+  )
+  return outcomes
 }
 
-/** Whether each item is within its cap. Projects in order, so that no two transactions wait for each other. */
-const withinCaps = async (tx: Transaction, items: ReadonlyArray<NewUpload>): Promise<ReadonlyArray<boolean>> => {
+/** How many uploads of projects with a cap wait for jobs. Projects in order, so that no two transactions wait for each other. */
+const countWaiting = async (tx: Transaction, items: ReadonlyArray<NewUpload>): Promise<Map<ProjectId, number>> => {
   const waiting = new Map<ProjectId, number>()
   const capped = items.filter(({ cap }) => cap !== undefined).toSorted((a, b) => (a.projectId < b.projectId ? -1 : 1))
   for (const { cap, projectId } of capped)
     if (cap !== undefined && !waiting.has(projectId))
       waiting.set(projectId, await lockedWaiting(tx, projectId, cap.maxTransfers))
-  return items.map(({ cap, projectId }) => {
-    const count = waiting.get(projectId) ?? 0
-    if (cap !== undefined && count >= cap.uploads) return false
-    waiting.set(projectId, count + 1)
-    return true
-  })
+  return waiting
 }

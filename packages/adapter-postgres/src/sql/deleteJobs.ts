@@ -1,9 +1,9 @@
-import type { RetainedData, UploadId } from "@kiln/core/domain"
+import { blobPrefixesOf, type RetainedData, type UploadId } from "@kiln/core/domain"
 import type { PruneResult } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { ago, batchStatement, type Given, query, statement } from "../Statement.ts"
 import { retentionColumns, uploadsOf } from "./blankJobs.ts"
-import { blobPrefixesOf, recordPurges } from "./purges.ts"
+import { recordPurges } from "./purges.ts"
 
 const finishedBy = (
   { finishedBy: time, limit }: Given<{ finishedBy: number; limit: number }>,

@@ -1,9 +1,9 @@
-import type { JobId, JobMode, KeyId, ProjectId } from "@kiln/core/domain"
+import { blobPrefixesOf, type JobId, type JobMode, type KeyId, type ProjectId } from "@kiln/core/domain"
 import type { EraseOutcome, Erasure } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 import { blankJobs, retentionColumns, type RetentionRow } from "./blankJobs.ts"
-import { blobPrefixesOf, recordPurges, stillDue } from "./purges.ts"
+import { recordPurges, stillDue } from "./purges.ts"
 
 /** Only their owner's; another's is as unknown as one that never was. The id picks the row, see `jobsByOwner`. */
 const ownJobs = batchStatement<

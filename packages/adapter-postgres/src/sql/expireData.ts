@@ -1,8 +1,9 @@
+import { blobPrefixesOf } from "@kiln/core/domain"
 import type { PruneResult } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { ago, type Given, query, statement } from "../Statement.ts"
 import { blankJobs, retentionColumns } from "./blankJobs.ts"
-import { blobPrefixesOf, recordPurges } from "./purges.ts"
+import { recordPurges } from "./purges.ts"
 
 /**
  * The longest finished first. Those whose data is gone are elsewhere in the index, so a sweep never meets them again.

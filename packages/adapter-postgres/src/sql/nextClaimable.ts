@@ -56,7 +56,7 @@ const serveLanes = statement(
 
 /** Sets lanes to the time when each has something, and so out of the way until then; returns those that are being added to. */
 const settleLanes = statement((given: Given<{ laneIds: ReadonlyArray<number> }>) =>
-  query.selectNoFrom(sql<number>`"kiln".try_settle_lanes(${given.laneIds}::bigint[])`.as("laneId")),
+  query.selectNoFrom(sql<number>`"kiln".settle_lanes(${given.laneIds}::bigint[])`.as("laneId")),
 )
 
 /**

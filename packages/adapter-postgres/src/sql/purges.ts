@@ -1,4 +1,3 @@
-import { type JobId, jobBlobPrefix, type UploadId, uploadBlobPrefix } from "@kiln/core/domain"
 import type { Purge } from "@kiln/core/ports"
 import type { Session, Transaction } from "../Session.ts"
 import { batchStatement, query, whole } from "../Statement.ts"
@@ -26,13 +25,6 @@ const duePurges = batchStatement<{ blobPrefix: string }, {}, Purge>({ blobPrefix
     .select("item.blobPrefix")
     .orderBy("item.ord"),
 )
-
-/** Where a job has blobs: its own and its upload's. */
-export const blobPrefixesOf = (job: {
-  readonly id: JobId
-  readonly uploadId: UploadId | null
-}): ReadonlyArray<string> =>
-  job.uploadId === null ? [jobBlobPrefix(job.id)] : [jobBlobPrefix(job.id), uploadBlobPrefix(job.uploadId)]
 
 /** Records what is to be removed in the transaction that makes it unreachable. */
 export const recordPurges = async (tx: Transaction, prefixes: ReadonlyArray<string>): Promise<ReadonlyArray<Purge>> => {

@@ -1,13 +1,11 @@
-import type { JobId, JobMode, KeyId, ProjectId, UploadId } from "@kiln/core/domain"
+import type { Job, JobId, JobMode, KeyId, ProjectId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
-/** A job that may be tried again as another. */
-export interface RetriedJob {
-  readonly id: JobId
+/** A failed job with its data, locked until the transaction ends. */
+export interface RetriedJob extends Pick<Job, "id" | "status" | "retained" | "uploadId"> {
   readonly seq: number
-  readonly uploadId: UploadId | null
 }
 
 /** Failed jobs of these owners, with their data; nobody erases them meanwhile, or takes what they had consumed. In the order in which erasures lock jobs. */
@@ -25,7 +23,7 @@ const lockRetried = batchStatement<
         .onRef("item.keyId", "is not distinct from", "jobs.key_id")
         .onRef("item.mode", "=", "jobs.mode"),
     )
-    .select(["jobs.id", "jobs.seq", "jobs.upload_id as uploadId", "item.ord"])
+    .select(["jobs.id", "jobs.seq", "jobs.status", "jobs.retained", "jobs.upload_id as uploadId", "item.ord"])
     .where("jobs.status", "=", "failed")
     .where("jobs.retained", "=", "kept")
     .orderBy("jobs.id")

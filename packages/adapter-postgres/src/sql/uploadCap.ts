@@ -1,6 +1,6 @@
 import { sql } from "kysely"
 import type { ProjectId } from "@kiln/core/domain"
-import type { Session, Transaction } from "../Session.ts"
+import type { Transaction } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 
 /** One transaction at a time adds to what of a project waits for jobs. Ends with the transaction. */
@@ -72,19 +72,14 @@ export const lockedWaiting = async (tx: Transaction, projectId: ProjectId, maxTr
 }
 
 /**
- * Whether so many more bytes of a project's files would be more than may wait. 0 is no cap. Nobody adds to them until the
- * transaction ends. The upload itself is locked before, never after: so no two transactions wait for each other.
+ * The bytes of a project's files that wait for jobs; nobody adds to them until the transaction ends. 0, without a look, where
+ * there is no cap. The upload itself is locked before, never after: so no two transactions wait for each other.
  */
-export const passesCap = async (
-  tx: Transaction & Session,
-  projectId: ProjectId,
-  bytes: number,
-  capBytes: number,
-): Promise<boolean> => {
-  if (capBytes <= 0) return false
+export const lockedBytes = async (tx: Transaction, projectId: ProjectId, capBytes = 0): Promise<number> => {
+  if (capBytes <= 0) return 0
   const [, stored] = await Promise.all([
     tx.all(oneAtATime, { projectId }),
     tx.get(storedUploads, { projectId, now: tx.now }),
   ])
-  return (stored?.bytes ?? 0) + bytes > capBytes
+  return stored?.bytes ?? 0
 }

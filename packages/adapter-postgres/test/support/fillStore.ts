@@ -16,10 +16,10 @@ export const fillStore = async (url: string, { backlog, finished }: Filling): Pr
   try {
     await client.query("SET session_replication_role = replica")
     await client.query(
-      `INSERT INTO "kiln".jobs (id, project_id, key_id, mode, kind, kind_version, idempotency_key, fingerprint, created_at,
+      `INSERT INTO "kiln".jobs (id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint, created_at,
          queue_limit_ms, run_limit_ms, status, token, ran_ms, waited_ms, attempts, failures, lost_workers, finished_at, output)
        SELECT 'job_finished' || lpad(n::text, 18, '0'), 'prj_00000000000000000000000001', 'key_00000000000000000000000001',
-         'sandbox', 'speech_synthesis', 1, 'finished ' || n, repeat('f', 64), store_time.now - 1000000 + n,
+         'sandbox', 'speech_synthesis', 1, 0, '{}', 'finished ' || n, repeat('f', 64), store_time.now - 1000000 + n,
          86400000, 1800000, 'done', 2, 1000, 10, 1, 0, 0, store_time.now - 500000 + n, '{"text":"' || repeat('x', 200) || '"}'
        FROM generate_series(1, $1) AS n, (SELECT "kiln".store_time() AS now) AS store_time`,
       [finished],
@@ -30,18 +30,18 @@ export const fillStore = async (url: string, { backlog, finished }: Filling): Pr
          VALUES ('prj_00000000000000000000000001', 'speech_synthesis', 1, 'sandbox', 0)
          RETURNING id),
        added AS (
-         INSERT INTO "kiln".jobs (id, project_id, key_id, mode, kind, kind_version, idempotency_key, fingerprint, created_at,
+         INSERT INTO "kiln".jobs (id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint, created_at,
            queue_limit_ms, run_limit_ms)
          SELECT 'job_waiting' || lpad(n::text, 19, '0'), 'prj_00000000000000000000000001', 'key_00000000000000000000000001',
-           'sandbox', 'speech_synthesis', 1, 'waiting ' || n, repeat('f', 64), store_time.now - 200000 + n, 86400000, 1800000
+           'sandbox', 'speech_synthesis', 1, 0, '{}', 'waiting ' || n, repeat('f', 64), store_time.now - 200000 + n, 86400000, 1800000
          FROM generate_series(1, $1) AS n, (SELECT "kiln".store_time() AS now) AS store_time
          RETURNING *),
        data AS (
          INSERT INTO "kiln".job_data (job_seq, request)
          SELECT seq, '{"input":"' || repeat('y', 200) || '"}' FROM added)
-       INSERT INTO "kiln".queue (id, job_seq, lane_id, project_id, kind, mode, created_at, queue_limit_ms, run_limit_ms,
+       INSERT INTO "kiln".queue (id, job_seq, lane_id, project_id, kind, mode, priority, created_at, queue_limit_ms, run_limit_ms,
          status, token, held, claimable_at, deadline_at, phase_started_at, ran_ms, waited_ms, attempts, failures, lost_workers)
-       SELECT added.id, added.seq, lane.id, added.project_id, added.kind, added.mode, added.created_at, added.queue_limit_ms,
+       SELECT added.id, added.seq, lane.id, added.project_id, added.kind, added.mode, added.priority, added.created_at, added.queue_limit_ms,
          added.run_limit_ms, 'queued', 0, false, added.created_at, added.created_at + 86400000, added.created_at, 0, 0, 0, 0, 0
        FROM added, lane`,
       [backlog],

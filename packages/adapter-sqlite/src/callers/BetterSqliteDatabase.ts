@@ -23,7 +23,7 @@ const known = new WeakMap<SqliteDatabase, PreparedStatements>()
 export const statementsOf = (connection: SqliteDatabase, file: StoreFile): PreparedStatements => {
   if (!connection.inTransaction) throw new TypeError("the database handle is not in a transaction")
   file.expectSame(connection.pragma("database_list"))
-  const statements = known.get(connection) ?? new PreparedStatements(connection, file.naming)
+  const statements = known.get(connection) ?? new PreparedStatements(connection)
   known.set(connection, statements)
   return statements
 }

@@ -31,9 +31,9 @@ export class CommitWatch {
   readonly #news = Latch.makeUnsafe(false)
   #seen: unknown
 
-  constructor({ connection, naming }: Database) {
+  constructor({ connection }: Pick<Database, "connection">) {
     this.#version = connection.prepare("PRAGMA data_version")
-    this.#job = connection.prepare(naming("SELECT 1 FROM kiln_jobs WHERE id = ?"))
+    this.#job = connection.prepare("SELECT 1 FROM kiln_jobs WHERE id = ?")
   }
 
   /** From now on looks whether a job of this transaction has come to exist, until `isOver` or for ten minutes. */

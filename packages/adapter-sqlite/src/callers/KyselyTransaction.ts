@@ -1,5 +1,4 @@
 import { CompiledQuery, type Transaction as AnyTransaction } from "kysely"
-import type { Naming } from "../Naming.ts"
 import { sqliteCode } from "../sqliteErrors.ts"
 import type { SqlText } from "./Replay.ts"
 import type { StoreFile } from "./StoreFile.ts"
@@ -27,24 +26,22 @@ const speaksSqlite = (transaction: Callers): boolean =>
 /** Asks through a caller's transaction, without its plugins, which might rename what comes back. */
 export class KyselyConversation {
   readonly #transaction: Callers
-  readonly #naming: Naming
 
-  private constructor(transaction: Callers, naming: Naming) {
+  private constructor(transaction: Callers) {
     this.#transaction = transaction
-    this.#naming = naming
   }
 
   /** Anything but an open transaction on the store's own file is a `TypeError`. */
   static async begin(transaction: Callers, file: StoreFile): Promise<KyselyConversation> {
     const plain = transaction.withoutPlugins()
     if (!speaksSqlite(plain)) throw new TypeError("the transaction is not one of a SQLite dialect of Kysely")
-    const conversation = new KyselyConversation(plain, file.naming)
+    const conversation = new KyselyConversation(plain)
     file.expectSame(await conversation.#databases())
     return conversation
   }
 
   async ask({ sql, values }: SqlText): Promise<{ readonly rows: ReadonlyArray<unknown>; readonly changes: number }> {
-    const query = CompiledQuery.raw(this.#naming(sql), [...values])
+    const query = CompiledQuery.raw(sql, [...values])
     const { numAffectedRows, rows } = await this.#transaction.executeQuery(query)
     return { rows, changes: Number(numAffectedRows ?? 0) }
   }

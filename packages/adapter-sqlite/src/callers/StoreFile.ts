@@ -1,6 +1,5 @@
 import { realpathSync } from "node:fs"
 import type { Database } from "../Database.ts"
-import type { Naming } from "../Naming.ts"
 
 /** The file a connection has open, by what it says of itself; empty for a database in memory. */
 const mainFileOf = (databases: unknown): string => {
@@ -18,13 +17,10 @@ const realPathOf = (file: string): string | undefined => {
 
 /** The store's own file, told from others by its real path. */
 export class StoreFile {
-  /** How kiln's tables are named in it. */
-  readonly naming: Naming
   readonly #file: string
   readonly #same = new Set<string>()
 
-  constructor({ connection, naming }: Database) {
-    this.naming = naming
+  constructor({ connection }: Pick<Database, "connection">) {
     this.#file = mainFileOf(connection.pragma("database_list"))
     this.#same.add(this.#file)
   }

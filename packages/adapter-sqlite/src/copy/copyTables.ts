@@ -1,4 +1,4 @@
-import { prefix } from "../Naming.ts"
+import { prefix } from "../TableNames.ts"
 import type { SqlValue } from "../SqliteDatabase.ts"
 
 /** How a row leaves the store: times, counts and texts as they are, flags as booleans. */
@@ -65,14 +65,8 @@ export const selectAll = (table: CopyTable): string =>
 
 const flags = new Set(["enabled", "active", "erased", "held"])
 
-/** A lane's name of a kind holds its version from the second on (`sql/laneKind.ts`). */
-const namedVersion = /^(.*)@([1-9][0-9]*)$/s
-
 /** That a lane has priorities only spares this store's claims a look. */
-const laneOf = ({ prioritized: _, ...row }: CopyRow): CopyRow => {
-  const [, kind = row["kind"] ?? "", version = "1"] = namedVersion.exec(String(row["kind"])) ?? []
-  return { ...row, kind, kind_version: Number(version) }
-}
+const laneOf = ({ prioritized: _, ...row }: CopyRow): CopyRow => row
 
 /** The driver hands out Node buffers, which write themselves as something else than bytes. */
 const plain = (value: SqlValue): SqlValue => (value instanceof Uint8Array ? Uint8Array.from(value) : value)

@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import SqliteDatabase from "better-sqlite3"
-import { type Naming, namingOf } from "../Naming.ts"
 import type { SqlValue } from "../SqliteDatabase.ts"
 import { Effect, Schema, type Scope } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
@@ -40,33 +39,30 @@ export const openCopySource = (
       attempt(() => new SqliteDatabase(file, { timeout: busyTimeoutMs })),
       (opened) => Effect.sync(() => opened.close()),
     )
-    const state = yield* attempt(() => {
+    const migrations = yield* attempt(() => {
       // Every connection to a database with a write-ahead log holds a lock while it is open: this one tolerates no other.
       connection.pragma("locking_mode = EXCLUSIVE")
       connection.exec("BEGIN IMMEDIATE")
-      return { migrations: migrationStatus(connection), naming: namingOf(connection) }
+      return migrationStatus(connection)
     }).pipe(
       Effect.catchIf(
         (error) => isBusy(sqliteCode(error.cause) ?? ""),
         () => new CopySourceInUse(),
       ),
     )
-    return sourceOf(connection, state)
+    return sourceOf(connection, migrations)
   })
 
-const sourceOf = (
-  connection: SqliteDatabase,
-  { migrations, naming }: { readonly migrations: MigrationStatus; readonly naming: Naming },
-): CopySource => ({
+const sourceOf = (connection: SqliteDatabase, migrations: MigrationStatus): CopySource => ({
   migrations,
   count: (table) =>
     attempt(() => {
-      const row = connection.prepare(naming(countAll(table))).get([]) as { readonly count: number }
+      const row = connection.prepare(countAll(table)).get([]) as { readonly count: number }
       return row.count
     }),
   forEachPage: (table, use) =>
     Effect.acquireUseRelease(
-      attempt(() => connection.prepare(naming(selectAll(table))).iterate([]) as IterableIterator<SourceRow>),
+      attempt(() => connection.prepare(selectAll(table)).iterate([]) as IterableIterator<SourceRow>),
       (rows) =>
         Effect.gen(function* () {
           while (true) {

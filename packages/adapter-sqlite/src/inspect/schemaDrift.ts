@@ -2,7 +2,6 @@ import SqliteDatabase from "better-sqlite3"
 import type { Migration, MigrationStatus, SchemaDrift } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { createMigrationTable } from "../migrate.ts"
-import type { Naming } from "../Naming.ts"
 
 interface SchemaRow {
   readonly type: "table" | "index" | "trigger" | "view"
@@ -39,11 +38,11 @@ const columnsOf = (connection: SqliteDatabase, table: string): ReadonlyMap<strin
 /** Tools that dump and load a database lay the text of its schema out anew. */
 const layout = (sql: string): string => sql.replaceAll(/\s+/g, " ").trim()
 
-/** A fresh database in memory, migrated as far as the one that is looked at, and in its names. */
-const expectedSchema = (naming: Naming, migrations: ReadonlyArray<Migration>): SqliteDatabase => {
+/** A fresh database in memory, migrated as far as the one that is looked at. */
+const expectedSchema = (migrations: ReadonlyArray<Migration>): SqliteDatabase => {
   const connection = new SqliteDatabase(":memory:")
   connection.exec(createMigrationTable)
-  for (const { sql } of migrations) connection.exec(naming(sql))
+  for (const { sql } of migrations) connection.exec(sql)
   return connection
 }
 
@@ -69,16 +68,13 @@ const columnDrift = (
  * work, and only what is missing, or a column that changed, is reported.
  */
 export const schemaDrift = (
-  { connection, naming }: Pick<Database, "connection" | "naming">,
+  { connection }: Pick<Database, "connection">,
   migrations: ReadonlyArray<Migration>,
   { applied, unknown }: MigrationStatus,
 ): ReadonlyArray<SchemaDrift> => {
   if (applied.length === 0) return []
   const done = new Set(applied.map(({ name }) => name))
-  const fresh = expectedSchema(
-    naming,
-    migrations.filter(({ name }) => done.has(name)),
-  )
+  const fresh = expectedSchema(migrations.filter(({ name }) => done.has(name)))
   try {
     const besides = unknown.length > 0
     const expected = schemaOf(fresh)

@@ -1,13 +1,13 @@
-import { transferRefusal, type UploadId } from "@kiln/core/domain"
-import type { ClaimUploadOutcome, UploadStore } from "@kiln/core/ports"
+import { judgeTransfer, type UploadId } from "@kiln/core/domain"
+import type { ClaimUploadOutcome, NewTransfer } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { uploadById, uploadOf } from "../UploadRow.ts"
-import { passesCap } from "./uploadCap.ts"
+import { findUpload } from "./findUpload.ts"
+import { storedBytes } from "./uploadCap.ts"
 
 /** A new token, which is part of the blob's key: a loser never overwrites a winner. Only of the upload as it was read. */
 const beginTransfer = statement(
-  (given: Given<{ id: UploadId; fromToken: number; token: number; claimedUntil: number; transfers: number }>) =>
+  (given: Given<{ id: UploadId; fromToken: number; token: number; claimedUntil: number | null; transfers: number }>) =>
     query
       .updateTable("uploads")
       .set({ token: given.token, claimed_until: given.claimedUntil, transfers: given.transfers })
@@ -17,21 +17,13 @@ const beginTransfer = statement(
       .where("erased", "=", 0),
 )
 
-export const claimUpload = (
-  tx: Transaction,
-  request: Parameters<UploadStore["Service"]["claimUpload"]>[0],
-): ClaimUploadOutcome => {
-  const row = tx.get(uploadById, { id: request.uploadId })
-  if (row === undefined) return { _tag: "NotFound" }
-  const upload = uploadOf(row)
-  const reason = transferRefusal(upload, tx.now, request.maxTransfers)
-  if (reason !== undefined) return { _tag: "Refused", reason }
-  if (passesCap(tx, upload.projectId, request.bytes ?? 1, request.capBytes ?? 0))
-    return { _tag: "Refused", reason: "uploads_full" }
-  const token = upload.token + 1
-  const transfers = upload.transfers + 1
-  const claimedUntil = tx.now + Math.ceil(request.leaseDurationMs)
-  if (tx.run(beginTransfer, { id: upload.id, fromToken: upload.token, token, claimedUntil, transfers }) !== 1)
-    throw new TypeError(`${upload.id} cannot be claimed`)
-  return { _tag: "Claimed", token, upload: { ...upload, token, claimedUntil, transfers } }
+export const claimUpload = (tx: Transaction, transfer: NewTransfer): ClaimUploadOutcome => {
+  const upload = findUpload(tx, transfer.uploadId)
+  const stored = upload !== undefined && (transfer.capBytes ?? 0) > 0 ? storedBytes(tx, upload.projectId) : 0
+  const outcome = judgeTransfer(transfer, upload, stored, tx.now)
+  if (outcome._tag !== "Claimed") return outcome
+  const { id, claimedUntil, token, transfers } = outcome.upload
+  if (tx.run(beginTransfer, { id, fromToken: token - 1, token, claimedUntil, transfers }) !== 1)
+    throw new TypeError(`${id} changed while its transfer began`)
+  return outcome
 }

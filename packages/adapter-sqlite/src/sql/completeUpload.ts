@@ -1,10 +1,10 @@
-import { holdsTransfer, isRepeatedReceipt, type UploadId } from "@kiln/core/domain"
+import { exceedsCap, holdsTransfer, isRepeatedReceipt, type UploadId } from "@kiln/core/domain"
 import type { FencedOutcome, UploadStore } from "@kiln/core/ports"
 import { type Given, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { findUpload } from "./findUpload.ts"
 import { transferOf } from "./transfer.ts"
-import { passesCap } from "./uploadCap.ts"
+import { storedBytes } from "./uploadCap.ts"
 
 /** The file and the end of the transfer are one update. */
 const receive = statement(
@@ -22,7 +22,7 @@ export const completeUpload = (
   }: Parameters<UploadStore["Service"]["completeUpload"]>[0],
 ): FencedOutcome | "UploadsFull" => {
   const held = capBytes > 0 ? findUpload(tx, id) : undefined
-  if (held !== undefined && holdsTransfer(held, token) && passesCap(tx, held.projectId, bytes, capBytes))
+  if (held !== undefined && holdsTransfer(held, token) && exceedsCap(storedBytes(tx, held.projectId), bytes, capBytes))
     return "UploadsFull"
   if (tx.run(receive, { id, token, blobKey, bytes, sha256 }) === 1) return "Written"
   const upload = findUpload(tx, id)

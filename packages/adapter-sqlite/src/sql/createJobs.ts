@@ -1,17 +1,10 @@
-import {
-  type JobId,
-  missingPrerequisites,
-  type ProjectId,
-  uploadRefusal,
-  type UploadRefusal,
-  withForcedOff,
-} from "@kiln/core/domain"
+import { type JobFacts, type JobId, judgeJob, type ProjectId } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { jobByIdempotencyKey, jobOf } from "../JobRow.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { ownUpload, uploadOf } from "../UploadRow.ts"
 import { ownJob } from "./eraseJobs.ts"
+import { findByIdempotencyKey } from "./findByIdempotencyKey.ts"
 import { insertJob, type KnownLanes } from "./insertJob.ts"
 import { loadBoard, type StoredBoard } from "./readBoard.ts"
 
@@ -34,9 +27,9 @@ export const unfinishedJobs = statement((given: Given<{ projectId: ProjectId; ca
     .select((select) => select.fn.countAll<number>().as("count")),
 )
 
-/** What a failed job consumed is free for its retry. The schema allows this one change of what it was asked for. */
-const letGoOfUpload = statement((given: Given<{ seq: number }>) =>
-  query.updateTable("jobs").set({ upload_id: null }).where("seq", "=", given.seq),
+/** Frees a failed job's upload for its retry. The schema allows this one change of what a job was asked for. */
+const letGoOfUpload = statement((given: Given<{ id: JobId }>) =>
+  query.updateTable("jobs").set({ upload_id: null }).where("id", "=", given.id),
 )
 
 /** What the items of one batch share: read once, and kept up to date by those that come first. */
@@ -47,7 +40,7 @@ interface Batch {
   readonly lanes: KnownLanes
 }
 
-/** The checks stand in the order of precedence. Items earlier in the batch count for later ones. */
+/** Items earlier in the batch count for later ones. */
 export const createJobs = (tx: Transaction, items: ReadonlyArray<NewJob>): ReadonlyArray<CreateOutcome> => {
   const cap = items.reduce((highest, item) => Math.max(highest, item.queueCap), 0)
   const batch: Batch = { unfinished: new Map(), cap, lanes: new Map() }
@@ -55,45 +48,32 @@ export const createJobs = (tx: Transaction, items: ReadonlyArray<NewJob>): Reado
 }
 
 const createJob = (tx: Transaction, batch: Batch, item: NewJob): CreateOutcome => {
-  const { gate, idempotencyKey, keyId, projectId, retryOf, uploadId } = item
-  const existing = tx.get(jobByIdempotencyKey, { keyId, idempotencyKey })
-  if (existing !== undefined)
-    return existing.fingerprint === item.fingerprint
-      ? { _tag: "Replayed", job: jobOf(tx, existing) }
-      : { _tag: "KeyReused" }
-
-  const retried = retryOf === null ? undefined : retryable(tx, item, retryOf)
-  if (retryOf !== null && retried === undefined) return { _tag: "NotRetryable" }
-
-  const board = gate === null ? undefined : (batch.board ??= loadBoard(tx))
-  const missing =
-    gate === null || board === undefined ? [] : missingPrerequisites(gate, withForcedOff(board, item.forcedOff), tx.now)
-  if (missing.length > 0) return { _tag: "GateClosed", missing }
-
-  const reason = retried === undefined ? refusalOf(tx, item) : undefined
-  if (reason !== undefined) return { _tag: "UploadRefused", reason }
-
-  if (item.queueCap > 0 && unfinishedOf(tx, batch, projectId) >= item.queueCap) return { _tag: "QueueFull" }
-
-  if (retried !== undefined && uploadId !== null) tx.run(letGoOfUpload, { seq: retried.seq })
-  const job = insertJob(tx, batch.lanes, item, gate?.price == null ? undefined : board?.stored[gate.price])
+  const { gate, projectId, retryOf, uploadId } = item
+  const outcome = judgeJob(item, factsOf(tx, batch, item))
+  if (outcome._tag !== "Created") return outcome
+  if (retryOf !== null && uploadId !== null) tx.run(letGoOfUpload, { id: retryOf })
+  const priceId = gate?.price == null ? null : (batch.board?.stored[gate.price]?.id ?? null)
+  const job = insertJob(tx, batch.lanes, outcome.job, priceId)
   const unfinished = batch.unfinished.get(projectId)
   if (unfinished !== undefined) batch.unfinished.set(projectId, unfinished + 1)
   return { _tag: "Created", job }
 }
 
-/** The job this one is another try of. Where another retry came first, it has taken the upload this one asks for. */
-const retryable = (tx: Transaction, { keyId, mode, projectId, uploadId }: NewJob, id: JobId) => {
-  const job = tx.get(ownJob, { id, projectId, keyId, mode })
-  return job?.status === "failed" && job.retained === "kept" && job.uploadId === uploadId ? job : undefined
-}
-
-const refusalOf = (tx: Transaction, item: NewJob): UploadRefusal | undefined => {
-  const { keyId, maxTransfers, mode, projectId, uploadId: id } = item
-  if (id === null) return undefined
-  const row = tx.get(ownUpload, { id, projectId, keyId, mode })
-  return row === undefined ? "not_found" : uploadRefusal(uploadOf(row), tx.now, maxTransfers)
-}
+const factsOf = (
+  tx: Transaction,
+  batch: Batch,
+  { idempotencyKey, keyId, mode, projectId, retryOf, uploadId }: NewJob,
+): JobFacts => ({
+  now: tx.now,
+  existing: () => findByIdempotencyKey(tx, keyId, idempotencyKey),
+  retried: () => (retryOf === null ? undefined : tx.get(ownJob, { id: retryOf, projectId, keyId, mode })),
+  board: () => (batch.board ??= loadBoard(tx)),
+  upload: () => {
+    const row = uploadId === null ? undefined : tx.get(ownUpload, { id: uploadId, projectId, keyId, mode })
+    return row && uploadOf(row)
+  },
+  unfinished: () => unfinishedOf(tx, batch, projectId),
+})
 
 const unfinishedOf = (tx: Transaction, batch: Batch, projectId: ProjectId): number => {
   const known = batch.unfinished.get(projectId)

@@ -1,15 +1,14 @@
 import {
   type AudioFormat,
   type JobMode,
+  judgeUpload,
   type KeyId,
   type ProjectId,
-  transferEnd,
   type UploadId,
 } from "@kiln/core/domain"
 import type { CreateUploadOutcome, NewUpload } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { uploadById, uploadOf } from "../UploadRow.ts"
 import { countWaiting } from "./uploadCap.ts"
 
 /** The sweep looks at it when no job may use it any more. */
@@ -22,7 +21,7 @@ const insertUpload = statement(
       mode: JobMode
       format: AudioFormat
       declaredSeconds: number
-      now: number
+      createdAt: number
       expiresAt: number
       usableUntil: number
     }>,
@@ -34,7 +33,7 @@ const insertUpload = statement(
       mode: given.mode,
       format: given.format,
       declared_seconds: given.declaredSeconds,
-      created_at: given.now,
+      created_at: given.createdAt,
       expires_at: given.expiresAt,
       usable_until: given.usableUntil,
       token: 0,
@@ -44,21 +43,10 @@ const insertUpload = statement(
 )
 
 export const createUploads = (tx: Transaction, uploads: ReadonlyArray<NewUpload>): ReadonlyArray<CreateUploadOutcome> =>
-  uploads.map(({ cap, declaredSeconds, format, id, keyId, mode, projectId, transferWindowMs, usableForMs }) => {
-    const { now } = tx
-    if (cap !== undefined && countWaiting(tx, projectId, cap.maxTransfers) >= cap.uploads) return "UploadsFull"
-    tx.run(insertUpload, {
-      id,
-      projectId,
-      keyId,
-      mode,
-      format,
-      declaredSeconds,
-      now,
-      expiresAt: transferEnd(now, transferWindowMs),
-      usableUntil: now + usableForMs,
-    })
-    const row = tx.get(uploadById, { id })
-    if (row === undefined) throw new TypeError("an inserted upload has a row")
-    return uploadOf(row)
+  uploads.map((upload) => {
+    const { cap, projectId } = upload
+    const waiting = cap === undefined ? 0 : countWaiting(tx, projectId, cap.maxTransfers)
+    const outcome = judgeUpload(upload, waiting, tx.now)
+    if (outcome !== "UploadsFull") tx.run(insertUpload, outcome)
+    return outcome
   })

@@ -1,9 +1,9 @@
-import type { RetainedData, UploadId } from "@kiln/core/domain"
+import { blobPrefixesOf, type RetainedData, type UploadId } from "@kiln/core/domain"
 import type { PruneResult } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { retentionColumns } from "./blankJob.ts"
-import { blobPrefixesOf, recordPurges } from "./purges.ts"
+import { recordPurges } from "./purges.ts"
 
 const finishedBy = ({ finishedBy: time }: Pick<Given<{ finishedBy: number }>, "finishedBy">, retained: RetainedData) =>
   query

@@ -1,9 +1,9 @@
-import { isFinished, type JobId, type JobMode, type KeyId, type ProjectId } from "@kiln/core/domain"
+import { blobPrefixesOf, isFinished, type JobId, type JobMode, type KeyId, type ProjectId } from "@kiln/core/domain"
 import type { EraseOutcome, Erasure } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { blankJob, retentionColumns } from "./blankJob.ts"
-import { blobPrefixesOf, recordPurges, stillDue } from "./purges.ts"
+import { recordPurges, stillDue } from "./purges.ts"
 
 /** Only its owner's; another's is as unknown as one that never was. */
 export const ownJob = statement((given: Given<{ id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode }>) =>

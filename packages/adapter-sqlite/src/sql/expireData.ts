@@ -1,8 +1,9 @@
+import { blobPrefixesOf } from "@kiln/core/domain"
 import type { PruneResult } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { blankJob, retentionColumns } from "./blankJob.ts"
-import { blobPrefixesOf, recordPurges } from "./purges.ts"
+import { recordPurges } from "./purges.ts"
 
 /** The longest finished first. Those whose data is gone are elsewhere in the index, so a sweep never meets them again. */
 export const keptJobs = statement((given: Given<{ finishedBy: number; limit: number }>) =>

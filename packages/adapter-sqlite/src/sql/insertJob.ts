@@ -1,15 +1,12 @@
 import {
-  created,
   type Job,
   type JobId,
   type JobMode,
   type KeyId,
-  type PriceSnapshot,
   priorityRank,
   type ProjectId,
   type UploadId,
 } from "@kiln/core/domain"
-import type { NewJob } from "@kiln/core/ports"
 import { decodeObject } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -81,79 +78,48 @@ const leaveSweep = statement((given: Given<{ uploadId: UploadId }>) =>
   query.updateTable("uploads").set({ sweep_at: null }).where("id", "=", given.uploadId),
 )
 
-/** A price as a job refers to it. */
-export interface StoredPrice {
-  readonly id: number
-  readonly snapshot: PriceSnapshot
-}
-
 /** Lanes that jobs of one batch went to, by name, with the earliest time one of these may be claimed. */
 export type KnownLanes = Map<string, { readonly id: number; readonly nextAt: number }>
 
-const enterLane = (tx: Transaction, lanes: KnownLanes, item: NewJob, startsAt: number): number => {
-  const name = `${item.mode} ${item.projectId} ${item.kindVersion} ${item.kind}`
+const enterLane = (tx: Transaction, lanes: KnownLanes, job: Job, startsAt: number): number => {
+  const name = `${job.mode} ${job.projectId} ${job.kindVersion} ${job.kind}`
   const known = lanes.get(name)
-  const id = known?.id ?? laneOf(tx, item)
-  if (item.priority !== "normal") hasPriorities(tx, id)
+  const id = known?.id ?? laneOf(tx, job)
+  if (job.priority !== "normal") hasPriorities(tx, id)
   if (known !== undefined && known.nextAt <= startsAt) return id
   mayBeClaimableAt(tx, id, startsAt)
   lanes.set(name, { id, nextAt: startsAt })
   return id
 }
 
-/** Writes a job that nothing speaks against any more. */
-export const insertJob = (tx: Transaction, lanes: KnownLanes, item: NewJob, price: StoredPrice | undefined): Job => {
-  const { now } = tx
-  const { fingerprint, id, idempotencyKey, keyId, kind, kindVersion, mode, priority, projectId, uploadId } = item
-  const state = created(now, item.limits, item.delayMs)
-  const startsAt = state.claimableAt ?? now
-  const kept = JSON.stringify(item.kept)
+/** Writes an accepted job. Returns it as every later reader will see it: with its JSON decoded again. */
+export const insertJob = (tx: Transaction, lanes: KnownLanes, job: Job, priceId: number | null): Job => {
+  const { id, uploadId } = job
+  const startsAt = job.claimableAt ?? job.createdAt
+  const kept = JSON.stringify(job.kept)
   const row = tx.get(insertRow, {
     id,
-    laneId: enterLane(tx, lanes, item, startsAt),
-    projectId,
-    keyId,
-    mode,
-    kind,
-    kindVersion,
+    laneId: enterLane(tx, lanes, job, startsAt),
+    projectId: job.projectId,
+    keyId: job.keyId,
+    mode: job.mode,
+    kind: job.kind,
+    kindVersion: job.kindVersion,
     uploadId,
-    idempotencyKey,
-    fingerprint,
-    priceId: price?.id ?? null,
-    priority: priorityRank[priority],
+    idempotencyKey: job.idempotencyKey,
+    fingerprint: job.fingerprint,
+    priceId,
+    priority: priorityRank[job.priority],
     kept,
-    now,
-    queueLimitMs: state.queueLimitMs,
-    runLimitMs: state.runLimitMs,
+    now: job.createdAt,
+    queueLimitMs: job.queueLimitMs,
+    runLimitMs: job.runLimitMs,
     startsAt,
-    deadlineAt: state.deadlineAt ?? startsAt,
+    deadlineAt: job.deadlineAt ?? startsAt,
   })
-  if (row === undefined) throw new TypeError("an inserted job has a row")
-  const request = JSON.stringify(item.request)
+  if (row === undefined) throw new TypeError("INSERT INTO jobs returned no row")
+  const request = JSON.stringify(job.request)
   tx.run(insertData, { seq: row.seq, request })
   if (uploadId !== null) tx.run(leaveSweep, { uploadId })
-  return {
-    ...state,
-    id,
-    projectId,
-    keyId,
-    mode,
-    kind,
-    kindVersion,
-    uploadId,
-    priority,
-    idempotencyKey,
-    fingerprint,
-    price: price?.snapshot ?? null,
-    // Decoded again: the caller sees what every later reader will see.
-    kept: decodeObject(kept, id),
-    createdAt: now,
-    retained: "kept",
-    request: decodeObject(request, id),
-    checkpoints: {},
-    output: null,
-    files: [],
-    warningCode: null,
-    charge: null,
-  }
+  return { ...job, kept: decodeObject(kept, id), request: decodeObject(request, id) }
 }

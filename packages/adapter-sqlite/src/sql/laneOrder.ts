@@ -2,18 +2,26 @@ import type { InHand, JobMode, ProjectId } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { laneKind } from "./laneKind.ts"
 
 /** Lanes read at a time. */
 const pageSize = 16
 
-type Page = { kind: string; mode: JobMode; now: number; clock: number; afterTurn: number; afterId: number }
+type Page = {
+  kind: string
+  kindVersion: number
+  mode: JobMode
+  now: number
+  clock: number
+  afterTurn: number
+  afterId: number
+}
 
-const mayHaveWork = ({ kind, mode, now }: Pick<Given<Page>, "kind" | "mode" | "now">) =>
+const mayHaveWork = ({ kind, kindVersion, mode, now }: Pick<Given<Page>, "kind" | "kindVersion" | "mode" | "now">) =>
   query
     .selectFrom("lanes")
     .select(["id", "project_id as projectId", "virtual_time as virtualTime", "prioritized"])
     .where("kind", "=", kind)
+    .where("kind_version", "=", kindVersion)
     .where("mode", "=", mode)
     .where("next_at", "<=", now)
     .limit(pageSize)
@@ -138,23 +146,22 @@ export class LaneOrder {
 
 const walksOf = (tx: Transaction, runnable: Runnable, clock: number): ReadonlyArray<Walk> => {
   const { now } = tx
-  const { mode } = runnable
-  const kind = laneKind(runnable.kind, runnable.kindVersion)
+  const { kind, kindVersion, mode } = runnable
   const laneAt = ({ id, prioritized, projectId }: LaneRow, turn: number): Lane => ({
     id,
     turn,
-    kind: runnable.kind,
+    kind,
     mode,
     projectId,
     prioritized: prioritized === 1,
   })
   return [
     new Walk(runnable, { turn: clock, id: -1 }, ({ id }) =>
-      tx.all(lanesBehind, { kind, mode, now, clock, afterId: id }).map((lane) => laneAt(lane, clock)),
+      tx.all(lanesBehind, { kind, kindVersion, mode, now, clock, afterId: id }).map((lane) => laneAt(lane, clock)),
     ),
     new Walk(runnable, { turn: clock, id: Number.MAX_SAFE_INTEGER }, ({ id, turn }) =>
       tx
-        .all(lanesAhead, { kind, mode, now, afterTurn: turn, afterId: id })
+        .all(lanesAhead, { kind, kindVersion, mode, now, afterTurn: turn, afterId: id })
         .map((lane) => laneAt(lane, lane.virtualTime)),
     ),
   ]

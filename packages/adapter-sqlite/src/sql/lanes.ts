@@ -1,38 +1,38 @@
-import type { JobMode, ProjectId } from "@kiln/core/domain"
+import type { Job } from "@kiln/core/domain"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { laneKind } from "./laneKind.ts"
 
-const selectLane = statement((given: Given<{ projectId: ProjectId; kind: string; mode: JobMode }>) =>
+/** A lane is one project's jobs of one kind, version and mode. */
+type LaneKey = Pick<Job, "projectId" | "kind" | "kindVersion" | "mode">
+
+const selectLane = statement((given: Given<LaneKey>) =>
   query
     .selectFrom("lanes")
     .select("id")
     .where("project_id", "=", given.projectId)
     .where("kind", "=", given.kind)
+    .where("kind_version", "=", given.kindVersion)
     .where("mode", "=", given.mode),
 )
 
 /** Lanes are numbered in the order of their creation, which is the order among lanes of equal turn. */
-const insertLane = statement((given: Given<{ projectId: ProjectId; kind: string; mode: JobMode }>) =>
-  query.insertInto("lanes").values({ project_id: given.projectId, kind: given.kind, mode: given.mode, next_at: null }),
+const insertLane = statement((given: Given<LaneKey>) =>
+  query.insertInto("lanes").values({
+    project_id: given.projectId,
+    kind: given.kind,
+    kind_version: given.kindVersion,
+    mode: given.mode,
+    next_at: null,
+  }),
 )
 
-export const laneOf = (
-  tx: Transaction,
-  job: {
-    readonly projectId: ProjectId
-    readonly kind: string
-    readonly kindVersion: number
-    readonly mode: JobMode
-  },
-): number => {
-  const { mode, projectId } = job
-  const kind = laneKind(job.kind, job.kindVersion)
-  const lane = tx.get(selectLane, { projectId, kind, mode })
+export const laneOf = (tx: Transaction, { kind, kindVersion, mode, projectId }: LaneKey): number => {
+  const key = { projectId, kind, kindVersion, mode }
+  const lane = tx.get(selectLane, key)
   if (lane !== undefined) return lane.id
-  tx.run(insertLane, { projectId, kind, mode })
-  const inserted = tx.get(selectLane, { projectId, kind, mode })
-  if (inserted === undefined) throw new TypeError("an inserted lane has an id")
+  tx.run(insertLane, key)
+  const inserted = tx.get(selectLane, key)
+  if (inserted === undefined) throw new TypeError("an inserted lane was not found")
   return inserted.id
 }
 

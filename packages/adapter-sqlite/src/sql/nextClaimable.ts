@@ -3,7 +3,6 @@ import type { InHand, JobMode, ProjectId } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
-import { laneKind } from "./laneKind.ts"
 import { ranks } from "./ranks.ts"
 
 const [first = 0, ...others] = ranks
@@ -37,21 +36,24 @@ const setNextAt = statement((given: Given<{ laneId: number; nextAt: number | nul
     .where("next_at", "is not", given.nextAt),
 )
 
-const lanesByNext = ({ kind, mode }: Given<{ kind: string; mode: JobMode }>) =>
+type KindKey = { kind: string; kindVersion: number; mode: JobMode }
+
+const lanesByNext = ({ kind, kindVersion, mode }: Given<KindKey>) =>
   query
     .selectFrom("lanes")
     .select(["id", "next_at as nextAt"])
     .where("kind", "=", kind)
+    .where("kind_version", "=", kindVersion)
     .where("mode", "=", mode)
     .where("next_at", "is not", null)
     .orderBy("next_at")
     .limit(1)
     .$narrowType<{ nextAt: number }>()
 
-export const earliestLane = statement((given: Given<{ kind: string; mode: JobMode }>) => lanesByNext(given))
+export const earliestLane = statement((given: Given<KindKey>) => lanesByNext(given))
 
 /** The same without the lanes of some projects, a list in JSON. They come first in the index, and are few. */
-export const earliestLaneOfOthers = statement((given: Given<{ kind: string; mode: JobMode; projects: string }>) =>
+export const earliestLaneOfOthers = statement((given: Given<KindKey & { projects: string }>) =>
   lanesByNext(given).where("project_id", "not in", sql<ProjectId>`(SELECT value FROM json_each(${given.projects}))`),
 )
 
@@ -84,7 +86,7 @@ export const nextInMs = (tx: Transaction, runnable: ReadonlyArray<Runnable>, inH
 }
 
 const earliestOf = (tx: Transaction, { kind, kindVersion, mode }: Runnable, inHand: InHand) => {
-  const lanes = { kind: laneKind(kind, kindVersion), mode }
+  const lanes = { kind, kindVersion, mode }
   const full = inHand.fullProjects(mode)
   return full.length === 0
     ? tx.get(earliestLane, lanes)

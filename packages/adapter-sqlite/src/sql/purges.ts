@@ -1,4 +1,3 @@
-import { type JobId, jobBlobPrefix, type UploadId, uploadBlobPrefix } from "@kiln/core/domain"
 import type { Purge } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -14,13 +13,6 @@ const recordPurge = statement((given: Given<{ blobPrefix: string; now: number }>
 const duePurge = statement((given: Given<{ blobPrefix: string }>) =>
   query.selectFrom("purges").select("blob_prefix as blobPrefix").where("blob_prefix", "=", given.blobPrefix),
 )
-
-/** Where a job has blobs: its own and its upload's. */
-export const blobPrefixesOf = (job: {
-  readonly id: JobId
-  readonly uploadId: UploadId | null
-}): ReadonlyArray<string> =>
-  job.uploadId === null ? [jobBlobPrefix(job.id)] : [jobBlobPrefix(job.id), uploadBlobPrefix(job.uploadId)]
 
 /** Records what is to be removed in the transaction that makes it unreachable. */
 export const recordPurges = (tx: Transaction, prefixes: ReadonlyArray<string>): ReadonlyArray<Purge> =>

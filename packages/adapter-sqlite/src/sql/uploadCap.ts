@@ -60,6 +60,6 @@ export const countWaiting = (tx: Transaction, projectId: ProjectId, maxTransfers
   )
 }
 
-/** Whether so many more bytes of a project's files would be more than may wait. 0 is no cap. */
-export const passesCap = (tx: Transaction, projectId: ProjectId, bytes: number, capBytes: number): boolean =>
-  capBytes > 0 && (tx.get(storedUploads, { projectId, now: tx.now })?.bytes ?? 0) + bytes > capBytes
+/** The bytes of a project's files that wait for jobs. */
+export const storedBytes = (tx: Transaction, projectId: ProjectId): number =>
+  tx.get(storedUploads, { projectId, now: tx.now })?.bytes ?? 0

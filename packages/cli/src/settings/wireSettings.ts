@@ -1,4 +1,5 @@
-import { parseKeyring, parseRateLimits, parseTrustedProxies, type RateLimits } from "@kiln/http"
+import { parseKeyring, parseRateLimits, parseTrustedProxies } from "@kiln/http"
+import type { RateLimits } from "@kiln/http/mount"
 import { broken, parsed, type SettingType } from "./SettingType.ts"
 
 export const rateLimits: SettingType<RateLimits> = (text) => {

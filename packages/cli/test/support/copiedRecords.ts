@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import { emptyLineage, encodeLineage, type JobMode, startLineage } from "@kiln/core/domain"
+import type { JobMode } from "@kiln/core/domain"
+import { emptyLineage, encodeLineage, startLineage } from "@kiln/core/worker"
 import { JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { fixtures } from "@kiln/conformance"
 

@@ -1,11 +1,12 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
-import { join } from "node:path"
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
+import { join, relative } from "node:path"
 import type { Layer } from "effect"
 import type { Stores } from "../../src/index.ts"
 import type { MemoryStores } from "@kiln/testing"
 import type { PlantedBug } from "./PlantedBug.ts"
 
 const memory = join(import.meta.dirname, "../../../testing/src/memory")
+const domain = join(import.meta.dirname, "../../../core/src/domain")
 
 /** Copies of the memory stores, each with one bug in it. */
 export interface BuggyStores {
@@ -30,6 +31,7 @@ export const makeBuggyStores = async (): Promise<BuggyStores> => {
 
 const copyWith = async ({ file, edits }: PlantedBug, copy: string): Promise<Layer.Layer<Stores>> => {
   await cp(memory, copy, { recursive: true })
+  if (file.startsWith("domain/")) await copyDomain(copy)
   let text = await readFile(join(copy, file), "utf8")
   for (const [from, to] of edits) {
     const count = text.split(from).length - 1
@@ -39,4 +41,15 @@ const copyWith = async ({ file, edits }: PlantedBug, copy: string): Promise<Laye
   await writeFile(join(copy, file), text)
   const module = (await import(join(copy, "MemoryStores.ts"))) as { readonly MemoryStores: typeof MemoryStores }
   return module.MemoryStores.layer
+}
+
+/** Gives a copy of the memory stores a domain of their own. */
+const copyDomain = async (copy: string): Promise<void> => {
+  const files = (await readdir(copy, { recursive: true })).filter((name) => name.endsWith(".ts"))
+  for (const name of files) {
+    const text = await readFile(join(copy, name), "utf8")
+    const up = relative(join(copy, name, ".."), copy) || "."
+    await writeFile(join(copy, name), text.replaceAll('"@kiln/core/domain"', `"${up}/domain/index.ts"`))
+  }
+  await cp(domain, join(copy, "domain"), { recursive: true })
 }

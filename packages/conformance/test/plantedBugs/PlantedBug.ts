@@ -1,7 +1,7 @@
-/** One bug that a store could have, planted into the memory stores by a change to their text. */
+/** One bug that a store could have, planted into the memory stores, or the rules they follow, by a change to their text. */
 export interface PlantedBug {
   readonly bug: string
-  /** Below `src/memory/`. */
+  /** Below `src/memory/`, or `domain/` and a file of the domain. */
   readonly file: string
   readonly edits: ReadonlyArray<readonly [from: string, to: string]>
   /** The section of the conformance suite that must notice. */

@@ -2,8 +2,8 @@ import { hidden, plant } from "./PlantedBug.ts"
 
 /** In accepting jobs. */
 export const acceptance = [
-  plant("jobs/createJobs.ts", "JobStore.createJobs: idempotency", "a reused key replays another request's job", [
-    "existing.fingerprint === item.fingerprint ?",
+  plant("domain/acceptance.ts", "JobStore.createJobs: idempotency", "a reused key replays another request's job", [
+    "existing.fingerprint === fingerprint ?",
     "true ?",
   ]),
   plant("MemoryState.ts", "JobStore.createJobs: idempotency", "idempotency keys are shared by all API keys", [
@@ -26,21 +26,21 @@ export const acceptance = [
       ["import { type FileId", 'import { Effect } from "effect"\nimport { type FileId'],
     ),
   ),
-  plant("jobs/createJobs.ts", "JobStore.createJobs: gate", "forced-off switches are ignored", [
-    "withForcedOff(board, item.forcedOff)",
-    "withForcedOff(board, [])",
+  plant("domain/acceptance.ts", "JobStore.createJobs: gate", "forced-off switches are ignored", [
+    "withForcedOff(facts.board(), job.forcedOff)",
+    "withForcedOff(facts.board(), [])",
   ]),
-  plant("jobs/createJobs.ts", "JobStore.createJobs: gate", "the price is not kept with the job", [
-    "price: price === null ? null : keep(price),",
-    "price: null,",
+  plant("domain/acceptance.ts", "JobStore.createJobs: gate", "the price is not kept with the job", [
+    "  price,\n",
+    "  price: null,\n",
   ]),
   plant("MemorySwitchboard.ts", "Switchboard.publishWorker", "a worker's word counts a millisecond too long", [
     "now < worker.until",
     "now <= worker.until",
   ]),
-  plant("jobs/createJobs.ts", "JobStore.createJobs: gate", "a price may lack a meter of the job's kind", [
-    "missingPrerequisites(item.gate,",
-    "missingPrerequisites({ ...item.gate, meters: [] },",
+  plant("domain/acceptance.ts", "JobStore.createJobs: gate", "a price may lack a meter of the job's kind", [
+    "missingPrerequisites(job.gate,",
+    "missingPrerequisites({ ...job.gate, meters: [] },",
   ]),
   plant("MemorySwitchboard.ts", "JobStore.createJobs: gate", "a worker that stopped is forgotten at once", [
     "lastServedAt: Object.fromEntries(state.servedKinds)",
@@ -54,17 +54,17 @@ export const acceptance = [
     "{ ...upload, jobId: job.id }",
     "upload",
   ]),
-  plant("jobs/createJobs.ts", "JobStore.createJobs: upload", "another key's upload may be used", [
-    "record.keyId === item.keyId && ",
+  plant("domain/Access.ts", "JobStore.createJobs: upload", "another key's upload may be used", [
+    "record.keyId === principal.keyId && ",
     "",
   ]),
-  plant("jobs/createJobs.ts", "JobStore.createJobs: upload", "an upload in transfer counts as ready", [
-    "return uploadRefusal(upload, now, item.maxTransfers)",
-    'const refusal = uploadRefusal(upload, now, item.maxTransfers); return refusal === "not_ready" ? undefined : refusal',
+  plant("domain/acceptance.ts", "JobStore.createJobs: upload", "an upload in transfer counts as ready", [
+    'return upload === undefined ? "not_found" : uploadRefusal(upload, facts.now, maxTransfers)',
+    'const refusal = upload === undefined ? "not_found" : uploadRefusal(upload, facts.now, maxTransfers); return refusal === "not_ready" ? undefined : refusal',
   ]),
-  plant("jobs/createJobs.ts", "JobStore.createJobs: queue cap", "the queue cap lets one too many in", [
-    ">= item.queueCap",
-    "> item.queueCap",
+  plant("domain/acceptance.ts", "JobStore.createJobs: queue cap", "the queue cap lets one too many in", [
+    ">= job.queueCap",
+    "> job.queueCap",
   ]),
   plant("MemoryState.ts", "JobStore.createJobs: queue cap", "finished jobs keep their place in the queue cap", [
     "(state.unfinishedByProject.get(job.projectId) ?? 1) - 1",

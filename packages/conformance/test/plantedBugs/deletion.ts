@@ -20,7 +20,7 @@ export const deletion = [
     "return purge ? addPurges(state, blobPrefixesOf(job)) : []",
     "return blobPrefixesOf(job).map((blobPrefix) => ({ blobPrefix }))",
   ]),
-  plant("MemoryState.ts", "JobStore.eraseJobs", "the upload's blob is not purged", [
+  plant("domain/BlobKey.ts", "JobStore.eraseJobs", "the upload's blob is not purged", [
     "[jobBlobPrefix(job.id), uploadBlobPrefix(job.uploadId)]",
     "[jobBlobPrefix(job.id)]",
   ]),

@@ -11,8 +11,8 @@ export const limiting = [
     "",
   ]),
   plant("MemoryState.ts", versions, "the versions of a kind share a line", ["${job.kindVersion} ", ""]),
-  plant("jobs/createJobs.ts", versions, "the version is not kept with the job", [
-    "kindVersion: item.kindVersion",
+  plant("domain/acceptance.ts", versions, "the version is not kept with the job", [
+    "kindVersion: job.kindVersion",
     "kindVersion: 1",
   ]),
   plant("jobs/roomAt.ts", limits, "a limit lets one too many in", [

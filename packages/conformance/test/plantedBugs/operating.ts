@@ -18,30 +18,36 @@ export const operating = [
     "priorityRank[a.priority] - priorityRank[b.priority]",
     "priorityRank[b.priority] - priorityRank[a.priority]",
   ]),
-  plant("jobs/createJobs.ts", priority, "the priority is not kept with the job", [
-    "priority: item.priority",
+  plant("domain/acceptance.ts", priority, "the priority is not kept with the job", [
+    "priority: job.priority",
     'priority: "normal"',
   ]),
-  plant("jobs/createJobs.ts", delay, "a delay is forgotten", ["item.limits, item.delayMs)", "item.limits)"]),
-  plant("jobs/createJobs.ts", delay, "the queue limit counts from a delayed job's creation", [
-    "...created(now, item.limits, item.delayMs),",
-    "...created(now, item.limits, item.delayMs),\n    deadlineAt: now + item.limits.queueLimitMs,",
+  plant("domain/acceptance.ts", delay, "a delay is forgotten", ["job.limits, Math.ceil(job.delayMs))", "job.limits)"]),
+  plant("domain/acceptance.ts", delay, "the queue limit counts from a delayed job's creation", [
+    "...created(now, job.limits, Math.ceil(job.delayMs)),",
+    "...created(now, job.limits, Math.ceil(job.delayMs)),\n    deadlineAt: now + job.limits.queueLimitMs,",
   ]),
   plant("jobs/eraseJobs.ts", kept, "kept fields are erased with the data", [
     "request: null,",
     "request: null, kept: {},",
   ]),
-  plant("jobs/createJobs.ts", retries, "a job that did not fail is tried again", ['job.status === "failed" && ', ""]),
-  plant("jobs/createJobs.ts", retries, "a job without its data is tried again", ['job.retained === "kept" && ', ""]),
-  plant("jobs/createJobs.ts", retries, "another key's failed job is tried again", [
-    "job === undefined || !isSameOwner(job, item)",
-    "job === undefined",
+  plant("domain/acceptance.ts", retries, "a job that did not fail is tried again", [
+    'failed?.status === "failed"',
+    "failed !== undefined",
+  ]),
+  plant("domain/acceptance.ts", retries, "a job without its data is tried again", [
+    'failed.retained === "kept" && ',
+    "",
+  ]),
+  plant("domain/Access.ts", retries, "another key's failed job is tried again", [
+    "record.keyId === principal.keyId && ",
+    "",
   ]),
   plant("jobs/createJobs.ts", retries, "a failed job keeps the upload its retry took over", [
     "{ ...retried, uploadId: null }",
     "retried",
   ]),
-  plant("jobs/createJobs.ts", retries, "two retries share one upload", [" && job.uploadId === item.uploadId", ""]),
+  plant("domain/acceptance.ts", retries, "two retries share one upload", [" && failed.uploadId === uploadId", ""]),
   plant("jobs/cancelJobs.ts", cancel, "a job in a worker's hands is not canceled", [
     "if (failed === undefined)",
     "if (failed === undefined || job.held)",

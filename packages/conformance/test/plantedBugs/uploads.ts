@@ -3,13 +3,13 @@ import { hidden, plant } from "./PlantedBug.ts"
 /** In uploads. */
 export const uploads = [
   plant(
-    "MemoryUploadStore.ts",
+    "domain/Upload.ts",
     "UploadStore.extendUpload, completeUpload, releaseUpload",
     "a transfer that lost still commits",
     ["&& upload.token === token", ""],
   ),
   plant(
-    "MemoryUploadStore.ts",
+    "domain/Upload.ts",
     "UploadStore.extendUpload, completeUpload, releaseUpload",
     "a transfer commits into an erased upload",
     ["!upload.erased && upload.claimedUntil !== null", "(upload.erased || upload.claimedUntil !== null)"],
@@ -43,12 +43,12 @@ export const uploads = [
   ),
   // A history allows some.
   hidden(
-    plant("MemoryUploadStore.ts", "UploadStore.claimUpload", "where no transfer is allowed one begins", [
-      "transferRefusal(upload, now, request.maxTransfers)",
-      "transferRefusal(upload, now, request.maxTransfers || 5)",
+    plant("domain/transferAcceptance.ts", "UploadStore.claimUpload", "where no transfer is allowed one begins", [
+      "transferRefusal(upload, now, transfer.maxTransfers)",
+      "transferRefusal(upload, now, transfer.maxTransfers || 5)",
     ]),
   ),
-  plant("MemoryUploadStore.ts", "UploadStore.claimUpload", "transfers are not counted", [
+  plant("domain/transferAcceptance.ts", "UploadStore.claimUpload", "transfers are not counted", [
     "transfers: upload.transfers + 1",
     "transfers: upload.transfers",
   ]),
@@ -58,18 +58,18 @@ export const uploads = [
       "UploadStore.claimUpload",
       "two transfers may begin at once: checked first, written later",
       [
-        "claimUpload: (request) => step((now) => claimUpload(state, request, now)),",
-        `claimUpload: (request) => Effect.gen(function* () {
+        "claimUpload: (transfer) => step((now) => claimUpload(state, transfer, now)),",
+        `claimUpload: (transfer) => Effect.gen(function* () {
         const uploads = new Map(state.uploads)
         yield* Effect.yieldNow
         return yield* step((now) => {
-          const outcome = claimUpload({ ...state, uploads }, request, now)
+          const outcome = claimUpload({ ...state, uploads }, transfer, now)
           if (outcome._tag === "Claimed") state.uploads.set(outcome.upload.id, outcome.upload)
           return outcome
         })
       }),`,
       ],
-      ["import {\n  isRepeated", 'import { Effect } from "effect"\nimport {\n  isRepeated'],
+      ["import {\n  exceedsCap", 'import { Effect } from "effect"\nimport {\n  exceedsCap'],
     ),
   ),
   plant("MemoryUploadStore.ts", "UploadStore.expireUploads", "an upload of an unfinished job is erased by age", [
@@ -86,15 +86,15 @@ export const uploads = [
   ]),
   // Histories have no caps: they are to get far.
   ...[
-    plant("MemoryUploadStore.ts", "UploadStore: caps", "the cap of uploads lets one too many in", [
-      ">= cap.uploads",
-      "> cap.uploads",
+    plant("domain/transferAcceptance.ts", "UploadStore: caps", "the cap of uploads lets one too many in", [
+      ">= upload.cap.uploads",
+      "> upload.cap.uploads",
     ]),
     plant(
       "MemoryUploadStore.ts",
       "UploadStore: caps",
       "bytes that wait are counted when a transfer begins, and not when it ends",
-      ['if (passesCap(state, running.projectId, file.bytes, capBytes, now)) return "UploadsFull"', ""],
+      ['if (exceedsCap(storedBytes(state, running.projectId, now), file.bytes, capBytes)) return "UploadsFull"', ";"],
     ),
     plant("MemoryUploadStore.ts", "UploadStore: caps", "one project's uploads fill another's cap", [
       "upload.projectId === projectId && isWaiting",

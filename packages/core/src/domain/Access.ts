@@ -29,9 +29,9 @@ export interface Grant<S extends KeyScope = KeyScope> extends Principal {
 export const authorize = <S extends KeyScope>(principal: Principal, scope: S): Grant<S> | undefined =>
   principal.scopes.includes(scope) ? (principal as Grant<S>) : undefined
 
-/** Whether a record made by `owner` may be seen by `principal`: same project, same key record, same mode. */
+/** Returns whether `principal` may see a record: same project, same key record, same mode. */
 export const owns = (
-  principal: Principal,
+  principal: Pick<Principal, "projectId" | "keyId" | "mode">,
   record: { readonly projectId: ProjectId; readonly keyId: KeyId; readonly mode: JobMode },
 ): boolean =>
   record.projectId === principal.projectId && record.keyId === principal.keyId && record.mode === principal.mode

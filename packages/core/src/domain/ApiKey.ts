@@ -1,4 +1,5 @@
 import type { KeyMode } from "./Access.ts"
+import { crc32 } from "./crc32.ts"
 
 /**
  * The text of an API key: `kiln_test_` or `kiln_live_`, 256 random bits as 43 base62 characters, and the CRC-32 of all
@@ -12,18 +13,7 @@ const RANDOM_DIGITS = 43 // 62^43 > 2^256 > 62^42
 const CHECKSUM_DIGITS = 6 // 62^6 > 2^32 > 62^5
 const KEY = /^kiln_(test|live)_[0-9A-Za-z]{49}$/
 
-const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
-  let crc = byte
-  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1
-  return crc
-})
-
-/** CRC-32 (ISO-HDLC, the one of zip and zlib) of an ASCII text. */
-const crc32 = (text: string, length: number): number => {
-  let crc = 0xffffffff
-  for (let at = 0; at < length; at++) crc = (crc >>> 8) ^ (CRC_TABLE[(crc ^ text.charCodeAt(at)) & 0xff] ?? 0)
-  return (crc ^ 0xffffffff) >>> 0
-}
+const encoder = new TextEncoder()
 
 const toBase62 = (value: bigint, digits: number): string => {
   let text = ""
@@ -40,7 +30,7 @@ export const formatApiKey = (mode: KeyMode, random: Uint8Array): string => {
   if (random.length !== RANDOM_BYTES) throw new RangeError(`An API key is made from ${RANDOM_BYTES} random bytes`)
   const value = random.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n)
   const body = `kiln_${mode}_${toBase62(value, RANDOM_DIGITS)}`
-  return body + toBase62(BigInt(crc32(body, body.length)), CHECKSUM_DIGITS)
+  return body + toBase62(BigInt(crc32(encoder.encode(body))), CHECKSUM_DIGITS)
 }
 
 /** Checks pattern and checksum, nothing else; `undefined` for any text that kiln cannot have issued. */
@@ -50,5 +40,7 @@ export const parseApiKey = (text: string): { readonly mode: KeyMode } | undefine
   const bodyLength = text.length - CHECKSUM_DIGITS
   let checksum = 0
   for (let at = bodyLength; at < text.length; at++) checksum = checksum * 62 + ALPHABET.indexOf(text.charAt(at))
-  return checksum === crc32(text, bodyLength) ? { mode: mode === "live" ? "live" : "test" } : undefined
+  return checksum === crc32(encoder.encode(text), 0, bodyLength)
+    ? { mode: mode === "live" ? "live" : "test" }
+    : undefined
 }

@@ -1,3 +1,5 @@
+import { readEbmlNumber } from "./ebmlNumber.ts"
+
 /** The audio formats a client may declare, the media types accepted for each, and what the first bytes of a file say it is. */
 
 export const audioFormats = ["mp3", "mp4", "wav", "webm", "m4a"] as const
@@ -109,33 +111,25 @@ const isMp4 = (bytes: Uint8Array): boolean => {
   return at > 0
 }
 
+/** The id of an EBML element. */
+const DOC_TYPE = 0x4282
+
 /** An EBML header whose DocType is `webm`; Matroska has the same header with another DocType. */
 const isWebm = (bytes: Uint8Array): boolean => {
   if (ascii(bytes, 0, 4) !== "\x1aE\xdf\xa3") return false
-  const header = readVint(bytes, 4)
+  const header = readEbmlNumber(bytes, 4)
   if (header === undefined) return false
-  const end = Math.min(bytes.length, header.next + header.value)
-  let at = header.next
+  const begin = 4 + header.bytes
+  const end = Math.min(bytes.length, begin + header.value)
+  let at = begin
   while (at < end) {
-    const id = readVint(bytes, at)
-    const size = id && readVint(bytes, id.next)
+    const id = readEbmlNumber(bytes, at)
+    const size = id && readEbmlNumber(bytes, at + id.bytes)
     if (id === undefined || size === undefined) return false
-    const next = size.next + size.value
-    // 0x4282 without its length marker bit.
-    if (id.value === 0x0282 && id.next - at === 2)
-      return next <= end && ascii(bytes, size.next, next).replace(/\0+$/, "") === "webm"
+    const content = at + id.bytes + size.bytes
+    const next = content + size.value
+    if (id.raw === DOC_TYPE) return next <= end && ascii(bytes, content, next).replace(/\0+$/, "") === "webm"
     at = next
   }
   return false
-}
-
-/** An EBML number: the leading zero bits of its first byte say how many bytes follow. Above 2^53 it is rounded, which is past any end. */
-const readVint = (bytes: Uint8Array, at: number): { readonly value: number; readonly next: number } | undefined => {
-  const first = bytes[at]
-  if (first === undefined || first === 0) return undefined
-  const length = Math.clz32(first) - 23
-  if (at + length > bytes.length) return undefined
-  let value = first & (0xff >> length)
-  for (const byte of bytes.subarray(at + 1, at + length)) value = value * 256 + byte
-  return { value, next: at + length }
 }

@@ -14,6 +14,13 @@ export const jobBlobPrefix = (jobId: JobId): string => `jobs/${idBody(jobId)}`
 export const uploadBlobKey = (uploadId: UploadId, token: number): string => `${uploadBlobPrefix(uploadId)}/${token}`
 export const uploadBlobPrefix = (uploadId: UploadId): string => `uploads/${idBody(uploadId)}`
 
+/** Returns the prefixes under which a job has blobs: its own and its upload's. */
+export const blobPrefixesOf = (job: {
+  readonly id: JobId
+  readonly uploadId: UploadId | null
+}): ReadonlyArray<string> =>
+  job.uploadId === null ? [jobBlobPrefix(job.id)] : [jobBlobPrefix(job.id), uploadBlobPrefix(job.uploadId)]
+
 /** Whose a blob is, read from its key; `undefined` for a key kiln did not make. */
 export const ownerOfBlob = (
   key: string,

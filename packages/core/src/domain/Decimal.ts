@@ -1,6 +1,9 @@
 /**
  * Exact non-negative decimals, for money: never a float between a price and a bill. Meant to be imported as a
  * namespace: `Decimal.add(a, b)`.
+ *
+ * `effect/BigDecimal` is exact as well, but neither its reader nor its text fits a bill: it reads signs, exponents and the
+ * empty text, and it writes large and small amounts with an exponent (`1e-17`, `1e+20`).
  */
 
 /**

@@ -47,6 +47,6 @@ export const keepContext = (engine: object, context: EmbeddedContext): void => {
 /** The services inside an engine that `createEngine` made: for what is built upon it, as a server, with Effect. */
 export const embeddedContext = (engine: object): EmbeddedContext => {
   const context = contexts.get(engine)
-  if (context === undefined) throw new TypeError("this is no engine that createEngine made")
+  if (context === undefined) throw new TypeError("expected an engine returned by createEngine()")
   return context
 }

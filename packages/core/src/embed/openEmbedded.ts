@@ -8,7 +8,7 @@ import type { EngineOptions } from "./EngineOptions.ts"
 import { eventVerbs } from "./eventVerbs.ts"
 import { fileVerbs } from "./fileVerbs.ts"
 import { jobVerbs } from "./jobVerbs.ts"
-import { operatorVerbs } from "./operations.ts"
+import { promisedOperator } from "./promisedOperator.ts"
 import { providerSet } from "./providerSet.ts"
 import type { Assembly, EmbeddedInside } from "./layerEmbedded.ts"
 import { openRuntime } from "./EngineRuntime.ts"
@@ -72,7 +72,7 @@ export const openEmbedded = async <
     ...jobVerbs(running, defaultMode),
     ...fileVerbs(running, defaultMode),
     ...eventVerbs(running),
-    operator: operatorVerbs(running),
+    operator: promisedOperator(running),
     start,
     stop,
     [Symbol.asyncDispose]: () => stop(),

@@ -35,6 +35,7 @@ import type { JobEvents } from "./JobEvents.ts"
 import type { JobReader } from "./waitForJob.ts"
 import { findFile, openFile } from "./openFile.ts"
 import type { Placement } from "./prepareJob.ts"
+import { withSpans } from "./spans.ts"
 import { type IncomingFile, receiveUpload } from "./receiveUpload.ts"
 import { waitForJob } from "./waitForJob.ts"
 
@@ -64,6 +65,20 @@ export type CreateJobError =
   | Errors.UploadExpired
   | Errors.QueueFull
   | StoreUnavailable
+
+/** Operations with a span of their name. `createJobInSync` is no effect. */
+const operations = [
+  "createUpload",
+  "receiveUpload",
+  "createJob",
+  "createJobIn",
+  "getJob",
+  "waitForJob",
+  "eraseJobData",
+  "findFile",
+  "openFile",
+  "readBoard",
+] as const
 
 /** Everything a caller can ask of kiln; each operation lives in a file of its own. */
 export class Engine extends Context.Service<
@@ -124,7 +139,7 @@ export class Engine extends Context.Service<
         JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobEvents | JobReader | Fingerprint
       >()
       const provide = Effect.provide(context)
-      return Engine.of({
+      const engine = Engine.of({
         settings,
         kinds,
         createUpload: (principal, request) => provide(createUpload(principal, request)),
@@ -141,6 +156,7 @@ export class Engine extends Context.Service<
         openFile: (file, range) => provide(openFile(file, range)),
         readBoard: Effect.map(switchboard.readBoard, (board) => withForcedOff(board, settings.forcedOff)),
       })
+      return withSpans("Engine", engine, operations)
     }),
   )
 }

@@ -1,5 +1,7 @@
 import { Context } from "effect"
-import { defaultAttemptLimits, defaultCircuitLimits, limits } from "../domain/index.ts"
+import { defaultAttemptLimits } from "../domain/Attempt.ts"
+import { defaultCircuitLimits } from "../domain/Circuit.ts"
+import { limits } from "../domain/index.ts"
 import type { EngineSettings, ProviderBounds } from "./EngineSettings.ts"
 
 const seconds = 1_000

@@ -1,4 +1,4 @@
-import { Cause, Deferred, Effect, Exit, Fiber, Layer, Option, type Scope } from "effect"
+import { Cause, Context, Deferred, Effect, Exit, Fiber, Layer, Option, type Scope, Tracer } from "effect"
 import { StoreUnavailable } from "../domain/index.ts"
 import { JobStore, UploadStore, WaitsBriefly } from "../ports/index.ts"
 
@@ -99,7 +99,12 @@ export const groupCommit = <In, Out>(
       draining = false
     })
 
-    // Before any that drains, and so after it: by then what was under way has ended.
+    // A call is shared by several callers, so it is not part of the first one's trace.
+    const untraced = Effect.updateContext(drain, (context: Context.Context<never>) =>
+      Context.omit(Tracer.ParentSpan)(context),
+    )
+
+    // Added before the drain fiber, and so run after it: calls in progress have ended by then.
     yield* Effect.addFinalizer(() =>
       Effect.suspend(() => {
         closed = true
@@ -120,7 +125,7 @@ export const groupCommit = <In, Out>(
               waiting.push({ items, outcome })
               if (!draining) {
                 draining = true
-                yield* Effect.forkIn(Effect.interruptible(drain), scope)
+                yield* Effect.forkIn(Effect.interruptible(untraced), scope)
               }
               return yield* restore(Deferred.await(outcome))
             }),

@@ -1,12 +1,14 @@
 import { Context, Effect, Layer } from "effect"
 import {
+  type Board,
   isStorableText,
-  type Job,
+  KindUnknown,
   priceProblem,
   type PriceSnapshot,
   type StoreUnavailable,
   type SwitchName,
   switchNames,
+  withForcedOff,
 } from "../domain/index.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { closedKinds, unusedProblem } from "../kinds/pricing.ts"
@@ -20,7 +22,6 @@ import {
   JobStore,
   type LedgerPage,
   type LedgerPart,
-  type PriceVersion,
   Switchboard,
   WakeUp,
 } from "../ports/index.ts"
@@ -29,53 +30,67 @@ import { cancelJob } from "./cancelJob.ts"
 import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { JobEvents } from "./JobEvents.ts"
-import { readJob } from "./readJob.ts"
 import { retryJob } from "./retryJob.ts"
+import { EngineConfig } from "./EngineConfig.ts"
+import { withSpans } from "./spans.ts"
 
-/** Jobs a page has where nothing else is asked for. */
+/** Jobs of a page by default. */
 const defaultPageSize = 100
 const day = 24 * 3_600_000
 
-/** Everything an operator can ask of kiln, about the jobs of all projects. */
+/** Verbs with a span of their name. */
+const verbs = [
+  "list",
+  "count",
+  "cancel",
+  "retry",
+  "pause",
+  "resume",
+  "board",
+  "setSwitch",
+  "setPrice",
+  "listCharges",
+] as const
+
+/** What an operator can do, with the jobs of all projects. The verbs have the names of those for promises (`OperatorVerbs`). */
 export class Operator extends Context.Service<
   Operator,
   {
-    /** A page of jobs, newest first: 100 where no `limit` is given. */
-    readonly listJobs: (page?: JobQuery & Partial<JobPage>) => Effect.Effect<JobList, StoreUnavailable>
-    /** All unfinished jobs, and those finished within `finishedWithinMs` (a day), counted by kind, mode and status. */
-    readonly countJobs: (question?: {
+    /** Lists a page of jobs, newest first: 100 by default. */
+    readonly list: (page?: JobQuery & Partial<JobPage>) => Effect.Effect<JobList, StoreUnavailable>
+    /** Counts all unfinished jobs, and those finished within `finishedWithinMs` (a day), by kind, mode and status. */
+    readonly count: (question?: {
       readonly finishedWithinMs?: number | undefined
       readonly projectId?: JobQuery["projectId"]
     }) => Effect.Effect<ReadonlyArray<JobCount>, StoreUnavailable>
-    /** Any job. */
-    readonly readJob: (jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
     /**
-     * Fails an unfinished job (`canceled_by_operator`), wherever it is. An attempt that is under way is interrupted: in this
-     * process at once, in others within a second. A call a provider has begun may still be paid for.
+     * Fails an unfinished job (`canceled_by_operator`). An attempt in progress is interrupted: in this process at once, in
+     * others within a second. A call that a provider has begun may still be paid for.
      */
-    readonly cancelJob: (
-      jobId: string,
-    ) => Effect.Effect<void, Errors.JobNotFound | Errors.JobFinished | StoreUnavailable>
+    readonly cancel: (jobId: string) => Effect.Effect<void, Errors.JobNotFound | Errors.JobFinished | StoreUnavailable>
     /**
-     * Tries a failed job again, as a new one with the same request, key and mode, at the present price. What it consumed goes
-     * over to the new one. Done twice it is one new job.
+     * Retries a failed job as a new one with the same request, key and mode, at the present price. The upload it used goes
+     * over to the new job. Calling it again returns the same new job.
      */
-    readonly retryJob: (
+    readonly retry: (
       jobId: string,
     ) => Effect.Effect<Accepted, Errors.JobNotFound | Errors.KindUnknown | Refused | StoreUnavailable>
-    /** Its jobs are accepted and wait; those in hand go on. In this process at once, in others within a second. */
-    readonly pauseKind: (kind: string) => Effect.Effect<void, StoreUnavailable>
-    readonly resumeKind: (kind: string) => Effect.Effect<void, StoreUnavailable>
+    /** Accepts jobs of the kind, but begins none. In this process at once, in others within a second. */
+    readonly pause: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
+    /** Lets a paused kind go on, also one that this engine no longer has. */
+    readonly resume: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
+    /** Reads paused kinds, switches and active prices. A switch that this process's settings force off is off. */
+    readonly board: Effect.Effect<Board, StoreUnavailable>
     readonly setSwitch: (name: SwitchName, on: boolean) => Effect.Effect<void, StoreUnavailable>
     /**
-     * Adds a version, for new jobs. A price that was not active before stays so: `activatePrice`. Dies with a `TypeError` for
-     * what is no price, and for a name or a meter that no job kind of this engine uses. Warns about kinds with a meter that
-     * the price does not name: their live jobs are refused until it does. A free meter is named with `"0"`.
+     * Adds a version of a price, for new jobs, and activates it unless `active` is `false`. Dies with a `TypeError` for an
+     * invalid price, and for a name or a meter that no job kind of this engine uses. Warns about kinds with a meter that the
+     * price does not name: their live jobs are refused until it does. A free meter is named with `"0"`.
      */
-    readonly setPrice: (price: Omit<PriceSnapshot, "version">) => Effect.Effect<PriceVersion, StoreUnavailable>
-    /** `false` when no such price was ever set. */
-    readonly activatePrice: (name: string, active: boolean) => Effect.Effect<boolean, StoreUnavailable>
-    /** What was charged, by time, and how far that is complete: the next period begins at its `until`. */
+    readonly setPrice: (
+      price: Omit<PriceSnapshot, "version"> & { readonly active?: boolean },
+    ) => Effect.Effect<void, StoreUnavailable>
+    /** Lists what was charged, by time, and how far that is complete: the next period begins at its `until`. */
     readonly listCharges: (page: LedgerPage) => Effect.Effect<LedgerPart, StoreUnavailable>
   }
 >()("@kiln/core/engine/Operator") {
@@ -94,7 +109,7 @@ export class Operator extends Context.Service<
       const provide = Effect.provide(context)
       const events = yield* JobEvents
       const wakeUp = yield* WakeUp
-      /** Holds in this process at once; what may go on now is looked for. */
+      /** This process reads the board again before its next step, and looks for jobs that may run now. */
       const changing = <A, E>(change: Effect.Effect<A, E>): Effect.Effect<A, E> =>
         Effect.tap(change, () =>
           Effect.andThen(
@@ -102,41 +117,47 @@ export class Operator extends Context.Service<
             wakeUp.notify,
           ),
         )
-      return Operator.of({
-        listJobs: ({ limit = defaultPageSize, ...page } = {}) => {
+      const { forcedOff } = yield* EngineConfig
+      const board = Effect.map(switchboard.readBoard, (read) => withForcedOff(read, forcedOff))
+      const known = kinds.map(({ name }) => name)
+      const requireKind = (kind: string, others: ReadonlyArray<string>) =>
+        known.includes(kind) || others.includes(kind) ? Effect.void : Effect.fail(new KindUnknown({ kind, known }))
+      const operator = Operator.of({
+        list: ({ limit = defaultPageSize, ...page } = {}) => {
           if (!Number.isSafeInteger(limit) || limit < 1)
-            return Effect.die(new TypeError(`a page has 1 job or more, not ${limit}`))
+            return Effect.die(new TypeError(`limit must be a positive integer, not ${limit}`))
           // No store has a job of such a kind.
           if (page.kind !== undefined && !isStorableText(page.kind))
             return Effect.succeed({ jobs: [], next: undefined })
           return directory.listJobs({ ...page, limit })
         },
-        countJobs: ({ finishedWithinMs = day, projectId } = {}) => directory.countJobs({ finishedWithinMs, projectId }),
-        readJob: (jobId) => provide(readJob(jobId)),
-        cancelJob: (jobId) => provide(cancelJob(jobId)),
-        retryJob: (jobId) => provide(retryJob(kinds, jobId)),
-        pauseKind: (kind) =>
-          isStorableText(kind)
-            ? changing(switchboard.pauseKind(kind, true))
-            : Effect.die(new TypeError("the name of a job kind has no U+0000 and no unpaired surrogates")),
-        resumeKind: (kind) => (isStorableText(kind) ? changing(switchboard.pauseKind(kind, false)) : Effect.void),
+        count: ({ finishedWithinMs = day, projectId } = {}) => directory.countJobs({ finishedWithinMs, projectId }),
+        cancel: (jobId) => provide(cancelJob(jobId)),
+        retry: (jobId) => provide(retryJob(kinds, jobId)),
+        pause: (kind) => Effect.andThen(requireKind(kind, []), changing(switchboard.pauseKind(kind, true))),
+        resume: (kind) =>
+          Effect.flatMap(board, ({ pausedKinds }) =>
+            Effect.andThen(requireKind(kind, pausedKinds), changing(switchboard.pauseKind(kind, false))),
+          ),
+        board,
         setSwitch: (name, on) =>
           switchNames.includes(name)
             ? changing(switchboard.setSwitch(name, on))
-            : Effect.die(new TypeError(`a switch is one of ${switchNames.join(", ")}, not ${name}`)),
-        setPrice: (price) => {
+            : Effect.die(new TypeError(`switch must be one of ${switchNames.join(", ")}, not ${name}`)),
+        setPrice: ({ active = true, ...price }) => {
           const problem = priceProblem(price) ?? unusedProblem(kinds, price)
           if (problem !== undefined) return Effect.die(new TypeError(`the price cannot be set: ${problem}`))
           const closed = closedKinds(kinds, price).map(({ kind, lacking }) => `${kind} (lacks ${lacking.join(", ")})`)
           const warning = `the price ${price.name} does not name every meter; live jobs are refused of: ${closed.join(", ")}`
-          return changing(switchboard.setPrice(price)).pipe(
-            Effect.tap(() => (closed.length === 0 ? Effect.void : Effect.logWarning(warning))),
-          )
+          return Effect.gen(function* () {
+            yield* changing(switchboard.setPrice(price))
+            if (closed.length > 0) yield* Effect.logWarning(warning)
+            yield* changing(switchboard.activatePrice(price.name, active))
+          })
         },
-        activatePrice: (name, active) =>
-          isStorableText(name) ? changing(switchboard.activatePrice(name, active)) : Effect.succeed(false),
         listCharges: store.listCharges,
       })
+      return withSpans("Operator", operator, verbs)
     }),
   )
 }

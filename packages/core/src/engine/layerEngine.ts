@@ -5,6 +5,7 @@ import { Engine } from "./Engine.ts"
 import { Fingerprint } from "./Fingerprint.ts"
 import { layerGroupCommit } from "./GroupCommit.ts"
 import { JobEvents } from "./JobEvents.ts"
+import { layerStoreSpans } from "./spans.ts"
 import { JobReader } from "./waitForJob.ts"
 import { Operator } from "./Operator.ts"
 
@@ -16,6 +17,7 @@ import { Operator } from "./Operator.ts"
 export const layerEngine = Layer.merge(Engine.layer, Operator.layer).pipe(
   Layer.provide(Fingerprint.layer),
   Layer.provideMerge(JobReader.layer),
+  Layer.provideMerge(layerStoreSpans),
   Layer.provideMerge(Layer.mergeAll(IdGenerator.layer, WakeUp.layer, JobEvents.layer, layerGroupCommit)),
 )
 

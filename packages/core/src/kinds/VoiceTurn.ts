@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { limits, type OutputFile, strongerWarning } from "../domain/index.ts"
 import type { Reply } from "../ports/index.ts"
 import { IntegerBetween, OneOf, Reference, Text } from "./fields.ts"
-import { type AttemptContext, type AttemptError, type MeasuredAudio } from "./AttemptContext.ts"
+import type { AttemptContext, MeasuredAudio } from "./AttemptContext.ts"
 import { JobKind } from "./JobKind.ts"
 import { heardAudio, speechWarning } from "./uploadedAudio.ts"
 import { providerVoice, type Voices } from "./Voices.ts"
@@ -64,19 +64,15 @@ export const VoiceTurn = (voices: Voices) =>
     }),
   })
 
-type KeptTranscript = { readonly text: string; readonly seconds: number | null }
-
 const turnInSteps = Effect.fnUntraced(function* (
   { ask, fileStep, request: { instructions, maxOutputTokens }, step }: AttemptContext<VoiceTurnRequest>,
   audio: MeasuredAudio,
   voice: string,
 ) {
-  const kept = yield* step<KeptTranscript | string, AttemptError>(
+  const transcript = yield* step(
     "transcribe",
     Effect.map(ask.transcription({ audio }), ({ seconds = null, text }) => ({ text, seconds })),
   )
-  // A release before the provider's seconds counted kept the text alone.
-  const transcript = typeof kept === "string" ? { text: kept, seconds: null } : kept
   // Its length says whether the job may go on at all: what is too long buys no reply.
   yield* heardAudio(audio, transcript.seconds ?? undefined)
   const reply = yield* step(

@@ -1,3 +1,5 @@
+import { crc32 } from "../domain/crc32.ts"
+
 /** Bits for each color type that PNG has: grey, color, palette, grey with alpha, color with alpha. */
 const bitDepths: Readonly<Record<number, ReadonlyArray<number>>> = {
   0: [1, 2, 4, 8, 16],
@@ -68,16 +70,4 @@ const endProblem = (view: DataView, at: number, pixelBytes: number): string | un
   // Two bytes of zlib header, four of its checksum, and something between them.
   if (pixelBytes < 7) return "it has no pixels"
   return at + CHUNK_FRAME === view.byteLength ? undefined : "something follows its end"
-}
-
-const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
-  let crc = byte
-  for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0)
-  return crc
-})
-
-const crc32 = (data: Uint8Array, start: number, end: number): number => {
-  let crc = -1
-  for (let at = start; at < end; at++) crc = (crc >>> 8) ^ (crcTable[(crc ^ (data[at] ?? 0)) & 0xff] ?? 0)
-  return ~crc >>> 0
 }

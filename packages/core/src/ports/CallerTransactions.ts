@@ -1,6 +1,6 @@
 import { Context, type Effect } from "effect"
 import type { StoreUnavailable } from "../domain/index.ts"
-import type { CreateOutcome, NewJob } from "./JobCreation.ts"
+import type { CreateOutcome, NewJob } from "../domain/acceptance.ts"
 
 /**
  * Accepting jobs inside a transaction of the embedding program: they exist exactly if that transaction commits, and workers

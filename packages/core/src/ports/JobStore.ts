@@ -21,7 +21,7 @@ import type {
   Failure,
   FencedOutcome,
 } from "./JobClaim.ts"
-import type { CreateOutcome, NewJob } from "./JobCreation.ts"
+import type { CreateOutcome, NewJob } from "../domain/acceptance.ts"
 import type { LedgerPage, LedgerPart } from "./Ledger.ts"
 
 /** What became of one item of `cancelJobs`. */

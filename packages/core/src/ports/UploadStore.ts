@@ -1,45 +1,8 @@
 import { Context, type Effect } from "effect"
-import type {
-  AudioFormat,
-  JobMode,
-  KeyId,
-  ProjectId,
-  StoreUnavailable,
-  TransferRefusal,
-  Upload,
-  UploadedFile,
-  UploadId,
-} from "../domain/index.ts"
+import type { StoreUnavailable, Upload, UploadedFile, UploadId } from "../domain/index.ts"
+import type { ClaimUploadOutcome, CreateUploadOutcome, NewTransfer, NewUpload } from "../domain/transferAcceptance.ts"
 import type { FencedOutcome } from "./JobClaim.ts"
 import type { Orphan, PruneResult } from "./JobStore.ts"
-
-export interface NewUpload {
-  readonly id: UploadId
-  readonly projectId: ProjectId
-  readonly keyId: KeyId
-  readonly mode: JobMode
-  readonly format: AudioFormat
-  readonly declaredSeconds: number
-  /** Milliseconds during which a transfer may begin. */
-  readonly transferWindowMs: number
-  /** Milliseconds during which a job may use the file. */
-  readonly usableForMs: number
-  /** Refuses the upload when as many of its project wait for jobs; no cap by default. */
-  readonly cap?: {
-    /** This one included; at least 1. */
-    readonly uploads: number
-    /** Transfers an upload allows: one that has used them up waits no more. */
-    readonly maxTransfers: number
-  }
-}
-
-export type CreateUploadOutcome = Upload | "UploadsFull"
-
-export type ClaimUploadOutcome =
-  | { readonly _tag: "Claimed"; readonly upload: Upload; readonly token: number }
-  /** `uploads_full`: with this file, more bytes of the project's would wait for jobs than may. */
-  | { readonly _tag: "Refused"; readonly reason: TransferRefusal | "uploads_full" }
-  | { readonly _tag: "NotFound" }
 
 /** Names a running transfer. */
 export interface TransferRef {
@@ -61,15 +24,7 @@ export class UploadStore extends Context.Service<
      * Begins a transfer: at most one runs at a time, at most `maxTransfers` ever. Refused, it says why, in the order of
      * completed, running, used up, cap; with 0 transfers allowed it begins none and says only that.
      */
-    readonly claimUpload: (request: {
-      readonly uploadId: UploadId
-      readonly leaseDurationMs: number
-      readonly maxTransfers: number
-      /** How long the file will be, as far as the sender says: 1 by default, since no file is empty. */
-      readonly bytes?: number | undefined
-      /** Bytes of the project's stored files that may wait for jobs, this one included; 0, the default, is no cap. */
-      readonly capBytes?: number | undefined
-    }) => Effect.Effect<ClaimUploadOutcome, StoreUnavailable>
+    readonly claimUpload: (transfer: NewTransfer) => Effect.Effect<ClaimUploadOutcome, StoreUnavailable>
     readonly extendUpload: (
       transfer: TransferRef & { readonly leaseDurationMs: number },
     ) => Effect.Effect<FencedOutcome, StoreUnavailable>

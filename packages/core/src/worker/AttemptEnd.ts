@@ -1,5 +1,5 @@
 import { Cause, Option } from "effect"
-import type { AttemptFailure } from "../domain/index.ts"
+import type { AttemptFailure } from "../domain/Attempt.ts"
 import type { AttemptError } from "../kinds/AttemptContext.ts"
 import { Misuse } from "../kinds/Misuse.ts"
 

@@ -1,5 +1,5 @@
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
-import type { LineageFailure } from "../domain/index.ts"
+import type { LineageFailure } from "../domain/BlobLineage.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { type BlobStore, type IdGenerator, JobStore } from "../ports/index.ts"
 import { continueBlobs, joinBlobs, listEntries, publishNewest, requireCurrentStore } from "./lineage.ts"

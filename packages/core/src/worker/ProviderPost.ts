@@ -1,5 +1,5 @@
 import { Clock, Effect, Exit, Option, Semaphore } from "effect"
-import { afterCallFailed, type CallFailure, type Circuit, closedCircuit, passageOf } from "../domain/index.ts"
+import { afterCallFailed, type CallFailure, type Circuit, closedCircuit, passageOf } from "../domain/Circuit.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { type AttemptError, ProviderPaused } from "../kinds/AttemptContext.ts"
 import { type ProviderName, type ProviderStanding, providerUnavailable } from "../ports/index.ts"

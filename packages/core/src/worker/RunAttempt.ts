@@ -1,10 +1,8 @@
 import { Cause, Effect, Exit, Option, Random } from "effect"
+import { afterFailure, type AttemptLimits } from "../domain/Attempt.ts"
 import {
-  afterFailure,
-  type AttemptLimits,
   type Charge,
   chargeFor,
-  type CircuitLimits,
   isError,
   type Job,
   type JsonObject,
@@ -13,6 +11,7 @@ import {
   uncoveredMeters,
   warningCodes,
 } from "../domain/index.ts"
+import type { CircuitLimits } from "../domain/Circuit.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
 import type { JobEvent, JobRef } from "../engine/JobEvent.ts"

@@ -2,6 +2,7 @@ import { Clock, Deferred, Effect } from "effect"
 import { isLimiting, type Job, jobBlobKey, type JobMode, projectShare, type WorkerRoom } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
+import { inSpan } from "../engine/spans.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { type Claim, type ClaimRef, Providers, WakeUp } from "../ports/index.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
@@ -11,6 +12,19 @@ import { monotonicMs } from "./monotonicMs.ts"
 import { ProviderGuard } from "./ProviderGuard.ts"
 import { runAttempt } from "./RunAttempt.ts"
 import { servedBy } from "./runnableKinds.ts"
+
+const attemptInSpan = (...[kind, claim, lease, turn]: Parameters<typeof runAttempt>) =>
+  inSpan("Worker.attempt", runAttempt(kind, claim, lease, turn), {
+    jobId: claim.job.id,
+    kind: kind.name,
+    attempt: claim.job.attempts,
+  })
+
+const loseIfCanceled =
+  (lease: HeldLease) =>
+  ({ type }: { readonly type: string }): void => {
+    if (type === "canceled") lease.lose()
+  }
 
 /** The jobs a worker has in hand. */
 export const makeSlots = Effect.gen(function* () {
@@ -74,14 +88,12 @@ export const makeSlots = Effect.gen(function* () {
         const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)
         leases.add(lease)
         held.add(claim.job)
-        const stopListening = events.listenTo(claim.job.id, ({ type }) => {
-          if (type === "canceled") lease.lose()
-        })
+        const stopListening = events.listenTo(claim.job.id, loseIfCanceled(lease))
         events.emit({ type: "started", ...refOf(claim.job), attempt: claim.job.attempts })
         const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
         const alone = hasLastChance(claim.job) ? company.alone(nowMs) : undefined
         return yield* Effect.ensuring(
-          Effect.map(guard.holding(names)(runAttempt(kind, claim, lease, alone ?? company.beside)), (settled) => {
+          Effect.map(guard.holding(names)(attemptInSpan(kind, claim, lease, alone ?? company.beside)), (settled) => {
             // What stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
             if (settled === "lapsed" && !lease.isLast()) lapsed.add(ref)
             // The token of this claim is spent, so nothing else is or will be under its keys.

@@ -1,13 +1,6 @@
 import { Effect, Stream } from "effect"
-import {
-  type BlobUnavailable,
-  idBody,
-  idTime,
-  type JobId,
-  ownerOfBlob,
-  type UploadId,
-  vouchesForAbsence,
-} from "../domain/index.ts"
+import { type BlobUnavailable, idBody, idTime, type JobId, ownerOfBlob, type UploadId } from "../domain/index.ts"
+import { vouchesForAbsence } from "../domain/BlobLineage.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { BlobStore, JobStore, type Orphan, UploadStore } from "../ports/index.ts"
 import { type ReadLineage, requireCurrent } from "./lineage.ts"

@@ -1,3 +1,6 @@
+export * from "../domain/Attempt.ts"
+export * from "../domain/BlobLineage.ts"
+export * from "../domain/Circuit.ts"
 export { Worker, type WorkerNeeds } from "./Worker.ts"
 export { BlobGuard } from "./BlobGuard.ts"
 export {

@@ -1,21 +1,19 @@
 import { Effect, Stream } from "effect"
 import {
   type BlobLineage,
-  BlobUnavailable,
   continueLineage,
   decodeLineage,
   encodeLineage,
   entryOfKey,
-  idBody,
   adoptLineage,
   lineageKey,
   lineageRoot,
   staleEntries,
   startLineage,
   StoreBehindBlobs,
-  StoreUnavailable,
   unknownEntries,
-} from "../domain/index.ts"
+} from "../domain/BlobLineage.ts"
+import { BlobUnavailable, idBody, StoreUnavailable } from "../domain/index.ts"
 import { BlobStore, IdGenerator, JobStore, type StoredLineage } from "../ports/index.ts"
 
 /** A store's lineage as it is now, and what it was read from. */

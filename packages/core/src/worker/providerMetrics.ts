@@ -1,5 +1,5 @@
 import { Effect, Metric } from "effect"
-import type { PauseReason } from "../domain/index.ts"
+import type { PauseReason } from "../domain/Circuit.ts"
 import type { ProviderName } from "../ports/index.ts"
 
 /** How a call of a provider ended, as its metrics name it. */

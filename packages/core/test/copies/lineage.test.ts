@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { formatId, idBody, idTime } from "@kiln/core/domain"
 import {
   adoptLineage,
   type BlobLineage,
@@ -7,15 +8,12 @@ import {
   emptyLineage,
   encodeLineage,
   entryOfKey,
-  formatId,
-  idBody,
-  idTime,
   lineageKey,
   staleEntries,
   startLineage,
   unknownEntries,
   vouchesForAbsence,
-} from "@kiln/core/domain"
+} from "@kiln/core/worker"
 
 const hours = 3_600_000
 const begin = 1_000 * hours

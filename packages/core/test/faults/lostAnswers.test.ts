@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ProviderFailure, type ProviderSet } from "@kiln/core/effect"
-import { type BlobStore, JobStore } from "@kiln/core/ports"
+import { type BlobStore, JobStore, ProviderFailure, type ProviderSet } from "@kiln/core/ports"
 import { Effect, type Layer } from "effect"
 import { blobsDown, blobsWith, insteadOfFirst, storeDown, storesWith } from "../support/faults.ts"
 import { mp3, speaks, within } from "../support/harness.ts"

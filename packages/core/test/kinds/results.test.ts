@@ -1,4 +1,4 @@
-import type { GeneratedFile, Reply, Transcript, Turn } from "@kiln/core/effect"
+import type { GeneratedFile, Reply, Transcript, Turn } from "@kiln/core/ports"
 import { fakeMp3, fakePng } from "@kiln/testing"
 import { Effect, Result } from "effect"
 import { describe, expect, it } from "vitest"

@@ -1,13 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { AsyncCall } from "@kiln/core"
-import {
-  type AudioInput,
-  providerBroken,
-  type ProviderCall,
-  providerRefused,
-  providerSet,
-  resultInvalid,
-} from "@kiln/core/effect"
+import { providerSet } from "@kiln/core/effect"
+import { type AudioInput, providerBroken, type ProviderCall, providerRefused, resultInvalid } from "@kiln/core/ports"
 import { BlobUnavailable } from "@kiln/core/domain"
 import { defaultAnswers } from "@kiln/testing"
 import { Effect, Fiber, Stream } from "effect"

@@ -1,10 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { ProviderSet, Transcript } from "@kiln/core/effect"
-import { JobStore, Switchboard } from "@kiln/core/ports"
+import { type ProviderSet, Switchboard, type Transcript } from "@kiln/core/ports"
 import { answer, answerLate, defaultAnswers, failWith, makeFakeProviders, MemoryStores } from "@kiln/testing"
 import { Effect, Stream } from "effect"
 import { heardAudio } from "../../src/kinds/uploadedAudio.ts"
-import { storesWith } from "../support/faults.ts"
 import { principal, within } from "../support/harness.ts"
 import { finished, openBoard, running, submitTranscription, submitVoiceTurn } from "../support/jobs.ts"
 import { passTime, passUntil } from "../support/virtualTime.ts"
@@ -113,24 +111,6 @@ describe("how long audio is", () => {
 })
 
 describe("a voice turn", () => {
-  it.effect("goes on from a transcript that an earlier release has kept, which was the text alone", () => {
-    const fake = makeFakeProviders()
-    fake.script("reply", failWith())
-    const stores = storesWith(JobStore, (store) => ({
-      checkpointJobs: (items) =>
-        store.checkpointJobs(items.map((item) => (item.step === "transcribe" ? { ...item, value: "kept" } : item))),
-    }))
-    return Effect.gen(function* () {
-      const job = yield* run(submitVoiceTurn, fake.providers, 3, stores)
-      assert.deepStrictEqual(
-        fake.callsOf("reply").map(({ request }) => request.text),
-        ["fake transcript", "kept"],
-      )
-      assert.strictEqual(fake.callsOf("transcription").length, 1)
-      assert.deepStrictEqual(quantities(job), { input_audio_seconds: 3, output_tokens: 2 })
-    })
-  })
-
   it.effect("warns where nobody spoke, and more strongly where the reply was cut short", () => {
     const fake = makeFakeProviders()
     fake.usually("transcription", answer({ text: " \n" }))

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { defaultEngineSettings, type EngineSettings, type ProviderSet } from "@kiln/core/effect"
-import { Switchboard } from "@kiln/core/ports"
+import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
+import { type ProviderSet, Switchboard } from "@kiln/core/ports"
 import { answerLate, defaultAnswers, failBroken, makeFakeProviders, malformed } from "@kiln/testing"
 import { Deferred, Effect, Metric } from "effect"
 import { within } from "../support/harness.ts"

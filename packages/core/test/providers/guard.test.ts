@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
+import { defaultEngineSettings, Engine } from "@kiln/core/effect"
 import {
-  defaultEngineSettings,
-  Engine,
   type GeneratedFile,
   providerBroken,
   type ProviderFailure,
@@ -9,10 +8,9 @@ import {
   type ProviderSet,
   providerUnavailable,
   resultInvalid,
-} from "@kiln/core/effect"
-import { defaultCircuitLimits } from "@kiln/core/domain"
-import { Switchboard } from "@kiln/core/ports"
-import { Worker } from "@kiln/core/worker"
+  Switchboard,
+} from "@kiln/core/ports"
+import { defaultCircuitLimits, Worker } from "@kiln/core/worker"
 import { answer, defaultAnswers, failBroken, hang, makeFakeProviders } from "@kiln/testing"
 import { Effect } from "effect"
 import { storesWith } from "../support/faults.ts"

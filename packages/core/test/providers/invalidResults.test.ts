@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { authorize, Engine, type ProviderSet } from "@kiln/core/effect"
-import { billingOf } from "@kiln/core/domain"
-import { BlobStore, JobStore, type ProviderName, Switchboard } from "@kiln/core/ports"
+import { Engine } from "@kiln/core/effect"
+import { authorize, billingOf } from "@kiln/core/domain"
+import { BlobStore, JobStore, type ProviderName, type ProviderSet, Switchboard } from "@kiln/core/ports"
 import {
   answer,
   type Behavior,

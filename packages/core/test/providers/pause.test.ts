@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { defaultCircuitLimits } from "@kiln/core/domain"
-import { Worker } from "@kiln/core/worker"
+import { defaultCircuitLimits, Worker } from "@kiln/core/worker"
 import { answer, type Behavior, defaultAnswers, failBroken, failWith, hang, makeFakeProviders } from "@kiln/testing"
 import { Effect } from "effect"
 import { within } from "../support/harness.ts"

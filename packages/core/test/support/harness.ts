@@ -1,29 +1,26 @@
+import { authorize, type Grant, type JobMode, type Principal } from "@kiln/core/domain"
 import {
-  authorize,
   builtInKinds,
   defaultEngineSettings,
   type Engine,
   EngineConfig,
   type EngineSettings,
-  type Grant,
   type JobKind,
-  type JobMode,
   layerCrypto,
   layerEngine,
+} from "@kiln/core/effect"
+import {
+  type BlobStore,
+  type IdGenerator,
+  type JobDirectory,
+  type JobStore,
+  type KeyDirectory,
   MediaProbe,
-  type Principal,
   Providers,
   type ProviderSet,
-} from "@kiln/core/effect"
-import type {
-  BlobStore,
-  IdGenerator,
-  JobDirectory,
-  JobStore,
-  KeyDirectory,
-  SecretStore,
-  Switchboard,
-  UploadStore,
+  type SecretStore,
+  type Switchboard,
+  type UploadStore,
 } from "@kiln/core/ports"
 import { Worker, type WorkerNeeds } from "@kiln/core/worker"
 import { defaultAnswers, fakeMp3, MemoryBlobStore, MemoryStores } from "@kiln/testing"

@@ -1,5 +1,5 @@
-import { Engine, type Principal } from "@kiln/core/effect"
-import { isFinished } from "@kiln/core/domain"
+import { Engine } from "@kiln/core/effect"
+import { isFinished, type Principal } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { type Duration, Effect, Stream } from "effect"

@@ -1,6 +1,5 @@
 import { Effect } from "effect"
-import type { JobNotFound, JobProcessing } from "@kiln/core/effect"
-import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
+import type { BlobUnavailable, JobNotFound, JobProcessing, StoreUnavailable } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 import { noContent, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"

@@ -1,6 +1,5 @@
 import { Clock, Effect } from "effect"
-import type { JobNotFound } from "@kiln/core/effect"
-import { isFinished, type Job, type Principal, type StoreUnavailable } from "@kiln/core/domain"
+import { isFinished, type Job, type JobNotFound, type Principal, type StoreUnavailable } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"

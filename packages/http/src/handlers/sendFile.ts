@@ -1,6 +1,5 @@
 import { Clock, Effect, Stream } from "effect"
-import type { FileGone } from "@kiln/core/effect"
-import type { BlobCorrupt, BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
+import type { BlobCorrupt, BlobUnavailable, FileGone, StoreUnavailable } from "@kiln/core/domain"
 import type { StoredFile } from "@kiln/core/ports"
 import type { Exchange } from "../server/Exchange.ts"
 import { Refusal } from "../server/Refusal.ts"

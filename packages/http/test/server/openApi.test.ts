@@ -3,7 +3,8 @@ import { join } from "node:path"
 import { builtInKinds, decodeFields, type FieldsSchema, UploadRequest } from "@kiln/core/effect"
 import { OpenApi } from "effect/http-api"
 import { describe, expect, it } from "vitest"
-import { errorCatalogue, KilnApi, openApiDocument } from "../../src/index.ts"
+import { errorCatalogue, KilnApi } from "@kiln/client/api"
+import { openApiDocument } from "../../src/index.ts"
 import { startServer } from "./startServer.ts"
 
 interface Operation {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import { Effect, Schedule } from "effect"
-import { authorize, type Grant, type JobKind, type JsonObject, type Principal, type UploadId } from "@kiln/core/effect"
+import { authorize, type Grant, type JsonObject, type Principal, type UploadId } from "@kiln/core/domain"
+import type { JobKind } from "@kiln/core/effect"
 import type { Frontdoor } from "../Frontdoor.ts"
 import type { Kernel } from "../Kernel.ts"
 import type { Reached } from "../Reached.ts"

@@ -1,5 +1,5 @@
 import { Effect, Schedule } from "effect"
-import { isFinished, type JobId } from "@kiln/core/effect"
+import { isFinished, type JobId } from "@kiln/core/domain"
 import type { CallerContext } from "./CallerContext.ts"
 
 /** An operator cancels a job some time after it was accepted, asks until there is an answer, and believes it. */
@@ -8,7 +8,7 @@ export const cancelJob = Effect.fnUntraced(function* (caller: CallerContext, job
   yield* Effect.sleep(kernel.dice.between(0, 8_000))
   watch.cancelAsked.add(jobId)
   const answer = yield* door
-    .ask(process, `cancel ${jobId}`, ({ operator }) => operator.cancelJob(jobId))
+    .ask(process, `cancel ${jobId}`, ({ operator }) => operator.cancel(jobId))
     .pipe(
       Effect.as("canceled" as const),
       Effect.catchTags({

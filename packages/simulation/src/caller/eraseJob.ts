@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Job, JobId } from "@kiln/core/effect"
+import type { Job, JobId } from "@kiln/core/domain"
 import type { CallerContext } from "./CallerContext.ts"
 import { poll } from "./followJob.ts"
 

@@ -1,5 +1,5 @@
 import { Effect, Stream } from "effect"
-import { isFinished, type Job, type JobId, type JobStatus } from "@kiln/core/effect"
+import { isFinished, type Job, type JobId, type JobStatus } from "@kiln/core/domain"
 import { type CallerContext, digest } from "./CallerContext.ts"
 
 const order: Record<JobStatus, number> = { queued: 0, processing: 1, done: 2, failed: 2 }

@@ -1,5 +1,5 @@
 import { Effect, Schedule, Stream } from "effect"
-import type { UploadId } from "@kiln/core/effect"
+import type { UploadId } from "@kiln/core/domain"
 import { type CallerContext, digest } from "./CallerContext.ts"
 
 /** The beginning of a WAV file, which is all that is looked at. */

@@ -1,5 +1,6 @@
 import { Effect, Schedule } from "effect"
-import { type JobId, type JobKind, type JsonObject, priorities, type UploadId } from "@kiln/core/effect"
+import { type JobId, type JsonObject, priorities, type UploadId } from "@kiln/core/domain"
+import type { JobKind } from "@kiln/core/effect"
 import { type CallerContext, inputOf } from "./CallerContext.ts"
 
 /** Asks for a job until the answer is known, now and then twice at once; `undefined` when it is refused for good. */

@@ -1,4 +1,5 @@
-import { type EmbeddedServices, type JobId, JobEvents } from "@kiln/core/effect"
+import type { JobId } from "@kiln/core/domain"
+import { type EmbeddedServices, JobEvents } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
 import { Context, Effect } from "effect"
 import type { Inside } from "./Inside.ts"

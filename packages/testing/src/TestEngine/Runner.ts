@@ -1,12 +1,6 @@
-import {
-  type EmbeddedServices,
-  EngineConfig,
-  isFinished,
-  JobDirectory,
-  type JobId,
-  JobKinds,
-  type JobStatus,
-} from "@kiln/core/effect"
+import { isFinished, type JobId, type JobStatus } from "@kiln/core/domain"
+import { type EmbeddedServices, EngineConfig, JobKinds } from "@kiln/core/effect"
+import { JobDirectory } from "@kiln/core/ports"
 import { Context, Effect } from "effect"
 import type { FakeProviders } from "../fakes/FakeProviders.ts"
 import { makeAttempts } from "./Attempts.ts"

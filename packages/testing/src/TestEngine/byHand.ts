@@ -1,5 +1,6 @@
 import type { EmbeddedEngine, JobReference, Kind } from "@kiln/core"
-import { type JobId, partsOfRun } from "@kiln/core/effect"
+import type { JobId } from "@kiln/core/domain"
+import { partsOfRun } from "@kiln/core/effect"
 import type { Passing } from "./Passing.ts"
 import type { Runner } from "./Runner.ts"
 import type { TestEngine } from "./TestEngine.ts"

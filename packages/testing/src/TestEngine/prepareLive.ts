@@ -1,12 +1,6 @@
-import {
-  type EmbeddedServices,
-  IdGenerator,
-  JobKinds,
-  Operator,
-  Providers,
-  Switchboard,
-  switchNames,
-} from "@kiln/core/effect"
+import { switchNames } from "@kiln/core/domain"
+import { type EmbeddedServices, JobKinds, Operator } from "@kiln/core/effect"
+import { IdGenerator, Providers, Switchboard } from "@kiln/core/ports"
 import { Effect } from "effect"
 import type { TestPrice } from "./TestEngine.ts"
 
@@ -30,7 +24,6 @@ export const openForLive = (
     const given = Object.entries(prices).map(([name, price]) => ({ name, ...price }))
     for (const price of [...all.filter(({ name }) => !Object.hasOwn(prices, name)), ...given]) {
       yield* operator.setPrice(price)
-      yield* operator.activatePrice(price.name, true)
     }
     yield* Effect.forEach(switchNames, (name) => operator.setSwitch(name, true), { discard: true })
   })

@@ -1,4 +1,6 @@
-import { type EmbeddedServices, type Job, JobDirectory, JobEvents, type JobId } from "@kiln/core/effect"
+import type { Job, JobId } from "@kiln/core/domain"
+import { type EmbeddedServices, JobEvents } from "@kiln/core/effect"
+import { JobDirectory } from "@kiln/core/ports"
 import type { Kind } from "@kiln/core"
 import { Context } from "effect"
 import type { Inside } from "./Inside.ts"

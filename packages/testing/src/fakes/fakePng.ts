@@ -1,3 +1,5 @@
+import { crc32 } from "@kiln/core/domain"
+
 /**
  * The deflated pixels of a black image of 1024 × 1024: 1,024 rows of a zero (no filter) and 1,024 black bits, 132,096 zeros
  * in total, deflated at level 9. Stored as a constant so that no compressor is needed.
@@ -38,21 +40,4 @@ const chunk = (type: string, data: Uint8Array): Uint8Array => {
   bytes.set(data, 8)
   view.setUint32(data.length + 8, crc32(bytes.subarray(4, data.length + 8)))
   return bytes
-}
-
-/** CRC table for four bits. */
-const crcTable = Array.from({ length: 16 }, (_, bits) => {
-  let crc = bits
-  for (let bit = 0; bit < 4; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0)
-  return crc
-})
-
-const crc32 = (data: Uint8Array): number => {
-  let crc = -1
-  for (let at = 0; at < data.length; at++) {
-    crc ^= data[at] ?? 0
-    crc = (crc >>> 4) ^ (crcTable[crc & 15] ?? 0)
-    crc = (crc >>> 4) ^ (crcTable[crc & 15] ?? 0)
-  }
-  return ~crc >>> 0
 }

@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
 import type { Charge, Job, JobId, Json, KeyId, ProjectId, SwitchName, Upload, UploadId } from "@kiln/core/domain"
-import { isFinished, jobBlobPrefix, readClocks, StoreTime, uploadBlobPrefix } from "@kiln/core/domain"
+import { isFinished, readClocks, StoreTime } from "@kiln/core/domain"
 import type { ApiKeyRecord, LedgerEntry, PriceVersion, Project, PublishedWorker, Purge } from "@kiln/core/ports"
 
 /** One project's unfinished jobs of one kind, version and mode. Lanes keep their creation order for ever. */
@@ -105,59 +105,24 @@ export const decodeState = (text: string): MemoryState => {
   return {
     virtualTime: saved.virtualTime,
     switches: { ...saved.switches },
-    jobs: new Map(saved.jobs.map(([id, job]) => [id, presentForm(job)])),
+    jobs: new Map(saved.jobs),
     jobByIdempotencyKey: new Map(saved.jobByIdempotencyKey),
     unfinishedByProject: new Map(saved.unfinishedByProject),
     lanes: new Map(saved.lanes.map(([key, lane]) => [key, { ...lane, unfinished: new Set(lane.unfinished) }])),
-    charges: new Map(ledgerOf(saved.charges, saved.jobs)),
-    // Versions before closed nothing.
-    ledgerClosedUntil: saved.ledgerClosedUntil ?? 0,
+    charges: new Map(saved.charges),
+    ledgerClosedUntil: saved.ledgerClosedUntil,
     uploads: new Map(saved.uploads),
     purges: new Map(saved.purges),
     projects: new Map(saved.projects),
     keys: new Map(saved.keys),
     secrets: new Map(saved.secrets),
-    // Versions before could pause no kind.
-    pausedKinds: new Set(saved.pausedKinds ?? []),
+    pausedKinds: new Set(saved.pausedKinds),
     prices: new Map(saved.prices),
-    workers: new Map(saved.workers.map(publicationOf)),
-    // Versions before did not note it.
-    servedKinds: new Map(saved.servedKinds ?? []),
+    workers: new Map(saved.workers),
+    servedKinds: new Map(saved.servedKinds),
     namedSecrets: new Map(saved.namedSecrets.map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
-    // Versions before kept none.
-    lineage: saved.lineage ?? { version: 0, document: null },
+    lineage: saved.lineage,
   }
-}
-
-/** What versions before kept of a job: all were of one priority, and kept nothing beyond their data. */
-type OldJob = Omit<Job, "priority" | "kept">
-
-const presentForm = (saved: Job | OldJob): Job =>
-  "priority" in saved ? saved : Object.freeze({ ...saved, priority: "normal", kept: Object.freeze({}) })
-
-/** What versions before kept of a worker. */
-type OldPublication = readonly [string, { readonly liveKinds: ReadonlyArray<string>; readonly until: number }]
-
-const publicationOf = (
-  saved: ReturnType<typeof savedOf>["workers"][number] | OldPublication,
-): ReturnType<typeof savedOf>["workers"][number] => {
-  const [workerId, worker] = saved
-  if ("published" in worker) return [workerId, worker]
-  const { liveKinds, until } = worker
-  return [workerId, { published: { workerId, liveKinds, providers: [] }, until }]
-}
-
-/** Versions before kept of an entry the charge alone: the rest is its job's, and an entry whose job is gone has none. */
-const ledgerOf = (
-  saved: ReadonlyArray<readonly [JobId, LedgerEntry | Charge]>,
-  jobs: ReadonlyArray<readonly [JobId, Job]>,
-): ReadonlyArray<readonly [JobId, LedgerEntry]> => {
-  const jobOf = new Map(jobs)
-  return saved.flatMap(([jobId, entry]): ReadonlyArray<readonly [JobId, LedgerEntry]> => {
-    if ("charge" in entry) return [[jobId, entry]]
-    const job = jobOf.get(jobId)
-    return job?.finishedAt == null ? [] : [[jobId, entryOf(job, entry, job.finishedAt)]]
-  })
 }
 
 /** What the ledger says of a job that was finished then. */
@@ -235,10 +200,6 @@ export const putUpload = (state: MemoryState, upload: Upload): Upload => {
   state.uploads.set(upload.id, Object.freeze(upload))
   return upload
 }
-
-/** The prefixes under which a job has blobs: its own and its upload's. */
-export const blobPrefixesOf = (job: Job): ReadonlyArray<string> =>
-  job.uploadId === null ? [jobBlobPrefix(job.id)] : [jobBlobPrefix(job.id), uploadBlobPrefix(job.uploadId)]
 
 /** Records purges that must happen. One that is due already keeps its place. */
 export const addPurges = (state: MemoryState, prefixes: ReadonlyArray<string>): ReadonlyArray<Purge> =>

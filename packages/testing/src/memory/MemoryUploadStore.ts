@@ -1,10 +1,12 @@
 import {
+  exceedsCap,
+  holdsTransfer,
   isRepeatedGivingUp,
   isRepeatedReceipt,
   isWaiting,
+  judgeTransfer,
+  judgeUpload,
   type ProjectId,
-  transferEnd,
-  transferRefusal,
   type Upload,
   uploadBlobPrefix,
   uploadOrphanReason,
@@ -13,6 +15,7 @@ import {
   type ClaimUploadOutcome,
   type CreateUploadOutcome,
   type FencedOutcome,
+  type NewTransfer,
   type NewUpload,
   type PruneResult,
   type TransferRef,
@@ -25,7 +28,7 @@ export const makeMemoryUploadStore = (state: MemoryState): UploadStore["Service"
   UploadStore.of({
     createUploads: (uploads) => step((now) => uploads.map((upload) => createUpload(state, upload, now))),
     findUpload: (uploadId) => step(() => state.uploads.get(uploadId)),
-    claimUpload: (request) => step((now) => claimUpload(state, request, now)),
+    claimUpload: (transfer) => step((now) => claimUpload(state, transfer, now)),
     extendUpload: (transfer) => step((now) => write(state, transfer, { claimedUntil: now + transfer.leaseDurationMs })),
     completeUpload: (transfer) => step((now) => completeUpload(state, transfer, now)),
     releaseUpload: (transfer) =>
@@ -53,73 +56,35 @@ const factsOf = (upload: Upload | undefined): Parameters<typeof uploadOrphanReas
 const waitingOf = (state: MemoryState, projectId: ProjectId, now: number, maxTransfers: number) =>
   [...state.uploads.values()].filter((upload) => upload.projectId === projectId && isWaiting(upload, now, maxTransfers))
 
-/** Whether so many more bytes of a project's files would be more than may wait. */
-const passesCap = (state: MemoryState, projectId: ProjectId, bytes: number, capBytes: number, now: number): boolean => {
-  const waiting = waitingOf(state, projectId, now, Infinity)
-  return capBytes > 0 && waiting.reduce((sum, { file }) => sum + (file?.bytes ?? 0), bytes) > capBytes
-}
+/** The bytes of a project's files that wait for jobs. */
+const storedBytes = (state: MemoryState, projectId: ProjectId, now: number): number =>
+  waitingOf(state, projectId, now, Infinity).reduce((sum, { file }) => sum + (file?.bytes ?? 0), 0)
 
 const createUpload = (state: MemoryState, upload: NewUpload, now: number): CreateUploadOutcome => {
   if (state.uploads.has(upload.id)) throw new TypeError(`upload ${upload.id} exists already`)
-  const { cap } = upload
-  if (cap !== undefined && waitingOf(state, upload.projectId, now, cap.maxTransfers).length >= cap.uploads)
-    return "UploadsFull"
-  return putUpload(state, {
-    id: upload.id,
-    projectId: upload.projectId,
-    keyId: upload.keyId,
-    mode: upload.mode,
-    format: upload.format,
-    declaredSeconds: upload.declaredSeconds,
-    createdAt: now,
-    expiresAt: transferEnd(now, upload.transferWindowMs),
-    usableUntil: now + upload.usableForMs,
-    token: 0,
-    claimedUntil: null,
-    transfers: 0,
-    file: null,
-    jobId: null,
-    erased: false,
-  })
+  const { cap, projectId } = upload
+  const waiting = cap === undefined ? 0 : waitingOf(state, projectId, now, cap.maxTransfers).length
+  const outcome = judgeUpload(upload, waiting, now)
+  return outcome === "UploadsFull" ? outcome : putUpload(state, outcome)
 }
 
-const claimUpload = (
-  state: MemoryState,
-  request: Parameters<UploadStore["Service"]["claimUpload"]>[0],
-  now: number,
-): ClaimUploadOutcome => {
-  const upload = state.uploads.get(request.uploadId)
-  if (upload === undefined) return { _tag: "NotFound" }
-  const reason = transferRefusal(upload, now, request.maxTransfers)
-  if (reason !== undefined) return { _tag: "Refused", reason }
-  if (passesCap(state, upload.projectId, request.bytes ?? 1, request.capBytes ?? 0, now))
-    return { _tag: "Refused", reason: "uploads_full" }
-  const token = upload.token + 1
-  const claimedUntil = now + request.leaseDurationMs
-  return {
-    _tag: "Claimed",
-    token,
-    upload: putUpload(state, { ...upload, token, claimedUntil, transfers: upload.transfers + 1 }),
-  }
+const claimUpload = (state: MemoryState, transfer: NewTransfer, now: number): ClaimUploadOutcome => {
+  const upload = state.uploads.get(transfer.uploadId)
+  const stored = upload && (transfer.capBytes ?? 0) > 0 ? storedBytes(state, upload.projectId, now) : 0
+  const outcome = judgeTransfer(transfer, upload, stored, now)
+  if (outcome._tag === "Claimed") putUpload(state, outcome.upload)
+  return outcome
 }
-
-/**
- * Whether a transfer begun with this token may still commit: nobody took over or ended it. As with
- * jobs, a lapsed lease alone loses nothing; what decides is who came in between.
- */
-const holdsTransfer = (upload: Upload, token: number): boolean =>
-  !upload.erased && upload.claimedUntil !== null && upload.token === token
 
 const completeUpload = (
   state: MemoryState,
   transfer: Parameters<UploadStore["Service"]["completeUpload"]>[0],
   now: number,
 ): FencedOutcome | "UploadsFull" => {
-  const { capBytes = 0, file } = transfer
+  const { capBytes, file } = transfer
   const running = state.uploads.get(transfer.uploadId)
-  if (running !== undefined && holdsTransfer(running, transfer.token)) {
-    if (passesCap(state, running.projectId, file.bytes, capBytes, now)) return "UploadsFull"
-  }
+  if (running !== undefined && holdsTransfer(running, transfer.token))
+    if (exceedsCap(storedBytes(state, running.projectId, now), file.bytes, capBytes)) return "UploadsFull"
   return end(state, transfer, { file: keep(file) }, (upload) => isRepeatedReceipt(upload, transfer.file.blobKey))
 }
 

@@ -24,6 +24,16 @@ FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a version of a price never changes'
 CREATE TABLE "kiln".workers (
   worker_id  text COLLATE "C" PRIMARY KEY,
   live_kinds text   NOT NULL,
-  live_until bigint NOT NULL
+  live_until bigint NOT NULL,
+  providers  text   NOT NULL
 );
+
+-- When each kind was last served live.
+CREATE TABLE "kiln".served_kinds (
+  kind      text COLLATE "C" PRIMARY KEY,
+  served_at bigint NOT NULL
+);
+
+-- A kind without a row is not paused.
+CREATE TABLE "kiln".paused_kinds (kind text COLLATE "C" PRIMARY KEY);
 `

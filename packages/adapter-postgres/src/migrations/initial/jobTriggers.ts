@@ -5,7 +5,7 @@ FOR EACH ROW WHEN (NEW.status IS NOT NULL OR NEW.retained <> 'kept')
 EXECUTE FUNCTION "kiln".refuse('a job begins queued');
 
 CREATE TRIGGER jobs_origin_is_final BEFORE UPDATE OF
-  id, project_id, key_id, mode, kind, kind_version, upload_id, idempotency_key, fingerprint, price_id, created_at,
+  id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint, price_id, created_at,
   queue_limit_ms, run_limit_ms ON "kiln".jobs
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
 
@@ -45,6 +45,29 @@ FOR EACH ROW WHEN (NEW.retained <> OLD.retained) EXECUTE FUNCTION "kiln".erase_f
 
 CREATE TRIGGER jobs_deleted_when_finished BEFORE DELETE ON "kiln".jobs
 FOR EACH ROW WHEN (OLD.status IS NULL) EXECUTE FUNCTION "kiln".refuse('an unfinished job is not deleted');
+`
+
+/**
+ * A retry takes over what the failed job had consumed: the one exception to the rule that what a job was asked for never
+ * changes. Whether a retry did is asked at the commit, because the upload has to leave the one before it comes to the other.
+ */
+const uploadMoves = `
+CREATE TRIGGER jobs_upload_is_final BEFORE UPDATE OF upload_id ON "kiln".jobs
+FOR EACH ROW WHEN (NEW.upload_id IS DISTINCT FROM OLD.upload_id AND
+  (NEW.upload_id IS NOT NULL OR OLD.status IS DISTINCT FROM 'failed' OR OLD.retained <> 'kept'))
+EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
+
+CREATE FUNCTION "kiln".upload_went_to_retry() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM "kiln".jobs WHERE upload_id = OLD.upload_id AND seq > OLD.seq AND
+      project_id = OLD.project_id AND key_id = OLD.key_id AND mode = OLD.mode) THEN
+    RAISE EXCEPTION 'the upload of a failed job goes to a retry of it';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER jobs_upload_goes_to_retry AFTER UPDATE OF upload_id ON "kiln".jobs
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.upload_id IS DISTINCT FROM OLD.upload_id)
+EXECUTE FUNCTION "kiln".upload_went_to_retry();
 `
 
 const data = `
@@ -94,6 +117,11 @@ FOR EACH ROW WHEN (OLD.erased <> NEW.erased) EXECUTE FUNCTION "kiln".erase_uploa
  * The ledger is written by the database itself, in the statement that makes a live job done: with the CHECK that ties
  * jobs.charge to exactly that state, there is one charge for each such job and none for any other, whatever the code
  * above does.
+ *
+ * A completion first shows that it is under way, by a shared lock that names the earliest second its charge can have, and then
+ * reads how far the ledger is closed, in a statement of its own and so on a new snapshot. A reader closes the ledger first and
+ * looks at the locks afterwards (`listCharges`). So either the completion sees the close, or the reader sees the completion.
+ * The lock is released after the commit is visible. Nobody waits for it, and no process but the server takes part.
  */
 const ledger = `
 CREATE FUNCTION "kiln".charge_of_live_done_job() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -108,13 +136,27 @@ FOR EACH ROW EXECUTE FUNCTION "kiln".charge_of_live_done_job();
 
 CREATE FUNCTION "kiln".write_charge() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+  PERFORM pg_advisory_xact_lock_shared(
+    ('"kiln".closed_ledger'::regclass::oid::bigint - 2147483648)::int, (NEW.finished_at / 1000 - 2147483648)::int);
   INSERT INTO "kiln".charges (job_id, project_id, key_id, kind, currency, amount, line_items, charged_at)
-  VALUES (NEW.id, NEW.project_id, NEW.key_id, NEW.kind,
-    NEW.charge::json ->> 'currency', NEW.charge::json ->> 'amount', NEW.charge::json -> 'lineItems', NEW.finished_at);
+  SELECT NEW.id, NEW.project_id, NEW.key_id, NEW.kind,
+    NEW.charge::json ->> 'currency', NEW.charge::json ->> 'amount', NEW.charge::json -> 'lineItems',
+    greatest(NEW.finished_at, closed_until)
+  FROM "kiln".closed_ledger;
   RETURN NULL;
 END $$;
 CREATE TRIGGER jobs_charge AFTER UPDATE OF charge ON "kiln".jobs
 FOR EACH ROW WHEN (OLD.charge IS NULL AND NEW.charge IS NOT NULL) EXECUTE FUNCTION "kiln".write_charge();
+
+CREATE FUNCTION "kiln".ledger_stays_closed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.closed_until < OLD.closed_until OR NEW.complete_until < OLD.complete_until THEN
+    RAISE EXCEPTION 'the ledger is not opened again';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER closed_ledger_stays_closed BEFORE UPDATE ON "kiln".closed_ledger
+FOR EACH ROW EXECUTE FUNCTION "kiln".ledger_stays_closed();
 
 CREATE TRIGGER charges_are_final BEFORE UPDATE ON "kiln".charges
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a charge never changes');
@@ -122,4 +164,4 @@ CREATE TRIGGER charges_stay BEFORE DELETE ON "kiln".charges
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a charge is never deleted');
 `
 
-export const jobTriggers = moves + data + consumption + ledger
+export const jobTriggers = moves + uploadMoves + data + consumption + ledger

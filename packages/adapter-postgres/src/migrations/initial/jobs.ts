@@ -11,6 +11,9 @@ CREATE TABLE "kiln".jobs (
   mode            text   NOT NULL CHECK (mode IN ('sandbox', 'live')),
   kind            text COLLATE "C" NOT NULL,
   kind_version    bigint NOT NULL CHECK (kind_version >= 1),
+  -- A rank, see priorityRank.
+  priority        smallint NOT NULL CHECK (priority BETWEEN -1 AND 2),
+  kept            text   NOT NULL,
   upload_id       text COLLATE "C" REFERENCES "kiln".uploads (id),
   idempotency_key text COLLATE "C" NOT NULL,
   fingerprint     text   NOT NULL,
@@ -52,6 +55,9 @@ CREATE TABLE "kiln".jobs (
 -- This uniqueness is the consumption of an upload: there is no second flag.
 CREATE UNIQUE INDEX jobs_upload ON "kiln".jobs (upload_id) WHERE upload_id IS NOT NULL;
 CREATE INDEX jobs_finished ON "kiln".jobs (retained, finished_at, seq) WHERE finished_at IS NOT NULL;
+-- For operators' lists: an entry when a job is accepted and another when it ends, both at the right-hand edge of their part. By
+-- an expression, so that no plan takes it that only knows the status.
+CREATE INDEX jobs_by_status ON "kiln".jobs (coalesce(status, 'unfinished'), created_at, id);
 
 -- Exists exactly as long as the data is kept.
 CREATE TABLE "kiln".job_data (
@@ -81,6 +87,23 @@ CREATE TABLE "kiln".charges (
   amount     text   NOT NULL,
   line_items text   NOT NULL,
   charged_at bigint NOT NULL
+);
+CREATE INDEX charges_by_time ON "kiln".charges (charged_at, job_id);
+
+-- How far the ledger has been read. A charge gets the time of the close at least; complete_until follows once every
+-- completion that may not have seen the close is committed or gone.
+CREATE TABLE "kiln".closed_ledger (
+  id             smallint PRIMARY KEY DEFAULT 1 CHECK (id = 1),
+  closed_until   bigint NOT NULL DEFAULT 0,
+  complete_until bigint NOT NULL DEFAULT 0 CHECK (complete_until <= closed_until)
+);
+INSERT INTO "kiln".closed_ledger (id) VALUES (1);
+
+-- What the store remembers about its blob store: one row, written with its version as a condition.
+CREATE TABLE "kiln".blob_lineage (
+  id       smallint PRIMARY KEY CHECK (id = 1),
+  version  bigint NOT NULL CHECK (version > 0),
+  document text   NOT NULL
 );
 
 -- Blobs that nothing refers to any more and that are still to be removed.

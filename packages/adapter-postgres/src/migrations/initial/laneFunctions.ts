@@ -21,9 +21,10 @@ BEGIN
 END $$;
 
 -- Raises next_at of lanes to the time when each really has something claimable. Only while nobody is adding to the lane:
--- adding holds a KEY SHARE lock on it (the foreign key's), which FOR UPDATE meets. A lane that is being added to is left
--- for the next time. What is committed is seen by the second statement, which looks after the lock was won.
-CREATE FUNCTION "kiln".settle_lanes(lane_ids bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+-- adding holds a KEY SHARE lock on it (the foreign key's), which FOR UPDATE meets. Returns the lanes that are being added to,
+-- perhaps for minutes by a caller's transaction: they are left for the next time. What is committed is seen by the second
+-- statement, which looks after the lock was won. In a lane the priorities lie one behind the other, so each is asked for its first.
+CREATE FUNCTION "kiln".settle_lanes(lane_ids bigint[]) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
 DECLARE
   lane bigint;
   floor bigint;
@@ -31,12 +32,18 @@ BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   FOREACH lane IN ARRAY lane_ids LOOP
     SELECT next_at INTO floor FROM "kiln".lanes WHERE id = lane AND next_at IS NOT NULL FOR UPDATE SKIP LOCKED;
-    CONTINUE WHEN NOT FOUND;
+    IF NOT FOUND THEN
+      RETURN QUERY SELECT id FROM "kiln".lanes WHERE id = lane AND next_at IS NOT NULL;
+      CONTINUE;
+    END IF;
     UPDATE "kiln".lanes SET next_at = (
-      SELECT claimable_at FROM "kiln".queue
-      -- Everything below the bound is gone: not looking there spares walking over what the vacuum has not removed yet.
-      WHERE lane_id = lane AND claimable_at >= floor AND deadline_at > greatest(claimable_at, "kiln".store_time())
-      ORDER BY claimable_at LIMIT 1)
+      SELECT min(head.claimable_at) FROM (VALUES (2::smallint), (1::smallint), (0::smallint), (-1::smallint)) AS step(rank)
+      CROSS JOIN LATERAL (
+        SELECT claimable_at FROM "kiln".queue
+        -- Everything below the bound is gone: not looking there spares walking over what the vacuum has not removed yet.
+        WHERE lane_id = lane AND priority = step.rank AND claimable_at >= floor
+          AND deadline_at > greatest(claimable_at, "kiln".store_time())
+        ORDER BY claimable_at LIMIT 1) AS head)
     WHERE id = lane;
   END LOOP;
 END $$;

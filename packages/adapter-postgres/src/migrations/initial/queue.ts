@@ -41,6 +41,7 @@ CREATE TABLE "kiln".queue (
   project_id       text COLLATE "C" NOT NULL,
   kind             text COLLATE "C" NOT NULL,
   mode             text    NOT NULL,
+  priority         smallint NOT NULL CHECK (priority BETWEEN -1 AND 2),
   created_at       bigint  NOT NULL,
   queue_limit_ms   bigint  NOT NULL,
   run_limit_ms     bigint  NOT NULL,
@@ -59,8 +60,8 @@ CREATE TABLE "kiln".queue (
   CHECK (NOT held OR status = 'processing')
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
--- The order of a claim.
-CREATE INDEX queue_ready    ON "kiln".queue (lane_id, claimable_at, id);
+-- The order of a claim, rank by rank.
+CREATE INDEX queue_by_turn  ON "kiln".queue (lane_id, priority, claimable_at, id);
 CREATE INDEX queue_deadline ON "kiln".queue (deadline_at, job_seq);
 -- What counts against limits of concurrency: as many rows as the fleet has jobs in hand.
 CREATE INDEX queue_held     ON "kiln".queue (mode, kind, project_id) WHERE held;

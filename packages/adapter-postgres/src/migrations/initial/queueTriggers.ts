@@ -24,7 +24,7 @@ FOR EACH ROW WHEN (NEW.token < OLD.token OR
 EXECUTE FUNCTION "kiln".refuse('the token grows with every claim and every end of one');
 
 CREATE TRIGGER queue_origin_is_final BEFORE UPDATE OF
-  id, job_seq, lane_id, project_id, kind, mode, created_at, queue_limit_ms, run_limit_ms ON "kiln".queue
+  id, job_seq, lane_id, project_id, kind, mode, priority, created_at, queue_limit_ms, run_limit_ms ON "kiln".queue
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
 
 CREATE FUNCTION "kiln".unfinished_stays() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -26,6 +26,12 @@ CREATE TABLE "kiln".uploads (
   CHECK (NOT erased OR claimed_until IS NULL)
 );
 CREATE INDEX uploads_sweep ON "kiln".uploads (erased, sweep_at, seq) WHERE sweep_at IS NOT NULL;
+-- What of a project's uploads waits for jobs, counted without a look at those that were used or have expired. The conditions
+-- are expressions, so that no plan of a statement about one upload reads these indexes whole.
+CREATE INDEX uploads_stored ON "kiln".uploads (project_id, usable_until, bytes)
+  WHERE coalesce(blob_key, '') <> '' AND NOT erased AND sweep_at IS NOT NULL;
+CREATE INDEX uploads_announced ON "kiln".uploads (project_id, expires_at) WHERE coalesce(blob_key, '') = '' AND NOT erased;
+CREATE INDEX uploads_arriving ON "kiln".uploads (project_id, claimed_until) WHERE coalesce(claimed_until, 0) > 0;
 
 CREATE TRIGGER uploads_token_grows BEFORE UPDATE OF token, transfers ON "kiln".uploads
 FOR EACH ROW WHEN (NEW.token < OLD.token OR NEW.transfers < OLD.transfers)

@@ -24,6 +24,18 @@ BEGIN SELECT RAISE(ABORT, 'a version of a price never changes'); END;
 CREATE TABLE kiln_workers (
   worker_id  TEXT    NOT NULL PRIMARY KEY,
   live_kinds TEXT    NOT NULL,
-  live_until INTEGER NOT NULL
+  live_until INTEGER NOT NULL,
+  providers  TEXT    NOT NULL
 ) STRICT;
+
+-- When each kind was last served live.
+CREATE TABLE kiln_served_kinds (
+  kind      TEXT    NOT NULL PRIMARY KEY,
+  served_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Kinds none of whose jobs is claimed.
+CREATE TABLE kiln_paused_kinds (
+  kind TEXT NOT NULL PRIMARY KEY
+) STRICT, WITHOUT ROWID;
 `

@@ -15,8 +15,22 @@ WHEN NEW.token < OLD.token OR (NEW.token = OLD.token AND (NEW.held <> OLD.held O
 BEGIN SELECT RAISE(ABORT, 'the token grows with every claim and every end of one'); END;
 
 CREATE TRIGGER kiln_jobs_origin_is_final BEFORE UPDATE OF
-  id, lane_id, project_id, key_id, mode, kind, upload_id, idempotency_key, fingerprint, price_id, created_at, queue_limit_ms, run_limit_ms ON kiln_jobs
+  id, lane_id, project_id, key_id, mode, kind, kind_version, priority, kept, idempotency_key, fingerprint, price_id, created_at,
+  queue_limit_ms, run_limit_ms ON kiln_jobs
 BEGIN SELECT RAISE(ABORT, 'what a job was asked for never changes'); END;
+`
+
+/**
+ * The one thing that may change of what a job was asked for: a failed job lets go of its upload, so that a retry can consume
+ * it in the same transaction. The upload is in the sweep's way again, until the new job takes it out as any job does.
+ */
+const uploadMoves = `
+CREATE TRIGGER kiln_jobs_upload_goes_to_a_retry BEFORE UPDATE OF upload_id ON kiln_jobs
+WHEN NEW.upload_id IS NOT NULL OR OLD.upload_id IS NULL OR OLD.status <> 'failed' OR OLD.retained <> 'kept'
+BEGIN SELECT RAISE(ABORT, 'only a failed job lets go of its upload'); END;
+
+CREATE TRIGGER kiln_jobs_upload_is_unused AFTER UPDATE OF upload_id ON kiln_jobs
+BEGIN UPDATE kiln_uploads SET sweep_at = usable_until WHERE id = OLD.upload_id; END;
 `
 
 const finished = `
@@ -79,8 +93,17 @@ WHEN OLD.charge IS NULL AND NEW.charge IS NOT NULL
 BEGIN
   INSERT INTO kiln_charges (job_id, project_id, key_id, kind, currency, amount, line_items, charged_at)
   VALUES (NEW.id, NEW.project_id, NEW.key_id, NEW.kind,
-    NEW.charge ->> '$.currency', NEW.charge ->> '$.amount', NEW.charge -> '$.lineItems', NEW.finished_at);
+    NEW.charge ->> '$.currency', NEW.charge ->> '$.amount', NEW.charge -> '$.lineItems',
+    max(NEW.finished_at, (SELECT closed_until FROM kiln_closed_ledger)));
 END;
+
+CREATE TRIGGER kiln_closed_ledger_stays_closed BEFORE UPDATE ON kiln_closed_ledger
+WHEN NEW.closed_until < OLD.closed_until
+BEGIN SELECT RAISE(ABORT, 'the ledger is not opened again'); END;
+
+CREATE TRIGGER kiln_charges_after_the_close BEFORE INSERT ON kiln_charges
+WHEN NEW.charged_at < (SELECT closed_until FROM kiln_closed_ledger)
+BEGIN SELECT RAISE(ABORT, 'the ledger is closed for this time'); END;
 
 CREATE TRIGGER kiln_charges_are_final BEFORE UPDATE ON kiln_charges
 BEGIN SELECT RAISE(ABORT, 'a charge never changes'); END;
@@ -89,4 +112,4 @@ CREATE TRIGGER kiln_charges_stay BEFORE DELETE ON kiln_charges
 BEGIN SELECT RAISE(ABORT, 'a charge is never deleted'); END;
 `
 
-export const jobTriggers = moves + finished + ledger
+export const jobTriggers = moves + uploadMoves + finished + ledger

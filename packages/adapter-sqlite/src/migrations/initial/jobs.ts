@@ -7,15 +7,18 @@ CREATE TABLE kiln_lanes (
   id           INTEGER PRIMARY KEY,
   project_id   TEXT    NOT NULL,
   kind         TEXT    NOT NULL,
+  kind_version INTEGER NOT NULL CHECK (kind_version >= 1),
   mode         TEXT    NOT NULL CHECK (mode IN ('sandbox', 'live')),
   virtual_time INTEGER NOT NULL DEFAULT 0 CHECK (virtual_time >= 0),
   -- A lower bound of the smallest claimable_at in the lane; NULL when nothing there can become claimable.
   next_at      INTEGER,
-  UNIQUE (project_id, kind, mode)
+  -- Set with the first job of another priority than normal: in a lane without any, a claim looks for no others.
+  prioritized  INTEGER NOT NULL DEFAULT 0 CHECK (prioritized IN (0, 1)),
+  UNIQUE (project_id, kind, kind_version, mode)
 ) STRICT;
-CREATE INDEX kiln_lanes_by_age  ON kiln_lanes (kind, mode) WHERE next_at IS NOT NULL;
-CREATE INDEX kiln_lanes_by_turn ON kiln_lanes (kind, mode, virtual_time) WHERE next_at IS NOT NULL;
-CREATE INDEX kiln_lanes_by_next ON kiln_lanes (kind, mode, next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX kiln_lanes_by_age  ON kiln_lanes (kind, kind_version, mode) WHERE next_at IS NOT NULL;
+CREATE INDEX kiln_lanes_by_turn ON kiln_lanes (kind, kind_version, mode, virtual_time) WHERE next_at IS NOT NULL;
+CREATE INDEX kiln_lanes_by_next ON kiln_lanes (kind, kind_version, mode, next_at) WHERE next_at IS NOT NULL;
 
 CREATE TABLE kiln_fairness (
   id           INTEGER PRIMARY KEY CHECK (id = 1),
@@ -40,6 +43,9 @@ CREATE TABLE kiln_jobs (
   key_id           TEXT    NOT NULL,
   mode             TEXT    NOT NULL CHECK (mode IN ('sandbox', 'live')),
   kind             TEXT    NOT NULL,
+  kind_version     INTEGER NOT NULL CHECK (kind_version >= 1),
+  priority         INTEGER NOT NULL CHECK (priority BETWEEN -1 AND 2),
+  kept             TEXT    NOT NULL,
   upload_id        TEXT    REFERENCES kiln_uploads (id),
   idempotency_key  TEXT    NOT NULL,
   fingerprint      TEXT    NOT NULL,
@@ -80,10 +86,15 @@ CREATE TABLE kiln_jobs (
 ) STRICT;
 -- This uniqueness is the consumption of an upload: there is no second flag.
 CREATE UNIQUE INDEX kiln_jobs_upload ON kiln_jobs (upload_id) WHERE upload_id IS NOT NULL;
--- The order of a claim. Finished jobs are not in it, so however many there are, a claim does not see them.
-CREATE INDEX kiln_jobs_ready    ON kiln_jobs (lane_id, claimable_at, id) WHERE claimable_at IS NOT NULL;
+-- The order of a claim: one walk for each priority, so that a job that is not yet claimable is never stepped over. Finished
+-- jobs are not in it, so however many there are, a claim does not see them.
+CREATE INDEX kiln_jobs_ready    ON kiln_jobs (lane_id, priority, claimable_at, id) WHERE claimable_at IS NOT NULL;
 CREATE INDEX kiln_jobs_deadline ON kiln_jobs (deadline_at) WHERE deadline_at IS NOT NULL;
 CREATE INDEX kiln_jobs_finished ON kiln_jobs (retained, finished_at) WHERE finished_at IS NOT NULL;
+-- Jobs that count against limits of concurrency: a few of very many.
+CREATE INDEX kiln_jobs_held     ON kiln_jobs (held, mode, kind, project_id, claimable_at) WHERE held = 1;
+-- For lists of jobs. Written when a job is created or deleted, and by none of its moves.
+CREATE INDEX kiln_jobs_by_time  ON kiln_jobs (created_at, id);
 
 -- Exists exactly as long as the data is kept.
 CREATE TABLE kiln_job_data (
@@ -122,6 +133,14 @@ CREATE TABLE kiln_charges (
   line_items TEXT    NOT NULL,
   charged_at INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX kiln_charges_by_time ON kiln_charges (charged_at, job_id);
+
+-- How far the ledger has been read as complete: a charge that is written later gets this time at least.
+CREATE TABLE kiln_closed_ledger (
+  id           INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+  closed_until INTEGER NOT NULL
+) STRICT;
+INSERT INTO kiln_closed_ledger (id, closed_until) VALUES (1, 0);
 
 -- Blobs that nothing refers to any more and that are still to be removed.
 CREATE TABLE kiln_purges (
@@ -131,4 +150,24 @@ CREATE TABLE kiln_purges (
 ) STRICT;
 `
 
-export const jobTables = lanes + jobs
+/** What the store remembers besides: about its blob store, in one row written with its version as a condition; and of time. */
+const memory = `
+CREATE TABLE kiln_blob_lineage (
+  id       INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+  version  INTEGER NOT NULL CHECK (version > 0),
+  document TEXT    NOT NULL
+) STRICT;
+
+-- The latest store time of a committed write, for the processes that share the file and for those that start later.
+CREATE TABLE kiln_store_time (
+  id     INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+  latest INTEGER NOT NULL
+) STRICT;
+INSERT INTO kiln_store_time (id, latest) VALUES (1, 0);
+
+CREATE TRIGGER kiln_store_time_never_goes_back BEFORE UPDATE ON kiln_store_time
+WHEN NEW.latest < OLD.latest
+BEGIN SELECT RAISE(ABORT, 'store time never goes back'); END;
+`
+
+export const jobTables = lanes + jobs + memory

@@ -26,6 +26,11 @@ CREATE TABLE kiln_uploads (
   CHECK (erased = 0 OR claimed_until IS NULL)
 ) STRICT;
 CREATE INDEX kiln_uploads_sweep ON kiln_uploads (erased, sweep_at) WHERE sweep_at IS NOT NULL;
+-- What of a project's uploads waits for jobs, counted without a look at those that were used or have expired.
+CREATE INDEX kiln_uploads_stored ON kiln_uploads (project_id, usable_until, bytes)
+  WHERE blob_key IS NOT NULL AND erased = 0 AND sweep_at IS NOT NULL;
+CREATE INDEX kiln_uploads_announced ON kiln_uploads (project_id, expires_at) WHERE blob_key IS NULL AND erased = 0;
+CREATE INDEX kiln_uploads_arriving ON kiln_uploads (project_id, claimed_until) WHERE claimed_until IS NOT NULL;
 
 CREATE TRIGGER kiln_uploads_token_grows BEFORE UPDATE OF token, transfers ON kiln_uploads
 WHEN NEW.token < OLD.token OR NEW.transfers < OLD.transfers

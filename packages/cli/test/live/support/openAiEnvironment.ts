@@ -17,6 +17,12 @@ export const labEnvironment = (standIn: { readonly url: string }): Readonly<Reco
   KILN_CONFIG: join(import.meta.dirname, "../fixtures/live.config.ts"),
 })
 
+/**
+ * A lease longer than a busy machine keeps a process from running. A worker that stood still for most of the lab's short lease
+ * ends its attempts without a count, and the next attempts call again. Tests that count calls and lose no worker avoid that.
+ */
+export const longLease: Readonly<Record<string, string>> = { KILN_LEASE_SECONDS: "120" }
+
 /** A port that nobody listened on a moment ago. */
 export const freePort = (): Promise<number> =>
   new Promise((resolve, reject) => {

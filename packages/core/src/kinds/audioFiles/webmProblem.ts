@@ -1,3 +1,4 @@
+import { readEbmlNumber } from "../../domain/ebmlNumber.ts"
 import { MAX_PIECES, startsWith } from "./bytes.ts"
 
 const Id = {
@@ -21,45 +22,20 @@ export const webmProblem = (data: Uint8Array): string | undefined => {
   let at = 0
   for (let elements = 0; at < data.length; elements++) {
     if (elements === MAX_PIECES) return `it has more than ${MAX_PIECES} elements`
-    const id = numberAt(data, at, 4)
-    const size = id && numberAt(data, id.next, 8)
+    const id = readEbmlNumber(data, at, 4)
+    const size = id && readEbmlNumber(data, at + id.bytes)
     if (id === undefined || size === undefined) return `no whole element begins at ${at}`
-    const end = size.isUnknown ? size.next : size.next + size.value
+    const content = at + id.bytes + size.bytes
+    const end = size.isUnknown ? content : content + size.value
     if (end > data.length) return "its last element is cut short"
     if (size.isUnknown && !entered.has(id.raw)) return `the element at ${at} has no size`
-    if (id.raw === Id.docType) seen.webm = startsWith(data, size.next, "webm")
+    if (id.raw === Id.docType) seen.webm = startsWith(data, content, "webm")
     if (id.raw === Id.trackType) seen.sound ||= data[end - 1] === 2
     if (id.raw === Id.cluster) seen.cluster = true
     if (id.raw === Id.simpleBlock || id.raw === Id.blockGroup) seen.block ||= seen.cluster && size.value > 0
-    at = entered.has(id.raw) ? size.next : end
+    at = entered.has(id.raw) ? content : end
   }
   if (!seen.webm) return "it is another kind of Matroska"
   if (!seen.sound) return "it describes no track of sound"
   return seen.block ? undefined : "it has no block of sound"
-}
-
-interface EbmlNumber {
-  /** With the bit that marks its length, as ids are written. */
-  readonly raw: number
-  readonly value: number
-  /** All bits set: a size that its writer could not know. */
-  readonly isUnknown: boolean
-  readonly next: number
-}
-
-/** The zero bits before the first one say how many more bytes there are. Above 2^53 it is rounded, which is past any end. */
-const numberAt = (data: Uint8Array, at: number, maxBytes: number): EbmlNumber | undefined => {
-  const first = data[at] ?? 0
-  const bytes = Math.clz32(first) - 23
-  if (first === 0 || bytes > maxBytes || at + bytes > data.length) return undefined
-  let raw = first
-  let value = first & (0xff >> bytes)
-  let isUnknown = value === 0xff >> bytes
-  for (let index = at + 1; index < at + bytes; index++) {
-    const byte = data[index] ?? 0
-    raw = raw * 256 + byte
-    value = value * 256 + byte
-    isUnknown &&= byte === 0xff
-  }
-  return { raw, value, isUnknown, next: at + bytes }
 }

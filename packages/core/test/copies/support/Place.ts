@@ -7,11 +7,9 @@ import {
   JobKinds,
   layerCrypto,
   layerEngine,
-  MediaProbe,
-  Providers,
 } from "@kiln/core/effect"
 import { isFinished } from "@kiln/core/domain"
-import { BlobStore, type IdGenerator, JobStore, type UploadStore } from "@kiln/core/ports"
+import { BlobStore, type IdGenerator, JobStore, MediaProbe, Providers, type UploadStore } from "@kiln/core/ports"
 import { adoptBlobs, BlobGuard, layerSweeps, sweepOrphans, Worker } from "@kiln/core/worker"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"

@@ -18,7 +18,7 @@ import type { Process } from "../support/Process.ts"
 import { race } from "../support/Race.ts"
 
 const cancels = (process: Process, jobId: `job_${string}`) =>
-  process.does(Effect.result(Effect.flatMap(Operator, (operator) => operator.cancelJob(jobId))))
+  process.does(Effect.result(Effect.flatMap(Operator, (operator) => operator.cancel(jobId))))
 
 export const cancelAndComplete = race({
   name: "cancel × complete × takeover: canceled without a result or a charge, or done as if nobody had asked",

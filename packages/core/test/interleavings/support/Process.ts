@@ -1,25 +1,25 @@
 import {
-  canonicalJson,
   defaultEngineSettings,
   Engine,
   EngineConfig,
   type EngineSettings,
   Fingerprint,
-  formatId,
-  type GeneratedFile,
-  IdGenerator,
   JobEvents,
   JobReader,
   layerGroupCommit,
-  MediaProbe,
   Operator,
+} from "@kiln/core/effect"
+import {
+  type GeneratedFile,
+  IdGenerator,
+  MediaProbe,
   type ProviderCall,
   type ProviderFailure,
   Providers,
   type ProviderSet,
   WakeUp,
-} from "@kiln/core/effect"
-import type { StoreUnavailable } from "@kiln/core/domain"
+} from "@kiln/core/ports"
+import { canonicalJson, formatId, type StoreUnavailable } from "@kiln/core/domain"
 import { Worker } from "@kiln/core/worker"
 import { fakeMp3 } from "@kiln/testing"
 import { Clock, Context, Deferred, Effect, type Fiber, Layer, Logger, Random, Scheduler, type Scope } from "effect"

@@ -1,12 +1,24 @@
 import type { EngineSettings } from "@kiln/core/effect"
 import type { BlobStore, IdGenerator, JobStore, KeyDirectory, Switchboard, UploadStore } from "@kiln/core/ports"
-import type { HttpSettings, RateLimits } from "@kiln/http"
+import type { HttpSettings } from "@kiln/http"
+import type { RateLimits } from "@kiln/http/mount"
 import type { Key, NewKey } from "@kiln/service-lab"
 import type { Effect } from "effect"
+import { inject } from "vitest"
 import type { Answer } from "./Answer.ts"
 
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The tier that runs: `test`, `system`, `proof` or `long`. */
+    readonly tier: string
+  }
+}
+
 export type StoreName = "memory" | "sqlite" | "postgres"
-export const storeNames: ReadonlyArray<StoreName> = ["memory", "sqlite", "postgres"]
+
+/** The stores of this tier: SQLite with the test command and Postgres in the system tier, each compared with memory. */
+export const storeNames: ReadonlyArray<StoreName> =
+  inject("tier") === "system" ? ["memory", "postgres"] : ["memory", "sqlite"]
 
 /** Servers a service can live in: Express with Node's handler, and one that makes a web-standard `Request` of everything. */
 export type MountName = "express" | "fetch"

@@ -1,7 +1,7 @@
 import { FileBlobStore } from "@kiln/adapter-blobs"
 import { PostgresStores } from "@kiln/adapter-postgres"
 import { IdGenerator } from "@kiln/core/ports"
-import type { RateLimits } from "@kiln/http"
+import type { RateLimits } from "@kiln/http/mount"
 import { type Effect, Layer, ManagedRuntime } from "effect"
 import { expect } from "vitest"
 import { createKey, serve, serviceConfig } from "@kiln/service-lab"

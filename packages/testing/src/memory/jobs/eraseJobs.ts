@@ -1,6 +1,6 @@
-import { isFinished, type Job, owns, strongerWarning } from "@kiln/core/domain"
+import { blobPrefixesOf, isFinished, type Job, owns, strongerWarning } from "@kiln/core/domain"
 import type { EraseOutcome, Erasure } from "@kiln/core/ports"
-import { addPurges, blobPrefixesOf, type MemoryState, putJob, putUpload } from "../MemoryState.ts"
+import { addPurges, type MemoryState, putJob, putUpload } from "../MemoryState.ts"
 
 /**
  * A job whose data had expired by age is `AlreadyErased` for its first explicit erasure: nothing

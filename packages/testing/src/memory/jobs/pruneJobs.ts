@@ -1,6 +1,6 @@
-import type { Job } from "@kiln/core/domain"
+import { blobPrefixesOf, type Job } from "@kiln/core/domain"
 import type { PruneResult } from "@kiln/core/ports"
-import { addPurges, blobPrefixesOf, idempotencyIndex, type MemoryState } from "../MemoryState.ts"
+import { addPurges, idempotencyIndex, type MemoryState } from "../MemoryState.ts"
 import { blank } from "./eraseJobs.ts"
 
 const finishedLongAgo = (

@@ -1,0 +1,200 @@
+import { existsSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { describe, expect, it } from "vitest"
+import { PostgresStores } from "@kiln/adapter-postgres"
+import { SqliteStores } from "@kiln/adapter-sqlite"
+import { JobStore, UploadStore } from "@kiln/core/ports"
+import { freshDatabase } from "@kiln/postgres-lab"
+import { fixtures } from "@kiln/conformance"
+import { Api } from "./support/Api.ts"
+import { changeDatabase } from "./support/changeDatabase.ts"
+import { readEverything, seedEveryState } from "./support/copiedRecords.ts"
+import { run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
+
+const sqlite = (path: string) => SqliteStores.layer({ path })
+const postgres = (url: string, schema = "kiln") =>
+  PostgresStores.layer({ url, schema, poolSize: 2, notifications: false })
+
+const seeded = async (directory: string): Promise<string> => {
+  const path = join(directory, "kiln.db")
+  await Effect.runPromise(Effect.provide(seedEveryState, sqlite(path)))
+  return path
+}
+
+describe("kiln copy", { timeout: 120_000 }, () => {
+  it("brings every record over as it is, and numbers go on after the highest", async () => {
+    using data = temporaryDirectory()
+    await using database = await freshDatabase()
+    const path = await seeded(data.path)
+    // The record of a charged job may be gone while its charge stays, and a blob may wait to be removed.
+    changeDatabase(
+      data.path,
+      `INSERT INTO kiln_purges (id, blob_prefix, recorded_at) VALUES (7, 'jobs/x', 1);
+       DROP TRIGGER kiln_charges_of_live_done_jobs;
+       INSERT INTO kiln_charges VALUES ('job_gone', 'p', 'k', 'speech_synthesis', 'usd', '0.10', '[]', 5);`,
+    )
+    const before = await Effect.runPromise(Effect.provide(readEverything, sqlite(path)))
+    expect(before.jobs.map((job) => job?.status)).not.toContain(undefined)
+
+    const args = ["copy", "--from", `sqlite:${path}`, "--to", database.url]
+    const dry = await runJson([...args, "--dry-run"])
+    const tables = {
+      switches: 2,
+      paused_kinds: 0,
+      prices: 2,
+      projects: 1,
+      api_keys: 2,
+      key_secrets: 2,
+      secrets: 1,
+      uploads: 6,
+      fairness: 1,
+      lanes: 3,
+      jobs: 11,
+      job_data: 10,
+      checkpoints: 2,
+      files: 1,
+      charges: 2,
+      closed_ledger: 1,
+      purges: 3,
+      blob_lineage: 1,
+      served_kinds: 1,
+    }
+    expect(dry).toEqual({ dry_run: true, tables, source_moved_to: null })
+    expect(existsSync(path)).toBe(true)
+    const copied = await runJson(args)
+    expect(copied).toEqual({ dry_run: false, tables, source_moved_to: `${path}.copied` })
+    expect(readdirSync(data.path)).toEqual(["kiln.db.copied"])
+
+    const after = await Effect.runPromise(Effect.provide(readEverything, postgres(database.url)))
+    expect(after).toEqual(before)
+    await Effect.runPromise(
+      Effect.gen(function* () {
+        const jobs = yield* JobStore
+        const created = yield* jobs.createJobs([20, 21].map((n) => fixtures.newJob(n)))
+        expect(created).toMatchObject([{ _tag: "Created" }, { _tag: "Created" }])
+        expect(yield* jobs.createJobs([fixtures.newJob(1)])).toMatchObject([{ _tag: "Replayed" }])
+        yield* (yield* UploadStore).createUploads([fixtures.newUpload(20)])
+        // The rules about rows hold again: what is finished is final, and its data can be erased.
+        const principal = fixtures.ownerOf(fixtures.newJob(4))
+        expect(yield* jobs.eraseJobs([{ jobId: fixtures.jobId(4), principal }])).toMatchObject([{ _tag: "Erased" }])
+        expect((yield* jobs.listPurges(10)).length).toBeGreaterThan(before.purges.length)
+      }).pipe(Effect.provide(postgres(database.url))),
+    )
+    const doctor = await run(["doctor", "--json"], { KILN_DATA_DIR: data.path, DATABASE_URL: database.url })
+    const checks: ReadonlyArray<{ readonly name: string; readonly status: string }> = JSON.parse(doctor.stdout).checks
+    expect(Object.fromEntries(checks.map(({ name, status }) => [name, status]))).toMatchObject({
+      migrations: "ok",
+      schema: "ok",
+      // Records alone were made up here: their blobs never were.
+      blobs: "problem",
+    })
+  })
+
+  it("lets an installation go on where it was: its keys, jobs, files and repeats", async () => {
+    using data = temporaryDirectory()
+    await using database = await freshDatabase()
+    const env = { KILN_DATA_DIR: data.path, KILN_LEASE_SECONDS: "2" }
+    let key = ""
+    let done = ""
+    let queued = ""
+    {
+      await using server = await serve(env)
+      key = server.listening.first_key?.key ?? ""
+      const api = new Api(server.listening.url, key)
+      done = (await (await api.speak("done before", "repeat-me")).json()).id
+      expect((await api.finished(done)).status).toBe("done")
+      // Its worker is killed in the middle.
+      queued = await api.createSpeech("sandbox:delay:1")
+      await expect.poll(async () => (await api.job(queued)).status, { timeout: 10_000 }).toBe("processing")
+      await server.crash()
+    }
+    const path = join(data.path, "kiln.db")
+    const { exit, stderr, stdout } = await run(["copy", "--from", `sqlite:${path}`, "--to", database.url])
+    expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" })
+    expect(stdout).toMatch(/^jobs +2$/m)
+    expect(stdout).toMatch(/The blobs stay where they are/)
+
+    const moved = { ...env, DATABASE_URL: database.url }
+    await using server = await serve(moved)
+    expect(server.listening.first_key).toBe(null)
+    const api = new Api(server.listening.url, key)
+    const repeated = await api.speak("done before", "repeat-me")
+    expect([repeated.headers.get("idempotency-replayed"), (await repeated.json()).id]).toEqual(["true", done])
+    expect((await fetch((await api.job(done)).output?.audio_url ?? "")).status).toBe(200)
+    expect((await api.finished(queued)).status).toBe("done")
+    expect((await runJson(["doctor"], moved)).ok).toBe(true)
+
+    // Whoever forgets DATABASE_URL would begin an installation of its own on these blobs.
+    const forgotten = await run(["serve"], { ...env, PORT: "0" })
+    expect(forgotten).toMatchObject({ exit: 1, stdout: "", stderr: expect.stringContaining("another installation") })
+  })
+
+  it("copies all or nothing", async () => {
+    using data = temporaryDirectory()
+    await using database = await freshDatabase()
+    const path = await seeded(data.path)
+    // Of the last table, when all others are written.
+    changeDatabase(data.path, "ALTER TABLE kiln_purges ADD COLUMN extra TEXT")
+    const { exit, stderr, stdout } = await run(["copy", "--from", `sqlite:${path}`, "--to", database.url, "--json"])
+    expect({ exit, stdout }).toEqual({ exit: 1, stdout: "" })
+    expect(stderr).toContain("extra")
+    expect(existsSync(path)).toBe(true)
+    changeDatabase(data.path, "ALTER TABLE kiln_purges DROP COLUMN extra")
+    expect(await runJson(["copy", "--from", `sqlite:${path}`, "--to", database.url])).toMatchObject({
+      tables: { jobs: 11 },
+    })
+  })
+
+  it("refuses a target that holds something, and leaves it as it is; another schema of it may be empty", async () => {
+    using data = temporaryDirectory()
+    await using database = await freshDatabase()
+    const path = await seeded(data.path)
+    await runJson(["project", "create", "theirs"], { DATABASE_URL: database.url })
+    const args = ["copy", "--from", `sqlite:${path}`, "--to", database.url]
+    const refused = await run([...args, "--json"])
+    expect({ exit: refused.exit, stdout: refused.stdout }).toEqual({ exit: 1, stdout: "" })
+    expect(refused.stderr).toMatch(/is not empty: its schema kiln has rows in projects;/)
+    expect(existsSync(path)).toBe(true)
+    const { projects } = await runJson(["project", "list"], { DATABASE_URL: database.url })
+    expect(projects).toHaveLength(1)
+
+    expect(await runJson([...args, "--schema", "mine"])).toMatchObject({ tables: { jobs: 11 } })
+    const { jobs } = await Effect.runPromise(Effect.provide(readEverything, postgres(database.url, "mine")))
+    expect(jobs).toHaveLength(11)
+  })
+
+  it("refuses a source that is in use, empty, missing or of a newer version", async () => {
+    using data = temporaryDirectory()
+    await using database = await freshDatabase()
+    const path = join(data.path, "kiln.db")
+    const copy = async () => {
+      const ended = await run(["copy", "--from", `sqlite:${path}`, "--to", database.url])
+      expect({ exit: ended.exit, stdout: ended.stdout }).toEqual({ exit: 1, stdout: "" })
+      return ended.stderr
+    }
+    expect(await copy()).toContain(`there is no database ${path}`)
+    {
+      await using server = await serve({ KILN_DATA_DIR: data.path, KILN_ROLE: "api" })
+      expect(await copy()).toContain("is open in another process: stop every kiln process")
+      expect((await fetch(`${server.listening.url}/readyz`)).status).toBe(200)
+    }
+    changeDatabase(data.path, "DELETE FROM kiln_migrations")
+    expect(await copy()).toContain("holds no kiln")
+    changeDatabase(data.path, "INSERT INTO kiln_migrations VALUES ('0001Initial', 1), ('9999Newer', 1)")
+    expect(await copy()).toContain("9999Newer")
+    expect(existsSync(path)).toBe(true)
+  })
+
+  it.each([
+    [["--from", "kiln.db", "--to", "postgres://h/d"], "--from must be sqlite:"],
+    [["--from", "sqlite:", "--to", "postgres://h/d"], "--from must be sqlite:"],
+    [["--from", "sqlite:a", "--to", "sqlite:b"], "--to must be a URL like postgres://"],
+    [["--from", "sqlite:a", "--to", "postgres://h/d", "--schema", "A"], "--schema must be"],
+    [["--from", "sqlite:a"], "to"],
+  ])("misused as %j exits with 2", async (args, message) => {
+    const { exit, stderr, stdout } = await run(["copy", ...args, "--json"])
+    expect({ exit, stdout }).toEqual({ exit: 2, stdout: "" })
+    expect(stderr).toContain(message)
+  })
+})

@@ -1,0 +1,99 @@
+import { Context, Effect } from "effect"
+import {
+  isDate,
+  type JobStatus,
+  requireFlag,
+  requireNumber,
+  requireOneOf,
+  requireOptions,
+  switchNames,
+} from "../domain/index.ts"
+import { Operator } from "../engine/index.ts"
+import type { Kind } from "../kinds/index.ts"
+import type { JobSummary } from "../ports/index.ts"
+import { requireMode } from "./checkOptions.ts"
+import { projectAskedFor } from "./callers.ts"
+import { idOf, shown } from "./jobVerbs.ts"
+import { listedCharges } from "./listedCharges.ts"
+import { countQuestion, listQuery, periodOptions, priceOptions } from "./optionNames.ts"
+import type { ListedJob, ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
+import type { EngineRuntime } from "./EngineRuntime.ts"
+
+/** The operator's verbs as promises. Those with plain arguments and results are the engine's own; the others convert times and jobs. */
+export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime): OperatorVerbs<K> => {
+  const operator = Context.get(context, Operator)
+  const list: OperatorVerbs<K>["list"] = async (query = {}) => {
+    checkQuery(query)
+    return run(Effect.map(operator.list(pageOf(query)), ({ jobs, next }) => ({ jobs: jobs.map(listed), next })))
+  }
+  return {
+    list,
+    async *listAll(query = {}) {
+      let after: string | undefined
+      do {
+        const page = await list({ ...query, ...(after !== undefined && { after }) })
+        yield* page.jobs
+        after = page.next
+      } while (after !== undefined)
+    },
+    count: async (question = {}) => {
+      requireOptions("count()", question, countQuestion)
+      const { finishedWithinMs, project } = question
+      if (finishedWithinMs !== undefined) requireNumber("finishedWithinMs", finishedWithinMs, { least: 0 })
+      const projectId = project === undefined ? undefined : projectAskedFor(project)
+      return run(operator.count({ finishedWithinMs, projectId }))
+    },
+    cancel: (job) => run(operator.cancel(idOf(job))),
+    retry: (job) => run(Effect.flatMap(operator.retry(idOf(job)), (accepted) => shown(accepted.job))),
+    pause: (kind) => run(operator.pause(kind)),
+    resume: (kind) => run(operator.resume(kind)),
+    board: () => run(operator.board),
+    setSwitch: async (name, on) => {
+      requireOneOf("switch", name, switchNames)
+      if (typeof on !== "boolean") throw new TypeError("a switch is set to true or false")
+      return run(operator.setSwitch(name, on))
+    },
+    setPrice: async (price) => {
+      requireOptions("setPrice()", price, priceOptions)
+      requireFlag("active", price.active)
+      return run(operator.setPrice(price))
+    },
+    charges: (period) => {
+      requireOptions("charges()", period, periodOptions)
+      const { from, to } = period
+      requireDate("from", from)
+      requireDate("to", to)
+      return listedCharges({ from: from.getTime(), to: to.getTime() }, (page) => run(operator.listCharges(page)))
+    },
+  }
+}
+
+const statuses: { readonly [Status in JobStatus]: true } = { queued: true, processing: true, done: true, failed: true }
+
+const requireDate = (name: string, value: unknown, hint = ""): void => {
+  if (!isDate(value) || Number.isNaN(value.getTime())) throw new TypeError(`${name} must be a valid Date${hint}`)
+}
+
+const noBound = "; leave it out for no bound"
+
+const checkQuery = (query: ListQuery): void => {
+  requireOptions("list()", query, listQuery)
+  if (query.status !== undefined) requireOneOf("status", query.status, Object.keys(statuses))
+  if (query.mode !== undefined) requireMode(query.mode)
+  if (query.createdFrom !== undefined) requireDate("createdFrom", query.createdFrom, noBound)
+  if (query.createdTo !== undefined) requireDate("createdTo", query.createdTo, noBound)
+}
+
+const pageOf = ({ createdFrom, createdTo, project, ...query }: ListQuery) => ({
+  ...query,
+  projectId: project === undefined ? undefined : projectAskedFor(project),
+  createdFrom: createdFrom?.getTime(),
+  createdTo: createdTo?.getTime(),
+})
+
+const listed = ({ claimableAt, createdAt, finishedAt, ...job }: JobSummary): ListedJob => ({
+  ...job,
+  createdAt: new Date(createdAt),
+  claimableAt: claimableAt === null ? null : new Date(claimableAt),
+  finishedAt: finishedAt === null ? null : new Date(finishedAt),
+})

@@ -1,0 +1,70 @@
+import { Context, Effect, Layer } from "effect"
+import {
+  JobDirectory,
+  JobStore,
+  KeyDirectory,
+  SecretStore,
+  type StorePortName,
+  storeVerbs,
+  Switchboard,
+  UploadStore,
+} from "../ports/index.ts"
+
+/** Runs an effect in a span of this name, where a tracer is provided. Without one, no span is allocated. */
+export const inSpan = <A, E, R>(
+  name: string,
+  effect: Effect.Effect<A, E, R>,
+  attributes?: Readonly<Record<string, unknown>>,
+): Effect.Effect<A, E, R> =>
+  Effect.withFiber((fiber) =>
+    fiber.cache.tracer === undefined
+      ? effect
+      : // The type leaves out the parent span, which no effect here requires.
+        (Effect.withSpan(effect, name, attributes && { attributes }) as Effect.Effect<A, E, R>),
+  )
+
+type AnyEffect = Effect.Effect<unknown, unknown>
+type Verb = AnyEffect | ((...input: ReadonlyArray<never>) => AnyEffect)
+
+/** Returns the service with each of these verbs in a span of its name: `JobStore.completeJobs`. */
+export const withSpans = <Service extends object>(
+  name: string,
+  service: Service,
+  verbs: ReadonlyArray<string & keyof Service>,
+): Service => {
+  const spanned = verbs.map((verb) => {
+    const span = `${name}.${verb}`
+    const member = service[verb] as Verb
+    return [
+      verb,
+      Effect.isEffect(member)
+        ? inSpan(span, member)
+        : (...input: ReadonlyArray<never>) => inSpan(span, member(...input)),
+    ] as const
+  })
+  return { ...service, ...Object.fromEntries(spanned) }
+}
+
+const ports = { JobStore, JobDirectory, UploadStore, KeyDirectory, Switchboard, SecretStore }
+
+type Stores = JobStore | JobDirectory | UploadStore | Switchboard
+
+/** Adds the spans to one port, if it is provided. */
+const spanned = (context: Context.Context<never>, name: StorePortName): Context.Context<never> => {
+  // Each port has the verbs that `storeVerbs` declares for it; the compiler cannot follow that through the names.
+  const port = ports[name] as Context.Key<unknown, object>
+  const verbs = Object.keys(storeVerbs[name]) as Array<never>
+  const service = Context.getOption(context, port)
+  return service._tag === "None"
+    ? Context.empty()
+    : (Context.make(port, withSpans(name, service.value, verbs)) as Context.Context<never>)
+}
+
+/** The ports of the record store that are provided, with each declared verb in a span of its own. */
+export const layerStoreSpans: Layer.Layer<Stores, never, Stores> = Layer.effectContext(
+  Effect.map(Effect.context<Stores>(), (context) => {
+    const names = Object.keys(ports) as ReadonlyArray<StorePortName>
+    const added = names.map((name) => spanned(context as Context.Context<never>, name))
+    return Context.mergeAll(...added) as Context.Context<Stores>
+  }),
+)

@@ -1,0 +1,247 @@
+import { expect } from "vitest"
+import fc from "fast-check"
+import type { Board, Job, JobFacts, Upload } from "@kiln/core/domain"
+import type { CreateOutcome, NewJob } from "@kiln/core/ports"
+
+/** The function under examination, so that copies with planted bugs can be examined too. */
+export interface Acceptance {
+  readonly judgeJob: (job: NewJob, facts: JobFacts) => CreateOutcome
+}
+
+const NOW = 1_000_000
+
+/** One situation for each check: what the request asks for, and what the store knows. */
+interface Situation {
+  readonly key: "free" | "same request" | "other request"
+  readonly retry: "none" | "possible" | "unknown" | "done" | "erased" | "upload gone"
+  readonly gate: "none" | "open" | "free" | "no price" | "no meter" | "switched off" | "forced off" | "unserved"
+  readonly upload: "none" | "ready" | "unknown" | "used" | "erased" | "too old" | "in transfer" | "never came"
+  readonly queue: "no cap" | "room" | "full" | "overfull"
+}
+
+const situations: fc.Arbitrary<Situation> = fc.record({
+  key: fc.constantFrom("free", "free", "free", "same request", "other request"),
+  retry: fc.constantFrom("none", "none", "possible", "possible", "unknown", "done", "erased", "upload gone"),
+  gate: fc.constantFrom("none", "open", "free", "no price", "no meter", "switched off", "forced off", "unserved"),
+  upload: fc.constantFrom("none", "ready", "unknown", "used", "erased", "too old", "in transfer", "never came"),
+  queue: fc.constantFrom("no cap", "room", "full", "overfull"),
+})
+
+const price = { name: "svc-audio", version: 3, currency: "usd", unitAmounts: { input_characters: "0.01" } }
+const requestOf = ({ gate, queue, retry, upload }: Situation): NewJob => ({
+  id: "job_new",
+  projectId: "prj_a",
+  keyId: "key_a",
+  mode: "live",
+  kind: "speech_synthesis",
+  kindVersion: 2,
+  request: { text: "x" },
+  priority: "high",
+  delayMs: 7.5,
+  kept: { a: 1 },
+  retryOf: retry === "none" ? null : "job_failed",
+  uploadId: upload === "none" ? null : "upl_a",
+  maxTransfers: 2,
+  idempotencyKey: "k",
+  fingerprint: "mine",
+  gate:
+    gate === "none"
+      ? null
+      : {
+          price: gate === "free" ? null : "svc-audio",
+          meters: gate === "no meter" ? ["input_characters", "images"] : ["input_characters"],
+          switches: ["ai", "audio"],
+          liveWorker: { kind: "speech_synthesis", withinMs: 500 },
+        },
+  forcedOff: gate === "forced off" ? ["audio"] : [],
+  limits: { queueLimitMs: 60_000, runLimitMs: 1_000 },
+  queueCap: queue === "no cap" ? 0 : 3,
+})
+
+const jobWith = (changes: Partial<Job>): Job => changes as Job
+
+const retriedIn = ({ retry, upload }: Situation): ReturnType<JobFacts["retried"]> => {
+  const uploadId = upload === "none" ? null : ("upl_a" as const)
+  if (retry === "none" || retry === "unknown") return undefined
+  return {
+    status: retry === "done" ? "done" : "failed",
+    retained: retry === "erased" ? "deleted" : "kept",
+    uploadId: retry === "upload gone" ? (uploadId === null ? "upl_a" : null) : uploadId,
+  }
+}
+
+const boardIn = ({ gate }: Situation): Board => ({
+  switches: { ai: gate !== "switched off", audio: true, images: false },
+  prices: gate === "no price" ? {} : { "svc-audio": price },
+  liveKinds: [],
+  lastServedAt: { speech_synthesis: gate === "unserved" ? NOW - 501 : NOW - 500 },
+  pausedKinds: [],
+})
+
+const uploadIn = ({ upload }: Situation): Upload | undefined => {
+  if (upload === "none" || upload === "unknown") return undefined
+  const arrived = upload !== "in transfer" && upload !== "never came"
+  return {
+    id: "upl_a",
+    projectId: "prj_a",
+    keyId: "key_a",
+    mode: "live",
+    format: "mp3",
+    declaredSeconds: 1,
+    createdAt: 0,
+    expiresAt: NOW,
+    usableUntil: upload === "too old" ? NOW : NOW + 1,
+    token: 1,
+    claimedUntil: upload === "in transfer" ? NOW + 1 : null,
+    transfers: 1,
+    file: arrived && upload !== "erased" ? { blobKey: "b", bytes: 1, sha256: "00" } : null,
+    jobId: upload === "used" ? "job_other" : null,
+    erased: upload === "erased",
+  }
+}
+
+/** The facts of a situation, and the names of those that were asked for. */
+const factsIn = (situation: Situation): { readonly facts: JobFacts; readonly asked: Set<string> } => {
+  const asked = new Set<string>()
+  const told =
+    <Fact>(name: string, fact: () => Fact) =>
+    (): Fact => {
+      asked.add(name)
+      return fact()
+    }
+  const { key, queue } = situation
+  const existing = key === "free" ? undefined : jobWith({ fingerprint: key === "same request" ? "mine" : "other" })
+  return {
+    asked,
+    facts: {
+      now: NOW,
+      existing: told("key", () => existing),
+      retried: told("retry", () => retriedIn(situation)),
+      board: told("gate", () => boardIn(situation)),
+      upload: told("upload", () => uploadIn(situation)),
+      unfinished: told("queue", () => (queue === "room" ? 2 : queue === "full" ? 3 : 4)),
+    },
+  }
+}
+
+const missing = {
+  "no price": ["price:svc-audio"],
+  "no meter": ["price:svc-audio"],
+  "switched off": ["switch:ai"],
+  "forced off": ["switch:audio"],
+  unserved: ["provider:speech_synthesis"],
+} as const
+const refusals = {
+  unknown: "not_found",
+  used: "already_used",
+  erased: "expired",
+  "too old": "expired",
+  "in transfer": "not_ready",
+  "never came": "expired",
+} as const
+
+/** What each check says of a situation, in the order of the contract; `undefined` where it has no objection. */
+const checks = (situation: Situation): ReadonlyArray<readonly [check: string, objection: object | undefined]> => {
+  const { gate, key, queue, retry, upload } = situation
+  return [
+    ["key", key === "free" ? undefined : key === "other request" ? { _tag: "KeyReused" } : { _tag: "Replayed" }],
+    ["retry", retry === "none" || retry === "possible" ? undefined : { _tag: "NotRetryable" }],
+    ["gate", gate in missing ? { _tag: "GateClosed", missing: missing[gate as keyof typeof missing] } : undefined],
+    [
+      "upload",
+      retry === "none" && upload in refusals
+        ? { _tag: "UploadRefused", reason: refusals[upload as keyof typeof refusals] }
+        : undefined,
+    ],
+    ["queue", queue === "full" || queue === "overfull" ? { _tag: "QueueFull" } : undefined],
+  ]
+}
+
+const forAll = (holds: (situation: Situation) => void): void =>
+  fc.assert(fc.property(situations, holds), { numRuns: 2_000 })
+
+/** What holds for the order in which a request is judged. Each throws where it does not hold. */
+export const acceptanceProperties: Readonly<Record<string, (acceptance: Acceptance) => void>> = {
+  "the first check that objects decides: key, retry, gate, upload, queue": ({ judgeJob }) =>
+    forAll((situation) => {
+      const first = checks(situation).find(([, objection]) => objection !== undefined)?.[1]
+      const outcome = judgeJob(requestOf(situation), factsIn(situation).facts)
+      expect(outcome).toMatchObject(first ?? { _tag: "Created" })
+    }),
+
+  "no fact is read behind the check that decides, or that the request does not depend on": ({ judgeJob }) =>
+    forAll((situation) => {
+      const { asked, facts } = factsIn(situation)
+      judgeJob(requestOf(situation), facts)
+      const all = checks(situation)
+      const decided = all.findIndex(([, objection]) => objection !== undefined)
+      const reached = all.slice(0, decided === -1 ? all.length : decided + 1).map(([check]) => check)
+      const { gate, queue, retry, upload } = situation
+      const needed: Readonly<Record<string, boolean>> = {
+        key: true,
+        retry: retry !== "none",
+        gate: gate !== "none",
+        upload: upload !== "none" && retry === "none",
+        queue: queue !== "no cap",
+      }
+      expect([...asked].toSorted()).toEqual(reached.filter((check) => needed[check]).toSorted())
+    }),
+
+  "an accepted job is what was asked for, with the price in force and everything else at its beginning": ({
+    judgeJob,
+  }) =>
+    forAll((situation) => {
+      const request = requestOf(situation)
+      const outcome = judgeJob(request, factsIn(situation).facts)
+      if (outcome._tag !== "Created") return
+      const { limits } = request
+      expect(outcome.job).toEqual({
+        id: request.id,
+        projectId: request.projectId,
+        keyId: request.keyId,
+        mode: request.mode,
+        kind: request.kind,
+        kindVersion: request.kindVersion,
+        request: request.request,
+        priority: request.priority,
+        kept: request.kept,
+        uploadId: request.uploadId,
+        idempotencyKey: request.idempotencyKey,
+        fingerprint: request.fingerprint,
+        ...limits,
+        price: request.gate?.price == null ? null : price,
+        status: "queued",
+        token: 0,
+        held: false,
+        createdAt: NOW,
+        claimableAt: NOW + 8,
+        phaseStartedAt: NOW + 8,
+        deadlineAt: NOW + 8 + limits.queueLimitMs,
+        ranMs: 0,
+        waitedMs: 0,
+        attempts: 0,
+        failures: 0,
+        lostWorkers: 0,
+        errorCode: null,
+        finishedAt: null,
+        retained: "kept",
+        checkpoints: {},
+        output: null,
+        files: [],
+        warningCode: null,
+        charge: null,
+      })
+    }),
+
+  "a request is accepted once: repeated, it is a replay; changed, it is refused": ({ judgeJob }) =>
+    forAll((situation) => {
+      const request = requestOf(situation)
+      const { facts } = factsIn(situation)
+      const outcome = judgeJob(request, facts)
+      if (outcome._tag !== "Created") return
+      const { job } = outcome
+      const later: JobFacts = { ...facts, existing: () => job }
+      expect(judgeJob(request, later)).toEqual({ _tag: "Replayed", job })
+      expect(judgeJob({ ...request, fingerprint: "other" }, later)).toEqual({ _tag: "KeyReused" })
+    }),
+}

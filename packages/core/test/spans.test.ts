@@ -1,0 +1,80 @@
+import { assert, describe, it } from "@effect/vitest"
+import { layerCrypto, layerEngine } from "@kiln/core/effect"
+import { MediaProbe, Providers } from "@kiln/core/ports"
+import { Worker } from "@kiln/core/worker"
+import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
+import { Effect, Layer, Option, Tracer } from "effect"
+import { vi } from "vitest"
+import { plainProviders, principal } from "./support/harness.ts"
+import { readJob, submitSpeech } from "./support/jobs.ts"
+
+const layer = Worker.layer.pipe(
+  Layer.provideMerge(layerEngine),
+  Layer.provideMerge(
+    Layer.mergeAll(
+      Layer.fresh(MemoryStores.layer),
+      MemoryBlobStore.layer,
+      Layer.succeed(Providers, { sandbox: plainProviders, live: {} }),
+      Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: 3 }) }),
+      layerCrypto,
+    ),
+  ),
+)
+
+/** Creates two jobs at once, runs them and reads one. */
+const journey = Effect.gen(function* () {
+  const [job] = yield* Effect.all([submitSpeech("one"), submitSpeech("two")], { concurrency: 2 })
+  yield* Effect.flatMap(Worker, (worker) => worker.tick)
+  assert.strictEqual((yield* readJob(job.id)).status, "done")
+  assert.strictEqual(job.projectId, principal().projectId)
+})
+
+describe("spans", () => {
+  it.effect("have the name of each operation and verb, under the operation that called them", () => {
+    const spans: Array<Tracer.NativeSpan> = []
+    const tracer = Tracer.make({
+      span: (options) => {
+        const span = new Tracer.NativeSpan(options)
+        spans.push(span)
+        return span
+      },
+    })
+    return Effect.gen(function* () {
+      yield* Effect.provide(journey, layer)
+      const shown = spans.map(({ name, parent }) => {
+        const above = Option.getOrUndefined(parent)
+        return `${above === undefined ? "" : above._tag === "Span" ? `${above.name} > ` : "? > "}${name}`
+      })
+      assert.deepStrictEqual(shown.sort(), [
+        "Engine.createJob",
+        "Engine.createJob",
+        // Two calls that share a commit have a span each, under their own caller.
+        "Engine.createJob > JobStore.createJobs",
+        "Engine.createJob > JobStore.createJobs",
+        "Engine.getJob",
+        "Engine.getJob > JobStore.findJobs",
+        "JobStore.claimJobs",
+        "SecretStore.getOrCreate",
+        "Switchboard.readBoard",
+        "Worker.attempt",
+        "Worker.attempt",
+        "Worker.attempt > JobStore.completeJobs",
+        "Worker.attempt > JobStore.completeJobs",
+      ])
+      assert.isTrue(spans.every(({ status }) => status._tag === "Ended"))
+      const attempt = spans.find(({ name }) => name === "Worker.attempt")
+      assert.strictEqual(attempt?.attributes.get("kind"), "speech_synthesis")
+    }).pipe(Effect.provideService(Tracer.Tracer, tracer))
+  })
+
+  it.effect("are not allocated without a tracer", () => {
+    const allocated = vi.spyOn(Tracer.nativeTracer, "span")
+    return Effect.gen(function* () {
+      yield* Effect.provide(journey, layer)
+      assert.strictEqual(allocated.mock.calls.length, 0)
+      // The spy sees spans where there are some.
+      yield* Effect.withSpan(Effect.void, "seen")
+      assert.strictEqual(allocated.mock.calls.length, 1)
+    }).pipe(Effect.ensuring(Effect.sync(() => allocated.mockRestore())))
+  })
+})

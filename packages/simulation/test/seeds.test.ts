@@ -1,0 +1,5 @@
+import { MemoryStores } from "@kiln/testing"
+import { simulationConformance } from "../src/simulationConformance.ts"
+
+// The system tier runs two thousand.
+simulationConformance({ name: "MemoryStores", layer: MemoryStores.layer, seed: 1, runs: 100 })

@@ -1,0 +1,262 @@
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { delimiter, join, relative } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { build } from "../../scripts/publish/build.ts"
+import { pack, type PackedPackage } from "../../scripts/publish/pack.ts"
+import { type Manifest, publicPackages } from "../../scripts/publish/publicPackages.ts"
+import { runTool } from "../../scripts/publish/runTool.ts"
+import { repository } from "../support/plantTree.ts"
+import { bundle } from "./bundle.ts"
+import { declarationClosure } from "./declarationClosure.ts"
+import { type Installer, InstalledProject } from "./InstalledProject.ts"
+import { asCommonJs, asJavaScript, importDoors, nameDoors, readmeExample, requireDoors } from "./programs.ts"
+import { serveOnce } from "./serveOnce.ts"
+
+// One file, since its parts share one build, which no other test needs.
+const packages = publicPackages()
+const doors = packages.flatMap(({ manifest }) =>
+  Object.keys(manifest.exports).map((door) => manifest.name + door.slice(1)),
+)
+/** What runs within vitest needs it installed, and only makes sense there. */
+const withoutVitest = doors.filter((door) => !/^@kiln\/(conformance|testing\/vitest)$/.test(door))
+/** What a program can import and finds values in: the door of `@kiln/cli` has a type only. */
+const withValues = withoutVitest.filter((door) => door !== "@kiln/cli")
+const left = new DisposableStack()
+const forgotten = ["forgotten.js", "forgotten.d.ts"]
+let packed: ReadonlyArray<PackedPackage>
+let projects: Readonly<Record<Installer, InstalledProject>>
+
+beforeAll(() => {
+  const directory = mkdtempSync(join(tmpdir(), "kiln-tarballs-"))
+  left.defer(() => rmSync(directory, { recursive: true }))
+  build()
+  // As a file whose source was removed since it was built.
+  for (const file of forgotten) writeFileSync(join(repository, "packages/media-probe/dist", file), "export {}\n")
+  build()
+  packed = pack(directory)
+  const installedBy = (installer: Installer): InstalledProject => left.use(new InstalledProject(installer, packed))
+  projects = { npm: installedBy("npm"), pnpm: installedBy("pnpm") }
+})
+afterAll(() => left.dispose())
+
+describe("a tarball", () => {
+  const inTarball = (tarball: string, ...args: ReadonlyArray<string>): string =>
+    runTool("tar", [...args, tarball]).output
+  const manifestIn = (tarball: string): Manifest =>
+    JSON.parse(runTool("tar", ["-xzOf", tarball, "package/package.json"]).output)
+
+  it.each(packages.map(({ manifest }) => manifest.name))("of %s holds what is built, and how to use it", (name) => {
+    const tarball = packed.find(({ manifest }) => manifest.name === name)?.tarball ?? ""
+    const files = inTarball(tarball, "-tzf").trim().split("\n")
+    expect(files).toEqual(expect.arrayContaining(["package/LICENSE", "package/README.md", "package/dist/index.js"]))
+    expect(
+      files.filter((file) => !/^package\/(LICENSE|README\.md|package\.json|(dist|bin|assets)\/.+)$/.test(file)),
+    ).toEqual([])
+    expect(files.filter((file) => /(?<!\.d)\.ts$|\.tsbuildinfo$|\.test\.|\.map$|forgotten/.test(file))).toEqual([])
+  })
+
+  it.each(packages.map(({ manifest }) => manifest.name))("of %s speaks of no workspace", (name) => {
+    const manifest = manifestIn(packed.find((one) => one.manifest.name === name)?.tarball ?? "")
+    const text = JSON.stringify(manifest)
+    expect(text).not.toMatch(/workspace:|catalog:|@kiln\/source/)
+    const own = Object.entries({ ...manifest.dependencies, ...manifest.peerDependencies }).filter(([to]) =>
+      to.startsWith("@kiln/"),
+    )
+    expect(own.filter(([to]) => !packages.some((one) => one.manifest.name === to))).toEqual([])
+    expect(own.filter(([, range]) => range !== `^${manifest.version}`)).toEqual([])
+  })
+})
+
+describe.each(["npm", "pnpm"] as const)("an empty project with the packages installed by %s", (installer) => {
+  const { code, output } = readmeExample()
+  let project: InstalledProject
+  beforeAll(() => {
+    project = projects[installer]
+  })
+
+  it("runs the example of the README in TypeScript", () => {
+    expect(project.node("main.ts", code)).toEqual({ status: 0, output: `${output}\n` })
+  })
+
+  it("runs it in JavaScript", () => {
+    expect(project.node("main.mjs", asJavaScript(code))).toEqual({ status: 0, output: `${output}\n` })
+  })
+
+  it("runs it in CommonJS", () => {
+    expect(project.node("main.cjs", asCommonJs(code))).toEqual({ status: 0, output: `${output}\n` })
+  })
+
+  it("compiles it, with every declaration it imports", () => {
+    project.write("main.ts", code)
+    expect(project.compile("main.ts")).toEqual([])
+  })
+
+  it("finds what does not compile", () => {
+    project.write("wrong.ts", `${code}\nawait engine.submit("speech_synthesis", { input: 1 })\n`)
+    expect(project.compile("wrong.ts")).toEqual([expect.stringMatching(/^wrong\.ts\(\d+,\d+\): error TS/)])
+  })
+
+  it("enters through every door", () => {
+    const tried = { status: 0, output: `${withValues.length} tried\n` }
+    expect(project.node("doors.mjs", importDoors(withValues))).toEqual(tried)
+    expect(project.node("doors.cjs", requireDoors(withValues))).toEqual(tried)
+  })
+
+  it("finds no fault in the declarations behind every door", () => {
+    project.write("doors.ts", nameDoors(withoutVitest))
+    expect(project.compile("doors.ts").filter((line) => !isOfOthers(line))).toEqual([])
+  })
+
+  it("enters nowhere else", () => {
+    const inside = packages.map(({ manifest }) => `${manifest.name}/dist/index.js`)
+    const { output: said } = project.node("inside.mjs", importDoors(inside))
+    expect(said.match(/ERR_PACKAGE_PATH_NOT_EXPORTED/g)).toHaveLength(inside.length)
+  })
+
+  it("has one Effect, and one of each package", () => {
+    const names = ["effect", ...packages.map(({ manifest }) => manifest.name)]
+    expect(names.filter((name) => project.copies(name) !== 1)).toEqual([])
+  })
+
+  it("serves", async () => {
+    expect(await serveOnce(project, "/healthz")).toMatchObject({ status: 200, exitCode: 0 })
+  })
+})
+
+describe("manifests", () => {
+  it("depend on no package of ours whose peers a program may have in another version", () => {
+    const peersOf = new Map(
+      packages.map(({ manifest }) => [
+        manifest.name,
+        Object.keys(manifest.peerDependencies ?? {}).filter((peer) => peer !== "effect"),
+      ]),
+    )
+    const found = packages.flatMap(({ manifest }) =>
+      Object.keys(manifest.dependencies ?? {})
+        .filter((to) => (peersOf.get(to)?.length ?? 0) > 0)
+        .map((to) => `${manifest.name} > ${to}`),
+    )
+    expect(found).toEqual([])
+    expect(peersOf.get("@kiln/adapter-sqlite")).toEqual(["better-sqlite3"])
+  })
+})
+
+describe("npm", () => {
+  /** The lockfile npm writes for a project with this manifest, within two minutes. Nothing is installed. */
+  const lockOf = (node: string, manifest: object): Readonly<Record<string, { readonly version?: string }>> => {
+    const root = left.adopt(mkdtempSync(join(tmpdir(), "kiln-resolved-")), (path) => rmSync(path, { recursive: true }))
+    writeFileSync(join(root, "package.json"), JSON.stringify({ private: true, ...manifest }))
+    const flags = ["--package-lock-only", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund"]
+    const { output, status } = runTool(node, [npm, "install", ...flags], { cwd: root })
+    expect(status, output.slice(-2_000)).toBe(0)
+    return JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages
+  }
+  const tarballs = () => Object.fromEntries(packed.map(({ manifest, tarball }) => [manifest.name, `file:${tarball}`]))
+  /** The versions npm chooses in a project with all packages and these. */
+  const resolved = (node: string, others: Readonly<Record<string, string>>) => {
+    const lock = lockOf(node, { dependencies: { ...tarballs(), ...others } })
+    return (path: string): string | undefined => lock[`node_modules/${path}`]?.version
+  }
+  /** The names of every package that npm installs with one of ours, peers included. */
+  const installedWith = (name: string): ReadonlyArray<string> => {
+    const overrides = tarballs()
+    const lock = lockOf(process.execPath, { dependencies: { [name]: overrides[name] }, overrides })
+    return Object.keys(lock).flatMap((path) => (path === "" ? [] : [path.replace(/^.*node_modules\//, "")]))
+  }
+  const onPath = (program: string): ReadonlyArray<string> =>
+    (process.env["PATH"] ?? "")
+      .split(delimiter)
+      .map((directory) => join(directory, program))
+      .filter((path) => existsSync(path))
+  const npm = realpathSync(onPath("npm")[0] ?? "npm")
+
+  it("puts kiln into a program with another version of Kysely, which stays the program's", () => {
+    const version = resolved(process.execPath, { "better-sqlite3": "*", kysely: "<0.29", pg: "*" })
+    expect(version("kysely")).toMatch(/^0\.28\./)
+    for (const adapter of ["adapter-postgres", "adapter-sqlite"])
+      expect(version(`@kiln/${adapter}/node_modules/kysely`)).toMatch(/^0\.29\./)
+  })
+
+  it("installs no database driver, no AI SDK and no command line with @kiln/http", () => {
+    const names = installedWith("@kiln/http")
+    expect(names).toEqual(expect.arrayContaining(["@kiln/client", "@kiln/core", "@kiln/http", "effect"]))
+    expect(names.filter((name) => name.startsWith("@kiln/")).toSorted()).toEqual([
+      "@kiln/client",
+      "@kiln/core",
+      "@kiln/http",
+    ])
+    expect(names.filter((name) => isHeavy(name))).toEqual([])
+    expect(names.length).toBeLessThan(MOST_PACKAGES_OF_A_MOUNT)
+    // The same question of the package that has all of them.
+    expect(installedWith("@kiln/cli").filter((name) => isHeavy(name))).toEqual(
+      expect.arrayContaining(["@ai-sdk/openai", "ai", "better-sqlite3", "kysely", "pg"]),
+    )
+  })
+
+  it("comes to an end where it prefers older drivers, for they support an older Node", ({ skip }) => {
+    const major = (node: string): number => Number(runTool(node, ["-p", "parseInt(process.versions.node)"]).output)
+    const older = onPath("node").find((node) => major(node) >= 18 && major(node) < 22)
+    if (older === undefined) return skip("no Node older than the drivers' on the PATH")
+    const version = resolved(older, { "better-sqlite3": "*", kysely: "*", pg: "*" })
+    expect(version("better-sqlite3")).toMatch(/^13\./)
+    expect(version("@kiln/http")).toBeDefined()
+  })
+})
+
+/** Database drivers, query builders, stores of files and the AI SDK: a server that mounts `/v1` chooses its own. */
+const isHeavy = (name: string): boolean => /^(pg|pg-.*|better-sqlite3|kysely|unstorage|ai|@ai-sdk\/.*)$/.test(name)
+
+/** A bound well above the count (see docs/publishing.md). */
+const MOST_PACKAGES_OF_A_MOUNT = 20
+
+/** The AI SDK names a package in its declarations that it does not install. */
+const isOfOthers = (line: string): boolean => line.includes("node_modules/@ai-sdk/") || line.startsWith("  ")
+
+describe("a bundler", () => {
+  it("leaves out the engine and the worker where one function of a kind is used", async () => {
+    const used = await bundle(
+      projects.npm,
+      `import { decodeFields } from "@kiln/core/effect"\nconsole.log(decodeFields)`,
+    )
+    expect(used.ownFiles).toContain("core/dist/kinds/decodeFields.js")
+    expect(used.ownFiles.filter((file) => /^core\/dist\/(engine|worker|embed)\//.test(file))).toEqual([])
+  })
+
+  it("takes the engine and the worker where an engine is made, and nothing of Effect's door alone", async () => {
+    const used = await bundle(projects.npm, `import { createEngine } from "@kiln/core"\nconsole.log(createEngine)`)
+    expect(used.ownFiles).toEqual(
+      expect.arrayContaining(["core/dist/embed/createEngine.js", "core/dist/worker/Worker.js"]),
+    )
+    expect(used.bytes).toBeLessThan(LARGEST_ENGINE_BYTES)
+  })
+})
+
+/** A bound well above what it is (see docs/publishing.md): a whole library more would be over it. */
+const LARGEST_ENGINE_BYTES = 700_000
+
+/** The doors for code without Effect, whose declarations must make sense to someone who never heard of it. */
+const plainDoors = ["@kiln/core", "@kiln/client"]
+
+describe("the declarations of a door", () => {
+  const entries = new Map(
+    packages.flatMap(({ directory: at, manifest }) =>
+      Object.entries(manifest.exports).map(([door, { types = "" }]) => [
+        manifest.name + door.slice(1),
+        join(repository, at, types),
+      ]),
+    ),
+  )
+  const effectImports = (door: string): Array<string> =>
+    declarationClosure(entries.get(door) ?? door, (specifier) => entries.get(specifier))
+      .filter(({ specifier }) => /^(effect|@effect\/[^/]+)(\/|$)/.test(specifier))
+      .map(({ route, specifier }) => [...route.map((file) => relative(repository, file)), specifier].join(" > "))
+
+  it.each(plainDoors)("show nothing of Effect: %s", (door) => expect(effectImports(door)).toEqual([]))
+
+  it("show it where the door is for Effect", () => {
+    expect(effectImports("@kiln/core/effect")).not.toEqual([])
+    // By way of another package.
+    expect(effectImports("@kiln/http")).toContainEqual(expect.stringContaining(" > packages/core/dist/"))
+  })
+})
