@@ -1,4 +1,5 @@
 import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
+import { providerNames } from "@kiln/core/ports"
 import type { Dice } from "./Dice.ts"
 
 /** How often something goes wrong, and what. Each run has its own: some faults only, so that none hides another. */
@@ -149,7 +150,7 @@ export const drawLimits = (dice: Dice): EngineSettings["limits"] =>
 /** Every fault is in about half of the runs. */
 const drawBounds = (dice: Dice): EngineSettings["providers"] => {
   const draw = () => ({ concurrency: dice.pick([0, 0, 1, 2]), callLimitMs: dice.pick([5, 30, 600]) * seconds })
-  return { transcription: draw(), reply: draw(), speech: draw(), image: draw(), voiceTurn: draw() }
+  return Object.fromEntries(providerNames.map((name) => [name, draw()])) as EngineSettings["providers"]
 }
 
 const drawFaults = (dice: Dice): Faults => {

@@ -5,9 +5,6 @@ import type { Kernel } from "./Kernel.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
 import type { Watch } from "./Watch.ts"
 
-/** What a provider gives. */
-export type Answer = { readonly text: string } | GeneratedFile
-
 /** Where a job's output shows the text of which provider. */
 const textsOf: Readonly<Record<string, { readonly field: string; readonly provider: ProviderName }>> = {
   transcription: { field: "transcript", provider: "transcription" },
@@ -27,9 +24,9 @@ export class ResultBooks {
     })
   }
 
-  given(call: ProviderCallRecord, answer: Answer): void {
+  given(call: ProviderCallRecord, answer: unknown): void {
     const ofJob = this.#given.get(call.jobId) ?? new Set()
-    this.#given.set(call.jobId, ofJob.add(`${call.provider} ${"text" in answer ? answer.text : digest(answer.data)}`))
+    this.#given.set(call.jobId, ofJob.add(`${call.provider} ${contentOf(answer)}`))
   }
 
   /** A voice turn replies to what was transcribed for it. */
@@ -52,6 +49,11 @@ export class ResultBooks {
     if (job.kind !== "transcription" && job.files.length !== 1)
       this.#kernel.violate("a job ends with what was made for it", `${job.id} has ${job.files.length} files`)
   }
+}
+
+const contentOf = (answer: unknown): string => {
+  const { data, text } = answer as { readonly text?: string } & Partial<GeneratedFile>
+  return data === undefined ? (text ?? JSON.stringify(answer)) : digest(data)
 }
 
 const digest = (data: Uint8Array): string => createHash("sha256").update(data).digest("hex")

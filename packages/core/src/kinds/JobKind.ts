@@ -8,7 +8,7 @@ import {
   type Meter,
   type UploadId,
 } from "../domain/index.ts"
-import type { ProviderName } from "../ports/index.ts"
+import { portOf, type ProviderPort, type ProviderRef } from "../providers/index.ts"
 import { checkDefinition } from "./checkDefinition.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
 import type { DefinedTypes, AnySchema, KindDefinition, KindLimits, SchemaOutput } from "./KindDefinition.ts"
@@ -38,8 +38,10 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly limits: KindLimits
   /** What live jobs of this kind need. It requires no live worker: the caller of `createJob` decides that. */
   readonly gate: Gate
-  /** Sets of provider ports, each of which can serve the kind; the first that is whole does. */
-  readonly providers: ReadonlyArray<ReadonlyArray<ProviderName>>
+  /** Sets of provider ports, by name, each of which can serve the kind. The first complete one does. */
+  readonly providers: ReadonlyArray<ReadonlyArray<string>>
+  /** The declarations of all those ports. */
+  readonly ports: ReadonlyArray<ProviderPort>
   /** The upload a request consumes. */
   uploadOf(request: Types["request"]): UploadId | null
   /** Why an output is not what the kind promises; `undefined` when it is. */
@@ -48,7 +50,9 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   run(attempt: AttemptContext<Types["request"]>): Effect.Effect<AttemptResult, AttemptError>
 }
 
-type Run<Request, Output> = (attempt: AttemptContext<Request>) => Effect.Effect<AttemptResult<Output>, AttemptError>
+type Run<Request, Output, Ref extends ProviderRef> = (
+  attempt: AttemptContext<Request, Ref>,
+) => Effect.Effect<AttemptResult<Output>, AttemptError>
 
 /**
  * Defines a job kind. Raise `version` whenever stored requests of the new code could not be run by the old code: while a new
@@ -60,13 +64,13 @@ export const JobKind = <
   S extends AnySchema,
   Output extends object = JsonObject,
   const File extends string = never,
-  const Provider extends ProviderName = never,
-  const OrProvider extends ProviderName = never,
+  const Provider extends ProviderRef = never,
+  const OrProvider extends ProviderRef = never,
 >(
   definition: KindDefinition<Name, S, Output, File, Provider, OrProvider> & {
-    readonly run: Run<SchemaOutput<S>, NoInfer<Output>>
-    /** Makes attempts of sandbox jobs in place of `run`, for kinds that ask others than provider ports. */
-    readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>>
+    readonly run: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
+    /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
+    readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
   },
 ): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider>> => {
   type Request = SchemaOutput<S>
@@ -90,14 +94,18 @@ export const JobKind = <
       switches: definition.switches ?? [],
       liveWorker: null,
     },
-    providers: [...(orProviders === undefined ? [] : [orProviders]), providers],
+    providers: [...(orProviders === undefined ? [] : [orProviders]), providers].map((refs) => refs.map(nameOfRef)),
+    ports: [...(orProviders ?? []), ...providers].map(portOf),
     uploadOf: (request: Request) => (uploadOf?.(request) as UploadId | undefined) ?? null,
     outputProblem: outputCheck(definition.output),
     // Checked against what the kind promises before it is kept.
     run: (attempt: AttemptContext<Request>) =>
-      (attempt.mode === "sandbox" ? sandbox : run)(attempt) as Effect.Effect<AttemptResult, AttemptError>,
+      // The worker's context has every port of the kind.
+      (attempt.mode === "sandbox" ? sandbox : run)(attempt as never) as Effect.Effect<AttemptResult, AttemptError>,
   }
 }
+
+const nameOfRef = (ref: ProviderRef): string => (typeof ref === "string" ? ref : ref.name)
 
 /** What is charged must be declared. A kind without a price may report the meters of the built-in kinds as well. */
 const metersOf = ({ meters = [], price }: { readonly price?: string; readonly meters?: ReadonlyArray<Meter> }) =>

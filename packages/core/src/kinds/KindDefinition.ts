@@ -1,7 +1,7 @@
 import type { KeyScope } from "../domain/Access.ts"
 import type { Meter } from "../domain/Billing.ts"
 import type { SwitchName } from "../domain/Gate.ts"
-import type { ProviderName } from "../ports/ProviderName.ts"
+import type { ProviderRef } from "../providers/builtInPorts.ts"
 import type { FileRef, KindTypes } from "./KindTypes.ts"
 import type { StandardSchema } from "./StandardSchema.ts"
 
@@ -13,7 +13,7 @@ export interface KindLimits {
   readonly runLimitMs?: number
   /** Attempts that may fail, default 3. */
   readonly maxFailures?: number
-  /** Jobs of the kind in hand at once, in the whole installation and by mode. */
+  /** Concurrent jobs of the kind in the whole installation, for each mode. */
   readonly concurrency?: number
 }
 
@@ -40,8 +40,8 @@ export interface DefinedTypes<
   S,
   Output extends object,
   File extends string,
-  Provider extends ProviderName,
-  OrProvider extends ProviderName,
+  Provider extends ProviderRef,
+  OrProvider extends ProviderRef,
 > extends KindTypes {
   readonly input: SchemaInput<S>
   readonly request: SchemaOutput<S>
@@ -56,8 +56,8 @@ export interface KindDefinition<
   S,
   Output extends object,
   File extends string,
-  Provider extends ProviderName,
-  OrProvider extends ProviderName,
+  Provider extends ProviderRef,
+  OrProvider extends ProviderRef,
 > {
   /** What callers see as `type`. Written in the store: never changes. */
   readonly name: Name
@@ -84,9 +84,12 @@ export interface KindDefinition<
   readonly meters?: ReadonlyArray<Meter>
   /** Switches that must be on for live jobs. None by default. */
   readonly switches?: ReadonlyArray<SwitchName>
-  /** The providers it asks: who lacks one cannot run the kind. None by default. */
+  /**
+   * The providers it asks: built-in ones by name, others by their `providerPort`. A process that lacks one does not run the
+   * kind. None by default.
+   */
   readonly providers?: ReadonlyArray<Provider>
-  /** Providers that can serve the kind in place of those, and do so where they are there. */
+  /** Providers that can serve the kind instead, and do so if all of them are there. */
   readonly orProviders?: ReadonlyArray<OrProvider>
   readonly limits?: KindLimits
   /** The identifier of the upload that a request consumes. */

@@ -1,4 +1,4 @@
-import type { ProviderName } from "../ports/ProviderName.ts"
+import type { ProviderRef } from "../providers/builtInPorts.ts"
 
 /** A generated file, readable while its job's data is kept. */
 export interface FileRef {
@@ -10,10 +10,10 @@ export interface FileRef {
   readonly sha256: string
 }
 
-/** Which providers a kind needs: all of one list, or all of the other where there is one. */
+/** The providers a kind needs: all of one list, or all of the other if there is one. */
 export interface KindNeeds {
-  readonly all: ProviderName
-  readonly or: ProviderName
+  readonly all: ProviderRef
+  readonly or: ProviderRef
 }
 
 /** What a kind means to the types of those who use it. Nothing of this exists at run time. */

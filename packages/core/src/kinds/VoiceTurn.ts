@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { limits, type OutputFile, strongerWarning } from "../domain/index.ts"
-import type { Reply } from "../ports/index.ts"
+import type { Reply } from "../providers/index.ts"
 import { IntegerBetween, OneOf, Reference, Text } from "./fields.ts"
 import type { AttemptContext, MeasuredAudio } from "./AttemptContext.ts"
 import { JobKind } from "./JobKind.ts"

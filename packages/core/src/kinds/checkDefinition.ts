@@ -1,5 +1,6 @@
 import { type OptionNames, requireOneOf, requireOptions, switchNames } from "../domain/index.ts"
-import { providerNames } from "../ports/ProviderName.ts"
+import { providerNames } from "../providers/builtInPorts.ts"
+import { fieldOf } from "../providers/checks.ts"
 import type { KindDefinition, KindLimits } from "./KindDefinition.ts"
 
 type AnyDefinition = KindDefinition<string, never, object, string, never, never> & {
@@ -47,10 +48,14 @@ export const checkDefinition = (definition: object): void => {
   if (given.output !== undefined) requireSchema(place, "output", given.output)
   if (given.limits !== undefined) requireOptions(`limits of ${place}`, given.limits, limitNames)
   requireList(place, "switches", given.switches, switchNames)
-  requireList(place, "providers", given.providers, providerNames)
-  requireList(place, "orProviders", given.orProviders, providerNames)
+  for (const name of ["providers", "orProviders"] as const)
+    requireList(place, name, namesIn(given[name]), providerNames)
   for (const name of ["files", "keeps", "meters"] as const) requireList(place, name, given[name])
 }
+
+/** Leaves out provider ports that are given by their declaration. */
+const namesIn = (refs: unknown): unknown =>
+  Array.isArray(refs) ? refs.filter((ref: unknown) => fieldOf(ref, "check") === undefined) : refs
 
 /** Of libraries whose schemas are functions as well. */
 const requireSchema = (place: string, name: "request" | "output", schema: unknown): void => {

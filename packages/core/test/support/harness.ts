@@ -1,27 +1,6 @@
 import { authorize, type Grant, type JobMode, type Principal } from "@kiln/core/domain"
-import {
-  builtInKinds,
-  defaultEngineSettings,
-  type Engine,
-  EngineConfig,
-  type EngineSettings,
-  type JobKind,
-  layerCrypto,
-  layerEngine,
-} from "@kiln/core/effect"
-import {
-  type BlobStore,
-  type IdGenerator,
-  type JobDirectory,
-  type JobStore,
-  type KeyDirectory,
-  MediaProbe,
-  Providers,
-  type ProviderSet,
-  type SecretStore,
-  type Switchboard,
-  type UploadStore,
-} from "@kiln/core/ports"
+import { builtInKinds, defaultEngineSettings, type Engine, EngineConfig, type EngineSettings, type JobKind, layerCrypto, layerEngine } from "@kiln/core/effect"
+import { type BlobStore, effectProvider, type IdGenerator, type JobDirectory, type JobStore, type KeyDirectory, MediaProbe, Providers, type ProviderSet, type SecretStore, type Switchboard, type UploadStore } from "@kiln/core/ports"
 import { Worker, type WorkerNeeds } from "@kiln/core/worker"
 import { defaultAnswers, fakeMp3, MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Effect, Layer } from "effect"
@@ -52,16 +31,16 @@ export const mp3 = { data: fakeMp3("hello"), mediaType: "audio/mpeg" }
 
 /** Providers that answer at once with small valid results. */
 export const plainProviders = {
-  transcription: { transcribe: () => Effect.succeed({ text: "hello" }) },
-  reply: { reply: () => Effect.succeed({ text: "hi there", outputTokens: 2, truncated: false }) },
-  speech: { speak: () => Effect.succeed(mp3) },
-  image: { generate: () => Effect.succeed(defaultAnswers.image) },
+  transcription: effectProvider("transcription", () => Effect.succeed({ text: "hello" })),
+  reply: effectProvider("reply", () => Effect.succeed({ text: "hi there", outputTokens: 2, truncated: false })),
+  speech: effectProvider("speech", () => Effect.succeed(mp3)),
+  image: effectProvider("image", () => Effect.succeed(defaultAnswers.image)),
 } satisfies ProviderSet
 
 /** The plain providers with another voice. */
-export const speaks = (speak: NonNullable<ProviderSet["speech"]>["speak"]) => ({
+export const speaks = (speak: NonNullable<ProviderSet["speech"]>) => ({
   ...plainProviders,
-  speech: { speak },
+  speech: effectProvider("speech", speak),
 })
 
 /** What the memory stores provide. */

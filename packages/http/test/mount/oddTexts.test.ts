@@ -32,7 +32,7 @@ const odds = jobKind({
     return { output: { kept, [text]: text }, ...(at === "warning" && { warningCode: text as never }) }
   },
 })
-const speech = { speak: async () => ({ data: fakeMp3("hello"), mediaType: "audio/mpeg" }) }
+const speech = async () => ({ data: fakeMp3("hello"), mediaType: "audio/mpeg" })
 
 const transcribing = jobKind({
   name: "listening",

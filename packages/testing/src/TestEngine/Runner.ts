@@ -27,7 +27,7 @@ export const makeRunner = (
   inside: Inside,
   time: VirtualTime,
   passing: Passing,
-  fakes: FakeProviders,
+  fakes: Pick<FakeProviders, "untilWaiting">,
   mode: "inline" | "manual",
 ): Runner => {
   const directory = Context.get(context, JobDirectory)

@@ -1,12 +1,12 @@
-import { adtsProblem } from "./audioFiles/adtsProblem.ts"
-import { startsWith } from "./audioFiles/bytes.ts"
-import { flacProblem } from "./audioFiles/flacProblem.ts"
-import { mp3Problem } from "./audioFiles/mp3Problem.ts"
-import { mp4Problem } from "./audioFiles/mp4Problem.ts"
-import { oggProblem } from "./audioFiles/oggProblem.ts"
-import { afterTags } from "./audioFiles/tags.ts"
-import { wavProblem } from "./audioFiles/wavProblem.ts"
-import { webmProblem } from "./audioFiles/webmProblem.ts"
+import { adtsProblem } from "./adtsProblem.ts"
+import { startsWith } from "./bytes.ts"
+import { flacProblem } from "./flacProblem.ts"
+import { mp3Problem } from "./mp3Problem.ts"
+import { mp4Problem } from "./mp4Problem.ts"
+import { oggProblem } from "./oggProblem.ts"
+import { afterTags } from "./tags.ts"
+import { wavProblem } from "./wavProblem.ts"
+import { webmProblem } from "./webmProblem.ts"
 
 /** The media type of bytes that are audio, or why they are not: words for a log, without a byte of the content. */
 export type GeneratedAudio = { readonly mediaType: string; readonly problem?: undefined } | { readonly problem: string }

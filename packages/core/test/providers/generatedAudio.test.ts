@@ -5,7 +5,7 @@ import * as fc from "fast-check"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { generatedAudio } from "../../src/kinds/generatedAudio.ts"
+import { generatedAudio } from "../../src/providers/audio/generatedAudio.ts"
 
 const here = join(import.meta.dirname, "fixtures")
 const ofProbe = join(import.meta.dirname, "../../../media-probe/test/fixtures")
@@ -56,7 +56,7 @@ describe("what is audio", () => {
     "what the sandbox says, in the voice %s",
     async (voice) => {
       const call = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0, deferrals: 0 } as const
-      const { data } = await Effect.runPromise(sandboxProviders().speech.speak({ text: "hi", voice }, call))
+      const { data } = await Effect.runPromise(sandboxProviders().speech({ text: "hi", voice }, call))
       expect(typeOf(data)).toBe("audio/mpeg")
     },
   )

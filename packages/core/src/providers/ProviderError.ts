@@ -1,50 +1,51 @@
 import { Schema } from "effect"
 import { errorCodes } from "../domain/index.ts"
 
-/** A provider did not deliver, and the job that asked has to live with it: it is tried again, or fails. */
+/** A call failed, and the failure counts against the job: the attempt is retried, or the job fails. */
 export class ProviderFailure extends Schema.TaggedError<ProviderFailure>()("ProviderFailure", {
-  /** What the job says if this is the end of it. */
+  /** The job's error code if it is not retried. */
   errorCode: Schema.Literals(errorCodes),
   /** Whether another attempt may succeed. */
   retry: Schema.Boolean,
-  /** Milliseconds the provider asked us to wait. */
+  /** Milliseconds until the next attempt, as requested by the provider. */
   retryAfterMs: Schema.optionalKey(Schema.Number),
   /** For the log. Never a prompt, a transcript or a secret. */
   detail: Schema.String,
 }) {}
 
-/** Why a provider cannot work for anybody. */
+/** Why a provider works for no job: `quota` is used up, or its `configuration` is wrong. */
 export const brokenReasons = ["configuration", "quota"] as const
 export type BrokenReason = (typeof brokenReasons)[number]
 
 /**
- * A provider will do nothing for any job until its operator has mended it: the key is wrong, the model is not there, the
- * quota is used up. It is paused, and no job pays for it: the one that asked goes back and waits like the others.
+ * The provider works for no job until its operator fixes it: the key is wrong, the model does not exist, the quota is used up.
+ * It is paused. The job that called is released and waits like the others, at no cost to its budget of failures.
  */
 export class ProviderBroken extends Schema.TaggedError<ProviderBroken>()("ProviderBroken", {
   reason: Schema.Literals(brokenReasons),
-  /** Milliseconds the provider asked us to wait. */
+  /** Milliseconds until the next call, as requested by the provider. */
   retryAfterMs: Schema.optionalKey(Schema.Number),
   /** For the log. Never a prompt, a transcript or a secret. */
   detail: Schema.String,
 }) {}
 
 /**
- * The provider wants to be asked again later, and nothing needs to wait for it: the job gives up its slot, is claimed again after
- * the delay and asks anew. Costs the job no budget, only time of its queue limit. `ProviderCall.deferrals` tells the provider that it has asked for this before.
+ * The provider asks to be called again later, with nothing to wait for in between. The job leaves its slot, is claimed again
+ * after the delay and calls anew. This costs no budget, only time of the queue limit. `ProviderCall.deferrals` tells the
+ * provider how often it has happened.
  */
 export class ProviderPostponed extends Schema.TaggedError<ProviderPostponed>()("ProviderPostponed", {
-  /** Milliseconds; between a tenth of a second and the longest Retry-After that is honored (`attempts.retryAfterMaxMs`). */
+  /** Milliseconds, limited to between 100 and `attempts.retryAfterMaxMs`. */
   delayMs: Schema.Number,
 }) {}
 
-/** Every way a provider may fail. */
+/** A failed call. */
 export type ProviderError = ProviderFailure | ProviderBroken
 
-/** Every way a call may end without an answer. */
+/** Every way a call can end without an answer. */
 export type ProviderCallError = ProviderError | ProviderPostponed
 
-/** It may go better later: a network that broke, a server that is busy. `retryAfterMs` is what it asked for itself. */
+/** A failure that may pass: a network error, a busy server. `retryAfterMs` is the delay the provider asked for. */
 export const providerUnavailable = (detail: string, retryAfterMs?: number): ProviderFailure =>
   new ProviderFailure({
     errorCode: "provider_unavailable",
@@ -53,11 +54,11 @@ export const providerUnavailable = (detail: string, retryAfterMs?: number): Prov
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
 
-/** It answered, with something that is no answer. */
+/** The provider returned an invalid answer. Retried. */
 export const resultInvalid = (detail: string): ProviderFailure =>
   new ProviderFailure({ errorCode: "result_invalid", retry: true, detail })
 
-/** It will never do this: because of what is said in it (`content`), or for any other reason in the request (`input`). */
+/** The provider refuses the request for good: because of what it says (`content`), or for another reason (`input`). */
 export const providerRefused = (what: "content" | "input", detail: string): ProviderFailure =>
   new ProviderFailure({
     errorCode: what === "content" ? "content_rejected" : "provider_rejected",
@@ -65,6 +66,6 @@ export const providerRefused = (what: "content" | "input", detail: string): Prov
     detail,
   })
 
-/** It cannot work for anybody. */
+/** The provider works for no job until its operator fixes it. */
 export const providerBroken = (reason: BrokenReason, detail: string, retryAfterMs?: number): ProviderBroken =>
   new ProviderBroken({ reason, detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import { crc32 } from "node:zlib"
 import { describe, expect, it } from "vitest"
-import { generatedPng } from "../../src/kinds/generatedPng.ts"
+import { generatedPng } from "../../src/providers/generatedPng.ts"
 
 const call = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0, deferrals: 0 } as const
 const whole = fakePng("a fake image")
@@ -31,7 +31,7 @@ const problemOf = (data: Uint8Array) => generatedPng(data, 1_024)
 
 describe("what is a PNG", () => {
   it("what the sandbox paints", async () => {
-    const { data } = await Effect.runPromise(sandboxProviders().image.generate({ prompt: "a fox" }, call))
+    const { data } = await Effect.runPromise(sandboxProviders().image({ prompt: "a fox" }, call))
     expect(problemOf(data)).toBeUndefined()
     expect(generatedPng(data, 512)).toMatch(/1024x1024 pixels, not 512x512/)
   })

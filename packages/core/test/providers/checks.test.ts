@@ -1,20 +1,23 @@
 import type { GeneratedFile, Reply, Transcript, Turn } from "@kiln/core/ports"
 import { fakeMp3, fakePng } from "@kiln/testing"
-import { Effect, Result } from "effect"
 import { describe, expect, it } from "vitest"
-import { checkTurn } from "../../src/kinds/checkTurn.ts"
-import type { AttemptFailed } from "../../src/kinds/AttemptContext.ts"
-import { checkAudio, checkPng, checkReply, checkText, checkTranscript } from "../../src/kinds/results.ts"
+import { checkAudio } from "../../src/providers/audio/checkAudio.ts"
+import { checkText } from "../../src/providers/checks.ts"
+import { checkPng } from "../../src/providers/image.ts"
+import { checkReply } from "../../src/providers/reply.ts"
+import { checkTranscript } from "../../src/providers/transcription.ts"
+import { checkTurn } from "../../src/providers/voiceTurn.ts"
 
 const MiB = 1_024 * 1_024
 
-/** What a check gives; `"refused"` where it fails, as it must, with `result_invalid` and for another attempt to heal. */
-const resultOf = <A>(check: Effect.Effect<A, AttemptFailed>): A | "refused" => {
-  const result = Effect.runSync(Effect.result(check))
-  if (Result.isSuccess(result)) return result.success
-  const { _tag, errorCode, retry } = result.failure
-  expect([_tag, errorCode, retry]).toEqual(["AttemptFailed", "result_invalid", true])
-  return "refused"
+/** What a check returns; `"refused"` if it throws, which must be `result_invalid` and retried. */
+const resultOf = <A>(check: () => A): A | "refused" => {
+  try {
+    return check()
+  } catch (error) {
+    expect(error).toMatchObject({ _tag: "ProviderFailure", errorCode: "result_invalid", retry: true })
+    return "refused"
+  }
 }
 
 /** Values of any shape but the right one, as code without types gives them. */
@@ -37,7 +40,7 @@ const shapes: ReadonlyArray<unknown> = [
 
 describe("a text", () => {
   it.each(["", " ", "hello", "😀", "x".repeat(1_000_000)])("may be any that stores can keep", (text) => {
-    expect(resultOf(checkText(text))).toBe(text)
+    expect(resultOf(() => checkText(text))).toBe(text)
   })
 
   it.each<[name: string, text: unknown]>([
@@ -46,7 +49,7 @@ describe("a text", () => {
     ["a million and one characters", "x".repeat(1_000_001)],
     ...shapes.filter((value) => typeof value !== "string").map((value): [string, unknown] => [typeof value, value]),
   ])("is refused: %s", (_name, text) => {
-    expect(resultOf(checkText(text))).toBe("refused")
+    expect(resultOf(() => checkText(text))).toBe("refused")
   })
 })
 
@@ -62,18 +65,18 @@ describe("a transcript", () => {
     ["with null seconds has none", null, {}],
   ])("%s", (_name, seconds, kept) => {
     const transcript = { text: "", seconds } as Transcript
-    expect(resultOf(checkTranscript(transcript))).toStrictEqual({ text: "", ...kept })
+    expect(resultOf(() => checkTranscript(transcript))).toStrictEqual({ text: "", ...kept })
   })
 
   it("is nothing but that", () => {
     const more: Transcript & { readonly words: ReadonlyArray<string> } = { text: "hi", words: [] }
-    expect(resultOf(checkTranscript(more))).toStrictEqual({ text: "hi" })
+    expect(resultOf(() => checkTranscript(more))).toStrictEqual({ text: "hi" })
   })
 
   it.each([...shapes, ...shapes.filter((shape) => typeof shape !== "string").map((text) => ({ text }))])(
     "of another shape is refused: %o",
     (value) => {
-      expect(resultOf(checkTranscript(value as Transcript))).toBe("refused")
+      expect(resultOf(() => checkTranscript(value as Transcript))).toBe("refused")
     },
   )
 })
@@ -82,14 +85,14 @@ const reply: Reply = { text: "hi there", outputTokens: 2, truncated: false }
 
 describe("a reply", () => {
   it("is charged for no more tokens than were asked for", () => {
-    expect(resultOf(checkReply({ ...reply, outputTokens: 5 }, 5))).toStrictEqual({ ...reply, outputTokens: 5 })
-    expect(resultOf(checkReply({ ...reply, outputTokens: 6 }, 5))).toStrictEqual({ ...reply, outputTokens: 5 })
-    expect(resultOf(checkReply({ ...reply, outputTokens: 0 }, 5))).toStrictEqual({ ...reply, outputTokens: 0 })
+    expect(resultOf(() => checkReply({ ...reply, outputTokens: 5 }, 5))).toStrictEqual({ ...reply, outputTokens: 5 })
+    expect(resultOf(() => checkReply({ ...reply, outputTokens: 6 }, 5))).toStrictEqual({ ...reply, outputTokens: 5 })
+    expect(resultOf(() => checkReply({ ...reply, outputTokens: 0 }, 5))).toStrictEqual({ ...reply, outputTokens: 0 })
   })
 
   it("is nothing but its text, its tokens and whether it is truncated", () => {
     const more: Reply & { readonly usage: object } = { ...reply, truncated: true, usage: {} }
-    expect(resultOf(checkReply(more, 5))).toStrictEqual({ ...reply, truncated: true })
+    expect(resultOf(() => checkReply(more, 5))).toStrictEqual({ ...reply, truncated: true })
   })
 
   it.each<[field: string, value: unknown]>([
@@ -100,11 +103,11 @@ describe("a reply", () => {
     ]),
     ...["no", 0, undefined, null].map((truncated): [string, unknown] => ["truncated", truncated]),
   ])("is refused: %s is %s", (field, value) => {
-    expect(resultOf(checkReply({ ...reply, [field]: value }, 5))).toBe("refused")
+    expect(resultOf(() => checkReply({ ...reply, [field]: value }, 5))).toBe("refused")
   })
 
   it.each(shapes)("of another shape is refused: %o", (value) => {
-    expect(resultOf(checkReply(value as Reply, 5))).toBe("refused")
+    expect(resultOf(() => checkReply(value as Reply, 5))).toBe("refused")
   })
 })
 
@@ -128,27 +131,27 @@ describe.each([
   {
     name: "an image",
     good: image,
-    check: (file: GeneratedFile) => checkPng(file, 1_024),
+    check: (file: unknown) => checkPng(file, 1_024),
     maxBytes: 16 * MiB,
     ofSize: (bytes: number) => fakePng("", bytes - fakePng().length - 12),
   },
 ])("$name", ({ check, good, maxBytes, ofSize }) => {
   it("is what its bytes are, whatever the provider calls them", () => {
     for (const mediaType of ["text/html", "", "audio/wav", "audio/mpeg; x=1", undefined, 5])
-      expect(resultOf(check({ data: good.data, mediaType } as GeneratedFile))).toStrictEqual(good)
+      expect(resultOf(() => check({ data: good.data, mediaType }))).toStrictEqual(good)
   })
 
   it("may be in a Buffer, and is not copied", () => {
     const data = Buffer.from(good.data)
-    const result = resultOf(check({ ...good, data }))
+    const result = resultOf(() => check({ ...good, data }))
     expect(result !== "refused" && result.data).toBe(data)
   })
 
   it("has an upper bound", () => {
     const [within, beyond] = [ofSize(maxBytes), ofSize(maxBytes + 1)]
     expect([within.length, beyond.length]).toEqual([maxBytes, maxBytes + 1])
-    expect(resultOf(check({ ...good, data: within }))).not.toBe("refused")
-    expect(resultOf(check({ ...good, data: beyond }))).toBe("refused")
+    expect(resultOf(() => check({ ...good, data: within }))).not.toBe("refused")
+    expect(resultOf(() => check({ ...good, data: beyond }))).toBe("refused")
   })
 
   it.each([
@@ -162,7 +165,7 @@ describe.each([
     { ...good, data: Buffer.from("<!doctype html>") },
     { ...good, data: new Uint16Array(good.data) },
   ])("of another shape is refused: %o", (value) => {
-    expect(resultOf(check(value as GeneratedFile))).toBe("refused")
+    expect(resultOf(() => check(value as GeneratedFile))).toBe("refused")
   })
 })
 
@@ -170,13 +173,13 @@ describe("a turn", () => {
   const turn: Turn = { ...reply, audio, transcript: "hello", seconds: 3 }
 
   it("is its reply, its audio and what was understood", () => {
-    expect(resultOf(checkTurn(turn, 1))).toEqual({ ...turn, outputTokens: 1 })
-    expect(resultOf(checkTurn({ ...reply, audio }, 5))).toEqual({ ...reply, audio })
+    expect(resultOf(() => checkTurn(turn, 1))).toEqual({ ...turn, outputTokens: 1 })
+    expect(resultOf(() => checkTurn({ ...reply, audio }, 5))).toEqual({ ...reply, audio })
   })
 
   it.each([Number.NaN, Infinity, -1])("with %s seconds has none", (seconds) => {
     const { seconds: _, ...rest } = turn
-    expect(resultOf(checkTurn({ ...turn, seconds }, 5))).toEqual(rest)
+    expect(resultOf(() => checkTurn({ ...turn, seconds }, 5))).toEqual(rest)
   })
 
   it.each([
@@ -189,6 +192,6 @@ describe("a turn", () => {
     { ...turn, audio: image },
     { ...turn, audio: { ...audio, data: audio.data.subarray(1) } },
   ])("of another shape is refused: %o", (value) => {
-    expect(resultOf(checkTurn(value as Turn, 5))).toBe("refused")
+    expect(resultOf(() => checkTurn(value as Turn, 5))).toBe("refused")
   })
 })
