@@ -4,13 +4,13 @@ import { defineConfig } from "vitest/config"
  * The tier is the mode, and the last part of a test file's name: `vitest run` runs `*.test.ts`, `vitest run --mode system`
  * runs `*.system.ts`. CONTRIBUTING.md says what belongs where.
  */
-const tiers = ["test", "system", "proof", "long"]
+const tiers = new Set(["test", "system", "proof", "long"])
 
 const report = process.env["KILN_TEST_REPORT"]
 
 export default defineConfig(({ mode }) => {
   // Other tools read this file in modes of their own.
-  const tier = tiers.includes(mode) ? mode : "test"
+  const tier = tiers.has(mode) ? mode : "test"
   return {
     // Packages import each other's sources, so tests run without a build step.
     resolve: { conditions: ["@kiln/source"] },

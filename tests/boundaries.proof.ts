@@ -50,6 +50,7 @@ const lawful = {
 const planted: ReadonlyArray<readonly [rule: string, file: string, text: string]> = [
   ["core-domain", "packages/core/src/domain/PortInDomain.ts", `import "../ports/JobStore.ts"`],
   ["core-domain", "packages/core/src/domain/NewLayerInDomain.ts", `import "../helpers/Helper.ts"`],
+  ["core-providers", "packages/core/src/providers/PortInProvider.ts", `import "../ports/JobStore.ts"`],
   ["core-ports", "packages/core/src/ports/KindInPort.ts", `import "../kinds/Image.ts"`],
   ["core-kinds", "packages/core/src/kinds/EngineInKind.ts", `import type {} from "../engine/Engine.ts"`],
   ["core-engine", "packages/core/src/engine/WorkerInEngine.ts", `import "../worker/index.ts"`],

@@ -1,11 +1,11 @@
-import { resultInvalid, type SpeechProvider } from "@kiln/core/ports"
+import { type EffectProvider, effectProvider, resultInvalid } from "@kiln/core/ports"
 import { Effect } from "effect"
 import { runProgram } from "./runProgram.ts"
 import { withLengths } from "./wav.ts"
 
 /** Text to WAV by espeak-ng. A voice is one of `espeak-ng --voices`, with a variant if you like: `en-us+f5`. */
-export const espeakSpeech = ({ command = "espeak-ng" } = {}): SpeechProvider => ({
-  speak: ({ text, voice }) =>
+export const espeakSpeech = ({ command = "espeak-ng" } = {}): EffectProvider<"speech"> =>
+  effectProvider("speech", ({ text, voice }) =>
     runProgram({
       command,
       // The text comes on the standard input: an argument could be an option, and everybody on the machine can read it.
@@ -22,4 +22,4 @@ export const espeakSpeech = ({ command = "espeak-ng" } = {}): SpeechProvider => 
           : Effect.succeed({ data, mediaType: "audio/wav" })
       }),
     ),
-})
+  )

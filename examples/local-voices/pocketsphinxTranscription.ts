@@ -1,4 +1,10 @@
-import { type AudioInput, type ProviderError, providerRefused, type TranscriptionProvider } from "@kiln/core/ports"
+import {
+  type AudioInput,
+  type EffectProvider,
+  effectProvider,
+  type ProviderError,
+  providerRefused,
+} from "@kiln/core/ports"
 import { Effect, Stream } from "effect"
 import { resample } from "./resample.ts"
 import { runProgram } from "./runProgram.ts"
@@ -12,25 +18,27 @@ const sampleRate = 16_000
 export const pocketsphinxTranscription = ({
   command = "pocketsphinx_continuous",
   sox = "sox",
-} = {}): TranscriptionProvider => ({
-  transcribe: Effect.fnUntraced(function* ({ audio }) {
-    const file = Buffer.concat(yield* Stream.runCollect(audio.content))
-    const recording = openWav(audio.format === "wav" ? file : yield* toWav(audio, file, sox))
-    if (typeof recording === "string") return yield* providerRefused("input", recording)
-    const samples = yield* openUnnamedFile
-    for (const block of resample(recording, sampleRate)) yield* samples.append(block)
-    const output = yield* runProgram({
-      command,
-      args: ["-infile", "/dev/stdin", "-logfn", "/dev/null"],
-      input: samples,
-      install: "apt-get install pocketsphinx pocketsphinx-en-us",
-      timeLimitMs: 60_000 + 3_000 * audio.seconds,
-      maxOutputBytes: 1024 * 1024,
-    })
-    // A line for each utterance.
-    return { text: new TextDecoder().decode(output).trim().replaceAll(/\s+/g, " ") }
-  }, Effect.scoped),
-})
+} = {}): EffectProvider<"transcription"> =>
+  effectProvider(
+    "transcription",
+    Effect.fnUntraced(function* ({ audio }) {
+      const file = Buffer.concat(yield* Stream.runCollect(audio.content))
+      const recording = openWav(audio.format === "wav" ? file : yield* toWav(audio, file, sox))
+      if (typeof recording === "string") return yield* providerRefused("input", recording)
+      const samples = yield* openUnnamedFile
+      for (const block of resample(recording, sampleRate)) yield* samples.append(block)
+      const output = yield* runProgram({
+        command,
+        args: ["-infile", "/dev/stdin", "-logfn", "/dev/null"],
+        input: samples,
+        install: "apt-get install pocketsphinx pocketsphinx-en-us",
+        timeLimitMs: 60_000 + 3_000 * audio.seconds,
+        maxOutputBytes: 1024 * 1024,
+      })
+      // A line for each utterance.
+      return { text: new TextDecoder().decode(output).trim().replaceAll(/\s+/g, " ") }
+    }, Effect.scoped),
+  )
 
 const toWav = (audio: AudioInput, file: Uint8Array, sox: string): Effect.Effect<Uint8Array, ProviderError> =>
   audio.format === "mp3"

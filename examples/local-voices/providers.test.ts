@@ -20,7 +20,7 @@ const temporaryFiles = () => readdirSync(tmpdir()).filter((name) => name.startsW
 
 describe("on a machine without the programs", () => {
   it("speech is broken, and says what to install", async () => {
-    const { speak } = espeakSpeech({ command: "kiln-no-espeak-ng" })
+    const speak = espeakSpeech({ command: "kiln-no-espeak-ng" })
     expect(await run(Effect.flip(speak({ text: "Hello", voice: "en-us" }, call)))).toMatchObject({
       _tag: "ProviderBroken",
       reason: "configuration",
@@ -30,7 +30,7 @@ describe("on a machine without the programs", () => {
 
   it("so is transcription, and leaves no file behind", async () => {
     const before = temporaryFiles()
-    const { transcribe } = pocketsphinxTranscription({ command: "kiln-no-pocketsphinx" })
+    const transcribe = pocketsphinxTranscription({ command: "kiln-no-pocketsphinx" })
     expect(await run(Effect.flip(transcribe({ audio: audioInput("wav", silence) }, call)))).toMatchObject({
       _tag: "ProviderBroken",
       reason: "configuration",
@@ -40,7 +40,7 @@ describe("on a machine without the programs", () => {
   })
 
   it("MP3 is refused without sox, and nothing else is", async () => {
-    const { transcribe } = pocketsphinxTranscription({ sox: "kiln-no-sox" })
+    const transcribe = pocketsphinxTranscription({ sox: "kiln-no-sox" })
     const mp3 = Uint8Array.of(0xff, 0xfb, 0x90, 0x00)
     expect(await run(Effect.flip(transcribe({ audio: audioInput("mp3", mp3) }, call)))).toMatchObject({
       _tag: "ProviderFailure",
@@ -53,7 +53,7 @@ describe("on a machine without the programs", () => {
 
 describe("what cannot be read is refused", () => {
   const refusalOf = (format: AudioFormat, file: Uint8Array) =>
-    run(Effect.flip(pocketsphinxTranscription().transcribe({ audio: audioInput(format, file) }, call)))
+    run(Effect.flip(pocketsphinxTranscription()({ audio: audioInput(format, file) }, call)))
 
   it.each(["mp4", "m4a", "webm"] as const)("%s", async (format) => {
     expect(await refusalOf(format, silence)).toMatchObject({
@@ -106,7 +106,7 @@ describe("replies", () => {
 })
 
 describeWith(["espeak-ng"], "espeak-ng", () => {
-  const { speak } = espeakSpeech()
+  const speak = espeakSpeech()
 
   it("speaks, into a WAV file whose lengths are right", async () => {
     const { data, mediaType } = await run(speak({ text: sentence, voice: "en-us+f5" }, call))
@@ -146,7 +146,7 @@ describeWith(["espeak-ng"], "espeak-ng", () => {
 })
 
 describeWith(["pocketsphinx with its English model"], "pocketsphinx", () => {
-  const { transcribe } = pocketsphinxTranscription()
+  const transcribe = pocketsphinxTranscription()
 
   it("understands nothing in silence, and in no sound at all", async () => {
     const none = writeWav({ sampleRate: 8_000, channels: 1, bits: 16 }, [new Float32Array(0)])
@@ -167,7 +167,7 @@ describeWith(["pocketsphinx with its English model"], "pocketsphinx", () => {
 describeWith(["espeak-ng", "pocketsphinx with its English model"], "what was spoken", () => {
   it("is understood, also after a journey through another format, and leaves no file behind", async () => {
     const before = temporaryFiles()
-    const { data } = await run(espeakSpeech().speak({ text: sentence, voice: "en-us+f5" }, call))
+    const { data } = await run(espeakSpeech()({ text: sentence, voice: "en-us+f5" }, call))
     const recording = openWav(data)
     if (typeof recording === "string") throw new Error(recording)
     const samples = recording.read(0, recording.length)
@@ -176,7 +176,7 @@ describeWith(["espeak-ng", "pocketsphinx with its English model"], "what was spo
       samples,
     ])
     for (const file of [data, stereo]) {
-      const { text } = await run(pocketsphinxTranscription().transcribe({ audio: audioInput("wav", file, 4) }, call))
+      const { text } = await run(pocketsphinxTranscription()({ audio: audioInput("wav", file, 4) }, call))
       expect(understood(sentence, text), text).toBeGreaterThanOrEqual(0.8)
     }
     expect(temporaryFiles()).toEqual(before)
@@ -187,14 +187,14 @@ describeWith(["sox that reads MP3", "pocketsphinx with its English model"], "MP3
   const speech = readFileSync(join(import.meta.dirname, "../../packages/provider-sandbox/assets/alloy.mp3"))
 
   it("is transcribed", async () => {
-    const { text } = await run(pocketsphinxTranscription().transcribe({ audio: audioInput("mp3", speech, 5) }, call))
+    const { text } = await run(pocketsphinxTranscription()({ audio: audioInput("mp3", speech, 5) }, call))
     expect(text).not.toBe("")
   })
 
   it("is refused where sox finds none in it", async () => {
     const text = new TextEncoder().encode("not an mp3")
-    expect(
-      await run(Effect.flip(pocketsphinxTranscription().transcribe({ audio: audioInput("mp3", text) }, call))),
-    ).toMatchObject({ errorCode: "provider_rejected", retry: false })
+    expect(await run(Effect.flip(pocketsphinxTranscription()({ audio: audioInput("mp3", text) }, call)))).toMatchObject(
+      { errorCode: "provider_rejected", retry: false },
+    )
   })
 })

@@ -172,7 +172,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "a sandbox job is given the live providers",
-    edits: [core("worker/AttemptContext.ts", "askProviders(sandbox, call)", "askProviders(live, call)")],
+    edits: [core("worker/AttemptContext.ts", "(yield* Providers)[job.mode]", "(yield* Providers).live")],
     seed: 1,
     breaks: "sandbox never reaches a provider",
   },
@@ -202,7 +202,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "a worker that stops leaves its jobs to the end of their leases",
-    edits: [core("worker/RunAttempt.ts", "return yield* insist(lease, store.releaseJobs([ref]))", 'return "lapsed"')],
+    edits: [core("worker/writeEnd.ts", "return yield* insist(lease, store.releaseJobs([ref]))", 'return "lapsed"')],
     seed: 81,
     breaks: "only lost workers are counted",
   },
@@ -210,9 +210,9 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "an outage of our own counts against the job's failures",
     edits: [
       core(
-        "worker/RunAttempt.ts",
-        "defer(postponementMs(end.outOfReach, job.attempts, attempts, circuit), false)",
-        "defer(postponementMs(end.outOfReach, job.attempts, attempts, circuit), true)",
+        "worker/writeEnd.ts",
+        "defer(unavailableDelayMs(end.what, job.attempts, attempts, circuit), false)",
+        "defer(unavailableDelayMs(end.what, job.attempts, attempts, circuit), true)",
       ),
     ],
     seed: 2,
@@ -267,12 +267,12 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "the charge is made from the attempts, not from the use",
     edits: [
       core(
-        "worker/RunAttempt.ts",
+        "worker/checkResult.ts",
         "const chargeOf = ({ mode, price }: Job",
         "const chargeOf = ({ attempts, mode, price }: Job",
       ),
       core(
-        "worker/RunAttempt.ts",
+        "worker/checkResult.ts",
         "chargeFor(price, usage)",
         "chargeFor(price, { ...usage, input_characters: attempts })",
       ),
@@ -312,7 +312,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "jobs that were claimed together ask a provider all at once, whatever its bound",
-    edits: [core("worker/ProviderPost.ts", "places === undefined ? once : places.withPermit(once)", "once")],
+    edits: [core("providers/GuardedProvider.ts", "permits === undefined ? once : permits.withPermit(once)", "once")],
     seed: 18,
     breaks: "a provider is not asked for more at once than it may be",
   },

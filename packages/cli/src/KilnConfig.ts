@@ -1,6 +1,6 @@
-import type { AsyncProvider } from "@kiln/core"
+import type { AnyProvider } from "@kiln/core"
 import { builtInKinds, defaultEngineSettings, defaultVoices, type EngineSettings, type Voices } from "@kiln/core/effect"
-import { type ProviderName, providerNames, type ProviderPorts } from "@kiln/core/ports"
+import { type ProviderName, providerNames } from "@kiln/core/ports"
 import type { NamedEngineSettings } from "./Settings.ts"
 
 /**
@@ -8,8 +8,8 @@ import type { NamedEngineSettings } from "./Settings.ts"
  * file set the same thing, the variable takes precedence.
  */
 export interface KilnConfig {
-  /** Providers of live jobs: ports, or functions that return promises. Sandbox jobs never reach them. */
-  readonly providers?: { readonly [Name in ProviderName]?: AsyncProvider<Name> | ProviderPorts[Name] | undefined }
+  /** The providers of live jobs, as functions (request, call). Sandbox jobs never reach them. */
+  readonly providers?: { readonly [Name in ProviderName]?: AnyProvider<Name> | undefined }
   /** Public voice names, and the provider's voice for each. */
   readonly voices?: Voices
   /** Limits of the engine; durations in milliseconds. */
@@ -29,14 +29,6 @@ type Fields = Readonly<Record<string, unknown>>
 const isFields = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-const methods: Readonly<Record<ProviderName, string>> = {
-  transcription: "transcribe",
-  speech: "speak",
-  reply: "reply",
-  image: "generate",
-  voiceTurn: "turn",
-}
-
 const unknownFields = (fields: Fields, known: ReadonlyArray<string>, prefix: string): ReadonlyArray<string> =>
   Object.keys(fields)
     .filter((name) => !known.includes(name))
@@ -45,14 +37,12 @@ const unknownFields = (fields: Fields, known: ReadonlyArray<string>, prefix: str
 const providerProblems = (providers: unknown): ReadonlyArray<string> => {
   if (!isFields(providers)) return ["providers must be an object"]
   return [
-    ...unknownFields(providers, Object.keys(methods), "providers."),
-    ...Object.entries(methods).flatMap(([name, method]) => {
-      const provider = providers[name]
-      if (provider === undefined || typeof provider === "function") return []
-      return isFields(provider) && typeof provider[method] === "function"
+    ...unknownFields(providers, providerNames, "providers."),
+    ...providerNames.flatMap((name) =>
+      providers[name] === undefined || typeof providers[name] === "function"
         ? []
-        : [`providers.${name} must be a function, or an object with the method ${method}`]
-    }),
+        : [`providers.${name} must be a function (request, call)`],
+    ),
   ]
 }
 

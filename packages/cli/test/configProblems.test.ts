@@ -53,15 +53,15 @@ describe("limits of concurrency in the config file", () => {
 })
 
 describe("providers in the config file", () => {
-  it("are ports, or functions that return promises", () => {
+  it("are functions that return promises or Effects", () => {
     const speak = () => Effect.die("never called")
     const reply = async () => ({ text: "", outputTokens: 0, truncated: false })
-    expect(configProblems({ providers: { speech: { speak }, reply, image: undefined } })).toEqual([])
+    expect(configProblems({ providers: { speech: speak, reply, image: undefined } })).toEqual([])
   })
 
   it.each([
-    [{ speech: { say: () => {} } }, "providers.speech must be a function, or an object with the method speak"],
-    [{ reply: "openai" }, "providers.reply must be a function, or an object with the method reply"],
+    [{ speech: { say: () => {} } }, "providers.speech must be a function (request, call)"],
+    [{ reply: "openai" }, "providers.reply must be a function (request, call)"],
     [5, "providers must be an object"],
   ])("%j: %s", (providers, problem) => expect(configProblems({ providers })).toEqual([problem]))
 })

@@ -12,10 +12,19 @@ export type { Json, JsonObject } from "./domain/Json.ts"
 export { KilnError, type KilnErrorCode, kilnErrors, type KilnErrorName } from "./domain/KilnError.ts"
 export { BlobCorrupt, BlobUnavailable, StoreUnavailable } from "./domain/PortErrors.ts"
 export { priorities, type Priority } from "./domain/Priority.ts"
-export type { EngineSettings, GivenSettings, ProviderBounds } from "./engine/EngineSettings.ts"
-export type { FileRef, InputOf, Kind, KindNeeds, KindTypes, OutputOf } from "./kinds/KindTypes.ts"
+export type { EngineSettings, GivenSettings, ProviderSettings } from "./engine/EngineSettings.ts"
+export type { FileRef, InputOf, Kind, KindNeeds, KindTypes, OutputOf, TypesOf } from "./kinds/KindTypes.ts"
 export type { StandardIssue, StandardResult, StandardSchema } from "./kinds/StandardSchema.ts"
 export { defaultVoices, type Voices } from "./kinds/Voices.ts"
 export type { BlobAdapter, ProbeAdapter, StoreAdapter } from "./ports/adapters.ts"
-export { type ProviderName, providerNames } from "./ports/ProviderName.ts"
+export { type NameOf, type ProviderName, providerNames, type ProviderRef } from "./providers/builtInPorts.ts"
+export {
+  type ProviderBounds,
+  type ProviderPort,
+  providerPort,
+  type ProviderPortOptions,
+} from "./providers/ProviderPort.ts"
+export type { AudioDetails, Transcript } from "./providers/transcription.ts"
+export type { Reply, ReplyRequest } from "./providers/reply.ts"
+export type { Turn } from "./providers/voiceTurn.ts"
 export * from "./embed/index.ts"

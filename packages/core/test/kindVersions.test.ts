@@ -67,7 +67,7 @@ const inRelease = <A, E>(
     },
   }))
   return test(asked).pipe(
-    within({ stores, sandbox: { speech: plainProviders.speech ?? { speak: () => Effect.never } } }),
+    within({ stores, sandbox: { speech: plainProviders.speech } }),
     Effect.provideService(JobKinds, kinds),
   )
 }

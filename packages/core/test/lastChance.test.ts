@@ -62,7 +62,7 @@ describe("a job that has one worker left to lose", () => {
 
   it.effect("waits for a lease at most for those beside it", () => {
     const { most, sandbox } = watchedSpeech()
-    const hanging = speaks((request, call) => (call.attempt === 1 ? Effect.never : sandbox.speech.speak(request, call)))
+    const hanging = speaks((request, call) => (call.attempt === 1 ? Effect.never : sandbox.speech(request, call)))
     return Effect.gen(function* () {
       const suspect = yield* submitSpeech("a")
       yield* loseWorker

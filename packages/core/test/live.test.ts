@@ -10,7 +10,7 @@ import { ended, inTime, passTime } from "./support/virtualTime.ts"
 
 const live = principal("live")
 const never: ProviderSet = {
-  speech: { speak: () => Effect.die(new Error("a sandbox job reached a live provider, or the other way round")) },
+  speech: () => Effect.die(new Error("a sandbox job reached a live provider, or the other way round")),
 }
 
 const open = openBoard({ input_characters: "0.000015" })
@@ -93,7 +93,7 @@ describe("live jobs", () => {
           amount: "0",
           lineItems: [{ meter: "input_characters", quantity: 5, unitAmount: "0", amount: "0" }],
         })
-        assert.match(lines.join("\n"), /input_characters of this job cost nothing: version 1 of the price svc-audio/)
+        assert.match(lines.join("\n"), /usage of input_characters was not charged: version 1 of the price svc-audio/)
       }).pipe(within({ live: plainProviders, sandbox: never }), Effect.provide(capture))
     },
   )
@@ -118,14 +118,12 @@ describe("live jobs", () => {
     let spoken = 0
     const providers: ProviderSet = {
       ...plainProviders,
-      transcription: { transcribe: () => Effect.as(Effect.sleep("5 seconds"), { text: "hello" }) },
-      speech: {
-        speak: () =>
-          Effect.sync(() => {
-            spoken += 1
-            return mp3
-          }),
-      },
+      transcription: () => Effect.as(Effect.sleep("5 seconds"), { text: "hello" }),
+      speech: () =>
+        Effect.sync(() => {
+          spoken += 1
+          return mp3
+        }),
     }
     return Effect.gen(function* () {
       yield* openBoard({ input_audio_seconds: "0.1", output_tokens: "0.1" })
@@ -154,13 +152,11 @@ describe("live jobs", () => {
       let transcribed = 0
       const providers: ProviderSet = {
         ...plainProviders,
-        transcription: {
-          transcribe: () =>
-            Effect.sync(() => {
-              transcribed += 1
-              return { text: "hello" }
-            }),
-        },
+        transcription: () =>
+          Effect.sync(() => {
+            transcribed += 1
+            return { text: "hello" }
+          }),
       }
       return Effect.gen(function* () {
         yield* openBoard({ input_audio_seconds: "0.1", output_tokens: "0.1" })

@@ -12,9 +12,7 @@ const exchange = (key: string, bytes: Uint8Array) =>
 /** Listens to what it transcribes, as a real one does. */
 const sandbox: ProviderSet = {
   ...plainProviders,
-  transcription: {
-    transcribe: ({ audio }) => Effect.as(Stream.runDrain(audio.content), { text: "hello" }),
-  },
+  transcription: ({ audio }) => Effect.as(Stream.runDrain(audio.content), { text: "hello" }),
 }
 
 describe("a blob that is not what its row says", () => {

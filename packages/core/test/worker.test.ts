@@ -359,14 +359,12 @@ describe("steps", () => {
     let replies = 0
     const sandbox: ProviderSet = {
       ...plainProviders,
-      transcription: { transcribe: () => Deferred.await(answer) },
-      reply: {
-        reply: () =>
-          Effect.sync(() => {
-            replies += 1
-            return { text: "hi", outputTokens: 1, truncated: false }
-          }),
-      },
+      transcription: () => Deferred.await(answer),
+      reply: () =>
+        Effect.sync(() => {
+          replies += 1
+          return { text: "hi", outputTokens: 1, truncated: false }
+        }),
     }
     return Effect.gen(function* () {
       const worker = yield* Worker
@@ -391,16 +389,14 @@ describe("steps", () => {
         return answer
       })
     const sandbox: ProviderSet = {
-      transcription: { transcribe: () => noting("transcribe", { text: "hello" }) },
-      reply: { reply: () => noting("reply", { text: "hi", outputTokens: 1, truncated: true }) },
-      speech: {
-        speak: () =>
-          Effect.suspend(() => {
-            calls.push("speak")
-            spoke += 1
-            return spoke < 3 ? Effect.fail(unavailable) : Effect.succeed(mp3)
-          }),
-      },
+      transcription: () => noting("transcribe", { text: "hello" }),
+      reply: () => noting("reply", { text: "hi", outputTokens: 1, truncated: true }),
+      speech: () =>
+        Effect.suspend(() => {
+          calls.push("speak")
+          spoke += 1
+          return spoke < 3 ? Effect.fail(unavailable) : Effect.succeed(mp3)
+        }),
     }
     return Effect.gen(function* () {
       yield* running

@@ -1,5 +1,5 @@
 import { type OptionNames, requireOptions } from "@kiln/core/domain"
-import type { ProviderName, ProviderPorts } from "@kiln/core/ports"
+import type { EffectProvider, ProviderName } from "@kiln/core/ports"
 import { image } from "./image.ts"
 import type { AiImageModel, AiReplyModel, AiSpeechModel, AiTranscriptionModel } from "./Models.ts"
 import { reply } from "./reply.ts"
@@ -17,7 +17,7 @@ export interface AiSdkModels {
 /** One provider for each given model. */
 export type ProvidersOfModels<Models> = {
   readonly [Name in keyof Models]: Name extends ProviderName
-    ? ProviderPorts[Name] | Extract<Models[Name], undefined>
+    ? EffectProvider<Name> | Extract<Models[Name], undefined>
     : never
 }
 

@@ -1,4 +1,4 @@
-import { type ImageProvider } from "@kiln/core/ports"
+import { type EffectProvider, effectProvider } from "@kiln/core/ports"
 import { generateImage, type ImageModel } from "ai"
 import { Effect } from "effect"
 import { callDefaults, callModel } from "./callModel.ts"
@@ -11,9 +11,9 @@ export interface ImageOptions {
   readonly providerOptions?: NonNullable<Parameters<typeof generateImage>[0]["providerOptions"]> | undefined
 }
 
-/** Creates a provider from an image model of the AI SDK. Requests one image of 1024 × 1024 pixels. */
-export const image = (model: AiImageModel, options: ImageOptions = {}): ImageProvider => ({
-  generate: ({ prompt }, call) =>
+/** An image model of the AI SDK, asked for one image of 1024 by 1024 pixels. */
+export const image = (model: AiImageModel, options: ImageOptions = {}): EffectProvider<"image"> =>
+  effectProvider("image", ({ prompt }, call) =>
     callModel(
       (abortSignal) =>
         generateImage({
@@ -28,7 +28,7 @@ export const image = (model: AiImageModel, options: ImageOptions = {}): ImagePro
         }),
       ({ image: made }) => Effect.succeed({ data: made.uint8Array, mediaType: made.mediaType }),
     ),
-})
+  )
 
 /**
  * Returns the options that make OpenAI's image models return a PNG at the lowest price. Only for those models: older ones

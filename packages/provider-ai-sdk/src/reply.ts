@@ -1,9 +1,10 @@
 import {
+  type EffectProvider,
+  effectProvider,
   type ProviderError,
   providerRefused,
   providerUnavailable,
   type Reply,
-  type ReplyProvider,
   resultInvalid,
 } from "@kiln/core/ports"
 import { type FinishReason, generateText, type LanguageModel } from "ai"
@@ -20,8 +21,8 @@ const NO_SPEECH = "[The recording contains no speech.]"
  * Creates a provider from a language model of the AI SDK. `outputTokens` is the number the provider reports, or 0 if it
  * reports none, so that guesses are never charged. Reasoning tokens count, and use up the limit.
  */
-export const reply = (model: AiReplyModel): ReplyProvider => ({
-  reply: ({ text, instructions, maxOutputTokens }, call) =>
+export const reply = (model: AiReplyModel): EffectProvider<"reply"> =>
+  effectProvider("reply", ({ text, instructions, maxOutputTokens }, call) =>
     callModel(
       (abortSignal) =>
         generateText({
@@ -35,7 +36,7 @@ export const reply = (model: AiReplyModel): ReplyProvider => ({
         }),
       ({ text: said, usage, finishReason }) => judge(said, finishReason, tokensOf(usage.outputTokens)),
     ),
-})
+  )
 
 const judge = (text: string, finishReason: FinishReason, outputTokens: number): Effect.Effect<Reply, ProviderError> => {
   // Even with a text: it explains the refusal, or is the beginning of a truncated reply.

@@ -1,4 +1,4 @@
-import { resultInvalid, type SpeechProvider } from "@kiln/core/ports"
+import { type EffectProvider, effectProvider, resultInvalid } from "@kiln/core/ports"
 import { generateSpeech, type SpeechModel } from "ai"
 import { Effect } from "effect"
 import { callDefaults, callModel } from "./callModel.ts"
@@ -12,9 +12,9 @@ export interface SpeechOptions {
   readonly providerOptions?: NonNullable<Parameters<typeof generateSpeech>[0]["providerOptions"]> | undefined
 }
 
-/** Creates a provider from a speech model of the AI SDK. The media type is detected from the first bytes, or else taken from the response's header. */
-export const speech = (model: AiSpeechModel, options: SpeechOptions = {}): SpeechProvider => ({
-  speak: ({ text, voice }, call) =>
+/** A speech model of the AI SDK. The media type of the result is what its first bytes say, or else the answer's header. */
+export const speech = (model: AiSpeechModel, options: SpeechOptions = {}): EffectProvider<"speech"> =>
+  effectProvider("speech", ({ text, voice }, call) =>
     callModel(
       (abortSignal) =>
         generateSpeech({
@@ -33,7 +33,7 @@ export const speech = (model: AiSpeechModel, options: SpeechOptions = {}): Speec
         return Effect.succeed({ data: audio.uint8Array, mediaType })
       },
     ),
-})
+  )
 
 /** Detects the page of a proxy, or an error that was sent with status 200. */
 const isText = (headers: Readonly<Record<string, string>> | undefined): boolean =>

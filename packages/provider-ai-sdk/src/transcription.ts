@@ -1,5 +1,5 @@
 import type { AudioFormat } from "@kiln/core/domain"
-import { type AudioInput, type TranscriptionProvider } from "@kiln/core/ports"
+import { type AudioInput, type EffectProvider, effectProvider } from "@kiln/core/ports"
 import { transcribe, type TranscriptionModel } from "ai"
 import { Effect, Stream } from "effect"
 import { callDefaults, callModel } from "./callModel.ts"
@@ -11,8 +11,8 @@ import { quiet } from "./quiet.ts"
  * Creates a provider from a transcription model of the AI SDK. Sends the whole file with the media type of its format,
  * because the AI SDK guesses from the first bytes and treats unknown files as WAV, such as an MP3 with a large ID3 tag.
  */
-export const transcription = (model: AiTranscriptionModel): TranscriptionProvider => ({
-  transcribe: ({ audio }, call) =>
+export const transcription = (model: AiTranscriptionModel): EffectProvider<"transcription"> =>
+  effectProvider("transcription", ({ audio }, call) =>
     Effect.flatMap(readAll(audio), (bytes) =>
       callModel(
         (abortSignal) =>
@@ -27,7 +27,7 @@ export const transcription = (model: AiTranscriptionModel): TranscriptionProvide
           Effect.succeed({ text, ...(isDuration(durationInSeconds) ? { seconds: durationInSeconds } : {}) }),
       ),
     ),
-})
+  )
 
 /** Registered media types. Servers that use the file name get `audio.mp3`, `.m4a`, `.wav` or `.webm` from these. */
 const mediaTypes: Readonly<Record<AudioFormat, string>> = {

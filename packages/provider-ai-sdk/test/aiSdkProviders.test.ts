@@ -131,8 +131,8 @@ describe("any model of the AI SDK", () => {
     const made = models()
     const providerOptions = { vendor: { style: "calm" } }
     const spoken = speech(made.speech, { outputFormat: "wav", providerOptions })
-    await Effect.runPromise(spoken.speak({ text: "t", voice: "v" }, call))
-    await Effect.runPromise(image(made.image, { providerOptions }).generate({ prompt: "p" }, call))
+    await Effect.runPromise(spoken({ text: "t", voice: "v" }, call))
+    await Effect.runPromise(image(made.image, { providerOptions })({ prompt: "p" }, call))
     expect(made.asked).toMatchObject([{ outputFormat: "wav", providerOptions }, { providerOptions }])
   })
 
@@ -141,9 +141,7 @@ describe("any model of the AI SDK", () => {
     for (const attempt of [1, 2]) {
       const made = models()
       const again = { ...call, attempt, failures: attempt - 1 }
-      await Effect.runPromise(
-        reply(made.reply).reply({ text: "t", instructions: undefined, maxOutputTokens: 1 }, again),
-      )
+      await Effect.runPromise(reply(made.reply)({ text: "t", instructions: undefined, maxOutputTokens: 1 }, again))
       seen.push(made.asked[0]?.["headers"])
     }
     const headers: unknown = expect.objectContaining({ "idempotency-key": `${call.jobId}-reply` })
@@ -215,7 +213,7 @@ describe("a transcript", () => {
     const { asked, transcription: model } = models()
     const content = Stream.fail(new BlobCorrupt({ key: "k" }))
     const broken = { ...audio("wav", Uint8Array.of(1)), content }
-    expect(classOf(await failureOf(transcription(model).transcribe({ audio: broken }, call)))).toBe("BlobCorrupt")
+    expect(classOf(await failureOf(transcription(model)({ audio: broken }, call)))).toBe("BlobCorrupt")
     expect(asked).toEqual([])
   })
 })

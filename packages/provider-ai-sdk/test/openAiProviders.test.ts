@@ -65,7 +65,7 @@ describe("the request", () => {
     it(`for ${format} that begins with ${inspect(Buffer.from(bytes.subarray(0, 12)).toString("latin1"))}: ${name}`, async () => {
       await using server = await serve(json({ text: "said" }))
       const { transcription } = providers(server.origin)
-      await Effect.runPromise(transcription!.transcribe({ audio: audio(format, bytes, 3) }, call))
+      await Effect.runPromise(transcription!({ audio: audio(format, bytes, 3) }, call))
       const file = (await server.received[0]!.form()).get("file")
       if (!(file instanceof File)) throw new Error("not a file")
       expect([file.name, file.type]).toEqual([name, type])
@@ -105,7 +105,7 @@ describe("the request", () => {
     await using server = await serve(chat({ content: "answered" }))
     const { reply } = providers(server.origin)
     for (const text of ["", " \n"])
-      await Effect.runPromise(reply!.reply({ text, instructions: undefined, maxOutputTokens: 50 }, call))
+      await Effect.runPromise(reply!({ text, instructions: undefined, maxOutputTokens: 50 }, call))
     for (const asked of server.received)
       expect(asked.json()).toMatchObject({
         messages: [{ role: "user", content: "[The recording contains no speech.]" }],

@@ -1,4 +1,4 @@
-import type { ReplyProvider } from "@kiln/core/ports"
+import { effectProvider } from "@kiln/core/ports"
 import { Effect } from "effect"
 import type { Steer } from "./Steering.ts"
 
@@ -8,13 +8,13 @@ nothing was charged. With a live key a model answers here, in the voice you chos
     /\s+/,
   )
 
-/** Creates a provider of canned replies, one token per word. The instructions steer it, because the text is transcribed speech. */
-export const makeReply = (steer: Steer): ReplyProvider => ({
-  reply: ({ instructions, maxOutputTokens }, call) =>
+/** Returns a canned reply; each word counts as a token. Steered by the instructions, which the caller writes; the text is transcribed. */
+export const makeReply = (steer: Steer) =>
+  effectProvider("reply", ({ instructions, maxOutputTokens }, call) =>
     steer(instructions, call).pipe(
       Effect.map(() => {
         const kept = words.slice(0, maxOutputTokens)
         return { text: kept.join(" "), outputTokens: kept.length, truncated: kept.length < words.length }
       }),
     ),
-})
+  )

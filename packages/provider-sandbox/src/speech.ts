@@ -1,22 +1,24 @@
 import { readFile } from "node:fs/promises"
-import { ProviderFailure, type SpeechProvider } from "@kiln/core/ports"
+import { effectProvider, ProviderFailure } from "@kiln/core/ports"
 import { Effect } from "effect"
 import type { Steer } from "./Steering.ts"
 
 const FALLBACK_VOICE = "alloy"
 const voices: ReadonlySet<string> = new Set([FALLBACK_VOICE, "echo", "fable", "nova", "onyx", "shimmer"])
 
-/** Samples by voice, once read. Only copies are returned, so that no caller can change the bytes of another. */
+/** Samples by voice. Callers get copies, so that none can change another's bytes. */
 const samples = new Map<string, Uint8Array>()
 
-/** Creates a provider of recorded MP3s from this package, one for each default voice; any other voice sounds like the first. */
-export const makeSpeech = (steer: Steer): SpeechProvider => ({
-  speak: Effect.fnUntraced(function* ({ text, voice }, call) {
-    yield* steer(text, call)
-    const sample = yield* readSample(voices.has(voice) ? voice : FALLBACK_VOICE)
-    return { data: sample.slice(), mediaType: "audio/mpeg" }
-  }),
-})
+/** Returns a spoken MP3 from this package: one for each default voice. Any other voice gets the first. */
+export const makeSpeech = (steer: Steer) =>
+  effectProvider(
+    "speech",
+    Effect.fnUntraced(function* ({ text, voice }, call) {
+      yield* steer(text, call)
+      const sample = yield* readSample(voices.has(voice) ? voice : FALLBACK_VOICE)
+      return { data: sample.slice(), mediaType: "audio/mpeg" }
+    }),
+  )
 
 const readSample = (voice: string): Effect.Effect<Uint8Array, ProviderFailure> =>
   Effect.suspend(() => {

@@ -1,12 +1,11 @@
 import type { AudioFormat } from "@kiln/core/domain"
-import type { TranscriptionProvider } from "@kiln/core/ports"
+import { effectProvider } from "@kiln/core/ports"
 import { Effect, Stream } from "effect"
 
-/** Returns a fixed sentence that names the format and length. Reads the audio to its end, so that a missing or damaged blob fails as with a real provider. */
-export const transcription: TranscriptionProvider = {
-  transcribe: ({ audio }) =>
-    Stream.runDrain(audio.content).pipe(Effect.map(() => ({ text: transcriptOf(audio.format, audio.seconds) }))),
-}
+/** Returns a fixed sentence that names the upload. Reads the audio to its end, so that a missing or damaged blob fails here as with a real provider. */
+export const transcription = effectProvider("transcription", ({ audio }) =>
+  Stream.runDrain(audio.content).pipe(Effect.map(() => ({ text: transcriptOf(audio.format, audio.seconds) }))),
+)
 
 /** Seconds always have one decimal: `3.0`, `3.2`. */
 const transcriptOf = (format: AudioFormat, seconds: number): string =>

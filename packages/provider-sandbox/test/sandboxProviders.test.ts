@@ -11,23 +11,23 @@ import { walkMp3 } from "./support/walkMp3.ts"
 const { image, reply, speech, transcription } = sandboxProviders({ steering: true })
 const defaultVoices = ["alloy", "echo", "fable", "nova", "onyx", "shimmer"]
 
-const speak = (voice: string) => speech.speak({ text: "Hello", voice }, firstCall)
-const paint = (prompt: string) => image.generate({ prompt }, firstCall)
+const speak = (voice: string) => speech({ text: "Hello", voice }, firstCall)
+const paint = (prompt: string) => image({ prompt }, firstCall)
 const answer = (maxOutputTokens: number) =>
-  reply.reply({ text: "Hello", instructions: undefined, maxOutputTokens }, firstCall)
+  reply({ text: "Hello", instructions: undefined, maxOutputTokens }, firstCall)
 
 describe("transcription", () => {
   it.effect("names the format and the seconds, with one decimal", () =>
     Effect.gen(function* () {
       const texts = yield* Effect.forEach([3.2, 3, 0.1, 3.25, 899.96, 4.149375], (seconds) =>
-        transcription.transcribe({ audio: audio("wav", seconds) }, firstCall),
+        transcription({ audio: audio("wav", seconds) }, firstCall),
       )
       assert.deepStrictEqual(
         texts.map(({ text }) => text),
         ["3.2", "3.0", "0.1", "3.3", "900.0", "4.1"].map((s) => `Sandbox transcript of a wav file of ${s} seconds.`),
       )
       for (const format of audioFormats) {
-        const { text } = yield* transcription.transcribe({ audio: audio(format, 1) }, firstCall)
+        const { text } = yield* transcription({ audio: audio(format, 1) }, firstCall)
         assert.match(text, new RegExp(`^Sandbox transcript of an? ${format} file of 1\\.0 seconds\\.$`))
       }
     }),
@@ -41,11 +41,11 @@ describe("transcription", () => {
       const content = Stream.make(new Uint8Array(70_000), new Uint8Array(5)).pipe(
         Stream.tap((chunk) => Effect.sync(() => (bytes += chunk.length))),
       )
-      yield* transcription.transcribe({ audio: audio("mp3", 1, content) }, firstCall)
+      yield* transcription({ audio: audio("mp3", 1, content) }, firstCall)
       assert.strictEqual(bytes, 70_005)
       for (const fault of [corrupt, missing]) {
         const damaged = Stream.concat(content, Stream.fail(fault))
-        const failure = yield* Effect.flip(transcription.transcribe({ audio: audio("mp3", 1, damaged) }, firstCall))
+        const failure = yield* Effect.flip(transcription({ audio: audio("mp3", 1, damaged) }, firstCall))
         assert.strictEqual(failure, fault)
       }
     }),

@@ -10,10 +10,10 @@ const unsteered = sandboxProviders({ steering: false })
 
 /** The three providers, each with the text in the field that steers it. */
 const waysIn = (set: typeof steered) => ({
-  speech: (text: string, call: ProviderCall) => Effect.asVoid(set.speech.speak({ text, voice: "alloy" }, call)),
-  image: (prompt: string, call: ProviderCall) => Effect.asVoid(set.image.generate({ prompt }, call)),
+  speech: (text: string, call: ProviderCall) => Effect.asVoid(set.speech({ text, voice: "alloy" }, call)),
+  image: (prompt: string, call: ProviderCall) => Effect.asVoid(set.image({ prompt }, call)),
   reply: (instructions: string, call: ProviderCall) =>
-    Effect.asVoid(set.reply.reply({ text: "Hello", instructions, maxOutputTokens: 10 }, call)),
+    Effect.asVoid(set.reply({ text: "Hello", instructions, maxOutputTokens: 10 }, call)),
 })
 const each = Object.entries(waysIn(steered))
 
@@ -141,6 +141,6 @@ it.effect("neither transcribed speech nor silence steers a reply", () =>
   Effect.gen(function* () {
     const text = "sandbox:fail:provider_rejected"
     for (const instructions of [undefined, "Be kind."])
-      yield* steered.reply.reply({ text, instructions, maxOutputTokens: 10 }, firstCall)
+      yield* steered.reply({ text, instructions, maxOutputTokens: 10 }, firstCall)
   }),
 )

@@ -2,13 +2,16 @@ import { createHash } from "node:crypto"
 import { Effect, Exit, Stream } from "effect"
 import type { JobId, JobMode } from "@kiln/core/domain"
 import {
+  type AnyProvider,
   type AudioInput,
+  builtInPorts,
   type GeneratedFile,
   type ProviderCall,
   type ProviderError,
   providerBroken,
   ProviderFailure,
   type ProviderName,
+  type ProviderPort,
   type ProviderSet,
 } from "@kiln/core/ports"
 import { fakeMp3, fakePng } from "@kiln/testing"
@@ -18,7 +21,7 @@ import type { Network } from "./Network.ts"
 import type { Profile } from "./Profile.ts"
 import type { ProviderBooks } from "./ProviderBooks.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
-import type { Answer, ResultBooks } from "./ResultBooks.ts"
+import type { ResultBooks } from "./ResultBooks.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"
 
@@ -55,7 +58,7 @@ export class SimulatedProviders {
 
   /** As one process reaches those that serve a mode. */
   of(process: SimulatedProcess, mode: JobMode): ProviderSet {
-    const call = <A extends Answer, E = never>(
+    const call = <A, E = never>(
       provider: ProviderName,
       { attempt, jobId }: ProviderCall,
       answer: (good: boolean) => A,
@@ -76,28 +79,30 @@ export class SimulatedProviders {
         return this.#call(record, first, answer)
       })
     const text = (good: boolean) => (good ? `answer ${this.#answers}` : "\u0000")
-    return {
-      transcription: {
-        transcribe: ({ audio }, about) =>
-          call("transcription", about, (good) => ({ text: text(good) }), this.#listen(audio, about.jobId)),
-      },
-      reply: {
-        reply: (request, about) =>
-          Effect.suspend(() => {
-            this.#results.askedToReply(about.jobId, request.text)
-            const { maxOutputTokens } = request
-            return call("reply", about, (good) => ({
-              text: text(good),
-              outputTokens: maxOutputTokens,
-              truncated: false,
-            }))
-          }),
-      },
-      speech: {
-        speak: (_request, about) => call("speech", about, (good) => speech(good ? this.#answers : undefined)),
-      },
-      image: { generate: (_request, about) => call("image", about, (good) => png(good ? this.#answers : undefined)) },
+    const providers: ProviderSet = {
+      transcription: ({ audio }, about) =>
+        call("transcription", about, (good) => ({ text: text(good) }), this.#listen(audio, about.jobId)),
+      reply: (request, about) =>
+        Effect.suspend(() => {
+          this.#results.askedToReply(about.jobId, request.text)
+          const { maxOutputTokens } = request
+          return call("reply", about, (good) => ({
+            text: text(good),
+            outputTokens: maxOutputTokens,
+            truncated: false,
+          }))
+        }),
+      speech: (_request, about) => call("speech", about, (good) => speech(good ? this.#answers : undefined)),
+      image: (_request, about) => call("image", about, (good) => png(good ? this.#answers : undefined)),
     }
+    // Any other port answers with its example.
+    const others = builtInPorts.flatMap((port: ProviderPort) => {
+      if (providers[port.name] !== undefined || port.example === undefined) return []
+      const name = port.name as ProviderName
+      const provider: AnyProvider = (_request, about) => call(name, about, (good) => (good ? port.example : undefined))
+      return [[name, provider] as const]
+    })
+    return { ...providers, ...Object.fromEntries(others) }
   }
 
   /** Reads the audio whole, as a real provider would, and checks that it is the file that was uploaded. */
@@ -112,7 +117,7 @@ export class SimulatedProviders {
     })
   }
 
-  #call<A extends Answer, E>(
+  #call<A, E>(
     call: ProviderCallRecord,
     first: Effect.Effect<void, E>,
     answer: (good: boolean) => A,

@@ -34,10 +34,10 @@ describe("FakeProviders", () => {
     Effect.gen(function* () {
       const fake = makeFakeProviders()
       const { image, reply, speech, transcription } = fake.providers
-      assert.deepStrictEqual(yield* transcription.transcribe({ audio: audio() }, call), defaultAnswers.transcription)
-      assert.deepStrictEqual(yield* reply.reply(request, call), defaultAnswers.reply)
-      assert.deepStrictEqual(yield* speech.speak({ text: "Hi", voice: "nova" }, call), defaultAnswers.speech)
-      assert.deepStrictEqual(yield* image.generate({ prompt: "a fox" }, { ...call, attempt: 2 }), defaultAnswers.image)
+      assert.deepStrictEqual(yield* transcription({ audio: audio() }, call), defaultAnswers.transcription)
+      assert.deepStrictEqual(yield* reply(request, call), defaultAnswers.reply)
+      assert.deepStrictEqual(yield* speech({ text: "Hi", voice: "nova" }, call), defaultAnswers.speech)
+      assert.deepStrictEqual(yield* image({ prompt: "a fox" }, { ...call, attempt: 2 }), defaultAnswers.image)
       assert.deepStrictEqual(
         fake.calls().map((one) => one.provider),
         ["transcription", "reply", "speech", "image"],
@@ -59,7 +59,7 @@ describe("FakeProviders", () => {
       const fake = makeFakeProviders()
       assert.notProperty(fake.providers, "voiceTurn")
       const ask = (content?: Stream.Stream<Uint8Array, BlobCorrupt>) =>
-        fake.voiceTurn.turn({ audio: audio(content), instructions: undefined, maxOutputTokens: 5, voice: "nova" }, call)
+        fake.voiceTurn({ audio: audio(content), instructions: undefined, maxOutputTokens: 5, voice: "nova" }, call)
       assert.deepStrictEqual(yield* ask(), defaultAnswers.voiceTurn)
       fake.script("voiceTurn", answer({ ...defaultAnswers.voiceTurn, text: "scripted" }))
       assert.strictEqual((yield* ask()).text, "scripted")
@@ -80,7 +80,7 @@ describe("FakeProviders", () => {
     Effect.gen(function* () {
       const fake = makeFakeProviders()
       fake.script("reply", failBroken(), failBroken({ reason: "quota", retryAfterMs: 9, detail: "spent" }))
-      const ask = Effect.flip(fake.providers.reply.reply(request, call))
+      const ask = Effect.flip(fake.providers.reply(request, call))
       const first = yield* ask
       assert.deepStrictEqual(
         [first._tag, first._tag === "ProviderBroken" && first.reason],
@@ -99,22 +99,22 @@ describe("FakeProviders", () => {
       const fake = makeFakeProviders()
       const { image, reply, speech, transcription } = fake.providers
       fake.script("reply", malformed(undefined), malformed("text"), huge(10))
-      const replies = [1, 2, 3].map(() => reply.reply(request, call))
+      const replies = [1, 2, 3].map(() => reply(request, call))
       assert.deepStrictEqual<ReadonlyArray<unknown>>(yield* Effect.all(replies), [
         undefined,
         "text",
         { ...defaultAnswers.reply, text: "x".repeat(10) },
       ])
       fake.script("transcription", huge(7))
-      assert.deepStrictEqual(yield* transcription.transcribe({ audio: audio() }, call), { text: "x".repeat(7) })
+      assert.deepStrictEqual(yield* transcription({ audio: audio() }, call), { text: "x".repeat(7) })
       fake.script("speech", huge(100_001))
-      const { data } = yield* speech.speak({ text: "Hi", voice: "nova" }, call)
+      const { data } = yield* speech({ text: "Hi", voice: "nova" }, call)
       assert.deepStrictEqual([data.length, data.subarray(0, 24)], [100_008, data.subarray(99_984)])
       fake.script("image", huge(5_000))
-      assert.strictEqual((yield* image.generate({ prompt: "a fox" }, call)).data.length, fakePng().length + 5_012)
+      assert.strictEqual((yield* image({ prompt: "a fox" }, call)).data.length, fakePng().length + 5_012)
       fake.script("voiceTurn", huge(240))
       const turn = { audio: audio(), instructions: undefined, maxOutputTokens: 5, voice: "nova" }
-      assert.strictEqual((yield* fake.voiceTurn.turn(turn, call)).audio.data.length, 240)
+      assert.strictEqual((yield* fake.voiceTurn(turn, call)).audio.data.length, 240)
     }),
   )
 
@@ -125,7 +125,7 @@ describe("FakeProviders", () => {
       fake.script("reply", failWith(), answer(other))
       fake.script("reply", failWith({ errorCode: "content_rejected", retry: false, retryAfterMs: 7 }))
       fake.usually("reply", answer({ ...other, text: "usual" }))
-      const ask = fake.providers.reply.reply(request, call)
+      const ask = fake.providers.reply(request, call)
       assert.deepInclude(yield* Effect.flip(ask), { errorCode: "provider_unavailable", retry: true })
       assert.deepStrictEqual(yield* ask, other)
       assert.deepInclude(yield* Effect.flip(ask), { errorCode: "content_rejected", retry: false, retryAfterMs: 7 })
@@ -134,7 +134,7 @@ describe("FakeProviders", () => {
         fake.callsOf("reply").map((one) => one.outcome),
         ["failed", "answered", "failed", "answered", "answered"],
       )
-      yield* fake.providers.image.generate({ prompt: "untouched" }, call)
+      yield* fake.providers.image({ prompt: "untouched" }, call)
     }),
   )
 
@@ -142,7 +142,7 @@ describe("FakeProviders", () => {
     Effect.gen(function* () {
       const fake = makeFakeProviders()
       fake.usually("speech", hang)
-      const speak = fake.providers.speech.speak({ text: "Hi", voice: "nova" }, call)
+      const speak = fake.providers.speech({ text: "Hi", voice: "nova" }, call)
       const waiting = yield* Effect.forkChild(fake.untilCalled("speech", 2), { startImmediately: true })
       const first = yield* Effect.forkChild(speak)
       yield* fake.untilCalled("speech")
@@ -167,7 +167,7 @@ describe("FakeProviders", () => {
     Effect.gen(function* () {
       const fake = makeFakeProviders()
       fake.script("image", answerLate(60_000, defaultAnswers.image))
-      const fiber = yield* Effect.forkChild(fake.providers.image.generate({ prompt: "a fox" }, call), {
+      const fiber = yield* Effect.forkChild(fake.providers.image({ prompt: "a fox" }, call), {
         startImmediately: true,
       })
       yield* TestClock.adjust(59_999)
@@ -181,7 +181,7 @@ describe("FakeProviders", () => {
     Effect.gen(function* () {
       const fake = makeFakeProviders()
       fake.usually("image", trickle(3, 1_000, defaultAnswers.image))
-      const generate = Effect.forkChild(fake.providers.image.generate({ prompt: "a fox" }, call), {
+      const generate = Effect.forkChild(fake.providers.image({ prompt: "a fox" }, call), {
         startImmediately: true,
       })
       const [whole, cut] = [yield* generate, yield* generate]
@@ -208,10 +208,7 @@ describe("FakeProviders", () => {
       const fake = makeFakeProviders()
       const fault = new BlobCorrupt({ key: "uploads/1/1" })
       const content = Stream.concat(Stream.make(new Uint8Array(5)), Stream.fail(fault))
-      assert.strictEqual(
-        yield* Effect.flip(fake.providers.transcription.transcribe({ audio: audio(content) }, call)),
-        fault,
-      )
+      assert.strictEqual(yield* Effect.flip(fake.providers.transcription({ audio: audio(content) }, call)), fault)
       assert.deepStrictEqual(
         fake.callsOf("transcription").map((one) => one.outcome),
         ["failed"],

@@ -3,17 +3,19 @@ import { fileURLToPath } from "node:url"
 import { curlLines } from "./curlLines.ts"
 import { type FirstKey, keyCommand } from "./firstKey.ts"
 
-/** Returns the path of the sample recording in a checkout; installed packages have none, so a placeholder is used. */
-const sampleWav = (): string => {
-  const path = fileURLToPath(new URL("../../../../examples/demo/assets/hello.wav", import.meta.url))
-  return existsSync(path) ? path : "recording.wav"
+/** The command that tries a service, where the program runs from a checkout. An installed package has no such script. */
+const tryCommand = (url: string, key: string): ReadonlyArray<string> => {
+  const isCheckout = existsSync(fileURLToPath(new URL("../../../../examples/demo/try.ts", import.meta.url)))
+  return isCheckout
+    ? ["To try three kinds of job, run this in another terminal:", "", `  npx -y pnpm@12 try ${key} ${url}`, ""]
+    : []
 }
 
-/** Formats the text that is printed once the service listens. `docs` is undefined if pages are disabled. */
+/** The text for the person at the terminal once the service listens. `docs` is undefined if pages are off. */
 export const banner = (service: {
   readonly url: string
   readonly docs: string | undefined
-  /** `"none"` if the store has no key and none was created. */
+  /** `"none"` if the store holds no key and none was created. */
   readonly firstKey: FirstKey | "none" | undefined
 }): string => {
   const { docs, firstKey, url } = service
@@ -31,9 +33,10 @@ export const banner = (service: {
     "",
     `  ${firstKey.key}`,
     "",
-    "To try it, paste these lines into another terminal, one at a time:",
-    "a recording to a transcript, a text to speech.mp3, a prompt to image.png.",
+    ...tryCommand(url, firstKey.key),
+    "By hand, with the id of the first response in place of JOB_ID:",
     "",
-    ...curlLines({ url, key: firstKey.key, wav: sampleWav() }).flatMap((line) => [line, ""]),
+    ...curlLines({ url, key: firstKey.key }),
+    "",
   ].join("\n")
 }

@@ -1,9 +1,9 @@
 import type { GivenSettings } from "../engine/EngineSettings.ts"
 import type { Kind, TypesOf } from "../kinds/KindTypes.ts"
 import type { BlobAdapter, ProbeAdapter, StoreAdapter } from "../ports/adapters.ts"
-import type { ProviderName } from "../ports/ProviderName.ts"
+import type { NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
 import type { AnyProvider } from "./AsyncProviders.ts"
-import type { BuiltInKind } from "./BuiltInKind.ts"
+import type { BuiltInKind } from "./builtIn.ts"
 
 /** A line of the log. Never a prompt, a transcript or a secret. */
 export interface LogEntry {
@@ -32,7 +32,7 @@ export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Worki
 }
 
 /** All of these providers. */
-type Whole<Names extends ProviderName> = { readonly [Name in Names]: AnyProvider<Name> }
+type Whole<Refs extends ProviderRef> = { readonly [Ref in Refs as NameOf<Ref>]: AnyProvider<Ref> }
 
 type Needed<K extends Kind> = [TypesOf<K>["needs"]["or"]] extends [never]
   ? Whole<TypesOf<K>["needs"]["all"]>

@@ -4,8 +4,8 @@ import type { JobId } from "../domain/Ids.ts"
 import type { Json } from "../domain/Json.ts"
 import type { AnySchema, DefinedTypes, KindDefinition, SchemaOutput } from "../kinds/KindDefinition.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
-import type { ProviderName } from "../ports/ProviderName.ts"
-import type { AsyncAnswers, AsyncAudio, AsyncFile, AsyncRequests } from "./AsyncProviders.ts"
+import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
+import type { AsyncAudio, AsyncFile, AsyncRequest } from "./AsyncProviders.ts"
 
 /** The uploaded file of a job, measured. */
 export interface AttemptAudio extends AsyncAudio {
@@ -13,12 +13,8 @@ export interface AttemptAudio extends AsyncAudio {
   readonly declaredSeconds: number
 }
 
-/** What an attempt has in hand. */
-export interface Attempt<
-  Request = unknown,
-  Provider extends ProviderName = ProviderName,
-  File extends string = string,
-> {
+/** What `run` works with. */
+export interface Attempt<Request = unknown, Provider extends ProviderRef = ProviderName, File extends string = string> {
   readonly request: Request
   /** The version of the kind the request was made for. */
   readonly kindVersion: number
@@ -30,10 +26,12 @@ export interface Attempt<
   readonly failures: number
   /** Aborted when the job was canceled or taken over, or the worker stops. Give it to `fetch`. */
   readonly signal: AbortSignal
-  /** Asks a provider of the job's mode: within its bounds, and what it answers is checked. */
-  readonly ask: { readonly [Name in Provider]: (request: AsyncRequests[Name]) => Promise<AsyncAnswers[Name]> }
-  /** Whether there is such a provider, for kinds that more than one set of them can serve. */
-  readonly has: (provider: ProviderName) => boolean
+  /** The providers of the job's mode. Calls stay within the provider's limits, and answers are checked. */
+  readonly ask: {
+    readonly [Each in Provider as NameOf<Each>]: (request: AsyncRequest<Each>) => Promise<AnswerOf<Each>>
+  }
+  /** Whether a provider is there, for kinds that more than one set of providers can serve. */
+  readonly has: (provider: ProviderName | NameOf<Provider>) => boolean
   /** The upload this job consumes, measured and within limits. Fails the job where the kind has none. */
   readonly audio: () => Promise<AttemptAudio>
   /**
@@ -63,9 +61,10 @@ export interface JobKindOptions<
   S extends AnySchema,
   Output extends object,
   File extends string,
-  Provider extends ProviderName,
-  OrProvider extends ProviderName,
-> extends KindDefinition<Name, S, Output, File, Provider, OrProvider> {
+  Provider extends ProviderRef,
+  OrProvider extends ProviderRef,
+  Upload extends string = never,
+> extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload> {
   /** One attempt. What it throws fails the attempt, which is made again up to `limits.maxFailures` times; `jobFailed` says otherwise. */
   readonly run: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File>,
@@ -82,6 +81,7 @@ export type DefinedKind<
   S extends AnySchema,
   Output extends object,
   File extends string,
-  Provider extends ProviderName,
-  OrProvider extends ProviderName,
-> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider>>
+  Provider extends ProviderRef,
+  OrProvider extends ProviderRef,
+  Upload extends string = never,
+> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload>>

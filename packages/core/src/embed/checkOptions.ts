@@ -1,6 +1,5 @@
 import { requireFlag, requireOneOf, requireOptions, requireProviderNames, unknownName } from "../domain/index.ts"
-import type { JobKind } from "../kinds/index.ts"
-import { providerNames } from "../ports/ProviderName.ts"
+import { type JobKind, portsOf } from "../kinds/index.ts"
 import { engineOptions, modeNames } from "./optionNames.ts"
 
 const modes = Object.keys(modeNames)
@@ -10,11 +9,14 @@ export const requireMode = (mode: unknown): void => {
   if (mode !== "sandbox" && mode !== "live") requireOneOf("mode", mode, modes)
 }
 
-const requireProviders = (providers: unknown): void => {
+/** Throws `TypeError` for a provider whose name none of these kinds knows. */
+export const checkProviders = (providers: unknown, kinds: ReadonlyArray<JobKind>): void => {
+  if (providers === undefined) return
   requireOptions("providers", providers, modeNames)
+  const names = portsOf(kinds).map(({ name }) => name)
   const sets = providers as { readonly [Mode in keyof typeof modeNames]?: unknown }
   for (const mode of ["sandbox", "live"] as const)
-    if (sets[mode] !== undefined) requireProviderNames(`providers.${mode}`, sets[mode], providerNames)
+    if (sets[mode] !== undefined) requireProviderNames(`providers.${mode}`, sets[mode], names)
 }
 
 /** Throws `TypeError` for options of `createEngine` that do not exist or have another type. */
@@ -22,7 +24,6 @@ export const checkEngineOptions = (options: object): void => {
   requireOptions("createEngine()", options, engineOptions)
   const given: { readonly [Name in keyof typeof engineOptions]?: unknown } = options
   if (given.kinds !== undefined && !Array.isArray(given.kinds)) throw new TypeError("kinds must be an array")
-  if (given.providers !== undefined) requireProviders(given.providers)
   requireFlag("worker", given.worker)
   requireFlag("autoStart", given.autoStart)
   if (given.log !== undefined && given.log !== false && typeof given.log !== "function")

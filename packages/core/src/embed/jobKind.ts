@@ -3,8 +3,7 @@ import { type ErrorCode, errorCodes, isErrorCode } from "../domain/ErrorCode.ts"
 import type { Json, JsonObject } from "../domain/Json.ts"
 import { isTaggedError, type OutputFile } from "../domain/index.ts"
 import { type AttemptContext, type AttemptError, AttemptFailed, type AttemptResult, JobKind } from "../kinds/index.ts"
-import type { AudioInput } from "../ports/index.ts"
-import { type ProviderName, providerNames } from "../ports/ProviderName.ts"
+import type { AudioInput, ProviderRef } from "../providers/index.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
 import { checkDefinition } from "../kinds/checkDefinition.ts"
 import type { AnySchema } from "../kinds/KindDefinition.ts"
@@ -20,18 +19,19 @@ export const jobKind = <
   S extends AnySchema,
   Output extends object = JsonObject,
   const File extends string = never,
-  const Provider extends ProviderName = never,
-  const OrProvider extends ProviderName = never,
+  const Provider extends ProviderRef = never,
+  const OrProvider extends ProviderRef = never,
+  const Upload extends string = never,
 >(
-  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider>,
-): DefinedKind<Name, S, Output, File, Provider, OrProvider> => {
+  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider, Upload>,
+): DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload> => {
   checkDefinition(options)
   const { run, sandbox, ...definition } = options
   return JobKind({
     ...(definition as object as Parameters<typeof JobKind>[0]),
     run: running(run as AnyRun),
     ...(sandbox && { sandbox: running(sandbox as AnyRun) }),
-  }) as object as DefinedKind<Name, S, Output, File, Provider, OrProvider>
+  }) as object as DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload>
 }
 
 /**
@@ -114,8 +114,8 @@ const promised = <A>(work: (signal: AbortSignal) => Promise<A>): Effect.Effect<A
     onFailure: failing,
   })
 
-/** A question with its audio as ports read it. */
-const spoken = (question: object): object => {
+/** Gives the audio of a request the content stream that providers read. */
+const withContent = (question: object): object => {
   if (!("audio" in question)) return question
   const { data, ...about } = question.audio as AsyncAudio
   const audio: AudioInput = { ...about, content: Stream.succeed(data) }
@@ -149,10 +149,9 @@ const asyncAttempt = (
   signal,
   has,
   ask: Object.fromEntries(
-    providerNames.map((name) => [
+    Object.entries<(question: never) => Effect.Effect<unknown, AttemptError>>(ask).map(([name, askOne]) => [
       name,
-      (question: object) =>
-        inner((ask[name] as (question: object) => Effect.Effect<unknown, AttemptError>)(spoken(question))),
+      (question: object) => inner(askOne(withContent(question) as never)),
     ]),
   ) as never,
   audio: () =>

@@ -8,12 +8,11 @@ import {
   type JobStore,
   type KeyDirectory,
   MediaProbe,
-  Providers,
-  type ProviderSet,
   type SecretStore,
   type Switchboard,
   type UploadStore,
 } from "../ports/index.ts"
+import { Providers, type ProviderSet } from "../providers/index.ts"
 import { layerSweeps, Worker } from "../worker/index.ts"
 import type { EmbeddedServices } from "./embeddedContext.ts"
 import type { EngineParts } from "./EngineOptions.ts"

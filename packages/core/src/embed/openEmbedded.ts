@@ -1,7 +1,7 @@
 import type { JobMode } from "../domain/Access.ts"
-import { builtInKinds, type JobKind, type Kind } from "../kinds/index.ts"
-import { checkEngineOptions, checkLimits } from "./checkOptions.ts"
-import type { BuiltInKind } from "./BuiltInKind.ts"
+import { builtInKinds, type JobKind, type Kind, portsOf } from "../kinds/index.ts"
+import { checkEngineOptions, checkLimits, checkProviders } from "./checkOptions.ts"
+import type { BuiltInKind } from "./builtIn.ts"
 import { keepContext } from "./embeddedContext.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
@@ -58,9 +58,11 @@ export const openEmbedded = async <
   const { autoStart = true, blobs, log, probe, store, worker = true } = options
   const kinds = kindsOf(options.kinds)
   const given = "providers" in options ? options.providers : undefined
-  const providers = { sandbox: providerSet(given?.sandbox), live: providerSet(given?.live) }
+  checkProviders(given, kinds)
+  const ports = portsOf(kinds)
+  const providers = { sandbox: providerSet(given?.sandbox, ports), live: providerSet(given?.live, ports) }
   const { concurrency, ...overrides } = inside
-  const settings = { ...settingsOf(options.settings), ...(concurrency !== undefined && { concurrency }) }
+  const settings = { ...settingsOf(options.settings, ports), ...(concurrency !== undefined && { concurrency }) }
   checkLimits(settings.limits.perKind, kinds)
   if (worker && inside.unserved !== true) expectServed(kinds, providers)
   const parts = { store, blobs, kinds, providers, settings, ...(probe && { probe }), ...(log !== undefined && { log }) }

@@ -1,23 +1,23 @@
+import type { ProviderName } from "../providers/builtInPorts.ts"
 import {
   providerBroken as broken,
   providerRefused as refused,
   providerUnavailable as unavailable,
   resultInvalid as invalid,
-} from "../ports/index.ts"
-import type { ProviderName } from "../ports/ProviderName.ts"
+} from "../providers/ProviderError.ts"
 import type { AsyncProviders } from "./AsyncProviders.ts"
 
-/** Providers as functions that return promises, checked to be such: `asyncProviders({ speech: async (request, call) => … })`. */
+/** Type-checks built-in providers that return promises: `asyncProviders({ speech: async (request, call) => … })`. */
 export const asyncProviders = <Providers extends AsyncProviders>(
   providers: Providers & { readonly [Name in Exclude<keyof Providers, ProviderName>]: never },
 ): Providers => providers
 
-/** To be thrown by a provider: it may go better later. `retryAfterMs` is what was asked for. */
+/** Thrown by a provider for a failure that may pass: a network error, a busy server. `retryAfterMs` is the delay it asked for. */
 export const providerUnavailable = (detail: string, retryAfterMs?: number): Error => unavailable(detail, retryAfterMs)
-/** To be thrown by a provider: it answered, with something that is no answer. */
+/** Thrown by a provider, or by the check of a port, for an invalid answer. Retried. */
 export const resultInvalid = (detail: string): Error => invalid(detail)
-/** To be thrown by a provider: it will never do this, because of what is said in it (`content`), or for another reason in the request. */
+/** Thrown by a provider that refuses a request for good: because of what it says (`content`), or for another reason (`input`). */
 export const providerRefused = (what: "content" | "input", detail: string): Error => refused(what, detail)
-/** To be thrown by a provider: it cannot work for anybody until its operator has mended it. It is paused, and no job pays for it. */
+/** Thrown by a provider that works for no job until its operator fixes it. It is paused, and jobs wait at no cost. */
 export const providerBroken = (reason: "configuration" | "quota", detail: string, retryAfterMs?: number): Error =>
   broken(reason, detail, retryAfterMs)

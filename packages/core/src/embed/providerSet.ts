@@ -1,73 +1,80 @@
 import { Effect, Stream } from "effect"
-import { type BlobCorrupt, type BlobUnavailable, isError, isTaggedError } from "../domain/index.ts"
+import { isError, isTaggedError } from "../domain/index.ts"
 import {
+  type AnyProvider,
   type AudioInput,
+  builtInPorts,
+  providerBroken,
   type ProviderCall,
   type ProviderError,
   type ProviderName,
-  providerNames,
-  type ProviderPorts,
+  type ProviderPort,
   type ProviderSet,
   providerUnavailable,
-} from "../ports/index.ts"
-import type { AnyProvider, AsyncAudio, AsyncCall, AsyncProviders } from "./AsyncProviders.ts"
+} from "../providers/index.ts"
+import type { AnyProvider as GivenProvider, AsyncCall } from "./AsyncProviders.ts"
 import { concat } from "./concat.ts"
 
-/** Makes the port of each provider of a function that returns promises. */
-const ports: {
-  readonly [Name in ProviderName]: (provider: NonNullable<AsyncProviders[Name]>) => ProviderPorts[Name]
-} = {
-  transcription: (provider) => ({ transcribe: hearing(provider) }),
-  reply: (provider) => ({ reply: (request, call) => awaiting(provider, request, call) }),
-  speech: (provider) => ({ speak: (request, call) => awaiting(provider, request, call) }),
-  image: (provider) => ({ generate: (request, call) => awaiting(provider, request, call) }),
-  voiceTurn: (provider) => ({ turn: hearing(provider) }),
-}
+type Providers = { readonly [Name in ProviderName]?: GivenProvider<Name> | undefined }
 
 /**
- * Providers for code without Effect. What such a function throws decides what becomes of the job: `providerRefused(…)`,
- * `providerBroken(…)`, `resultInvalid(…)` and `providerUnavailable(…)` say so themselves; anything else counts as a provider
- * that is out of reach, and is tried again. Of such an error the log gets the name alone, since its message may quote anything.
+ * Turns providers that return promises into providers that return Effects, and keeps the others as they are. The error that a
+ * provider throws decides what happens to the job: throw `providerRefused(…)`, `providerBroken(…)`, `resultInvalid(…)` or
+ * `providerUnavailable(…)`. Any other error counts as unavailable and is retried. The log gets only its class, because its
+ * message may quote a request.
  */
 export const providerSet = (
-  providers: { readonly [Name in ProviderName]?: AnyProvider<Name> | undefined } | undefined,
+  providers: Providers | undefined,
+  ports: ReadonlyArray<ProviderPort> = builtInPorts,
 ): ProviderSet =>
   Object.fromEntries(
-    providerNames.flatMap((name) => {
-      const provider = providers?.[name]
+    ports.flatMap(({ name }) => {
+      const provider: unknown = (providers as Readonly<Record<string, unknown>> | undefined)?.[name]
       if (provider === undefined) return []
-      const port: (provider: never) => unknown = ports[name]
-      // What was made elsewhere is a port already.
-      return [[name, typeof provider === "function" ? port(provider as never) : provider]]
+      if (typeof provider !== "function")
+        throw new TypeError(`the provider of ${name} must be a function (request, call)`)
+      return [
+        [
+          name,
+          "~provider" in provider ? (provider as object as AnyProvider) : fromPromise(name, provider as AsyncFunction),
+        ] as const,
+      ]
     }),
   )
 
-const awaiting = <Request, Answer>(
-  ask: (request: Request, call: AsyncCall) => Promise<Answer>,
-  request: Request,
+type AsyncFunction = (request: object, call: AsyncCall) => Promise<unknown>
+
+/** Audio is read before the provider is called, so that a damaged file does not count as its failure. */
+const fromPromise =
+  (name: string, provider: AsyncFunction): AnyProvider =>
+  (request: object, call: ProviderCall) => {
+    if (!("audio" in request)) return awaiting(name, provider, request, call)
+    const { content, ...details } = request.audio as AudioInput
+    return Effect.flatMap(wholeAudio(content, details.bytes), (data) =>
+      awaiting(name, provider, { ...request, audio: { ...details, data } }, call),
+    )
+  }
+
+const awaiting = (
+  name: string,
+  provider: AsyncFunction,
+  request: object,
   call: ProviderCall,
-): Effect.Effect<Answer, ProviderError> =>
+): Effect.Effect<unknown, ProviderError> =>
   Effect.tryPromise({
-    // What throws before there is a promise rejects as well.
-    try: async (signal) => ask(request, { ...call, signal }),
+    // Async, so that an error thrown before there is a promise rejects as well.
+    try: async (signal) => provider(request, { ...call, signal }),
     catch: (thrown) =>
       isTaggedError<ProviderError>(thrown, "ProviderFailure", "ProviderBroken")
         ? thrown
         : providerUnavailable(`the provider threw ${isError(thrown) ? thrown.name : typeof thrown}`),
-  })
+  }).pipe(
+    Effect.filterOrFail(
+      (answer) => !Effect.isEffect(answer),
+      () => providerBroken("configuration", `the provider returned an Effect; wrap it in effectProvider("${name}", …)`),
+    ),
+  )
 
-/** The same for what listens: the audio is read before the provider is asked, so that a damaged file is not its fault. */
-const hearing =
-  <Request extends { readonly audio: AudioInput }, Answer>(
-    ask: (request: Omit<Request, "audio"> & { readonly audio: AsyncAudio }, call: AsyncCall) => Promise<Answer>,
-  ) =>
-  (request: Request, call: ProviderCall): Effect.Effect<Answer, ProviderError | BlobUnavailable | BlobCorrupt> => {
-    const { content, ...about } = request.audio
-    return Effect.flatMap(wholeAudio(content, about.bytes), (data) =>
-      awaiting(ask, { ...request, audio: { ...about, data } }, call),
-    )
-  }
-
-/** The bytes of an audio file, in one piece. */
+/** Reads an audio file into one piece. */
 export const wholeAudio = (content: AudioInput["content"], bytes: number) =>
   Effect.map(Stream.runCollect(content), (chunks) => concat(chunks, bytes))

@@ -1,5 +1,6 @@
 import { type NumberRule, type OptionNames, switchNames } from "../domain/index.ts"
-import type { EngineSettings } from "../engine/EngineSettings.ts"
+import type { EngineSettings, ProviderSettings } from "../engine/EngineSettings.ts"
+import type { ProviderBounds } from "../providers/ProviderPort.ts"
 
 /** A hundred years: longer times are slips, and times stay numbers that are exact. */
 const longestMs = 36_500 * 86_400_000
@@ -11,8 +12,6 @@ const count: NumberRule = { least: 1, most: Number.MAX_SAFE_INTEGER, whole: true
 /** 0 means no bound, or none at all. */
 const countOrNone: NumberRule = { least: 0, most: Number.MAX_SAFE_INTEGER, whole: true }
 
-const bounds = { concurrency: countOrNone, callLimitMs: time }
-
 /** What the value of a setting must be: a number, a currency, names of a list, or counts by names of the program's own. */
 export type SettingRule =
   | NumberRule
@@ -22,7 +21,10 @@ export type SettingRule =
   | { readonly listOf: ReadonlyArray<string> }
   | { readonly each: NumberRule }
 
-type RuleOf<Value> = [Value] extends [boolean]
+type RuleOf<Value> = [Value] extends [ProviderSettings]
+  ? { readonly eachPort: Rules<ProviderBounds> }
+  : RuleOfPlain<Value>
+type RuleOfPlain<Value> = [Value] extends [boolean]
   ? "flag"
   : [Value] extends [number]
     ? NumberRule
@@ -64,7 +66,7 @@ export const settingRules: Rules<EngineSettings> = {
     backoffMaxMs: timeOrNone,
     retryAfterMaxMs: timeOrNone,
   },
-  providers: { transcription: bounds, reply: bounds, speech: bounds, image: bounds, voiceTurn: bounds },
+  providers: { eachPort: { concurrency: countOrNone, callLimitMs: time } },
   circuit: {
     maxFailures: count,
     failingPauseMs: timeOrNone,

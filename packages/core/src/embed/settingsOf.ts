@@ -1,14 +1,24 @@
 import { isPlainObject, requireFlag, requireNumber, requireOneOf, unknownName } from "../domain/index.ts"
 import type { GivenSettings } from "../engine/EngineSettings.ts"
 import { defaultEngineSettings, type EngineSettings } from "../engine/index.ts"
+import { builtInPorts, type ProviderPort } from "../providers/index.ts"
 import { type SettingRule, settingRules } from "./settingRules.ts"
 
 /**
- * Returns the settings, with the default of each that is missing or `undefined`. Throws `TypeError` for a setting that does not exist, and for a value that
- * can mean nothing: a worker would stand still with it, in silence.
+ * Completes settings with the defaults, those of these provider ports among them. Throws `TypeError` for an unknown setting or
+ * port, and for a value out of range: a worker might otherwise stop without a word.
  */
-export const settingsOf = (given: GivenSettings = {}): EngineSettings =>
-  merged("settings", given, defaultEngineSettings, settingRules) as object as EngineSettings
+export const settingsOf = (
+  given: GivenSettings = {},
+  ports: ReadonlyArray<ProviderPort> = builtInPorts,
+): EngineSettings => {
+  const providers = Object.fromEntries(ports.map(({ bounds, name }) => [name, bounds]))
+  const rules = {
+    ...settingRules,
+    providers: Object.fromEntries(ports.map(({ name }) => [name, settingRules.providers.eachPort])),
+  }
+  return merged("settings", given, { ...defaultEngineSettings, providers }, rules) as object as EngineSettings
+}
 
 type Fields = Readonly<Record<string, unknown>>
 

@@ -2,7 +2,8 @@ import { Context } from "effect"
 import { defaultAttemptLimits } from "../domain/Attempt.ts"
 import { defaultCircuitLimits } from "../domain/Circuit.ts"
 import { limits } from "../domain/index.ts"
-import type { EngineSettings, ProviderBounds } from "./EngineSettings.ts"
+import { builtInPorts } from "../providers/index.ts"
+import type { EngineSettings, ProviderSettings } from "./EngineSettings.ts"
 
 const seconds = 1_000
 const minutes = 60 * seconds
@@ -29,14 +30,7 @@ export const defaultEngineSettings: EngineSettings = {
   queueLimitMs: 24 * hours,
   runLimitMs: 30 * minutes,
   attempts: defaultAttemptLimits,
-  providers: {
-    // A quarter of an hour of audio on a small machine of one's own takes its time.
-    transcription: { concurrency: 0, callLimitMs: 10 * minutes },
-    reply: { concurrency: 0, callLimitMs: 2 * minutes },
-    speech: { concurrency: 0, callLimitMs: 3 * minutes },
-    image: { concurrency: 0, callLimitMs: 5 * minutes },
-    voiceTurn: { concurrency: 0, callLimitMs: 10 * minutes },
-  },
+  providers: Object.fromEntries(builtInPorts.map(({ bounds, name }) => [name, bounds])) as object as ProviderSettings,
   circuit: defaultCircuitLimits,
   queueCap: 1_000,
   uploadCap: { uploads: 200, bytes: 2 * 1_024 ** 3 },
@@ -59,4 +53,4 @@ export const EngineConfig = Context.Reference<EngineSettings>("@kiln/core/engine
   defaultValue: () => defaultEngineSettings,
 })
 
-export type { EngineSettings, ProviderBounds }
+export type { EngineSettings }

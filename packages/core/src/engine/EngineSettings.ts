@@ -3,14 +3,12 @@ import type { CircuitLimits } from "../domain/Circuit.ts"
 import type { SwitchName } from "../domain/Gate.ts"
 import type { UploadCap } from "../domain/Upload.ts"
 import type { EngineLimits } from "../domain/InHand.ts"
-import type { ProviderName } from "../ports/ProviderName.ts"
+import type { ProviderName } from "../providers/builtInPorts.ts"
+import type { ProviderBounds } from "../providers/ProviderPort.ts"
 
-/** What one process asks of one live provider. */
-export interface ProviderBounds {
-  /** Calls at once; 0 is no bound of its own, which leaves the worker's concurrency. */
-  readonly concurrency: number
-  /** Longest time of one call. After it the request is aborted, and the attempt has failed. */
-  readonly callLimitMs: number
+/** Limits of live providers by the name of their port. A custom port that is not named has the limits of its declaration. */
+export type ProviderSettings = { readonly [Name in ProviderName]: ProviderBounds } & {
+  readonly [custom: string]: ProviderBounds | undefined
 }
 
 /** Every bound of the engine. Durations in milliseconds. */
@@ -52,8 +50,8 @@ export interface EngineSettings {
   /** All running of a job together, then `job_timeout`. */
   readonly runLimitMs: number
   readonly attempts: AttemptLimits
-  /** Of live providers, each by itself. */
-  readonly providers: Readonly<Record<ProviderName, ProviderBounds>>
+  /** Limits of the live providers in each process. */
+  readonly providers: ProviderSettings
   /** When a live provider is paused. */
   readonly circuit: CircuitLimits
   /** Unfinished jobs per project; 0 is no cap. */

@@ -12,16 +12,19 @@ import {
   type WarningCode,
 } from "../domain/index.ts"
 import type {
+  AnswerOf,
   AudioInput,
   GeneratedFile,
-  ProviderAnswers,
+  NameOf,
   ProviderCall,
   ProviderCallError,
   ProviderName,
-  ProviderRequests,
-} from "../ports/index.ts"
+  ProviderPaused,
+  ProviderRef,
+  ProviderRequest,
+} from "../providers/index.ts"
 
-/** An attempt found out for itself that it cannot succeed. */
+/** The attempt itself found that it cannot succeed. */
 export class AttemptFailed extends Schema.TaggedError<AttemptFailed>()("AttemptFailed", {
   errorCode: Schema.Literals(errorCodes),
   /** Whether another attempt may succeed. */
@@ -32,26 +35,21 @@ export class AttemptFailed extends Schema.TaggedError<AttemptFailed>()("AttemptF
   override get message(): string {
     return this.detail
   }
-  /** Whoever catches it may say more. */
+  /** Writable, so that code which catches the error can add to it. */
   override set message(message: string) {
     Object.defineProperty(this, "message", { value: message, writable: true, configurable: true })
   }
 }
 
-/** The claim is lost: another worker has the job, or may have. Whatever this attempt still does must not be written. */
+/** The lease is lost: another worker may have the job. Nothing that this attempt still does may be written. */
 export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", {}) {}
 
-/** A live prerequisite was switched off: the job goes back, unharmed, until it is on again. */
+/** A switch or price that live jobs of the kind need was turned off. The job is released, at no cost, until it is on again. */
 export class GateShut extends Schema.TaggedError<GateShut>()("GateShut", {
   missing: Schema.Array(Schema.String),
 }) {}
 
-/** A provider is paused in this process, because it failed or is broken: the job goes back and is tried again later. */
-export class ProviderPaused extends Schema.TaggedError<ProviderPaused>()("ProviderPaused", {
-  provider: Schema.String,
-}) {}
-
-/** Every way an attempt may end without a result. */
+/** Every way an attempt can end without a result. */
 export type AttemptError =
   | AttemptFailed
   | ProviderCallError
@@ -62,62 +60,62 @@ export type AttemptError =
   | BlobCorrupt
   | StoreUnavailable
 
-/** The uploaded file, measured. */
+/** The uploaded file, with its measured length. */
 export interface MeasuredAudio extends AudioInput {
-  /** What the caller declared, in seconds. */
+  /** The caller's declaration. */
   readonly declaredSeconds: number
 }
 
 /**
- * The providers of a job's mode, as an attempt asks them: each call within its bounds, each answer checked to be one. Asking
- * for one that is not there is a defect; those of the set that serves the kind are.
+ * The providers of the job's mode. Calls stay within the provider's limits, and answers are checked. The providers of the set
+ * that serves the kind are always there; asking a missing one is a defect and fails the job.
  */
-export type Ask = {
-  readonly [Name in ProviderName]: (
-    request: ProviderRequests[Name],
-  ) => Effect.Effect<ProviderAnswers[Name], AttemptError>
+export type Ask<Ref extends ProviderRef = ProviderName> = {
+  readonly [Each in Ref as NameOf<Each>]: (
+    request: ProviderRequest<Each>,
+  ) => Effect.Effect<AnswerOf<Each>, AttemptError>
 }
 
-/** What an attempt has in hand. */
-export interface AttemptContext<Request> {
+/** What `run` works with. */
+export interface AttemptContext<Request, Ref extends ProviderRef = never> {
   readonly request: Request
-  /** The version of the kind the request was made for, between the kind's `readsFrom` and `version`. */
+  /** The version of the kind that accepted the request, between the kind's `readsFrom` and `version`. */
   readonly kindVersion: number
   readonly mode: JobMode
   readonly call: ProviderCall
-  readonly ask: Ask
-  /** Whether there is such a provider, for kinds that more than one set of them can serve. */
-  readonly has: (provider: ProviderName) => boolean
-  /** The upload this job consumes, measured and within limits. Fails the job where the kind has none. */
+  readonly ask: Ask<ProviderName | Ref>
+  /** Whether a provider is there, for kinds that more than one set of providers can serve. */
+  readonly has: (provider: NameOf<ProviderName | Ref>) => boolean
+  /** The job's upload, measured and within limits. Fails the job if the kind has no upload. */
   readonly audio: Effect.Effect<MeasuredAudio, AttemptError>
   /**
-   * A named step: the gate is checked before it, it ends when the claim is lost, and its value is
-   * kept, so that a later attempt gets it without running the step again. Each step of an attempt needs a name of its own: a
-   * name that is used twice fails the job at once, unless its first use failed.
+   * Runs a named step. The gate is checked first, and the step ends if the lease is lost. Its value is kept as a checkpoint:
+   * a later attempt gets it without running the step again. Names must be unique within an attempt; using one twice fails the
+   * job at once, unless its first use failed.
    */
   readonly step: <A extends Json, E extends AttemptError>(
     name: string,
     effect: Effect.Effect<A, E>,
   ) => Effect.Effect<A, AttemptError>
-  /** The same for a last step: its value is not kept, because the result that follows at once holds it. Its name is a step's name. */
+  /** Runs the last step. Its value is not kept, because the result that follows at once holds it. */
   readonly lastStep: <A, E extends AttemptError>(
     name: string,
     effect: Effect.Effect<A, E>,
   ) => Effect.Effect<A, AttemptError>
-  /** Stores a file under a name: its blob is durable when it returns. A name that is used twice fails the job at once. */
+  /** Stores a file under a name. The blob is durable when this succeeds. Using a name twice fails the job at once. */
   readonly keepFile: (name: string, file: GeneratedFile) => Effect.Effect<OutputFile, AttemptError>
-  /** The same for a step whose value is a file and therefore not kept between attempts: the blob is durable when it returns. */
+  /** Runs a step that makes a file, and stores it. Files are not kept between attempts. The blob is durable when this succeeds. */
   readonly fileStep: <E extends AttemptError>(
     name: string,
     effect: Effect.Effect<GeneratedFile, E>,
   ) => Effect.Effect<OutputFile, AttemptError>
 }
 
-/** What a finished attempt hands over. */
+/** The result of an attempt. */
 export interface AttemptResult<Output = JsonObject> {
   readonly output: Output
   readonly files: ReadonlyArray<OutputFile>
-  /** What a live job is charged for: whole numbers, not below 0, under the kind's meters. */
+  /** What a live job is charged for: non-negative integers by meter of the kind. */
   readonly usage: Usage
   readonly warningCode?: WarningCode | undefined
 }

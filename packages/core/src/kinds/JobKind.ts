@@ -6,9 +6,8 @@ import {
   type JsonObject,
   type KeyScope,
   type Meter,
-  type UploadId,
 } from "../domain/index.ts"
-import type { ProviderName } from "../ports/index.ts"
+import { portOf, type ProviderPort, type ProviderRef } from "../providers/index.ts"
 import { checkDefinition } from "./checkDefinition.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
 import type { DefinedTypes, AnySchema, KindDefinition, KindLimits, SchemaOutput } from "./KindDefinition.ts"
@@ -25,30 +24,42 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly readsFrom: number
   /** The scope a key must have to create, read and erase such jobs. */
   readonly keyScope: KeyScope
+  /** One sentence for callers; `undefined` when the kind has none. */
+  readonly description: string | undefined
+  /** A request that is accepted; `undefined` when the kind has none. */
+  readonly example: JsonObject | undefined
   /** The fields of a request, with their limits. */
   readonly request: RequestSchema<Types["request"]>
   /** Reads a request, a caller's or a stored one. */
   readonly reader: RequestReader<Types["request"]>
   /** Fields of the request that are not the caller's data: they stay when it is erased. */
   readonly keeps: ReadonlyArray<string>
+  /** The output without its files; `undefined` where any JSON object is taken. */
+  readonly output: object | undefined
   /** Names of the files a finished job has. */
   readonly files: ReadonlyArray<string>
+  /** What the files are, by name; those that are described. */
+  readonly fileDescriptions: Readonly<Record<string, string>>
   /** The meters that jobs of the kind may report. A price of the kind must name all of them. */
   readonly meters: ReadonlyArray<Meter>
   readonly limits: KindLimits
   /** What live jobs of this kind need. It requires no live worker: the caller of `createJob` decides that. */
   readonly gate: Gate
-  /** Sets of provider ports, each of which can serve the kind; the first that is whole does. */
-  readonly providers: ReadonlyArray<ReadonlyArray<ProviderName>>
-  /** The upload a request consumes. */
-  uploadOf(request: Types["request"]): UploadId | null
+  /** Sets of provider ports, by name, each of which can serve the kind. The first complete one does. */
+  readonly providers: ReadonlyArray<ReadonlyArray<string>>
+  /** The declarations of all those ports. */
+  readonly ports: ReadonlyArray<ProviderPort>
+  /** The field of the request that names the upload a job consumes; `undefined` when the kind takes none. */
+  readonly upload: string | undefined
   /** Why an output is not what the kind promises; `undefined` when it is. */
   outputProblem(output: JsonObject): string | undefined
   /** One attempt. Interrupted when the claim is lost or the worker stops. */
   run(attempt: AttemptContext<Types["request"]>): Effect.Effect<AttemptResult, AttemptError>
 }
 
-type Run<Request, Output> = (attempt: AttemptContext<Request>) => Effect.Effect<AttemptResult<Output>, AttemptError>
+type Run<Request, Output, Ref extends ProviderRef> = (
+  attempt: AttemptContext<Request, Ref>,
+) => Effect.Effect<AttemptResult<Output>, AttemptError>
 
 /**
  * Defines a job kind. Raise `version` whenever stored requests of the new code could not be run by the old code: while a new
@@ -60,28 +71,33 @@ export const JobKind = <
   S extends AnySchema,
   Output extends object = JsonObject,
   const File extends string = never,
-  const Provider extends ProviderName = never,
-  const OrProvider extends ProviderName = never,
+  const Provider extends ProviderRef = never,
+  const OrProvider extends ProviderRef = never,
+  const Upload extends string = never,
 >(
-  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider> & {
-    readonly run: Run<SchemaOutput<S>, NoInfer<Output>>
-    /** Makes attempts of sandbox jobs in place of `run`, for kinds that ask others than provider ports. */
-    readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>>
+  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload> & {
+    readonly run: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
+    /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
+    readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
   },
-): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider>> => {
+): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload>> => {
   type Request = SchemaOutput<S>
   checkDefinition(definition)
-  const { orProviders, providers = [], run, sandbox = run, uploadOf } = definition
+  const { files = [], orProviders, providers = [], run, sandbox = run } = definition
   const schema: RequestSchema<Request> = definition.request as never
   return {
     name: nameOf(definition.name),
     "~kind": undefined as never,
     ...versionsOf(definition),
     keyScope: definition.keyScope ?? `${definition.name}.create`,
+    description: definition.description,
+    example: definition.example as JsonObject | undefined,
     request: schema,
     reader: requestReader(schema),
     keeps: definition.keeps ?? [],
-    files: filesOf(definition.files ?? []),
+    output: definition.output,
+    files: filesOf(Array.isArray(files) ? files : Object.keys(files)),
+    fileDescriptions: Array.isArray(files) ? {} : (files as Readonly<Record<string, string>>),
     meters: metersOf(definition),
     limits: limitsOf(definition.limits ?? {}),
     gate: {
@@ -90,14 +106,18 @@ export const JobKind = <
       switches: definition.switches ?? [],
       liveWorker: null,
     },
-    providers: [...(orProviders === undefined ? [] : [orProviders]), providers],
-    uploadOf: (request: Request) => (uploadOf?.(request) as UploadId | undefined) ?? null,
+    providers: [...(orProviders === undefined ? [] : [orProviders]), providers].map((refs) => refs.map(nameOfRef)),
+    ports: [...(orProviders ?? []), ...providers].map(portOf),
+    upload: definition.upload,
     outputProblem: outputCheck(definition.output),
     // Checked against what the kind promises before it is kept.
     run: (attempt: AttemptContext<Request>) =>
-      (attempt.mode === "sandbox" ? sandbox : run)(attempt) as Effect.Effect<AttemptResult, AttemptError>,
+      // The worker's context has every port of the kind.
+      (attempt.mode === "sandbox" ? sandbox : run)(attempt as never) as Effect.Effect<AttemptResult, AttemptError>,
   }
 }
+
+const nameOfRef = (ref: ProviderRef): string => (typeof ref === "string" ? ref : ref.name)
 
 /** What is charged must be declared. A kind without a price may report the meters of the built-in kinds as well. */
 const metersOf = ({ meters = [], price }: { readonly price?: string; readonly meters?: ReadonlyArray<Meter> }) =>

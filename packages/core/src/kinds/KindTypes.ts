@@ -1,4 +1,4 @@
-import type { ProviderName } from "../ports/ProviderName.ts"
+import type { ProviderRef } from "../providers/builtInPorts.ts"
 
 /** A generated file, readable while its job's data is kept. */
 export interface FileRef {
@@ -10,10 +10,10 @@ export interface FileRef {
   readonly sha256: string
 }
 
-/** Which providers a kind needs: all of one list, or all of the other where there is one. */
+/** The providers a kind needs: all of one list, or all of the other if there is one. */
 export interface KindNeeds {
-  readonly all: ProviderName
-  readonly or: ProviderName
+  readonly all: ProviderRef
+  readonly or: ProviderRef
 }
 
 /** What a kind means to the types of those who use it. Nothing of this exists at run time. */
@@ -25,6 +25,8 @@ export interface KindTypes {
   /** What a finished job brought, its files among it. */
   readonly output: unknown
   readonly needs: KindNeeds
+  /** The field of the request that names an upload; `never` where the kind takes none. */
+  readonly upload?: string
 }
 
 /** A job kind, as far as those who submit its jobs see it. `jobKind` and `JobKind` make them. */

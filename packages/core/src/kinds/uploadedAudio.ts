@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { limits, type Upload, type WarningCode } from "../domain/index.ts"
-import { type AudioInput, MediaProbe } from "../ports/index.ts"
+import { MediaProbe } from "../ports/index.ts"
+import type { AudioInput } from "../providers/index.ts"
 import { AttemptFailed, type MeasuredAudio } from "./AttemptContext.ts"
 
 const failed = (errorCode: AttemptFailed["errorCode"], detail: string) =>

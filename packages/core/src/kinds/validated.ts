@@ -1,13 +1,13 @@
-import { Misuse } from "./Misuse.ts"
+import { KindBug } from "./KindBug.ts"
 import type { StandardResult, StandardSchema } from "./StandardSchema.ts"
 
-/** What a schema says of a value. One that has to be waited for, by a promise of whatever realm, or says nothing is `Misuse`. */
+/** Validates a value. Throws `KindBug` for a schema that returns a promise, of whatever realm, or no result at all. */
 export const validated = <Output>(schema: StandardSchema<unknown, Output>, value: unknown): StandardResult<Output> => {
   const result: unknown = schema["~standard"].validate(value)
   if (isResult<Output>(result)) return result
-  // Nobody waits for it, and nobody is to hear of it.
+  // Nothing awaits the promise, so its rejection must not become an unhandled one.
   if (typeof result === "object") Promise.resolve(result).catch(() => undefined)
-  throw new Misuse("a schema must bring its result at once: { value }, or { issues }")
+  throw new KindBug("a schema must return its result synchronously: { value } or { issues }")
 }
 
 const isResult = <Output>(result: unknown): result is StandardResult<Output> => {

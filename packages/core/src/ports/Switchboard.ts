@@ -1,22 +1,12 @@
 import { Context, type Effect } from "effect"
 import type { Board, PriceSnapshot, StoreUnavailable, SwitchName } from "../domain/index.ts"
+import type { ProviderStanding } from "../providers/index.ts"
 
 /** One version of a price. */
 export interface PriceVersion extends PriceSnapshot {
   readonly active: boolean
   /** Unix milliseconds. */
   readonly createdAt: number
-}
-
-/** How a worker's provider stands, as the worker publishes it. */
-export interface ProviderStanding {
-  /** The port it serves: `transcription`, `speech`, … */
-  readonly provider: string
-  readonly status: "ready" | "paused"
-  /** Why it is paused: `quota` or `configuration` is the operator's to mend, `failing` may mend itself; `null` when ready. */
-  readonly reason: "quota" | "configuration" | "failing" | null
-  /** Since when it stands like this, unix milliseconds by the worker's clock. */
-  readonly since: number
 }
 
 /** What a worker process says of itself. */

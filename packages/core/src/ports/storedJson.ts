@@ -1,5 +1,5 @@
 import type { Json, JsonObject, LineItem } from "../domain/index.ts"
-import type { ProviderStanding } from "./Switchboard.ts"
+import type { ProviderStanding } from "../providers/index.ts"
 
 /*
  * For stores that keep parts of their records as JSON text. What is read was written by a store of the same kind, so only its

@@ -10,41 +10,40 @@ import {
   type OutputFile,
   isStorableText,
 } from "../domain/index.ts"
-import { asJson } from "../kinds/asJson.ts"
-import { type AttemptContext, type AttemptError, AttemptFailed, GateShut, LeaseLost } from "../kinds/AttemptContext.ts"
-import { type JobKind } from "../kinds/JobKind.ts"
-import { Misuse } from "../kinds/Misuse.ts"
 import { openNamed } from "../engine/openNamed.ts"
-import { measureUpload } from "../kinds/uploadedAudio.ts"
+import { asJson } from "../kinds/asJson.ts"
 import {
-  BlobStore,
-  type Claim,
-  type GeneratedFile,
-  IdGenerator,
-  JobStore,
-  MediaProbe,
-  type ProviderCall,
-  Providers,
-} from "../ports/index.ts"
-import { askProviders } from "./askProviders.ts"
+  type Ask,
+  type AttemptContext,
+  type AttemptError,
+  AttemptFailed,
+  GateShut,
+  LeaseLost,
+} from "../kinds/AttemptContext.ts"
+import { type JobKind } from "../kinds/JobKind.ts"
+import { KindBug } from "../kinds/KindBug.ts"
+import { measureUpload } from "../kinds/uploadedAudio.ts"
+import { BlobStore, type Claim, IdGenerator, JobStore, MediaProbe } from "../ports/index.ts"
+import { builtInPorts, callProvider, type GeneratedFile, type ProviderCall, Providers } from "../providers/index.ts"
+import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import { GateWatch } from "./GateWatch.ts"
 import type { HeldLease } from "./HeldLease.ts"
-import { ProviderGuard } from "./ProviderGuard.ts"
 import { retrying } from "./retrying.ts"
-import type { UsedNames } from "./UsedNames.ts"
+import { UsedNames } from "./UsedNames.ts"
 
-/** Bytes of one generated file: more is no answer to any request these kinds make. */
+/** Bytes of one generated file: more is no valid answer to any request of the built-in kinds. */
 const maxGeneratedBytes = 64 * 1_024 * 1_024
 
-/** About a quarter of a minute: a blob store that is away for longer is not waited for with the job in hand. */
+/** About 15 seconds. The attempt does not wait for a blob store that is unavailable for longer. */
 const putRetries = 20
 
-/** What an attempt leaves behind for its end. */
+/** What an attempt leaves for its end. */
 export interface AttemptNotes {
-  /** Keys of blobs that were begun. */
+  /** Keys of blobs whose write was begun. */
   readonly written: Array<string>
   readonly names: UsedNames
 }
+export const newNotes = (): AttemptNotes => ({ written: [], names: new UsedNames() })
 
 /** Builds what a kind's `run` works with, for one claim. */
 export const attemptContext = Effect.fnUntraced(function* (
@@ -58,27 +57,34 @@ export const attemptContext = Effect.fnUntraced(function* (
   const blobs = yield* BlobStore
   const ids = yield* IdGenerator
   const probe = yield* MediaProbe
-  const { live, sandbox } = yield* Providers
+  const providers = (yield* Providers)[job.mode]
   const guard = yield* ProviderGuard
 
   const request = yield* storedRequest(kind, job.request)
 
   const gateIsOpen = passage(yield* GateWatch, kind, job.mode)
-  // Last, and with nothing to wait for between it and the step.
+  // The lease comes last, so that nothing is awaited between its check and the step.
   const mayBuy = Effect.andThen(gateIsOpen, lease.check)
 
   const call = callOf(job)
-  const asked =
-    job.mode === "sandbox"
-      ? askProviders(sandbox, call)
-      : askProviders(live, call, (name) => guard.through(name, mayBuy))
+  const asks = [...builtInPorts, ...kind.ports].map((port) => {
+    const ask = (question: object): Effect.Effect<unknown, AttemptError> =>
+      Effect.suspend(() => {
+        const provider = providers[port.name]
+        if (provider === undefined)
+          return Effect.die(new KindBug(`the kind does not declare the provider "${port.name}"`))
+        const answer = callProvider(port, provider, question, call)
+        return job.mode === "sandbox" ? answer : guard.call(port.name, mayBuy)(answer)
+      })
+    return [port.name, ask] as const
+  })
 
-  // What was bought is written again and again while the claim holds, never bought again because a store was away.
+  // What was bought is kept as soon as the store answers, and never bought again because it did not.
   const keep = Effect.fnUntraced(function* (step: string, value: Json): Effect.fn.Return<void, AttemptError> {
     const problem = valueProblem(value)
     if (!isStorableText(step))
-      return yield* Effect.die(new Misuse("the name of a step has U+0000 or unpaired surrogates"))
-    if (problem !== undefined) return yield* Effect.die(new Misuse(`the value of a step ${problem}`))
+      return yield* Effect.die(new KindBug("the name of a step has U+0000 or unpaired surrogates"))
+    if (problem !== undefined) return yield* Effect.die(new KindBug(`the value of a step ${problem}`))
     const write = store.checkpointJobs([{ jobId: job.id, token, step, value }])
     const [outcome] = yield* Effect.retry(write, retrying)
     if (outcome !== "Written") return yield* new LeaseLost()
@@ -91,8 +97,8 @@ export const attemptContext = Effect.fnUntraced(function* (
     kindVersion: job.kindVersion,
     mode: job.mode,
     call,
-    ask: asked.ask,
-    has: asked.has,
+    ask: Object.fromEntries(asks) as object as Ask,
+    has: (name) => providers[name] !== undefined,
     audio: Effect.provideService(uploadedAudio(claim, blobs), MediaProbe, probe),
     step: <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
       names.once(
@@ -123,7 +129,7 @@ const callOf = ({ attempts, failures, id, lostWorkers }: Job): ProviderCall => (
   deferrals: attempts - 1 - failures - lostWorkers,
 })
 
-/** Writes the files of an attempt; each is durable when it returns. */
+/** Writes the files of an attempt. Each is durable when its write succeeds. */
 const fileWriter = (
   { job, token }: Claim,
   blobs: BlobStore["Service"],
@@ -134,7 +140,7 @@ const fileWriter = (
     const blobKey = jobBlobKey(job.id, token, name)
     if (!isStorableText(mediaType))
       return yield* Effect.die(
-        new Misuse("the media type of a file must be a text without U+0000 and unpaired surrogates"),
+        new KindBug("the media type of a file must be text without U+0000 and unpaired surrogates"),
       )
     written.push(blobKey)
     const info = yield* Effect.mapError(
@@ -148,27 +154,27 @@ const fileWriter = (
     return { id: yield* ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
   })
 
-/** What cannot be stored is said where it is made, and not by some stores alone. */
+/** Says why a value cannot be stored. Checked here, so that every store gives the same answer. */
 const valueProblem = (value: Json): string | undefined => {
   const json = asJson(value)
-  if (json === undefined) return "is nothing that JSON carries"
+  if (json === undefined) return "is not JSON"
   return json.length > limits.kindJsonLength ? "is too long" : undefined
 }
 
-/** The file the job consumes, measured. */
+/** Returns the job's upload, measured. */
 const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>
   Effect.suspend(() => {
     const file = upload?.file
     if (upload === null || file === null || file === undefined)
-      return Effect.die(new Misuse(`a job of ${job.kind} has no uploaded file`))
+      return Effect.die(new KindBug(`a job of ${job.kind} has no uploaded file`))
     const content = Stream.unwrap(Effect.map(openNamed(blobs, file), (blob) => blob.content)).pipe(
-      // The row names it and it is gone: as damaged as a blob can be.
+      // A row names the blob, so a missing one is damage.
       Stream.catchTag("BlobNotFound", ({ key }) => Stream.fail(new BlobCorrupt({ key }))),
     )
     return measureUpload(upload, { bytes: file.bytes, content })
   })
 
-/** Goes through while the gate is open. Sandbox jobs have none. */
+/** Fails while the gate of live jobs is closed. Sandbox jobs have no gate. */
 const passage = (gates: GateWatch["Service"], { gate }: JobKind, mode: JobMode): Effect.Effect<void, AttemptError> =>
   mode === "sandbox"
     ? Effect.void
@@ -178,7 +184,7 @@ const passage = (gates: GateWatch["Service"], { gate }: JobKind, mode: JobMode):
 
 const tooLarge = new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: "the result is too large" })
 
-/** It could be read when the job was accepted, by this version or another. */
+/** Reads the stored request. It was readable when the job was accepted, by this version of the kind or another. */
 const storedRequest = (kind: JobKind, request: JsonObject | null): Effect.Effect<unknown, AttemptFailed> =>
   Effect.mapBoth(
     Effect.suspend(() => Effect.fromResult(kind.reader.read(request))),

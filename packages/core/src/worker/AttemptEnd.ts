@@ -1,38 +1,41 @@
 import { Cause, Option } from "effect"
-import type { AttemptFailure } from "../domain/Attempt.ts"
+import { type AttemptFailure, type AttemptLimits } from "../domain/Attempt.ts"
+import { type CircuitLimits } from "../domain/Circuit.ts"
+import { isError } from "../domain/index.ts"
 import type { AttemptError } from "../kinds/AttemptContext.ts"
-import { Misuse } from "../kinds/Misuse.ts"
+import { KindBug } from "../kinds/KindBug.ts"
+import type { Completion } from "../ports/index.ts"
 
-/** How an attempt ended that brought no result, and what follows from it. */
+/** How an attempt ended, which decides what happens to the job. */
 export type AttemptEnd =
-  /** The claim is gone: nothing may be written. */
+  | { readonly _tag: "Completed"; readonly completion: Completion }
+  /** The lease is lost: nothing may be written. */
   | { readonly _tag: "LeaseLost" }
-  /** The worker stops, or the gate shut: given back unharmed. */
+  /** The worker stops, or a switch was turned off: the job is released at no cost. */
   | { readonly _tag: "Released" }
-  /** Our own store or blobs were out of reach, or a provider is no use to anybody: later again, and not the job's fault. */
-  | {
-      readonly _tag: "Postponed"
-      readonly outOfReach: "StoreUnavailable" | "BlobUnavailable" | "ProviderPaused" | "ProviderBroken"
-    }
-  /** A provider wants to be asked again later: later again, and nobody's fault. */
-  | { readonly _tag: "PutOff"; readonly delayMs: number }
-  /** The attempt itself failed. */
+  /** kiln's own store or blobs were unavailable, or the provider works for no job: retried later, at no cost. */
+  | { readonly _tag: "Unavailable"; readonly what: Unavailable }
+  /** The provider asked to be called again later: retried after its delay, at no cost. */
+  | { readonly _tag: "Postponed"; readonly delayMs: number }
+  /** The attempt failed. */
   | { readonly _tag: "Failed"; readonly failure: AttemptFailure }
+
+type Unavailable = "StoreUnavailable" | "BlobUnavailable" | "ProviderPaused" | "ProviderBroken"
 
 const internal = (retry: boolean): AttemptEnd => ({ _tag: "Failed", failure: { errorCode: "internal_error", retry } })
 
-/** A mistake of the kind's author among what an attempt ended with. It outweighs everything else: another attempt makes it again. */
-export const misuseIn = (cause: Cause.Cause<unknown>): Misuse | undefined =>
+/** Finds a bug of the kind among the reasons of an attempt's end. It outweighs all others: every attempt would repeat it. */
+export const kindBugIn = (cause: Cause.Cause<unknown>): KindBug | undefined =>
   cause.reasons
     .map((reason) => (Cause.isDieReason(reason) ? reason.defect : undefined))
-    .find((it) => it instanceof Misuse)
+    .find((it) => it instanceof KindBug)
 
 /**
- * Reads why an attempt ended by itself. A defect is tried again within the failure budget, and so is a provider that
- * interrupted itself; damaged input and a mistake of the kind's author are not.
+ * Reads why an attempt ended by itself. A defect is retried within the budget of failures, and so is a provider that
+ * interrupts itself. A damaged upload and a bug of the kind are not retried.
  */
 export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
-  if (misuseIn(cause) !== undefined) return internal(false)
+  if (kindBugIn(cause) !== undefined) return internal(false)
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error === undefined) return internal(true)
   switch (error._tag) {
@@ -44,9 +47,9 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
     case "BlobUnavailable":
     case "ProviderPaused":
     case "ProviderBroken":
-      return { _tag: "Postponed", outOfReach: error._tag }
+      return { _tag: "Unavailable", what: error._tag }
     case "ProviderPostponed":
-      return { _tag: "PutOff", delayMs: error.delayMs }
+      return { _tag: "Postponed", delayMs: error.delayMs }
     case "BlobCorrupt":
       return internal(false)
     case "AttemptFailed":
@@ -58,3 +61,45 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
       }
   }
 }
+
+/**
+ * Returns the log text of a cause. An expected failure is logged with its detail. A defect is logged only by its class and
+ * stack, because the message of foreign code may quote a prompt.
+ */
+export const describe = (cause: Cause.Cause<AttemptError>): string => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  if (error !== undefined) {
+    if (error._tag === "ProviderBroken") return `${error._tag} ${error.reason}: ${error.detail}`
+    return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
+  }
+  const defect = Cause.squash(cause)
+  if (!isError(defect)) return "defect"
+  return [defect.name, ...(defect.stack ?? "").split("\n").filter((line) => line.startsWith("    at "))].join("\n")
+}
+
+/**
+ * Returns the delay after something was unavailable, in milliseconds. It doubles with each attempt, like the backoff after a
+ * failure, but does not give up: the queue limit ends the job. Jobs of a paused provider are not claimed until it is tried
+ * again, so they need no longer delay. A job that found its provider broken returns after the pause and after other jobs:
+ * its own request may be the reason, for example one that needs more than is left of a quota, and it must not probe the
+ * provider each time.
+ */
+export const unavailableDelayMs = (
+  what: Unavailable,
+  attempt: number,
+  { backoffBaseMs, backoffMaxMs }: AttemptLimits,
+  { brokenPauseMaxMs, brokenPauseMs }: CircuitLimits,
+): number => {
+  if (what === "ProviderPaused") return backoffBaseMs
+  const doubled = 2 ** Math.min(attempt - 1, 16)
+  return what === "ProviderBroken"
+    ? Math.ceil(1.5 * Math.min(brokenPauseMaxMs, brokenPauseMs * doubled))
+    : Math.min(backoffMaxMs, backoffBaseMs * doubled)
+}
+
+/** Milliseconds. With a shorter delay, a provider that postpones each call would keep a worker busy with it alone. */
+const shortestDelayMs = 100
+
+/** Limits the delay that a provider asks for, in milliseconds. It may be any number, also NaN. */
+export const postponedDelayMs = (delayMs: number, { retryAfterMaxMs }: AttemptLimits): number =>
+  Number.isNaN(delayMs) ? shortestDelayMs : Math.ceil(Math.max(shortestDelayMs, Math.min(delayMs, retryAfterMaxMs)))

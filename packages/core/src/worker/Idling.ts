@@ -2,7 +2,7 @@ import { Effect, Latch } from "effect"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobStore, WakeUp } from "../ports/index.ts"
 import { growingPauses } from "./growingPauses.ts"
-import { monotonicMs } from "./monotonicMs.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
 
 /**
  * How a worker waits for work. After each look that finds none it waits longer, from `pollIntervalMs` to

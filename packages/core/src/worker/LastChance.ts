@@ -1,6 +1,6 @@
 import { Deferred, Effect } from "effect"
 import type { Job } from "../domain/index.ts"
-import { monotonicMs } from "./monotonicMs.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
 
 /**
  * Whether the next lost worker ends the job. A worker that dies or stands still takes all its attempts along, and nothing says

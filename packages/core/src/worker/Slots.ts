@@ -4,12 +4,13 @@ import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
 import { inSpan } from "../engine/spans.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
-import { type Claim, type ClaimRef, Providers, WakeUp } from "../ports/index.ts"
+import { type Claim, type ClaimRef, WakeUp } from "../ports/index.ts"
+import { Providers } from "../providers/index.ts"
+import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import { type HeldLease, holdLease } from "./HeldLease.ts"
 import { isLastChance, makeCompany } from "./LastChance.ts"
 import { limitsWith } from "./limitsWith.ts"
-import { monotonicMs } from "./monotonicMs.ts"
-import { ProviderGuard } from "./ProviderGuard.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
 import { runAttempt } from "./RunAttempt.ts"
 import { servedBy } from "./runnableKinds.ts"
 
@@ -93,7 +94,7 @@ export const makeSlots = Effect.gen(function* () {
         const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
         const alone = hasLastChance(claim.job) ? company.alone(nowMs) : undefined
         return yield* Effect.ensuring(
-          Effect.map(guard.holding(names)(attemptInSpan(kind, claim, lease, alone ?? company.beside)), (settled) => {
+          Effect.map(guard.withJob(names)(attemptInSpan(kind, claim, lease, alone ?? company.beside)), (settled) => {
             // What stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
             if (settled === "lapsed" && !lease.isLast()) lapsed.add(ref)
             // The token of this claim is spent, so nothing else is or will be under its keys.

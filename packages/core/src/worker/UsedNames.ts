@@ -1,5 +1,5 @@
 import { Effect, Exit } from "effect"
-import { Misuse } from "../kinds/Misuse.ts"
+import { KindBug } from "../kinds/KindBug.ts"
 
 /** Longest part of a name that goes into a message and so into the log. */
 const shownLength = 64
@@ -11,14 +11,14 @@ const shownLength = 64
  */
 export class UsedNames {
   readonly #used = { step: new Set<string>(), file: new Set<string>() }
-  #misuse: Misuse | undefined
+  #bug: KindBug | undefined
 
   /**
    * Dies once a name was used twice. Catching that error does not help: no step begins from then on, and the attempt's end is
    * checked.
    */
   readonly check: Effect.Effect<void> = Effect.suspend(() =>
-    this.#misuse === undefined ? Effect.void : Effect.die(this.#misuse),
+    this.#bug === undefined ? Effect.void : Effect.die(this.#bug),
   )
 
   /** Does something under a name. The name is free again if it fails, so that the same step may be tried again. */
@@ -27,8 +27,8 @@ export class UsedNames {
     <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.suspend(() => {
         const used = this.#used[what]
-        if (used.has(name)) this.#misuse ??= new Misuse(usedTwice(what, name))
-        if (this.#misuse !== undefined) return Effect.die(this.#misuse)
+        if (used.has(name)) this.#bug ??= new KindBug(usedTwice(what, name))
+        if (this.#bug !== undefined) return Effect.die(this.#bug)
         used.add(name)
         return Effect.onExit(effect, (exit) =>
           Effect.sync(() => {

@@ -9,18 +9,17 @@ import {
   type JobDirectory,
   type JobStore,
   type MediaProbe,
-  type Providers,
-  type ProviderStanding,
   type Switchboard,
   type UploadStore,
   WakeUp,
 } from "../ports/index.ts"
-import { checkClaims } from "./checkClaims.ts"
+import { JobKinds, portsOf } from "../kinds/JobKinds.ts"
+import { Providers, type ProviderStanding } from "../providers/index.ts"
+import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
 import { claimInto } from "./claimInto.ts"
 import { GateWatch } from "./GateWatch.ts"
-import { heartbeat } from "./Heartbeat.ts"
+import { checkClaims, heartbeat } from "./Heartbeat.ts"
 import { makeIdling } from "./Idling.ts"
-import { ProviderGuard } from "./ProviderGuard.ts"
 import { publishCapabilities } from "./publishCapabilities.ts"
 import { watchWithheld } from "./recovery.ts"
 import { makeOutageLog } from "./outageLog.ts"
@@ -42,8 +41,22 @@ export type WorkerNeeds =
 
 type MakerNeeds = WorkerNeeds | GateWatch | ProviderGuard
 
-/** What a worker looks at before it claims, and an attempt before it buys. */
-const layerWatches = Layer.merge(GateWatch.layer, ProviderGuard.layer)
+/** Guards the live providers of this process, each within its settings or else the limits of its port. */
+const layerProviderGuard = Layer.effect(
+  ProviderGuard,
+  Effect.gen(function* () {
+    const { circuit, providers: settings } = yield* EngineConfig
+    const { live } = yield* Providers
+    const served = portsOf(yield* JobKinds).filter(({ name }) => live[name] !== undefined)
+    return yield* makeProviderGuard(
+      new Map(served.map(({ bounds, name }) => [name, settings[name] ?? bounds])),
+      circuit,
+    )
+  }),
+)
+
+/** What a worker reads before it claims, and an attempt before it buys. */
+const layerWatches = Layer.merge(GateWatch.layer, layerProviderGuard)
 
 /** Runs jobs. */
 export class Worker extends Context.Service<

@@ -1,5 +1,5 @@
 import { type Cause, Effect } from "effect"
-import { monotonicMs } from "./monotonicMs.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
 
 /** While something goes on failing it is said again this often, and not each time: an hour's outage is no thousand lines. */
 const repeatEveryMs = 60_000

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { IdGenerator, Switchboard } from "../ports/index.ts"
+import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import { firstPause } from "./growingPauses.ts"
 import { makeOutageLog } from "./outageLog.ts"
-import { ProviderGuard } from "./ProviderGuard.ts"
 import { liveKinds } from "./runnableKinds.ts"
 
 const intervalMs = 20_000

@@ -2,9 +2,10 @@ import { Effect } from "effect"
 import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
-import { type ProviderName, Providers, type ProviderSet, type Runnable } from "../ports/index.ts"
+import type { Runnable } from "../ports/index.ts"
+import { Providers, type ProviderSet } from "../providers/index.ts"
+import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import { GateWatch } from "./GateWatch.ts"
-import { ProviderGuard } from "./ProviderGuard.ts"
 
 /** What this process can run at this moment, and how many jobs of it may be claimed at once. */
 export interface RunnableNow {
@@ -13,7 +14,7 @@ export interface RunnableNow {
 }
 
 /** Those of the kind's providers that serve it here; `undefined` where none of its sets is whole. */
-export const servedBy = (providers: ProviderSet, kind: JobKind): ReadonlyArray<ProviderName> | undefined =>
+export const servedBy = (providers: ProviderSet, kind: JobKind): ReadonlyArray<string> | undefined =>
   kind.providers.find((names) => names.every((name) => providers[name] !== undefined))
 
 /** The kinds this process can serve live, whether or not they may run now. */

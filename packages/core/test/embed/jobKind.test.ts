@@ -66,7 +66,7 @@ describe("a job kind of one's own", () => {
       run: async () => ({ output: {} }),
     })
     await using engine = await openWith([kind])
-    await expect(engine.submit("slow", { a: 1 } as never)).rejects.toThrow(/at once/)
+    await expect(engine.submit("slow", { a: 1 } as never)).rejects.toThrow(/synchronously/)
   })
 
   it.each<[string, (value: unknown) => unknown]>([
@@ -91,7 +91,7 @@ describe("a job kind of one's own", () => {
     const told: Array<LogEntry> = []
     await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
     expect(await engine.run("slow", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
-    const said = "a schema must bring its result at once"
+    const said = "a schema must return its result synchronously"
     expect(told.map(({ message }) => message).join("\n")).toContain(said)
     const asked = jobKind({ name: "asked", request: schema, run: async () => ({ output: {} }) })
     await using other = await openWith([asked])
@@ -228,24 +228,24 @@ describe("a job kind of one's own", () => {
       "result_invalid",
       "the output does not validate",
     ],
-    [
-      "an output that is no JSON",
-      { output: { summary: 1n } as never },
-      "internal_error",
-      "no object that JSON carries",
-    ],
+    ["an output that is no JSON", { output: { summary: 1n } as never }, "internal_error", "is not a JSON object"],
     [
       "a meter that is none of its own",
       { ...summed, usage: { pages: 1 } },
       "internal_error",
-      "a meter that is none of its kind's",
+      "a meter that the kind does not declare",
     ],
-    ["half a unit", { ...summed, usage: { images: 0.5 } }, "internal_error", 'of "images" what is no whole number'],
+    [
+      "half a unit",
+      { ...summed, usage: { images: 0.5 } },
+      "internal_error",
+      "usage.images must be a non-negative integer",
+    ],
     [
       "less than nothing",
       { ...summed, usage: { images: -1 } },
       "internal_error",
-      'of "images" what is no whole number',
+      "usage.images must be a non-negative integer",
     ],
   ])("fails with %s, and says so in the log", async (_, outcome, errorCode, said) => {
     const kind = jobKind({ ...summaryFields, limits: { maxFailures: 1 }, run: async () => outcome })
@@ -256,7 +256,7 @@ describe("a job kind of one's own", () => {
   })
 
   it.each([
-    ["what JSON does not carry", 1n, "is nothing that JSON carries"],
+    ["what JSON does not carry", 1n, "is not JSON"],
     ["too much", "x".repeat(4_194_304), "is too long"],
   ])("says so in the log where a step brings %s", async (_, value, said) => {
     const kind = jobKind({
@@ -268,7 +268,7 @@ describe("a job kind of one's own", () => {
     const told: Array<LogEntry> = []
     await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
     expect(await engine.run("steps", {})).toMatchObject({ status: "failed", errorCode: "internal_error" })
-    expect(told.map(({ message }) => message).join("\n")).toContain(`Misuse: the value of a step ${said}`)
+    expect(told.map(({ message }) => message).join("\n")).toContain(`KindBug: the value of a step ${said}`)
   })
 
   it("fails as it said, whatever was said of it on the way", async () => {

@@ -48,7 +48,7 @@ const workedOff = (options: {
     return job
   }).pipe(within(options))
 
-const speaking = (attempts: (n: number) => ReturnType<NonNullable<ProviderSet["speech"]>["speak"]>) => {
+const speaking = (attempts: (n: number) => ReturnType<NonNullable<ProviderSet["speech"]>>) => {
   let calls = 0
   return speaks(() => Effect.suspend(() => attempts((calls += 1))))
 }

@@ -101,9 +101,8 @@ describe("an outage costs time, and nothing else", () => {
   })
 
   it.effect("an upload whose bytes are gone fails its job at once: they will not come back", () => {
-    const transcription: ProviderSet["transcription"] = {
-      transcribe: ({ audio }) => Effect.as(Stream.runDrain(audio.content), { text: "read" }),
-    }
+    const transcription: ProviderSet["transcription"] = ({ audio }) =>
+      Effect.as(Stream.runDrain(audio.content), { text: "read" })
     return Effect.gen(function* () {
       const { id, uploadId } = yield* submitTranscription("t")
       yield* Effect.flatMap(BlobStore, (blobs) => blobs.remove(`uploads/${uploadId?.slice(4)}`))

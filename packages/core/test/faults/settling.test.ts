@@ -102,6 +102,6 @@ describe("whatever an attempt ends with, the job is settled", () => {
       const { id } = yield* submitVoiceTurn("k")
       yield* running
       assert.deepStrictEqual([(yield* finished(id, "1 minutes")).status, bought], ["done", 1])
-    }).pipe(within({ stores, sandbox: { ...plainProviders, transcription: { transcribe } } }))
+    }).pipe(within({ stores, sandbox: { ...plainProviders, transcription: transcribe } }))
   })
 })

@@ -1,7 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { AsyncCall } from "@kiln/core"
 import { providerSet } from "@kiln/core/effect"
-import { type AudioInput, providerBroken, type ProviderCall, providerRefused, resultInvalid } from "@kiln/core/ports"
+import {
+  type AudioInput,
+  effectProvider,
+  providerBroken,
+  type ProviderCall,
+  providerRefused,
+  resultInvalid,
+} from "@kiln/core/ports"
 import { BlobUnavailable } from "@kiln/core/domain"
 import { defaultAnswers } from "@kiln/testing"
 import { Effect, Fiber, Stream } from "effect"
@@ -18,7 +25,7 @@ describe("providerSet", () => {
   })
 
   it("leaves as they are those that were made elsewhere", () => {
-    const speech = { speak: () => Effect.succeed(defaultAnswers.speech) }
+    const speech = effectProvider("speech", () => Effect.succeed(defaultAnswers.speech))
     assert.strictEqual(providerSet({ speech }).speech, speech)
   })
 
@@ -41,12 +48,12 @@ describe("providerSet", () => {
       })
       const audio = { format: "wav", bytes: 5, seconds: 1, data: Uint8Array.of(1, 2, 3, 4, 5) }
       const words = { text: "x", instructions: undefined, maxOutputTokens: 4 }
-      assert.deepStrictEqual(yield* transcription!.transcribe({ audio: heard(pieces) }, call), { text: "hi" })
-      assert.deepStrictEqual((yield* reply!.reply(words, call)).text, "a")
-      assert.strictEqual(yield* speech!.speak({ text: "x", voice: "v" }, call), defaultAnswers.speech)
-      assert.strictEqual(yield* image!.generate({ prompt: "p" }, call), defaultAnswers.image)
+      assert.deepStrictEqual(yield* transcription!({ audio: heard(pieces) }, call), { text: "hi" })
+      assert.deepStrictEqual((yield* reply!(words, call)).text, "a")
+      assert.strictEqual(yield* speech!({ text: "x", voice: "v" }, call), defaultAnswers.speech)
+      assert.strictEqual(yield* image!({ prompt: "p" }, call), defaultAnswers.image)
       const whole = { instructions: undefined, maxOutputTokens: 4, voice: "v" }
-      assert.strictEqual(yield* voiceTurn!.turn({ ...whole, audio: heard(pieces) }, call), turn)
+      assert.strictEqual(yield* voiceTurn!({ ...whole, audio: heard(pieces) }, call), turn)
       assert.deepStrictEqual(
         asked,
         [{ audio }, words, { text: "x", voice: "v" }, { prompt: "p" }, { ...whole, audio }].map((request) => ({
@@ -64,7 +71,7 @@ describe("providerSet", () => {
         image: () => {
           throw thrown
         },
-      }).image!.generate({ prompt: "secret prompt" }, call),
+      }).image!({ prompt: "secret prompt" }, call),
     )
 
   it.effect("fails as it is told to", () =>
@@ -94,7 +101,7 @@ describe("providerSet", () => {
           return new Promise(() => undefined)
         },
       })
-      const fiber = yield* Effect.forkChild(image!.generate({ prompt: "p" }, call))
+      const fiber = yield* Effect.forkChild(image!({ prompt: "p" }, call))
       yield* Effect.yieldNow
       yield* Effect.yieldNow
       assert.strictEqual(signal?.aborted, false)
@@ -114,7 +121,7 @@ describe("providerSet", () => {
       })
       const away = new BlobUnavailable({ operation: "open", cause: "test" })
       const audio = heard(Stream.concat(Stream.make(Uint8Array.of(1)), Stream.fail(away)))
-      assert.strictEqual(yield* Effect.flip(transcription!.transcribe({ audio }, call)), away)
+      assert.strictEqual(yield* Effect.flip(transcription!({ audio }, call)), away)
       assert.isFalse(asked)
     }),
   )

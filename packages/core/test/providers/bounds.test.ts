@@ -18,17 +18,15 @@ describe("the bounds of a provider", () => {
     const fake = makeFakeProviders()
     let atOnce = 0
     let most = 0
-    const speech: ProviderSet["speech"] = {
-      speak: () =>
-        Effect.acquireUseRelease(
-          Effect.sync(() => {
-            atOnce += 1
-            most = Math.max(most, atOnce)
-          }),
-          () => Effect.as(Effect.sleep("2 seconds"), defaultAnswers.speech),
-          () => Effect.sync(() => void atOnce--),
-        ),
-    }
+    const speech: ProviderSet["speech"] = () =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => {
+          atOnce += 1
+          most = Math.max(most, atOnce)
+        }),
+        () => Effect.as(Effect.sleep("2 seconds"), defaultAnswers.speech),
+        () => Effect.sync(() => void atOnce--),
+      )
     return Effect.gen(function* () {
       yield* open
       const jobs = yield* submitMany(12)
@@ -78,15 +76,13 @@ describe("the bounds of a provider", () => {
   it.effect("do not depend on the provider's good will: one that heeds no interruption holds up nobody", () => {
     const fake = makeFakeProviders()
     let calls = 0
-    const speech: ProviderSet["speech"] = {
-      speak: (request, call) =>
-        Effect.suspend(() => {
-          calls += 1
-          return calls === 1
-            ? Effect.uninterruptible(Effect.as(Effect.sleep("20 minutes"), defaultAnswers.speech))
-            : fake.providers.speech.speak(request, call)
-        }),
-    }
+    const speech: ProviderSet["speech"] = (request, call) =>
+      Effect.suspend(() => {
+        calls += 1
+        return calls === 1
+          ? Effect.uninterruptible(Effect.as(Effect.sleep("20 minutes"), defaultAnswers.speech))
+          : fake.providers.speech(request, call)
+      })
     return Effect.gen(function* () {
       yield* open
       const job = yield* submitSpeech("k", live)
@@ -125,11 +121,9 @@ describe("the bounds of a provider", () => {
       assert.deepStrictEqual((yield* statusesOf(jobs)).toSorted(), ["done", "processing"])
       yield* board.setSwitch("ai", true)
       assert.isTrue(yield* comesTrue(allDone(jobs), "60 seconds"))
-    }).pipe(
-      within({ live: { ...fake.providers, speech: { speak: (...given) => speak(...given) } }, settings: bounds(1) }),
-    )
+    }).pipe(within({ live: { ...fake.providers, speech: (...given) => speak(...given) }, settings: bounds(1) }))
   })
-  let speak: NonNullable<ProviderSet["speech"]>["speak"]
+  let speak: NonNullable<ProviderSet["speech"]>
 })
 
 describe("the metrics of providers", () => {

@@ -23,9 +23,9 @@ describe("a provider that is broken", () => {
   it.effect("is asked once and then paused: no job pays for it, and all end when it is mended", () => {
     const fake = makeFakeProviders()
     let mended = false
-    const speak: NonNullable<ProviderSet["speech"]>["speak"] = (request, call) =>
+    const speak: NonNullable<ProviderSet["speech"]> = (request, call) =>
       mended
-        ? fake.providers.speech.speak(request, call)
+        ? fake.providers.speech(request, call)
         : Effect.andThen(fail, providerBroken("quota", "429 insufficient_quota"))
     let asked = 0
     // Not at once, so that several calls would be under way together if they were let through.
@@ -65,16 +65,14 @@ describe("a provider that is broken", () => {
       assert.strictEqual((yield* standingOf("speech"))?.status, "ready")
       // The first that got through said that it works: nobody was asked twice for one job.
       assert.strictEqual(fake.callsOf("speech").length, 20)
-    }).pipe(within({ live: { ...fake.providers, speech: { speak } }, settings }))
+    }).pipe(within({ live: { ...fake.providers, speech: speak }, settings }))
   })
 
   it.effect("says so in the store at once, and that it works again", () => {
     let broken = true
     const fake = makeFakeProviders()
-    const speech: ProviderSet["speech"] = {
-      speak: (request, call) =>
-        broken ? Effect.fail(providerBroken("configuration", "401")) : fake.providers.speech.speak(request, call),
-    }
+    const speech: ProviderSet["speech"] = (request, call) =>
+      broken ? Effect.fail(providerBroken("configuration", "401")) : fake.providers.speech(request, call)
     return Effect.gen(function* () {
       yield* open
       const board = yield* Switchboard
@@ -108,7 +106,7 @@ describe("a provider that is broken", () => {
       assert.notStrictEqual((yield* readJob(spoken.id, live)).status, "done")
     }).pipe(
       within({
-        live: { ...fake.providers, speech: { speak: () => Effect.fail(providerBroken("quota", "x")) } },
+        live: { ...fake.providers, speech: () => Effect.fail(providerBroken("quota", "x")) },
         sandbox: fake.providers,
         settings,
       }),
@@ -118,10 +116,8 @@ describe("a provider that is broken", () => {
   it.effect("in the middle of a voice turn sets it back, and what was bought is not bought again", () => {
     const fake = makeFakeProviders()
     let broken = true
-    const reply: ProviderSet["reply"] = {
-      reply: (request, call) =>
-        broken ? Effect.fail(providerBroken("quota", "x")) : fake.providers.reply.reply(request, call),
-    }
+    const reply: ProviderSet["reply"] = (request, call) =>
+      broken ? Effect.fail(providerBroken("quota", "x")) : fake.providers.reply(request, call)
     return Effect.gen(function* () {
       yield* open
       const job = yield* submitVoiceTurn("k", live)
@@ -152,12 +148,8 @@ describe("a provider that is broken", () => {
   it.effect("by one job alone, such as one that asks for more than is left, is not kept from the others by it", () => {
     const fake = makeFakeProviders()
     const greedy = "a very long text"
-    const speech: ProviderSet["speech"] = {
-      speak: (request, call) =>
-        request.text === greedy
-          ? Effect.fail(providerBroken("quota", "402"))
-          : fake.providers.speech.speak(request, call),
-    }
+    const speech: ProviderSet["speech"] = (request, call) =>
+      request.text === greedy ? Effect.fail(providerBroken("quota", "402")) : fake.providers.speech(request, call)
     return Effect.gen(function* () {
       yield* open
       const engine = yield* Engine
@@ -253,13 +245,11 @@ describe("a provider that fails", () => {
     const fake = makeFakeProviders()
     let down = true
     let asked = 0
-    const speech: ProviderSet["speech"] = {
-      speak: (request, call) =>
-        Effect.suspend(() => {
-          asked += 1
-          return down ? Effect.fail(providerUnavailable("503")) : fake.providers.speech.speak(request, call)
-        }),
-    }
+    const speech: ProviderSet["speech"] = (request, call) =>
+      Effect.suspend(() => {
+        asked += 1
+        return down ? Effect.fail(providerUnavailable("503")) : fake.providers.speech(request, call)
+      })
     return Effect.gen(function* () {
       yield* open
       const jobs = yield* submitMany(60)
@@ -284,7 +274,7 @@ describe("a provider that fails", () => {
     "for a reason that may be the request's is not paused, or a caller could have it paused for others: %s",
     ([, said]) => {
       const fake = makeFakeProviders()
-      const speech: ProviderSet["speech"] = { speak: () => said }
+      const speech: ProviderSet["speech"] = () => said
       return Effect.gen(function* () {
         yield* open
         const jobs = yield* submitMany(10)

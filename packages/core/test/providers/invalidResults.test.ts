@@ -121,7 +121,7 @@ const suite = <N extends ProviderName>(port: N) => {
     for (const [name, behavior] of cases[port])
       it.effect(`${name}: result_invalid after its attempts, nothing stored, not charged`, () => {
         const fake = makeFakeProviders()
-        fake.usually(port, behavior)
+        fake.usually(port, behavior as Behavior<never>)
         const { submit, whole } = jobs[port]
         const providers: ProviderSet = whole ? { ...fake.providers, voiceTurn: fake.voiceTurn } : fake.providers
         return Effect.gen(function* () {

@@ -11,6 +11,7 @@ import {
 } from "@kiln/core/effect"
 import {
   type BlobStore,
+  effectProvider,
   type IdGenerator,
   type JobDirectory,
   type JobStore,
@@ -52,16 +53,16 @@ export const mp3 = { data: fakeMp3("hello"), mediaType: "audio/mpeg" }
 
 /** Providers that answer at once with small valid results. */
 export const plainProviders = {
-  transcription: { transcribe: () => Effect.succeed({ text: "hello" }) },
-  reply: { reply: () => Effect.succeed({ text: "hi there", outputTokens: 2, truncated: false }) },
-  speech: { speak: () => Effect.succeed(mp3) },
-  image: { generate: () => Effect.succeed(defaultAnswers.image) },
+  transcription: effectProvider("transcription", () => Effect.succeed({ text: "hello" })),
+  reply: effectProvider("reply", () => Effect.succeed({ text: "hi there", outputTokens: 2, truncated: false })),
+  speech: effectProvider("speech", () => Effect.succeed(mp3)),
+  image: effectProvider("image", () => Effect.succeed(defaultAnswers.image)),
 } satisfies ProviderSet
 
 /** The plain providers with another voice. */
-export const speaks = (speak: NonNullable<ProviderSet["speech"]>["speak"]) => ({
+export const speaks = (speak: NonNullable<ProviderSet["speech"]>) => ({
   ...plainProviders,
-  speech: { speak },
+  speech: effectProvider("speech", speak),
 })
 
 /** What the memory stores provide. */

@@ -32,12 +32,12 @@ const odds = jobKind({
     return { output: { kept, [text]: text }, ...(at === "warning" && { warningCode: text as never }) }
   },
 })
-const speech = { speak: async () => ({ data: fakeMp3("hello"), mediaType: "audio/mpeg" }) }
+const speech = async () => ({ data: fakeMp3("hello"), mediaType: "audio/mpeg" })
 
 const transcribing = jobKind({
   name: "listening",
   request: z.object({ uploadId: z.string() }),
-  uploadOf: ({ uploadId }) => uploadId,
+  upload: "uploadId",
   run: async () => ({ output: {} }),
 })
 

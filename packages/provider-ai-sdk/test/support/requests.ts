@@ -24,12 +24,11 @@ export const canaries = {
 
 /** A request of each kind. */
 export const requests = {
-  transcription: (set: ProviderSet) =>
-    set.transcription!.transcribe({ audio: audio("wav", Uint8Array.of(1, 2)) }, call),
-  speech: (set: ProviderSet) => set.speech!.speak({ text: canaries.text, voice: "alloy" }, call),
+  transcription: (set: ProviderSet) => set.transcription!({ audio: audio("wav", Uint8Array.of(1, 2)) }, call),
+  speech: (set: ProviderSet) => set.speech!({ text: canaries.text, voice: "alloy" }, call),
   reply: (set: ProviderSet) =>
-    set.reply!.reply({ text: canaries.text, instructions: canaries.instructions, maxOutputTokens: 50 }, call),
-  image: (set: ProviderSet) => set.image!.generate({ prompt: canaries.text }, call),
+    set.reply!({ text: canaries.text, instructions: canaries.instructions, maxOutputTokens: 50 }, call),
+  image: (set: ProviderSet) => set.image!({ prompt: canaries.text }, call),
 } as const
 export type Port = keyof typeof requests
 export const ports = Object.keys(requests) as ReadonlyArray<Port>

@@ -2,19 +2,19 @@ import type { JobId } from "@kiln/core/domain"
 import { type EmbeddedServices, JobEvents } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
 import { Context, Effect } from "effect"
-import type { RunInEngine } from "./EngineScope.ts"
+import type { RunInEngine } from "./EngineAccess.ts"
 
 export interface Attempts {
   /** Running attempts, each with a signal of its end. */
-  readonly running: ReadonlyMap<JobId, Promise<unknown>>
+  readonly inHand: ReadonlyMap<JobId, Promise<unknown>>
   /** Runs one attempt of the next runnable job and returns its id; `meanwhile` runs concurrently. */
   readonly make: (meanwhile: Effect.Effect<never>) => Promise<JobId | undefined>
 }
 
-export const makeAttempts = (context: Context.Context<EmbeddedServices>, runInEngine: RunInEngine): Attempts => {
+export const makeAttempts = (context: Context.Context<EmbeddedServices>, inside: RunInEngine): Attempts => {
   const worker = Context.get(context, Worker)
   const events = Context.get(context, JobEvents)
-  const running = new Map<JobId, Promise<unknown>>()
+  const inHand = new Map<JobId, Promise<unknown>>()
   let claiming: Promise<unknown> = Promise.resolve()
 
   const begin = async (meanwhile: Effect.Effect<never>) => {
@@ -22,7 +22,7 @@ export const makeAttempts = (context: Context.Context<EmbeddedServices>, runInEn
     const deafen = events.listen((event) => {
       if (event.type === "started") started.resolve(event.jobId)
     })
-    const ended = runInEngine(Effect.raceFirst(worker.tick, meanwhile))
+    const ended = inside(Effect.raceFirst(worker.tick, meanwhile))
     const nothing = ended.then(
       () => undefined,
       () => undefined,
@@ -30,13 +30,13 @@ export const makeAttempts = (context: Context.Context<EmbeddedServices>, runInEn
     const jobId = await Promise.race([started.promise, nothing])
     deafen()
     if (jobId !== undefined) {
-      running.set(jobId, ended)
-      void nothing.then(() => running.delete(jobId))
+      inHand.set(jobId, ended)
+      void nothing.then(() => inHand.delete(jobId))
     }
     return { ended, jobId }
   }
   return {
-    running,
+    inHand,
     make: (meanwhile) => {
       // Claims are serialized, so that each event can be assigned to its attempt.
       const begun = claiming.then(() => begin(meanwhile))

@@ -4,8 +4,8 @@ import { JobDirectory } from "@kiln/core/ports"
 import { Context, Effect } from "effect"
 import type { FakeProviders } from "../fakes/FakeProviders.ts"
 import { makeAttempts } from "./Attempts.ts"
-import type { RunInEngine } from "./EngineScope.ts"
-import type { TimeControl } from "./TimeControl.ts"
+import type { RunInEngine } from "./EngineAccess.ts"
+import type { TimeTravel } from "./TimeTravel.ts"
 import { makeRetryWait } from "./RetryWait.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
 
@@ -24,26 +24,26 @@ export interface Runner {
 
 export const makeRunner = (
   context: Context.Context<EmbeddedServices>,
-  runInEngine: RunInEngine,
+  inside: RunInEngine,
   time: VirtualTime,
-  timeControl: TimeControl,
-  fakes: FakeProviders,
+  timeTravel: TimeTravel,
+  fakes: Pick<FakeProviders, "untilWaiting">,
   mode: "inline" | "manual",
 ): Runner => {
   const directory = Context.get(context, JobDirectory)
-  const { running, make } = makeAttempts(context, runInEngine)
+  const { inHand, make } = makeAttempts(context, inside)
   const limited = hasLimits(context)
   // A fake that hangs or is late waits for time; whatever else an attempt waits for is real, and must not be overtaken.
-  const inPassing = () => make(Effect.forever(Effect.andThen(fakes.untilWaiting, timeControl.advanceToNextWake)))
-  const manualMethods = mode === "inline" ? inPassing : () => make(Effect.never)
-  const newRetryWait = () => makeRetryWait(context, runInEngine, time, timeControl)
+  const attemptInTime = () => make(Effect.forever(Effect.andThen(fakes.untilWaiting, timeTravel.advanceToNextWake)))
+  const attemptOnce = mode === "inline" ? attemptInTime : () => make(Effect.never)
+  const newRetryWait = () => makeRetryWait(context, inside, time, timeTravel)
 
   const claimableAt = Effect.fnUntraced(function* (status: JobStatus) {
     const found: Array<number> = []
     let after: string | undefined
     do {
       const page = yield* directory.listJobs({ status, limit: pageSize, after })
-      for (const job of page.jobs) if (job.claimableAt !== null && !running.has(job.id)) found.push(job.claimableAt)
+      for (const job of page.jobs) if (job.claimableAt !== null && !inHand.has(job.id)) found.push(job.claimableAt)
       after = page.next
     } while (after !== undefined)
     return found
@@ -51,29 +51,29 @@ export const makeRunner = (
   const waiting = Effect.map(Effect.all([claimableAt("queued"), claimableAt("processing")]), (found) => found.flat())
 
   return {
-    runNext: manualMethods,
+    runNext: attemptOnce,
     drain: async (throughRetries) => {
-      const attempt = throughRetries ? inPassing : manualMethods
+      const attempt = throughRetries ? attemptInTime : attemptOnce
       const retryWait = newRetryWait()
       for (let made = 0; made < maxAttempts;) {
         if ((await attempt()) !== undefined) {
           made++
           retryWait.reset()
-        } else if (!throughRetries || !(await retryWait.waitForRunnable(await runInEngine(waiting)))) return made
+        } else if (!throughRetries || !(await retryWait.waitForNext(await inside(waiting)))) return made
       }
       throw new Error(`there is no end to it: ${maxAttempts} attempts, and still jobs that may run`)
     },
     finish: async (jobId) => {
       const retryWait = newRetryWait()
       for (;;) {
-        const [job] = await runInEngine(directory.readJobs([jobId]))
+        const [job] = await inside(directory.readJobs([jobId]))
         if (job === undefined || job.claimableAt === null || isFinished(job)) return
-        const here = running.get(jobId)
+        const here = inHand.get(jobId)
         if (here !== undefined) await here
-        else if ((await inPassing()) !== undefined) retryWait.reset()
+        else if ((await attemptInTime()) !== undefined) retryWait.reset()
         // Others have its place: in a moment it is free.
-        else if (limited && running.size > 0 && job.claimableAt <= time.now()) await Promise.race(running.values())
-        else if (!(await retryWait.waitForRunnable([job.claimableAt]))) return
+        else if (limited && inHand.size > 0 && job.claimableAt <= time.now()) await Promise.race(inHand.values())
+        else if (!(await retryWait.waitForNext([job.claimableAt]))) return
       }
     },
   }

@@ -10,9 +10,12 @@ import type {
   Kind,
   GivenSettings,
   LogEntry,
+  NameOf,
   Priority,
   ProbeAdapter,
   ProviderName,
+  ProviderPort,
+  TypesOf,
 } from "@kiln/core"
 import type { ProgrammableProviders } from "../fakes/ProgrammableProviders.ts"
 import type { TimeSpan } from "./TimeSpan.ts"
@@ -40,10 +43,12 @@ export interface TestEngineOptions<K extends Kind = BuiltInKind> {
   /** How jobs are run; default `inline`: waiting for a job cannot hang, and tests need no workers. */
   readonly mode?: RunMode
   /**
-   * Providers of sandbox and live jobs: a fake (the default), a function or provider of the test, or `"none"`. `voiceTurn` is
-   * absent by default, because voice turns would prefer it to their three steps.
+   * The providers of sandbox and live jobs: a fake, which is the default, a provider of the test, or none. `voiceTurn` is
+   * `"none"` by default, because voice turns would prefer it to their three steps.
    */
-  readonly providers?: { readonly [Name in ProviderName]?: AnyProvider<Name> | "fake" | "none" }
+  readonly providers?: {
+    readonly [Ref in ProviderName | CustomPort<K> as NameOf<Ref>]?: AnyProvider<Ref> | "fake" | "none"
+  }
   /** The mode of jobs without an explicit one; default `sandbox`. */
   readonly jobMode?: JobMode
   /**
@@ -60,6 +65,10 @@ export interface TestEngineOptions<K extends Kind = BuiltInKind> {
   /** Where the log goes; nowhere by default. */
   readonly log?: (entry: LogEntry) => void
 }
+
+/** The provider ports that these kinds declare, apart from the built-in ones. */
+export type CustomPort<K extends Kind> = Declared<Extract<TypesOf<K>["needs"]["all" | "or"], ProviderPort>>
+type Declared<Port> = Port extends ProviderPort<infer Name> ? (string extends Name ? never : Port) : never
 
 /** A job that was accepted. */
 export type SubmittedJob<K extends Kind = Kind> = K extends Kind
@@ -79,9 +88,9 @@ export type SubmittedJob<K extends Kind = Kind> = K extends Kind
 
 /** A whole engine in memory, for tests: everything an engine has, time that passes when it is told to, and fakes. */
 export interface TestEngine<K extends Kind = Kind> extends EmbeddedEngine<K> {
-  /** The fakes, for scripting behaviors and inspecting calls. Replaced fakes are never called. */
-  readonly providers: ProgrammableProviders
-  /** The time within the engine. */
+  /** The fakes: their verbs set what they answer, `calls` lists what they were asked. A fake that was replaced is never called. */
+  readonly providers: ProgrammableProviders<CustomPort<K>>
+  /** The time inside the engine. */
   readonly now: () => Date
   /**
    * Lets so much time pass: leases, delays, backoff and retention come due in their order, and what is overdue has been

@@ -2,7 +2,7 @@ import { Clock, Context, Duration, Effect, Layer, Scheduler } from "effect"
 
 /** Time that passes only when it is told to. */
 export interface VirtualTime {
-  /** The clock of everything within an engine. */
+  /** The clock, for everything inside an engine. */
   readonly references: Layer.Layer<never>
   /** Unix milliseconds. */
   readonly now: () => number

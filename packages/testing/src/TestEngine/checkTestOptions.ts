@@ -1,4 +1,6 @@
-import { type Kind, providerNames } from "@kiln/core"
+import type { Kind } from "@kiln/core"
+import { builtInKinds, type JobKind, portsOf } from "@kiln/core/effect"
+import type { ProviderPort } from "@kiln/core/ports"
 import { isDate, type OptionNames, requireOneOf, requireOptions, requireProviderNames } from "@kiln/core/domain"
 import type { RunMode, TestEngineOptions, TestPrice } from "./TestEngine.ts"
 
@@ -19,12 +21,20 @@ const priceNames: OptionNames<TestPrice> = { currency: true, unitAmounts: true }
 /** Throws `TypeError` for options of `testEngine` that do not exist or mean nothing. */
 export const checkTestOptions = (options: object): void => {
   requireOptions("testEngine()", options, optionNames)
-  const { jobMode = "sandbox", mode = "inline", prices = {}, providers = {}, startAt } = options as TestEngineOptions
+  const {
+    jobMode = "sandbox",
+    kinds = builtInKinds(),
+    mode = "inline",
+    prices = {},
+    providers = {},
+    startAt,
+  } = options as TestEngineOptions
   requireOneOf("mode", mode, Object.keys(runModes))
   requireOneOf("jobMode", jobMode, ["sandbox", "live"])
+  const providerNames = portsIn(kinds).map(({ name }) => name)
   requireProviderNames("providers", providers, providerNames)
   for (const name of providerNames) {
-    const provider = providers[name]
+    const provider: unknown = (providers as Readonly<Record<string, unknown>>)[name]
     if (typeof provider === "string") requireOneOf(`providers.${name}`, provider, ["fake", "none"])
   }
   if (prices !== false)
@@ -32,3 +42,7 @@ export const checkTestOptions = (options: object): void => {
   if (startAt !== undefined && (!isDate(startAt) || Number.isNaN(startAt.getTime())))
     throw new TypeError("startAt must be a valid Date; leave it out for the default")
 }
+
+/** Returns the provider ports of these kinds and the built-in ones. Leaves invalid kinds to `createEngine`, which rejects them. */
+export const portsIn = (kinds: unknown = builtInKinds()): ReadonlyArray<ProviderPort> =>
+  portsOf(Array.isArray(kinds) ? kinds.filter((kind: Partial<JobKind> | null) => Array.isArray(kind?.ports)) : [])

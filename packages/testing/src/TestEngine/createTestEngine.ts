@@ -1,17 +1,18 @@
-import { type AnyProvider, type BuiltInKind, type Kind, type ProviderName, providerNames } from "@kiln/core"
+import type { BuiltInKind, Kind } from "@kiln/core"
 import { openEmbedded } from "@kiln/core/effect"
+import { builtInPorts, type ProviderPort } from "@kiln/core/ports"
 import { Clock, Effect, Layer, Random } from "effect"
 import { type FakeProviders, makeFakeProviders } from "../fakes/FakeProviders.ts"
-import { programmable } from "../fakes/ProgrammableProviders.ts"
+import { programmable, type ProgrammableProviders } from "../fakes/ProgrammableProviders.ts"
 import { memoryBlobs, memoryStore } from "../memory/adapters.ts"
-import { checkTestOptions } from "./checkTestOptions.ts"
-import { manualMethods, inline } from "./manualMethods.ts"
-import { openEngineScope } from "./EngineScope.ts"
-import { makeTimeControl } from "./TimeControl.ts"
+import { checkTestOptions, portsIn } from "./checkTestOptions.ts"
+import { manualVerbs, inlineVerbs } from "./virtualVerbs.ts"
+import { accessEngine } from "./EngineAccess.ts"
+import { makeTimeTravel } from "./TimeTravel.ts"
 import { openForLive, serveLiveForEver } from "./prepareLive.ts"
 import { makeRunner } from "./Runner.ts"
 import { noteSubmissions } from "./submissions.ts"
-import type { TestEngine, TestEngineOptions } from "./TestEngine.ts"
+import type { CustomPort, TestEngine, TestEngineOptions } from "./TestEngine.ts"
 import { makeVirtualTime } from "./VirtualTime.ts"
 
 /** Far enough from today for a time that came from somewhere else to show. */
@@ -29,12 +30,14 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
 ): Promise<TestEngine<K>> => {
   checkTestOptions(options)
   const { jobMode = "sandbox", mode = "inline", prices = {} } = options
-  const fakes = makeFakeProviders()
+  const known = portsIn(options.kinds)
+  const custom = known.slice(builtInPorts.length)
+  const fakes = makeFakeProviders(custom)
   const time = makeVirtualTime(options.startAt?.getTime() ?? defaultStartMs)
   const live = mode === "live"
   const engine = await openEmbedded<K>(
     // Whether these providers serve these kinds is the test's own affair: a job that nobody serves stays queued.
-    partsOf(options, fakes) as never,
+    partsOf(options, known, fakes) as never,
     {
       defaultMode: jobMode,
       // A test may be about just that.
@@ -42,34 +45,35 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
       ...(!live && { references: Layer.merge(time.references, sameChance), sweeps: false, concurrency: 1 }),
     },
   )
-  const { context, runInEngine, stop } = openEngineScope(engine)
+  const { context, inside, stop } = accessEngine(engine)
   const kit = {
-    providers: programmable(fakes),
-    submitted: noteSubmissions<K>(context, runInEngine),
+    providers: programmable(fakes, custom) as object as ProgrammableProviders<CustomPort<K>>,
+    submitted: noteSubmissions<K>(context, inside),
     stop,
     [Symbol.asyncDispose]: () => stop(),
   }
-  if (prices !== false) await runInEngine(openForLive(prices))
+  if (prices !== false) await inside(openForLive(prices))
   if (mode === "live") {
     await engine.start()
     return Object.assign(engine, kit, byItself)
   }
-  await runInEngine(serveLiveForEver)
-  const timeControl = makeTimeControl(time, runInEngine)
-  const runner = makeRunner(context, runInEngine, time, timeControl, fakes, mode)
-  Object.assign(engine, mode === "inline" && inline(engine, timeControl, runner))
-  return Object.assign(engine, kit, manualMethods(engine, time, timeControl, runner, mode))
+  await inside(serveLiveForEver)
+  const timeTravel = makeTimeTravel(time, inside)
+  const runner = makeRunner(context, inside, time, timeTravel, fakes, mode)
+  Object.assign(engine, mode === "inline" && inlineVerbs(engine, timeTravel, runner))
+  return Object.assign(engine, kit, manualVerbs(engine, time, timeTravel, runner, mode))
 }
 
 const partsOf = <K extends Kind>(
   { kinds, log, probe, providers = {}, settings }: TestEngineOptions<K>,
-  fakes: FakeProviders,
+  ports: ReadonlyArray<ProviderPort>,
+  { providers: fakes, voiceTurn }: Pick<FakeProviders, "providers" | "voiceTurn">,
 ) => {
-  const ports = { ...fakes.providers, voiceTurn: fakes.voiceTurn }
-  const set: { [Name in ProviderName]?: AnyProvider<Name> } = {}
-  for (const name of providerNames) {
-    const given = providers[name] ?? (name === "voiceTurn" ? "none" : "fake")
-    if (given !== "none") Object.assign(set, { [name]: given === "fake" ? ports[name] : given })
+  const faked: Readonly<Record<string, unknown>> = { ...fakes, voiceTurn }
+  const set: Record<string, unknown> = {}
+  for (const { name } of ports) {
+    const given = (providers as Readonly<Record<string, unknown>>)[name] ?? (name === "voiceTurn" ? "none" : "fake")
+    if (given !== "none") set[name] = given === "fake" ? faked[name] : given
   }
   return {
     store: memoryStore(),
@@ -83,11 +87,11 @@ const partsOf = <K extends Kind>(
   }
 }
 
-const notByHand = () => Promise.reject(new TypeError("a live test engine runs its jobs by itself, in real time"))
+const rejectLive = () => Promise.reject(new TypeError("a live test engine runs its jobs by itself, in real time"))
 
 const byItself = {
   now: () => new Date(Effect.runSync(Clock.currentTimeMillis)),
-  advance: notByHand,
-  runNext: notByHand,
-  drain: notByHand,
+  advance: rejectLive,
+  runNext: rejectLive,
+  drain: rejectLive,
 }

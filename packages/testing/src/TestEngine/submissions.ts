@@ -3,20 +3,17 @@ import { type EmbeddedServices, JobEvents } from "@kiln/core/effect"
 import { JobDirectory } from "@kiln/core/ports"
 import type { Kind } from "@kiln/core"
 import { Context } from "effect"
-import type { RunInEngine } from "./EngineScope.ts"
+import type { RunInEngine } from "./EngineAccess.ts"
 import type { SubmittedJob } from "./TestEngine.ts"
 
 /** Notes what is accepted from now on. */
-export const noteSubmissions = <K extends Kind>(
-  context: Context.Context<EmbeddedServices>,
-  runInEngine: RunInEngine,
-) => {
+export const noteSubmissions = <K extends Kind>(context: Context.Context<EmbeddedServices>, inside: RunInEngine) => {
   const jobIds: Array<JobId> = []
   Context.get(context, JobEvents).listen((event) => {
     if (event.type === "queued") jobIds.push(event.jobId)
   })
   return async (): Promise<ReadonlyArray<SubmittedJob<K>>> => {
-    const jobs = await runInEngine(Context.get(context, JobDirectory).readJobs(jobIds))
+    const jobs = await inside(Context.get(context, JobDirectory).readJobs(jobIds))
     // The store's rows are untyped by kind.
     return jobs.flatMap((job) => (job === undefined ? [] : [submittedJob(job) as SubmittedJob<K>]))
   }

@@ -1,23 +1,25 @@
 import {
-  type ProviderAnswers,
+  type AnswerOf,
+  type NameOf,
   providerBroken,
   type ProviderCall,
   type ProviderError,
-  type ProviderName,
   providerNames,
+  type ProviderPort,
+  type ProviderRef,
   providerRefused,
-  type ProviderRequests,
+  type ProviderRequest,
   providerUnavailable,
   resultInvalid,
 } from "@kiln/core/ports"
 import { Effect } from "effect"
 import { answer, answerLate, type Behavior, hang, malformed } from "./Behavior.ts"
 import { defaultAnswers } from "./defaultAnswers.ts"
-import type { FakeProviders, RecordedCall } from "./FakeProviders.ts"
+import type { FakeProviders } from "./FakeProviders.ts"
 
 /**
- * Failure of a provider. Retryable: `provider_unavailable`, `result_invalid`. Permanent for the job: `content_rejected`,
- * `provider_rejected`. Must be fixed by the operator, and pauses the provider: `configuration`, `quota`.
+ * How a provider fails. Retried: `provider_unavailable`, `result_invalid`. Not retried: `content_rejected`,
+ * `provider_rejected`. Paused until the operator fixes it: `configuration`, `quota`.
  */
 export type FakeFailure =
   | "provider_unavailable"
@@ -27,73 +29,88 @@ export type FakeFailure =
   | "configuration"
   | "quota"
 
-/** One call of a fake. */
-export interface FakeCall<N extends ProviderName> extends ProviderCall {
-  /** The request; of audio, the description without the bytes. */
-  readonly request: AskedFor<ProviderRequests[N]>
-  /** The current state of the call. */
-  readonly outcome: RecordedCall["outcome"]
+/** One call that reached a fake. */
+export interface FakeCall<Ref extends ProviderRef> extends ProviderCall {
+  /** Audio is listed without its content. */
+  readonly request: AskedFor<ProviderRequest<Ref>>
+  /** The present state of the call. */
+  readonly outcome: "running" | "answered" | "failed" | "interrupted"
 }
 
 type AskedFor<Request> = {
   readonly [Field in keyof Request]: Field extends "audio" ? Omit<Request[Field], "content"> : Request[Field]
 }
 
-/** Sets the behavior of a fake. */
-export interface FakeVerbs<N extends ProviderName, Next> {
-  /** Answers; unspecified fields have default values. */
-  readonly answer: (fields?: Partial<ProviderAnswers[N]>) => Next
-  /** Answers after `delayMs` milliseconds of the engine's time. */
-  readonly answerLate: (delayMs: number, fields?: Partial<ProviderAnswers[N]>) => Next
-  /** Fails. Default: `provider_unavailable`. `retryAfterMs` is the requested wait in milliseconds. */
+/** What a fake is told to do. */
+export interface FakeVerbs<Ref extends ProviderRef, Next> {
+  /** Answers with the default answer and these fields. */
+  readonly answer: (fields?: Partial<AnswerOf<Ref>>) => Next
+  /** Answers after so many milliseconds of the engine's time. */
+  readonly answerLate: (delayMs: number, fields?: Partial<AnswerOf<Ref>>) => Next
+  /** Fails, by default with `provider_unavailable`. `retryAfterMs` is the delay the provider asks for. */
   readonly fail: (how?: FakeFailure, options?: { readonly retryAfterMs?: number }) => Next
   /** Never answers. */
   readonly hang: () => Next
-  /** Returns an invalid answer, `undefined` by default: the attempt fails with `result_invalid`. */
+  /** Answers with an invalid value, `undefined` by default. The attempt fails with `result_invalid`. */
   readonly malformed: (value?: unknown) => Next
 }
 
-/** A fake. Its methods queue behaviors for its next calls and can be chained; methods of `always` apply to all other calls. */
-export interface FakeProvider<N extends ProviderName> extends FakeVerbs<N, FakeProvider<N>> {
-  readonly always: FakeVerbs<N, void>
-  /** The calls so far, in order of their start. */
-  readonly calls: ReadonlyArray<FakeCall<N>>
-  /** Resolves when it has been called `times` times (default 1). Use it to wait for a call that hangs. */
+/** A fake. Its own verbs set the next calls, one each, and can be chained. The verbs of `always` set all other calls. */
+export interface FakeProvider<Ref extends ProviderRef> extends FakeVerbs<Ref, FakeProvider<Ref>> {
+  readonly always: FakeVerbs<Ref, void>
+  /** The calls so far, in the order in which they began. */
+  readonly calls: ReadonlyArray<FakeCall<Ref>>
+  /** Resolves when the fake has been called `times` times, 1 by default. Use it to wait for a call that hangs. */
   readonly called: (times?: number) => Promise<void>
 }
 
-/** Fakes by the names of their ports. */
-export type ProgrammableProviders = { readonly [N in ProviderName]: FakeProvider<N> }
-
-/** Fakes for code without Effect: `createEngine({ providers: { sandbox: fakes.providers } })`, and `programmable(fakes).speech.fail()`. */
-export const programmable = (fakes: FakeProviders): ProgrammableProviders => {
-  const made = Object.fromEntries(providerNames.map((name) => [name, programmableProvider(fakes, name)]))
-  return made as object as ProgrammableProviders
+/** Fakes under the names of their ports. */
+export type ProgrammableProviders<Port extends ProviderPort = never> = {
+  readonly [Ref in (typeof providerNames)[number] | Port as NameOf<Ref>]: FakeProvider<Ref>
 }
 
-const programmableProvider = <N extends ProviderName>(fakes: FakeProviders, name: N): FakeProvider<N> => {
-  const provider: FakeProvider<N> = {
-    ...verbs(name, (behavior): FakeProvider<N> => {
+/** Wraps fakes for tests without Effect: `createEngine({ providers: { sandbox: fakes.providers } })`, and `programmable(fakes).speech.fail()`. */
+export const programmable = <Port extends ProviderPort = never>(
+  fakes: FakeProviders<Port>,
+  ports: ReadonlyArray<Port> = [],
+): ProgrammableProviders<Port> => {
+  const names: ReadonlyArray<string> = [...providerNames, ...ports.map(({ name }) => name)]
+  const examples = new Map<string, unknown>([
+    ...ports.map(({ example, name }) => [name, example] as const),
+    ...Object.entries(defaultAnswers),
+  ])
+  const made = names.map((name) => [name, programmableProvider(fakes as object as AnyFakes, name, examples.get(name))])
+  return Object.fromEntries(made) as ProgrammableProviders<Port>
+}
+
+/** Fakes whatever their ports. */
+type AnyFakes = FakeProviders<ProviderPort<string, object>>
+type AnyFake = FakeProvider<ProviderPort<string, object>>
+
+const programmableProvider = (fakes: AnyFakes, name: string, example: unknown): AnyFake => {
+  const provider: AnyFake = {
+    ...verbs(example, (behavior): AnyFake => {
       fakes.script(name, behavior)
       return provider
     }),
-    always: verbs(name, (behavior) => fakes.usually(name, behavior)),
+    always: verbs(example, (behavior) => fakes.usually(name, behavior)),
     get calls() {
-      return fakes.callsOf(name).map(({ call, outcome, request }) => ({ ...call, request: askedFor(request), outcome }))
+      return fakes
+        .callsOf(name)
+        .map(({ call, outcome, request }) => ({ ...call, request: withoutContent(request), outcome }))
     },
     called: (times = 1) => Effect.runPromise(fakes.untilCalled(name, times)),
   }
   return provider
 }
 
-const verbs = <N extends ProviderName, Next>(
-  name: N,
-  does: (behavior: Behavior<ProviderAnswers[N]>) => Next,
-): FakeVerbs<N, Next> => {
-  const answerOf = (fields: Partial<ProviderAnswers[N]> = {}): ProviderAnswers[N] => ({
-    ...defaultAnswers[name],
-    ...fields,
-  })
+const verbs = <Next>(
+  example: unknown,
+  does: (behavior: Behavior<unknown>) => Next,
+): FakeVerbs<ProviderPort<string, object>, Next> => {
+  const isFields = typeof example === "object" && example !== null && !Array.isArray(example)
+  const answerOf = (fields?: object): unknown =>
+    isFields || example === undefined ? { ...example, ...fields } : (fields ?? example)
   return {
     answer: (fields) => does(answer(answerOf(fields))),
     answerLate: (delayMs, fields) => does(answerLate(delayMs, answerOf(fields))),
@@ -115,8 +132,8 @@ const failures: { readonly [How in FakeFailure]: (retryAfterMs: number | undefin
   quota: (retryAfterMs) => providerBroken("quota", detail, retryAfterMs),
 }
 
-const askedFor = <N extends ProviderName>(request: ProviderRequests[N]): AskedFor<ProviderRequests[N]> => {
-  if (!("audio" in request)) return request as AskedFor<ProviderRequests[N]>
-  const { content: _, ...audio } = request.audio
-  return { ...request, audio } as object as AskedFor<ProviderRequests[N]>
+const withoutContent = (request: object): object => {
+  if (!("audio" in request)) return request
+  const { content: _, ...audio } = request.audio as ProviderRequest<"transcription">["audio"]
+  return { ...request, audio }
 }

@@ -1,9 +1,18 @@
-import type { ProviderAnswers, ProviderName } from "@kiln/core/ports"
+import { type AnswerOf, builtInPorts, type ProviderName, type ProviderPort } from "@kiln/core/ports"
 import { fakeMp3 } from "./fakeMp3.ts"
 import { fakePng } from "./fakePng.ts"
 
-/** Default answers of fakes: valid, with a different file for each port. */
-export const defaultAnswers: ProviderAnswers = {
+/** An answer of each built-in port. */
+export type DefaultAnswers = { readonly [Name in ProviderName]: AnswerOf<Name> }
+
+/** The examples that the ports declare. */
+const examples = Object.fromEntries(
+  builtInPorts.map((port: ProviderPort) => [port.name, port.example]),
+) as object as DefaultAnswers
+
+/** What fakes answer unless they are told otherwise: valid, and no two files the same. */
+export const defaultAnswers: DefaultAnswers = {
+  ...examples,
   transcription: { text: "fake transcript" },
   reply: { text: "fake reply", outputTokens: 2, truncated: false },
   speech: { data: fakeMp3("fake speech"), mediaType: "audio/mpeg" },
@@ -17,8 +26,8 @@ export const defaultAnswers: ProviderAnswers = {
   },
 }
 
-/** Returns the same answers with `bytes` characters of text, or a file of at least `bytes` bytes. */
-export const enlarged: { readonly [N in ProviderName]: (bytes: number) => ProviderAnswers[N] } = {
+/** The same answers with so many characters of text, or a file of at least so many bytes. A port that is missing has no `huge` answer. */
+export const enlarged: { readonly [Name in ProviderName]?: (bytes: number) => AnswerOf<Name> } = {
   transcription: (bytes) => ({ text: "x".repeat(bytes) }),
   reply: (bytes) => ({ ...defaultAnswers.reply, text: "x".repeat(bytes) }),
   speech: (bytes) => speech(bytes),

@@ -1,10 +1,10 @@
 import type { Edit } from "../fixtures/editModules.ts"
 
-const commit = "const commit = yield* Effect.exit(insist(lease, store.completeJobs([work.value])))"
+const commit = "const commit = yield* Effect.exit(insist(lease, store.completeJobs([end.completion])))"
 
 /** Between the blob, which is durable, and the row that would name it. */
 export const pauseBeforeCommit: Edit = {
-  module: "packages/core/src/worker/RunAttempt.ts",
+  module: "packages/core/src/worker/writeEnd.ts",
   find: commit,
   replace: `globalThis.crashLab.pause("before commit"); ${commit}`,
 }

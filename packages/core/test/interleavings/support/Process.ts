@@ -123,19 +123,14 @@ export const makeProcess = Effect.fnUntraced(function* (name: string, options: P
       return answer
     })
   const providers = (live: boolean): ProviderSet => ({
-    transcription: { transcribe: (_, call) => answers("transcribed", call, live, { text: `heard by ${name}` }) },
-    reply: {
-      reply: (_, call) =>
-        answers("replied", call, live, { text: `reply of ${name}`, outputTokens: 2, truncated: false }),
-    },
-    speech: {
-      speak: (_, call) =>
-        Effect.flatMap(
-          answers("spoken", call, live, { data: speechOf(name), mediaType: "audio/mpeg" }),
-          (file): Effect.Effect<GeneratedFile, ProviderFailure> =>
-            options.fails === undefined ? Effect.succeed(file) : Effect.fail(options.fails),
-        ),
-    },
+    transcription: (_, call) => answers("transcribed", call, live, { text: `heard by ${name}` }),
+    reply: (_, call) => answers("replied", call, live, { text: `reply of ${name}`, outputTokens: 2, truncated: false }),
+    speech: (_, call) =>
+      Effect.flatMap(
+        answers("spoken", call, live, { data: speechOf(name), mediaType: "audio/mpeg" }),
+        (file): Effect.Effect<GeneratedFile, ProviderFailure> =>
+          options.fails === undefined ? Effect.succeed(file) : Effect.fail(options.fails),
+      ),
   })
   const layer = layerProcess(
     around.adapters,

@@ -16,9 +16,9 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "an answer to a call from before the pause ends the pause",
     edits: [
       {
-        file: "packages/core/src/worker/ProviderPost.ts",
-        from: '(probed || circuit.state === "closed")',
-        to: "(probed || true)",
+        file: "packages/core/src/providers/circuitBreaker.ts",
+        from: '(isProbe || circuit.state === "closed")',
+        to: "(isProbe || true)",
       },
     ],
     scenario: "reportAnswerFromBefore.ts",

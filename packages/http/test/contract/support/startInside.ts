@@ -10,7 +10,7 @@ import {
   KeyDirectory,
   Providers,
   SecretStore,
-  type SpeechProvider,
+  type Provider,
   Switchboard,
   UploadStore,
 } from "@kiln/core/ports"
@@ -75,8 +75,7 @@ const layerService = (store: StoreName, settings: ServiceSettings, place: Place)
   )
   const sandbox = sandboxProviders({ steering: true })
   const { transcript } = settings
-  const deaf =
-    transcript === undefined ? {} : { transcription: { transcribe: () => Effect.succeed({ text: transcript }) } }
+  const deaf = transcript === undefined ? {} : { transcription: () => Effect.succeed({ text: transcript }) }
   const providers = Layer.succeed(Providers, {
     sandbox: { ...sandbox, ...deaf, ...(settings.holds === true ? { speech: holding(sandbox.speech) } : {}) },
     live: settings.live === true ? sandboxProviders({ steering: false }) : {},
@@ -99,12 +98,12 @@ const layerService = (store: StoreName, settings: ServiceSettings, place: Place)
   )
 }
 
-const holding = (speech: SpeechProvider): SpeechProvider => ({
-  speak: (request, call) => {
+const holding =
+  (speech: Provider<"speech">): Provider<"speech"> =>
+  (request, call) => {
     const seconds = Number(/^hold:(\d+(?:\.\d+)?)$/.exec(request.text)?.[1] ?? 0)
-    return Effect.delay(speech.speak(request, call), seconds * 1_000)
-  },
-})
+    return Effect.delay(speech(request, call), seconds * 1_000)
+  }
 
 const layerLogs = (logs: Array<string>) =>
   Layer.merge(

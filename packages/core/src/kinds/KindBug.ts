@@ -1,0 +1,11 @@
+/** A bug in the code of a kind: a defect that fails the job at once. Its text names only what the kind declares, so that it may be logged. */
+export class KindBug extends TypeError {
+  override readonly name = "KindBug"
+  /** The original message. Code that catches the error can add to `message`. */
+  readonly text: string
+
+  constructor(text: string) {
+    super(text)
+    this.text = text
+  }
+}

@@ -1,0 +1,80 @@
+import { Effect, Fiber, Semaphore } from "effect"
+import { type CircuitLimits } from "../domain/Circuit.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
+import { makeCircuitBreaker } from "./circuitBreaker.ts"
+import { providerUnavailable } from "./ProviderError.ts"
+import type { ProviderBounds } from "./ProviderPort.ts"
+
+/** Running jobs for each allowed call, those that make it included. One job is there when a call ends, and no more wait in slots that others need. */
+const jobsPerCall = 2
+
+/** Guards one live provider of this process: its circuit breaker, its limit of concurrent calls, its timeout. */
+export const guardProvider = Effect.fnUntraced(function* (
+  name: string,
+  { callLimitMs, concurrency }: ProviderBounds,
+  circuit: CircuitLimits,
+  changed: Effect.Effect<void>,
+) {
+  const permits = concurrency > 0 ? yield* Semaphore.make(concurrency) : undefined
+  const breaker = yield* makeCircuitBreaker(name, circuit, changed)
+  let calls = 0
+  let jobs = 0
+
+  const callOnce = <A, E, E2>(mayBuy: Effect.Effect<void, E>, waited: boolean, call: Effect.Effect<A, E2>) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const { isProbe, leave } = yield* breaker.enter
+        const timed = Effect.timeoutOrElse(disconnected(call), {
+          duration: callLimitMs,
+          orElse: () => Effect.fail(providerUnavailable(`no answer within ${callLimitMs / 1_000} s`)),
+        })
+        const recorded = Effect.gen(function* () {
+          const beganAt = yield* monotonicMs
+          const exit = yield* Effect.exit(restore(timed))
+          yield* breaker.record(exit, isProbe, (yield* monotonicMs) - beganAt)
+          return yield* exit
+        })
+        const asked = waited ? Effect.andThen(restore(mayBuy), recorded) : recorded
+        return yield* Effect.ensuring(asked, leave)
+      }),
+    )
+
+  return {
+    standing: breaker.standing,
+    /** Milliseconds until it is tried again; `undefined` unless it is paused. */
+    nextTryInMs: breaker.nextTryInMs,
+    /** How many more jobs that ask it should be claimed: 0 while it is paused, 1 to probe it, else up to two for each allowed call. */
+    room: Effect.map(breaker.passage, (passage) => {
+      if (passage === "paused") return 0
+      const left = concurrency === 0 ? Infinity : Math.max(0, jobsPerCall * concurrency - jobs)
+      return passage === "one_call" ? Math.min(1, left) : left
+    }),
+    /** A job that asks it starts or ends. */
+    countJobs: (change: 1 | -1): void => {
+      jobs += change
+    },
+    /** Makes a call within the bounds. Runs `mayBuy` once more if the call had to wait. */
+    call: <A, E, E2>(mayBuy: Effect.Effect<void, E>, call: Effect.Effect<A, E2>) =>
+      Effect.suspend(() => {
+        const once = callOnce(mayBuy, concurrency > 0 && calls >= concurrency, call)
+        return Effect.acquireUseRelease(
+          Effect.sync(() => void calls++),
+          () => (permits === undefined ? once : permits.withPermit(once)),
+          () => Effect.sync(() => void calls--),
+        )
+      }),
+  }
+})
+
+export type GuardedProvider = Effect.Success<ReturnType<typeof guardProvider>>
+
+/**
+ * Runs someone else's code in a fiber of its own. An interruption is passed on without waiting for the fiber, which may ignore
+ * its signal or take long to end.
+ */
+const disconnected = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.forkDetach(Effect.interruptible(effect), { startImmediately: true }), (fiber) =>
+      Effect.onInterrupt(restore(Fiber.join(fiber)), () => Effect.sync(() => fiber.interruptUnsafe())),
+    ),
+  )

@@ -1,0 +1,71 @@
+import { Schema } from "effect"
+import { errorCodes } from "../domain/index.ts"
+
+/** A call failed, and the failure counts against the job: the attempt is retried, or the job fails. */
+export class ProviderFailure extends Schema.TaggedError<ProviderFailure>()("ProviderFailure", {
+  /** The job's error code if it is not retried. */
+  errorCode: Schema.Literals(errorCodes),
+  /** Whether another attempt may succeed. */
+  retry: Schema.Boolean,
+  /** Milliseconds until the next attempt, as requested by the provider. */
+  retryAfterMs: Schema.optionalKey(Schema.Number),
+  /** For the log. Never a prompt, a transcript or a secret. */
+  detail: Schema.String,
+}) {}
+
+/** Why a provider works for no job: `quota` is used up, or its `configuration` is wrong. */
+export const brokenReasons = ["configuration", "quota"] as const
+export type BrokenReason = (typeof brokenReasons)[number]
+
+/**
+ * The provider works for no job until its operator fixes it: the key is wrong, the model does not exist, the quota is used up.
+ * It is paused. The job that called is released and waits like the others, at no cost to its budget of failures.
+ */
+export class ProviderBroken extends Schema.TaggedError<ProviderBroken>()("ProviderBroken", {
+  reason: Schema.Literals(brokenReasons),
+  /** Milliseconds until the next call, as requested by the provider. */
+  retryAfterMs: Schema.optionalKey(Schema.Number),
+  /** For the log. Never a prompt, a transcript or a secret. */
+  detail: Schema.String,
+}) {}
+
+/**
+ * The provider asks to be called again later, with nothing to wait for in between. The job leaves its slot, is claimed again
+ * after the delay and calls anew. This costs no budget, only time of the queue limit. `ProviderCall.deferrals` tells the
+ * provider how often it has happened.
+ */
+export class ProviderPostponed extends Schema.TaggedError<ProviderPostponed>()("ProviderPostponed", {
+  /** Milliseconds, limited to between 100 and `attempts.retryAfterMaxMs`. */
+  delayMs: Schema.Number,
+}) {}
+
+/** A failed call. */
+export type ProviderError = ProviderFailure | ProviderBroken
+
+/** Every way a call can end without an answer. */
+export type ProviderCallError = ProviderError | ProviderPostponed
+
+/** A failure that may pass: a network error, a busy server. `retryAfterMs` is the delay the provider asked for. */
+export const providerUnavailable = (detail: string, retryAfterMs?: number): ProviderFailure =>
+  new ProviderFailure({
+    errorCode: "provider_unavailable",
+    retry: true,
+    detail,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  })
+
+/** The provider returned an invalid answer. Retried. */
+export const resultInvalid = (detail: string): ProviderFailure =>
+  new ProviderFailure({ errorCode: "result_invalid", retry: true, detail })
+
+/** The provider refuses the request for good: because of what it says (`content`), or for another reason (`input`). */
+export const providerRefused = (what: "content" | "input", detail: string): ProviderFailure =>
+  new ProviderFailure({
+    errorCode: what === "content" ? "content_rejected" : "provider_rejected",
+    retry: false,
+    detail,
+  })
+
+/** The provider works for no job until its operator fixes it. */
+export const providerBroken = (reason: BrokenReason, detail: string, retryAfterMs?: number): ProviderBroken =>
+  new ProviderBroken({ reason, detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })

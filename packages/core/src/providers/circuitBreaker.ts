@@ -1,0 +1,115 @@
+import { Clock, Effect, Exit, Option, Schema } from "effect"
+import {
+  afterCallFailed,
+  type CallFailure,
+  type Circuit,
+  type CircuitLimits,
+  closedCircuit,
+  passageOf,
+} from "../domain/Circuit.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
+import type { ProviderError } from "./ProviderError.ts"
+import { type CallOutcome, countCall, reportStanding } from "./providerMetrics.ts"
+
+/** A provider is paused in this process because it fails or is broken. The job is released and retried later. */
+export class ProviderPaused extends Schema.TaggedError<ProviderPaused>()("ProviderPaused", {
+  provider: Schema.String,
+}) {}
+
+/** The state of a worker's provider, as the worker publishes it. */
+export interface ProviderStanding {
+  /** The port it serves: `transcription`, `speech`, … */
+  readonly provider: string
+  readonly status: "ready" | "paused"
+  /** Why it is paused: the operator must fix `quota` and `configuration`, `failing` may end by itself; `null` when ready. */
+  readonly reason: "quota" | "configuration" | "failing" | null
+  /** When it entered this state, unix milliseconds by the worker's clock. */
+  readonly since: number
+}
+
+/** The circuit breaker of one provider: whether calls may go out, and what their outcomes say of the provider. */
+export const makeCircuitBreaker = Effect.fnUntraced(function* (
+  name: string,
+  limits: CircuitLimits,
+  changed: Effect.Effect<void>,
+) {
+  let circuit = closedCircuit
+  let since = yield* Clock.currentTimeMillis
+  let isProbing = false
+  yield* reportStanding(name, null)
+
+  const become = Effect.fnUntraced(function* (next: Circuit) {
+    const before = circuit
+    circuit = next
+    if (before === next || (before.state === "closed" && next.state === "closed")) return
+    since = yield* Clock.currentTimeMillis
+    yield* reportStanding(name, next.state === "open" ? next.reason : null)
+    yield* logStanding(name, next, yield* monotonicMs)
+    yield* changed
+  })
+
+  /** After a pause one call probes the provider; it stays paused for all others until the probe ends. */
+  const passage = Effect.map(monotonicMs, (now) => {
+    const allowed = passageOf(circuit, now)
+    return allowed === "one_call" && isProbing ? "paused" : allowed
+  })
+
+  return {
+    passage,
+    /**
+     * Admits a call, and says whether it is the probe and what to do when it ends. Other calls fail instead of waiting for a
+     * probe: it may take as long as any call, and they would wait in a slot and within the run limit.
+     */
+    enter: Effect.gen(function* () {
+      const allowed = yield* passage
+      if (allowed === "open_to_all") return { isProbe: false, leave: Effect.void }
+      if (allowed === "paused") return yield* new ProviderPaused({ provider: name })
+      isProbing = true
+      return { isProbe: true, leave: Effect.sync(() => void (isProbing = false)) }
+    }),
+    nextTryInMs: Effect.map(monotonicMs, (now) =>
+      circuit.state === "open" && circuit.until > now ? Math.ceil(circuit.until - now) : undefined,
+    ),
+    /** Records how a call ended: in the metrics, and in the state of the circuit. */
+    record: Effect.fnUntraced(function* (exit: Exit.Exit<unknown, unknown>, isProbe: boolean, durationMs: number) {
+      const { failure, outcome } = readExit(exit)
+      yield* countCall(name, outcome, durationMs)
+      if (failure !== undefined) yield* become(afterCallFailed(circuit, failure, limits, yield* monotonicMs))
+      // A call that began before the pause does not show that the provider works now.
+      else if (outcome !== "interrupted" && (isProbe || circuit.state === "closed")) yield* become(closedCircuit)
+    }),
+    /** Paused until a probe succeeds, also after the pause is over. */
+    standing: Effect.sync((): ProviderStanding =>
+      circuit.state === "open"
+        ? { provider: name, status: "paused", reason: circuit.reason, since }
+        : { provider: name, status: "ready", reason: null, since },
+    ),
+  }
+})
+
+const logStanding = (name: string, circuit: Circuit, now: number): Effect.Effect<void> =>
+  circuit.state === "open"
+    ? Effect.logWarning(
+        `the provider of ${name} is paused (${circuit.reason}); next try in ${Math.ceil((circuit.until - now) / 1_000)} s`,
+      )
+    : Effect.logInfo(`the provider of ${name} works again`)
+
+/** Reads what a call's end says of the provider. Failures that a request can cause do not count against it. */
+const readExit = (
+  exit: Exit.Exit<unknown, unknown>,
+): { readonly outcome: CallOutcome; readonly failure: CallFailure | undefined } => {
+  if (Exit.isSuccess(exit)) return { outcome: "answered", failure: undefined }
+  // Errors of other kinds, of a blob store for one, say nothing of the provider.
+  const error = Option.getOrUndefined(Exit.findErrorOption(exit)) as ProviderError | { readonly _tag?: undefined }
+  switch (error?._tag) {
+    case "ProviderBroken":
+      return { outcome: "broken", failure: { reason: error.reason, retryAfterMs: error.retryAfterMs } }
+    case "ProviderFailure":
+      if (error.errorCode === "result_invalid") return { outcome: "invalid", failure: undefined }
+      return error.retry
+        ? { outcome: "failed", failure: { reason: "failing", retryAfterMs: error.retryAfterMs } }
+        : { outcome: "refused", failure: undefined }
+    default:
+      return { outcome: "interrupted", failure: undefined }
+  }
+}

@@ -1,0 +1,44 @@
+import type { EmbeddedEngine } from "@kiln/core"
+import { embeddedContext, type EmbeddedServices } from "@kiln/core/effect"
+import { type Context, Effect } from "effect"
+
+/** Runs an effect with the engine's services. */
+export type RunInEngine = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => Promise<A>
+
+/** Access to the services of an engine until it is stopped. `stop` interrupts what still runs there and waits for it. */
+export interface EngineAccess {
+  readonly context: Context.Context<EmbeddedServices>
+  readonly inside: RunInEngine
+  readonly stop: EmbeddedEngine["stop"]
+}
+
+export const accessEngine = (engine: Pick<EmbeddedEngine, "stop">): EngineAccess => {
+  const { stop } = engine
+  const context = embeddedContext(engine)
+  const closing = new AbortController()
+  const running = new Set<Promise<unknown>>()
+  const run: RunInEngine = async (effect) => {
+    closing.signal.throwIfAborted()
+    try {
+      return await Effect.runPromiseWith(context)(effect, { signal: closing.signal })
+    } catch (error) {
+      closing.signal.throwIfAborted()
+      throw error
+    }
+  }
+  return {
+    context,
+    inside: (effect) => {
+      const promise = run(effect)
+      // Waiters get the failure. There may be no waiter: a test that leaves an attempt hanging still ends.
+      const ended: Promise<unknown> = promise.catch(() => undefined).finally(() => running.delete(ended))
+      running.add(ended)
+      return promise
+    },
+    stop: async (options) => {
+      closing.abort(new DOMException("the engine is closed", "AbortError"))
+      await Promise.all(running)
+      await stop(options)
+    },
+  }
+}

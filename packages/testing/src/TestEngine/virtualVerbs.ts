@@ -1,0 +1,99 @@
+import type { EmbeddedEngine, JobReference, Kind } from "@kiln/core"
+import type { JobId } from "@kiln/core/domain"
+import { partsOfRun } from "@kiln/core/effect"
+import type { TimeTravel } from "./TimeTravel.ts"
+import type { Runner } from "./Runner.ts"
+import type { TestEngine } from "./TestEngine.ts"
+import { millisecondsOf } from "./TimeSpan.ts"
+import type { VirtualTime } from "./VirtualTime.ts"
+
+/** Default timeout of `wait`. */
+const defaultWaitMs = 300_000
+/** Time until every worker applies a change of switches, prices or pauses. */
+const settlingMs = 1_000
+
+/** A failure is reported to waiters, if any: a test may end while an attempt still hangs. */
+const heard = <A>(promise: Promise<A>): Promise<A> => {
+  promise.catch(() => undefined)
+  return promise
+}
+
+type Own<K extends Kind> = Pick<TestEngine<K>, "now" | "advance" | "runNext" | "drain" | "start" | "operator">
+type Inline<K extends Kind> = Pick<EmbeddedEngine<K>, "submit" | "run" | "wait">
+
+/** Methods of an engine that does nothing on its own. */
+export const manualVerbs = <K extends Kind>(
+  { get, operator }: EmbeddedEngine<K>,
+  time: VirtualTime,
+  timeTravel: TimeTravel,
+  runner: Runner,
+  mode: "inline" | "manual",
+): Own<K> => {
+  const advance = async (ms: number) => {
+    await timeTravel.advance(ms)
+    if (mode === "inline") await runner.drain(false)
+  }
+  /** Runs a method and waits until it takes effect. */
+  const settling =
+    <Args extends ReadonlyArray<unknown>>(verb: (...args: Args) => Promise<void>) =>
+    async (...args: Args): Promise<void> => {
+      await verb(...args)
+      await advance(settlingMs)
+    }
+  return {
+    now: () => new Date(time.now()),
+    advance: async (span) => advance(millisecondsOf(span)),
+    runNext: () => heard(runner.runNext().then((jobId) => jobId && get(jobId))),
+    drain: ({ throughRetries = false } = {}) => heard(runner.drain(throughRetries)),
+    // A background worker would run in time that stands still.
+    start: () => Promise.resolve(),
+    operator: {
+      ...operator,
+      pause: settling(operator.pause),
+      resume: settling(operator.resume),
+      setSwitch: settling(operator.setSwitch),
+      setPrice: settling(operator.setPrice),
+    },
+  }
+}
+
+/** Methods after which a job is finished. */
+export const inlineVerbs = <K extends Kind>(
+  { get, operator, submit, wait }: EmbeddedEngine<K>,
+  { advance }: TimeTravel,
+  { finish }: Runner,
+): Inline<K> & Pick<EmbeddedEngine<K>, "operator"> => {
+  const verbs: Inline<K> = {
+    submit: async (kind, request, options) => {
+      const job = await submit(kind, request, options)
+      await finish(job.id)
+      return get(job)
+    },
+    run: async (kind, request, options = {}) => {
+      const { submitting, waiting } = partsOfRun(options)
+      return verbs.wait(await verbs.submit(kind, request, submitting), waiting)
+    },
+    wait: async (job, options = {}) => {
+      await finish(idOf(job))
+      // A job that cannot continue is awaited until the timeout.
+      const waiting = wait(job, options)
+      const seen = await get(job)
+      if (seen.status === "done" || seen.status === "failed") return waiting
+      const [finished] = await Promise.all([waiting, advance(options.timeoutMs ?? defaultWaitMs)])
+      return finished
+    },
+  }
+  return {
+    ...verbs,
+    operator: {
+      ...operator,
+      retry: async (job) => {
+        const again = await operator.retry(job)
+        await finish(again.id)
+        return get(again)
+      },
+    },
+  }
+}
+
+const idOf = (job: JobReference<string>): JobId => (typeof job === "string" ? (job as JobId) : job.id)
