@@ -37,7 +37,7 @@ export interface SimulationOutcome {
   /** Virtual time, milliseconds. */
   readonly elapsedMs: number
   /** How often which state was reached; see `requiredCoverage`. */
-  readonly reached: ReadonlyMap<string, number>
+  readonly coverage: ReadonlyMap<string, number>
 }
 
 /**
@@ -89,7 +89,7 @@ const run = (stores: Context.Context<SimulatedStores>, options: SimulationOption
     jobs: jobs.length + watch.removed.size,
     finished: jobs.filter(isFinished).length + watch.removed.size,
     elapsedMs: kernel.elapsedMs,
-    reached: coverage.counts,
+    coverage: coverage.counts,
   }
 }
 

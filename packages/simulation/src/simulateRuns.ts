@@ -39,7 +39,7 @@ export const simulateRuns = Effect.fnUntraced(function* (options: SimulationRuns
         simulate(stores, { ...options, seed: options.seed + summary.runs }),
       ),
     )
-    for (const state of outcome.reached.keys()) reached.add(state)
+    for (const state of outcome.coverage.keys()) reached.add(state)
     summary = {
       runs: summary.runs + 1,
       jobs: summary.jobs + outcome.jobs,
