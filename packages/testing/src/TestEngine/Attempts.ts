@@ -38,7 +38,7 @@ export const makeAttempts = (context: Context.Context<EmbeddedServices>, inside:
   return {
     inHand,
     make: (meanwhile) => {
-      // Claims are made one after the other: that is how it is known whose attempt an event speaks of.
+      // Claims are serialized, so that each event can be assigned to its attempt.
       const begun = claiming.then(() => begin(meanwhile))
       claiming = begun.catch(() => undefined)
       return begun.then(({ ended, jobId }) => ended.then(() => jobId))

@@ -30,7 +30,7 @@ export const accessEngine = (engine: Pick<EmbeddedEngine, "stop">): EngineAccess
     context,
     inside: (effect) => {
       const promise = run(effect)
-      // Heard by whoever waits for it. Nobody may: a test that leaves an attempt hanging ends all the same.
+      // Waiters get the failure. There may be no waiter: a test that leaves an attempt hanging still ends.
       const ended: Promise<unknown> = promise.catch(() => undefined).finally(() => running.delete(ended))
       running.add(ended)
       return promise

@@ -6,11 +6,11 @@ export interface VirtualTime {
   readonly references: Layer.Layer<never>
   /** Unix milliseconds. */
   readonly now: () => number
-  /** When the next one who sleeps will wake; `undefined` where nobody sleeps. */
+  /** Returns when the next sleeping fiber will wake; `undefined` if no fiber is sleeping. */
   readonly nextAt: () => number | undefined
   /**
-   * Moves on to a time, never back. Who sleeps until then wakes at its own time, one after the other, and the next one only
-   * when everything that follows from it has been done, as far as it waits for nothing outside of the engine.
+   * Advances to a time, never back. Sleeping fibers wake one after the other, each at its time, and the next one only when all
+   * work that follows is done, except for work that waits for something outside of the engine.
    */
   readonly moveTo: (unixMs: number) => Promise<void>
 }
@@ -66,7 +66,7 @@ export const makeVirtualTime = (startMs: number): VirtualTime => {
     ),
     now: () => nowMs,
     nextAt: () => first()?.until,
-    // One after the other, whoever asks.
+    // Serialized across all callers.
     moveTo: (unixMs) => (moving = moving.then(() => move(unixMs))),
   }
 }
@@ -93,7 +93,7 @@ const quietTurns = 2
 /** Turns that are waited for at most: what keeps going for longer is not waited for. */
 const maxTurns = 10_000
 
-/** A scheduler that tells when all fibers wait for something else than their turn. */
+/** A scheduler that reports when all fibers are waiting for something other than their turn. */
 const watchedScheduler = (): {
   readonly scheduler: Scheduler.Scheduler
   readonly settled: () => Promise<void>

@@ -7,12 +7,12 @@ import type { TestEngine } from "./TestEngine.ts"
 import { millisecondsOf } from "./TimeSpan.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
 
-/** How long `wait` waits where it is not told. */
+/** Default timeout of `wait`. */
 const defaultWaitMs = 300_000
-/** How long switches, prices and pauses take until every worker goes by them. */
+/** Time until every worker applies a change of switches, prices or pauses. */
 const settlingMs = 1_000
 
-/** Its failure is heard by whoever waits for it, and nobody must: a test may end while an attempt still hangs. */
+/** A failure is reported to waiters, if any: a test may end while an attempt still hangs. */
 const heard = <A>(promise: Promise<A>): Promise<A> => {
   promise.catch(() => undefined)
   return promise
@@ -33,7 +33,7 @@ export const manualVerbs = <K extends Kind>(
     await timeTravel.advance(ms)
     if (mode === "inline") await runner.drain(false)
   }
-  /** Done, and gone by. */
+  /** Runs a method and waits until it takes effect. */
   const settling =
     <Args extends ReadonlyArray<unknown>>(verb: (...args: Args) => Promise<void>) =>
     async (...args: Args): Promise<void> => {
@@ -45,7 +45,7 @@ export const manualVerbs = <K extends Kind>(
     advance: async (span) => advance(millisecondsOf(span)),
     runNext: () => heard(runner.runNext().then((jobId) => jobId && get(jobId))),
     drain: ({ throughRetries = false } = {}) => heard(runner.drain(throughRetries)),
-    // A worker that ran by itself would do so in time that stands still.
+    // A background worker would run in time that stands still.
     start: () => Promise.resolve(),
     operator: {
       ...operator,
@@ -75,7 +75,7 @@ export const inlineVerbs = <K extends Kind>(
     },
     wait: async (job, options = {}) => {
       await finish(idOf(job))
-      // One that nobody can go on with is waited for until time is up.
+      // A job that cannot continue is awaited until the timeout.
       const waiting = wait(job, options)
       const seen = await get(job)
       if (seen.status === "done" || seen.status === "failed") return waiting
