@@ -1,7 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { AsyncCall } from "@kiln/core"
 import { providerSet } from "@kiln/core/effect"
-import { type AudioInput, effectProvider, providerBroken, type ProviderCall, providerRefused, resultInvalid } from "@kiln/core/ports"
+import {
+  type AudioInput,
+  effectProvider,
+  providerBroken,
+  type ProviderCall,
+  providerRefused,
+  resultInvalid,
+} from "@kiln/core/ports"
 import { BlobUnavailable } from "@kiln/core/domain"
 import { defaultAnswers } from "@kiln/testing"
 import { Effect, Fiber, Stream } from "effect"

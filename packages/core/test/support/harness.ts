@@ -1,6 +1,28 @@
 import { authorize, type Grant, type JobMode, type Principal } from "@kiln/core/domain"
-import { builtInKinds, defaultEngineSettings, type Engine, EngineConfig, type EngineSettings, type JobKind, layerCrypto, layerEngine } from "@kiln/core/effect"
-import { type BlobStore, effectProvider, type IdGenerator, type JobDirectory, type JobStore, type KeyDirectory, MediaProbe, Providers, type ProviderSet, type SecretStore, type Switchboard, type UploadStore } from "@kiln/core/ports"
+import {
+  builtInKinds,
+  defaultEngineSettings,
+  type Engine,
+  EngineConfig,
+  type EngineSettings,
+  type JobKind,
+  layerCrypto,
+  layerEngine,
+} from "@kiln/core/effect"
+import {
+  type BlobStore,
+  effectProvider,
+  type IdGenerator,
+  type JobDirectory,
+  type JobStore,
+  type KeyDirectory,
+  MediaProbe,
+  Providers,
+  type ProviderSet,
+  type SecretStore,
+  type Switchboard,
+  type UploadStore,
+} from "@kiln/core/ports"
 import { Worker, type WorkerNeeds } from "@kiln/core/worker"
 import { defaultAnswers, fakeMp3, MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Effect, Layer } from "effect"
