@@ -95,11 +95,11 @@ const forbidden = [
   },
   {
     name: "client-sees-domain",
-    comment: "a client is installed without a server: it sees effect and @kiln/core/domain, and nothing of Node",
+    comment: "a client is installed without a server: it sees effect, @kiln/core/domain and kinds, and nothing of Node",
     severity: "error",
     from: { path: "^packages/client/src/" },
     to: {
-      pathNot: [effect, "^packages/client/src/", "^packages/core/src/domain/index[.]ts$"],
+      pathNot: [effect, "^packages/client/src/", "^packages/core/src/(domain|kinds)/index[.]ts$"],
       dependencyTypesNot: ["unknown"],
     },
   },
@@ -108,7 +108,7 @@ const forbidden = [
     comment: "the declarations know nothing of the clients that are made from them",
     severity: "error",
     from: { path: "^packages/client/src/api/" },
-    to: { path: "^packages/client/src/(?!api/)" },
+    to: { path: "^packages/client/src/(?!api/|routes/)" },
   },
   {
     name: "client-without-effect",

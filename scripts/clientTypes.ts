@@ -13,9 +13,47 @@ interface Description {
   readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> }
 }
 
-const header = `// Written by \`pnpm openapi\` from the declarations in ./api, which this file repeats as plain types: a program without Effect
-// shall not need its types either. A test compares the two.
+const header = `// Written by \`pnpm openapi\` from the declarations in ./api, which this file repeats as plain types and data: a program
+// without Effect needs neither its types nor its code. A test compares the two.
 `
+
+/** What of a route the client for promises needs. */
+interface Route {
+  readonly kind: { readonly name: string }
+  readonly path: string
+  readonly noun: string
+  readonly methods: string
+  readonly upload: string | undefined
+  readonly family: { readonly noun: string; readonly poll: string }
+  /** Names of the fields of its output, on the wire. */
+  readonly output: ReadonlyArray<string>
+}
+
+/** The client's methods for each kind: their types, and where they lead. */
+const jobsOf = (routes: ReadonlyArray<Route>): ReadonlyArray<string> => {
+  const types = routes.map(({ family, kind, methods, noun, output, upload }) => {
+    const state = `${family.noun}JobState`
+    const fields = output.map((name) => JSON.stringify(name)).join(" | ")
+    return `readonly ${kind.name}: {
+  readonly methods: "${methods}"
+  readonly request: Create${noun}
+  readonly job: ${noun}Job
+  readonly state: Omit<${state}, "output"> & {
+    /** Once done, as long as the job keeps its data. */
+    readonly output?: Required<Pick<NonNullable<${state}["output"]>, ${fields}>>
+  }
+  readonly upload: ${upload === undefined ? "never" : JSON.stringify(upload)}
+}
+`
+  })
+  const data = routes.map(({ family: { noun, poll }, kind, methods, noun: own, path, upload }) =>
+    JSON.stringify({ kind: { name: kind.name }, path, family: { noun, poll }, noun: own, methods, upload }),
+  )
+  return [
+    `/** The built-in kinds, by the \`type\` of their jobs. */\nexport interface BuiltInJobs {\n${types.join("")}}\n`,
+    `/** Where the built-in kinds are offered. */\nexport const builtInRoutes = [\n${data.join(",\n")},\n] as const\n`,
+  ]
+}
 
 /** Requests, answers, and what is wrong with a field; errors have one shape and are not listed. */
 const isRoot = (name: string): boolean => /^Create|^Upload$|Job$|JobState$|^FieldProblem$/.test(name)
@@ -55,11 +93,14 @@ const declarationOf = (name: string, schema: JsonSchema): string => {
   return `${about}export interface ${name} {\n${fields.join("")}}\n`
 }
 
-/** The named schemas of an OpenAPI description as TypeScript: the roots, and whatever they refer to. */
-export const clientTypes = ({ components: { schemas } }: Description): string => {
+/**
+ * The named schemas of an OpenAPI description as TypeScript, the roots and whatever they refer to, and the client's table of
+ * kinds.
+ */
+export const clientTypes = ({ components: { schemas } }: Description, routes: ReadonlyArray<Route>): string => {
   const wanted = new Set(Object.keys(schemas).filter(isRoot))
   for (const name of wanted)
     for (const [, inner = ""] of JSON.stringify(schemas[name]).matchAll(/schemas\/(\w+)"/g)) wanted.add(inner)
   const declarations = [...wanted].sort().map((name) => declarationOf(name, schemas[name] ?? {}))
-  return [header, ...declarations].join("\n")
+  return [header, ...declarations, ...jobsOf(routes)].join("\n")
 }

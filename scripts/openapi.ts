@@ -1,4 +1,4 @@
-// Writes docs/openapi.json, and the types of the client for promises, from what @kiln/client/api exports; or with `--check`
+// Writes docs/openapi.json, and the types and the table of kinds of the client for promises, from what @kiln/client/api exports; or with `--check`
 // fails if they differ.
 import { spawnSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
@@ -48,10 +48,12 @@ const formatted = (text: string): string => {
 }
 
 if (import.meta.main) {
-  const generated = describeApi(await import("@kiln/client/api"))
+  const api = await import("@kiln/client/api")
+  const generated = describeApi(api)
+  const routes = api.builtInRoutes.map((route) => ({ ...route, output: api.outputNames(route) }))
   const outputs = [
     ["docs/openapi.json", committed, generated],
-    ["packages/client/src/wire.ts", committedTypes, formatted(clientTypes(JSON.parse(generated)))],
+    ["packages/client/src/wire.ts", committedTypes, formatted(clientTypes(JSON.parse(generated), routes))],
   ] as const
   if (process.argv.includes("--check")) {
     const stale = outputs.flatMap(([name, path, text]) => {

@@ -1,5 +1,5 @@
 // A provider of one's own serves live jobs: `node --conditions=@kiln/source examples/custom-provider/main.ts`.
-import { asyncProviders, createEngine, KilnError, speechSynthesis } from "@kiln/core"
+import { asyncProviders, builtIn, createEngine, KilnError } from "@kiln/core"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { speechFrom } from "./speechFrom.ts"
 import { openStandIn } from "./standIn.ts"
@@ -8,7 +8,7 @@ const open = async (url: string, key: string) => {
   const engine = await createEngine({
     store: memoryStore(),
     blobs: memoryBlobs(),
-    kinds: [speechSynthesis()],
+    kinds: [builtIn.speechSynthesis()],
     // Where there are live providers alone, jobs are live.
     providers: { live: asyncProviders({ speech: speechFrom(url, key) }) },
     log: false,

@@ -5,15 +5,13 @@ import { join, resolve } from "node:path"
 import { fileBlobs } from "@kiln/adapter-blobs"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import {
+  builtIn,
   createEngine,
   type DoneJob,
   type EmbeddedEngine,
   type FailedJob,
   type FileRef,
-  speechSynthesis,
-  transcription,
   type UnfinishedJob,
-  voiceTurn,
 } from "@kiln/core"
 import { audioProbe } from "@kiln/media-probe"
 import config from "./kiln.config.ts"
@@ -24,7 +22,7 @@ const sentence = "I think that she would like to go to the city in the morning."
 const outputDirectory = resolve(process.argv[2] ?? "local-voices-output")
 const dataDirectory = join(outputDirectory, "data")
 
-const kinds = [transcription, speechSynthesis(config.voices), voiceTurn(config.voices)]
+const kinds = [builtIn.transcription, builtIn.speechSynthesis(config.voices), builtIn.voiceTurn(config.voices)]
 type Engine = EmbeddedEngine<(typeof kinds)[number]>
 
 /** What a job brought, or an exception that says why it brought nothing. */

@@ -1,4 +1,4 @@
-import type { JobId, OperatorVerbs, SpeechSynthesisKind } from "@kiln/core"
+import type { BuiltInKind, JobId, OperatorVerbs } from "@kiln/core"
 
 /** An order that was committed, and the job that came to exist with it. */
 export interface Ordered {
@@ -15,7 +15,7 @@ export interface Shop extends AsyncDisposable {
   readonly engine: {
     readonly on: (type: "started", listener: (event: { readonly jobId: JobId }) => void) => () => void
     readonly wait: (jobId: string) => Promise<{ readonly status: string }>
-    readonly operator: Pick<OperatorVerbs<SpeechSynthesisKind>, "count">
+    readonly operator: Pick<OperatorVerbs<BuiltInKind>, "count">
   }
 }
 

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { type Complaint, compilePrograms } from "./compilePrograms.ts"
 
 const parts = `
-import { asyncProviders, createEngine, imageGeneration, jobKind, speechSynthesis, voiceTurn } from "@kiln/core"
+import { asyncProviders, builtIn, createEngine, jobKind } from "@kiln/core"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { z } from "zod"
 
@@ -40,10 +40,10 @@ const right = {
     `await createEngine({ store, blobs, providers: { live: { speech, image, reply, transcription, voiceTurn: turn } } })`,
   ),
   onlyOne: program(
-    `await createEngine({ store, blobs, kinds: [speechSynthesis()], providers: { sandbox: { speech } } })`,
+    `await createEngine({ store, blobs, kinds: [builtIn.speechSynthesis()], providers: { sandbox: { speech } } })`,
   ),
   eitherWay: program(`for (const sandbox of [{ reply, transcription, speech }, { voiceTurn: turn }])
-  await createEngine({ store, blobs, kinds: [voiceTurn()], providers: { sandbox } })`),
+  await createEngine({ store, blobs, kinds: [builtIn.voiceTurn()], providers: { sandbox } })`),
   noProviders: program(`
 const free = jobKind({ name: "free", request: z.object({}), run: async () => ({ output: {} }) })
 await createEngine({ store, blobs, kinds: [free] })`),
@@ -68,7 +68,7 @@ heard()`),
 const wrong = {
   missingProvider: [
     program(
-      `await createEngine({ store, blobs, kinds: [speechSynthesis(), imageGeneration], providers: { sandbox: { speech } } })`,
+      `await createEngine({ store, blobs, kinds: [builtIn.speechSynthesis(), builtIn.imageGeneration], providers: { sandbox: { speech } } })`,
     ),
     "'image'",
   ],

@@ -100,7 +100,7 @@ describe("kiln key", { timeout: 120_000 }, () => {
     const { exit, stdout } = await run(["key", "create", "--project", "acme", "--mode", "test", ...allScopes], env)
     expect(exit).toBe(0)
     expect(parseApiKey(stdout.split("\n")[0] ?? "")).toEqual({ mode: "test" })
-    expect(stdout).toContain("shown once")
+    expect(stdout).toContain("shown only once")
   })
 
   it.each([

@@ -3,7 +3,13 @@ import { type Names, requireKnown } from "./knownOptions.ts"
 import { milliseconds } from "./timers.ts"
 
 const transportOptions: Names<TransportOptions> = { fetch: true, maxRetries: true, maxRetryDelayMs: true }
-const clientOptions: Names<ClientOptions> = { ...transportOptions, baseUrl: true, apiKey: true, timeoutMs: true }
+const clientOptions: Names<ClientOptions & { readonly routes?: unknown }> = {
+  ...transportOptions,
+  baseUrl: true,
+  apiKey: true,
+  timeoutMs: true,
+  routes: true,
+}
 const callOptions: Names<CallOptions> = { signal: true }
 const sendOptions: Names<SendOptions & TransportOptions> = { ...transportOptions, ...callOptions, format: true }
 const createOptions: Names<CreateOptions> = { ...callOptions, idempotencyKey: true }
@@ -15,7 +21,6 @@ export const checkClientOptions = (options: ClientOptions): void => {
     throw new TypeError("baseUrl and apiKey must be strings")
   const { timeoutMs = 0 } = options
   milliseconds("timeoutMs", timeoutMs)
-  checkTransport(options)
   checkTransport(options)
 }
 

@@ -1,28 +1,30 @@
 import type { Client } from "./Client.ts"
 import { checkClientOptions, checkedCall, checkedCreation } from "./checkOptions.ts"
 import type { CallOptions, ClientOptions, CreateOptions } from "./ClientOptions.ts"
-import { type Ask, jobOperations } from "./jobOperations.ts"
+import { type Ask, type ClientRoute, jobOperations } from "./jobOperations.ts"
+import type { RoutedJobs } from "./JobStates.ts"
 import { randomHex } from "./random.ts"
-import { type RouteName, routes } from "./routes.ts"
+import type { JobRoute } from "./routes/jobRoute.ts"
 import { sendRequest } from "./sendRequest.ts"
-import { sendUpload } from "./sendUpload.ts"
-import type {
-  CreateTranscription,
-  CreateUpload,
-  CreateVoiceTurn,
-  TranscriptionJob,
-  Upload,
-  VoiceTurnJob,
-} from "./wire.ts"
+import { type FileBody, sendUpload } from "./sendUpload.ts"
+import { type BuiltInJobs, builtInRoutes, type CreateUpload, type Upload } from "./wire.ts"
 
-/** A client of one service with one key. It holds no connection and needs no closing. */
-export const createClient = (given: ClientOptions): Client => {
+/**
+ * A client of one service with one key. It holds no connection and needs no closing. It has methods for the built-in kinds and
+ * for those whose `routes` it is given.
+ */
+export const createClient = <const Routes extends ReadonlyArray<JobRoute> = readonly []>(
+  given: ClientOptions & {
+    /** Kinds besides the built-in ones, made by `jobRoute`. */
+    readonly routes?: Routes
+  },
+): Client<BuiltInJobs & RoutedJobs<Routes[number]>> => {
   checkClientOptions(given)
-  const { apiKey, baseUrl, timeoutMs = 60_000, ...transport } = given
+  const { apiKey, baseUrl, routes: more = [], timeoutMs = 60_000, ...transport } = given
+  const routes: ReadonlyArray<ClientRoute> = [...builtInRoutes, ...more]
   const root = baseUrl.replace(/\/+$/, "")
-  const ask: Ask = async (route, call, { fields, id = "", idempotencyKey } = {}) => {
-    const { signal } = idempotencyKey === undefined ? checkedCall(route, call) : checkedCreation(route, call)
-    const [method, path] = routes[route]
+  const ask: Ask = async (place, method, path, call, { fields, id = "", idempotencyKey } = {}) => {
+    const { signal } = idempotencyKey === undefined ? checkedCall(place, call) : checkedCreation(place, call)
     return sendRequest(transport, {
       method,
       url: root + path.replace(":id", encodeURIComponent(id)),
@@ -37,53 +39,42 @@ export const createClient = (given: ClientOptions): Client => {
     })
   }
 
-  /** Made once a call: every retry of it finds the same job. */
-  const creating =
-    <Request extends object, Job>(route: RouteName) =>
-    async (request: Request, options: CreateOptions = {}): Promise<Job> => {
-      const { body } = await ask(route, options, {
-        fields: request,
-        idempotencyKey: options.idempotencyKey ?? randomHex(16),
-      })
-      return body as Job
-    }
-
   const uploads: Client["uploads"] = {
-    create: async (request: CreateUpload, options: CallOptions = {}) =>
-      (await ask("createUpload", options, { fields: request })).body as Upload,
+    create: async (fields, options = {}) =>
+      (await ask("createUpload", "POST", "/v1/audio/uploads", options, { fields })).body as Upload,
     send: (upload, file, options) => sendUpload(upload, file, { ...transport, ...options }),
   }
-  const transcriptions = { create: creating<CreateTranscription, TranscriptionJob>("createTranscription") }
-  const voiceTurns = { create: creating<CreateVoiceTurn, VoiceTurnJob>("createVoiceTurn") }
+
+  const methodsOf = ({ noun, path, upload }: ClientRoute) => {
+    /** The key is made once a call: every retry of it finds the same job. */
+    const create = async (fields: object, options: CreateOptions = {}): Promise<unknown> => {
+      const idempotencyKey = options.idempotencyKey ?? randomHex(16)
+      return (await ask(`create${noun}`, "POST", path, options, { fields, idempotencyKey })).body
+    }
+    if (upload === undefined) return { create }
+    const createFromFile = async (
+      file: FileBody,
+      { declared_seconds, format, ...request }: CreateUpload,
+      options?: CallOptions,
+    ) => {
+      const about = { declared_seconds, format }
+      const uploadId = await announceAndSend(uploads, file, about, checkedCall("createFromFile", options))
+      return create({ ...request, [upload]: uploadId }, options)
+    }
+    return { create, createFromFile }
+  }
 
   return {
     uploads,
-    transcriptions: {
-      ...transcriptions,
-      createFromFile: async (file, about, options) =>
-        transcriptions.create(
-          { upload_id: await announceAndSend(uploads, file, about, checkedCall("createFromFile", options)) },
-          options,
-        ),
-    },
-    speech: { create: creating("createSpeech") },
-    voiceTurns: {
-      ...voiceTurns,
-      createFromFile: async (file, { declared_seconds, format, ...turn }, options) => {
-        const about = { declared_seconds, format }
-        const upload_id = await announceAndSend(uploads, file, about, checkedCall("createFromFile", options))
-        return voiceTurns.create({ ...turn, upload_id }, options)
-      },
-    },
-    images: { create: creating("createImage") },
-    jobs: jobOperations(ask),
-  }
+    jobs: jobOperations(ask, routes),
+    ...Object.fromEntries(routes.map((route) => [route.methods, methodsOf(route)])),
+  } as never
 }
 
 /** The id of an upload whose file has arrived. */
 const announceAndSend = async (
   uploads: Client["uploads"],
-  file: Parameters<Client["uploads"]["send"]>[1],
+  file: FileBody,
   about: CreateUpload,
   { signal }: CallOptions = {},
 ): Promise<string> => {

@@ -1,5 +1,5 @@
 export type { ErrorType, RefusalCode } from "./api/ErrorCatalogue.ts"
-export type { Client, FileAnnouncement } from "./Client.ts"
+export type { Client, FileAnnouncement, FileJobMethods, JobMethods, Jobs } from "./Client.ts"
 export type {
   CallOptions,
   ClientOptions,
@@ -10,6 +10,8 @@ export type {
 } from "./ClientOptions.ts"
 export { createClient } from "./createClient.ts"
 export { ApiError, ConnectionLost, WaitTimeout } from "./errors.ts"
-export type { FinishedJob, JobReference, JobStates, JobType } from "./JobStates.ts"
+export type { FinishedJob, JobReference, JobStates, JobType, RoutedJobs } from "./JobStates.ts"
+export { jobFamily, type JobFamily } from "./routes/JobFamily.ts"
+export { type JobRoute, jobRoute, type JobRouteOptions, remoteKind } from "./routes/jobRoute.ts"
 export { type FileBody, sendUpload } from "./sendUpload.ts"
 export type * from "./wire.ts"

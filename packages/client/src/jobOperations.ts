@@ -1,16 +1,24 @@
-import type { Client } from "./Client.ts"
 import type { CallOptions, WaitOptions } from "./ClientOptions.ts"
 import { ApiError, retryAfterMs, WaitTimeout } from "./errors.ts"
-import type { FinishedJob, JobReference, JobStates, JobType } from "./JobStates.ts"
+import type { JobReference } from "./JobStates.ts"
+import type { JobRoute } from "./routes/jobRoute.ts"
 import { type Names, requireKnown } from "./knownOptions.ts"
 import { pause } from "./pause.ts"
-import type { RouteName } from "./routes.ts"
 import { type Answer, isPassing } from "./sendRequest.ts"
 import { deadlineAfter, milliseconds } from "./timers.ts"
 
-/** Asks one of the routes. */
+/** What of a route is needed here. */
+export type ClientRoute = Pick<JobRoute, "path" | "noun" | "methods"> & {
+  readonly kind: { readonly name: string }
+  readonly family: { readonly noun: string; readonly poll: string }
+  readonly upload?: string | undefined
+}
+
+/** Sends a request to one of the routes; `place` is its name in messages. */
 export type Ask = (
-  route: RouteName,
+  place: string,
+  method: string,
+  path: string,
   options: CallOptions,
   request?: { readonly id?: string; readonly fields?: object; readonly idempotencyKey?: string },
 ) => Promise<Answer>
@@ -27,19 +35,27 @@ const LONGEST_PAUSE_MS = 60_000
 
 const waitOptions: Names<WaitOptions> = { signal: true, timeoutMs: true }
 
-const isImage = (job: JobReference): boolean => job.type === "image_generation"
+interface State {
+  readonly status: string
+}
+type Finished = State & { readonly status: "done" | "failed" }
+type Reference = JobReference<string>
 
-/** Reading, awaiting and erasing jobs. */
-export const jobOperations = (ask: Ask): Client["jobs"] => {
-  const poll = async <Type extends JobType>(job: JobReference<Type>, options: CallOptions) => {
-    const { body, headers } = await ask(isImage(job) ? "pollImageJob" : "pollAudioJob", options, { id: job.id })
-    return { state: body as JobStates[Type], pauseMs: retryAfterMs(headers) ?? POLL_INTERVAL_MS }
+/** Reading, awaiting and erasing jobs, wherever their kinds are polled. */
+export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>) => {
+  const familyOf = ({ type }: Reference): ClientRoute["family"] => {
+    const route = routes.find(({ kind }) => kind.name === type)
+    if (route === undefined) throw new TypeError(`unknown job type "${type}": give its route to createClient()`)
+    return route.family
   }
 
-  const waitUntil = async <Type extends JobType>(
-    job: JobReference<Type>,
-    signal: AbortSignal,
-  ): Promise<FinishedJob<Type>> => {
+  const poll = async (job: Reference, options: CallOptions) => {
+    const { noun, poll: path } = familyOf(job)
+    const { body, headers } = await ask(`poll${noun}Job`, "GET", path, options, { id: job.id })
+    return { state: body as State, pauseMs: retryAfterMs(headers) ?? POLL_INTERVAL_MS }
+  }
+
+  const waitUntil = async (job: Reference, signal: AbortSignal): Promise<Finished> => {
     for (;;) {
       const { pauseMs, state } = await poll(job, { signal }).catch((error: unknown) => {
         signal.throwIfAborted()
@@ -47,14 +63,14 @@ export const jobOperations = (ask: Ask): Client["jobs"] => {
         const askedMs = error instanceof ApiError ? error.retryAfterMs : null
         return { state: undefined, pauseMs: askedMs ?? POLL_INTERVAL_MS }
       })
-      if (state !== undefined && isFinished<Type>(state)) return state
+      if (state !== undefined && isFinished(state)) return state
       await pause(Math.min(Math.max(pauseMs, SHORTEST_PAUSE_MS), LONGEST_PAUSE_MS), signal)
     }
   }
 
   return {
-    get: async (job, options = {}) => (await poll(job, options)).state,
-    wait: async (job, options: WaitOptions = {}) => {
+    get: async (job: Reference, options: CallOptions = {}) => (await poll(job, options)).state,
+    wait: async (job: Reference, options: WaitOptions = {}) => {
       requireKnown("jobs.wait()", options, waitOptions)
       const { signal, timeoutMs = 600_000 } = options
       const deadline = deadlineAfter(milliseconds("timeoutMs", timeoutMs))
@@ -67,11 +83,11 @@ export const jobOperations = (ask: Ask): Client["jobs"] => {
         deadline.cancel()
       }
     },
-    eraseData: async (job, options = {}) => {
-      await ask(isImage(job) ? "eraseImageJobData" : "eraseAudioJobData", options, { id: job.id })
+    eraseData: async (job: Reference, options: CallOptions = {}) => {
+      const { noun, poll: path } = familyOf(job)
+      await ask(`erase${noun}JobData`, "DELETE", `${path}/data`, options, { id: job.id })
     },
   }
 }
 
-const isFinished = <Type extends JobType>(state: JobStates[Type]): state is FinishedJob<Type> =>
-  state.status === "done" || state.status === "failed"
+const isFinished = (state: State): state is Finished => state.status === "done" || state.status === "failed"

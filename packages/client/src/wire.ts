@@ -1,5 +1,5 @@
-// Written by `pnpm openapi` from the declarations in ./api, which this file repeats as plain types: a program without Effect
-// shall not need its types either. A test compares the two.
+// Written by `pnpm openapi` from the declarations in ./api, which this file repeats as plain types and data: a program
+// without Effect needs neither its types nor its code. A test compares the two.
 
 /** The container of the file. */
 export type AudioFormat = "mp3" | "mp4" | "wav" | "webm" | "m4a"
@@ -16,12 +16,12 @@ export interface AudioJobState {
 
 /** Once done, as long as the job keeps its data. */
 export interface AudioOutput {
-  /** Transcription jobs. */
+  /** Transcription jobs: what was said. */
   readonly transcript?: string
-  /** Voice turns: the reply as text. */
-  readonly text?: string
-  /** Speech and voice turns: the audio file. Signed; valid for 10 minutes from this poll. */
+  /** Speech synthesis and voice turn jobs: the audio file. Signed; valid for 10 minutes from this poll. */
   readonly audio_url?: string
+  /** Voice turn jobs: the reply as text. */
+  readonly text?: string
 }
 
 export interface Billing {
@@ -196,3 +196,81 @@ export interface VoiceTurnJob {
   readonly mode: JobMode
   readonly status: "queued"
 }
+
+/** The built-in kinds, by the `type` of their jobs. */
+export interface BuiltInJobs {
+  readonly transcription: {
+    readonly methods: "transcriptions"
+    readonly request: CreateTranscription
+    readonly job: TranscriptionJob
+    readonly state: Omit<AudioJobState, "output"> & {
+      /** Once done, as long as the job keeps its data. */
+      readonly output?: Required<Pick<NonNullable<AudioJobState["output"]>, "transcript">>
+    }
+    readonly upload: "upload_id"
+  }
+  readonly speech_synthesis: {
+    readonly methods: "speech"
+    readonly request: CreateSpeech
+    readonly job: SpeechJob
+    readonly state: Omit<AudioJobState, "output"> & {
+      /** Once done, as long as the job keeps its data. */
+      readonly output?: Required<Pick<NonNullable<AudioJobState["output"]>, "audio_url">>
+    }
+    readonly upload: never
+  }
+  readonly voice_turn: {
+    readonly methods: "voiceTurns"
+    readonly request: CreateVoiceTurn
+    readonly job: VoiceTurnJob
+    readonly state: Omit<AudioJobState, "output"> & {
+      /** Once done, as long as the job keeps its data. */
+      readonly output?: Required<Pick<NonNullable<AudioJobState["output"]>, "text" | "audio_url">>
+    }
+    readonly upload: "upload_id"
+  }
+  readonly image_generation: {
+    readonly methods: "images"
+    readonly request: CreateImage
+    readonly job: ImageJob
+    readonly state: Omit<ImageJobState, "output"> & {
+      /** Once done, as long as the job keeps its data. */
+      readonly output?: Required<Pick<NonNullable<ImageJobState["output"]>, "format" | "size" | "image_url">>
+    }
+    readonly upload: never
+  }
+}
+
+/** Where the built-in kinds are offered. */
+export const builtInRoutes = [
+  {
+    kind: { name: "transcription" },
+    path: "/v1/audio/transcriptions",
+    family: { noun: "Audio", poll: "/v1/jobs/:id" },
+    noun: "Transcription",
+    methods: "transcriptions",
+    upload: "upload_id",
+  },
+  {
+    kind: { name: "speech_synthesis" },
+    path: "/v1/audio/speech",
+    family: { noun: "Audio", poll: "/v1/jobs/:id" },
+    noun: "Speech",
+    methods: "speech",
+  },
+  {
+    kind: { name: "voice_turn" },
+    path: "/v1/voice/turns",
+    family: { noun: "Audio", poll: "/v1/jobs/:id" },
+    noun: "VoiceTurn",
+    methods: "voiceTurns",
+    upload: "upload_id",
+  },
+  {
+    kind: { name: "image_generation" },
+    path: "/v1/images/generations",
+    family: { noun: "Image", poll: "/v1/images/jobs/:id" },
+    noun: "Image",
+    methods: "images",
+  },
+] as const

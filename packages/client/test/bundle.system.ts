@@ -32,7 +32,7 @@ describe("in a browser", () => {
     const { gzipBytes, inputs } = await bundle(program)
     expect(gzipBytes).toBeLessThan(mostBytes)
     expect(gzipBytes).toBeGreaterThan(500)
-    for (const path of Object.keys(inputs)) expect(path).toMatch(/^(src\/[A-Za-z]+\.ts|<stdin>)$/)
+    for (const path of Object.keys(inputs)) expect(path).toMatch(/^(src\/(routes\/)?[A-Za-z]+\.ts|<stdin>)$/)
   })
 
   it("a module of Node would not go unnoticed", async () => {

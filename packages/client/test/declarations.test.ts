@@ -1,13 +1,12 @@
 import { acceptedMediaTypes, type audioFormats } from "@kiln/core/domain"
 import { HttpApi } from "effect/http-api"
 import { describe, expect, expectTypeOf, it } from "vitest"
-import type * as Jobs from "../src/api/JobBodies.ts"
+import { builtInRoutes as declaredRoutes } from "../src/api/builtInRoutes.ts"
 import { KilnApi } from "../src/api/KilnApi.ts"
 import type * as Uploads from "../src/api/UploadBodies.ts"
-import type { JobStates } from "../src/JobStates.ts"
 import { mediaTypes } from "../src/mediaTypes.ts"
-import { routes } from "../src/routes.ts"
-import type * as wire from "../src/wire.ts"
+import type { WireOutput, WireRequest, WireUpload } from "../src/routes/wireTypes.ts"
+import * as wire from "../src/wire.ts"
 
 /** Every declared endpoint: name, method and path. */
 const declared = new Map<string, readonly [method: string, path: string]>()
@@ -16,14 +15,32 @@ HttpApi.reflect(KilnApi, {
   onEndpoint: ({ endpoint }) => void declared.set(endpoint.identifier, [endpoint.method, endpoint.path]),
 })
 
+type Declared = (typeof declaredRoutes)[number]
+type Jobs = wire.BuiltInJobs
+
 describe("the client for promises says what is declared", () => {
-  it.each(Object.entries(routes))("%s", (name, route) => {
-    expect(route).toEqual(declared.get(name))
+  it("of each built-in kind, and of no other", () => {
+    const expected = declaredRoutes.map(({ family: { noun, poll }, kind, methods, noun: own, path, upload }) => ({
+      kind: { name: kind.name },
+      path,
+      family: { noun, poll },
+      noun: own,
+      methods,
+      ...(upload !== undefined && { upload }),
+    }))
+    expect(wire.builtInRoutes).toEqual(expected)
   })
 
-  it("all of it, but for signed URLs and health", () => {
-    const apart = ["putFile", "getFile", "headFile", "healthz", "readyz"]
-    expect([...Object.keys(routes), ...apart].sort()).toEqual([...declared.keys()].sort())
+  it("at the paths of the declared endpoints, but for signed URLs and health", () => {
+    const asked = wire.builtInRoutes.flatMap(({ family, noun, path }) => [
+      [`create${noun}`, ["POST", path]] as const,
+      [`poll${family.noun}Job`, ["GET", family.poll]] as const,
+      [`erase${family.noun}JobData`, ["DELETE", `${family.poll}/data`]] as const,
+    ])
+    const apart = new Set(["putFile", "getFile", "headFile", "healthz", "readyz"])
+    const expected = [...declared].filter(([name]) => !apart.has(name))
+    const upload = ["createUpload", ["POST", "/v1/audio/uploads"]] as const
+    expect(Object.fromEntries<unknown>([upload, ...asked])).toEqual(Object.fromEntries<unknown>(expected))
   })
 
   it("and sends files under types that are accepted", () => {
@@ -32,22 +49,22 @@ describe("the client for promises says what is declared", () => {
       expect(acceptedMediaTypes[format as keyof typeof mediaTypes]).toContain(type)
   })
 
-  // Checked by the compiler: the types that were written are those that the schemas infer.
+  // Checked by the compiler: the types that were written are those that the kinds infer.
   it("with the same types", () => {
     expectTypeOf<wire.CreateUpload>().toEqualTypeOf<typeof Uploads.CreateUpload.Encoded>()
     expectTypeOf<wire.Upload>().toEqualTypeOf<typeof Uploads.Upload.Encoded>()
-    expectTypeOf<wire.CreateTranscription>().toEqualTypeOf<typeof Jobs.CreateTranscription.Encoded>()
-    expectTypeOf<wire.CreateSpeech>().toEqualTypeOf<typeof Jobs.CreateSpeech.Encoded>()
-    expectTypeOf<wire.CreateVoiceTurn>().toEqualTypeOf<typeof Jobs.CreateVoiceTurn.Encoded>()
-    expectTypeOf<wire.CreateImage>().toEqualTypeOf<typeof Jobs.CreateImage.Encoded>()
-    expectTypeOf<wire.TranscriptionJob>().toEqualTypeOf<typeof Jobs.TranscriptionJob.Encoded>()
-    expectTypeOf<wire.SpeechJob>().toEqualTypeOf<typeof Jobs.SpeechJob.Encoded>()
-    expectTypeOf<wire.VoiceTurnJob>().toEqualTypeOf<typeof Jobs.VoiceTurnJob.Encoded>()
-    expectTypeOf<wire.ImageJob>().toEqualTypeOf<typeof Jobs.ImageJob.Encoded>()
-    expectTypeOf<wire.AudioJobState>().toEqualTypeOf<typeof Jobs.AudioJobState.Encoded>()
-    expectTypeOf<wire.ImageJobState>().toEqualTypeOf<typeof Jobs.ImageJobState.Encoded>()
     expectTypeOf<wire.AudioFormat>().toEqualTypeOf<(typeof audioFormats)[number]>()
-    type DeclaredTypes = (wire.TranscriptionJob | wire.SpeechJob | wire.VoiceTurnJob | wire.ImageJob)["type"]
-    expectTypeOf<keyof JobStates>().toEqualTypeOf<DeclaredTypes>()
+    expectTypeOf<{ readonly [Type in keyof Jobs]: Jobs[Type]["request"] }>().branded.toEqualTypeOf<{
+      readonly [R in Declared as R["kind"]["name"]]: WireRequest<R>
+    }>()
+    expectTypeOf<{
+      readonly [Type in keyof Jobs]: NonNullable<Jobs[Type]["state"]["output"]>
+    }>().branded.toEqualTypeOf<{ readonly [R in Declared as R["kind"]["name"]]: WireOutput<R> }>()
+    expectTypeOf<{ readonly [Type in keyof Jobs]: Jobs[Type]["upload"] }>().branded.toEqualTypeOf<{
+      readonly [R in Declared as R["kind"]["name"]]: WireUpload<R>
+    }>()
+    expectTypeOf<{ readonly [Type in keyof Jobs]: Jobs[Type]["job"]["type"] }>().branded.toEqualTypeOf<{
+      readonly [Type in keyof Jobs]: Type
+    }>()
   })
 })

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { KilnClient, sendUpload, waitForAudioJob, waitForImageJob } from "@kiln/client/effect"
+import { KilnClient, sendUpload, waitForJob } from "@kiln/client/effect"
 import { Effect, Layer, Redacted, Result, Stream } from "effect"
 import { FetchHttpClient, type HttpClient } from "effect/http"
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest"
@@ -27,9 +27,15 @@ describe("the client for Effect", () => {
       const speech = yield* client.audio.createSpeech({ headers: headers(), payload: { input: "Hello" } })
       const image = yield* client.images.createImage({ headers: headers(), payload: { prompt: "A kiln" } })
       expect(speech.headers["retry-after"]).toBe(2)
-      return yield* Effect.all([waitForAudioJob(speech.body.id), waitForImageJob(image.body.id)], {
-        concurrency: 2,
-      })
+      return yield* Effect.all(
+        [
+          waitForJob(client.audio.pollAudioJob({ params: { id: speech.body.id } })),
+          waitForJob(client.images.pollImageJob({ params: { id: image.body.id } })),
+        ],
+        {
+          concurrency: 2,
+        },
+      )
     })
     const [spoken, drawn] = await run(both)
     expect(spoken).toMatchObject({ status: "done", output: { audio_url: expect.stringContaining("/v1/files/") } })
@@ -47,7 +53,7 @@ describe("the client for Effect", () => {
       yield* sendUpload(upload, file, "wav")
       const again = yield* Effect.result(sendUpload(upload, file, "wav"))
       const job = yield* client.audio.createTranscription({ headers: headers(), payload: { upload_id: upload.id } })
-      return { again, done: yield* waitForAudioJob(job.body.id) }
+      return { again, done: yield* waitForJob(client.audio.pollAudioJob({ params: { id: job.body.id } })) }
     })
     const { again, done } = await run(transcribed)
     expect(done.output?.transcript).toMatch(/wav/)
@@ -80,7 +86,7 @@ describe("the client for Effect", () => {
         headers: headers(),
         payload: { input: "sandbox:delay:30" },
       })
-      return yield* Effect.flip(waitForAudioJob(body.id, { timeoutMs: 300 }))
+      return yield* Effect.flip(waitForJob(client.audio.pollAudioJob({ params: { id: body.id } }), { timeoutMs: 300 }))
     })
     const started = performance.now()
     expect(await run(waited)).toMatchObject({ _tag: "WaitTimeout", afterMs: 300 })

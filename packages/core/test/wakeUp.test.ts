@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { createEngine, speechSynthesis } from "@kiln/core"
+import { builtIn, createEngine } from "@kiln/core"
 import { defaultEngineSettings, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
 import { storeAdapter, WakeUp } from "@kiln/core/ports"
 import { layerSweeps } from "@kiln/core/worker"
@@ -63,7 +63,7 @@ plain("createEngine hands the store's wake-up to engine and worker", async () =>
   await using engine = await createEngine({
     store: storeAdapter(storesOver(channel)),
     blobs: memoryBlobs(),
-    kinds: [speechSynthesis()],
+    kinds: [builtIn.speechSynthesis()],
     providers: { sandbox: plainProviders },
     // Nothing but the wake-up has the job run in time.
     settings: { pollIntervalMs: 3_600_000 },

@@ -1,12 +1,10 @@
 import { HttpApi } from "effect/http-api"
-import { KilnApi } from "@kiln/client/api"
+import { type JobFamily, KilnApi } from "@kiln/client/api"
 import type { Readiness } from "./Health.ts"
 import { createJob } from "./handlers/createJob.ts"
 import { createUpload } from "./handlers/createUpload.ts"
 import { eraseJobData } from "./handlers/eraseJobData.ts"
 import type { HandlerContext } from "./handlers/HandlerContext.ts"
-import { audioFamily, imageFamily, type JobFamily } from "./handlers/JobFamily.ts"
-import type { Offer } from "./handlers/offerKinds.ts"
 import { healthz, readyz } from "./handlers/health.ts"
 import { pollJob } from "./handlers/pollJob.ts"
 import { preflight, receiveFile } from "./handlers/receiveFile.ts"
@@ -18,65 +16,48 @@ export interface RouteOptions extends HandlerContext {
   readonly isStopping: () => boolean
 }
 
-type Groups = (typeof KilnApi)["groups"]
-/** Every endpoint of the declaration, by name. */
-type EndpointName = { readonly [Group in keyof Groups]: keyof Groups[Group]["endpoints"] }[keyof Groups]
-
-/** Creates jobs of a built-in kind, where the engine knows it. */
-const createBuiltIn = (options: RouteOptions, kind: string): Handler | undefined => {
-  const offer = options.offers.get(kind)
-  return offer && createJob(options, offer)
-}
-
-/** Who answers: an entry for each declared endpoint, so that a new one does not compile without. */
-const makeHandlers = (options: RouteOptions): Readonly<Record<EndpointName, Handler | undefined>> => ({
+/** The endpoints that belong to no kind of job, so that a new one does not compile without a handler. */
+const makeHandlers = (options: RouteOptions) => ({
   createUpload: createUpload(options),
-  createTranscription: createBuiltIn(options, "transcription"),
-  createSpeech: createBuiltIn(options, "speech_synthesis"),
-  createVoiceTurn: createBuiltIn(options, "voice_turn"),
-  pollAudioJob: pollJob(options, audioFamily),
-  eraseAudioJobData: eraseJobData(options, audioFamily),
-  createImage: createBuiltIn(options, "image_generation"),
-  pollImageJob: pollJob(options, imageFamily),
-  eraseImageJobData: eraseJobData(options, imageFamily),
   putFile: receiveFile(options),
   getFile: sendFile(options),
   headFile: sendFile(options),
   healthz,
   readyz: readyz(options.readiness, options.isStopping),
 })
+type SharedEndpoint =
+  | keyof (typeof KilnApi)["groups"]["signedUrls"]["endpoints"]
+  | keyof (typeof KilnApi)["groups"]["health"]["endpoints"]
+  | "createUpload"
 
-/** The routes of kinds that are not declared: each its own to create, each family's to poll and erase. */
-const ownRoutes = (options: RouteOptions): ReadonlyArray<Route> => {
-  const own = [...options.offers.values()].filter(isOwn)
-  const families = new Set<JobFamily>(own.map(({ family }) => family))
-  // Those are declared.
-  families.delete(audioFamily)
-  families.delete(imageFamily)
+/** Each kind is created on its own path, each family polled and erased on one. */
+const jobRoutes = (options: RouteOptions): ReadonlyArray<Route> => {
+  const offered = [...options.offers.values()]
+  // All kinds of a family have one key scope.
+  const families = new Map<string, { readonly family: JobFamily; readonly keyScope: string }>(
+    offered.map(({ family, kind: { keyScope } }) => [family.group, { family, keyScope }]),
+  )
   return [
-    ...own.map((offer) => ({ method: "POST", path: offer.path, handle: createJob(options, offer) })),
-    ...[...families].flatMap((family) => [
-      { method: "GET", path: family.poll, handle: pollJob(options, family) },
-      { method: "DELETE", path: `${family.poll}/data`, handle: eraseJobData(options, family) },
+    ...offered.map((offer) => ({ method: "POST", path: offer.route.path, handle: createJob(options, offer) })),
+    ...[...families.values()].flatMap(({ family, keyScope }) => [
+      { method: "GET", path: family.poll, handle: pollJob(options, family, keyScope) },
+      { method: "DELETE", path: `${family.poll}/data`, handle: eraseJobData(options, family, keyScope) },
     ]),
   ]
 }
 
-const isOwn = (offer: Offer): offer is Offer & { readonly path: string } => offer.path !== undefined
-
 /**
- * The routes, read from the declaration. What they take and answer is declared there too; that requests are checked by
- * handlers of our own, and not by `HttpApiBuilder`, is because the order of checks is part of the public contract, and
- * because polling and creating are hot (see the decisions).
+ * The routes of what is offered, and those that the declaration has besides. That requests are checked by handlers of our own,
+ * and not by `HttpApiBuilder`, is because the order of checks is part of the public contract, and because polling and creating
+ * are hot (see the decisions).
  */
 export const makeRoutes = (options: RouteOptions): ReadonlyArray<Route> => {
-  const handlers: Readonly<Record<string, Handler | undefined>> = makeHandlers(options)
-  const routes: Array<Route> = [...ownRoutes(options)]
+  const handlers: Readonly<Record<SharedEndpoint, Handler>> = makeHandlers(options)
+  const routes: Array<Route> = [...jobRoutes(options)]
   HttpApi.reflect(KilnApi, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, group }) => {
-      const handle = handlers[endpoint.identifier]
-      // A kind the engine does not know is not offered.
+      const handle = (handlers as Readonly<Record<string, Handler | undefined>>)[endpoint.identifier]
       if (handle === undefined) return
       const route = { method: endpoint.method, path: endpoint.path, handle }
       if (group.identifier === "signedUrls") routes.push({ ...route, cors: true })

@@ -4,6 +4,7 @@ import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
 import type { Reached } from "./Reached.ts"
+import type { SimulatedKinds } from "./SimulatedKinds.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"
 
@@ -34,6 +35,7 @@ export class ClaimBooks {
   readonly #network: Network
   readonly #watch: Watch
   readonly #reached: Reached
+  readonly #kinds: SimulatedKinds
   /** By job and attempt. */
   readonly #claims = new Map<string, GrantedClaim>()
   readonly #calls: Array<ProviderCallRecord> = []
@@ -49,7 +51,9 @@ export class ClaimBooks {
     network: Network,
     watch: Watch,
     reached: Reached,
+    kinds: SimulatedKinds,
   ) {
+    this.#kinds = kinds
     this.#kernel = kernel
     this.#settings = settings
     this.#store = store
@@ -178,7 +182,7 @@ export class ClaimBooks {
 
   #mayPass(call: ProviderCallRecord, job: Job | undefined, about: string): void {
     if (call.mode !== "live" || job === undefined) return
-    for (const name of switchesOf(job)) {
+    for (const name of this.#kinds.of(job).gate.switches) {
       const ageMs = this.#kernel.now - (this.#offSince.get(name) ?? this.#kernel.now)
       if (ageMs > gateAgeMs)
         this.#kernel.violate("a switch thrown stops provider calls", `${about}: ${name} off for ${ageMs} ms`)
@@ -186,7 +190,7 @@ export class ClaimBooks {
   }
 
   #isShut(job: Job): boolean {
-    return job.mode === "live" && switchesOf(job).some((name) => this.#offSince.has(name))
+    return job.mode === "live" && this.#kinds.of(job).gate.switches.some((name) => this.#offSince.has(name))
   }
 
   /** A claim of a job that was still held says that its worker was lost: it must have been. */
@@ -256,6 +260,3 @@ export class ClaimBooks {
       )
   }
 }
-
-const switchesOf = (job: Job): ReadonlyArray<SwitchName> =>
-  job.kind === "image_generation" ? ["ai", "images"] : ["ai", "audio"]

@@ -18,6 +18,7 @@ import { ProviderBooks } from "./ProviderBooks.ts"
 import { ResultBooks } from "./ResultBooks.ts"
 import { RetentionBooks } from "./RetentionBooks.ts"
 import { Server } from "./Server.ts"
+import type { SimulatedKinds } from "./SimulatedKinds.ts"
 import { SimulatedProcess } from "./SimulatedProcess.ts"
 import { SimulatedProviders } from "./SimulatedProviders.ts"
 import { StoreCopy } from "./StoreCopy.ts"
@@ -30,6 +31,7 @@ export type SimulatedStores = JobStore | JobDirectory | UploadStore | Switchboar
 /** A whole installation in virtual time: stores, blobs, providers, processes, callers, and whoever watches them. */
 export class Installation {
   readonly profile: Profile
+  readonly kinds: SimulatedKinds
   readonly kernel: Kernel
   readonly network: Network
   /** Whose clock is store time. */
@@ -63,7 +65,9 @@ export class Installation {
     profile: Profile,
     stores: Context.Context<SimulatedStores>,
     trace: ((line: string) => void) | undefined,
+    kinds: SimulatedKinds,
   ) {
+    this.kinds = kinds
     this.profile = profile
     this.kernel = new Kernel(dice, trace)
     this.#jobs = Context.get(stores, JobStore)
@@ -78,17 +82,26 @@ export class Installation {
       { job: (job) => this.#readJob(job), upload: (id) => this.#read(this.#uploads.findUpload(id)) },
       this.reached,
     )
-    this.claims = new ClaimBooks(this.kernel, profile.settings, this.store, this.network, this.watch, this.reached)
+    this.claims = new ClaimBooks(
+      this.kernel,
+      profile.settings,
+      this.store,
+      this.network,
+      this.watch,
+      this.reached,
+      kinds,
+    )
     this.limits = new LimitBooks(this.kernel, profile.settings.limits, this.store, this.watch, this.reached)
     this.blobs = new BlobBooks(this.kernel, this.#storedBlobs, this.watch, this.reached)
     this.transfers = new TransferBooks(this.kernel, this.network, profile.settings.upload.leaseDurationMs)
     this.retention = new RetentionBooks(this.kernel, profile.settings, this.store, this.watch)
-    this.results = new ResultBooks(this.kernel, this.watch)
+    this.results = new ResultBooks(this.kernel, this.watch, kinds)
     this.money = new MoneyBooks(
       this.kernel,
       (page) => this.#read(this.#jobs.listCharges(page)).entries,
       this.watch,
       this.reached,
+      kinds,
     )
     const guards = new ProviderBooks(this.kernel, profile.settings, this.reached)
     this.#providers = new SimulatedProviders(
@@ -132,9 +145,9 @@ export class Installation {
 
   /** Copies the stores as they are now; `undefined` where they cannot be copied. */
   copyStores(): StoreCopy | undefined {
-    const { kernel, network, profile, store } = this
+    const { kernel, kinds, network, profile, store } = this
     const [jobs, blobs, line, settings] = [this.#jobs, this.#storedBlobs, this.lines.blobs, profile.settings]
-    this.#copy = StoreCopy.of({ kernel, network, store, jobs, blobs, line, settings })
+    this.#copy = StoreCopy.of({ kernel, network, store, jobs, blobs, line, settings, kinds })
     return this.#copy
   }
 
@@ -146,11 +159,8 @@ export class Installation {
   /** New prices for new jobs. */
   reprice(): void {
     const amount = () => `0.0${this.kernel.dice.between(1, 999)}`
-    const unitAmounts = {
-      "svc-audio": { input_audio_seconds: amount(), input_characters: amount(), output_tokens: amount() },
-      "svc-image": { images: amount() },
-    }
-    for (const [name, amounts] of Object.entries(unitAmounts)) {
+    for (const [name, meters] of this.kinds.prices) {
+      const amounts = Object.fromEntries(meters.map((meter) => [meter, amount()]))
       this.money.priced(this.#read(this.#board.setPrice({ name, currency: "usd", unitAmounts: amounts })))
       this.#read(this.#board.activatePrice(name, true))
     }
@@ -197,7 +207,7 @@ export class Installation {
       sandbox: this.#providers.of(process, "sandbox"),
       live: this.#providers.of(process, "live"),
     }
-    this.#door.servers.push(new Server(this.kernel, process, role, this.profile.settings, ports))
+    this.#door.servers.push(new Server(this.kernel, process, role, this.profile.settings, ports, this.kinds))
   }
 
   #caller(n: number): CallerContext {
@@ -206,11 +216,11 @@ export class Installation {
       keyId: `key_${body(n)}`,
       projectId: `prj_${body(n % this.profile.projects)}`,
       mode: this.kernel.dice.pick(["sandbox", "live"]),
-      scopes: ["audio.create", "images.create"],
+      scopes: this.kinds.scopes,
     }
-    const { kernel, reached, watch } = this
+    const { kernel, kinds, reached, watch } = this
     const process = new SimulatedProcess(kernel, `caller${n}`)
-    return new CallerContext(process, principal, { kernel, door: this.#door, watch, reached })
+    return new CallerContext(process, principal, { kernel, door: this.#door, watch, reached, kinds })
   }
 
   #readJob(job: Pick<Job, "id" | "projectId" | "keyId" | "mode">): Job | undefined {

@@ -1,15 +1,16 @@
-import { chargeFor, type Job, type PriceSnapshot, type Usage } from "@kiln/core/domain"
+import { chargeFor, type Job, type PriceSnapshot } from "@kiln/core/domain"
 import type { LedgerEntry, LedgerPage } from "@kiln/core/ports"
 import { sameValue } from "@kiln/conformance/model"
 import type { Kernel } from "./Kernel.ts"
 import type { Reached } from "./Reached.ts"
-import { uploadSeconds } from "./Server.ts"
+import type { SimulatedKinds } from "./SimulatedKinds.ts"
 import type { Watch } from "./Watch.ts"
 
 /** Keeps the books on money: the price is the one at acceptance, and every done live job is charged what it used, once. */
 export class MoneyBooks {
   readonly #kernel: Kernel
   readonly #reached: Reached
+  readonly #kinds: SimulatedKinds
   readonly #readLedger: (page: LedgerPage) => ReadonlyArray<LedgerEntry>
   readonly #prices = new Map<string, PriceSnapshot>()
 
@@ -18,7 +19,9 @@ export class MoneyBooks {
     readLedger: (page: LedgerPage) => ReadonlyArray<LedgerEntry>,
     watch: Watch,
     reached: Reached,
+    kinds: SimulatedKinds,
   ) {
+    this.#kinds = kinds
     this.#kernel = kernel
     this.#readLedger = readLedger
     this.#reached = reached
@@ -34,14 +37,15 @@ export class MoneyBooks {
   }
 
   #accepted(job: Job): void {
-    const price =
-      job.mode === "live" ? this.#prices.get(job.kind === "image_generation" ? "svc-image" : "svc-audio") : null
+    const name = this.#kinds.of(job).gate.price
+    const price = job.mode === "live" && name !== null ? this.#prices.get(name) : null
     if (!sameValue(job.price, price))
       this.#kernel.violate("the price is the one at acceptance", `${job.id}: ${JSON.stringify(job.price)}`)
   }
 
   #charged(before: Job, after: Job): void {
-    const expected = before.price === null ? null : chargeFor(before.price, usageOf(before))
+    const free = before.mode === "live" ? { currency: "usd", amount: "0", lineItems: [] } : null
+    const expected = before.price === null ? free : chargeFor(before.price, this.#kinds.usageOf(before))
     if (!sameValue(after.charge, expected))
       this.#kernel.violate(
         "exactly one charge",
@@ -56,19 +60,3 @@ export class MoneyBooks {
       this.#kernel.violate("exactly one charge", `${after.id}: the ledger has ${JSON.stringify(entered)}`)
   }
 }
-
-/** What a job uses, from what it asked for. */
-const usageOf = (job: Job): Usage => {
-  switch (job.kind) {
-    case "transcription":
-      return { input_audio_seconds: uploadSeconds }
-    case "voice_turn":
-      return { input_audio_seconds: uploadSeconds, output_tokens: Number(job.request?.["maxOutputTokens"]) }
-    case "speech_synthesis":
-      return { input_characters: [...textOf(job.request?.["input"])].length }
-    default:
-      return { images: 1 }
-  }
-}
-
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "")

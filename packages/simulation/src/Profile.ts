@@ -1,5 +1,6 @@
 import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
 import { providerNames } from "@kiln/core/ports"
+import type { JobKind } from "@kiln/core/kinds"
 import type { Dice } from "./Dice.ts"
 
 /** How often something goes wrong, and what. Each run has its own: some faults only, so that none hides another. */
@@ -134,15 +135,13 @@ const drawSettings = (dice: Dice, leaseDurationMs: number): EngineSettings => ({
 })
 
 /** Limits of the whole installation, in a quarter of the runs; in the others, a project has its share of each worker's slots. */
-export const drawLimits = (dice: Dice): EngineSettings["limits"] =>
+export const drawLimits = (dice: Dice, kinds: ReadonlyArray<JobKind>): EngineSettings["limits"] =>
   dice.chance(0.75)
     ? defaultEngineSettings.limits
     : {
         perKind: dice.pick<EngineSettings["limits"]["perKind"]>([
           {},
-          { speech_synthesis: 1 },
-          { voice_turn: 1, transcription: 2 },
-          { image_generation: 1 },
+          ...kinds.map(({ name }) => ({ [name]: dice.between(1, 2) })),
         ]),
         perProject: dice.pick([0, 1, 2, 4, "share"]),
       }

@@ -1,24 +1,24 @@
 import { createHash } from "node:crypto"
 import type { Job, JobId } from "@kiln/core/domain"
-import type { GeneratedFile, ProviderName } from "@kiln/core/ports"
+import type { GeneratedFile } from "@kiln/core/ports"
 import type { Kernel } from "./Kernel.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
+import type { SimulatedKinds } from "./SimulatedKinds.ts"
 import type { Watch } from "./Watch.ts"
 
-/** Where a job's output shows the text of which provider. */
-const textsOf: Readonly<Record<string, { readonly field: string; readonly provider: ProviderName }>> = {
-  transcription: { field: "transcript", provider: "transcription" },
-  voice_turn: { field: "text", provider: "reply" },
-}
+/** What a provider gives. */
+export type Answer = { readonly text: string } | GeneratedFile
 
 /** Keeps the books on results: a job ends with what providers gave for it, and for no other. */
 export class ResultBooks {
   readonly #kernel: Kernel
+  readonly #kinds: SimulatedKinds
   /** By job: provider and text, or the SHA-256 of the file. */
   readonly #given = new Map<JobId, Set<string>>()
 
-  constructor(kernel: Kernel, watch: Watch) {
+  constructor(kernel: Kernel, watch: Watch, kinds: SimulatedKinds) {
     this.#kernel = kernel
+    this.#kinds = kinds
     watch.onMoved((event, _before, after) => {
       if (event === "completed" && after !== undefined) this.#completed(after)
     })
@@ -37,16 +37,14 @@ export class ResultBooks {
 
   #completed(job: Job): void {
     const given = this.#given.get(job.id) ?? new Set()
-    const expected = textsOf[job.kind]
-    const output = JSON.stringify(job.output)
-    const text = expected === undefined ? undefined : job.output?.[expected.field]
-    if (expected !== undefined && (typeof text !== "string" || !given.has(`${expected.provider} ${text}`)))
-      this.#kernel.violate("a job ends with what was made for it", `${job.id}: ${output}`)
-    const provider: ProviderName = job.kind === "image_generation" ? "image" : "speech"
-    for (const file of job.files)
-      if (!given.has(`${provider} ${file.sha256}`))
-        this.#kernel.violate("a job ends with what was made for it", `${job.id}: ${file.blobKey}`)
-    if (job.kind !== "transcription" && job.files.length !== 1)
+    const { file, text } = this.#kinds.answersOf(job)
+    const texts = Object.values(job.output ?? {}).filter((value) => typeof value === "string")
+    if (text !== undefined && texts.length > 0 && !texts.some((shown) => given.has(`${text} ${shown}`)))
+      this.#kernel.violate("a job ends with what was made for it", `${job.id}: ${JSON.stringify(job.output)}`)
+    for (const { blobKey, sha256 } of job.files)
+      if (!given.has(`${file ?? ""} ${sha256}`))
+        this.#kernel.violate("a job ends with what was made for it", `${job.id}: ${blobKey}`)
+    if (job.files.length !== this.#kinds.of(job).files.length)
       this.#kernel.violate("a job ends with what was made for it", `${job.id} has ${job.files.length} files`)
   }
 }

@@ -6,6 +6,7 @@ import {
   EngineConfig,
   type EngineSettings,
   Fingerprint,
+  JobKinds,
   JobEvents,
   JobReader,
   layerGroupCommit,
@@ -25,10 +26,8 @@ import {
 } from "@kiln/core/ports"
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import type { Kernel } from "./Kernel.ts"
+import { type SimulatedKinds, uploadSeconds } from "./SimulatedKinds.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
-
-/** How long every uploaded file lasts, in seconds. */
-export const uploadSeconds = 3
 
 /** What a server reaches over its lines. */
 export interface ServerPorts {
@@ -61,12 +60,13 @@ export class Server {
     role: Server["role"],
     settings: EngineSettings,
     ports: ServerPorts,
+    kinds: SimulatedKinds,
   ) {
     this.process = process
     this.role = role
     const main = Effect.scoped(
       Effect.gen({ self: this }, function* () {
-        const built = yield* Layer.build(serverLayer(kernel, role.works, settings, ports))
+        const built = yield* Layer.build(serverLayer(kernel, role.works, settings, ports, kinds))
         if (role.serves)
           this.engine = { ...this.#counting(Context.get(built, Engine)), operator: Context.get(built, Operator) }
         yield* Effect.never
@@ -104,6 +104,7 @@ const serverLayer = (
   works: boolean,
   settings: EngineSettings,
   ports: ServerPorts,
+  kinds: SimulatedKinds,
 ): Layer.Layer<Engine | Operator> => {
   const adapters = Layer.mergeAll(
     Layer.succeed(JobStore, ports.jobs),
@@ -123,6 +124,7 @@ const serverLayer = (
     WakeUp.layer,
     JobEvents.layer,
     Layer.succeed(EngineConfig, settings),
+    Layer.succeed(JobKinds, kinds.all),
   )
   const running = works ? Layer.merge(layerSweeps, Worker.layerRunning) : layerSweeps
   return Layer.mergeAll(Engine.layer, Operator.layer, running).pipe(

@@ -7,6 +7,7 @@ import type { Kernel } from "./Kernel.ts"
 import type { Network, Remote } from "./Network.ts"
 import { type Blobs, remoteBlobStore } from "./RemoteBlobs.ts"
 import { identifiers, Server } from "./Server.ts"
+import type { SimulatedKinds } from "./SimulatedKinds.ts"
 import { SimulatedProcess } from "./SimulatedProcess.ts"
 
 /** What a copy of the stores is made from, and started on. */
@@ -19,6 +20,7 @@ interface Original {
   readonly blobs: Blobs
   readonly line: Remote
   readonly settings: EngineSettings
+  readonly kinds: SimulatedKinds
 }
 
 /**
@@ -42,7 +44,7 @@ export class StoreCopy {
   }
 
   start(): void {
-    const { blobs, kernel, line, network, settings } = this.#original
+    const { blobs, kernel, kinds, line, network, settings } = this.#original
     const process = new SimulatedProcess(kernel, "copy")
     const jobs = this.#direct(Context.get(this.#stores, JobStore))
     const uploads = this.#direct(Context.get(this.#stores, UploadStore))
@@ -61,7 +63,7 @@ export class StoreCopy {
       live: {},
     }
     const kept = { ...settings, dataRetentionMs: 0, jobRetentionMs: 0 }
-    this.#server = new Server(kernel, process, { serves: false, works: false }, kept, ports)
+    this.#server = new Server(kernel, process, { serves: false, works: false }, kept, ports, kinds)
   }
 
   /** An operator notices: ends what runs on the copy, and has the original go on. */

@@ -1,10 +1,12 @@
 import type { Context } from "effect"
-import { isFinished } from "@kiln/core/domain"
+import { isFinished, type Meter } from "@kiln/core/domain"
 import { callAgainAndAgain } from "./caller/callAgainAndAgain.ts"
 import { drawCopy, heal, unleash } from "./Chaos.ts"
 import { Dice } from "./Dice.ts"
 import { Installation, type SimulatedStores } from "./Installation.ts"
 import type { Violation } from "./Kernel.ts"
+import { type MeterRule, SimulatedKinds } from "./SimulatedKinds.ts"
+import { builtInKinds, type JobKind } from "@kiln/core/kinds"
 import { drawLimits, drawProfile, type Profile, type SimulationMode } from "./Profile.ts"
 
 export interface SimulationOptions {
@@ -14,6 +16,10 @@ export interface SimulationOptions {
   readonly mode?: SimulationMode | undefined
   /** Jobs of all callers together; drawn from the seed unless it is given. */
   readonly jobs?: number | undefined
+  /** Kinds of the jobs. Each needs an example. Default: the built-in ones. */
+  readonly kinds?: ReadonlyArray<JobKind> | undefined
+  /** How much of a meter a job uses, for meters that no built-in kind has. */
+  readonly meters?: Readonly<Record<Meter, MeterRule>> | undefined
   /** Sees every step, a line each. */
   readonly trace?: ((line: string) => void) | undefined
 }
@@ -55,12 +61,13 @@ const firstLimitsSeed = 1_000_000_000
 const firstCopySeed = 2_000_000_000
 
 const run = (stores: Context.Context<SimulatedStores>, options: SimulationOptions): SimulationOutcome => {
+  const kinds = new SimulatedKinds(options.kinds ?? builtInKinds(), options.meters)
   const dice = new Dice(options.seed)
   const drawn = drawProfile(dice, options)
   // From a stream of their own, so that the runs without limits are what they would be if there were none.
-  const limits = drawLimits(new Dice(options.seed + firstLimitsSeed))
+  const limits = drawLimits(new Dice(options.seed + firstLimitsSeed), kinds.all)
   const profile = { ...drawn, settings: { ...drawn.settings, limits } }
-  const installation = new Installation(dice, profile, stores, options.trace)
+  const installation = new Installation(dice, profile, stores, options.trace, kinds)
   const { kernel, reached, watch } = installation
   let atWork = installation.callers.length
   for (const caller of installation.callers)

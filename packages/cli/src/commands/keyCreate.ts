@@ -1,6 +1,6 @@
 import { Clock, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { keyScopes } from "@kiln/core/domain"
+import { keyScopes } from "@kiln/core/kinds"
 import { KeyDirectory, type Project } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
 import { nameProblem } from "../nameProblem.ts"

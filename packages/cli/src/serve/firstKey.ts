@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { keyScopes, type ProjectId, type StoreUnavailable } from "@kiln/core/domain"
+import type { ProjectId, StoreUnavailable } from "@kiln/core/domain"
+import { keyScopes } from "@kiln/core/kinds"
 import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
 import { newKey } from "@kiln/http"
 import { keyDocument } from "../keyDocument.ts"

@@ -1,4 +1,3 @@
-import { defaultVoiceNames } from "@kiln/core/domain"
 import { forGenerators } from "./forGenerators.ts"
 
 /**
@@ -113,8 +112,13 @@ const describeOperation = (operation: Json, schemas: Json): Json => {
   return operation["operationId"] === "getFile" ? describeFile(described) : described
 }
 
-export const describeResponses = (generated: Json): Json => {
-  const spec = asObject(forGenerators(generated))
+/** The description with everything that holds of many responses, and with definitions in the place of schemas that say nothing. */
+export const describeResponses = (generated: Json, definitions: Readonly<Record<string, object>>): Json => {
+  const { components: given, ...rest } = generated
+  const known = asObject(given)
+  const spec = asObject(
+    forGenerators({ ...rest, components: { ...known, schemas: { ...asObject(known["schemas"]), ...definitions } } }),
+  )
   const components = asObject(spec["components"])
   const paths = entriesOf(spec["paths"]).map(([path, item]) => [
     path,
@@ -125,16 +129,5 @@ export const describeResponses = (generated: Json): Json => {
       ]),
     ),
   ])
-  return withVoices(
-    { ...spec, paths: Object.fromEntries(paths), components: { ...components, headers } },
-    defaultVoiceNames,
-  )
-}
-
-/** The same description with these voices as the ones there are. */
-export const withVoices = (spec: Json, names: ReadonlyArray<string>): Json => {
-  const components = asObject(spec["components"])
-  const schemas = asObject(components["schemas"])
-  const voice = { ...asObject(schemas["Voice"]), enum: [...names] }
-  return { ...spec, components: { ...components, schemas: { ...schemas, Voice: voice } } }
+  return { ...spec, paths: Object.fromEntries(paths), components: { ...components, headers } }
 }

@@ -1,21 +1,5 @@
 import { Schema } from "effect"
 
-/** Text counted in Unicode code points, as the limits are, not in UTF-16 units. */
-export const TextUpTo = (maxLength: number) =>
-  Schema.String.check(
-    Schema.makeFilter((text: string) => text.trim() !== "", {
-      message: "at least one character that is not white space",
-      toJsonSchema: () => [{ minLength: 1 }, true],
-    }),
-    Schema.makeFilter((text: string) => text.length <= maxLength || [...text].length <= maxLength, {
-      message: `at most ${maxLength} characters`,
-      toJsonSchema: () => ({ maxLength }),
-    }),
-  )
-
-export const IntegerBetween = (minimum: number, maximum: number) =>
-  Schema.Int.check(Schema.isBetween({ minimum, maximum }))
-
 export const PositiveUpTo = (maximum: number) =>
   Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(maximum))
 

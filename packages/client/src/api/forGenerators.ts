@@ -41,9 +41,17 @@ const openAnswers = (schemas: unknown): Json =>
     ]),
   )
 
+/** A condition that was written apart, such as an `enum`, stands with the others where none of them has its name. */
+const joined = (object: Json): Json => {
+  const { allOf, ...rest } = object
+  const [only, ...others] = Array.isArray(allOf) ? (allOf as ReadonlyArray<unknown>) : []
+  if (!isObject(only) || others.length > 0 || "$ref" in only || "$ref" in rest) return object
+  return Object.keys(only).some((key) => Object.hasOwn(rest, key)) ? object : { ...rest, ...only }
+}
+
 /** The same description, as generators of clients like it. */
 export const forGenerators = (generated: Json): Json => {
-  const spec = mapObjects(generated, (object) => operationName(without(object, isNoise))) as Json
+  const spec = mapObjects(generated, (object) => joined(operationName(without(object, isNoise)))) as Json
   const components = spec["components"] as Json
   return { ...spec, components: { ...components, schemas: openAnswers(components["schemas"]) } }
 }

@@ -1,4 +1,6 @@
-export { apiOf, type DocumentOptions } from "./apiOf.ts"
+export { builtInRoutes } from "./builtInRoutes.ts"
+export { outputNames } from "./jobSchemas.ts"
+export { type ApiOf, declareApi } from "./declareApi.ts"
 export {
   type ErrorEntry,
   type ErrorEnvelope,
@@ -9,3 +11,7 @@ export {
   refusalCodes,
 } from "./ErrorCatalogue.ts"
 export { KilnApi } from "./KilnApi.ts"
+export * from "../routes/fieldNames.ts"
+export * from "../routes/JobFamily.ts"
+export * from "../routes/jobRoute.ts"
+export type * from "../routes/wireTypes.ts"

@@ -1,8 +1,11 @@
-import { Context, Layer, type Redacted } from "effect"
-import { HttpClientRequest } from "effect/http"
+import { Context, Effect, Layer, type Redacted } from "effect"
+import { type HttpClient, HttpClientRequest } from "effect/http"
 import { HttpApiClient, HttpApiMiddleware } from "effect/http-api"
 import { Authentication } from "../api/Authentication.ts"
+import { builtInRoutes } from "../api/builtInRoutes.ts"
+import { type ApiOf, declareApi } from "../api/declareApi.ts"
 import { KilnApi } from "../api/KilnApi.ts"
+import type { JobRoute } from "../routes/jobRoute.ts"
 
 export interface KilnClientOptions {
   /** For example `https://kiln.example.com`, with the prefix the service is mounted under, if any; without `/v1`. */
@@ -23,6 +26,20 @@ export class KilnClient extends Context.Service<KilnClient, HttpApiClient.ForApi
   /** Over the `HttpClient` of your choice, for example `FetchHttpClient.layer`. */
   static readonly layer = ({ apiKey, baseUrl }: KilnClientOptions) =>
     Layer.effect(KilnClient, HttpApiClient.make(KilnApi, { baseUrl })).pipe(Layer.provide(layerBearer(apiKey)))
+}
+
+/** Makes a client that has methods for the built-in kinds and for these routes: `jobRoute` makes them. */
+export const makeKilnClient = <const Routes extends ReadonlyArray<JobRoute>>({
+  apiKey,
+  baseUrl,
+  routes,
+}: KilnClientOptions & { readonly routes: Routes }): Effect.Effect<
+  HttpApiClient.ForApi<ApiOf<readonly [...typeof builtInRoutes, ...Routes]>>,
+  never,
+  HttpClient.HttpClient
+> => {
+  const api = declareApi([...builtInRoutes, ...routes] as const)
+  return Effect.provide(HttpApiClient.make(api, { baseUrl }), layerBearer(apiKey)) as never
 }
 
 const layerBearer = (apiKey: Redacted.Redacted) =>

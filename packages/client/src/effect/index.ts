@@ -1,3 +1,3 @@
-export { KilnClient, type KilnClientOptions } from "./KilnClient.ts"
+export { KilnClient, type KilnClientOptions, makeKilnClient } from "./KilnClient.ts"
 export { sendUpload, UploadRefused } from "./sendUpload.ts"
-export { waitForAudioJob, waitForImageJob, type WaitOptions, WaitTimeout } from "./waitForJob.ts"
+export { waitForJob, type WaitOptions, WaitTimeout } from "./waitForJob.ts"

@@ -1,6 +1,4 @@
 import { Data, Effect } from "effect"
-import type { AudioJobState, ImageJobState } from "../api/JobBodies.ts"
-import { KilnClient } from "./KilnClient.ts"
 
 /** The job was not finished in the time it was waited for. It goes on. */
 export class WaitTimeout extends Data.TaggedError("WaitTimeout")<{ readonly afterMs: number }> {}
@@ -16,31 +14,25 @@ const POLL_INTERVAL_SECONDS = 2
 const SHORTEST_PAUSE_SECONDS = 0.1
 const LONGEST_PAUSE_SECONDS = 60
 
-/** An audio job (`transcription`, `speech_synthesis`, `voice_turn`) once it is done or failed, asked for as often as the service says. */
-export const waitForAudioJob = (jobId: string, options: WaitOptions = {}) =>
-  KilnClient.use((client) => until(client.audio.pollAudioJob({ params: { id: jobId } }), isFinishedAudio, options))
-
-/** The same for an image job. */
-export const waitForImageJob = (jobId: string, options: WaitOptions = {}) =>
-  KilnClient.use((client) => until(client.images.pollImageJob({ params: { id: jobId } }), isFinishedImage, options))
-
 interface Final {
   readonly status: "done" | "failed"
 }
-const isFinal = ({ status }: { readonly status: string }): boolean => status === "done" || status === "failed"
-const isFinishedAudio = (state: typeof AudioJobState.Type): state is typeof AudioJobState.Type & Final => isFinal(state)
-const isFinishedImage = (state: typeof ImageJobState.Type): state is typeof ImageJobState.Type & Final => isFinal(state)
+const isFinished = <State extends { readonly status: string }>(state: State): state is State & Final =>
+  state.status === "done" || state.status === "failed"
 
 interface Polled<State> {
   readonly body: State
   readonly headers: { readonly "retry-after"?: number }
 }
 
-const until = <State, Finished extends State, E, R>(
+/**
+ * Polls a job until it is done or failed, as often as the service says:
+ * `waitForJob(client.audio.pollAudioJob({ params: { id } }))`. Fails with `WaitTimeout` after `timeoutMs`.
+ */
+export const waitForJob = <State extends { readonly status: string }, E, R>(
   poll: Effect.Effect<Polled<State>, E, R>,
-  isFinished: (state: State) => state is Finished,
-  { timeoutMs = 600_000 }: WaitOptions,
-): Effect.Effect<Finished, E | WaitTimeout, R> =>
+  { timeoutMs = 600_000 }: WaitOptions = {},
+): Effect.Effect<State & Final, E | WaitTimeout, R> =>
   Effect.gen(function* () {
     for (;;) {
       const { body, headers } = yield* poll

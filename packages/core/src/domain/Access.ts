@@ -7,9 +7,8 @@ export type JobMode = "sandbox" | "live"
 
 export const jobModeOf = (mode: KeyMode): JobMode => (mode === "test" ? "sandbox" : "live")
 
-/** A permission a key carries. The two of the HTTP service; embedders may name their own. */
+/** A permission a key carries. Each job kind names the one that creates, reads and erases its jobs. */
 export type KeyScope = string
-export const keyScopes = ["audio.create", "images.create"] as const
 
 /** Who calls: one key record of one project. "The same key" means the same record, whatever secret was presented. */
 export interface Principal {

@@ -3,7 +3,7 @@ import type { Kind, TypesOf } from "../kinds/KindTypes.ts"
 import type { BlobAdapter, ProbeAdapter, StoreAdapter } from "../ports/adapters.ts"
 import type { NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
 import type { AnyProvider } from "./AsyncProviders.ts"
-import type { BuiltInKind } from "./BuiltInKind.ts"
+import type { BuiltInKind } from "./builtIn.ts"
 
 /** A line of the log. Never a prompt, a transcript or a secret. */
 export interface LogEntry {

@@ -63,7 +63,8 @@ export interface JobKindOptions<
   File extends string,
   Provider extends ProviderRef,
   OrProvider extends ProviderRef,
-> extends KindDefinition<Name, S, Output, File, Provider, OrProvider> {
+  Upload extends string = never,
+> extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload> {
   /** One attempt. What it throws fails the attempt, which is made again up to `limits.maxFailures` times; `jobFailed` says otherwise. */
   readonly run: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File>,
@@ -82,4 +83,5 @@ export type DefinedKind<
   File extends string,
   Provider extends ProviderRef,
   OrProvider extends ProviderRef,
-> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider>>
+  Upload extends string = never,
+> = Kind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload>>

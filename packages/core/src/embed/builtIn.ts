@@ -1,29 +1,45 @@
-import { SpeechSynthesis } from "../kinds/SpeechSynthesis.ts"
-import { ImageGeneration } from "../kinds/ImageGeneration.ts"
-import { Transcription } from "../kinds/Transcription.ts"
+import { builtIn as kinds, builtInKinds as allKinds } from "../kinds/builtInKinds.ts"
+import type { Kind } from "../kinds/KindTypes.ts"
 import { defaultVoices, type Voices } from "../kinds/Voices.ts"
-import { VoiceTurn } from "../kinds/VoiceTurn.ts"
-import type {
-  BuiltInKind,
-  ImageGenerationKind,
-  SpeechSynthesisKind,
-  TranscriptionKind,
-  VoiceTurnKind,
-} from "./BuiltInKind.ts"
 
-/** An uploaded audio file in, its transcript out. */
-export const transcription: TranscriptionKind = Transcription
-/** Text in, speech out. */
-export const speechSynthesis = (voices: Voices = defaultVoices): SpeechSynthesisKind => SpeechSynthesis(voices)
-/** Audio in; text and voice out. */
-export const voiceTurn = (voices: Voices = defaultVoices): VoiceTurnKind => VoiceTurn(voices)
-/** A prompt in, a square PNG out. */
-export const imageGeneration: ImageGenerationKind = ImageGeneration
+/** The types of a kind, spelled out: the declarations of this door name nothing of Effect. */
+type Plain<K> =
+  K extends Kind<infer Name, infer Types>
+    ? Kind<
+        Name,
+        {
+          readonly input: { readonly [Field in keyof Types["input"]]: Types["input"][Field] }
+          readonly request: { readonly [Field in keyof Types["request"]]: Types["request"][Field] }
+          readonly output: { readonly [Field in keyof Types["output"]]: Types["output"][Field] }
+          readonly needs: { readonly all: Types["needs"]["all"]; readonly or: Types["needs"]["or"] }
+          readonly upload: NonNullable<Types["upload"]>
+        }
+      >
+    : never
 
-/** The four kinds of the service, with other voices than the default ones where they are given. */
-export const builtInKinds = (voices: Voices = defaultVoices): ReadonlyArray<BuiltInKind> => [
-  transcription,
-  speechSynthesis(voices),
-  voiceTurn(voices),
-  imageGeneration,
-]
+type PlainKinds<Kinds> = {
+  readonly [Name in keyof Kinds]: Kinds[Name] extends (voices: Voices) => infer Made
+    ? (voices?: Voices) => Plain<Made>
+    : Plain<Kinds[Name]>
+}
+
+const plain = <Kinds extends object>(all: Kinds): { readonly [Name in keyof Kinds]: PlainKinds<Kinds>[Name] } =>
+  Object.fromEntries(
+    Object.entries(all).map(([name, kind]) => [
+      name,
+      typeof kind === "function"
+        ? (voices: Voices = defaultVoices) => (kind as (voices: Voices) => unknown)(voices)
+        : kind,
+    ]),
+  ) as never
+
+/** The kinds that come with kiln, by name. Those that speak are functions of the voices: `builtIn.speechSynthesis()`. */
+export const builtIn = plain(kinds)
+
+type Made<K> = K extends (voices?: Voices) => infer Result ? Result : K
+/** Any of the kinds that come with kiln. */
+export type BuiltInKind = { [Name in keyof typeof builtIn]: Made<(typeof builtIn)[Name]> }[keyof typeof builtIn]
+
+/** Returns all kinds that come with kiln, with other voices than the default ones where they are given. */
+export const builtInKinds = (voices: Voices = defaultVoices): ReadonlyArray<BuiltInKind> =>
+  allKinds(voices) as ReadonlyArray<object> as ReadonlyArray<BuiltInKind>

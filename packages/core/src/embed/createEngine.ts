@@ -1,4 +1,4 @@
-import type { BuiltInKind } from "./BuiltInKind.ts"
+import type { BuiltInKind } from "./builtIn.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
 // From its own file: the declarations of this door name nothing of Effect.

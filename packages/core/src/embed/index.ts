@@ -1,6 +1,5 @@
 export * from "./AsyncProviders.ts"
 export * from "./builtIn.ts"
-export * from "./BuiltInKind.ts"
 export { createEngine } from "./createEngine.ts"
 export * from "./EmbeddedEngine.ts"
 export type * from "./EngineOptions.ts"

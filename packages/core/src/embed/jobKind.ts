@@ -21,16 +21,17 @@ export const jobKind = <
   const File extends string = never,
   const Provider extends ProviderRef = never,
   const OrProvider extends ProviderRef = never,
+  const Upload extends string = never,
 >(
-  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider>,
-): DefinedKind<Name, S, Output, File, Provider, OrProvider> => {
+  options: JobKindOptions<Name, S, Output, File, Provider, OrProvider, Upload>,
+): DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload> => {
   checkDefinition(options)
   const { run, sandbox, ...definition } = options
   return JobKind({
     ...(definition as object as Parameters<typeof JobKind>[0]),
     run: running(run as AnyRun),
     ...(sandbox && { sandbox: running(sandbox as AnyRun) }),
-  }) as object as DefinedKind<Name, S, Output, File, Provider, OrProvider>
+  }) as object as DefinedKind<Name, S, Output, File, Provider, OrProvider, Upload>
 }
 
 /**

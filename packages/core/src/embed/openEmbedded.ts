@@ -1,7 +1,7 @@
 import type { JobMode } from "../domain/Access.ts"
 import { builtInKinds, type JobKind, type Kind, portsOf } from "../kinds/index.ts"
 import { checkEngineOptions, checkLimits, checkProviders } from "./checkOptions.ts"
-import type { BuiltInKind } from "./BuiltInKind.ts"
+import type { BuiltInKind } from "./builtIn.ts"
 import { keepContext } from "./embeddedContext.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineOptions } from "./EngineOptions.ts"

@@ -1,5 +1,5 @@
 import { Effect, Result, Schema } from "effect"
-import { type AudioFormat, audioFormats, InvalidRequest, limits, type Principal, UploadsFull } from "../domain/index.ts"
+import { audioFormats, InvalidRequest, limits, type Principal, UploadsFull } from "../domain/index.ts"
 import { decodeFields } from "../kinds/decodeFields.ts"
 import { OneOf, PositiveUpTo } from "../kinds/fields.ts"
 import { IdGenerator, UploadStore } from "../ports/index.ts"
@@ -26,7 +26,7 @@ export const createUpload = Effect.fnUntraced(function* (principal: Principal, i
       projectId: principal.projectId,
       keyId: principal.keyId,
       mode: principal.mode,
-      format: request.success.format as AudioFormat,
+      format: request.success.format,
       declaredSeconds: request.success.declaredSeconds,
       transferWindowMs: config.upload.transferWindowMs,
       usableForMs: config.upload.usableForMs,

@@ -34,7 +34,6 @@ export interface Draft {
   readonly grant: Grant
   readonly kind: JobKind
   readonly stored: JsonObject
-  readonly value: unknown
   readonly idempotencyKey: string
   readonly placement: Placement
 }
@@ -55,11 +54,15 @@ export const readDraft = (
   if (!priorities.includes(priority)) throw new TypeError(`a priority is one of ${priorities.join(", ")}`)
   const request = kind.reader.read(input)
   if (Result.isFailure(request)) return Result.fail(new InvalidRequest({ errors: request.failure }))
-  return Result.succeed({ grant, kind, ...request.success, idempotencyKey, placement })
+  return Result.succeed({ grant, kind, stored: request.success.stored, idempotencyKey, placement })
 }
 
-const wellFormedUpload = (uploadId: UploadId | null): UploadId | null =>
-  uploadId === null || isId("upl", uploadId) ? uploadId : unknownUploadId
+/** The upload that a request names. What is not an identifier is looked up as one that does not exist. */
+const uploadOf = ({ upload }: JobKind, stored: JsonObject): UploadId | null => {
+  const uploadId = upload === undefined ? undefined : stored[upload]
+  if (uploadId === undefined || uploadId === null) return null
+  return typeof uploadId === "string" && isId("upl", uploadId) ? uploadId : unknownUploadId
+}
 
 /** The gate of a live job. A kind that can run without provider ports never requires a worker. */
 const gateOf = ({ gate, name, providers }: JobKind, requireLiveWorker: boolean, withinMs: number): Gate => ({
@@ -69,7 +72,7 @@ const gateOf = ({ gate, name, providers }: JobKind, requireLiveWorker: boolean, 
 
 /** The job a draft becomes. */
 export const newJobOf = (
-  { grant, idempotencyKey, kind, placement, stored, value }: Draft,
+  { grant, idempotencyKey, kind, placement, stored }: Draft,
   config: EngineSettings,
   made: { readonly id: JobId; readonly fingerprint: string },
 ): NewJob => {
@@ -90,7 +93,7 @@ export const newJobOf = (
     priority: placement.priority ?? "normal",
     delayMs: Math.ceil(placement.delayMs ?? 0),
     retryOf: null,
-    uploadId: wellFormedUpload(kind.uploadOf(value)),
+    uploadId: uploadOf(kind, stored),
     maxTransfers: config.upload.maxTransfers,
     idempotencyKey,
     gate: grant.mode === "live" ? gateOf(kind, requireLiveWorker, jobLimits.queueLimitMs) : null,

@@ -3,16 +3,20 @@ import { limits } from "../domain/index.ts"
 import { OneOf, Text } from "./fields.ts"
 import { JobKind } from "./JobKind.ts"
 
+const imageSize = `${limits.imageSize}x${limits.imageSize}` as const
+
 /** A prompt in, a square PNG out. */
 export const ImageGeneration = JobKind({
   name: "image_generation",
   keyScope: "images.create",
+  description: "The output is a square PNG of 1024 x 1024; nothing selects other sizes, formats or qualities.",
   request: Schema.Struct({
-    prompt: Text(limits.promptCharacters),
+    prompt: Text(limits.promptCharacters).annotate({ description: "What to draw; counted in Unicode code points." }),
     model: Schema.optionalKey(OneOf(["svc-image"])),
   }),
-  output: Schema.Struct({ format: Schema.Literal("png"), size: Schema.String }),
-  files: ["image"],
+  example: { prompt: "A lighthouse in the fog" },
+  output: Schema.Struct({ format: Schema.Literal("png"), size: Schema.Literal(imageSize) }),
+  files: { image: "The image." },
   price: "svc-image",
   meters: ["images"],
   switches: ["ai", "images"],
@@ -20,7 +24,7 @@ export const ImageGeneration = JobKind({
   run: Effect.fnUntraced(function* ({ ask, fileStep, request }) {
     const image = yield* fileStep("image", ask.image({ prompt: request.prompt }))
     return {
-      output: { format: "png" as const, size: `${limits.imageSize}x${limits.imageSize}` },
+      output: { format: "png" as const, size: imageSize },
       files: [image],
       usage: { images: 1 },
     }

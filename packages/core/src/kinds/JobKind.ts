@@ -6,7 +6,6 @@ import {
   type JsonObject,
   type KeyScope,
   type Meter,
-  type UploadId,
 } from "../domain/index.ts"
 import { portOf, type ProviderPort, type ProviderRef } from "../providers/index.ts"
 import { checkDefinition } from "./checkDefinition.ts"
@@ -25,14 +24,22 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly readsFrom: number
   /** The scope a key must have to create, read and erase such jobs. */
   readonly keyScope: KeyScope
+  /** One sentence for callers; `undefined` when the kind has none. */
+  readonly description: string | undefined
+  /** A request that is accepted; `undefined` when the kind has none. */
+  readonly example: JsonObject | undefined
   /** The fields of a request, with their limits. */
   readonly request: RequestSchema<Types["request"]>
   /** Reads a request, a caller's or a stored one. */
   readonly reader: RequestReader<Types["request"]>
   /** Fields of the request that are not the caller's data: they stay when it is erased. */
   readonly keeps: ReadonlyArray<string>
+  /** The output without its files; `undefined` where any JSON object is taken. */
+  readonly output: object | undefined
   /** Names of the files a finished job has. */
   readonly files: ReadonlyArray<string>
+  /** What the files are, by name; those that are described. */
+  readonly fileDescriptions: Readonly<Record<string, string>>
   /** The meters that jobs of the kind may report. A price of the kind must name all of them. */
   readonly meters: ReadonlyArray<Meter>
   readonly limits: KindLimits
@@ -42,8 +49,8 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly providers: ReadonlyArray<ReadonlyArray<string>>
   /** The declarations of all those ports. */
   readonly ports: ReadonlyArray<ProviderPort>
-  /** The upload a request consumes. */
-  uploadOf(request: Types["request"]): UploadId | null
+  /** The field of the request that names the upload a job consumes; `undefined` when the kind takes none. */
+  readonly upload: string | undefined
   /** Why an output is not what the kind promises; `undefined` when it is. */
   outputProblem(output: JsonObject): string | undefined
   /** One attempt. Interrupted when the claim is lost or the worker stops. */
@@ -66,26 +73,31 @@ export const JobKind = <
   const File extends string = never,
   const Provider extends ProviderRef = never,
   const OrProvider extends ProviderRef = never,
+  const Upload extends string = never,
 >(
-  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider> & {
+  definition: KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload> & {
     readonly run: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
     /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
     readonly sandbox?: Run<SchemaOutput<S>, NoInfer<Output>, NoInfer<Provider | OrProvider>>
   },
-): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider>> => {
+): JobKind<Name, DefinedTypes<S, Output, File, Provider, OrProvider, Upload>> => {
   type Request = SchemaOutput<S>
   checkDefinition(definition)
-  const { orProviders, providers = [], run, sandbox = run, uploadOf } = definition
+  const { files = [], orProviders, providers = [], run, sandbox = run } = definition
   const schema: RequestSchema<Request> = definition.request as never
   return {
     name: nameOf(definition.name),
     "~kind": undefined as never,
     ...versionsOf(definition),
     keyScope: definition.keyScope ?? `${definition.name}.create`,
+    description: definition.description,
+    example: definition.example as JsonObject | undefined,
     request: schema,
     reader: requestReader(schema),
     keeps: definition.keeps ?? [],
-    files: filesOf(definition.files ?? []),
+    output: definition.output,
+    files: filesOf(Array.isArray(files) ? files : Object.keys(files)),
+    fileDescriptions: Array.isArray(files) ? {} : (files as Readonly<Record<string, string>>),
     meters: metersOf(definition),
     limits: limitsOf(definition.limits ?? {}),
     gate: {
@@ -96,7 +108,7 @@ export const JobKind = <
     },
     providers: [...(orProviders === undefined ? [] : [orProviders]), providers].map((refs) => refs.map(nameOfRef)),
     ports: [...(orProviders ?? []), ...providers].map(portOf),
-    uploadOf: (request: Request) => (uploadOf?.(request) as UploadId | undefined) ?? null,
+    upload: definition.upload,
     outputProblem: outputCheck(definition.output),
     // Checked against what the kind promises before it is kept.
     run: (attempt: AttemptContext<Request>) =>

@@ -42,11 +42,13 @@ export interface DefinedTypes<
   File extends string,
   Provider extends ProviderRef,
   OrProvider extends ProviderRef,
+  Upload extends string = never,
 > extends KindTypes {
   readonly input: SchemaInput<S>
   readonly request: SchemaOutput<S>
   readonly output: Simplify<Output & { readonly [Name in File]: FileRef }>
   readonly needs: { readonly all: Provider; readonly or: OrProvider }
+  readonly upload: Upload
 }
 type Simplify<T> = { readonly [Key in keyof T]: T[Key] }
 
@@ -58,15 +60,23 @@ export interface KindDefinition<
   File extends string,
   Provider extends ProviderRef,
   OrProvider extends ProviderRef,
+  Upload extends string = never,
 > {
   /** What callers see as `type`. Written in the store: never changes. */
   readonly name: Name
+  /** One sentence for callers, shown in the API's description and on the page for trying it. */
+  readonly description?: string
   /** The request. A schema that validates without waiting; a job's stored request is read with it once more by each attempt. */
   readonly request: S
+  /** A request that is accepted, for the API's description, the page for trying it and the simulation. */
+  readonly example?: SchemaInput<S>
   /** The output without its files. What an attempt brings is checked; without it, any JSON object is taken. */
   readonly output?: StandardSchema<unknown, Output> | { readonly Type: Output; readonly Encoded: unknown }
-  /** Names of the files that a finished job has, all of them: lower-case letters and digits. None by default. */
-  readonly files?: ReadonlyArray<File>
+  /**
+   * Names of the files that a finished job has, all of them: lower-case letters and digits. An object gives each a
+   * description: `{ audio: "The audio file." }`. None by default.
+   */
+  readonly files?: ReadonlyArray<File> | Readonly<Record<File, string>>
   /** Fields of the request that are not the caller's data: they stay, as `kept`, when the rest is erased. None by default. */
   readonly keeps?: ReadonlyArray<string & keyof SchemaInput<S>>
   /** A positive integer, default 1. Raise it whenever workers of the old code could not run requests of the new. */
@@ -92,6 +102,6 @@ export interface KindDefinition<
   /** Providers that can serve the kind instead, and do so if all of them are there. */
   readonly orProviders?: ReadonlyArray<OrProvider>
   readonly limits?: KindLimits
-  /** The identifier of the upload that a request consumes. */
-  readonly uploadOf?: (request: SchemaOutput<S>) => string
+  /** The field of the request that names the upload a job consumes. Without it, jobs of the kind take no upload. */
+  readonly upload?: Upload & keyof SchemaInput<S>
 }

@@ -25,6 +25,8 @@ export interface KindTypes {
   /** What a finished job brought, its files among it. */
   readonly output: unknown
   readonly needs: KindNeeds
+  /** The field of the request that names an upload; `never` where the kind takes none. */
+  readonly upload?: string
 }
 
 /** A job kind, as far as those who submit its jobs see it. `jobKind` and `JobKind` make them. */

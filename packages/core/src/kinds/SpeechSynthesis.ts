@@ -1,7 +1,8 @@
 import { Effect, Schema } from "effect"
 import { limits } from "../domain/index.ts"
-import { OneOf, Text } from "./fields.ts"
+import { Text } from "./fields.ts"
 import { JobKind } from "./JobKind.ts"
+import { VoiceName } from "./VoiceName.ts"
 import { providerVoice, type Voices } from "./Voices.ts"
 
 /** Text in, speech out. */
@@ -9,12 +10,16 @@ export const SpeechSynthesis = (voices: Voices) =>
   JobKind({
     name: "speech_synthesis",
     keyScope: "audio.create",
+    description: "Text in, speech out.",
     request: Schema.Struct({
-      input: Text(limits.inputCharacters),
-      voice: Schema.optionalKey(OneOf(Object.keys(voices.byName))),
+      input: Text(limits.inputCharacters).annotate({
+        description: "The text to speak; counted in Unicode code points.",
+      }),
+      voice: Schema.optionalKey(VoiceName(voices)),
     }),
+    example: { input: "Hello there.", voice: voices.default },
     output: Schema.Struct({}),
-    files: ["audio"],
+    files: { audio: "The audio file." },
     price: "svc-audio",
     meters: ["input_characters"],
     switches: ["ai", "audio"],

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { strongerWarning } from "../domain/index.ts"
-import { Reference } from "./fields.ts"
+import { UploadReference } from "./fields.ts"
 import { JobKind } from "./JobKind.ts"
 import { heardAudio, speechWarning } from "./uploadedAudio.ts"
 
@@ -8,13 +8,15 @@ import { heardAudio, speechWarning } from "./uploadedAudio.ts"
 export const Transcription = JobKind({
   name: "transcription",
   keyScope: "audio.create",
-  request: Schema.Struct({ uploadId: Reference }),
-  output: Schema.Struct({ transcript: Schema.String }),
+  description: "An uploaded audio file in, its transcript out.",
+  request: Schema.Struct({ uploadId: UploadReference }),
+  upload: "uploadId",
+  example: { uploadId: "upl_01k9q3w5zr8x2v6m4n7p0t1c3d" },
+  output: Schema.Struct({ transcript: Schema.String.annotate({ description: "What was said." }) }),
   price: "svc-audio",
   meters: ["input_audio_seconds"],
   switches: ["ai", "audio"],
   providers: ["transcription"],
-  uploadOf: ({ uploadId }) => uploadId,
   run: Effect.fnUntraced(function* ({ ask, audio, lastStep }) {
     const measured = yield* audio
     const transcript = yield* lastStep("transcribe", ask.transcription({ audio: measured }))

@@ -1,18 +1,19 @@
 import { Effect, Schema } from "effect"
 import { limits, type OutputFile, strongerWarning } from "../domain/index.ts"
 import type { Reply } from "../providers/index.ts"
-import { IntegerBetween, OneOf, Reference, Text } from "./fields.ts"
+import { IntegerBetween, Text, UploadReference } from "./fields.ts"
 import type { AttemptContext, MeasuredAudio } from "./AttemptContext.ts"
 import { JobKind } from "./JobKind.ts"
 import { heardAudio, speechWarning } from "./uploadedAudio.ts"
+import { VoiceName } from "./VoiceName.ts"
 import { providerVoice, type Voices } from "./Voices.ts"
 
 const request = (voices: Voices) =>
   Schema.Struct({
-    uploadId: Reference,
-    maxOutputTokens: IntegerBetween(1, limits.outputTokens),
-    instructions: Schema.optionalKey(Text(limits.instructionsCharacters)),
-    voice: Schema.optionalKey(OneOf(Object.keys(voices.byName))),
+    uploadId: UploadReference,
+    maxOutputTokens: IntegerBetween(1, limits.outputTokens).annotate({ description: "Longest reply." }),
+    instructions: Schema.optionalKey(Text(limits.instructionsCharacters).annotate({ description: "How to reply." })),
+    voice: Schema.optionalKey(VoiceName(voices)),
   })
 type VoiceTurnRequest = ReturnType<typeof request>["Type"]
 
@@ -36,15 +37,17 @@ export const VoiceTurn = (voices: Voices) =>
   JobKind({
     name: "voice_turn",
     keyScope: "audio.create",
+    description: "An uploaded audio file in, text and voice out.",
     request: request(voices),
-    output: Schema.Struct({ text: Schema.String }),
-    files: ["audio"],
+    upload: "uploadId",
+    example: { uploadId: "upl_01k9q3w5zr8x2v6m4n7p0t1c3d", maxOutputTokens: 256, instructions: "Be brief." },
+    output: Schema.Struct({ text: Schema.String.annotate({ description: "The reply as text." }) }),
+    files: { audio: "The audio file." },
     price: "svc-audio",
     meters: ["input_audio_seconds", "output_tokens"],
     switches: ["ai", "audio"],
     providers: ["transcription", "reply", "speech"],
     orProviders: ["voiceTurn"],
-    uploadOf: ({ uploadId }) => uploadId,
     run: Effect.fnUntraced(function* (attempt) {
       const audio = yield* attempt.audio
       const voice = providerVoice(voices, attempt.request.voice)

@@ -5,6 +5,8 @@ export interface Voices {
   readonly byName: Readonly<Record<string, string>>
   /** The public name used where a request names none. */
   readonly default: string
+  /** Whether other names are accepted too. Clients do not know which voices an installation has. */
+  readonly isOpen?: boolean
 }
 
 export const defaultVoices: Voices = {

@@ -38,7 +38,13 @@ export const OneOf = <const Names extends ReadonlyArray<string>>(names: Names) =
       fieldRule: { reason: "enum", allowed: names, message: `must be one of: ${names.join(", ")}` },
       toJsonSchema: () => ({ enum: [...names] }),
     }),
-  )
+  ) as Schema.Codec<string> as Schema.Codec<Names[number]>
+
+/**
+ * Tells the JSON Schema that a number is never written as "Infinity". It comes after the bounds, which no such number keeps:
+ * callers hear of those.
+ */
+const jsonNumber = Schema.isFinite({ fieldRule: { reason: "type", message: "must be a number" } })
 
 /** A whole number between two bounds, both inclusive. */
 export const IntegerBetween = (min: number, max: number) =>
@@ -55,6 +61,7 @@ export const IntegerBetween = (min: number, max: number) =>
       fieldRule: { reason: "max", max, message: `must be at most ${max}` },
       toJsonSchema: () => ({ maximum: max }),
     }),
+    jsonNumber,
   )
 
 /** A number greater than 0 and at most `max`; fractions allowed. */
@@ -68,7 +75,10 @@ export const PositiveUpTo = (max: number) =>
       fieldRule: { reason: "max", max, message: `must be at most ${max}` },
       toJsonSchema: () => ({ maximum: max }),
     }),
+    jsonNumber,
   )
 
-/** The name of a record. A malformed one is answered like an unknown one, so only the type is checked. */
-export const Reference = Schema.String
+/** The upload a job consumes. A malformed identifier is answered like an unknown one, so only the type is checked. */
+export const UploadReference = Schema.String.annotate({
+  description: "`id` of an upload whose file has arrived. One upload serves one job.",
+})

@@ -1,6 +1,6 @@
 import { Effect, Fiber, Semaphore } from "effect"
-import type { CircuitLimits } from "../domain/Circuit.ts"
-import { monotonicMs } from "../domain/index.ts"
+import { type CircuitLimits } from "../domain/Circuit.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
 import { makeCircuitBreaker } from "./circuitBreaker.ts"
 import { providerUnavailable } from "./ProviderError.ts"
 import type { ProviderBounds } from "./ProviderPort.ts"

@@ -7,7 +7,7 @@ import {
   closedCircuit,
   passageOf,
 } from "../domain/Circuit.ts"
-import { monotonicMs } from "../domain/index.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
 import type { ProviderError } from "./ProviderError.ts"
 import { type CallOutcome, countCall, reportStanding } from "./providerMetrics.ts"
 

@@ -1,6 +1,6 @@
 import { Cause, Option } from "effect"
-import type { AttemptFailure, AttemptLimits } from "../domain/Attempt.ts"
-import type { CircuitLimits } from "../domain/Circuit.ts"
+import { type AttemptFailure, type AttemptLimits } from "../domain/Attempt.ts"
+import { type CircuitLimits } from "../domain/Circuit.ts"
 import { isError } from "../domain/index.ts"
 import type { AttemptError } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"

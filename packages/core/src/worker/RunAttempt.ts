@@ -8,14 +8,12 @@ import { type AttemptEnd, attemptEnd, describe, kindBugIn } from "./AttemptEnd.t
 import { checkResult } from "./checkResult.ts"
 import type { HeldLease } from "./HeldLease.ts"
 import type { Turn } from "./LastChance.ts"
-import { writeEnd, type Written } from "./writeEnd.ts"
-
-/** How an attempt left its job. `stalled`: nothing was written because this process stood still past the lease. */
-export type Settled = Written | "stalled"
+import { writeEnd } from "./writeEnd.ts"
 
 /**
  * Runs one attempt: run the kind, check its result, read how it ended, write that, clean up. The run ends early when the lease
- * is lost or the worker stops. Its end is always written, unless the lease is lost.
+ * is lost or the worker stops. Its end is always written, unless the lease is lost. Returns what was written; `stalled` if nothing
+ * was, because this process stood still past the lease.
  */
 export const runAttempt = Effect.fnUntraced(
   function* (kind: JobKind, claim: Claim, lease: HeldLease, turn: Turn) {

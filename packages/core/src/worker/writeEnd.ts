@@ -1,6 +1,6 @@
 import { Effect, Exit, Random } from "effect"
 import { afterFailure } from "../domain/Attempt.ts"
-import type { Job, StoreUnavailable } from "../domain/index.ts"
+import { type Job, type StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents, refOf } from "../engine/JobEvents.ts"
 import type { JobEvent, JobRef } from "../engine/JobEvent.ts"
@@ -14,7 +14,7 @@ import { retrying } from "./retrying.ts"
  * What the store has of an attempt's end: `committed`, its result; `written`, another end; `blobs_away`, an end because the
  * blob store was unavailable; `lapsed`, nothing, because the lease was lost or the store was unavailable.
  */
-export type Written = "committed" | "written" | "blobs_away" | "lapsed"
+type Written = "committed" | "written" | "blobs_away" | "lapsed"
 
 /** Writes the end of an attempt and emits the event of it. */
 export const writeEnd = Effect.fnUntraced(function* (

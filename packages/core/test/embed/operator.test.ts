@@ -142,7 +142,7 @@ describe("operating verbs", () => {
     const kind = jobKind({
       name: "listen",
       request: z.object({ uploadId: z.string() }),
-      uploadOf: ({ uploadId }) => uploadId,
+      upload: "uploadId",
       limits: { maxFailures: 1 },
       run: async ({ audio }) => {
         const { bytes, format } = await audio()

@@ -5,12 +5,12 @@ import type { Exchange } from "../server/Exchange.ts"
 import type { Refusal } from "../server/Refusal.ts"
 import type { RateLimitName } from "../wire/RateLimiter.ts"
 import type { SigningKeyring } from "../wire/SignedUrls.ts"
-import type { Offers } from "./offerKinds.ts"
+import type { OfferedKinds } from "./offerKinds.ts"
 
 /** What handlers work with. */
 export interface HandlerContext {
   readonly engine: Engine["Service"]
-  readonly offers: Offers
+  readonly offers: OfferedKinds
   readonly keyring: SigningKeyring
   /** What absolute URLs begin with, without a slash at the end. */
   readonly publicUrl: () => string

@@ -10,26 +10,31 @@ import type { Handler } from "../server/Router.ts"
 import { storeUnavailable } from "../server/unavailable.ts"
 import { parseIdempotencyKey } from "../wire/IdempotencyKey.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
-import { pollingPath } from "./JobFamily.ts"
-import type { Offer } from "./offerKinds.ts"
+import { pollingPath } from "./jobBodies.ts"
+import type { OfferedKind } from "./offerKinds.ts"
 import { refusing } from "./refusing.ts"
 
-const aboutUpload = { param: "upload_id" }
+type Refused = Exclude<CreateJobError, { readonly _tag: "InvalidRequest" }>
 
-const refuse = refusing<Exclude<CreateJobError, { readonly _tag: "InvalidRequest" }>>({
-  IdempotencyKeyReused: () => new Refusal({ code: "idempotency_key_reused" }),
-  LiveNotActive: ({ missing }) => new Refusal({ code: "live_not_active", details: { missing } }),
-  UploadNotFound: () => new Refusal({ code: "upload_not_found", ...aboutUpload }),
-  UploadNotReady: () => new Refusal({ code: "upload_not_ready", ...aboutUpload }),
-  UploadAlreadyUsed: () => new Refusal({ code: "upload_already_used", ...aboutUpload }),
-  UploadExpired: () => new Refusal({ code: "upload_expired", ...aboutUpload }),
-  QueueFull: () => new Refusal({ code: "queue_full" }),
-  StoreUnavailable: storeUnavailable,
-})
+/** Translates what was refused; `param` is the field that names the upload. */
+const refusingCreation = (param: string | undefined) => {
+  const aboutUpload = { ...(param !== undefined && { param }) }
+  return refusing<Refused>({
+    IdempotencyKeyReused: () => new Refusal({ code: "idempotency_key_reused" }),
+    LiveNotActive: ({ missing }) => new Refusal({ code: "live_not_active", details: { missing } }),
+    UploadNotFound: () => new Refusal({ code: "upload_not_found", ...aboutUpload }),
+    UploadNotReady: () => new Refusal({ code: "upload_not_ready", ...aboutUpload }),
+    UploadAlreadyUsed: () => new Refusal({ code: "upload_already_used", ...aboutUpload }),
+    UploadExpired: () => new Refusal({ code: "upload_expired", ...aboutUpload }),
+    QueueFull: () => new Refusal({ code: "queue_full" }),
+    StoreUnavailable: storeUnavailable,
+  })
+}
 
 /** Creates a job of one kind; a repeated request gets the job it made first. */
-export const createJob = (context: HandlerContext, { family, kind, names }: Offer): Handler =>
-  Effect.fnUntraced(function* (exchange): Effect.fn.Return<Reply, Refusal | BodyBroken> {
+export const createJob = (context: HandlerContext, { family, kind, names, route }: OfferedKind): Handler => {
+  const refuse = refusingCreation(route.upload)
+  return Effect.fnUntraced(function* (exchange): Effect.fn.Return<Reply, Refusal | BodyBroken> {
     const grant = yield* context.admit(exchange, kind.keyScope, "create")
     const body = yield* readJsonObject(exchange)
     yield* context.confirm(exchange)
@@ -45,6 +50,7 @@ export const createJob = (context: HandlerContext, { family, kind, names }: Offe
       ...(replayed && { "idempotency-replayed": "true" }),
     })
   })
+}
 
 /** What a job is at its creation; a replay says the same, whatever has become of it. */
 const createdBody = (job: Job) => ({

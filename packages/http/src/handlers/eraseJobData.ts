@@ -1,11 +1,11 @@
 import { Effect } from "effect"
-import type { BlobUnavailable, JobNotFound, JobProcessing, StoreUnavailable } from "@kiln/core/domain"
+import type { JobFamily } from "@kiln/client/api"
+import type { BlobUnavailable, JobNotFound, JobProcessing, KeyScope, StoreUnavailable } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 import { noContent, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { storeUnavailable } from "../server/unavailable.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
-import type { JobFamily } from "./JobFamily.ts"
 import { findJob } from "./pollJob.ts"
 import { refusing } from "./refusing.ts"
 
@@ -17,9 +17,9 @@ const refuse = refusing<JobNotFound | JobProcessing | StoreUnavailable | BlobUna
 })
 
 /** Deletes what a finished job retains; again and again with the same answer. */
-export const eraseJobData = (context: HandlerContext, family: JobFamily): Handler =>
+export const eraseJobData = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler =>
   Effect.fnUntraced(function* (exchange, id): Effect.fn.Return<Reply, Refusal> {
-    const grant = yield* context.admit(exchange, family.keyScope, "delete")
+    const grant = yield* context.admit(exchange, keyScope, "delete")
     yield* findJob(context, grant, family, id)
     yield* Effect.mapError(context.engine.eraseJobData(grant, id), refuse)
     return noContent

@@ -1,14 +1,6 @@
+import { type GivenNames, toCamelCase, toSnakeCase, wireName } from "@kiln/client/api"
 import type { FieldError } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
-
-/**
- * Fields are `snake_case` on the wire and `camelCase` inside; one is made from the other by rule, so that hardly any field
- * has a mapping of its own. Only the fields of a request or an output themselves: what is inside of them is data.
- */
-
-/** `uploadId` → `upload_id`. */
-const toSnakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-const toCamelCase = (name: string): string => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
 /** Marks a name that is no field's: `uploadId` sent by a client must not pass as the inner name of `upload_id`. */
 const UNKNOWN = "?"
@@ -26,11 +18,8 @@ export interface FieldNames {
  * @param fields the names of a request's fields, where its schema tells them
  * @param names names on the wire that are not made by rule, by the inner ones
  */
-export const fieldNames = (
-  fields: ReadonlyArray<string> | undefined,
-  names: Readonly<Record<string, string>> = {},
-): FieldNames => {
-  const toWire = (name: string) => (Object.hasOwn(names, name) ? (names[name] ?? name) : toSnakeCase(name))
+export const fieldNames = (fields: ReadonlyArray<string> | undefined, names: GivenNames = {}): FieldNames => {
+  const toWire = (name: string) => wireName(name, names)
   const inner = new Map([...(fields ?? []), ...Object.keys(names)].map((name) => [toWire(name), name]))
   const toInner = (name: string): string => {
     const known = inner.get(name)

@@ -1,67 +1,70 @@
 import { Effect } from "effect"
+import { builtInRoutes, type JobFamily, type JobRoute } from "@kiln/client/api"
 import type { JobKind } from "@kiln/core/effect"
 import { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
 import { fieldNames, type FieldNames } from "./fieldNames.ts"
-import { audioFamily, imageFamily, type JobFamily, ownFamily } from "./JobFamily.ts"
-import type { JobRoute } from "./JobRoute.ts"
 
 /** A kind as it is offered over HTTP. */
-export interface Offer {
+export interface OfferedKind {
   readonly kind: JobKind
+  readonly route: JobRoute<JobKind>
   readonly family: JobFamily
   readonly names: FieldNames
-  /** Where its jobs are created; `undefined` of a built-in kind, whose place is declared. */
-  readonly path: string | undefined
 }
 
 /** Every kind that is offered, by its name. A job of any other is found nowhere. */
-export type Offers = ReadonlyMap<string, Offer>
+export type OfferedKinds = ReadonlyMap<string, OfferedKind>
 
-const builtIn: Readonly<Record<string, JobFamily>> = {
-  transcription: audioFamily,
-  speech_synthesis: audioFamily,
-  voice_turn: audioFamily,
-  image_generation: imageFamily,
-}
-
-/** The built-in kinds the engine knows, and those that have a route. */
+/** The built-in kinds that the engine knows, and those that have a route. */
 export const offerKinds = (
   kinds: ReadonlyArray<JobKind>,
   routes: ReadonlyArray<JobRoute>,
-): Effect.Effect<Offers, HttpSettingInvalid> =>
+): Effect.Effect<OfferedKinds, HttpSettingInvalid> =>
   Effect.gen(function* () {
-    const offers = new Map<string, Offer>()
-    const families = new Map([audioFamily, imageFamily].map((family) => [family.poll, family]))
-    for (const kind of kinds) {
-      const family = builtIn[kind.name]
-      const names = fieldNames(kind.reader.fields)
-      if (family !== undefined) offers.set(kind.name, { kind, family, names, path: undefined })
-    }
-    for (const route of routes) {
-      const kind = kinds.find(({ name }) => name === route.kind)
+    const known = new Map(kinds.map((kind) => [kind.name, kind]))
+    const offered = new Map<string, OfferedKind>()
+    const offeredBuiltIn: ReadonlyArray<JobRoute> = builtInRoutes.filter(({ kind }) => known.has(kind.name))
+    for (const route of [...offeredBuiltIn, ...routes]) {
+      const kind = known.get(route.kind.name)
       if (kind === undefined) return yield* invalid(route, "the engine has no such kind")
-      if (offers.has(kind.name)) return yield* invalid(route, "the kind is offered already")
-      const family = families.get(route.poll) ?? ownFamily(route.poll, kind.keyScope)
-      const problem = problemOf(route, kind, family)
+      if (offered.has(kind.name)) return yield* invalid(route, "the kind is offered already")
+      const problem = problemOf(route, kind, [...offered.values()])
       if (problem !== undefined) return yield* invalid(route, problem)
-      families.set(route.poll, family)
-      offers.set(kind.name, { kind, family, names: fieldNames(kind.reader.fields, route.names), path: route.path })
+      const names = fieldNames(kind.reader.fields, route.names)
+      const upload = kind.upload === undefined ? undefined : names.toWire(kind.upload)
+      offered.set(kind.name, { kind, route: { ...route, kind, upload }, family: route.family, names })
     }
-    return offers
+    return offered
   })
 
 const invalid = ({ kind }: JobRoute, problem: string) =>
-  Effect.fail(new HttpSettingInvalid({ setting: "routes", problem: `${kind}: ${problem}` }))
+  Effect.fail(new HttpSettingInvalid({ setting: "routes", problem: `${kind.name}: ${problem}` }))
 
 const PATH = /^(?:\/[A-Za-z0-9._~-]+)+$/
 // RFC 6750: the challenge names the scope that is missing.
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/
+const WORD = /^[A-Za-z][A-Za-z0-9]*$/
 
-const problemOf = ({ names, path, poll }: JobRoute, kind: JobKind, family: JobFamily): string | undefined => {
+const problemOf = (
+  { family, methods, names, noun, path }: JobRoute,
+  kind: JobKind,
+  offered: ReadonlyArray<OfferedKind>,
+): string | undefined => {
+  const { group, poll } = family
   if (!PATH.test(path)) return "its path must be segments of letters, digits, and ._~- such as /v1/summaries"
-  if (!poll.endsWith("/:id") || !PATH.test(poll.slice(0, -4))) return "its poll must be such a path with /:id behind it"
+  if (!poll.endsWith("/:id") || !PATH.test(poll.slice(0, -4)))
+    return "its family must be polled at such a path with /:id behind it"
   if (!SCOPE.test(kind.keyScope)) return "its key scope must be visible ASCII without spaces and quotes"
-  if (family.keyScope !== kind.keyScope) return `jobs at ${poll} are for keys with ${family.keyScope}`
+  const wrong = [noun, methods, group, family.noun].find((word) => !WORD.test(word))
+  if (wrong !== undefined)
+    return `"${wrong}" is no name for types and methods: give noun and methods in letters and digits`
+  if (offered.some(({ route }) => route.noun === noun)) return `another kind has the noun ${noun}`
+  const relatives = offered.map((other) => ({ ...other.family, keyScope: other.kind.keyScope }))
+  const relative = relatives.find((other) => other.poll === poll || other.group === group || other.noun === family.noun)
+  if (relative !== undefined && relative.keyScope !== kind.keyScope)
+    return `jobs at ${relative.poll} are for keys with ${relative.keyScope}`
+  if (relative !== undefined && (relative.poll !== poll || relative.group !== group || relative.noun !== family.noun))
+    return `jobs at ${relative.poll} are the family "${relative.group}": give both routes the same family`
   const { toWire } = fieldNames(kind.reader.fields, names)
   const inner = new Set([...(kind.reader.fields ?? []), ...Object.keys(names)])
   const wire = new Set([...inner].map((name) => toWire(name)))

@@ -1,8 +1,7 @@
 import { Effect } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiScalar } from "effect/http-api"
-import type { DocumentOptions } from "@kiln/client/api"
-import type { Offers } from "../handlers/offerKinds.ts"
+import type { OfferedKinds } from "../handlers/offerKinds.ts"
 import { installationApi } from "./installationApi.ts"
 
 /** No fonts, no reports, no tools that live elsewhere. Some of these the renderer knows, but not the type of its settings. */
@@ -16,9 +15,9 @@ const scalar = {
 } as const
 
 /** The reference as one page with everything in it. Its renderer has three megabytes, so it is loaded when first asked for. */
-export const renderDocs = (options: DocumentOptions, offers: Offers): Effect.Effect<string> =>
+export const renderDocs = (serverUrl: string, offers: OfferedKinds): Effect.Effect<string> =>
   Effect.promise(async () => {
-    const page = HttpApiScalar.layer(installationApi(options, offers), { path: "/docs", scalar })
+    const page = HttpApiScalar.layer(installationApi(serverUrl, offers), { path: "/docs", scalar })
     const { dispose, handler } = HttpRouter.toWebHandler(page, { disableLogger: true })
     const response = await handler(new Request("http://localhost/docs"))
     const html = await response.text()

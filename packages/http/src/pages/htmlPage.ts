@@ -3,7 +3,8 @@ import type { StaticDocument } from "./staticDocument.ts"
 
 const sha256 = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`
 
-const escape = (text: string): string =>
+/** Text as it stands in an element or between quotes. */
+export const escapeHtml = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
 
 export interface Page {
@@ -20,13 +21,13 @@ const icon =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24'%3E%3Cpath fill='%23b3400f' d='M12 2c2 4 6 6 6 11a6 6 0 0 1-12 0c0-2 1-3.500 2-4.500 0 2 1 3 2 3.500 0-4 1-7 2-10z'/%3E%3C/svg%3E"
 
 export const renderPage = ({ body, data, script, style, title }: Page): string => {
-  const attributes = Object.entries(data).map(([name, value]) => ` data-${name}="${escape(value)}"`)
+  const attributes = Object.entries(data).map(([name, value]) => ` data-${name}="${escapeHtml(value)}"`)
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escape(title)}</title>
+<title>${escapeHtml(title)}</title>
 <link rel="icon" href="${icon}">
 <style>${style}</style>
 </head>

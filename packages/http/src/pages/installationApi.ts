@@ -1,29 +1,30 @@
-import { Context, Effect } from "effect"
+import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
-import { apiOf, type DocumentOptions as ApiOptions } from "@kiln/client/api"
-import type { JobKind, Kind } from "@kiln/core/effect"
-import type { JobRoute } from "../handlers/JobRoute.ts"
-import { offerKinds, type Offers } from "../handlers/offerKinds.ts"
-import { describeOffers } from "./describeOffers.ts"
+import { declareApi, type JobRoute } from "@kiln/client/api"
+import { builtInKinds, type JobKind, type Kind, type Voices } from "@kiln/core/effect"
+import { offerKinds, type OfferedKinds } from "../handlers/offerKinds.ts"
 
 /** The declaration of one installation, with the kinds it offers. */
-export const installationApi = (options: ApiOptions, offers: Offers | undefined): ReturnType<typeof apiOf> => {
-  const api = apiOf(options)
-  const transform = Context.getOrUndefined(api.annotations, OpenApi.Transform)
-  if (offers === undefined || transform === undefined) return api
-  return api.annotateMerge(OpenApi.annotations({ transform: (spec) => describeOffers(transform(spec), offers) }))
-}
+export const installationApi = (serverUrl: string, offers: OfferedKinds) =>
+  declareApi(
+    [...offers.values()].map(({ route }) => route),
+    serverUrl,
+  )
 
-export interface DocumentOptions extends ApiOptions {
-  /** The kinds of the engine and the routes of those that are not built in; without kinds, the built-in ones are described. */
+export interface DocumentOptions {
+  /** Where the service is. */
+  readonly serverUrl: string
+  /** The kinds of the engine; the built-in ones by default. */
   readonly kinds?: ReadonlyArray<Kind>
+  /** The voices of the built-in kinds, where `kinds` is not given. */
+  readonly voices?: Voices
+  /** The routes of kinds that are not built in. */
   readonly routes?: ReadonlyArray<JobRoute>
 }
 
 /** The OpenAPI description of one installation. Throws `HttpSettingInvalid` for routes that cannot be. */
-export const openApiDocument = ({ kinds, routes = [], ...options }: DocumentOptions): OpenApi.OpenAPISpec => {
+export const openApiDocument = ({ kinds, routes = [], serverUrl, voices }: DocumentOptions): OpenApi.OpenAPISpec => {
   // Whatever makes kinds makes whole ones; their public type only hides what is inside.
-  const whole = kinds as ReadonlyArray<JobKind> | undefined
-  const offers = whole === undefined ? undefined : Effect.runSync(offerKinds(whole, routes))
-  return OpenApi.fromApi(installationApi(options, offers))
+  const whole = (kinds as ReadonlyArray<JobKind> | undefined) ?? builtInKinds(voices)
+  return OpenApi.fromApi(installationApi(serverUrl, Effect.runSync(offerKinds(whole, routes))))
 }

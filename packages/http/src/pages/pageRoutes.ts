@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
-import type { Offers } from "../handlers/offerKinds.ts"
+import type { OfferedKinds } from "../handlers/offerKinds.ts"
 import { jsonHeaders } from "../server/Reply.ts"
 import type { TakeByAddress } from "../server/limitAddresses.ts"
 import type { Route } from "../server/Router.ts"
@@ -8,42 +8,37 @@ import { docsPolicy, renderDocs } from "./docsPage.ts"
 import { htmlDocument, type Page, pagePolicy, renderPage } from "./htmlPage.ts"
 import { installationApi } from "./installationApi.ts"
 import { serveStatic, type StaticDocument } from "./staticDocument.ts"
-import { tryMarkup } from "./tryMarkup.ts"
+import { tryKinds, tryMarkup } from "./tryMarkup.ts"
 import { tryScript } from "./tryScript.ts"
 import { tryStyle } from "./tryStyle.ts"
 
-/** The names of the voices, asked of the kind itself: what it would allow in the place of one it does not know. */
-const voicesOf = (offers: Offers): ReadonlyArray<string> => {
-  const read = offers.get("speech_synthesis")?.kind.reader.read({ input: "text", voice: "" })
-  const problem = read?._tag === "Failure" ? read.failure.find(({ field }) => field === "voice") : undefined
-  return problem?.allowed ?? []
-}
-
 /** The pages for people: one to try the service, its reference, and the description both are made from. */
 export const pageRoutes = (
-  offers: Offers,
+  offers: OfferedKinds,
   publicUrl: () => string,
   take: TakeByAddress,
 ): Effect.Effect<ReadonlyArray<Route>> =>
   Effect.gen(function* () {
-    const voices = voicesOf(offers)
     const origin = () => new URL(publicUrl()).origin
-    const options = () => ({ serverUrl: publicUrl(), voices })
-    const tryPage: Page = {
+    const describe = () => OpenApi.fromApi(installationApi(publicUrl(), offers))
+    const tryPage = (): Page => ({
       title: "kiln",
-      body: tryMarkup,
-      data: { voices: JSON.stringify(voices) },
+      body: tryMarkup(offers, describe().components.schemas),
+      data: { kinds: JSON.stringify(tryKinds(offers)) },
       style: tryStyle,
       script: tryScript,
-    }
+    })
     // Made when first asked for: the service knows its own URL only once it listens.
     const documents: Readonly<Record<string, Effect.Effect<StaticDocument>>> = {
-      "/": Effect.sync(() => htmlDocument(renderPage(tryPage), pagePolicy(tryPage, origin()))),
+      "/": Effect.sync(() => {
+        const page = tryPage()
+        return htmlDocument(renderPage(page), pagePolicy(page, origin()))
+      }),
       "/docs": Effect.suspend(() =>
-        Effect.map(renderDocs(options(), offers), (html) => htmlDocument(html, docsPolicy(origin()))),
+        Effect.map(renderDocs(publicUrl(), offers), (html) => htmlDocument(html, docsPolicy(origin()))),
       ),
       "/openapi.json": Effect.sync(() => ({
-        text: JSON.stringify(OpenApi.fromApi(installationApi(options(), offers))),
+        text: JSON.stringify(describe()),
         headers: jsonHeaders,
       })),
     }

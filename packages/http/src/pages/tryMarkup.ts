@@ -1,5 +1,27 @@
-/** The page to try the service: its markup. Works without a mouse, and reads in order. */
-export const tryMarkup = `
+import type { OfferedKind, OfferedKinds } from "../handlers/offerKinds.ts"
+import { escapeHtml } from "./htmlPage.ts"
+import { humanName, kindForm } from "./tryForm.ts"
+
+const kindChoice = ({ kind }: OfferedKind, isFirst: boolean): string =>
+  `<label><input type="radio" name="kind" value="${escapeHtml(kind.name)}"${isFirst ? " checked" : ""}><span>${escapeHtml(humanName(kind.name))}</span></label>`
+
+/** What the page's script knows of each kind: where its jobs are created and polled. */
+export const tryKinds = (offers: OfferedKinds) =>
+  [...offers.values()].map(({ family, kind, route }) => ({
+    name: kind.name,
+    path: route.path,
+    poll: family.poll.slice(0, -":id".length),
+  }))
+
+/**
+ * The page to try the service: its markup, with a form for each kind made from `components`, the schemas of the API's
+ * description. Works without a mouse, and reads in order.
+ */
+export const tryMarkup = (offers: OfferedKinds, components: Readonly<Record<string, unknown>>): string => {
+  const offered = [...offers.values()]
+  // A kind that needs no file can be tried at once.
+  const first = offered.find(({ route }) => route.upload === undefined) ?? offered[0]
+  return `
 <header>
   <h1><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M12 2c2 4 6 6 6 11a6 6 0 0 1-12 0c0-2 1-3.500 2-4.500 0 2 1 3 2 3.500 0-4 1-7 2-10z"/></svg>kiln</h1>
   <p>Create a job, watch it, play what comes out. <a href="docs">Reference</a> · <a href="openapi.json">openapi.json</a></p>
@@ -13,36 +35,11 @@ export const tryMarkup = `
     <fieldset>
       <legend>Kind of job</legend>
       <div class="kinds">
-        <label><input type="radio" name="kind" value="speech" checked><span>Speech</span></label>
-        <label><input type="radio" name="kind" value="transcription"><span>Transcription</span></label>
-        <label><input type="radio" name="kind" value="turn"><span>Voice turn</span></label>
-        <label><input type="radio" name="kind" value="image"><span>Image</span></label>
+        ${offered.map((one) => kindChoice(one, one === first)).join("\n        ")}
       </div>
     </fieldset>
 
-    <div data-for="speech">
-      <label for="input">Text to speak</label>
-      <textarea id="input" rows="4">Hello! This was a text a moment ago.</textarea>
-    </div>
-    <div data-for="transcription turn">
-      <label for="file">Audio file</label>
-      <input id="file" type="file" accept=".mp3,.mp4,.m4a,.wav,.webm,audio/*">
-      <p class="help">mp3, mp4, m4a, wav or webm; up to 25 MB and 15 minutes.</p>
-    </div>
-    <div data-for="turn">
-      <label for="instructions">Instructions for the reply <span class="optional">optional</span></label>
-      <textarea id="instructions" rows="2" placeholder="Answer in one short sentence."></textarea>
-      <label for="tokens">Longest reply, in tokens</label>
-      <input id="tokens" type="number" min="1" max="1024" value="256">
-    </div>
-    <div data-for="speech turn">
-      <label for="voice">Voice <span class="optional">optional</span></label>
-      <select id="voice"><option value="">the default one</option></select>
-    </div>
-    <div data-for="image">
-      <label for="prompt">What to draw</label>
-      <textarea id="prompt" rows="4">A lighthouse in the fog, at dawn</textarea>
-    </div>
+    ${offered.map((one) => kindForm(one, components)).join("\n    ")}
     <button type="submit" id="create">Create job</button>
   </form>
 
@@ -56,3 +53,4 @@ export const tryMarkup = `
   </section>
 </main>
 `
+}

@@ -4,13 +4,12 @@ export const tryScript = String.raw`
 const at = (id) => document.getElementById(id)
 const kindNow = () => document.querySelector("input[name=kind]:checked").value
 const pause = (ms) => new Promise((done) => setTimeout(done, ms))
+const kinds = JSON.parse(document.body.dataset.kinds)
 let current
-
-for (const name of JSON.parse(document.body.dataset.voices)) at("voice").add(new Option(name))
 
 const showFields = () => {
   for (const block of document.querySelectorAll("[data-for]")) {
-    block.hidden = !block.dataset.for.split(" ").includes(kindNow())
+    block.hidden = block.dataset.for !== kindNow()
     for (const field of block.querySelectorAll("input, textarea, select")) field.disabled = block.hidden
   }
 }
@@ -52,8 +51,7 @@ const secondsOf = (file) => new Promise((done) => {
   audio.src = URL.createObjectURL(file)
 })
 
-const upload = async () => {
-  const file = at("file").files[0]
+const upload = async (file) => {
   if (!file) throw new Error("Choose an audio file first.")
   const format = file.name.toLowerCase().split(".").pop()
   const announced = await send("POST", "/v1/audio/uploads", { format, declared_seconds: await secondsOf(file) })
@@ -65,17 +63,22 @@ const upload = async () => {
   return announced.id
 }
 
-const voice = () => (at("voice").value ? { voice: at("voice").value } : {})
-const kinds = {
-  speech: async () => send("POST", "/v1/audio/speech", { input: at("input").value, ...voice() }),
-  transcription: async () => send("POST", "/v1/audio/transcriptions", { upload_id: await upload() }),
-  turn: async () => send("POST", "/v1/voice/turns", {
-    upload_id: await upload(),
-    max_output_tokens: Number(at("tokens").value),
-    ...(at("instructions").value.trim() && { instructions: at("instructions").value }),
-    ...voice(),
-  }),
-  image: async () => send("POST", "/v1/images/generations", { prompt: at("prompt").value }),
+const readers = {
+  string: (field) => field.value,
+  number: (field) => Number(field.value),
+  boolean: (field) => field.value === "true",
+  json: (field) => JSON.parse(field.value),
+}
+
+const requestOf = async (kind) => {
+  const request = {}
+  for (const field of document.querySelectorAll("[data-field]")) {
+    if (field.closest("[data-for]").dataset.for !== kind.name) continue
+    const { field: name, type } = field.dataset
+    if (type === "upload") request[name] = await upload(field.files[0])
+    else if (field.value.trim() !== "") request[name] = readers[type](field)
+  }
+  return request
 }
 
 const poll = async (path) => {
@@ -87,11 +90,22 @@ const poll = async (path) => {
   }
 }
 
-const show = (output) => {
-  const text = output.transcript ?? output.text
-  if (text !== undefined) at("output").append(Object.assign(document.createElement("blockquote"), { textContent: text }))
-  if (output.audio_url) at("output").append(Object.assign(document.createElement("audio"), { controls: true, src: output.audio_url }))
-  if (output.image_url) at("output").append(Object.assign(document.createElement("img"), { src: output.image_url, alt: "The generated image: " + at("prompt").value, width: 1024, height: 1024 }))
+const showFile = async (name, url) => {
+  const response = await fetch(url, { method: "HEAD" })
+  const [type] = (response.headers.get("content-type") || "").split("/")
+  if (type === "audio") return Object.assign(document.createElement("audio"), { controls: true, src: url })
+  if (type === "image") return Object.assign(document.createElement("img"), { src: url, alt: "The generated file " + name })
+  return Object.assign(document.createElement("a"), { href: url, textContent: name })
+}
+
+const show = async (output) => {
+  for (const [name, value] of Object.entries(output)) {
+    if (name.endsWith("_url")) at("output").append(await showFile(name.slice(0, -4), value))
+    else at("output").append(
+      Object.assign(document.createElement("p"), { textContent: name, className: "help" }),
+      Object.assign(document.createElement("blockquote"), { textContent: typeof value === "string" ? value : JSON.stringify(value, null, 2) }),
+    )
+  }
 }
 
 at("form").addEventListener("submit", async (event) => {
@@ -101,11 +115,11 @@ at("form").addEventListener("submit", async (event) => {
   at("output").replaceChildren()
   say("Creating …")
   try {
-    const kind = kindNow()
-    const created = await kinds[kind]()
-    current = (kind === "image" ? "/v1/images/jobs/" : "/v1/jobs/") + created.id
+    const kind = kinds.find(({ name }) => name === kindNow())
+    const created = await send("POST", kind.path, await requestOf(kind))
+    current = kind.poll + created.id
     const job = await poll(current)
-    if (job.output) show(job.output)
+    if (job.output) await show(job.output)
     at("erase").hidden = false
   } catch (error) {
     say(error.message, "bad")

@@ -37,7 +37,7 @@ const speech = async () => ({ data: fakeMp3("hello"), mediaType: "audio/mpeg" })
 const transcribing = jobKind({
   name: "listening",
   request: z.object({ uploadId: z.string() }),
-  uploadOf: ({ uploadId }) => uploadId,
+  upload: "uploadId",
   run: async () => ({ output: {} }),
 })
 

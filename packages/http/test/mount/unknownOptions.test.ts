@@ -53,7 +53,10 @@ it("an option of the other handler is unknown to this one", async () => {
 })
 
 it.each([
-  [{ path: "/v1/x", pol: "/v1/x/:id" }, 'unknown option "pol" in jobRoute(); did you mean "poll"?'],
+  [
+    { path: "/v1/x", pol: "/v1/x/:id" },
+    'unknown option "pol" in jobRoute(); it takes path, family, poll, names, noun, methods',
+  ],
   ["/v1/x", "jobRoute() expects its options as an object"],
 ])("a route is not made with %j", (options, message) => {
   expect(() => jobRoute({ name: "summary" }, given(options))).toThrow(message)

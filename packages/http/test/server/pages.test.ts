@@ -47,7 +47,7 @@ describe("/", () => {
 
   it("names every field for people who do not see it", async () => {
     const { text } = await page("/")
-    const fields = [...text.matchAll(/<(?:input|textarea|select) id="([a-z]+)"/g)].map(([, id = ""]) => id)
+    const fields = [...text.matchAll(/<(?:input|textarea|select) id="([\w-]+)"/g)].map(([, id = ""]) => id)
     expect(fields.length).toBeGreaterThan(5)
     for (const id of fields) expect(text, id).toContain(`<label for="${id}">`)
     expect(text).toContain('lang="en"')

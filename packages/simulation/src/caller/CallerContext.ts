@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto"
 import { Effect, Schedule } from "effect"
-import { authorize, type Grant, type JsonObject, type Principal, type UploadId } from "@kiln/core/domain"
-import type { JobKind } from "@kiln/core/effect"
+import { authorize, type Grant, type Principal } from "@kiln/core/domain"
 import type { Frontdoor } from "../Frontdoor.ts"
 import type { Kernel } from "../Kernel.ts"
 import type { Reached } from "../Reached.ts"
 import type { Served } from "../Server.ts"
+import type { SimulatedKinds } from "../SimulatedKinds.ts"
 import type { SimulatedProcess } from "../SimulatedProcess.ts"
 import type { Watch } from "../Watch.ts"
 
@@ -19,6 +19,7 @@ export class CallerContext {
   readonly door: Frontdoor
   readonly watch: Watch
   readonly reached: Reached
+  readonly kinds: SimulatedKinds
 
   constructor(
     process: SimulatedProcess,
@@ -28,6 +29,7 @@ export class CallerContext {
       readonly door: Frontdoor
       readonly watch: Watch
       readonly reached: Reached
+      readonly kinds: SimulatedKinds
     },
   ) {
     this.process = process
@@ -37,6 +39,7 @@ export class CallerContext {
     this.door = parts.door
     this.watch = parts.watch
     this.reached = parts.reached
+    this.kinds = parts.kinds
   }
 
   /** Asks again and again until there is an answer. */
@@ -50,20 +53,6 @@ export class CallerContext {
     const grant = authorize(this.principal, this.principal.scopes[0] ?? "")
     if (grant === undefined) throw new Error("the principal has no scope")
     return grant
-  }
-}
-
-/** A valid request of a kind. */
-export const inputOf = (kind: JobKind, uploadId: UploadId | null, text: string): JsonObject => {
-  switch (kind.name) {
-    case "transcription":
-      return { uploadId }
-    case "voice_turn":
-      return { uploadId, maxOutputTokens: 7 }
-    case "speech_synthesis":
-      return { input: `say ${text}` }
-    default:
-      return { prompt: `draw ${text}` }
   }
 }
 

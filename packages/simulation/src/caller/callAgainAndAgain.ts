@@ -1,14 +1,10 @@
 import { Effect } from "effect"
-import { builtInKinds, type JobKind } from "@kiln/core/effect"
 import type { CallerContext } from "./CallerContext.ts"
-import { inputOf } from "./CallerContext.ts"
 import { cancelJob } from "./cancelJob.ts"
 import { eraseJob, eraseTooEarly } from "./eraseJob.ts"
 import { beAStranger, fetchFiles, followJob } from "./followJob.ts"
 import { sendFile } from "./sendFile.ts"
 import { reuseKey, submitJob, useUploadAgain } from "./submitJob.ts"
-
-const kinds: readonly [JobKind, ...ReadonlyArray<JobKind>] = builtInKinds()
 
 /** Jobs of one caller at once. */
 const concurrency = 3
@@ -27,11 +23,10 @@ export const callAgainAndAgain = (caller: CallerContext, jobs: number): Effect.E
 const oneJob = Effect.fnUntraced(function* (caller: CallerContext, key: string): Effect.fn.Return<void> {
   const { dice } = caller.kernel
   yield* Effect.sleep(dice.between(0, 4_000))
-  const kind = dice.pick(kinds)
-  const needsUpload = kind.name === "transcription" || kind.name === "voice_turn"
-  const uploadId = needsUpload ? yield* sendFile(caller) : null
+  const kind = dice.pick(caller.kinds.all)
+  const uploadId = kind.upload !== undefined ? yield* sendFile(caller) : null
   if (uploadId === undefined) return
-  const jobId = yield* submitJob(caller, kind, inputOf(kind, uploadId, key), key)
+  const jobId = yield* submitJob(caller, kind, caller.kinds.inputOf(kind, uploadId, key), key)
   if (jobId === undefined) return
   if (uploadId !== null && dice.chance(0.2)) yield* useUploadAgain(caller, kind, uploadId, jobId)
   if (dice.chance(0.2)) yield* reuseKey(caller, kind, uploadId, key, jobId)

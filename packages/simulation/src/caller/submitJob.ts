@@ -1,7 +1,7 @@
 import { Effect, Schedule } from "effect"
 import { type JobId, type JsonObject, priorities, type UploadId } from "@kiln/core/domain"
 import type { JobKind } from "@kiln/core/effect"
-import { type CallerContext, inputOf } from "./CallerContext.ts"
+import type { CallerContext } from "./CallerContext.ts"
 
 /** Asks for a job until the answer is known, now and then twice at once; `undefined` when it is refused for good. */
 export const submitJob = (caller: CallerContext, kind: JobKind, input: JsonObject, key: string) =>
@@ -45,11 +45,11 @@ const submitOnce = (
       IdempotencyKeyReused: () => impossible(caller, `${key} was used for nothing else`),
       UploadNotReady: () => impossible(caller, `${key}: its file has arrived`),
       UploadNotFound: () =>
-        uploadOf(caller, input)?.erased === false ? impossible(caller, `${key}: its upload is there`) : gone,
+        uploadOf(caller, kind, input)?.erased === false ? impossible(caller, `${key}: its upload is there`) : gone,
       UploadExpired: () => gone,
       // Only by a job of this very request, whose answer was lost and whose record is gone by age: otherwise it is replayed.
       UploadAlreadyUsed: () => {
-        const user = uploadOf(caller, input)?.jobId
+        const user = uploadOf(caller, kind, input)?.jobId
         const isThere = user !== undefined && user !== null && caller.watch.jobs.has(user)
         return isThere ? impossible(caller, `${key}: ${user} used its upload`) : gone
       },
@@ -61,7 +61,8 @@ const submitOnce = (
 
 const gone: Effect.Effect<undefined> = Effect.succeed(undefined)
 
-const uploadOf = (caller: CallerContext, input: JsonObject) => caller.watch.uploads.get(input["uploadId"] as UploadId)
+const uploadOf = (caller: CallerContext, { upload = "" }: JobKind, input: JsonObject) =>
+  caller.watch.uploads.get(input[upload] as UploadId)
 
 const impossible = (caller: CallerContext, what: string): Effect.Effect<undefined> =>
   Effect.sync(() => {
@@ -74,7 +75,7 @@ export const useUploadAgain = (caller: CallerContext, kind: JobKind, uploadId: U
   const again = `${first}-again`
   return caller.door
     .ask(caller.process, `use ${uploadId} again`, (engine) =>
-      engine.createJob(caller.grant, kind, inputOf(kind, uploadId, again), again),
+      engine.createJob(caller.grant, kind, caller.kinds.inputOf(kind, uploadId, again), again),
     )
     .pipe(
       Effect.match({
@@ -94,12 +95,8 @@ export const reuseKey = (
   key: string,
   first: JobId,
 ) => {
-  const other = {
-    ...inputOf(kind, uploadId, key),
-    ...(kind.name === "transcription" ? { uploadId: "upl_other" } : {}),
-  }
-  const different = kind.name === "image_generation" ? { prompt: "another" } : { ...other, voice: "nova" }
-  const asked = kind.name === "transcription" ? other : different
+  const asked = caller.kinds.otherInput(kind, caller.kinds.inputOf(kind, uploadId, key))
+  if (asked === undefined) return Effect.void
   return caller.door
     .ask(caller.process, `reuse ${key}`, (engine) => engine.createJob(caller.grant, kind, asked, key))
     .pipe(

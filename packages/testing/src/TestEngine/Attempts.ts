@@ -2,7 +2,7 @@ import type { JobId } from "@kiln/core/domain"
 import { type EmbeddedServices, JobEvents } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
 import { Context, Effect } from "effect"
-import type { Inside } from "./Inside.ts"
+import type { RunInEngine } from "./EngineAccess.ts"
 
 export interface Attempts {
   /** What is being run now, each with the end of its attempt. */
@@ -11,7 +11,7 @@ export interface Attempts {
   readonly make: (meanwhile: Effect.Effect<never>) => Promise<JobId | undefined>
 }
 
-export const makeAttempts = (context: Context.Context<EmbeddedServices>, inside: Inside): Attempts => {
+export const makeAttempts = (context: Context.Context<EmbeddedServices>, inside: RunInEngine): Attempts => {
   const worker = Context.get(context, Worker)
   const events = Context.get(context, JobEvents)
   const inHand = new Map<JobId, Promise<unknown>>()

@@ -4,9 +4,9 @@ import { JobDirectory } from "@kiln/core/ports"
 import { Context, Effect } from "effect"
 import type { FakeProviders } from "../fakes/FakeProviders.ts"
 import { makeAttempts } from "./Attempts.ts"
-import type { Inside } from "./Inside.ts"
-import type { Passing } from "./Passing.ts"
-import { makePatience } from "./Patience.ts"
+import type { RunInEngine } from "./EngineAccess.ts"
+import type { TimeTravel } from "./TimeTravel.ts"
+import { makeRetryWait } from "./RetryWait.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
 
 /** Attempts one `drain` makes at most: more are jobs that make jobs without end. */
@@ -24,9 +24,9 @@ export interface Runner {
 
 export const makeRunner = (
   context: Context.Context<EmbeddedServices>,
-  inside: Inside,
+  inside: RunInEngine,
   time: VirtualTime,
-  passing: Passing,
+  timeTravel: TimeTravel,
   fakes: Pick<FakeProviders, "untilWaiting">,
   mode: "inline" | "manual",
 ): Runner => {
@@ -34,9 +34,9 @@ export const makeRunner = (
   const { inHand, make } = makeAttempts(context, inside)
   const limited = hasLimits(context)
   // A fake that hangs or is late waits for time; whatever else an attempt waits for is real, and must not be overtaken.
-  const inPassing = () => make(Effect.forever(Effect.andThen(fakes.untilWaiting, passing.passNext)))
-  const byHand = mode === "inline" ? inPassing : () => make(Effect.never)
-  const newPatience = () => makePatience(context, inside, time, passing)
+  const attemptInTime = () => make(Effect.forever(Effect.andThen(fakes.untilWaiting, timeTravel.advanceToNextWake)))
+  const attemptOnce = mode === "inline" ? attemptInTime : () => make(Effect.never)
+  const newRetryWait = () => makeRetryWait(context, inside, time, timeTravel)
 
   const claimableAt = Effect.fnUntraced(function* (status: JobStatus) {
     const found: Array<number> = []
@@ -51,29 +51,29 @@ export const makeRunner = (
   const waiting = Effect.map(Effect.all([claimableAt("queued"), claimableAt("processing")]), (found) => found.flat())
 
   return {
-    runNext: byHand,
+    runNext: attemptOnce,
     drain: async (throughRetries) => {
-      const attempt = throughRetries ? inPassing : byHand
-      const patience = newPatience()
+      const attempt = throughRetries ? attemptInTime : attemptOnce
+      const retryWait = newRetryWait()
       for (let made = 0; made < maxAttempts;) {
         if ((await attempt()) !== undefined) {
           made++
-          patience.reset()
-        } else if (!throughRetries || !(await patience.passOn(await inside(waiting)))) return made
+          retryWait.reset()
+        } else if (!throughRetries || !(await retryWait.waitForNext(await inside(waiting)))) return made
       }
       throw new Error(`there is no end to it: ${maxAttempts} attempts, and still jobs that may run`)
     },
     finish: async (jobId) => {
-      const patience = newPatience()
+      const retryWait = newRetryWait()
       for (;;) {
         const [job] = await inside(directory.readJobs([jobId]))
         if (job === undefined || job.claimableAt === null || isFinished(job)) return
         const here = inHand.get(jobId)
         if (here !== undefined) await here
-        else if ((await inPassing()) !== undefined) patience.reset()
+        else if ((await attemptInTime()) !== undefined) retryWait.reset()
         // Others have its place: in a moment it is free.
         else if (limited && inHand.size > 0 && job.claimableAt <= time.now()) await Promise.race(inHand.values())
-        else if (!(await patience.passOn([job.claimableAt]))) return
+        else if (!(await retryWait.waitForNext([job.claimableAt]))) return
       }
     },
   }

@@ -6,9 +6,9 @@ import { type FakeProviders, makeFakeProviders } from "../fakes/FakeProviders.ts
 import { programmable, type ProgrammableProviders } from "../fakes/ProgrammableProviders.ts"
 import { memoryBlobs, memoryStore } from "../memory/adapters.ts"
 import { checkTestOptions, portsIn } from "./checkTestOptions.ts"
-import { byHand, inline } from "./byHand.ts"
-import { openInside } from "./Inside.ts"
-import { makePassing } from "./Passing.ts"
+import { manualVerbs, inlineVerbs } from "./virtualVerbs.ts"
+import { accessEngine } from "./EngineAccess.ts"
+import { makeTimeTravel } from "./TimeTravel.ts"
 import { openForLive, serveLiveForEver } from "./prepareLive.ts"
 import { makeRunner } from "./Runner.ts"
 import { noteSubmissions } from "./submissions.ts"
@@ -45,7 +45,7 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
       ...(!live && { references: Layer.merge(time.references, sameChance), sweeps: false, concurrency: 1 }),
     },
   )
-  const { context, inside, stop } = openInside(engine)
+  const { context, inside, stop } = accessEngine(engine)
   const kit = {
     providers: programmable(fakes, custom) as object as ProgrammableProviders<CustomPort<K>>,
     submitted: noteSubmissions<K>(context, inside),
@@ -58,10 +58,10 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
     return Object.assign(engine, kit, byItself)
   }
   await inside(serveLiveForEver)
-  const passing = makePassing(time, inside)
-  const runner = makeRunner(context, inside, time, passing, fakes, mode)
-  Object.assign(engine, mode === "inline" && inline(engine, passing, runner))
-  return Object.assign(engine, kit, byHand(engine, time, passing, runner, mode))
+  const timeTravel = makeTimeTravel(time, inside)
+  const runner = makeRunner(context, inside, time, timeTravel, fakes, mode)
+  Object.assign(engine, mode === "inline" && inlineVerbs(engine, timeTravel, runner))
+  return Object.assign(engine, kit, manualVerbs(engine, time, timeTravel, runner, mode))
 }
 
 const partsOf = <K extends Kind>(
@@ -87,11 +87,11 @@ const partsOf = <K extends Kind>(
   }
 }
 
-const notByHand = () => Promise.reject(new TypeError("a live test engine runs its jobs by itself, in real time"))
+const rejectLive = () => Promise.reject(new TypeError("a live test engine runs its jobs by itself, in real time"))
 
 const byItself = {
   now: () => new Date(Effect.runSync(Clock.currentTimeMillis)),
-  advance: notByHand,
-  runNext: notByHand,
-  drain: notByHand,
+  advance: rejectLive,
+  runNext: rejectLive,
+  drain: rejectLive,
 }

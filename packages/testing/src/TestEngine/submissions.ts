@@ -3,11 +3,11 @@ import { type EmbeddedServices, JobEvents } from "@kiln/core/effect"
 import { JobDirectory } from "@kiln/core/ports"
 import type { Kind } from "@kiln/core"
 import { Context } from "effect"
-import type { Inside } from "./Inside.ts"
+import type { RunInEngine } from "./EngineAccess.ts"
 import type { SubmittedJob } from "./TestEngine.ts"
 
 /** Notes what is accepted from now on. */
-export const noteSubmissions = <K extends Kind>(context: Context.Context<EmbeddedServices>, inside: Inside) => {
+export const noteSubmissions = <K extends Kind>(context: Context.Context<EmbeddedServices>, inside: RunInEngine) => {
   const jobIds: Array<JobId> = []
   Context.get(context, JobEvents).listen((event) => {
     if (event.type === "queued") jobIds.push(event.jobId)

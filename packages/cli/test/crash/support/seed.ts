@@ -1,6 +1,7 @@
 import { Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { jobModeOf, keyScopes, type KeyMode, type Principal } from "@kiln/core/domain"
+import { jobModeOf, type KeyMode, type Principal } from "@kiln/core/domain"
+import { keyScopes } from "@kiln/core/kinds"
 import { IdGenerator, KeyDirectory, Switchboard } from "@kiln/core/ports"
 import { newKey } from "@kiln/http"
 

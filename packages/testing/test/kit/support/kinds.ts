@@ -1,4 +1,4 @@
-import { jobFailed, jobKind, speechSynthesis } from "@kiln/core"
+import { builtIn, jobFailed, jobKind } from "@kiln/core"
 import { Schema } from "effect"
 
 /** A kind of one's own, whose attempts do what the test says. */
@@ -10,7 +10,7 @@ export const greeting = (run: (name: string, attempt: number) => Promise<string>
     run: async ({ attempt, request }) => ({ output: { text: await run(request.name, attempt) } }),
   })
 
-export const speech = speechSynthesis()
+export const speech = builtIn.speechSynthesis()
 
 /** To be thrown by an attempt: it may go better later. */
 export const busy = () => jobFailed("provider_unavailable", "busy", { retry: true })

@@ -3,21 +3,21 @@ import { embeddedContext, type EmbeddedServices } from "@kiln/core/effect"
 import { type Context, Effect } from "effect"
 
 /** Runs an effect inside the engine. */
-export type Inside = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => Promise<A>
+export type RunInEngine = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => Promise<A>
 
-/** The inside of an engine, until it is stopped: what runs there then is interrupted, and waited for. */
-export interface OpenInside {
+/** Access to the services of an engine until it is stopped. `stop` interrupts what still runs there and waits for it. */
+export interface EngineAccess {
   readonly context: Context.Context<EmbeddedServices>
-  readonly inside: Inside
+  readonly inside: RunInEngine
   readonly stop: EmbeddedEngine["stop"]
 }
 
-export const openInside = (engine: Pick<EmbeddedEngine, "stop">): OpenInside => {
+export const accessEngine = (engine: Pick<EmbeddedEngine, "stop">): EngineAccess => {
   const { stop } = engine
   const context = embeddedContext(engine)
   const closing = new AbortController()
   const running = new Set<Promise<unknown>>()
-  const run: Inside = async (effect) => {
+  const run: RunInEngine = async (effect) => {
     closing.signal.throwIfAborted()
     try {
       return await Effect.runPromiseWith(context)(effect, { signal: closing.signal })

@@ -1,7 +1,7 @@
 import type { EmbeddedEngine, JobReference, Kind } from "@kiln/core"
 import type { JobId } from "@kiln/core/domain"
 import { partsOfRun } from "@kiln/core/effect"
-import type { Passing } from "./Passing.ts"
+import type { TimeTravel } from "./TimeTravel.ts"
 import type { Runner } from "./Runner.ts"
 import type { TestEngine } from "./TestEngine.ts"
 import { millisecondsOf } from "./TimeSpan.ts"
@@ -22,15 +22,15 @@ type Own<K extends Kind> = Pick<TestEngine<K>, "now" | "advance" | "runNext" | "
 type Inline<K extends Kind> = Pick<EmbeddedEngine<K>, "submit" | "run" | "wait">
 
 /** The verbs of an engine that does nothing by itself. */
-export const byHand = <K extends Kind>(
+export const manualVerbs = <K extends Kind>(
   { get, operator }: EmbeddedEngine<K>,
   time: VirtualTime,
-  passing: Passing,
+  timeTravel: TimeTravel,
   runner: Runner,
   mode: "inline" | "manual",
 ): Own<K> => {
   const advance = async (ms: number) => {
-    await passing.advance(ms)
+    await timeTravel.advance(ms)
     if (mode === "inline") await runner.drain(false)
   }
   /** Done, and gone by. */
@@ -58,9 +58,9 @@ export const byHand = <K extends Kind>(
 }
 
 /** The verbs after which a job is finished. */
-export const inline = <K extends Kind>(
+export const inlineVerbs = <K extends Kind>(
   { get, operator, submit, wait }: EmbeddedEngine<K>,
-  { advance }: Passing,
+  { advance }: TimeTravel,
   { finish }: Runner,
 ): Inline<K> & Pick<EmbeddedEngine<K>, "operator"> => {
   const verbs: Inline<K> = {

@@ -1,27 +1,27 @@
 import { type EmbeddedServices, EngineConfig } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
 import { Context } from "effect"
-import type { Inside } from "./Inside.ts"
-import type { Passing } from "./Passing.ts"
+import type { RunInEngine } from "./EngineAccess.ts"
+import type { TimeTravel } from "./TimeTravel.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
 
-/** How long is waited at once for a provider that is paused. */
+/** Milliseconds of one wait for a paused provider. */
 const pauseStepMs = 5_000
 
-/** Lets time pass until something may run again, as long as there is hope. */
-export interface Patience {
-  /** Something ran: there is hope again. */
+/** Lets time pass until a job may run again, unless no wait can help. */
+export interface RetryWait {
+  /** Forgets earlier waits, because a job ran. */
   readonly reset: () => void
-  /** Given when jobs may be claimed, unix milliseconds, of which none could be. `false` where waiting helps nothing. */
-  readonly passOn: (claimableAt: ReadonlyArray<number>) => Promise<boolean>
+  /** Waits for the first of these times, unix milliseconds, at which jobs become claimable. Returns `false` if waiting cannot help. */
+  readonly waitForNext: (claimableAt: ReadonlyArray<number>) => Promise<boolean>
 }
 
-export const makePatience = (
+export const makeRetryWait = (
   context: Context.Context<EmbeddedServices>,
-  inside: Inside,
+  inside: RunInEngine,
   time: VirtualTime,
-  { passTo }: Passing,
-): Patience => {
+  { advanceTo }: TimeTravel,
+): RetryWait => {
   const worker = Context.get(context, Worker)
   const { brokenPauseMaxMs } = Context.get(context, EngineConfig).circuit
   let pausedMs = 0
@@ -29,16 +29,16 @@ export const makePatience = (
     reset: () => {
       pausedMs = 0
     },
-    passOn: async (claimableAt) => {
+    waitForNext: async (claimableAt) => {
       const later = claimableAt.filter((at) => at > time.now())
       const next = later.reduce((a, b) => Math.min(a, b), Infinity)
       const mayBePaused = later.length < claimableAt.length && pausedMs <= brokenPauseMaxMs
       if (mayBePaused && (await inside(worker.providers)).some(({ status }) => status === "paused")) {
         pausedMs += pauseStepMs
-        await passTo(Math.min(next, time.now() + pauseStepMs))
+        await advanceTo(Math.min(next, time.now() + pauseStepMs))
         return true
       }
-      if (later.length > 0) await passTo(next)
+      if (later.length > 0) await advanceTo(next)
       return later.length > 0
     },
   }

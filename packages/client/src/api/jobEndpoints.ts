@@ -1,0 +1,114 @@
+import type { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiSchema, OpenApi } from "effect/http-api"
+import type { JobBody, JobFamily } from "../routes/JobFamily.ts"
+import type { JobRoute, RoutedKind } from "../routes/jobRoute.ts"
+import type { WireRequest, WireUpload } from "../routes/wireTypes.ts"
+import {
+  accepted,
+  creationErrors,
+  eraseErrors,
+  idempotencyHeader,
+  jobIdParam,
+  polled,
+  pollErrors,
+  uploadUseCodes,
+} from "./endpoints.ts"
+import { briefState, createdJob, fullState } from "./JobBodies.ts"
+import type { OutputOf } from "./jobSchemas.ts"
+
+const withArticle = (noun: string): string => `${/^[aeiou]/i.test(noun) ? "an" : "a"} ${noun}`
+const spoken = ({ name }: RoutedKind): string => name.replaceAll("_", " ")
+
+type Creation<Noun extends string, Type extends string> = JobRoute<RoutedKind & { readonly name: Type }, Noun>
+
+const creation = <const Noun extends string, Request, Type extends string>(
+  { kind, noun }: Creation<Noun, Type>,
+  payload: Schema.Codec<Request>,
+) => ({ headers: idempotencyHeader, payload, success: accepted(createdJob(kind.name, `${noun}Job`)) })
+
+const idOf = <const Noun extends string>({ noun }: { readonly noun: Noun }) => `create${noun}` as const
+
+const createPlain = <const Noun extends string, Request, Type extends string>(
+  route: Creation<Noun, Type>,
+  payload: Schema.Codec<Request>,
+) =>
+  HttpApiEndpoint.post(idOf(route), route.path as `/${string}`, {
+    ...creation(route, payload),
+    error: creationErrors(),
+  })
+
+const createWithUpload = <const Noun extends string, Request, Type extends string>(
+  route: Creation<Noun, Type>,
+  payload: Schema.Codec<Request>,
+) =>
+  HttpApiEndpoint.post(idOf(route), route.path as `/${string}`, {
+    ...creation(route, payload),
+    error: creationErrors(...uploadUseCodes),
+  })
+
+const create = (route: JobRoute, payload: Schema.Codec<unknown>, description: string | undefined) =>
+  (route.upload === undefined ? createPlain(route, payload) : createWithUpload(route, payload)).annotateMerge(
+    OpenApi.annotations({
+      summary: `Create ${withArticle(spoken(route.kind))} job`,
+      ...(description !== undefined && { description }),
+    }),
+  )
+
+const state = <Output, Body extends JobBody>(
+  family: JobFamily<string, string, Body>,
+  output: Schema.Codec<Output>,
+  example: object,
+) =>
+  (family.body === "full"
+    ? fullState(output, `${family.noun}JobState`, example)
+    : briefState(output, `${family.noun}JobState`)) as StateSchema<Output, Body>
+
+type StateSchema<Output, Body extends JobBody> = Body extends "brief"
+  ? ReturnType<typeof briefState<Output>>
+  : ReturnType<typeof fullState<Output>>
+
+const spokenFamily = ({ noun }: JobFamily): string => noun.replaceAll(/(?<=.)([A-Z])/g, " $1").toLowerCase()
+
+const poll = <const Noun extends string, Output, Body extends JobBody>(
+  family: JobFamily<string, Noun, Body>,
+  output: Schema.Codec<Output>,
+  example: object,
+) =>
+  HttpApiEndpoint.get(`poll${family.noun}Job` as const, family.poll as `/${string}`, {
+    params: jobIdParam,
+    success: polled(state<Output, Body>(family, output, example)),
+    error: pollErrors,
+  }).annotateMerge(
+    OpenApi.annotations({
+      summary: `Poll ${withArticle(spokenFamily(family))} job`,
+      description: "Every 2 seconds, until `status` is `done` or `failed`. Only for the key that created the job.",
+    }),
+  )
+
+const erase = <const Noun extends string>(family: JobFamily<string, Noun>) =>
+  HttpApiEndpoint.delete(`erase${family.noun}JobData` as const, `${family.poll}/data` as `/${string}`, {
+    params: jobIdParam,
+    success: HttpApiSchema.NoContent,
+    error: eraseErrors,
+  }).annotateMerge(
+    OpenApi.annotations({
+      summary: `Delete the retained data of a finished ${spokenFamily(family)} job`,
+      description: `Texts, files and URLs are gone for good; ${family.body === "full" ? "status, codes and billing stay" : "the status stays"}. Repeating the request returns the same response.`,
+    }),
+  )
+
+/** The endpoints of a family of jobs: one for each of its kinds, one to poll, one to erase. */
+export const jobEndpoints = { create, poll, erase }
+
+type CreateOf<R> = R extends JobRoute
+  ? [WireUpload<R>] extends [never]
+    ? ReturnType<typeof createPlain<R["noun"], WireRequest<R>, R["kind"]["name"]>>
+    : ReturnType<typeof createWithUpload<R["noun"], WireRequest<R>, R["kind"]["name"]>>
+  : never
+type FamilyEndpoints<R extends JobRoute, F> =
+  F extends JobFamily<string, infer Noun, infer Body>
+    ? ReturnType<typeof poll<Noun, OutputOf<R>, Body>> | ReturnType<typeof erase<Noun>>
+    : never
+
+/** The types of a family's endpoints, from the routes of its kinds. */
+export type JobEndpoints<R extends JobRoute> = CreateOf<R> | FamilyEndpoints<R, R["family"]>

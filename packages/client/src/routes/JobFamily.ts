@@ -1,0 +1,62 @@
+import { toPascalCase } from "./fieldNames.ts"
+
+/** What polling says: `full` always has bill and codes, `brief` leaves out what does not apply. */
+export type JobBody = "full" | "brief"
+
+/** Jobs that are polled and erased under one path. A job is found under its own only. All kinds of a family have one key scope. */
+export interface JobFamily<
+  Group extends string = string,
+  Noun extends string = string,
+  Body extends JobBody = JobBody,
+> {
+  /** Its endpoints in the client for Effect: `client.audio`. */
+  readonly group: Group
+  /** In names: `Audio` makes `pollAudioJob` and `AudioJobState`. */
+  readonly noun: Noun
+  readonly body: Body
+  /** Where its jobs are polled with GET, with `/:id` at its end, and with `/data` behind that erased with DELETE. */
+  readonly poll: string
+  /** Its heading in the API's description. */
+  readonly title: string
+  /** What it offers, for people. */
+  readonly description: string | undefined
+}
+
+/** Describes jobs of several kinds that are polled under one path, for `jobRoute`. */
+export const jobFamily = <
+  const Group extends string,
+  const Noun extends string = Capitalize<Group>,
+  const Body extends JobBody = "full",
+>(
+  group: Group,
+  {
+    body,
+    description,
+    noun = toPascalCase(group) as Noun,
+    poll,
+    title = group,
+  }: {
+    /** With `/:id` at its end. */
+    readonly poll: string
+    /** Default: the name of the group, with a capital letter. */
+    readonly noun?: Noun
+    /** Default `full`. */
+    readonly body?: Body
+    readonly title?: string
+    readonly description?: string
+  },
+): JobFamily<Group, Noun, Body> => ({ group, noun, body: body ?? ("full" as Body), poll, title, description })
+
+export const audioJobs = jobFamily("audio", {
+  poll: "/v1/jobs/:id",
+  title: "Audio",
+  description: "Uploads, transcription, speech and voice turns.",
+})
+
+export const imageJobs = jobFamily("images", {
+  noun: "Image",
+  body: "brief",
+  poll: "/v1/images/jobs/:id",
+  title: "Images",
+  description: "Image generation.",
+})

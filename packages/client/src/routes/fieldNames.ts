@@ -1,0 +1,47 @@
+/**
+ * Fields are `snake_case` on the wire and `camelCase` inside. One is made from the other by rule, so that hardly any field has a
+ * mapping. The rule holds for the fields of a request and an output themselves: what is inside of them is data.
+ */
+
+/** Names on the wire that are not made by rule, by the inner ones. */
+export type GivenNames = Readonly<Record<string, string>>
+
+/** `uploadId` → `upload_id`. */
+export const toSnakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+/** `upload_id` → `uploadId`. */
+export const toCamelCase = (name: string): string =>
+  name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+/** `text_summary` → `TextSummary`; every sign that is neither letter nor digit separates two words. */
+export const toPascalCase = (name: string): string =>
+  name.replace(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9]?)/g, (_, letter: string) => letter.toUpperCase())
+
+/** Returns the name of a field on the wire. */
+export const wireName = (name: string, names: GivenNames = {}): string =>
+  Object.hasOwn(names, name) ? (names[name] ?? name) : toSnakeCase(name)
+
+/** `uploadId` → `upload_id`, to the compiler. */
+export type SnakeCase<Name extends string, Done extends string = ""> = Name extends `${infer First}${infer Rest}`
+  ? SnakeCase<Rest, `${Done}${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}`>
+  : Done
+/** `text_summary` → `TextSummary`, to the compiler. */
+export type PascalCase<
+  Name extends string,
+  Done extends string = "",
+  Begins extends boolean = true,
+> = string extends Name
+  ? string
+  : Name extends `${infer First}${infer Rest}`
+    ? Uppercase<First> extends Lowercase<First>
+      ? First extends Digit
+        ? PascalCase<Rest, `${Done}${First}`, false>
+        : PascalCase<Rest, Done>
+      : PascalCase<Rest, `${Done}${Begins extends true ? Uppercase<First> : First}`, false>
+    : Done
+type Digit = "0" | "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9"
+
+/** The name of a field on the wire, to the compiler. */
+export type WireName<Field, Names> = Field extends keyof Names
+  ? Names[Field]
+  : Field extends string
+    ? SnakeCase<Field>
+    : never

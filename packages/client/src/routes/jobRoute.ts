@@ -1,0 +1,103 @@
+import { type Names, requireKnown } from "../knownOptions.ts"
+import { type GivenNames, type PascalCase, toPascalCase, wireName } from "./fieldNames.ts"
+import { type JobFamily, jobFamily } from "./JobFamily.ts"
+
+/** A job kind as far as a route needs it: its name, and its types for the compiler. */
+export interface RoutedKind {
+  readonly name: string
+  /** The field that names the upload a job consumes. */
+  readonly upload?: string | undefined
+  /** Types only: there is no value. */
+  readonly "~kind"?: unknown
+}
+
+/** Where the jobs of a kind are created, and how they are called there. Made by `jobRoute`. */
+export interface JobRoute<
+  K extends RoutedKind = RoutedKind,
+  Noun extends string = string,
+  Methods extends string = string,
+  Given extends GivenNames = GivenNames,
+  Family extends JobFamily = JobFamily,
+> {
+  readonly kind: K
+  /** Where jobs are created with POST, below the prefix. */
+  readonly path: string
+  readonly family: Family
+  /** In names: `Speech` makes `createSpeech` and `SpeechJob`. */
+  readonly noun: Noun
+  /** Its methods in the client for promises: `speech` makes `client.speech.create`. */
+  readonly methods: Methods
+  /** Names on the wire that are not made by rule, by the inner ones. */
+  readonly names: Given
+  /** The field on the wire that names the upload a job consumes; `undefined` when the kind takes none. */
+  readonly upload: string | undefined
+}
+
+export interface JobRouteOptions<
+  Noun extends string = string,
+  Methods extends string = string,
+  Given extends GivenNames = GivenNames,
+  Family extends JobFamily = JobFamily,
+> {
+  /** Where jobs are created with POST, below the prefix: `/v1/summaries`. */
+  readonly path: string
+  /** The jobs it is polled and erased with. Default: a family of its own, under `poll`. */
+  readonly family?: Family
+  /** Where jobs are polled without a family, default the path with `/:id` behind it. */
+  readonly poll?: string
+  /** Names on the wire, by those of the kind's fields, request and output: where `snake_case` is not the one that is wanted. */
+  readonly names?: Given
+  /** What its jobs are called in names such as `createSpeech`. Default: the kind's name, `TextSummary`. */
+  readonly noun?: Noun
+  /** What its methods are called in the client for promises. Default: the kind's name, `textSummary`. */
+  readonly methods?: Methods
+}
+
+const optionNames: Names<JobRouteOptions> = {
+  path: true,
+  family: true,
+  poll: true,
+  names: true,
+  noun: true,
+  methods: true,
+}
+
+type NoNames = { readonly [Name in never]: string }
+type OwnMethods<K extends RoutedKind> = Uncapitalize<PascalCase<K["name"]>>
+
+/**
+ * Offers the jobs of a kind over HTTP. Routes, the API's description, both clients and the page for trying it are made from it.
+ * The engine must know the kind.
+ */
+export const jobRoute = <
+  const K extends RoutedKind,
+  const Noun extends string = PascalCase<K["name"]>,
+  const Methods extends string = OwnMethods<K>,
+  const Given extends GivenNames = NoNames,
+  const Family extends JobFamily = JobFamily<OwnMethods<K>, Noun, "full">,
+>(
+  kind: K,
+  options: JobRouteOptions<Noun, Methods, Given, Family>,
+): JobRoute<K, Noun, Methods, Given, Family> => {
+  if (typeof options !== "object" || options === null)
+    throw new TypeError("jobRoute() expects its options as an object")
+  requireKnown("jobRoute()", options, optionNames)
+  const name = toPascalCase(kind.name)
+  const own = name.charAt(0).toLowerCase() + name.slice(1)
+  const { methods = own, names = {}, noun = name, path, poll = `${path}/:id` } = options
+  const family = options.family ?? jobFamily(own, { noun, poll, title: kind.name })
+  const upload = kind.upload === undefined ? undefined : wireName(kind.upload, names)
+  return { kind, path, family, noun, methods, names, upload } as JobRoute<K, Noun, Methods, Given, Family>
+}
+
+/**
+ * Names a kind whose code is elsewhere, so that a client gets its types and nothing else:
+ * `remoteKind<typeof summary>({ name: "text_summary" })`.
+ */
+export const remoteKind = <K extends RoutedKind>(
+  kind: Pick<K, "name"> & (UploadOf<K> extends never ? unknown : { readonly upload: UploadOf<K> }),
+): K => kind as unknown as K
+
+type TypesOf<K> = K extends { readonly "~kind": infer Types } ? Types : never
+/** The field of a kind's requests that names an upload; `never` without one. */
+export type UploadOf<K> = TypesOf<K> extends { readonly upload: infer Upload extends string } ? Upload : never

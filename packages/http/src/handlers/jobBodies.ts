@@ -1,0 +1,57 @@
+import type { JobBody, JobFamily } from "@kiln/client/api"
+import { type Billing, billingOf, type Job, type JsonObject } from "@kiln/core/domain"
+import type { FieldNames } from "./fieldNames.ts"
+
+type Body = (job: Job, output: JsonObject | undefined, defaultCurrency: string) => object
+
+/** What polling a job says: always its bill and its codes, `null` when there is none. */
+const fullBody: Body = (job, output, defaultCurrency) => ({
+  id: job.id,
+  status: job.status,
+  ...(output !== undefined && { output }),
+  billing: billingBody(billingOf(job, defaultCurrency)),
+  warning_code: job.warningCode,
+  error_code: job.errorCode,
+})
+
+const billingBody = ({ amount, currency, lineItems, status }: Billing) => ({
+  status,
+  currency,
+  amount,
+  line_items: lineItems.map((item) => ({
+    meter: item.meter,
+    quantity: item.quantity,
+    unit_amount: item.unitAmount,
+    amount: item.amount,
+  })),
+})
+
+/** Of these jobs nothing is said that does not apply. */
+const briefBody: Body = (job, output) => ({
+  id: job.id,
+  status: job.status,
+  ...(output !== undefined && { output }),
+  ...(job.errorCode !== null && { error_code: job.errorCode }),
+  ...(job.retained !== "kept" && { warning_code: job.warningCode }),
+})
+
+/** What polling says of a job; its output is absent until there is one. */
+export const stateBody: Readonly<Record<JobBody, Body>> = { full: fullBody, brief: briefBody }
+
+export const pollingPath = ({ poll }: JobFamily, jobId: string): string => poll.slice(0, -":id".length) + jobId
+
+/**
+ * A job's output on the wire: what its kind put out, and for each file a URL under `<name>_url`. Absent until the job is
+ * done, and again once its data is gone.
+ */
+export const outputBody = (
+  job: Job,
+  names: FieldNames,
+  fileUrl: (fileId: string) => string,
+): JsonObject | undefined => {
+  if (job.status !== "done" || job.retained !== "kept" || job.output === null) return undefined
+  return Object.fromEntries([
+    ...Object.entries(job.output).map(([name, value]) => [names.toWire(name), value] as const),
+    ...job.files.map((file) => [`${names.toWire(file.name)}_url`, fileUrl(file.id)] as const),
+  ])
+}

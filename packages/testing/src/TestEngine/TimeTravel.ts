@@ -1,0 +1,39 @@
+import { collectOrphans, expireOverdue, pruneOnce } from "@kiln/core/worker"
+import { Effect } from "effect"
+import type { RunInEngine } from "./EngineAccess.ts"
+import type { VirtualTime } from "./VirtualTime.ts"
+
+/** Sweeps during one `advance`, however long it is. */
+const sweepsOnTheWay = 60
+const shortestStrideMs = 1_000
+
+/** Moves the virtual time. Sweeps what is overdue before it returns; in production the sweep comes a little later. */
+export interface TimeTravel {
+  readonly advanceTo: (unixMs: number) => Promise<void>
+  /** Milliseconds. */
+  readonly advance: (ms: number) => Promise<void>
+  /** Moves to the time at which the next sleeping fiber wakes. Never ends if no fiber sleeps. */
+  readonly advanceToNextWake: Effect.Effect<void>
+}
+
+const sweep = Effect.all([expireOverdue, pruneOnce, collectOrphans], { discard: true })
+
+export const makeTimeTravel = (time: VirtualTime, inside: RunInEngine): TimeTravel => {
+  const advanceTo = async (unixMs: number) => {
+    await time.moveTo(unixMs)
+    await inside(sweep)
+  }
+  return {
+    advanceTo,
+    advance: async (ms) => {
+      const target = time.now() + ms
+      const strideMs = Math.max(shortestStrideMs, Math.ceil(ms / sweepsOnTheWay))
+      do await advanceTo(Math.min(target, time.now() + strideMs))
+      while (time.now() < target)
+    },
+    advanceToNextWake: Effect.suspend(() => {
+      const at = time.nextAt()
+      return at === undefined ? Effect.never : Effect.uninterruptible(Effect.promise(() => advanceTo(at)))
+    }),
+  }
+}
