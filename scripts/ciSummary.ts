@@ -59,7 +59,7 @@ export const summarize = (reports: Reports, results: ReadonlyArray<Result>): Sum
   }
 }
 
-/** One test command. What is wrong beside its tests counts as failed, too. */
+/** Counts one test command. Failures outside of its tests count as failed too. */
 const countRun = (name: string, report: string | undefined, result: Result | undefined): Summary => {
   const counted = countTests(report)
   const reasons = [...counted.reasons, ...(result === undefined ? ["the tests were not run"] : [])]

@@ -56,7 +56,7 @@ describe("the page of planted bugs", () => {
   it("fails for a core bug that no suite plants", () => {
     const [, ...others] = suites.simulation.bugs
     expect(() => describePlantedBugs({ ...suites, simulation: { ...suites.simulation, bugs: others } })).toThrow(
-      "Simulation plants no such bug: there is no fence",
+      "Simulation plants no such bug: no fence: any worker",
     )
   })
 })

@@ -10,10 +10,10 @@ export const coreBugs: ReadonlyArray<CoreBug> = [
   {
     bug: "no fence",
     planted: {
-      simulation: ["there is no fence: whoever once claimed a job may write to it"],
+      simulation: ["no fence: any worker that once claimed a job may write to it"],
       conformance: ["no fence: any token writes"],
       interleavings: [
-        "no fence: a completion is written whoever has the job now",
+        "no fence: a completion is written regardless of the current holder",
         "no fence: a stale attempt's failure fails the job of another",
         "no fence: a transfer that lost its lease still commits",
       ],

@@ -1,6 +1,6 @@
 import type { TidyFile } from "../tidy/TidyFile.ts"
 
-/** A command of pnpm or of its own that is no script of this repository. */
+/** Commands of pnpm that are not scripts of this repository. */
 const ofPnpm = new Set(["add", "changeset", "dlx", "exec", "install", "pack", "publish", "remove", "run", "test"])
 
 /** The scripts that a Markdown file tells its reader to run, each `path:line: name`, which are not there. */

@@ -1,5 +1,5 @@
-// Imports snippets one after the other, in one process: `node runTogether.mjs DIRECTORY…`, with a channel to whoever started
-// it. After each it sends what came of it. To load kiln takes far longer than to run a snippet, and is done once.
+// Imports snippets one after the other in one process: `node runTogether.mjs DIRECTORY…`, with a channel to its parent. Sends
+// the outcome after each snippet. Loading kiln takes much longer than running a snippet, and happens only once.
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { inspect } from "node:util"

@@ -20,7 +20,7 @@ const memory = (path: string, from: string, to: string): Edit => ({
 /** One for each promise at the heart, and some more. */
 export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
-    bug: "there is no fence: whoever once claimed a job may write to it",
+    bug: "no fence: any worker that once claimed a job may write to it",
     edits: [core("domain/Lease.ts", " && job.token === token", "")],
     seed: 22,
     breaks: "fencing",
@@ -124,7 +124,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       ),
     ],
     seed: 36,
-    breaks: "no orphan for ever",
+    breaks: "no orphan stays forever",
   },
   {
     bug: "the sweep takes blobs that a live attempt may still commit",
@@ -249,7 +249,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "everything ends",
   },
   {
-    bug: "a file goes to whoever asks with its key, whatever it is now",
+    bug: "a file is served to any request with its key, whatever its state",
     edits: [
       memory("MemoryJobStore.ts", 'file !== undefined && job.retained === "kept"', "file !== undefined"),
       memory("jobs/eraseJobs.ts", "    files: Object.freeze([]),\n", ""),
@@ -338,7 +338,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       ),
     ],
     seed: 3,
-    breaks: "finished is for ever",
+    breaks: "a finished job never changes",
   },
   {
     bug: "a stored request that names no voice is read as one that names an empty one",
@@ -488,7 +488,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "nothing goes before its time",
   },
   {
-    bug: "files that no job came for are kept for ever",
+    bug: "uploads that no job uses are kept forever",
     edits: [core("worker/Sweeper.ts", "  found += yield* pruned(uploads.expireUploads(stepSize))\n", "")],
     seed: 6,
     breaks: "what is past its retention goes",

@@ -8,7 +8,7 @@ export interface Bundle {
   readonly ownFiles: ReadonlyArray<string>
 }
 
-/** What is left of a program once a bundler has thrown out what it does not use. */
+/** Bundles a program and drops unused code. */
 export const bundle = async (project: InstalledProject, code: string): Promise<Bundle> => {
   const { metafile, outputFiles } = await build({
     stdin: { contents: code, resolveDir: project.root },

@@ -21,7 +21,7 @@ describe("the next version", () => {
     )
   })
 
-  it("is none while nothing asks for it", () => {
+  it("is not raised without a changeset", () => {
     using tree = plantTree({}, copied)
     const changelog = readFileSync(join(tree.root, "CHANGELOG.md"), "utf8")
     expect(raiseVersion(tree.root, "2027-01-31")).toBeUndefined()
@@ -53,7 +53,7 @@ describe("a manifest", () => {
     },
   )
 
-  it("is not when a door of the checkout is none of the package", () => {
+  it("is not if an entry point of the checkout is missing from the package", () => {
     const { "./package.json": _, ...doors } = core.publishConfig?.exports ?? {}
     expect(manifestProblems({ ...core, publishConfig: { exports: doors } })).toHaveLength(1)
     expect(

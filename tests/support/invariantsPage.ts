@@ -16,7 +16,7 @@ export interface PromiseRow {
 
 export interface InvariantsPage {
   readonly promises: ReadonlyArray<PromiseRow>
-  /** What is said to be open once more, as `number: reason`. */
+  /** Promises listed as open again, as `number: reason`. */
   readonly open: ReadonlyArray<string>
   /** Names of the simulation's invariants. */
   readonly invariants: ReadonlyArray<string>
@@ -69,7 +69,7 @@ export const parseInvariantsPage = (text: string): InvariantsPage => ({
 
 /** What the page is held against. */
 export interface Reality {
-  /** The text of a file, or `undefined` where there is none. */
+  /** Returns the text of a file, or `undefined` if it does not exist. */
   readonly read: (path: string) => string | undefined
   /** How many promises there are, numbered from 1. */
   readonly promises: number

@@ -7,9 +7,24 @@ import { isAboutTidiness, type Finding, type TidyFile } from "./TidyFile.ts"
 export const cleanFolders: ReadonlyArray<string> = [
   "bench/",
   "packages/adapter-blobs/",
+  "packages/cli/",
+  "packages/conformance/",
+  "packages/http/src/mount/",
+  "packages/http/src/server/",
+  "packages/http/src/wire/",
+  "packages/http/test/",
   "packages/media-probe/",
+  "packages/postgres-lab/",
   "packages/provider-",
+  "packages/service-lab/",
+  "packages/simulation/",
+  "packages/testing/src/TestEngine/",
+  "packages/testing/src/assertions/",
+  "packages/testing/src/fakes/",
+  "packages/testing/src/openai/",
+  "packages/testing/test/",
   "scripts/publish/",
+  "tests/",
 ]
 
 export const isCleanFolder = ({ path }: TidyFile): boolean => cleanFolders.some((folder) => path.startsWith(folder))
@@ -26,7 +41,7 @@ const notAsked = String.raw`(?![^.!;]*\?)`
 const patterns: ReadonlyArray<Pattern> = [
   { find: /\b(whoever|whosoever|whosever|whomever|whatsoever)\b/gi, instead: "name the subject: a caller, a worker" },
   { find: new RegExp(String.raw`\bWho\b${notAsked}`, "g"), instead: "name the subject: a caller, a worker" },
-  { find: new RegExp(String.raw`[;:] +who\b${notAsked}`, "g"), instead: "name the subject: a caller, a worker" },
+  { find: new RegExp(String.raw`[;:] +who +[a-z]${notAsked}`, "g"), instead: "name the subject: a caller, a worker" },
   {
     find: new RegExp(
       String.raw`\bWhat +(is|are|was|were|has|had|does|did|can|cannot|could|may|must|will)\b${notAsked}`,
@@ -34,7 +49,7 @@ const patterns: ReadonlyArray<Pattern> = [
     ),
     instead: "begin with a noun: the value, the rows",
   },
-  { find: /\b(is|are|was|were|be) +none\b/gi, instead: "say what is absent, or use `not`" },
+  { find: /\b(is|are|was|were|be) +none\b(?! or\b)/gi, instead: "say what is absent, or use `not`" },
   { find: /\b(what|which|that|who) +(is|are|was|were) +no(?= +(?!longer\b|more\b)\w)/gi, instead: "is not a …" },
   { find: /\bone's +own\b/gi, instead: "custom, your own" },
   { find: /\bfor +ever\b/gi, instead: "forever, indefinitely, permanently" },

@@ -384,7 +384,7 @@ describe("dates", () => {
     "2026-11-01\n",
     "1793491200",
     "Nov 1 2026",
-  ])("%j is none", (text) => {
+  ])("%j is rejected", (text) => {
     expect(parseMoment(text)).toBe(undefined)
   })
 })

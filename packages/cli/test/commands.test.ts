@@ -252,7 +252,7 @@ describe("kiln", { timeout: 120_000 }, () => {
     expect((await run(["copy", "--help"])).stdout).toMatch(/--from[\s\S]*--to/)
   })
 
-  it("warns of names that are no settings, on standard error, and goes on", async () => {
+  it("warns about unknown settings on standard error, and continues", async () => {
     using data = temporaryDirectory()
     const ended = await run(["project", "list", "--json"], { KILN_DATA_DIR: data.path, KILN_DATADIR: "x" })
     expect({ exit: ended.exit, stdout: ended.stdout }).toEqual({ exit: 0, stdout: `{"projects":[]}\n` })

@@ -125,7 +125,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     expect((await api.finished(queued)).status).toBe("done")
     expect((await runJson(["doctor"], moved)).ok).toBe(true)
 
-    // Whoever forgets DATABASE_URL would begin an installation of its own on these blobs.
+    // A server started without DATABASE_URL would create another installation on these blobs.
     const forgotten = await run(["serve"], { ...env, PORT: "0" })
     expect(forgotten).toMatchObject({ exit: 1, stdout: "", stderr: expect.stringContaining("another installation") })
   })

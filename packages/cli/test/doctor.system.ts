@@ -161,7 +161,7 @@ describe("kiln doctor", { timeout: 120_000 }, () => {
     })
   })
 
-  it("makes no database where there is none, and says so", async () => {
+  it("creates no missing database, and reports it", async () => {
     using data = temporaryDirectory()
     const directory = join(data.path, "data")
     const { findings, ok, statuses } = await diagnose({ KILN_DATA_DIR: directory })

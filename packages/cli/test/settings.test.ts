@@ -247,7 +247,7 @@ describe("settings", () => {
     expect(JSON.stringify(readSettings({ KILN_OPENAI_API_KEY: "c2VjcmV0 1" }))).not.toContain("c2VjcmV0")
   })
 
-  it("that are none are named with the one that was meant", () => {
+  it("that are unknown are reported with the intended one", () => {
     const read = readSettings({ KILN_DATADIR: "x", KILN_CONCURENCY: "1", OTHER_TOOL: "x" })
     expect(read).toMatchObject({
       ok: true,
@@ -279,7 +279,7 @@ describe("kiln", { timeout: 120_000 }, () => {
     expect(ended).toEqual({ exit: 2, stdout: "", stderr: "kiln: KILN_ROLE must be all, api or worker\n" })
   })
 
-  it("does not start on OpenAI without a key; who only throws a switch need not mind", async () => {
+  it("does not start on OpenAI without a key, but a command that sets a switch works", async () => {
     using data = temporaryDirectory()
     const environment = { KILN_PROVIDER: "openai", KILN_DATA_DIR: data.path }
     expect(await run(["switch", "off", "ai"], environment)).toEqual({ exit: 0, stdout: "ai is off\n", stderr: "" })

@@ -18,7 +18,7 @@ const running = (api: Api, ids: ReadonlyArray<string>, count: number) =>
   })
 
 describe("a signal to stop", { timeout: 120_000 }, () => {
-  it("lets the jobs in hand finish, leaves the others, and exits with 0", async () => {
+  it("lets claimed jobs finish, leaves the others, and exits with 0", async () => {
     using data = temporaryDirectory()
     const { environment, key, owner } = await liveSpeech(data.path)
     await using kiln = await serve({ ...environment, KILN_CONCURRENCY: "4", KILN_DRAIN_SECONDS: "10" })

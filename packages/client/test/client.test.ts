@@ -142,13 +142,13 @@ describe("refusals", () => {
   it.each([
     ["no such job", () => client().jobs.get({ id: "job_x/../y", type: "transcription" }), 404, "job_not_found"],
     [
-      "a key that is none",
+      "an invalid key",
       () => createClient({ baseUrl: service.url, apiKey: "kiln_test_x" }).speech.create({ input: "x" }),
       401,
       "invalid_api_key",
     ],
     ["an idempotency key with a space", () => createWithKey("a b"), 400, "idempotency_key_invalid"],
-    ["an upload that is none", () => client().transcriptions.create({ upload_id: "upl_x" }), 400, "upload_not_found"],
+    ["an invalid upload", () => client().transcriptions.create({ upload_id: "upl_x" }), 400, "upload_not_found"],
     [
       "a file of another format",
       () => client().transcriptions.createFromFile(recording, { ...about, format: "mp3" }),

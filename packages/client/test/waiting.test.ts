@@ -37,7 +37,7 @@ describe("the time between two polls", () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it("a wait of more than 24 days, or for ever, does not end at once", async () => {
+  it("a wait of more than 24 days, or an unlimited one, does not end at once", async () => {
     for (const timeoutMs of [30 * aDay, Number.POSITIVE_INFINITY]) {
       const { client, polls } = unfinished("60")
       const stop = new AbortController()

@@ -34,7 +34,7 @@ export interface Check<R = Stores> {
   readonly run: Effect.Effect<void, unknown, R>
 }
 
-/** What is asked of one verb, or of several for one promise. */
+/** The checks of one verb, or of several verbs for one promise. */
 export interface Section<R = Stores> {
   /** For example `JobStore.claimJobs`. */
   readonly name: string

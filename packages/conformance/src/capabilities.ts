@@ -19,7 +19,7 @@ export type Planned =
   | { readonly name: string; readonly run: Effect.Effect<void, unknown> }
   | { readonly name: string; readonly skipped: string }
 
-/** Something asked of a place: `session` opens the store there anew, and closes it afterwards. */
+/** Something asked of a place: `session` reopens the store there, and closes it afterwards. */
 export interface PlaceCheck<R> {
   readonly name: string
   readonly needs: keyof StoreCapabilities

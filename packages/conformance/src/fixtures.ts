@@ -92,7 +92,7 @@ export const uploadedFile = (id: UploadId, token: number): UploadedFile => ({
   sha256: digest(token),
 })
 
-/** Whoever may see a record. */
+/** The owner of a record. */
 export const ownerOf = (record: Pick<Job, "projectId" | "keyId" | "mode">): Principal => ({
   projectId: record.projectId,
   keyId: record.keyId,

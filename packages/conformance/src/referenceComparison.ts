@@ -58,7 +58,7 @@ const performHistory = Effect.fnUntraced(function* (
  * Performs the same random histories, in virtual time, on the memory store and on another, and
  * compares every answer and everything readable after each step; the moves of all jobs are checked
  * by the table of transitions besides. Returns the smallest history found on which they differ, with
- * seed and path to repeat it; `undefined` when there is none.
+ * seed and path to repeat it; `undefined` if the stores agree.
  */
 export const findDifference = async (comparison: Compared & Search): Promise<string | undefined> => {
   const { place, runs, seed, shrink = true } = comparison

@@ -37,7 +37,7 @@ blobStoreConformance({
   place: Effect.map(Layer.build(Layer.fresh(MemoryBlobStore.layer)), Layer.succeedContext),
 })
 
-describe("a store that begins anew with each opening fails", () => {
+describe("a store that starts empty on each opening fails", () => {
   const fails = <R>(checks: ReadonlyArray<PlaceCheck<R>>, layer: Layer.Layer<R>): void => {
     for (const check of checks)
       it.effect(check.name, () =>

@@ -19,7 +19,7 @@ export const wav = (seconds: number, rate = 100): Buffer => {
   return Buffer.concat([header, Buffer.alloc(samples, 128)])
 }
 
-/** What looks like a wave file to who reads its first bytes, and is none. */
+/** Looks like a WAV by its first bytes, but is not one. */
 export const brokenWav = (): Buffer =>
   Buffer.concat([Buffer.from("RIFF\x40\0\0\0WAVE", "latin1"), Buffer.alloc(64, 0xab)])
 
@@ -34,7 +34,7 @@ const EBML = "1a45dfa39f4286810142f7810142f2810442f381084282847765626d4287810442
 /** An EBML header whose DocType is webm, and nothing a decoder could use. */
 export const webmStart = (): Buffer => Buffer.concat([Buffer.from(EBML, "hex"), Buffer.alloc(64)])
 
-/** The same header of a Matroska file, which is no webm. */
+/** The same header of a Matroska file that is not WebM. */
 export const matroskaStart = (): Buffer =>
   Buffer.concat([Buffer.from("1a45dfa38b4282886d6174726f736b61", "hex"), Buffer.alloc(64)])
 

@@ -1,7 +1,7 @@
 import { isFinished, ownerOfBlob } from "@kiln/core/domain"
 import { type Blobs, infoOf } from "./RemoteBlobs.ts"
 import type { Kernel } from "./Kernel.ts"
-import type { Reached } from "./Reached.ts"
+import type { Coverage } from "./Coverage.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"
 
@@ -10,15 +10,15 @@ export class BlobBooks {
   readonly #kernel: Kernel
   readonly #blobs: Blobs
   readonly #watch: Watch
-  readonly #reached: Reached
-  /** Who stored what. */
+  readonly #coverage: Coverage
+  /** The writer of each blob. */
   readonly #storedBy = new Map<string, SimulatedProcess>()
 
-  constructor(kernel: Kernel, blobs: Blobs, watch: Watch, reached: Reached) {
+  constructor(kernel: Kernel, blobs: Blobs, watch: Watch, coverage: Coverage) {
     this.#kernel = kernel
     this.#blobs = blobs
     this.#watch = watch
-    this.#reached = reached
+    this.#coverage = coverage
     watch.onMoved((event, _before, after) => {
       if (event === "completed") for (const file of after?.files ?? []) this.#mustBeThere(file)
     })
@@ -33,7 +33,7 @@ export class BlobBooks {
       const owner = ownerOfBlob(key)
       if (by !== process || owner?._tag !== "Job" || !this.#blobs.stored.has(key)) continue
       const job = this.#watch.jobs.get(owner.jobId)
-      if (job?.held === true && job.token === owner.token) this.#reached.note("killed between blob and commit")
+      if (job?.held === true && job.token === owner.token) this.#coverage.note("killed between blob and commit")
     }
   }
 
@@ -41,7 +41,7 @@ export class BlobBooks {
   nothingIsLeftOver(): void {
     for (const key of this.#blobs.stored.keys())
       if (this.#isKnown(key) && !this.#isNamed(key) && !this.#mayStillCommit(key))
-        this.#kernel.violate("no orphan for ever", `${key} is named by no row`)
+        this.#kernel.violate("no orphan stays forever", `${key} is named by no row`)
   }
 
   /** Of an owner without a record nothing proves that it is gone for good: its blob may be kept. */
@@ -84,8 +84,8 @@ export class BlobBooks {
     const owner = ownerOfBlob(key)
     const job = owner?._tag === "Job" ? this.#watch.jobs.get(owner.jobId) : undefined
     if (job !== undefined && (!isFinished(job) || job.retained === "kept"))
-      this.#reached.note("an orphan of a job is collected")
+      this.#coverage.note("an orphan of a job is collected")
     if (owner?._tag === "Upload" && this.#watch.uploads.get(owner.uploadId)?.erased === false)
-      this.#reached.note("an orphan of an upload is collected")
+      this.#coverage.note("an orphan of an upload is collected")
   }
 }

@@ -8,7 +8,7 @@ import { noFaults } from "./Profile.ts"
  * dice of its own, so that the other runs are what they would be without.
  */
 export const drawCopy = (installation: Installation, dice: Dice): void => {
-  const { kernel, profile, reached } = installation
+  const { kernel, profile, coverage } = installation
   if (!dice.chance(0.25)) return
   kernel.after(dice.between(0, profile.faultyMs / 2), () => {
     const copy = installation.copyStores()
@@ -17,7 +17,7 @@ export const drawCopy = (installation: Installation, dice: Dice): void => {
     kernel.after(dice.pick([0, 1_000, 20_000, 40_000]), () => {
       if (installation.network.faults === noFaults) return
       kernel.trace(() => "a process is started on the copy")
-      reached.note("a process is started on a copy of the stores")
+      coverage.note("a process is started on a copy of the stores")
       copy.start()
     })
   })

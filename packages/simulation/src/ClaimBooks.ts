@@ -3,7 +3,7 @@ import type { EngineSettings } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
-import type { Reached } from "./Reached.ts"
+import type { Coverage } from "./Coverage.ts"
 import type { SimulatedKinds } from "./SimulatedKinds.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"
@@ -27,14 +27,14 @@ const gateAgeMs = 500
 /** Which provider a kept step pays for. */
 const providerOfStep: Readonly<Record<string, string>> = { transcribe: "transcription", reply: "reply" }
 
-/** Keeps the books on claims and on what is done under them: who holds what, who may still act, what was paid for. */
+/** Checks claims and the writes under them: which worker holds which job, which claims are stale, which calls were paid for. */
 export class ClaimBooks {
   readonly #kernel: Kernel
   readonly #settings: EngineSettings
   readonly #store: SimulatedProcess
   readonly #network: Network
   readonly #watch: Watch
-  readonly #reached: Reached
+  readonly #coverage: Coverage
   readonly #kinds: SimulatedKinds
   /** By job and attempt. */
   readonly #claims = new Map<string, GrantedClaim>()
@@ -50,7 +50,7 @@ export class ClaimBooks {
     store: SimulatedProcess,
     network: Network,
     watch: Watch,
-    reached: Reached,
+    coverage: Coverage,
     kinds: SimulatedKinds,
   ) {
     this.#kinds = kinds
@@ -59,13 +59,13 @@ export class ClaimBooks {
     this.#store = store
     this.#network = network
     this.#watch = watch
-    this.#reached = reached
+    this.#coverage = coverage
     watch.onMoved((event, before, after) => {
       if (after === undefined) return
       this.#withinBudgets(after)
       if (event === "claimed" || event === "abandoned") this.#takenOver(before, after)
       if (event === "extended") this.#extended(after)
-      if (event === "released" && this.#isShut(after)) this.#reached.note("a gate shuts under a live job")
+      if (event === "released" && this.#isShut(after)) this.#coverage.note("a gate shuts under a live job")
       if (event === "checkpointed" && before !== undefined) this.#checkpointed(before, after)
       if (event === "completed" && before !== undefined) this.#completed(before, after)
       if (after.failures > (before?.failures ?? 0)) this.#failed(after)
@@ -105,7 +105,7 @@ export class ClaimBooks {
   /** Notes what a process was doing that is killed now. */
   killed(process: SimulatedProcess): void {
     if (this.#calls.some((call) => call.process === process && call.endedAt === undefined))
-      this.#reached.note("killed in a provider's call")
+      this.#coverage.note("killed in a provider's call")
   }
 
   callBegan(call: ProviderCallRecord): void {
@@ -177,7 +177,7 @@ export class ClaimBooks {
     const ofProject = others.filter(({ jobId }) => projectOf(jobId) === projectOf(call.jobId)).length
     if (ofProject >= projectShare(concurrency))
       this.#kernel.violate("no project holds more than its share", `${about}, beside ${ofProject} of its project`)
-    if (ofProject + 1 === projectShare(concurrency)) this.#reached.note("a project holds its share")
+    if (ofProject + 1 === projectShare(concurrency)) this.#coverage.note("a project holds its share")
   }
 
   #mayPass(call: ProviderCallRecord, job: Job | undefined, about: string): void {
@@ -196,12 +196,12 @@ export class ClaimBooks {
   /** A claim of a job that was still held says that its worker was lost: it must have been. */
   #takenOver(before: Job | undefined, after: Job): void {
     if (before?.held !== true) return
-    this.#reached.note("a lost worker's job is claimed again")
+    this.#coverage.note("a lost worker's job is claimed again")
     const claim = this.#claims.get(`${before.id} ${before.attempts}`)
     if (claim === undefined) return
     const { process } = claim
     if (this.#calls.some((call) => call.jobId === before.id && call.process === process))
-      this.#reached.note("a job is claimed while its former worker still runs it")
+      this.#coverage.note("a job is claimed while its former worker still runs it")
     const excused =
       process.state === "killed" ||
       // A heartbeat comes every third of a lease, so a jump must be longer than the rest of it to end one.
@@ -235,7 +235,7 @@ export class ClaimBooks {
 
   #completed(before: Job, after: Job): void {
     if ((this.#kept.get(`${after.id} transcription`) ?? before.attempts) < before.attempts)
-      this.#reached.note("a checkpoint spares a call")
+      this.#coverage.note("a checkpoint spares a call")
   }
 
   #withinBudgets(after: Job): void {

@@ -5,13 +5,13 @@ import { BlobBooks } from "./BlobBooks.ts"
 import { CallerContext } from "./caller/CallerContext.ts"
 import { ClaimBooks } from "./ClaimBooks.ts"
 import type { Dice } from "./Dice.ts"
-import { Frontdoor } from "./Frontdoor.ts"
+import { RequestRouter } from "./RequestRouter.ts"
 import { Kernel } from "./Kernel.ts"
 import { LimitBooks } from "./LimitBooks.ts"
 import { MoneyBooks } from "./MoneyBooks.ts"
 import { Network, type Remote } from "./Network.ts"
 import type { Profile } from "./Profile.ts"
-import { Reached } from "./Reached.ts"
+import { Coverage } from "./Coverage.ts"
 import { Blobs, remoteBlobStore } from "./RemoteBlobs.ts"
 import { remoteJobDirectory, remoteJobStore, remoteSwitchboard, remoteUploadStore } from "./RemoteStores.ts"
 import { ProviderBooks } from "./ProviderBooks.ts"
@@ -28,7 +28,7 @@ import { Watch } from "./Watch.ts"
 /** The record stores a simulation works on. */
 export type SimulatedStores = JobStore | JobDirectory | UploadStore | Switchboard
 
-/** A whole installation in virtual time: stores, blobs, providers, processes, callers, and whoever watches them. */
+/** A complete installation in virtual time: stores, blobs, providers, processes, callers, and the checkers that watch them. */
 export class Installation {
   readonly profile: Profile
   readonly kinds: SimulatedKinds
@@ -36,7 +36,7 @@ export class Installation {
   readonly network: Network
   /** Whose clock is store time. */
   readonly store: SimulatedProcess
-  readonly reached = new Reached()
+  readonly coverage = new Coverage()
   readonly watch: Watch
   readonly claims: ClaimBooks
   readonly limits: LimitBooks
@@ -56,7 +56,7 @@ export class Installation {
   readonly #board: Switchboard["Service"]
   readonly #storedBlobs = new Blobs()
   readonly #providers: SimulatedProviders
-  readonly #door: Frontdoor
+  readonly #door: RequestRouter
   #processes = 0
   #copy: StoreCopy | undefined
 
@@ -80,7 +80,7 @@ export class Installation {
       this.kernel,
       this.store,
       { job: (job) => this.#readJob(job), upload: (id) => this.#read(this.#uploads.findUpload(id)) },
-      this.reached,
+      this.coverage,
     )
     this.claims = new ClaimBooks(
       this.kernel,
@@ -88,11 +88,11 @@ export class Installation {
       this.store,
       this.network,
       this.watch,
-      this.reached,
+      this.coverage,
       kinds,
     )
-    this.limits = new LimitBooks(this.kernel, profile.settings.limits, this.store, this.watch, this.reached)
-    this.blobs = new BlobBooks(this.kernel, this.#storedBlobs, this.watch, this.reached)
+    this.limits = new LimitBooks(this.kernel, profile.settings.limits, this.store, this.watch, this.coverage)
+    this.blobs = new BlobBooks(this.kernel, this.#storedBlobs, this.watch, this.coverage)
     this.transfers = new TransferBooks(this.kernel, this.network, profile.settings.upload.leaseDurationMs)
     this.retention = new RetentionBooks(this.kernel, profile.settings, this.store, this.watch)
     this.results = new ResultBooks(this.kernel, this.watch, kinds)
@@ -100,10 +100,10 @@ export class Installation {
       this.kernel,
       (page) => this.#read(this.#jobs.listCharges(page)).entries,
       this.watch,
-      this.reached,
+      this.coverage,
       kinds,
     )
-    const guards = new ProviderBooks(this.kernel, profile.settings, this.reached)
+    const guards = new ProviderBooks(this.kernel, profile.settings, this.coverage)
     this.#providers = new SimulatedProviders(
       this.kernel,
       this.network,
@@ -113,7 +113,7 @@ export class Installation {
       guards,
       this.watch,
     )
-    this.#door = new Frontdoor(this.kernel, this.network, profile)
+    this.#door = new RequestRouter(this.kernel, this.network, profile)
     this.callers = Array.from({ length: profile.callers }, (_, n) => this.#caller(n + 1))
     this.reprice()
     for (const name of switchNames) this.setSwitch(name, true)
@@ -140,7 +140,7 @@ export class Installation {
     this.store.clockOffsetMs += ms
     this.claims.clockPutForward(ms)
     this.transfers.clockPutForward(ms)
-    this.reached.note("the store's clock is put forward")
+    this.coverage.note("the store's clock is put forward")
   }
 
   /** Copies the stores as they are now; `undefined` where they cannot be copied. */
@@ -170,7 +170,7 @@ export class Installation {
   kill(server: Server): void {
     this.claims.killed(server.process)
     this.blobs.killed(server.process)
-    if (server.transfers > 0) this.reached.note("killed in a transfer")
+    if (server.transfers > 0) this.coverage.note("killed in a transfer")
     server.process.kill()
     this.#replace(server)
   }
@@ -180,7 +180,7 @@ export class Installation {
     const held = [...this.watch.jobs.values()].filter((job) => job.held).length
     server.stop(() => {
       this.kernel.trace(() => `${server.process.name} has stopped`)
-      if (held > 0) this.reached.note("a process stops and gives its jobs back")
+      if (held > 0) this.coverage.note("a process stops and gives its jobs back")
       server.process.exit()
       this.#replace(server)
     })
@@ -196,7 +196,7 @@ export class Installation {
     const offset = this.network.faults.clockOffsetMs
     const rate = offset === 0 ? 1 : dice.pick([0.999, 1, 1.001])
     const process = new SimulatedProcess(this.kernel, `server${++this.#processes}`, dice.between(-offset, offset), rate)
-    const line = { process, network: this.network, watch: this.watch, reached: this.reached }
+    const line = { process, network: this.network, watch: this.watch, coverage: this.coverage }
     const stores = { ...line, remote: this.lines.stores }
     const ports = {
       jobs: remoteJobStore(stores, this.#jobs, this.claims),
@@ -218,9 +218,9 @@ export class Installation {
       mode: this.kernel.dice.pick(["sandbox", "live"]),
       scopes: this.kinds.scopes,
     }
-    const { kernel, kinds, reached, watch } = this
+    const { kernel, kinds, coverage, watch } = this
     const process = new SimulatedProcess(kernel, `caller${n}`)
-    return new CallerContext(process, principal, { kernel, door: this.#door, watch, reached, kinds })
+    return new CallerContext(process, principal, { kernel, door: this.#door, watch, coverage, kinds })
   }
 
   #readJob(job: Pick<Job, "id" | "projectId" | "keyId" | "mode">): Job | undefined {

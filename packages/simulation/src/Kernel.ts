@@ -1,6 +1,6 @@
 import type { Dice } from "./Dice.ts"
 
-/** Whoever has turns. */
+/** A scheduled participant. */
 export interface Runnable {
   /** Does everything that is there to be done at this moment. */
   readonly turn: () => void

@@ -1,7 +1,7 @@
 import { isClaimable, type Job } from "@kiln/core/domain"
 import type { EngineSettings } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
-import type { Reached } from "./Reached.ts"
+import type { Coverage } from "./Coverage.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"
 
@@ -13,19 +13,19 @@ export class LimitBooks {
   readonly #kernel: Kernel
   readonly #store: SimulatedProcess
   readonly #watch: Watch
-  readonly #reached: Reached
+  readonly #coverage: Coverage
 
   constructor(
     kernel: Kernel,
     { perKind, perProject }: EngineSettings["limits"],
     store: SimulatedProcess,
     watch: Watch,
-    reached: Reached,
+    coverage: Coverage,
   ) {
     this.#kernel = kernel
     this.#store = store
     this.#watch = watch
-    this.#reached = reached
+    this.#coverage = coverage
     watch.onMoved((event, _before, after) => {
       if (event !== "claimed" || after === undefined) return
       const { kind, mode, projectId } = after
@@ -43,10 +43,10 @@ export class LimitBooks {
     const inHand = counted.filter((job) => job.held && job.claimableAt !== null && job.claimableAt > now)
     if (inHand.length > limit)
       this.#kernel.violate(
-        "never more in hand than the limit",
+        "never more claimed than the limit",
         `${what}: ${inHand.map((job) => job.id).join(", ")}, and ${limit} is the limit`,
       )
     if (inHand.length === limit && counted.some((job) => isClaimable(job, now)))
-      this.#reached.note("a limit holds a job back")
+      this.#coverage.note("a limit holds a job back")
   }
 }

@@ -2,14 +2,14 @@ import { chargeFor, type Job, type PriceSnapshot } from "@kiln/core/domain"
 import type { LedgerEntry, LedgerPage } from "@kiln/core/ports"
 import { sameValue } from "@kiln/conformance/model"
 import type { Kernel } from "./Kernel.ts"
-import type { Reached } from "./Reached.ts"
+import type { Coverage } from "./Coverage.ts"
 import type { SimulatedKinds } from "./SimulatedKinds.ts"
 import type { Watch } from "./Watch.ts"
 
 /** Keeps the books on money: the price is the one at acceptance, and every done live job is charged what it used, once. */
 export class MoneyBooks {
   readonly #kernel: Kernel
-  readonly #reached: Reached
+  readonly #coverage: Coverage
   readonly #kinds: SimulatedKinds
   readonly #readLedger: (page: LedgerPage) => ReadonlyArray<LedgerEntry>
   readonly #prices = new Map<string, PriceSnapshot>()
@@ -18,13 +18,13 @@ export class MoneyBooks {
     kernel: Kernel,
     readLedger: (page: LedgerPage) => ReadonlyArray<LedgerEntry>,
     watch: Watch,
-    reached: Reached,
+    coverage: Coverage,
     kinds: SimulatedKinds,
   ) {
     this.#kinds = kinds
     this.#kernel = kernel
     this.#readLedger = readLedger
-    this.#reached = reached
+    this.#coverage = coverage
     watch.onMoved((event, before, after) => {
       if (event === "created" && after !== undefined) this.#accepted(after)
       if (event === "completed" && before !== undefined && after !== undefined) this.#charged(before, after)
@@ -51,7 +51,7 @@ export class MoneyBooks {
         "exactly one charge",
         `${after.id}: ${JSON.stringify(after.charge)}, not ${JSON.stringify(expected)}`,
       )
-    if (after.charge !== null) this.#reached.note("a live job is charged")
+    if (after.charge !== null) this.#coverage.note("a live job is charged")
     const at = after.finishedAt ?? 0
     const entered = this.#readLedger({ from: at, to: Number.MAX_SAFE_INTEGER, after: null, limit: 1_000 })
       .filter(({ jobId }) => jobId === after.id)

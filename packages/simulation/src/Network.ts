@@ -93,7 +93,7 @@ export class Network {
       }
       this.#kernel.after(delay(), () => {
         cutOff()
-        // What was sent arrives, or does not: who sent it may be gone by then.
+        // The message arrives or is lost; its sender may be gone by then.
         if ((abandoned || process.isOver) && dice.chance(0.5)) return
         if (fate === "refused" || call.remote.away) {
           this.#kernel.trace(() => `${process.name} ${call.operation} does not get through`)

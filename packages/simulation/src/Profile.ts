@@ -29,7 +29,7 @@ export interface Faults {
   readonly providerFails: number
   /** Of a provider's call: no answer ever. */
   readonly providerHangs: number
-  /** Of a provider's call: an answer that is none. */
+  /** Probability that a provider returns an invalid answer. */
   readonly providerTalksNonsense: number
   /** Of a provider's call: it says that it cannot work for anybody. */
   readonly providerBreaks: number

@@ -1,7 +1,7 @@
 import type { EngineSettings } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
-import type { Reached } from "./Reached.ts"
+import type { Coverage } from "./Coverage.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 
 /** What one process has learned of one live provider, as these books see it. */
@@ -12,19 +12,19 @@ interface Known {
 }
 
 /**
- * Keeps the books on live providers, each process by itself: who was told that one is broken leaves it alone for a while,
- * calls go only so many at once, and none takes longer than it may.
+ * Checks the calls of live providers, per process: a process that learned that a provider is broken pauses it, the number of
+ * concurrent calls is limited, and no call exceeds its time limit.
  */
 export class ProviderBooks {
   readonly #kernel: Kernel
   readonly #settings: EngineSettings
-  readonly #reached: Reached
+  readonly #coverage: Coverage
   readonly #known = new Map<string, Known>()
 
-  constructor(kernel: Kernel, settings: EngineSettings, reached: Reached) {
+  constructor(kernel: Kernel, settings: EngineSettings, coverage: Coverage) {
     this.#kernel = kernel
     this.#settings = settings
-    this.#reached = reached
+    this.#coverage = coverage
   }
 
   callBegan(call: ProviderCallRecord): void {
@@ -39,7 +39,7 @@ export class ProviderBooks {
     const passedMs = this.#kernel.now - known.brokenAt
     if (passedMs < this.#settings.circuit.brokenPauseMs * slowestClock)
       this.#kernel.violate("a broken provider is left alone", `${about}, ${passedMs} ms after it said so`)
-    this.#reached.note("a paused provider is tried again")
+    this.#coverage.note("a paused provider is tried again")
   }
 
   callEnded(call: ProviderCallRecord): void {

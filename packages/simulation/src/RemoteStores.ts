@@ -3,11 +3,11 @@ import { type Job, StoreUnavailable } from "@kiln/core/domain"
 import { JobDirectory, JobStore, type ReadVerb, Switchboard, UploadStore, type WriteVerb } from "@kiln/core/ports"
 import type { Network, Remote } from "./Network.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
-import type { Reached } from "./Reached.ts"
+import type { Coverage } from "./Coverage.ts"
 import type { TransferBooks } from "./TransferBooks.ts"
 import type { Watch } from "./Watch.ts"
 
-/** What is told of a claim. */
+/** Description of a claim in violations. */
 export interface ClaimNews {
   readonly claimed: (process: SimulatedProcess, job: Job) => void
   /** The process has been told that the claim is gone. */
@@ -19,7 +19,7 @@ interface Line {
   readonly network: Network
   readonly remote: Remote
   readonly watch: Watch
-  readonly reached: Reached
+  readonly coverage: Coverage
 }
 
 const lost =
@@ -56,7 +56,7 @@ const unwatched = (): void => undefined
 
 /** The job store as one process sees it over its line. */
 export const remoteJobStore = (line: Line, store: JobStore["Service"], news: ClaimNews): JobStore["Service"] => {
-  const { process, reached, watch } = line
+  const { process, coverage, watch } = line
   const [read, write] = [reading(line), writing(line)]
   /** Runs in the process, once the answer is there. */
   const tellLost = (
@@ -80,7 +80,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     createJobs: (jobs) =>
       write("createJobs", store.createJobs(jobs), (outcomes) => {
         for (const outcome of outcomes) {
-          reached.note(`create: ${outcome._tag}`)
+          coverage.note(`create: ${outcome._tag}`)
           if (outcome._tag === "Created") watch.created(outcome.job)
         }
       }),
@@ -166,7 +166,7 @@ export const remoteUploadStore = (
   store: UploadStore["Service"],
   transfers: TransferBooks,
 ): UploadStore["Service"] => {
-  const { reached, watch } = line
+  const { coverage, watch } = line
   const [read, write] = [reading(line), writing(line)]
   return UploadStore.of({
     createUploads: (uploads) =>
@@ -177,12 +177,12 @@ export const remoteUploadStore = (
     claimUpload: (request) =>
       write("claimUpload", store.claimUpload(request), (outcome) => {
         const before = watch.uploads.get(request.uploadId)
-        // Before the books on transfers: two at once break the record's own rules, whoever is to blame.
+        // Before the books on transfers: two concurrent ones violate the record's rules, whatever the cause.
         watch.uploadTouched("claimUpload", request.uploadId)
-        if (outcome._tag === "Refused") reached.note("a second transfer is refused")
+        if (outcome._tag === "Refused") coverage.note("a second transfer is refused")
         if (outcome._tag === "Claimed") {
           if (before !== undefined && before.claimedUntil !== null)
-            reached.note("a transfer takes over from a lost one")
+            coverage.note("a transfer takes over from a lost one")
           transfers.began(line.process, before, outcome.token, request.uploadId)
         }
       }),

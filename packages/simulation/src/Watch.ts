@@ -10,7 +10,7 @@ import {
 import type { FencedOutcome } from "@kiln/core/ports"
 import { jobChange, type JobMoveName, sameValue } from "@kiln/conformance/model"
 import type { Kernel } from "./Kernel.ts"
-import type { Reached } from "./Reached.ts"
+import type { Coverage } from "./Coverage.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import { uploadChange } from "./uploadChange.ts"
 
@@ -28,7 +28,7 @@ const endsIn: Readonly<Record<string, JobStatus>> = {
   releaseJobs: "processing",
 }
 
-/** What moved, for whoever keeps books of its own. */
+/** Reports moves to checkers. */
 export type JobMoved = (event: JobMoveName, before: Job | undefined, after: Job | undefined) => void
 
 export type UploadMoved = (verb: string, before: Upload, after: Upload | undefined) => void
@@ -47,17 +47,17 @@ export class Watch {
   readonly #kernel: Kernel
   readonly #store: SimulatedProcess
   readonly #records: Records
-  readonly #reached: Reached
+  readonly #coverage: Coverage
   readonly #moved: Array<JobMoved> = []
   readonly #uploadMoved: Array<UploadMoved> = []
   readonly #arrived: Array<(file: UploadedFile) => void> = []
   readonly #idempotencyKeys = new Map<string, JobId>()
 
-  constructor(kernel: Kernel, store: SimulatedProcess, records: Records, reached: Reached) {
+  constructor(kernel: Kernel, store: SimulatedProcess, records: Records, coverage: Coverage) {
     this.#kernel = kernel
     this.#store = store
     this.#records = records
-    this.#reached = reached
+    this.#coverage = coverage
   }
 
   onMoved(notice: JobMoved): void {
@@ -120,7 +120,7 @@ export class Watch {
     if (wrote && !answers.some(({ outcome, token }) => outcome === "Written" && holds(token)))
       this.#kernel.violate("fencing", `${said()} and wrote`)
     for (const { outcome, token } of answers) {
-      if (outcome === "LeaseLost") this.#reached.note(`LeaseLost: ${verb}`)
+      if (outcome === "LeaseLost") this.#coverage.note(`LeaseLost: ${verb}`)
       const repeated = after.token === token + 1 && !after.held && after.status === endsIn[verb]
       if (outcome === "Written" && !holds(token) && !repeated) this.#kernel.violate("fencing", said())
       if (outcome === "LeaseLost" && holds(token)) this.#kernel.violate("a claim that holds is not refused", said())
@@ -149,7 +149,7 @@ export class Watch {
 
   #canceled(id: JobId, before: Job | undefined): void {
     if (!this.cancelAsked.has(id)) this.#kernel.violate("a job is canceled when an operator says so", id)
-    if (before?.held === true) this.#reached.note("a job is canceled in a worker's hands")
+    if (before?.held === true) this.#coverage.note("a job is canceled in a worker's hands")
   }
 
   #look(verb: string, before: Job | undefined, after: Job | undefined): void {
@@ -168,9 +168,9 @@ export class Watch {
       this.jobs.delete(id)
       this.removed.add(id)
     } else this.jobs.set(id, after)
-    this.#reached.note(`event: ${change.event}`)
+    this.#coverage.note(`event: ${change.event}`)
     if (after !== undefined && after.status === "failed" && !(before !== undefined && isFinished(before)))
-      this.#reached.note(`failed: ${after.errorCode ?? ""}`)
+      this.#coverage.note(`failed: ${after.errorCode ?? ""}`)
     if (change.event === "canceled") this.#canceled(id, before)
     for (const notice of this.#moved) notice(change.event, before, after)
   }

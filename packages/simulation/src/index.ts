@@ -1,6 +1,6 @@
 export type { SimulatedStores } from "./Installation.ts"
 export type { Violation } from "./Kernel.ts"
 export type { Profile, SimulationMode } from "./Profile.ts"
-export { mustBeReached } from "./Reached.ts"
+export { requiredCoverage } from "./Coverage.ts"
 export { simulate, type SimulationOptions, type SimulationOutcome } from "./simulate.ts"
 export { describeBroken, simulateRuns, type SimulationRuns, type SimulationSummary } from "./simulateRuns.ts"

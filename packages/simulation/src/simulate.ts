@@ -36,8 +36,8 @@ export interface SimulationOutcome {
   readonly finished: number
   /** Virtual time, milliseconds. */
   readonly elapsedMs: number
-  /** How often which state was reached; see `mustBeReached`. */
-  readonly reached: ReadonlyMap<string, number>
+  /** How often which state was reached; see `requiredCoverage`. */
+  readonly coverage: ReadonlyMap<string, number>
 }
 
 /**
@@ -68,7 +68,7 @@ const run = (stores: Context.Context<SimulatedStores>, options: SimulationOption
   const limits = drawLimits(new Dice(options.seed + firstLimitsSeed), kinds.all)
   const profile = { ...drawn, settings: { ...drawn.settings, limits } }
   const installation = new Installation(dice, profile, stores, options.trace, kinds)
-  const { kernel, reached, watch } = installation
+  const { kernel, coverage, watch } = installation
   let atWork = installation.callers.length
   for (const caller of installation.callers)
     caller.process.run(callAgainAndAgain(caller, profile.jobsPerCaller)).addObserver((exit) => {
@@ -89,7 +89,7 @@ const run = (stores: Context.Context<SimulatedStores>, options: SimulationOption
     jobs: jobs.length + watch.removed.size,
     finished: jobs.filter(isFinished).length + watch.removed.size,
     elapsedMs: kernel.elapsedMs,
-    reached: reached.counts,
+    coverage: coverage.counts,
   }
 }
 
@@ -107,7 +107,7 @@ const endWell = (installation: Installation, everythingEnded: () => boolean): vo
   const slowestAnswerMs = profile.faults.slow > 0 ? 2 * leaseDurationMs : 0
   // And a process that has just started waits for as long as a sweep is apart from the next, for others to object.
   kernel.runUntil(() => false, 2 * slowestAnswerMs + 5 * Math.max(orphanIntervalMs, pruneIntervalMs))
-  // What is past its retention goes all the while, so there may be a purge at any moment, but none may stay.
+  // Expired data is purged continuously, so a purge may be pending at any time, but none may stay pending.
   if (!kernel.runUntil(() => installation.duePurges === 0, 4 * pruneIntervalMs) && kernel.violation === undefined)
     kernel.violate("purges are retried until done", `${installation.duePurges} are still due`)
   if (kernel.violation === undefined) blobs.nothingIsLeftOver()

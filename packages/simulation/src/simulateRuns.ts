@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import type { SimulatedStores } from "./Installation.ts"
 import type { SimulationMode } from "./Profile.ts"
-import { mustBeReached } from "./Reached.ts"
+import { requiredCoverage } from "./Coverage.ts"
 import { simulate, type SimulationOutcome } from "./simulate.ts"
 
 export interface SimulationRuns {
@@ -32,20 +32,20 @@ export interface SimulationSummary {
 /** Simulates one seed after the other, each on stores of its own. */
 export const simulateRuns = Effect.fnUntraced(function* (options: SimulationRuns) {
   const reached = new Set<string>()
-  let summary: SimulationSummary = { runs: 0, jobs: 0, finished: 0, broken: undefined, unreached: mustBeReached }
+  let summary: SimulationSummary = { runs: 0, jobs: 0, finished: 0, broken: undefined, unreached: requiredCoverage }
   while (summary.runs < options.runs && summary.broken === undefined) {
     const outcome = yield* Effect.scoped(
       Effect.map(Layer.build(Layer.fresh(options.layer)), (stores) =>
         simulate(stores, { ...options, seed: options.seed + summary.runs }),
       ),
     )
-    for (const state of outcome.reached.keys()) reached.add(state)
+    for (const state of outcome.coverage.keys()) reached.add(state)
     summary = {
       runs: summary.runs + 1,
       jobs: summary.jobs + outcome.jobs,
       finished: summary.finished + outcome.finished,
       broken: outcome.violation === undefined ? undefined : outcome,
-      unreached: mustBeReached.filter((state) => !reached.has(state)),
+      unreached: requiredCoverage.filter((state) => !reached.has(state)),
     }
     options.onRun?.(summary)
   }

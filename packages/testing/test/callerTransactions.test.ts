@@ -27,12 +27,12 @@ const wrongs: ReadonlyArray<readonly [what: string, wrong: Wrongs, beginning: st
   ["jobs that outlive a rollback", { atOnce: true }, "after a rollback", /expected true to be false/],
   ["a retry that outlives a rollback", { atOnce: true }, "a retry takes", /to deeply equal/],
   ["a refusal that is a failure", { throws: true }, "every refusal", /StoreUnavailable|refused/],
-  ["anything that passes for a transaction", { credulous: true }, "what is no transaction", /handle 0/],
+  ["anything that passes for a transaction", { credulous: true }, "anything other than a transaction", /handle 0/],
   ["a transaction that forgets what it made", { forgetful: true }, "a repeat is replayed", /to deeply equal/],
   ["a wake-up that comes late", { wakesAfterMs: 80 }, "a commit wakes", /to be less than 50/],
 ]
 
-/** What waits for ever is waited for in virtual time. */
+/** Endless waits run in virtual time. */
 const waiting: ReadonlyArray<readonly [what: string, wrong: Wrongs, beginning: string]> = [
   ["transactions of one project that wait for each other", { waits: true }, "two open transactions"],
   ["those that wait in a new project", { waits: true }, "neither do they"],

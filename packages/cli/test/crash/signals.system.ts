@@ -70,7 +70,7 @@ describe.each(makeStores)("SIGTERM under work, on $name", patience, ({ makeStore
     expect(await lab.job(jobId)).toMatchObject({ status: "done", attempts: 2, failures: 0, lostWorkers: 0 })
   })
 
-  it("twice exits at once; what was in hand costs a lost worker and is finished by the next", async () => {
+  it("a second signal exits at once; claimed jobs count a lost worker and are finished by the next one", async () => {
     await using lab = await Lab.open(makeStore)
     const stopped = await lab.start({ env: { KILN_DRAIN_SECONDS: "30" } })
     const jobId = await stopped.client.speak("hold@1")

@@ -10,7 +10,7 @@ import { pauseBeforeCommit } from "./support/pauses.ts"
 /** What nobody but the holder of the claim may change, and that one only by ending it. */
 const withoutLease = ({ claimableAt: _, deadlineAt: __, ...row }: Job) => row
 
-/** It takes jobs and brings them to their end, whoever else is there. */
+/** The worker claims jobs and finishes them, regardless of other workers. */
 const expectWorking = (lab: Lab, server: Server) =>
   until(async () => {
     const jobId = await server.client.speak("Are you there?")
@@ -34,14 +34,14 @@ describe.each(makeStores)(
   "a process that is stopped past its lease and wakes up, on $name",
   patience,
   ({ makeStore }) => {
-    it("cannot commit what it had in hand while the other still works on it", async () => {
+    it("cannot commit its former jobs while the other still works on them", async () => {
       await using lab = await Lab.open(makeStore)
       lab.hold("before commit")
       lab.hold("gate")
       const one = await lab.start({ edits: [pauseBeforeCommit] })
       const two = await lab.start({ edits: [pauseBeforeCommit] })
       const jobId = await one.client.speak("gate@2")
-      // Whoever took it: usually the one that was asked.
+      // Any worker may have claimed it; usually the one that was asked.
       const { pid } = await lab.reached("before commit")
       const [stopped, other] = pid === one.pid ? [one, two] : [two, one]
       stopped.kill("SIGSTOP")

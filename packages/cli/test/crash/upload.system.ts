@@ -56,7 +56,7 @@ it(
     expect([third.status, await codeOf(third)]).toEqual([409, "upload_already_completed"])
     expect(await audit(lab)).toMatchObject({ damaged: [], unnamed: [] })
 
-    // What was being written is of no use to anybody; it goes when nobody wrote to it for an hour.
+    // The partial file is useless; it is deleted after an hour without writes.
     expect(lab.temporaries()).toEqual([temporary])
     const longAgo = (Date.now() - hours(2)) / 1_000
     utimesSync(temporary, longAgo, longAgo)

@@ -52,7 +52,7 @@ const healthWithoutLock = async (url: string): Promise<number> => {
   return stop()
 }
 
-it("a lock held by another process: who writes waits, who reads does not, and the event loop turns", async () => {
+it("a lock held by another process: writers wait, readers do not, and the event loop keeps running", async () => {
   using data = temporaryDirectory()
   await using service = await startService(data.path)
   const { api } = service

@@ -75,7 +75,7 @@ it(
       status: "failed",
       error_code: "internal_error",
     })
-    // What is left can be erased.
+    // The remaining data can be erased.
     for (const { id } of [kept, lost]) expect((await service.erase(id)).status).toBe(204)
   },
 )

@@ -31,7 +31,7 @@ import { Lab, patience, type Server } from "../crash/support/Lab.ts"
 import { LiveClient, type LiveJob, type LiveKind, type LivePoll } from "./support/LiveClient.ts"
 import { freePort, labEnvironment, longLease } from "./support/openAiEnvironment.ts"
 
-/** Every way an answer may be none, on every endpoint of one server. */
+/** Every kind of invalid answer, on every endpoint of one server. */
 
 const canary = "canary-51c9"
 
@@ -56,7 +56,7 @@ const everywhere: ReadonlyArray<readonly [name: string, behavior: OpenAiBehavior
   ["half a file", truncated("file"), invalid],
   ["no JSON", malformed("notJson"), invalid],
   ["JSON of another shape", malformed("otherShape"), invalid],
-  ["base64 that is none", malformed("wrongBase64"), invalid],
+  ["invalid base64", malformed("wrongBase64"), invalid],
   ["a page in HTML", html, invalid],
   ["nothing", empty, invalid],
   ["more than is taken, announced", huge(hugeBytes, "length"), invalid],
@@ -157,7 +157,7 @@ describe("a live job whose provider fails", patience, () => {
       }
     })
 
-    it("an answer after two that were none", async () => {
+    it("an answer after two invalid ones", async () => {
       standIn.script(endpoint, serverError, malformed("otherShape"))
       const { job, poll } = await ended(kind)
       expect(poll.status).toBe("done")
@@ -183,7 +183,7 @@ describe("a live job whose provider fails", patience, () => {
     }
   })
 
-  it("audio that is none of a file: samples without a container, and somebody's else type", async () => {
+  it("audio that is not a file: samples without a container, and a wrong media type", async () => {
     for (const data of [Buffer.alloc(48_000), Buffer.from("\x89PNG\r\n\x1a\n", "latin1"), Buffer.alloc(0)])
       standIn.script("speech", answer({ data, mediaType: "audio/mpeg" }))
     await expectEnd("speech", "speech", invalid)

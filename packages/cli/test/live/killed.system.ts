@@ -16,7 +16,7 @@ import { pauseAfterCheckpoint, pauseBeforeCommit } from "../crash/support/pauses
 import { LiveClient, type LiveJob, type LiveKind } from "./support/LiveClient.ts"
 import { labEnvironment } from "./support/openAiEnvironment.ts"
 
-/** Killed as by a power failure: who answers, and who asked, at every point in between. */
+/** Kills the provider or the worker, as in a power failure, at every point of a call. */
 
 const engine = {
   pollIntervalMs: 50,

@@ -76,7 +76,7 @@ describe("live jobs of a fresh installation", patience, () => {
       .filter(({ headers }) => headers.idempotencyKey?.startsWith(id))
       .map(({ endpoint, headers }) => [endpoint, headers.idempotencyKey])
 
-  /** What the stand-in gives whoever asks for the same: its answers depend on the request alone. */
+  /** Returns the stand-in's answer to the same request: answers depend only on the request. */
   const sameAgain = async (path: string, endpoint: "speech" | "image") => {
     const fields = standIn.callsOf(endpoint).at(-1)?.request?.fields
     const response = await fetch(`${standIn.url}${path}`, {

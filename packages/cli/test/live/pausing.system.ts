@@ -58,7 +58,7 @@ describe("the provider of live jobs", patience, () => {
     await standIn?.close()
   })
 
-  /** How a provider stands; whoever it is paused for, the process is ready. */
+  /** Returns the state of a provider. The process is ready even if providers are paused. */
   const standing = async (provider: string): Promise<Standing | undefined> => {
     const response = await fetch(`${server.listening.url}/readyz`)
     expect(response.status).toBe(200)
@@ -88,7 +88,7 @@ describe("the provider of live jobs", patience, () => {
       expect(await metric("kiln_provider_paused", { provider: "speech", reason: other })).toBe(0)
   }
 
-  /** What `kiln doctor` says of the providers. While the call at the end of a pause is out, it is none. */
+  /** Returns the provider findings of `kiln doctor`; empty while the trial call at the end of a pause is running. */
   const expectDiagnosis = async (status: string, finding: object | undefined, exit: 0 | 1) => {
     const diagnosis = await until(async () => {
       const ended = await run(["doctor", "--json"], { KILN_DATA_DIR: lab.dataDirectory })

@@ -7,7 +7,7 @@ import { type ApiProcess, Fleet, patience } from "./support/Fleet.ts"
 
 const speech = "/v1/audio/speech"
 
-/** What is missing for a live job, or `accepted`. */
+/** Returns the missing prerequisite of a live job, or `accepted`. */
 const missing = async ({ live }: ApiProcess): Promise<unknown> => {
   const response = await live.post(speech, { input: "x" })
   const { error } = (await response.json()) as {

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from "node:net"
 import { buffer } from "node:stream/consumers"
 
-/** What the server does with one request: answer it, cut the connection, or say nothing for ever. */
+/** Behavior for one request: respond, close the connection, or stay silent. */
 export type Step =
   | {
       readonly status: number

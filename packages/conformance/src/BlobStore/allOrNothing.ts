@@ -16,7 +16,7 @@ import {
 
 class SourceBroke extends Data.TaggedError("SourceBroke")<{ readonly reason: string }> {}
 
-/** What does not end well leaves nothing. */
+/** Failed operations leave nothing behind. */
 export const putIsAllOrNothing = (test: BlobTest): void => {
   limits(test)
   brokenSources(test)

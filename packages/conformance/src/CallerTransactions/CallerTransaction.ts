@@ -84,7 +84,7 @@ export const makeBegin = (
     })
   })
 
-/** How long something may take on a machine that hangs before it counts as waiting for ever. */
+/** Timeout after which an operation counts as waiting forever, even on a slow machine. */
 const patienceMs = 10_000
 
 /** Fails where this waits for something that does not come, in the middle of which it is left. */

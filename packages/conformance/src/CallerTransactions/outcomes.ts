@@ -93,7 +93,7 @@ export const outcomes: ReadonlyArray<CallerCheck> = [
     }),
   },
   {
-    name: "what is no transaction is a defect, a TypeError",
+    name: "anything other than a transaction is a defect, a TypeError",
     concurrent: false,
     run: Effect.fnUntraced(function* (_, through) {
       for (const [n, handle] of [undefined, null, 1, "transaction", {}, [], () => undefined, new Map()].entries()) {

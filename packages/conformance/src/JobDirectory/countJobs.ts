@@ -119,7 +119,7 @@ export const readJobs: Section = {
   name: "JobDirectory.readJobs",
   checks: [
     check(
-      "reads whole jobs, whosever they are, in the order asked for",
+      "reads complete jobs of any owner, in the requested order",
       Effect.gen(function* () {
         const directory = yield* JobDirectory
         const mine = newJob(1, { kept: { model: "small" }, priority: "low" })

@@ -53,7 +53,7 @@ export const listJobs: Section = {
     ),
 
     check(
-      "shows of each job what is no caller's data",
+      "shows each job without the caller's data",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* arrangeJobs

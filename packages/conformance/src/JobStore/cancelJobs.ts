@@ -41,7 +41,7 @@ const canceling = Effect.fnUntraced(function* (...numbers: ReadonlyArray<number>
   return yield* store.cancelJobs(numbers.map(jobId))
 })
 
-/** The operator ends jobs, whoever has them in hand. */
+/** The operator cancels jobs, regardless of which worker holds them. */
 export const cancelJobs: Section = {
   name: "JobStore.cancelJobs",
   checks: [
@@ -119,7 +119,7 @@ export const cancelJobs: Section = {
     ),
 
     check(
-      "says of finished jobs that they are, of unknown ones that there are none, and changes neither",
+      "reports finished and unknown jobs as such, and changes neither",
       Effect.gen(function* () {
         const done = yield* createDone(newJob(1))
         const failed = yield* createFailed(newJob(2))

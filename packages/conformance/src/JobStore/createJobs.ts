@@ -115,7 +115,7 @@ export const createJobs: Section = {
   ],
 }
 
-/** One job per API key record and idempotency key, for ever. */
+/** One job per API key record and idempotency key, permanently. */
 export const createJobsIdempotency: Section = {
   name: "JobStore.createJobs: idempotency",
   checks: [

@@ -27,7 +27,7 @@ export const delay: Section = {
         yield* advance(1)
         const claimed = yield* claimOne()
         expectMoved(job, { event: "claimed", leaseDurationMs }, 507, claimed.job)
-        expect(claimed.job, "its delay is none of its waiting").toMatchObject({ waitedMs: 0 })
+        expect(claimed.job, "its delay does not count as waiting").toMatchObject({ waitedMs: 0 })
       }),
     ),
 

@@ -76,7 +76,7 @@ export const expireJobs: Section = {
     ),
 
     check(
-      "after a clock that went a day ahead, no job in hand fails: its worker goes on, or another takes it",
+      "after a clock that went a day ahead, no claimed job fails: its worker continues, or another claims it",
       Effect.gen(function* () {
         const store = yield* JobStore
         const day = 86_400_000

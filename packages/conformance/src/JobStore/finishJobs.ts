@@ -189,4 +189,4 @@ export const failJobs: Section = {
   ],
 }
 
-/** No job waits or runs for ever. */
+/** No job waits or runs forever. */

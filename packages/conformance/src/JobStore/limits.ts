@@ -23,7 +23,7 @@ const perProject = (limit: number) => ({ limits: { perKind: {}, perProject: limi
 
 const sortedNumbers = (result: ClaimResult) => claimedNumbers(result).toSorted((a, b) => a - b)
 
-/** How many jobs may be in hand at once, whoever has them. */
+/** The limits of concurrently claimed jobs, across all workers. */
 export const limits: Section = {
   name: "JobStore.claimJobs: limits",
   checks: [
@@ -106,7 +106,7 @@ export const limits: Section = {
     ),
 
     check(
-      "jobs that are given back, or that wait for another try, are not in hand",
+      "released jobs, and jobs that wait for a retry, do not count",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(...jobs(1, 4))

@@ -54,7 +54,7 @@ const allPages = Effect.fnUntraced(function* (limit: number, range: Partial<Ledg
     const page: ReadonlyArray<LedgerEntry> = yield* list({ ...range, after: entries.at(-1) ?? null, limit })
     expect(page.length).toBeLessThanOrEqual(limit)
     entries.push(...page)
-    // A store that gives the same page again and again would be asked for ever.
+    // A store that returns the same page repeatedly would cause an endless loop.
     expect(new Set(idsOf(entries)).size, "each entry once").toBe(entries.length)
     if (page.length < limit) return entries
   }

@@ -44,7 +44,7 @@ export const purges: Section = {
   ],
 }
 
-/** Collection never takes what a live attempt may still commit, and leaves nothing behind for ever. */
+/** Garbage collection never removes blobs that a live attempt may still commit, and eventually removes all others. */
 export const findOrphans: Section = {
   name: "JobStore.findOrphans",
   checks: [

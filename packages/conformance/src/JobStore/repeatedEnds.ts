@@ -39,7 +39,7 @@ const expectNothingNew = Effect.fnUntraced(function* (job: Job, completion: Comp
   expect(yield* observed).toEqual(before)
 })
 
-/** Whoever ends a claim and gets no answer asks again, and gets the answer of the first time. */
+/** A worker that ends a claim and gets no response repeats the call, and gets the response of the first call. */
 export const repeatedEnds: ReadonlyArray<Check> = [
   check(
     "completeJobs: what a completion said first stands, whatever it says again",

@@ -7,7 +7,7 @@ import { check, type Section } from "../Check.ts"
 import { expectMoved } from "../expectations.ts"
 import { jobId, leaseDurationMs, newJob, queueLimitMs } from "../fixtures.ts"
 
-/** What a worker does with a job in hand. That only the holder may is `fencing`'s. */
+/** Operations of a worker on a claimed job. `fencing` checks that only the holder may do them. */
 export const extendLeases: Section = {
   name: "JobStore.extendLeases",
   checks: [
@@ -52,7 +52,7 @@ export const extendLeases: Section = {
     ),
 
     check(
-      "a lease that had ended begins anew, and what passed meanwhile is not running time",
+      "a lease that had ended starts again, and the time in between does not count as running time",
       Effect.gen(function* () {
         const store = yield* JobStore
         const limits = { queueLimitMs, runLimitMs: leaseDurationMs + 5_000 }
@@ -92,7 +92,7 @@ export const checkpointJobs: Section = {
   name: "JobStore.checkpointJobs",
   checks: [
     check(
-      "keeps finished steps for whoever comes next: after a release, a deferral, a lost worker",
+      "keeps finished steps for the next attempt: after a release, a deferral, a lost worker",
       Effect.gen(function* () {
         const store = yield* JobStore
         const values: Record<string, Json> = {

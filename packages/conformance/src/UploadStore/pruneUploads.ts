@@ -171,7 +171,7 @@ export const findUploadOrphans: Section = {
     ),
 
     check(
-      "a file that a job uses is none",
+      "a file that a job uses is not expired",
       Effect.gen(function* () {
         const store = yield* UploadStore
         yield* createUploaded(1)

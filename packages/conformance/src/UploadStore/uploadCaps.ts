@@ -164,7 +164,7 @@ export const uploadCaps: Section = {
         const before = yield* readUpload(2)
         expect(yield* claim(2, 1_000, 401)).toBe("uploads_full")
         expect(yield* readUpload(2)).toEqual(before)
-        // Whoever does not say how long the file is sends one byte at least.
+        // A sender that does not announce the length of the file sends at least one byte.
         expect(yield* claim(2, 600)).toBe("uploads_full")
         expect(yield* claim(2, 1_000, 400)).toBe("Claimed")
         expect(yield* claim(2, 600)).toBe("in_progress")

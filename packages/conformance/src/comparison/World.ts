@@ -3,7 +3,7 @@ import { MemoryStores } from "@kiln/testing"
 import type { Opening, Stores } from "../Check.ts"
 import type { StoreCapabilities } from "@kiln/core/ports"
 
-/** What is compared: an opening to reach it by, and what it declares where it outlives that. */
+/** The compared store: an open session, and its place if it outlives sessions. */
 export type Compared = Opening<Stores> & { readonly capabilities?: StoreCapabilities | undefined }
 
 /** The stores a history is performed on. */

@@ -11,7 +11,7 @@ const refuse = (rule: string): never => {
   throw new Error(`a promise is broken: ${rule}`)
 }
 
-/** What must hold after each step, whatever it was. */
+/** Checks the invariants that hold after every step. */
 export const expectPromises = (
   name: string,
   history: History,
@@ -104,7 +104,7 @@ export const expectFreshToken = (history: History, job: Job, token: number): voi
     if (earlier.jobId === job.id && earlier.token >= token) refuse(`${job.id} was claimed twice with ${token}`)
 }
 
-/** A claim hands out nothing for which there is no room, beside what was in hand before it. */
+/** A claim returns no jobs beyond the limits, including jobs claimed before. */
 export const expectWithinLimits = (
   history: History,
   claims: ReadonlyArray<Claim>,
@@ -118,8 +118,8 @@ export const expectWithinLimits = (
     )
     const ofKind = inHand.filter(({ kind }) => kind === job.kind).length
     const ofProject = inHand.filter(({ projectId }) => projectId === job.projectId).length
-    if (ofKind > (perKind[job.kind] ?? ofKind)) refuse(`${ofKind} jobs of ${job.kind} are in hand`)
-    if (perProject > 0 && ofProject > perProject) refuse(`${ofProject} jobs of ${job.projectId} are in hand`)
+    if (ofKind > (perKind[job.kind] ?? ofKind)) refuse(`${ofKind} jobs of ${job.kind} are claimed`)
+    if (perProject > 0 && ofProject > perProject) refuse(`${ofProject} jobs of ${job.projectId} are claimed`)
   }
 }
 

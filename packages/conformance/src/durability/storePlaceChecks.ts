@@ -161,7 +161,7 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
             : uploads.releaseUpload({ uploadId: uploadId(1), token: 1 }),
         ),
       )
-      // Whoever says the same as the first is told the same; whoever says otherwise has lost.
+      // A session that repeats the first value gets the same result; a session with another value has lost.
       expect(ends.filter((outcome) => outcome === "Written")).toHaveLength(2)
       expect(ends[0] === ends[1]).toBe(false)
       const { file: kept } = yield* session(readUpload(1))

@@ -117,7 +117,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "a job that kills its workers is claimed for ever": {
+  "a job that kills its workers is claimed forever": {
     checks: [
       "the last lost worker a job can afford fails it, in that same step",
       "an abandoned job does not use up the limit",
@@ -180,7 +180,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
-  "the jobs of lost workers take up room for ever": {
+  "the jobs of lost workers count against limits forever": {
     checks: [
       "a lease that ended makes room, to the millisecond; its job waits like the others",
       "`nextInMs` is no earlier than there can be room, and 0 only where there is room and work",
@@ -334,7 +334,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a checkpoint replaces those before it": {
     checks: [
-      "keeps finished steps for whoever comes next: after a release, a deferral, a lost worker",
+      "keeps finished steps for the next attempt: after a release, a deferral, a lost worker",
       "a step may be kept again, and several in one batch",
     ],
     promises: true,
@@ -373,11 +373,11 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
-  "a job in hand fails for waiting": {
+  "a claimed job fails for waiting": {
     checks: [
       "a job that runs is not overdue, one whose worker vanished is taken back and waits from then on",
       "a job that was taken back is claimed at once, at the head of its line, and its former worker writes nothing",
-      "after a clock that went a day ahead, no job in hand fails: its worker goes on, or another takes it",
+      "after a clock that went a day ahead, no claimed job fails: its worker continues, or another claims it",
     ],
     promises: true,
   },
@@ -669,7 +669,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "canceling again cancels again": {
     checks: [
-      "says of finished jobs that they are, of unknown ones that there are none, and changes neither",
+      "reports finished and unknown jobs as such, and changes neither",
       "a repeat says that it is finished, in one batch or in two",
       "of many who cancel at once, one does; of a cancellation and a completion, one",
     ],
@@ -685,7 +685,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   "a page begins with the last job of the page before": {
     checks: [
       "the newest first, of one instant by id, highest first",
-      "shows of each job what is no caller's data",
+      "shows each job without the caller's data",
       "by age, to the millisecond: from inclusive, to exclusive",
     ],
     promises: false,
@@ -709,7 +709,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["by kind, mode and status, in all projects or in one", "a delayed job is delayed until exactly its time"],
     promises: false,
   },
-  "finished jobs are counted for ever": {
+  "finished jobs are counted forever": {
     checks: ["finished jobs for as long as it is asked for, unfinished ones however old"],
     promises: false,
   },

@@ -42,7 +42,7 @@ export const claiming = [
     "lostTooMany(job, request.maxLostWorkers)",
     "lostTooMany(job, request.maxLostWorkers + 1)",
   ]),
-  plant("jobs/claimJobs.ts", "JobStore.claimJobs: lost workers", "a job that kills its workers is claimed for ever", [
+  plant("jobs/claimJobs.ts", "JobStore.claimJobs: lost workers", "a job that kills its workers is claimed forever", [
     "if (lostTooMany(job, request.maxLostWorkers))",
     "if (false)",
   ]),

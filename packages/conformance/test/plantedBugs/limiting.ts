@@ -26,7 +26,7 @@ export const limiting = [
     ["const claims: Array<Claim> = []", "const open = lines.filter(hasRoom)\n  const claims: Array<Claim> = []"],
     ["nextLine(state, lines.filter(hasRoom))", "nextLine(state, open)"],
   ),
-  plant("jobs/roomAt.ts", limits, "the jobs of lost workers take up room for ever", [
+  plant("jobs/roomAt.ts", limits, "the jobs of lost workers count against limits forever", [
     "job.claimableAt > now ? [job.claimableAt]",
     "true ? [Math.max(job.claimableAt, now + 1)]",
   ]),

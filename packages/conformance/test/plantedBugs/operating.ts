@@ -77,7 +77,7 @@ export const operating = [
     "job.createdAt <= query.createdTo",
   ]),
   plant("MemoryJobDirectory.ts", count, "delayed jobs count as waiting", ["claimableAt > now ?", "false ?"]),
-  plant("MemoryJobDirectory.ts", count, "finished jobs are counted for ever", [
+  plant("MemoryJobDirectory.ts", count, "finished jobs are counted forever", [
     "job.finishedAt > now - finishedWithinMs",
     "true",
   ]),

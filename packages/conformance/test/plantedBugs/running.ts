@@ -1,6 +1,6 @@
 import { hidden, plant } from "./PlantedBug.ts"
 
-/** In what a worker does with a job in hand, and in the sweep. */
+/** Bugs in operations of a worker on a claimed job, and in the sweep. */
 export const running = [
   plant("jobs/fencedVerbs.ts", "JobStore: fencing", "no fence: any token writes", [
     "applyEvent(job, event(job), now)",
@@ -107,7 +107,7 @@ export const running = [
     "isOverdue(job, now))",
     'job.status === "processing" && isOverdue(job, now))',
   ]),
-  plant("jobs/expireJobs.ts", "JobStore.expireJobs", "a job in hand fails for waiting", [
+  plant("jobs/expireJobs.ts", "JobStore.expireJobs", "a claimed job fails for waiting", [
     "applyEvent(job, overdueEvent(job, now), now)",
     'applyEvent({ ...job, held: false }, { event: "expired" }, now)',
   ]),

@@ -25,7 +25,7 @@ describe.each(storeNames)("shutting down (%s)", (store) => {
     expect((await api.answerOn(idle.send(probe), "GET")).code).toBe("job_not_found")
     const busy = await api.request({ method: "POST", path: "/v1/audio/speech", json: { input: "x" } })
     const half = (await api.connect()).send(requestBytes(busy).subarray(0, -3))
-    // What was sent before these answers came has been read.
+    // Everything sent before these responses has been read.
     for (let n = 0; n < 3; n++) await api.quietly({ path: "/healthz", key: null })
     const stopped = service.stop()
     // New connections are refused once it has begun to stop.

@@ -78,7 +78,7 @@ describe("a key that a program makes", () => {
     expect(refused).toMatchObject({ status: 403, body: { error: { code: "live_not_active" } } })
   })
 
-  it("may do what its scopes say, those of kinds of one's own among them", async () => {
+  it("has the permissions of its scopes, including those of custom kinds", async () => {
     await using service = await open()
     const requests = [
       ["/v1/audio/speech", { input: "x" }, "audio.create"],
@@ -137,7 +137,7 @@ it("many at once make one project, in one process and in two", async () => {
 })
 
 describe("no key is made", () => {
-  it("for a project whose name is none, or that another has", async () => {
+  it("is rejected for an invalid project name, or one used by another project", async () => {
     await using service = await open()
     await service.keys((keys) => keys.createProject({ id: "prj_1", name: "acme" }))
     const scopes = ["audio.create"]
@@ -146,7 +146,7 @@ describe("no key is made", () => {
     expect(await service.keys((keys) => keys.listKeys)).toEqual([])
   })
 
-  it("on an engine that has stopped, or what is none", async () => {
+  it("is rejected on a stopped engine, and on anything that is not an engine", async () => {
     const engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), worker: false })
     await engine.stop()
     const scopes = ["audio.create"]

@@ -25,7 +25,7 @@ const open = async (...routes: ReadonlyArray<JobRoute>) => {
 }
 const request = { long_text: "one two three four", max_words: 2 }
 
-describe("a kind of one's own", () => {
+describe("a custom kind", () => {
   it("is created, polled and erased like the built-in ones, in snake case", async () => {
     await using service = await open(jobRoute(summary, { path: "/v1/summaries" }))
     const client = await service.clientWith("text_summary.create")
@@ -146,7 +146,7 @@ it("a kind with an Effect Schema is described by it", () => {
 const useless: ReadonlyArray<readonly [string, JobRoute, RegExp]> = [
   ["an unknown kind", jobRoute({ name: "nothing" }, { path: "/v1/x" }), /no such kind/],
   ["a built-in kind", jobRoute({ name: "transcription" }, { path: "/v1/x" }), /offered already/],
-  ["a path that is none", jobRoute(summary, { path: "v1/x" }), /its path/],
+  ["an invalid path", jobRoute(summary, { path: "v1/x" }), /its path/],
   ["a path with a placeholder", jobRoute(summary, { path: "/v1/:x" }), /its path/],
   ["a poll without an id", jobRoute(summary, { path: "/v1/x", poll: "/v1/x" }), /polled at such a path/],
   ["the poll of audio jobs", jobRoute(summary, { path: "/v1/x", poll: "/v1/jobs/:id" }), /audio\.create/],

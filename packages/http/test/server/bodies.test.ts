@@ -89,7 +89,7 @@ describe("a refused body", () => {
     using connection = open()
     const request = head("POST /v1/audio/speech", "Content-Length: 100000")
     connection.send(request).send(Buffer.alloc(60_000))
-    // What was sent before this request has reached the server before it: an answer that does not wait would be here.
+    // Bytes sent before this request have reached the server before it, so a premature response would have arrived by now.
     using other = open()
     expect((await other.send(head("GET /healthz")).read()).status).toBe(200)
     expect(connection.pending).toBe(0)
@@ -201,7 +201,7 @@ it("takes from the sender only what the blob store asks for", async () => {
     return same
   }
   await expect.poll(stands, { ...patience, interval: 300 }).toBe(true)
-  // What is under way fills the buffers of the kernel, a few megabytes; the service itself must not add to them.
+  // Bytes in flight fill the kernel's buffers, a few megabytes; the service itself must not add to them.
   expect(taken).toBeLessThan(10_000_000)
   release()
   await sending

@@ -20,7 +20,7 @@ const answer = async (bytes: string, method?: string) => {
   return { status: response.status, code: codeOf(response) }
 }
 
-describe("what is no request", () => {
+describe("bytes that are not a request", () => {
   it.each([
     ["text", "hello\r\n\r\n"],
     ["an unknown method", "FOO / HTTP/1.1\r\nHost: x\r\n\r\n"],

@@ -78,7 +78,7 @@ describe("the description", () => {
           described.add(code)
           expect(String(errorCatalogue[code as keyof typeof errorCatalogue].status), code).toBe(status)
         }
-    // These answer what is no operation: no HTTP, another path, another method.
+    // These are responses outside of any operation: malformed HTTP, another path, another method.
     const outside = ["malformed_request", "headers_too_large", "request_timeout", "not_found", "method_not_allowed"]
     expect([...described, ...outside].sort()).toEqual(Object.keys(errorCatalogue).sort())
   })

@@ -77,22 +77,25 @@ describe("/openapi.json", () => {
   })
 })
 
-it.each(["/", "/docs", "/openapi.json"])("%s is sent compressed, and not again to whoever has it", async (path) => {
-  const ask = (headers: Readonly<Record<string, string>>) => fetch(local() + path, { headers })
-  const plain = await (await ask({ "accept-encoding": "identity" })).text()
-  const tags = new Set<string>()
-  for (const coding of ["identity", "gzip", "br"]) {
-    const response = await ask({ "accept-encoding": coding })
-    expect(response.headers.get("content-encoding")).toBe(coding === "identity" ? null : coding)
-    expect(response.headers.get("vary")).toBe("accept-encoding")
-    expect((await response.text()) === plain).toBe(true)
-    const tag = response.headers.get("etag") ?? ""
-    tags.add(tag)
-    const again = await ask({ "accept-encoding": coding, "if-none-match": tag })
-    expect([again.status, again.headers.get("etag"), await again.text()]).toEqual([304, tag, ""])
-  }
-  expect(tags.size).toBe(3)
-})
+it.each(["/", "/docs", "/openapi.json"])(
+  "%s is sent compressed, and not again to a client that has it",
+  async (path) => {
+    const ask = (headers: Readonly<Record<string, string>>) => fetch(local() + path, { headers })
+    const plain = await (await ask({ "accept-encoding": "identity" })).text()
+    const tags = new Set<string>()
+    for (const coding of ["identity", "gzip", "br"]) {
+      const response = await ask({ "accept-encoding": coding })
+      expect(response.headers.get("content-encoding")).toBe(coding === "identity" ? null : coding)
+      expect(response.headers.get("vary")).toBe("accept-encoding")
+      expect((await response.text()) === plain).toBe(true)
+      const tag = response.headers.get("etag") ?? ""
+      tags.add(tag)
+      const again = await ask({ "accept-encoding": coding, "if-none-match": tag })
+      expect([again.status, again.headers.get("etag"), await again.text()]).toEqual([304, tag, ""])
+    }
+    expect(tags.size).toBe(3)
+  },
+)
 
 it("HEAD of a page has its headers and no body; other methods are 405", async () => {
   const response = await fetch(`${local()}/`, { method: "HEAD" })
@@ -117,7 +120,7 @@ it("an address that has used its pages up is refused, unless it has them or want
   expect((await fetch(`${fresh.url}/healthz`)).status).toBe(200)
 })
 
-it("without pages there are none, and the rest is as before", async () => {
+it("without pages they are not served, and everything else is unchanged", async () => {
   await using bare = await startServer({ http: { pages: false } })
   for (const path of ["/", "/docs", "/openapi.json"]) expect((await fetch(bare.url + path)).status).toBe(404)
   expect((await fetch(`${bare.url}/healthz`)).status).toBe(200)

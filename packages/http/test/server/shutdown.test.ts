@@ -35,7 +35,7 @@ describe("stopping", () => {
     late.send("GET /v1/jobs/x HTTP/1.1\r\nHost: x\r\n")
     health.send("GET /healthz HTTP/1.1\r\nHost: x\r\n")
     ready.send("GET /readyz HTTP/1.1\r\nHost: x\r\n")
-    // What was sent before this request has reached the server before it.
+    // Bytes sent before this request have reached the server before it.
     using _ = await accepted(server)
 
     let stopped = false

@@ -24,7 +24,7 @@ export interface ServerOptions {
 export interface TestServer extends AsyncDisposable {
   readonly port: number
   readonly url: string
-  /** What was logged, as text. */
+  /** Returns the log as text. */
   readonly logged: () => string
   readonly run: <A, E>(effect: Effect.Effect<A, E, KeyDirectory | IdGenerator | HttpService | Readiness>) => Promise<A>
   readonly createKey: (options?: {

@@ -69,7 +69,7 @@ describe("RateLimiter", () => {
     )
   })
 
-  it("keeps its word: who waits as long as it was told is allowed, however often it asked before", () => {
+  it("keeps its promise: a caller that waits as told is allowed, however often it asked before", () => {
     fc.assert(
       fc.property(policy, fc.nat(60_000), fc.array(fc.nat(400), { maxLength: 20 }), (policy, offset, asks) => {
         const limiter = new RateLimiter(policy)
@@ -88,7 +88,7 @@ describe("RateLimiter", () => {
     )
   })
 
-  it("says 0 seconds to whoever was allowed, and never promises too early", () => {
+  it("reports 0 seconds for an allowed request, and never promises too early", () => {
     fc.assert(
       fc.property(policy, (policy) => {
         const limiter = new RateLimiter(policy)

@@ -1,24 +1,24 @@
 import { createHash } from "node:crypto"
 import { Effect, Schedule } from "effect"
 import { authorize, type Grant, type Principal } from "@kiln/core/domain"
-import type { Frontdoor } from "../Frontdoor.ts"
+import type { RequestRouter } from "../RequestRouter.ts"
 import type { Kernel } from "../Kernel.ts"
-import type { Reached } from "../Reached.ts"
+import type { Coverage } from "../Coverage.ts"
 import type { Served } from "../Server.ts"
 import type { SimulatedKinds } from "../SimulatedKinds.ts"
 import type { SimulatedProcess } from "../SimulatedProcess.ts"
 import type { Watch } from "../Watch.ts"
 
-/** What a caller has in hand. */
+/** State of a caller. */
 export class CallerContext {
   readonly process: SimulatedProcess
   readonly principal: Principal
   /** Somebody else of the same project. */
   readonly stranger: Principal
   readonly kernel: Kernel
-  readonly door: Frontdoor
+  readonly door: RequestRouter
   readonly watch: Watch
-  readonly reached: Reached
+  readonly coverage: Coverage
   readonly kinds: SimulatedKinds
 
   constructor(
@@ -26,9 +26,9 @@ export class CallerContext {
     principal: Principal,
     parts: {
       readonly kernel: Kernel
-      readonly door: Frontdoor
+      readonly door: RequestRouter
       readonly watch: Watch
-      readonly reached: Reached
+      readonly coverage: Coverage
       readonly kinds: SimulatedKinds
     },
   ) {
@@ -38,7 +38,7 @@ export class CallerContext {
     this.kernel = parts.kernel
     this.door = parts.door
     this.watch = parts.watch
-    this.reached = parts.reached
+    this.coverage = parts.coverage
     this.kinds = parts.kinds
   }
 

@@ -4,7 +4,7 @@ import type { CallerContext } from "./CallerContext.ts"
 
 /** An operator cancels a job some time after it was accepted, asks until there is an answer, and believes it. */
 export const cancelJob = Effect.fnUntraced(function* (caller: CallerContext, jobId: JobId): Effect.fn.Return<void> {
-  const { door, kernel, process, reached, watch } = caller
+  const { door, kernel, process, coverage, watch } = caller
   yield* Effect.sleep(kernel.dice.between(0, 8_000))
   watch.cancelAsked.add(jobId)
   const answer = yield* door
@@ -29,6 +29,6 @@ export const cancelJob = Effect.fnUntraced(function* (caller: CallerContext, job
     kernel.violate("a job is canceled when an operator says so", `${jobId} is not finished`)
   if (answer === "canceled" && job.errorCode !== "canceled_by_operator")
     kernel.violate("a job is canceled when an operator says so", `${jobId} is said to be canceled and is ${job.status}`)
-  if (answer === "canceled") reached.note("a job is canceled")
-  else reached.note("a finished job is not canceled")
+  if (answer === "canceled") coverage.note("a job is canceled")
+  else coverage.note("a finished job is not canceled")
 })

@@ -12,7 +12,7 @@ export const eraseJob = (caller: CallerContext, job: Job): Effect.Effect<void> =
         Effect.catchTags({
           BlobUnavailable: () => Effect.void,
           JobNotFound: () => Effect.void,
-          JobProcessing: () => Effect.sync(() => caller.kernel.violate("finished is for ever", job.id)),
+          JobProcessing: () => Effect.sync(() => caller.kernel.violate("a finished job never changes", job.id)),
         }),
       ),
     )
@@ -25,7 +25,7 @@ export const eraseJob = (caller: CallerContext, job: Job): Effect.Effect<void> =
       )
       if (found !== undefined) caller.kernel.violate("deleted means gone", `${file.id} is still found`)
     }
-    caller.reached.note("an erased job's data is gone")
+    caller.coverage.note("an erased job's data is gone")
   })
 
 /** Only finished jobs can be erased. */
@@ -36,7 +36,7 @@ export const eraseTooEarly = (caller: CallerContext, jobId: JobId) =>
       Effect.match({
         onSuccess: () => undefined,
         onFailure: ({ _tag }) => {
-          if (_tag === "JobProcessing") caller.reached.note("erasure of an unfinished job is refused")
+          if (_tag === "JobProcessing") caller.coverage.note("erasure of an unfinished job is refused")
         },
       }),
     )

@@ -29,7 +29,7 @@ const submitOnce = (
   )
   return once.pipe(
     Effect.map(({ job, replayed }) => {
-      if (replayed && unanswered > 0) caller.reached.note("a replay after a lost answer")
+      if (replayed && unanswered > 0) caller.coverage.note("a replay after a lost answer")
       if (!caller.watch.jobs.has(job.id) && !caller.watch.removed.has(job.id))
         caller.kernel.violate("a 202 survives", `${job.id} was accepted and is not stored`)
       return job.id
@@ -37,7 +37,7 @@ const submitOnce = (
     Effect.tapError((error) =>
       Effect.sync(() => {
         unanswered += 1
-        if (error._tag === "QueueFull") caller.reached.note("the queue is full")
+        if (error._tag === "QueueFull") caller.coverage.note("the queue is full")
       }),
     ),
     Effect.catchTags({
@@ -81,13 +81,13 @@ export const useUploadAgain = (caller: CallerContext, kind: JobKind, uploadId: U
       Effect.match({
         onSuccess: () => caller.kernel.violate("one upload, at most one job", uploadId),
         onFailure: ({ _tag }) => {
-          if (_tag === "UploadAlreadyUsed") caller.reached.note("an upload feeds no second job")
+          if (_tag === "UploadAlreadyUsed") caller.coverage.note("an upload feeds no second job")
         },
       }),
     )
 }
 
-/** A key means one request for ever. */
+/** An idempotency key permanently identifies one request. */
 export const reuseKey = (
   caller: CallerContext,
   kind: JobKind,
@@ -106,7 +106,7 @@ export const reuseKey = (
             caller.kernel.violate("one job per idempotency key", `${key} was reused`)
         },
         onFailure: ({ _tag }) => {
-          if (_tag === "IdempotencyKeyReused") caller.reached.note("an idempotency key is used for something else")
+          if (_tag === "IdempotencyKeyReused") caller.coverage.note("an idempotency key is used for something else")
         },
       }),
     )

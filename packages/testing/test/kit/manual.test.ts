@@ -77,7 +77,7 @@ describe("a manual test engine", () => {
     assertFailed(await kiln.get(job), "job_timeout")
   })
 
-  it("lets no time pass by itself, and wakes whoever waits for it at its own time", async () => {
+  it("lets no time pass by itself, and wakes each waiter at its time", async () => {
     await using kiln = await testEngine({ mode: "manual", startAt: new Date(0) })
     kiln.providers.speech.answerLate(60_000)
     const job = await kiln.submit("speech_synthesis", { input: "Hello" })
@@ -128,7 +128,7 @@ describe("a manual test engine", () => {
     expect(heard).toEqual(["queued", "started", "attempt_failed", "started", "done"])
   })
 
-  it("does not go round for ever with a job that makes another", async () => {
+  it("does not loop forever with a job that creates another", async () => {
     const kinds = [
       greeting(async (name) => {
         await kiln.submit("greeting", { name })

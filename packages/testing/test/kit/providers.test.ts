@@ -27,7 +27,7 @@ it.each(["configuration", "quota"] as const)("fakes break: %s", async (how) => {
   expect((await kiln.get(job)).status).toBe("done")
 })
 
-it("fakes answer nonsense, which is no result", async () => {
+it("fakes can return invalid answers", async () => {
   await using kiln = await testEngine()
   kiln.providers.speech.malformed().malformed({ data: "text" }).malformed({ data: new Uint8Array(), mediaType: "x" })
   expect(await kiln.submit("speech_synthesis", speak)).toMatchObject({ status: "failed", errorCode: "result_invalid" })

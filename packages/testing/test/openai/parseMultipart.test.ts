@@ -82,7 +82,7 @@ describe("delimiters", () => {
   })
 })
 
-describe("what is no form", () => {
+describe("invalid forms", () => {
   it.each([
     ["no boundary in the header", field("a", "1") + end, "multipart/form-data"],
     ["an empty boundary", field("a", "1") + end, 'multipart/form-data; boundary=""'],

@@ -66,7 +66,7 @@ describe("what is wrong with a request", () => {
     ["no voice", "/audio/speech", { model: "tts-1", input: "x" }, 400, { param: "voice" }],
     ["no messages", "/chat/completions", { model: "gpt-4o-mini" }, 400, { param: "messages" }],
     ["no input", "/responses", { model: "gpt-4o-mini" }, 400, { param: "input" }],
-    ["a model that is no text", "/responses", { model: 1 }, 400, { param: "model", code: "invalid_type" }],
+    ["a model that is not a string", "/responses", { model: 1 }, 400, { param: "model", code: "invalid_type" }],
     ["an unknown path", "/nowhere", {}, 404, { code: "unknown_url" }],
     ["a wrong method", "/models", {}, 405, { code: "method_not_supported" }],
   ])("%s", (_, path, body, status, error) =>

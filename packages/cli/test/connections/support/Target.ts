@@ -20,7 +20,7 @@ export interface Target extends AsyncDisposable {
   readonly health: string
   /** Most resident memory so far, in megabytes; `undefined` where the system does not tell. */
   readonly peakMegabytes: () => number | undefined
-  /** What must not be: that it ended, or an exception that nothing caught. */
+  /** A failure of the process: it ended, or an exception was not caught. */
   readonly failure: () => string | undefined
 }
 

@@ -39,7 +39,7 @@ export const fuzz = async ({ connections, edits, only, seed, target: name }: Fuz
   })
   const seconds = Math.round((performance.now() - begunAt) / 1_000)
   const probe = await watching.stop()
-  // What was begun last may fail last.
+  // The connections opened last may fail last.
   await new Promise((resolve) => setTimeout(resolve, 200))
   return { ...attacked, seconds, peakMegabytes: target.peakMegabytes(), probe, failure: target.failure() }
 }

@@ -6,7 +6,7 @@ export interface PlantedBug {
   readonly edits: ReadonlyArray<Edit>
   /** The shape of connections that brings it out. */
   readonly only: string
-  /** What is said of it. */
+  /** Description of the bug. */
   readonly noticed: RegExp
 }
 

@@ -8,7 +8,7 @@ import type { Latencies, ProbeReport } from "./ProbeReport.ts"
 const pauseMs = 10
 const agent = new Agent({ keepAlive: true })
 
-/** Milliseconds until the answer was read; infinite when there was none, or another than 200. */
+/** Milliseconds until the response was read; infinite without a response, or with a status other than 200. */
 const ask = (url: string): Promise<number> =>
   new Promise((resolve) => {
     const begunAt = performance.now()

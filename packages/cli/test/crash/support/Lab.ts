@@ -135,7 +135,7 @@ export class Lab implements AsyncDisposable {
     return until(() => this.#files.marks().find((mark) => mark.point === point))
   }
 
-  /** Whoever comes to this point, or to a call's `gate`, waits there. */
+  /** Any code that reaches this point, or a call's `gate`, waits there. */
   hold(name: string): void {
     writeFileSync(this.#files.holdFile(name), "")
   }

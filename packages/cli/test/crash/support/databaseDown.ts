@@ -12,7 +12,7 @@ export interface Downtime {
   readonly jobs: number
 }
 
-/** Asks until told otherwise, and says what came: nothing else than an answer, a refusal or its being unavailable may. */
+/** Sends requests until told to stop, and counts the outcomes: only a response, a rejection or an unavailable service may occur. */
 const load = async (server: Server, isOver: () => boolean) => {
   const accepted: Array<string> = []
   let refused = 0
@@ -38,7 +38,7 @@ export const databaseDown = async ({ downMs, jobs }: Downtime) => {
   await using cluster = await startCluster()
   await using lab = await Lab.open(postgresStore(cluster.url))
   const servers = await Promise.all([lab.start(), lab.start()])
-  // In hand when the server goes, and until after it is back: their leases end meanwhile.
+  // Claimed when the server goes down, and still running when it is back: their leases end in between.
   const held = await Promise.all(servers.map(({ client }) => client.speak("hold@1")))
   await Promise.all(held.map((id) => lab.attemptBegun(id, 1)))
   let over = false

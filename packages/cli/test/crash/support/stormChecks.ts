@@ -16,7 +16,7 @@ export const sum = (numbers: ReadonlyArray<number>): number => numbers.reduce((t
 
 type Claim = (holds: boolean, otherwise: string) => void
 
-/** What was promised to one client about one job. */
+/** Checks the promises made to one client about one job. */
 const checkJob = (
   claim: Claim,
   { ids, status, wish }: Told,

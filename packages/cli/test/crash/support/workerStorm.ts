@@ -10,7 +10,7 @@ import { sum, type Told, violationsOf } from "./stormChecks.ts"
 export interface WorkerStormOptions {
   readonly workers: number
   readonly jobs: number
-  /** A worker is killed, and started anew, this often. */
+  /** Number of times a worker is killed and restarted. */
   readonly killEveryMs: number
   /** How often at most; it ends earlier when all jobs are done. */
   readonly kills: number

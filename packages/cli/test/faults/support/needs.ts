@@ -25,7 +25,7 @@ const noMounts = (): string | undefined => {
   }
 }
 
-/** Tracing a process that is not one's own child is often forbidden where tracing is not. */
+/** Tracing a process other than a child is often forbidden even if tracing is allowed. */
 const tryToAttach = "sleep 5 & p=$!; strace -q -o /dev/null -p $p & s=$!; sleep 0.3; kill $p; wait $s"
 
 const lacks: Readonly<Record<Need, () => string | undefined>> = {

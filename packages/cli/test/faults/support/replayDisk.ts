@@ -3,7 +3,7 @@ import { dirname } from "node:path"
 // What would be on the disk if the power went at any moment of a trace: a write counts once its file is synced, a name
 // once its directory is.
 
-/** What is durable at a moment. */
+/** The durable state at a point in time. */
 export interface Disk {
   /** Everything written to this file, and its name and those of all directories above it below the data directory. */
   readonly isDurable: (path: string) => boolean

@@ -4,7 +4,7 @@ import { inBlobs, inJobs, type PlantedBug, present } from "./PlantedBug.ts"
 /** In what an attempt writes, and in its files. */
 export const completing: ReadonlyArray<PlantedBug> = [
   {
-    bug: "no fence: a completion is written whoever has the job now",
+    bug: "no fence: a completion is written regardless of the current holder",
     race: "complete × takeover:",
     shows: /^true .*(wrote completeJobs with the token|to equal 1|BlobNotFound|to deeply equal)/,
     plant: inJobs((adapters) => ({

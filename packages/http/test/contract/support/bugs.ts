@@ -39,7 +39,7 @@ const replacing = (from: string | RegExp, to: string) =>
 /** No bug at all: only the message differs, which is for people. */
 export const otherWording = replacing('"message":"', '"message":"Well: ')
 
-/** What is worded wrongly, each a change of one detail. */
+/** Wrong messages, each with one changed detail. */
 export const wordingBugs: Readonly<Record<string, ServiceSettings>> = {
   "one code is another": replacing('"job_not_found"', '"not_found"'),
   "one status is another": tampering((answer) => (answer.code === "upload_not_ready" ? { status: 404 } : undefined)),

@@ -48,7 +48,7 @@ export const forEachCapability = (
     expect(one.works(await api.quietly(one.call(target)))).toBe(true)
   })
 
-/** What must answer 403 for every one of these targets, with one body for all of them. */
+/** Requests that must get 403 for each of these targets, with the same body. */
 export const expectInvalid = async (
   api: Api,
   { call, invalid, make }: Capability,

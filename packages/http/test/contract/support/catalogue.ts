@@ -38,5 +38,5 @@ export const catalogue: Readonly<
   service_unavailable: { status: 503, type: "api_error" },
 }
 
-/** Answers to what is no HTTP request: outside the catalogue's table, named in section 2.3. */
+/** Responses to malformed HTTP: outside of the catalog's table, listed in section 2.3. */
 export const parserErrors: Readonly<Record<string, number>> = { malformed_request: 400, headers_too_large: 431 }

@@ -1,7 +1,7 @@
 import { expect } from "vitest"
 import type { Answer } from "./Answer.ts"
 
-/** What is wrong with a field, without its name and message: the reason, and the bound where there is one. */
+/** A problem of a field, without its name and message: the reason, and the limit if there is one. */
 export interface Problem {
   readonly reason: string
   readonly [bound: string]: unknown

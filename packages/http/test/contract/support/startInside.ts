@@ -28,7 +28,7 @@ import type { Backstage, Ports, Service, ServiceSettings, StoreName } from "./Se
 import { engineSettings, httpSettings } from "./settings.ts"
 
 /**
- * Starts a service in this process, so that its ports are in the tests' reach; on Postgres two that share nothing else
+ * Starts a service in this process, so that its ports are in the tests' reach; on Postgres two that share nothing but
  * than the database and the blob directory.
  */
 export const startInside = async (store: StoreName, settings: ServiceSettings, place: Place): Promise<Service> => {

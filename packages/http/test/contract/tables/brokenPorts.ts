@@ -110,7 +110,7 @@ const outOfReach = rows<readonly [Trouble, string]>(
     for (const [name, call] of calls) {
       const answer = await during(api, trouble, () => api.send(call(there)))
       expect(answer.code, name).toBe(code)
-      // Who has the id finds the reason.
+      // The request id leads to the reason.
       if (trouble === "defect")
         expect(
           api.service.logs.some((line) => line.includes(answer.error.request_id) && line.includes(secret)),

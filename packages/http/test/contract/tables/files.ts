@@ -119,7 +119,7 @@ const ranges: ReadonlyArray<
   ["bytes=#beyond-", () => null],
   ["bytes=99999999999999999999-", () => null],
   ["bytes=-0", () => null],
-  // What is no range at all is ignored, as RFC 9110 has it.
+  // Malformed ranges are ignored, as RFC 9110 requires.
   ["bytes=", () => undefined],
   ["bytes", () => undefined],
   ["bytes=a-b", () => undefined],

@@ -2,7 +2,7 @@ import { expect } from "vitest"
 import { row, rows, table } from "../support/tables.ts"
 import { endpoints, type EndpointName } from "../support/requests.ts"
 
-/** What is no JSON object, and what is one although it looks odd. */
+/** Texts that are not JSON objects, and odd-looking ones that are. */
 
 const nested = (depth: number) => `{"input":"x","deep":${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}}`
 const nestedObjects = (depth: number) => `{"input":"x","deep":${'{"a":'.repeat(depth - 1)}1${"}".repeat(depth - 1)}}`
@@ -126,7 +126,7 @@ const noLength = row("no body at all is invalid_json", async (api) => {
   expect((await api.send({ method: "POST", path: "/v1/audio/speech", headers })).code).toBe("invalid_json")
 })
 
-const canary = row("what is no JSON is not echoed", async (api) => {
+const canary = row("invalid JSON is not echoed", async (api) => {
   const answer = await api.send({
     method: "POST",
     path: "/v1/audio/speech",

@@ -7,7 +7,7 @@ import type { Answer } from "../support/Answer.ts"
 import type { Api } from "../support/Api.ts"
 import { row, rows, table } from "../support/tables.ts"
 
-/** Who may call: the forms of the header, the forms of a key, its end, its scopes. */
+/** Authentication: the forms of the header, the forms of a key, its expiry, its scopes. */
 
 const probe = "/v1/jobs/job_00000000000000000000000000"
 const routes: ReadonlyArray<readonly [method: string, path: string, scope: string]> = [
@@ -67,7 +67,7 @@ const forms = [
   }),
 ]
 
-/** What is done to a good `Bearer <key>` to make it bad. */
+/** Changes that make a valid `Bearer <key>` invalid. */
 const spoilt: ReadonlyArray<readonly [name: string, spoil: (secret: string) => string]> = [
   ["the Basic scheme", (secret) => `Basic ${Buffer.from(`${secret}:`).toString("base64")}`],
   ["an unheard-of scheme", (secret) => `Token ${secret}`],

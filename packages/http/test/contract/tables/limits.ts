@@ -143,7 +143,7 @@ export const failedAuthentications = tableInTurn(
     for (let n = 0; n < 3; n++) expect((await probe(api, `Bearer x${n}`)).code).toBe("invalid_api_key")
     for (const authorization of ["Bearer y", "Basic eDp5", "Bearer x0"])
       expect((await probe(api, authorization)).code).toBe("rate_limited")
-    // Who is not trusted cannot say where it comes from.
+    // An untrusted proxy cannot state the client's address.
     expect((await probe(api, "Bearer z", { "x-forwarded-for": "203.0.113.9" })).code).toBe("rate_limited")
     expect((await probe(api, "Bearer z", { forwarded: "for=203.0.113.9", "x-real-ip": "203.0.113.9" })).code).toBe(
       "rate_limited",

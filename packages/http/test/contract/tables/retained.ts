@@ -4,7 +4,7 @@ import { requestBytes } from "../support/Connection.ts"
 import { row, table } from "../support/tables.ts"
 import { expectReplay } from "./idempotency.ts"
 
-/** What is soon forgotten, what nobody says, and what a client that leaves early leaves behind. */
+/** Erased data, secrets in responses, and leftovers of clients that disconnect early. */
 
 const left = row("a client that leaves before its answer has one job or none, never half a one", async (api) => {
   const key = await api.key()

@@ -42,7 +42,7 @@ export const uploadCaps = table(
     const first = await api.uploaded(file, { key })
     await api.uploaded(file, { key })
     const third = await api.upload("wav", 1, key)
-    // What is wrong with its headers is said first.
+    // Header errors take precedence.
     expect((await api.send(putCall(third.upload_url, file, { "content-type": "text/plain" }))).code).toBe(
       "unsupported_content_type",
     )

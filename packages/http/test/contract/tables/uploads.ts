@@ -120,7 +120,7 @@ const contents = [
       ["one byte", Buffer.from("R")],
       ["a zip", Buffer.from("504b0304140000000800", "hex")],
     ],
-    ([name]) => `${name} is none of the formats`,
+    ([name]) => `${name} is not a supported format`,
     async (api, [, file]) => {
       for (const format of formats) {
         const { upload_url } = await api.upload(format)

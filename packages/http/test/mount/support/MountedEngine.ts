@@ -7,7 +7,7 @@ import { Effect, Layer, Stream } from "effect"
 import { z } from "zod"
 import { createKey, type NewKey } from "@kiln/service-lab"
 
-/** A kind of one's own: camelCase inside, a file, a scope of its own. */
+/** A custom kind: camelCase inside, a file, a separate scope. */
 export const summary = jobKind({
   name: "text_summary",
   request: z.strictObject({ longText: z.string().min(1), maxWords: z.number().int().positive().default(3) }),

@@ -1,7 +1,7 @@
 import { builtIn, jobFailed, jobKind } from "@kiln/core"
 import { Schema } from "effect"
 
-/** A kind of one's own, whose attempts do what the test says. */
+/** A custom kind whose attempts do what the test says. */
 export const greeting = (run: (name: string, attempt: number) => Promise<string>) =>
   jobKind({
     name: "greeting",

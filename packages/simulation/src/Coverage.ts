@@ -1,5 +1,5 @@
-/** What runs have come upon: proof that their faults met something. */
-export class Reached {
+/** Counts the situations that runs have reached, which proves that their faults had an effect. */
+export class Coverage {
   readonly counts = new Map<string, number>()
 
   note(state: string): void {
@@ -8,10 +8,10 @@ export class Reached {
 }
 
 /**
- * What every set of some hundred runs must come upon. A simulation that never gets into trouble
- * shows nothing.
+ * Situations that every set of several hundred runs must reach. A simulation without difficult situations
+ * proves nothing.
  */
-export const mustBeReached: ReadonlyArray<string> = [
+export const requiredCoverage: ReadonlyArray<string> = [
   ...["created", "claimed", "abandoned", "extended", "checkpointed", "completed"].map((event) => `event: ${event}`),
   ...["failed", "deferred", "released", "lost", "expired", "canceled", "erased", "removed"].map(
     (event) => `event: ${event}`,

@@ -5,14 +5,14 @@ import type { Profile } from "./Profile.ts"
 import type { Served, Server } from "./Server.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 
-/** The request may have happened or not; whoever asked does not know. */
+/** The request may or may not have taken effect; the caller does not know. */
 export class NoAnswer extends Schema.TaggedError<NoAnswer>()("NoAnswer", {}) {}
 
-/** How long a caller waits, in milliseconds. */
-const patienceMs = 15_000
+/** Timeout of a caller's request, in milliseconds. */
+const requestTimeoutMs = 15_000
 
-/** Between callers and servers: requests go to one that is there, and the answer may never come. */
-export class Frontdoor {
+/** Routes requests of callers to a running server; the response may be lost. */
+export class RequestRouter {
   readonly servers: Array<Server> = []
   readonly #kernel: Kernel
   readonly #network: Network
@@ -24,7 +24,7 @@ export class Frontdoor {
     this.#profile = profile
   }
 
-  /** One request of a caller, as over HTTP. */
+  /** Sends one request of a caller, as over HTTP. */
   ask<A, E>(
     caller: SimulatedProcess,
     what: string,
@@ -62,7 +62,7 @@ export class Frontdoor {
             this.#kernel.after(dice.between(0, 3_000), () => process.deliver(() => fiber.interruptUnsafe()))
         })
       })
-      this.#kernel.after(patienceMs, () => answer(Exit.fail(new NoAnswer())))
+      this.#kernel.after(requestTimeoutMs, () => answer(Exit.fail(new NoAnswer())))
     })
   }
 
