@@ -180,7 +180,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
       expect((await fetch(`${server.listening.url}/readyz`)).status).toBe(200)
     }
     changeDatabase(data.path, "DELETE FROM kiln_migrations")
-    expect(await copy()).toContain("holds no kiln")
+    expect(await copy()).toContain("has no kiln schema")
     changeDatabase(data.path, "INSERT INTO kiln_migrations VALUES ('0001Initial', 1), ('9999Newer', 1)")
     expect(await copy()).toContain("9999Newer")
     expect(existsSync(path)).toBe(true)

@@ -110,7 +110,7 @@ describe("kiln doctor", { timeout: 120_000 }, () => {
     )
     for (const { file_id: id } of found) expect(id).toMatch(/^fil_[0-9a-z]{26}$/)
     const { exit, stderr, stdout } = await run(["doctor"], env)
-    expect({ exit, stderr }).toEqual({ exit: 1, stderr: "kiln: something is wrong: blobs\n" })
+    expect({ exit, stderr }).toEqual({ exit: 1, stderr: "kiln: problems found: blobs\n" })
     expect(stdout).toMatch(/^WRONG {2}blobs +4 of 5 files cannot be served/m)
     for (const { file_id: id } of found) expect(stdout).toContain(id)
   })

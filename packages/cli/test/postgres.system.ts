@@ -67,7 +67,7 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
         /Postgres database none at .*: the server has no database of that name$/,
       ],
       [away, /^kiln: cannot open the Postgres database x at 127\.0\.0\.1:1: nothing listens there$/],
-      [away.replace("127.0.0.1", "no.such.host.invalid"), /: the name of the host (is not known|cannot be looked up)$/],
+      [away.replace("127.0.0.1", "no.such.host.invalid"), /: the host name (is unknown|cannot be resolved)$/],
     ]
     const { password } = new URL(cluster.url)
     const explained = async (url: string, args: ReadonlyArray<string>, reason: RegExp) => {
@@ -78,9 +78,9 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
       for (const secret of [canary, encodeURIComponent(canary), password]) expect(ended.stderr).not.toContain(secret)
     }
     for (const [url, reason] of cases) await explained(url, ["project", "list"], reason)
-    for (const args of [["serve"], ["migrate"]]) await explained(wrong, args, /refuses the user or the password/)
+    for (const args of [["serve"], ["migrate"]]) await explained(wrong, args, /rejects the user or the password/)
     const doctor = await run(["doctor", "--json"], { DATABASE_URL: wrong })
-    expect([doctor.exit, doctor.stdout + doctor.stderr]).toEqual([1, expect.stringContaining("refuses the user")])
+    expect([doctor.exit, doctor.stdout + doctor.stderr]).toEqual([1, expect.stringContaining("rejects the user")])
     expect(doctor.stdout + doctor.stderr).not.toContain(encodeURIComponent(canary))
   })
 
@@ -93,7 +93,7 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
     const denied = async (args: ReadonlyArray<string>) => {
       const { exit, stderr } = await run(args, { DATABASE_URL: poor, KILN_DATA_DIR: data.path, PORT: "0" })
       expect({ args, exit }).toEqual({ args, exit: 1 })
-      expect(stderr).toMatch(/^kiln: cannot open the Postgres database .*: this user lacks the rights for that: .*\n$/)
+      expect(stderr).toMatch(/^kiln: cannot open the Postgres database .*: this user lacks permissions: .*\n$/)
     }
     for (const args of [["serve"], ["migrate"], ["project", "list"]]) await denied(args)
     await runJson(["migrate"], { DATABASE_URL: database.url })

@@ -200,7 +200,7 @@ describe("a running server", { timeout: 120_000 }, () => {
     using data = temporaryDirectory()
     const port = await freePort()
     await using kiln = await serve({ KILN_DATA_DIR: data.path, KILN_MANAGEMENT_PORT: port, KILN_CONCURRENCY: "3" })
-    await kiln.says(/metrics are at/, "stderr")
+    await kiln.says(/metrics are served at/, "stderr")
     const response = await fetch(`http://127.0.0.1:${port}/metrics`)
     expect(response.headers.get("content-type")).toContain("text/plain; version=0.0.4")
     const text = await response.text()

@@ -64,7 +64,7 @@ const run = (stores: Context.Context<SimulatedStores>, options: SimulationOption
   const kinds = new SimulatedKinds(options.kinds ?? builtInKinds(), options.meters)
   const dice = new Dice(options.seed)
   const drawn = drawProfile(dice, options)
-  // From a stream of their own, so that the runs without limits are what they would be if there were none.
+  // From a separate random stream, so that limits do not change the runs without limits.
   const limits = drawLimits(new Dice(options.seed + firstLimitsSeed), kinds.all)
   const profile = { ...drawn, settings: { ...drawn.settings, limits } }
   const installation = new Installation(dice, profile, stores, options.trace, kinds)

@@ -48,7 +48,7 @@ describe("Router", () => {
     expect(router.match("GET", "/v1/open/x")).toEqual({ _tag: "WrongMethod", allowed: ["PUT"], cors: true })
   })
 
-  it("refuses two routes for the same thing", () => {
+  it("rejects a duplicate route", () => {
     const route = { method: "GET", path: "/a/:id", handle }
     expect(() => new Router([route, { ...route, path: "/a/:other" }])).toThrow("duplicate route")
   })

@@ -5,9 +5,9 @@ import { Context, Effect } from "effect"
 import type { RunInEngine } from "./EngineAccess.ts"
 
 export interface Attempts {
-  /** What is being run now, each with the end of its attempt. */
+  /** Running attempts, each with a signal of its end. */
   readonly inHand: ReadonlyMap<JobId, Promise<unknown>>
-  /** Makes one attempt of the next job that may run, and says which; `meanwhile` happens while it is made. */
+  /** Runs one attempt of the next runnable job and returns its id; `meanwhile` runs concurrently. */
   readonly make: (meanwhile: Effect.Effect<never>) => Promise<JobId | undefined>
 }
 

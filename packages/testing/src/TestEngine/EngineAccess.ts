@@ -2,7 +2,7 @@ import type { EmbeddedEngine } from "@kiln/core"
 import { embeddedContext, type EmbeddedServices } from "@kiln/core/effect"
 import { type Context, Effect } from "effect"
 
-/** Runs an effect inside the engine. */
+/** Runs an effect with the engine's services. */
 export type RunInEngine = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => Promise<A>
 
 /** Access to the services of an engine until it is stopped. `stop` interrupts what still runs there and waits for it. */

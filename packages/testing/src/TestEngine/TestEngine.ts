@@ -49,7 +49,7 @@ export interface TestEngineOptions<K extends Kind = BuiltInKind> {
   readonly providers?: {
     readonly [Ref in ProviderName | CustomPort<K> as NameOf<Ref>]?: AnyProvider<Ref> | "fake" | "none"
   }
-  /** The mode of jobs that name none, default `sandbox`. */
+  /** The mode of jobs without an explicit one; default `sandbox`. */
   readonly jobMode?: JobMode
   /**
    * Prices by name, over those there are by default: one cent (usd) for each unit of every meter, for each price that a kind

@@ -10,7 +10,7 @@ const shortestStrideMs = 1_000
 /** Moves the virtual time. Sweeps what is overdue before it returns; in production the sweep comes a little later. */
 export interface TimeTravel {
   readonly advanceTo: (unixMs: number) => Promise<void>
-  /** Milliseconds. */
+  /** Advances by a number of milliseconds. */
   readonly advance: (ms: number) => Promise<void>
   /** Moves to the time at which the next sleeping fiber wakes. Never ends if no fiber sleeps. */
   readonly advanceToNextWake: Effect.Effect<void>

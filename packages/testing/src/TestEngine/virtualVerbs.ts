@@ -21,7 +21,7 @@ const heard = <A>(promise: Promise<A>): Promise<A> => {
 type Own<K extends Kind> = Pick<TestEngine<K>, "now" | "advance" | "runNext" | "drain" | "start" | "operator">
 type Inline<K extends Kind> = Pick<EmbeddedEngine<K>, "submit" | "run" | "wait">
 
-/** The verbs of an engine that does nothing by itself. */
+/** Methods of an engine that does nothing on its own. */
 export const manualVerbs = <K extends Kind>(
   { get, operator }: EmbeddedEngine<K>,
   time: VirtualTime,
@@ -57,7 +57,7 @@ export const manualVerbs = <K extends Kind>(
   }
 }
 
-/** The verbs after which a job is finished. */
+/** Methods after which a job is finished. */
 export const inlineVerbs = <K extends Kind>(
   { get, operator, submit, wait }: EmbeddedEngine<K>,
   { advance }: TimeTravel,
