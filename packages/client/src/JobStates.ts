@@ -15,9 +15,6 @@ export interface JobTypes {
   readonly upload: string
 }
 
-/** Kinds of jobs by their `type`. */
-export type JobsByType = { readonly [Type in string]: JobTypes }
-
 type StateOf<Body extends JobBody> = Omit<Body extends "brief" ? ImageJobState : AudioJobState, "output">
 
 /** The jobs of routes that a client was given. */

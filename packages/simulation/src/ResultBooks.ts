@@ -6,9 +6,6 @@ import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
 import type { SimulatedKinds } from "./SimulatedKinds.ts"
 import type { Watch } from "./Watch.ts"
 
-/** What a provider gives. */
-export type Answer = { readonly text: string } | GeneratedFile
-
 /** Keeps the books on results: a job ends with what providers gave for it, and for no other. */
 export class ResultBooks {
   readonly #kernel: Kernel

@@ -37,14 +37,3 @@ it.effect("what was saved is loaded, with priorities, kept fields and paused kin
     expect(yield* shownOf(yield* savedText)).toEqual(["high", { model: "small" }, ["transcription"]])
   }),
 )
-
-it.effect("a text of versions without them is loaded as it was meant", () =>
-  Effect.gen(function* () {
-    const unknown = new Set(["priority", "kept", "pausedKinds"])
-    const text = JSON.stringify(
-      JSON.parse(yield* savedText, (key: string, value: unknown) => (unknown.has(key) ? undefined : value)),
-    )
-    expect(text).not.toContain("priority")
-    expect(yield* shownOf(text)).toEqual(["normal", {}, []])
-  }),
-)
