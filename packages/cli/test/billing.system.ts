@@ -11,7 +11,7 @@ import { fixtures, type Stores } from "@kiln/conformance"
 import { billingFormats } from "../src/commands/billingFormats.ts"
 import { parseMoment } from "../src/commands/billingMoment.ts"
 import { changeDatabase } from "./support/changeDatabase.ts"
-import { run, runJson, temporaryDirectory } from "@kiln/service-lab"
+import { run, temporaryDirectory } from "@kiln/service-lab"
 
 const { completionOf, jobId, newJob, newLiveJob, noLimits } = fixtures
 
@@ -296,24 +296,7 @@ describe.each([
       await proxy.close()
     }
   })
-
-  it("is there after kiln migrate has brought a schema of the version before up to date, with what was in it", async () => {
-    const before = await exported(always, ever, "jsonl")
-    // In Postgres the tables have a schema of their own.
-    const prefix = open === sqlite ? "kiln_" : ""
-    await store.change(`
-      DROP INDEX ${prefix}charges_by_time; ALTER TABLE ${prefix}workers DROP COLUMN providers;
-      DELETE FROM ${prefix}migrations WHERE name LIKE '%LedgerAndStandings'`)
-    const migrated = await runJson(["migrate"], store.environment)
-    expect(migrated.applied_now).toEqual([expect.stringMatching(/^000[23]LedgerAndStandings$/)])
-    expect(await exported(always, ever, "jsonl")).toBe(before)
-    expect(await Effect.runPromise(Effect.provide(listWorkers, store.layer))).toEqual([
-      { workerId: "w", liveKinds: kinds, providers: [] },
-    ])
-  })
 })
-
-const listWorkers = Effect.flatMap(Switchboard, (board) => board.listWorkers)
 
 describe("kiln billing", { timeout: 120_000 }, () => {
   const day = ["--from", "2026-11-01", "--to", "2026-11-02"]

@@ -58,7 +58,7 @@ const declareFamily = (family: JobFamily, routes: ReadonlyArray<JobRoute>) => {
       : [jobEndpoints.poll(family, output.schema, output.example), jobEndpoints.erase(family)]),
   ]
   const group = HttpApiGroup.make(family.group)
-    .add(...(endpoints as unknown as readonly [typeof createUpload]))
+    .add(...(endpoints as readonly [typeof createUpload]))
     .middleware(Authentication)
     .annotateMerge(OpenApi.annotations({ title: family.title, description: about.join(" ") }))
   const components = [output, ...requests].flatMap((described) => Object.entries(described.components))
@@ -97,5 +97,5 @@ export const declareApi = <const Routes extends ReadonlyArray<JobRoute>>(
         servers: [{ url: serverUrl }],
         transform: (spec) => describeResponses(spec, components),
       }),
-    ) as unknown as ApiOf<Routes>
+    ) as object as ApiOf<Routes>
 }

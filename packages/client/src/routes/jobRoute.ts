@@ -96,7 +96,7 @@ export const jobRoute = <
  */
 export const remoteKind = <K extends RoutedKind>(
   kind: Pick<K, "name"> & (UploadOf<K> extends never ? unknown : { readonly upload: UploadOf<K> }),
-): K => kind as unknown as K
+): K => kind as K
 
 type TypesOf<K> = K extends { readonly "~kind": infer Types } ? Types : never
 /** The field of a kind's requests that names an upload; `never` without one. */
