@@ -80,7 +80,7 @@ describe("the first key", { timeout: 120_000 }, () => {
     const env = { KILN_DATA_DIR: data.path, PORT: "0" }
     {
       await using kiln = inTerminal(["serve"], env)
-      const [, url = ""] = await kiln.says(/listening at (http:\/\/127\.0\.0\.1:\d+)\r\n[^]*image\.png\)\r\n/)
+      const [, url = ""] = await kiln.says(/listening at (http:\/\/127\.0\.0\.1:\d+)\r\n[^]*jobs\/JOB_ID .*\r\n/)
       const key = /^ {2}(kiln_test_\w+)\r$/m.exec(kiln.stdout)?.[1] ?? ""
       expect((await new Api(url, key).speak("Read from a screen.")).status).toBe(202)
     }
@@ -95,7 +95,7 @@ describe("the first key", { timeout: 120_000 }, () => {
     const env = { KILN_DATA_DIR: data.path, PORT: "0" }
     await piped(env)
     await using kiln = inTerminal(["serve"], env)
-    const [, url = ""] = await kiln.says(/listening at (http:\/\/127\.0\.0\.1:\d+)\r\n[^]*image\.png\)\r\n/)
+    const [, url = ""] = await kiln.says(/listening at (http:\/\/127\.0\.0\.1:\d+)\r\n[^]*jobs\/JOB_ID .*\r\n/)
     const key = /^ {2}(kiln_test_\w+)\r$/m.exec(kiln.stdout)?.[1] ?? ""
     expect((await new Api(url, key).speak("Read from a screen.")).status).toBe(202)
   })
