@@ -24,16 +24,16 @@ export const answersBeforeCommit: FatalBug = {
   bug: "answers before the commit",
   edits: [
     inDatabase(
-      "this.#bounds.get(begin).run([])",
-      'if (!this.connection.inTransaction) this.#bounds.get("BEGIN IMMEDIATE").run([])',
+      "this.#statements.get(begin).run([])",
+      'if (!this.connection.inTransaction) this.#statements.get("BEGIN IMMEDIATE").run([])',
     ),
     inDatabase(
-      'this.#bounds.get("COMMIT").run([])',
+      'this.#statements.get("COMMIT").run([])',
       `if (!this.committing) {
         this.committing = true
         setTimeout(() => {
           this.committing = false
-          if (this.connection.open && this.connection.inTransaction) this.#bounds.get("COMMIT").run([])
+          if (this.connection.open && this.connection.inTransaction) this.#statements.get("COMMIT").run([])
         }, 300)
       }`,
     ),
