@@ -57,7 +57,7 @@ export const FileUrl = (what: string) =>
     format: "uri",
   })
 
-/** What polling says of a job whose family says everything: its bill and codes always, `null` when there are none. */
+/** The state of a polled job, with billing and codes; a code is `null` if it does not apply. */
 export const fullState = <Output>(output: Schema.Codec<Output>, identifier: string, example: object) =>
   Schema.Struct({
     id: JobId,

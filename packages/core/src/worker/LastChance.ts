@@ -28,7 +28,7 @@ export interface Turn {
 
 /** The turn of an attempt that begins alone. */
 export interface LoneTurn extends Turn {
-  /** When it was taken in hand, milliseconds by the monotonic clock. */
+  /** When the job was claimed, in milliseconds of the monotonic clock. */
   readonly takenAtMs: number
   /** Until when the worker claims nothing beside it, milliseconds by the monotonic clock. Once the work begins it may come earlier. */
   readonly aloneUntilMs: () => number
@@ -96,7 +96,7 @@ export const makeCompany = (leaseDurationMs: number) => {
     },
     /** Milliseconds for which nothing is to be claimed, because a job begins alone; 0 where none does. */
     reservedMs: Effect.map(monotonicMs, (nowMs) => longest(0, (turn) => turn.aloneUntilMs() - nowMs)),
-    /** Whether a job on its last chance may be taken in hand: one at a time, and between two of them others are claimed. */
+    /** Whether a job on its last chance may be claimed: one at a time, with other claims in between. */
     hasLoneTurn: Effect.map(
       monotonicMs,
       (nowMs) => lone.size === 0 && nowMs >= loneEndedAtMs + shareOfRest * leaseDurationMs,

@@ -27,7 +27,7 @@ const loseIfCanceled =
     if (type === "canceled") lease.lose()
   }
 
-/** The jobs a worker has in hand. */
+/** The jobs that a worker holds. */
 export const makeSlots = Effect.gen(function* () {
   const { attempts, concurrency, leaseDurationMs, limits } = yield* EngineConfig
   const wakeUp = yield* WakeUp
@@ -59,9 +59,9 @@ export const makeSlots = Effect.gen(function* () {
   }
 
   return {
-    /** One for each job in hand. */
+    /** The leases of the claimed jobs. */
     leases,
-    /** How the jobs in hand run beside each other. */
+    /** Coordinates how the claimed jobs run beside each other. */
     company,
     /** Live and sandbox jobs have `concurrency` slots each. */
     room,

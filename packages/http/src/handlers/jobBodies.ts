@@ -4,7 +4,7 @@ import type { FieldNames } from "./fieldNames.ts"
 
 type Body = (job: Job, output: JsonObject | undefined, defaultCurrency: string) => object
 
-/** What polling a job says: always its bill and its codes, `null` when there is none. */
+/** The state of a polled job, with billing and codes; a code is `null` if it does not apply. */
 const fullBody: Body = (job, output, defaultCurrency) => ({
   id: job.id,
   status: job.status,
