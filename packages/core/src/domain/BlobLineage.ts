@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { BlobUnavailable, StoreUnavailable } from "./PortErrors.ts"
 
 /** The lineage entries in the blob store lie below this; no sweep looks for orphans here. */

@@ -1,4 +1,4 @@
-import { Context } from "effect"
+import * as Context from "effect/Context"
 
 /**
  * Whether a verb gives up soon where somebody else's open transaction holds what it needs, `contended` and with nothing
