@@ -77,7 +77,7 @@ it.live("whoever lost the lock writes nothing any more", () =>
       unlinkSync(`${path}.lock`)
       symlinkSync(`${process.pid} another`, `${path}.lock`)
       const refusal = yield* Effect.flip(create(2))
-      expect(String(refusal.cause)).toContain("another has taken it")
+      expect(String(refusal.cause)).toContain("another has taken the lock")
     }).pipe(Effect.provide(JsonStores.layer({ path })))
     expect(readdirSync(dirname(path)).toSorted()).toEqual(["kiln.json", "kiln.json.lock"])
   }),
