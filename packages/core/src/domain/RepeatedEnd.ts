@@ -1,9 +1,9 @@
 import type { JobState } from "./JobState.ts"
-import type { JobEvent } from "./JobTransition.ts"
+import type { TransitionEvent } from "./JobTransition.ts"
 import type { Upload } from "./Upload.ts"
 
 /** An event with which a claim ends itself. */
-export type ClaimEnd = Extract<JobEvent, { readonly event: "completed" | "failed" | "deferred" | "released" }>
+export type ClaimEnd = Extract<TransitionEvent, { readonly event: "completed" | "failed" | "deferred" | "released" }>
 
 /**
  * Whether this end of a claim has come about already: its first try counted and the answer was lost. Asked where
