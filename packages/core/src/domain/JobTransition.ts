@@ -33,7 +33,7 @@ export interface JobTransition {
   readonly meaning: string
 }
 
-/** THE table: every move a job can make. Stores, docs and tests follow it. */
+/** The table of every move a job can make. Stores, docs and tests follow it. */
 export const jobTransitions = {
   created: {
     verb: "createJobs",
@@ -143,7 +143,10 @@ export const jobTransitions = {
 
 export type JobEventName = keyof typeof jobTransitions
 
-/** An event and what it carries. An event without a row in the table, or without a case below, does not compile. */
+/**
+ * An event of the transition table with its values. An event without a row in the table, or without a case below, does not
+ * compile.
+ */
 export type TransitionEvent =
   | { readonly event: "claimed"; readonly leaseDurationMs: number }
   | { readonly event: "abandoned" }

@@ -1,4 +1,7 @@
 import { Clock, Effect } from "effect"
 
-/** Milliseconds of the monotonic clock, for durations within this process. Nobody sets that clock, and its values mean nothing elsewhere. */
+/**
+ * Milliseconds of the monotonic clock, for durations within this process. The clock is never adjusted, and its values mean
+ * nothing in other processes.
+ */
 export const monotonicMs: Effect.Effect<number> = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
