@@ -9,7 +9,7 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { StoreUnavailable } from "../domain/index.ts"
-import { JobStore, UploadStore, WaitsBriefly } from "../ports/index.ts"
+import { JobStore, UploadStore, ShortLockWait } from "../ports/index.ts"
 
 /** Items of one store call at most. */
 const maxBatchSize = 500
@@ -41,7 +41,7 @@ const committing = <In, Out>(verb: BatchVerb<In, Out>) => {
 
   const commit = (batch: ReadonlyArray<Waiting<In, Out>>, briefly: boolean): Effect.Effect<void> => {
     const call = Effect.suspend(() => verb(batch.flatMap((entry) => entry.items)))
-    return Effect.flatMap(Effect.exit(Effect.provideService(call, WaitsBriefly, briefly)), (exit) => {
+    return Effect.flatMap(Effect.exit(Effect.provideService(call, ShortLockWait, briefly)), (exit) => {
       if (Exit.isSuccess(exit)) {
         let offset = 0
         for (const { items, outcome } of batch) {
