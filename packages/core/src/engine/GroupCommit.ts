@@ -25,7 +25,7 @@ import {
 } from "../ports/index.ts"
 
 /** Maximum number of items in one store call, unless a single caller has more. */
-export const maxBatchSize = 500
+const maxBatchSize = 500
 
 type BatchVerb<In, Out> = (items: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>, StoreUnavailable>
 
