@@ -2,7 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { formatId, type IdByPrefix, type IdPrefix } from "../domain/index.ts"
 
-/** Makes identifiers. A port, so that simulations can replay them. */
+/** Creates identifiers. It is a port so that simulations can replay them. */
 export class IdGenerator extends Context.Service<
   IdGenerator,
   {
