@@ -9,7 +9,7 @@ export const requireMode = (mode: unknown): void => {
   if (mode !== "sandbox" && mode !== "live") requireOneOf("mode", mode, modes)
 }
 
-/** Throws `TypeError` for a provider whose name none of these kinds knows. */
+/** Throws `TypeError` for a provider whose name no kind uses. */
 export const checkProviders = (providers: unknown, kinds: ReadonlyArray<JobKind>): void => {
   if (providers === undefined) return
   requireOptions("providers", providers, modeNames)
@@ -30,7 +30,7 @@ export const checkEngineOptions = (options: object): void => {
     throw new TypeError("log must be a function, or false")
 }
 
-/** Throws `TypeError` for limits of kinds that this engine does not know: they would bind nothing. */
+/** Throws `TypeError` for limits of kinds that this engine does not have: they would have no effect. */
 export const checkLimits = (perKind: object, kinds: ReadonlyArray<JobKind>): void => {
   const known = kinds.map(({ name }) => name)
   const unknown = Object.keys(perKind).find((name) => !known.includes(name))
