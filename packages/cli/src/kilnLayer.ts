@@ -2,17 +2,15 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import {
-  builtInKinds,
-  defaultVoices,
   type Engine,
   EngineConfig,
   type EngineSettings,
-  JobKinds,
   layerEngine,
   type JobEvents,
   type Operator,
   providerSet,
 } from "@kiln/core/effect"
+import { builtInKinds, defaultVoices, JobKinds } from "@kiln/core/kinds"
 import {
   type BlobStore,
   type IdGenerator,

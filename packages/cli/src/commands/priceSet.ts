@@ -1,7 +1,7 @@
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { Decimal, type Meter, priceNames } from "@kiln/core/domain"
-import { builtInKinds, closedKinds } from "@kiln/core/effect"
+import { builtInKinds, closedKinds } from "@kiln/core/kinds"
 import { Switchboard } from "@kiln/core/ports"
 import { misused } from "../CommandFailed.ts"
 import { answer } from "../Output.ts"

@@ -1,4 +1,5 @@
-import { requireFlag, requireOneOf, requireOptions, requireProviderNames, unknownName } from "../domain/index.ts"
+import { requireFlag, requireOneOf, requireOptions, requireProviderNames } from "../domain/index.ts"
+import { unknownName } from "../domain/knownNames.ts"
 import { type JobKind, portsOf } from "../kinds/index.ts"
 import { engineOptions, modeNames } from "./optionNames.ts"
 

@@ -1,13 +1,6 @@
 import { Effect } from "effect"
-import {
-  authorize,
-  type Job,
-  type JobMode,
-  JobNotFound,
-  KindUnknown,
-  requireNumber,
-  requireOptions,
-} from "../domain/index.ts"
+import { authorize, type Job, type JobMode, requireNumber, requireOptions } from "../domain/index.ts"
+import { JobNotFound, KindUnknown } from "../domain/Errors.ts"
 import { Engine, EngineConfig } from "../engine/index.ts"
 import { readJob } from "../engine/readJob.ts"
 import { waitForJob } from "../engine/waitForJob.ts"

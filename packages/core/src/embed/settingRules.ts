@@ -1,4 +1,5 @@
-import { type NumberRule, type OptionNames, switchNames } from "../domain/index.ts"
+import { type OptionNames, switchNames } from "../domain/index.ts"
+import type { NumberRule } from "../domain/knownNames.ts"
 import type { EngineSettings, ProviderSettings } from "../engine/EngineSettings.ts"
 import type { ProviderBounds } from "../providers/ProviderPort.ts"
 

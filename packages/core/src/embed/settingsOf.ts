@@ -1,4 +1,5 @@
-import { isPlainObject, requireFlag, requireNumber, requireOneOf, unknownName } from "../domain/index.ts"
+import { isPlainObject, requireFlag, requireNumber, requireOneOf } from "../domain/index.ts"
+import { unknownName } from "../domain/knownNames.ts"
 import type { GivenSettings } from "../engine/EngineSettings.ts"
 import { defaultEngineSettings, type EngineSettings } from "../engine/index.ts"
 import { builtInPorts, type ProviderPort } from "../providers/index.ts"

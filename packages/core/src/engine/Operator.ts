@@ -2,14 +2,14 @@ import { Context, Effect, Layer } from "effect"
 import {
   type Board,
   isStorableText,
-  KindUnknown,
-  priceProblem,
   type PriceSnapshot,
   type StoreUnavailable,
   type SwitchName,
   switchNames,
-  withForcedOff,
 } from "../domain/index.ts"
+import { KindUnknown } from "../domain/Errors.ts"
+import { priceProblem } from "../domain/Billing.ts"
+import { withForcedOff } from "../domain/Gate.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { closedKinds, unusedProblem } from "../kinds/pricing.ts"
 import {

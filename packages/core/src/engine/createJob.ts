@@ -1,8 +1,7 @@
 import { Effect, Result } from "effect"
+import { type Grant, type Job } from "../domain/index.ts"
 import {
-  type Grant,
   IdempotencyKeyReused,
-  type Job,
   JobNotRetryable,
   LiveNotActive,
   QueueFull,
@@ -10,8 +9,8 @@ import {
   UploadExpired,
   UploadNotFound,
   UploadNotReady,
-  type UploadRefusal,
-} from "../domain/index.ts"
+} from "../domain/Errors.ts"
+import type { UploadRefusal } from "../domain/Upload.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { type CreateOutcome, JobStore, WakeUp } from "../ports/index.ts"
 import { JobEvents, refOf } from "./JobEvents.ts"

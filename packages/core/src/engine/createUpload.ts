@@ -1,5 +1,6 @@
 import { Effect, Result, Schema } from "effect"
-import { audioFormats, InvalidRequest, limits, type Principal, UploadsFull } from "../domain/index.ts"
+import { audioFormats, limits, type Principal } from "../domain/index.ts"
+import { InvalidRequest, UploadsFull } from "../domain/Errors.ts"
 import { decodeFields } from "../kinds/decodeFields.ts"
 import { OneOf, PositiveUpTo } from "../kinds/fields.ts"
 import { IdGenerator, UploadStore } from "../ports/index.ts"

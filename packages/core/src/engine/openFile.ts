@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import { FileGone, isId } from "../domain/index.ts"
+import { isId } from "../domain/index.ts"
+import { FileGone } from "../domain/Errors.ts"
 import { type BlobRange, BlobStore, JobStore, type StoredFile } from "../ports/index.ts"
 import { openNamed } from "./openNamed.ts"
 

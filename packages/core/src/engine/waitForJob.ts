@@ -1,13 +1,6 @@
 import { Context, Deferred, Effect, Layer } from "effect"
-import {
-  isFinished,
-  isId,
-  type Job,
-  type JobId,
-  JobNotFound,
-  type StoreUnavailable,
-  WaitTimeout,
-} from "../domain/index.ts"
+import { isFinished, isId, type Job, type JobId, type StoreUnavailable } from "../domain/index.ts"
+import { JobNotFound, WaitTimeout } from "../domain/Errors.ts"
 import { JobDirectory, WakeUp } from "../ports/index.ts"
 import { groupCommit } from "./GroupCommit.ts"
 import { isEnd, JobEvents } from "./JobEvents.ts"

@@ -1,4 +1,4 @@
-import { defaultVoiceNames } from "../domain/index.ts"
+import { defaultVoiceNames } from "../domain/Limits.ts"
 
 /** Public voice names and the provider's voice for each. */
 export interface Voices {

@@ -1,6 +1,7 @@
 import { Result, Schema, type SchemaIssue } from "effect"
 import "./fieldRuleAnnotation.ts"
-import type { FieldError, FieldRule } from "../domain/index.ts"
+import type { FieldError } from "../domain/index.ts"
+import type { FieldRule } from "../domain/FieldError.ts"
 
 /** A struct of fields that describes a request. */
 export type FieldsSchema<T> = Schema.Codec<T, unknown> & { readonly fields: Readonly<Record<string, unknown>> }

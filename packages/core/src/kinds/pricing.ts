@@ -1,4 +1,5 @@
-import { type Meter, nearestName, type PriceSnapshot, uncoveredMeters } from "../domain/index.ts"
+import { type Meter, nearestName, type PriceSnapshot } from "../domain/index.ts"
+import { uncoveredMeters } from "../domain/Billing.ts"
 import type { JobKind } from "./JobKind.ts"
 
 type Priced = Pick<PriceSnapshot, "name" | "unitAmounts">

@@ -1,6 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { formatId, type IdByPrefix, type IdPrefix } from "../domain/index.ts"
+import { formatId } from "../domain/index.ts"
+import type { IdByPrefix, IdPrefix } from "../domain/Ids.ts"
 
 /** Creates identifiers. It is a port so that simulations can replay them. */
 export class IdGenerator extends Context.Service<

@@ -1,14 +1,6 @@
 import { Context, type Effect } from "effect"
-import type {
-  FileId,
-  Job,
-  JobId,
-  KeyId,
-  OrphanReason,
-  OutputFile,
-  Principal,
-  StoreUnavailable,
-} from "../domain/index.ts"
+import type { FileId, Job, JobId, KeyId, OutputFile, Principal, StoreUnavailable } from "../domain/index.ts"
+import type { OrphanReason } from "../domain/Orphan.ts"
 import type {
   Checkpoint,
   ClaimRef,

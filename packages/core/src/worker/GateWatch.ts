@@ -1,5 +1,6 @@
 import { Clock, Context, Effect, Layer } from "effect"
-import { type Board, type Gate, missingPrerequisites, StoreUnavailable, withForcedOff } from "../domain/index.ts"
+import { type Board, type Gate, StoreUnavailable } from "../domain/index.ts"
+import { missingPrerequisites, withForcedOff } from "../domain/Gate.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
 import { Switchboard } from "../ports/index.ts"

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { JobFamily } from "@kiln/client/api"
-import type { BlobUnavailable, JobNotFound, JobProcessing, KeyScope, StoreUnavailable } from "@kiln/core/domain"
+import type { JobNotFound, JobProcessing } from "@kiln/core"
+import type { BlobUnavailable, KeyScope, StoreUnavailable } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 import { noContent, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"

@@ -1,5 +1,6 @@
 import { Clock, Effect, Stream } from "effect"
-import type { BlobCorrupt, BlobUnavailable, FileGone, StoreUnavailable } from "@kiln/core/domain"
+import type { FileGone } from "@kiln/core"
+import type { BlobCorrupt, BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import type { StoredFile } from "@kiln/core/ports"
 import type { Exchange } from "../server/Exchange.ts"
 import { Refusal } from "../server/Refusal.ts"

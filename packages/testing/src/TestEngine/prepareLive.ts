@@ -1,5 +1,6 @@
 import { switchNames } from "@kiln/core/domain"
-import { type EmbeddedServices, JobKinds, Operator } from "@kiln/core/effect"
+import { type EmbeddedServices, Operator } from "@kiln/core/effect"
+import { JobKinds } from "@kiln/core/kinds"
 import { IdGenerator, Providers, Switchboard } from "@kiln/core/ports"
 import { Effect } from "effect"
 import type { TestPrice } from "./TestEngine.ts"
