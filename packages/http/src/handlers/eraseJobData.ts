@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { JobFamily } from "@kiln/client/api"
+import type { JobFamily } from "@kiln/client"
 import type { JobNotFound, JobProcessing } from "@kiln/core"
 import type { BlobUnavailable, KeyScope, StoreUnavailable } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"

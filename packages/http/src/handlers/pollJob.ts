@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import type { JobFamily } from "@kiln/client/api"
+import type { JobFamily } from "@kiln/client"
 import type { JobNotFound } from "@kiln/core"
 import { isFinished, type Job, type KeyScope, type Principal, type StoreUnavailable } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"

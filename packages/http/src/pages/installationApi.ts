@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { OpenApi } from "effect/http-api"
-import { declareApi, type JobRoute } from "@kiln/client/api"
+import type { JobRoute } from "@kiln/client"
+import { declareApi } from "@kiln/client/api"
 import { builtInKinds, type JobKind, type Kind, type Voices } from "@kiln/core/kinds"
 import { offerKinds, type OfferedKinds } from "../handlers/offerKinds.ts"
 
