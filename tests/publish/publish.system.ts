@@ -217,7 +217,7 @@ describe("a bundler", () => {
   it("leaves out the engine and the worker where one function of a kind is used", async () => {
     const used = await bundle(
       projects.npm,
-      `import { decodeFields } from "@kiln/core/effect"\nconsole.log(decodeFields)`,
+      `import { decodeFields } from "@kiln/core/kinds"\nconsole.log(decodeFields)`,
     )
     expect(used.ownFiles).toContain("core/dist/kinds/decodeFields.js")
     expect(used.ownFiles.filter((file) => /^core\/dist\/(engine|worker|embed)\//.test(file))).toEqual([])

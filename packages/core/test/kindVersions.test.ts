@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Engine, JobKind, JobKinds, Text } from "@kiln/core/effect"
+import { Engine } from "@kiln/core/effect"
+import { JobKind, JobKinds, Text } from "@kiln/core/kinds"
 import { type ClaimRequest, JobStore } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { Effect, Schema } from "effect"
