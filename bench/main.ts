@@ -2,15 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { authorize, type Principal } from "@kiln/core/domain"
-import {
-  defaultEngineSettings,
-  Engine,
-  EngineConfig,
-  JobKind,
-  JobKinds,
-  layerCrypto,
-  layerEngine,
-} from "@kiln/core/effect"
+import { defaultEngineSettings, Engine, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
+import { JobKind, JobKinds } from "@kiln/core/kinds"
 import { type JobStore, MediaProbe, Providers } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { PostgresStores } from "@kiln/adapter-postgres"

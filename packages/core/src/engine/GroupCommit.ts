@@ -20,12 +20,12 @@ import {
   type FencedOutcome,
   JobStore,
   type NewJob,
+  ShortLockWait,
   UploadStore,
-  WaitsBriefly,
 } from "../ports/index.ts"
 
 /** Maximum number of items in one store call, unless a single caller has more. */
-export const maxBatchSize = 500
+const maxBatchSize = 500
 
 type BatchVerb<In, Out> = (items: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>, StoreUnavailable>
 
@@ -78,7 +78,7 @@ const committing = <In, Out>(verb: BatchVerb<In, Out>, report: (error: unknown) 
 
   const commit = (batch: ReadonlyArray<Waiting<In, Out>>, briefly: boolean): Effect.Effect<void> => {
     const call = Effect.suspend(() => verb(batch.flatMap((entry) => entry.items)))
-    return Effect.flatMap(Effect.exit(Effect.provideService(call, WaitsBriefly, briefly)), (exit) => {
+    return Effect.flatMap(Effect.exit(Effect.provideService(call, ShortLockWait, briefly)), (exit) => {
       if (Exit.isSuccess(exit)) {
         let offset = 0
         for (const entry of batch) {

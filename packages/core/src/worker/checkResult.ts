@@ -1,12 +1,5 @@
-import {
-  type Charge,
-  chargeFor,
-  type Job,
-  type JsonObject,
-  limits,
-  uncoveredMeters,
-  warningCodes,
-} from "../domain/index.ts"
+import { uncoveredMeters } from "../domain/Billing.ts"
+import { type Charge, chargeFor, type Job, type JsonObject, limits, warningCodes } from "../domain/index.ts"
 import { asJsonObject } from "../kinds/asJson.ts"
 import { AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
