@@ -23,7 +23,7 @@ const plenty = { live: 99, sandbox: 99 }
 
 const sortedNumbers = (result: ClaimResult) => claimedNumbers(result).toSorted((a, b) => a - b)
 
-/** What the worker that asks has room for in its own slots. */
+/** Claims respect the worker's own slots. */
 export const workerSlots: Section = {
   name: "JobStore.claimJobs: a worker's slots",
   checks: [

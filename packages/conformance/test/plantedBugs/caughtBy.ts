@@ -84,29 +84,29 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   "a lease is taken over a millisecond early": {
     checks: [
       "hands out a queued job under a lease and a token",
-      "a claimed job is nobody else's until its lease ends, to the millisecond",
-      "says when to come back: the next lease end or delay among what it can run",
+      "no other worker gets a claimed job until its lease ends, to the millisecond",
+      "`nextInMs` is the next end of a lease or delay among the runnable jobs",
     ],
     promises: true,
   },
   "a lease is taken over a millisecond late": {
     checks: [
       "hands out a queued job under a lease and a token",
-      "brings the upload along",
-      "a claimed job is nobody else's until its lease ends, to the millisecond",
+      "includes the upload",
+      "no other worker gets a claimed job until its lease ends, to the millisecond",
     ],
     promises: true,
   },
   "two workers at once get the same job": {
-    checks: ["many workers at once get each job exactly once"],
+    checks: ["concurrent workers get each job exactly once"],
     promises: false,
   },
   "a worker gets jobs of a mode it does not serve": {
-    checks: ["takes only what this worker can run"],
+    checks: ["claims only jobs that this worker can run"],
     promises: false,
   },
   "says to come later though there is more": {
-    checks: ["never hands out more than the limit, and says that there is more"],
+    checks: ["never claims more than the limit, and reports that there is more"],
     promises: false,
   },
   "a job may lose one worker too many": {
@@ -127,32 +127,32 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "the first project's flood is served first": {
     checks: [
-      "one project's flood of 1,000 does not hold up another's single job",
+      "one project's flood of 1,000 jobs does not delay another's single job",
       "projects with work take turns, one job each",
-      "the turns go on across calls of any size",
+      "turns continue across calls of any size",
     ],
     promises: false,
   },
   "a lane saves up the turns it missed": {
     checks: [
-      "a project that comes late gets its turns, not those it missed",
-      "neither does one that was there, idle, and comes back",
-      "nor one that could not run meanwhile: deferred, or of a kind nobody ran",
+      "a project that arrives late gets no turns for the past",
+      "neither does a project that was idle and returns",
+      "nor one that could not run meanwhile: deferred, or of a kind that no worker ran",
     ],
     promises: false,
   },
   "a worker gets jobs of versions it does not know": {
     checks: [
       "a worker gets the versions it names, and no others",
-      "jobs of a version nobody here runs do not hold up the others of their project",
+      "jobs of a version that no worker here runs do not delay the others of their project",
     ],
     promises: false,
   },
   "the versions of a kind share a line": {
     checks: [
       "a worker gets the versions it names, and no others",
-      "jobs of a version nobody here runs do not hold up the others of their project",
-      "versions of one kind are lanes of their own, and take turns",
+      "jobs of a version that no worker here runs do not delay the others of their project",
+      "versions of one kind are separate lanes, and take turns",
     ],
     promises: false,
   },
@@ -166,17 +166,17 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a limit lets one too many in": {
     checks: [
-      "of a kind no more are handed out than its limit leaves room for, in one claim or in several",
-      "also of claims at the same time",
-      "a kind that is not named has no limit",
+      "no more jobs of a kind are claimed than its limit allows, in one claim or in several",
+      "nor by concurrent claims",
+      "a kind without an entry has no limit",
     ],
     promises: true,
   },
   "limits are looked at once, before a claim begins": {
     checks: [
-      "of a kind no more are handed out than its limit leaves room for, in one claim or in several",
-      "also of claims at the same time",
-      "a kind that is not named has no limit",
+      "no more jobs of a kind are claimed than its limit allows, in one claim or in several",
+      "nor by concurrent claims",
+      "a kind without an entry has no limit",
     ],
     promises: true,
   },
@@ -184,7 +184,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "a lease that ended makes room, to the millisecond; its job waits like the others",
       "`nextInMs` is no earlier than there can be room, and 0 only where there is room and work",
-      "limits bind claims: nothing is taken away, and a lease extended after its end has its room again",
+      "limits apply to claims: no job is stopped, and a lease extended after its end counts again",
     ],
     promises: false,
   },
@@ -192,26 +192,26 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "a lease that ended makes room, to the millisecond; its job waits like the others",
       "`nextInMs` is no earlier than there can be room, and 0 only where there is room and work",
-      "limits bind claims: nothing is taken away, and a lease extended after its end has its room again",
+      "limits apply to claims: no job is stopped, and a lease extended after its end counts again",
     ],
     promises: false,
   },
   "sandbox jobs take room from live ones": {
-    checks: ["sandbox jobs take no room from live ones, nor live ones from them"],
+    checks: ["sandbox and live jobs are limited separately"],
     promises: false,
   },
   "each version of a kind has a limit of its own": {
-    checks: ["the versions of a kind share its room"],
+    checks: ["the versions of a kind share its limit"],
     promises: true,
   },
   "each kind of a project has a limit of its own": {
-    checks: ["each project has room of its own, for all its kinds together"],
+    checks: ["each project has its own limit, for all its kinds together"],
     promises: true,
   },
   "who finds everything at its limit is told to come at once": {
     checks: [
       "`nextInMs` is no earlier than there can be room, and 0 only where there is room and work",
-      "so it is for projects, whose room other projects do not wait for",
+      "the same holds for projects, which do not wait for each other's limits",
     ],
     promises: false,
   },
@@ -653,32 +653,32 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a job in a worker's hands is not canceled": {
     checks: [
-      "fails a job in a worker's hands, and that worker can do nothing more",
-      "fails one that waits for its next try, and one whose worker is lost",
+      "fails a job that a worker holds, and that worker can write nothing more",
+      "fails a job that waits for its next attempt, and one whose worker is lost",
       "makes room: in the queue, and under the limits of concurrency",
     ],
     promises: false,
   },
   "a canceled job keeps its deadline": {
     checks: [
-      "fails a queued job, which nobody gets any more and no deadline meets",
-      "fails a job in a worker's hands, and that worker can do nothing more",
-      "fails one that waits for its next try, and one whose worker is lost",
+      "fails a queued job, which can no longer be claimed or expire",
+      "fails a job that a worker holds, and that worker can write nothing more",
+      "fails a job that waits for its next attempt, and one whose worker is lost",
     ],
     promises: true,
   },
   "canceling again cancels again": {
     checks: [
       "reports finished and unknown jobs as such, and changes neither",
-      "a repeat says that it is finished, in one batch or in two",
-      "of many who cancel at once, one does; of a cancellation and a completion, one",
+      "a repeat reports it as finished, in one batch or in two",
+      "of many concurrent cancellations one succeeds, and so does one of a cancellation and a completion",
     ],
     promises: false,
   },
   "any token passes for the claim's": {
     checks: [
-      "true for a claim with its very token, in order, and nothing changes",
-      "a lease that ended holds until somebody takes over",
+      "true for a claim with its own token, in order, and nothing changes",
+      "a claim whose lease has ended holds until another worker takes over",
     ],
     promises: false,
   },
@@ -694,7 +694,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "the newest first, of one instant by id, highest first",
       "no page is longer than its limit, and the last one says so",
-      "walks over all jobs without gap or double while others are added, moved and finished",
+      "pages through all jobs without gaps or duplicates while others are added, moved and finished",
     ],
     promises: false,
   },
