@@ -34,7 +34,7 @@ await using standIn = await openStandIn((status) => {
   }
 }
 
-// A wrong key is nobody's job's fault: the provider is paused, and the job waits for whoever mends it.
+// A wrong key fails no job: the provider is paused, and the job waits until an operator fixes the key.
 console.log("hello, with a wrong key")
 await using engine = await open(standIn.url, "wrong")
 const job = await engine.submit("speech_synthesis", { input: "hello" })

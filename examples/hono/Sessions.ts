@@ -12,7 +12,7 @@ const accounts: Readonly<Record<string, { readonly team: string; readonly passwo
   bob: { team: "potters", password: "glaze" },
 }
 
-/** Who is signed in, in the memory of this process. */
+/** Sessions of signed-in users, in the memory of this process. */
 export class Sessions {
   static readonly cookie = "session"
   readonly #users = new Map<string, User>()
@@ -27,7 +27,7 @@ export class Sessions {
     return session
   }
 
-  /** Who sends a request. */
+  /** Returns the user who sent a request. */
   userOf(request: Request): User | undefined {
     const session = parse(request.headers.get("cookie") ?? "", Sessions.cookie)[Sessions.cookie]
     return session === undefined ? undefined : this.#users.get(session)

@@ -46,7 +46,7 @@ console.log(`listens at http://127.0.0.1:${(server.address() as AddressInfo).por
 
 const [signal] = await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")])
 console.log(`stops at ${signal}`)
-// First the server: what it is answering may be finished, for ten seconds. Then the engine, whose jobs may be finished.
+// First stop the server, which has ten seconds to finish its responses. Then stop the engine, which finishes its running jobs.
 setTimeout(() => "closeAllConnections" in server && server.closeAllConnections(), 10_000).unref()
 await new Promise((resolve) => server.close(resolve))
 await engine.stop()

@@ -36,7 +36,10 @@ export const jsonStore = (options: { readonly path: string }): StoreAdapter => s
 const attempt = <A>(run: () => Promise<A>): Effect.Effect<A, unknown> =>
   Effect.tryPromise({ try: run, catch: (cause) => cause })
 
-/** Whoever reads, also after a crash, finds the old text or the new one, whole. Returns when the new one is there to stay. */
+/**
+ * Replaces a file atomically: a reader, even after a crash, finds the complete old text or the complete new one. Returns when the
+ * new text is durable.
+ */
 const replaceFile = async (path: string, text: string): Promise<void> => {
   const temporary = `${path}.tmp`
   // Keys and requests are in it: nobody else on the machine reads it.

@@ -69,7 +69,7 @@ it.live("a second process is refused while the first lives", () =>
   }),
 )
 
-it.live("whoever lost the lock writes nothing any more", () =>
+it.live("a process that lost the lock writes nothing more", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     yield* Effect.gen(function* () {

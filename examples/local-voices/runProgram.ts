@@ -21,8 +21,8 @@ const graceMs = 500
 const maxComplaintLength = 2_000
 
 /**
- * Runs a program without a shell and answers with its standard output. It ends with whoever waits for it: interruption and
- * the time limit end it, and are over when it is gone.
+ * Runs a program without a shell and returns its standard output. It ends with its caller: interruption and the time limit end
+ * it, and are over when it is gone.
  *
  * A program that is missing, or that ends with an exit code other than 0, will do so for everybody: `ProviderBroken`. Give it
  * only what it can take.

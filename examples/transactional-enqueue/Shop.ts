@@ -7,7 +7,7 @@ export interface Ordered {
   readonly committedAt: number
 }
 
-/** A program with a table of its own, whose orders are spoken by jobs. */
+/** A program with its own table, whose orders are read aloud by jobs. */
 export interface Shop extends AsyncDisposable {
   /** One transaction: the order's row and its job. Rolls both back where the text is `declined`. */
   readonly order: (text: string) => Promise<Ordered>

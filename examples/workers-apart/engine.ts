@@ -15,7 +15,7 @@ export const sharedStores = (url: string, directory: string) => ({
 /** Where the printer says that it is warm. */
 export const warmFile = (directory: string): string => join(directory, "printer-is-warm")
 
-/** Work that takes a while, and says who did it. */
+/** Work that takes a while, and returns which worker did it. */
 export const printKind = (directory: string) =>
   jobKind({
     name: "print",

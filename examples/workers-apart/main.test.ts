@@ -6,7 +6,7 @@ import { promisify } from "node:util"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { expect, it } from "vitest"
 
-it("every job is done once, whichever worker is killed, and whoever waits is told by the store", async () => {
+it("every job is done once, whichever worker is killed, and the store wakes waiting callers", async () => {
   await using database = await freshDatabase()
   const directory = mkdtempSync(join(tmpdir(), "kiln-workers-apart-"))
   try {

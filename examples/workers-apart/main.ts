@@ -35,7 +35,7 @@ try {
     // Database and programs are on one machine here, so their clocks are one.
     return { ...done, output: done.output, heardAfterMs: Date.now() - done.finishedAt.getTime() }
   })
-  // By now, who only looks by itself would do so every two seconds.
+  // By now, a caller without notifications would poll every two seconds.
   await setTimeout(1_600)
   await writeFile(warmFile(directory), "")
   const finished = await Promise.all(waiting)

@@ -11,7 +11,7 @@ export interface PackedPackage extends PublicPackage {
 }
 
 /**
- * Packs what is built into `directory`. pnpm does it, as it will when publishing: it puts versions in the place of
+ * Packs the built packages into `directory`. pnpm does it, as it will when publishing: it puts versions in the place of
  * `workspace:` and `catalog:`, the doors of `publishConfig` in the place of those with sources, and the license into each.
  */
 export const pack = (directory: string, root = repository): ReadonlyArray<PackedPackage> => {

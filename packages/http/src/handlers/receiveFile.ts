@@ -58,7 +58,7 @@ const checkSignature = Effect.fnUntraced(function* (
     return yield* new Refusal({ code: verified.reason === "expired" ? "upload_expired" : "upload_url_invalid" })
 })
 
-/** Answers the question of a browser whether it may send something, for whoever holds a URL will be checked then. */
+/** Answers the preflight request of a browser. The URL's signature is checked by the transfer itself. */
 export const preflight =
   (methods: string): Handler =>
   () =>
