@@ -39,7 +39,7 @@ describe("documentation", () => {
     )
   })
 
-  /** What became of it among the others, if that was well; else, and for who must be alone, what becomes of it alone. */
+  /** The result of running it with the others if that succeeded; otherwise, or if it must run alone, its result alone. */
   const problemOf = async (index: number, snippet: Snippet): Promise<string | undefined> => {
     const result = ran.get(index)
     if (result !== undefined && problemWith(snippet, result) === undefined) return undefined

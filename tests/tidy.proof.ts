@@ -112,6 +112,12 @@ describe("tidy: every rule finds what it forbids", () => {
     ["/** Again has the same answer. */", 1],
     ["// owned by someone else than the caller", 1],
     ["// reads it anew", 1],
+    ["// the blob is nobody's", 1],
+    ["/** Reports what became of the job. */", 1],
+    ["/** Reports the outcome of the job. */", 0],
+    ["// the next worker goes on with it", 1],
+    ["// the next worker continues it", 0],
+    ["/** Made up where none is given. */", 1],
   ])("awkward English: %s", (text, findings) => {
     expect(one(plainEnglish, "packages/core/src/worker/Worker.ts")(text)).toHaveLength(findings)
     expect(one(plainEnglish, "pnpm-lock.yaml")(text)).toEqual([])

@@ -2,7 +2,7 @@
 import { jobFailed, jobKind } from "@kiln/core"
 import { z } from "zod"
 
-/** What does the work: a model and a renderer, for instance. */
+/** The services that do the work, for example a model and a renderer. */
 export interface Tools {
   readonly summarize: (text: string, sentences: number, signal: AbortSignal) => Promise<string>
   /** May throw: then the attempt is made again. */

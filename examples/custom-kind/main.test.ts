@@ -36,7 +36,7 @@ const ways: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
 ]
 
 it.each(Object.keys(places).flatMap((store) => ways.map(([way, flags]) => ({ store, way, flags }))))(
-  "a kind of one's own, $way, works on $store: its step is not made again, it is charged, and keeps what it may",
+  "a kind of your own, $way, works on $store: its step is not made again, it is charged, and keeps what it may",
   async ({ flags, store }) => {
     await using place = await places[store]!()
     expect(await printed("main.ts", place.name, ...flags)).toBe(`summarizing

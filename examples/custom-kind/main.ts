@@ -1,4 +1,4 @@
-// A job of one's own kind, on any store: `node --conditions=@kiln/source examples/custom-kind/main.ts [store] [--effect]`.
+// A job of your own kind, on any store: `node --conditions=@kiln/source examples/custom-kind/main.ts [store] [--effect]`.
 // The store is a directory for SQLite, a postgres:// URL, or by default the memory.
 import { join } from "node:path"
 import { parseArgs } from "node:util"

@@ -1,4 +1,4 @@
-// A provider of one's own serves live jobs: `node --conditions=@kiln/source examples/custom-provider/main.ts`.
+// A provider of your own serves live jobs: `node --conditions=@kiln/source examples/custom-provider/main.ts`.
 import { asyncProviders, builtIn, createEngine, KilnError } from "@kiln/core"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { speechFrom } from "./speechFrom.ts"

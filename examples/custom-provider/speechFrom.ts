@@ -1,6 +1,6 @@
 import { type AsyncProvider, providerBroken, providerRefused, providerUnavailable, resultInvalid } from "@kiln/core"
 
-/** Speech by a server that is sent JSON and answers with an audio file. Which failure it is decides what becomes of the job. */
+/** Speech by a server that takes JSON and returns an audio file. The type of failure decides whether the job is retried. */
 export const speechFrom =
   (url: string, key: string): AsyncProvider<"speech"> =>
   async ({ text, voice }, { jobId, signal }) => {

@@ -58,7 +58,7 @@ const demonstrations: ReadonlyArray<Demonstration> = [
   },
 ]
 
-/** Runs one job to its end and writes what came of it; answers with one line for each file. */
+/** Runs one job to its end and writes its files; returns one line for each file. */
 const demonstrate = async (one: Demonstration, client: Client, wav: Uint8Array, progress: Progress) => {
   try {
     const path = await one.start(client, wav)

@@ -31,7 +31,7 @@ console.log(`an API key: ${key}`)
 
 const [signal] = await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")])
 console.log(`stops at ${signal}`)
-// What is being answered may be finished, for ten seconds.
+// The server has ten seconds to finish its responses.
 setTimeout(() => app.server.closeAllConnections(), 10_000).unref()
 await app.close()
 console.log("stopped")

@@ -18,7 +18,7 @@ export const espeakSpeech = ({ command = "espeak-ng" } = {}): EffectProvider<"sp
       Effect.flatMap((file) => {
         const data = withLengths(file)
         return data === undefined
-          ? Effect.fail(resultInvalid(`${command} wrote ${file.length} bytes that are no WAV file`))
+          ? Effect.fail(resultInvalid(`${command} wrote ${file.length} bytes, which are not a WAV file`))
           : Effect.succeed({ data, mediaType: "audio/wav" })
       }),
     ),

@@ -14,6 +14,6 @@ export const openForBusiness = async ({ operator }: Operated): Promise<void> => 
   await operator.setSwitch("audio", true)
 }
 
-/** What was charged so far, the oldest first. */
+/** Lists the charges so far, the oldest first. */
 export const chargesSoFar = ({ operator }: Operated): AsyncIterable<ListedCharge> =>
   operator.charges({ from: new Date(0), to: new Date(Date.now() + 86_400_000) })

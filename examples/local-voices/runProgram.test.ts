@@ -118,7 +118,7 @@ describe("its failures", () => {
     })
   })
 
-  it("one that writes for ever is ended, and the request refused", async () => {
+  it("a program with endless output is ended, and the request refused", async () => {
     using directory = temporaryDirectory()
     const file = join(directory.path, "pid")
     expect(await failureOf(runProgram({ ...usual, ...wordy(file) }))).toMatchObject({

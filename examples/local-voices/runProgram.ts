@@ -37,7 +37,7 @@ export const runProgram = (program: Program): Effect.Effect<Uint8Array, Provider
 const untilItEnds = ({ args, command, input, install, maxOutputBytes }: Program) =>
   Effect.callback<Uint8Array, ProviderError>((resume) => {
     const stdin = "fd" in input ? input.fd : "pipe"
-    // The worker's own environment has secrets in it that are none of the program's business.
+    // The worker's own environment contains secrets that the program must not see.
     const env = { PATH: process.env["PATH"], LANG: "C.UTF-8" }
     let child: ChildProcess
     try {

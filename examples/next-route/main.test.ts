@@ -74,7 +74,7 @@ it("has one engine, however often its modules are loaded", async () => {
   expect(await again.kiln()).toBe(before)
 })
 
-it("opens anew after what kept it from opening", async () => {
+it("opens again after a failed start", async () => {
   const before = globalThis as { kilnOfThisProcess?: unknown }
   const open = before.kilnOfThisProcess
   delete before.kilnOfThisProcess

@@ -23,7 +23,7 @@ const open = async () => {
   return { engine, handler }
 }
 
-/** Outlives the module, which a development server loads anew whenever a file is saved. */
+/** Outlives the module, which a development server reloads whenever a file is saved. */
 const held = globalThis as typeof globalThis & { kilnOfThisProcess?: ReturnType<typeof open> }
 
 /** The engine and its handler: opened when they are first asked for, once in a process. */

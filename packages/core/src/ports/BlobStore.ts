@@ -1,7 +1,7 @@
 import { Context, type Effect, type Stream } from "effect"
 import type { BlobCorrupt, BlobNotFound, BlobTooLarge, BlobUnavailable } from "../domain/index.ts"
 
-/** What is known of a stored blob. */
+/** Length and hash of a stored blob. */
 export interface BlobInfo {
   readonly bytes: number
   /** Lower-case hex, computed while it was written. */

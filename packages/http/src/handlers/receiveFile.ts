@@ -14,7 +14,7 @@ import { refusing } from "./refusing.ts"
 import { uploadsFull } from "./uploadsFull.ts"
 
 const refuse = refusing<ReceiveError>({
-  // Whether there was ever such an upload is nobody's business.
+  // The response must not reveal whether such an upload ever existed.
   UploadNotFound: () => new Refusal({ code: "upload_url_invalid" }),
   UploadExpired: () => new Refusal({ code: "upload_expired" }),
   UploadAlreadyCompleted: () => new Refusal({ code: "upload_already_completed" }),

@@ -24,7 +24,7 @@ type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard
 export interface Persistence {
   /** The capabilities that the stores declare. */
   readonly capabilities: StoreCapabilities
-  /** Returns the text last saved; `undefined` if there is none. */
+  /** Returns the text last saved; `undefined` before the first save. */
   readonly load: Effect.Effect<string | undefined, unknown>
   /**
    * Replaces the saved text, and returns when it is as durable as the capabilities say. After a failure, `load` returns the old
