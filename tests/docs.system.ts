@@ -39,7 +39,7 @@ describe("documentation", () => {
     )
   })
 
-  /** The result of running it with the others if that succeeded; otherwise, or if it must run alone, its result alone. */
+  /** Returns the result from the shared run if it succeeded; otherwise, and for snippets that must run alone, runs it again alone. */
   const problemOf = async (index: number, snippet: Snippet): Promise<string | undefined> => {
     const result = ran.get(index)
     if (result !== undefined && problemWith(snippet, result) === undefined) return undefined

@@ -1,4 +1,6 @@
-import { Effect, Random, Semaphore } from "effect"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Semaphore from "effect/Semaphore"
 import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { ShortLockWait } from "@kiln/core/ports"

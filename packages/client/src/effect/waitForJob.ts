@@ -1,4 +1,5 @@
-import { Data, Effect } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 
 /** The job did not finish within the timeout. It keeps running. */
 export class WaitTimeout extends Data.TaggedError("WaitTimeout")<{ readonly afterMs: number }> {}

@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Json } from "@kiln/core/domain"
 import { JobStore } from "@kiln/core/ports"
 import { advance, claim, claimOne, complete, create, createAndClaim, now, read } from "../arrange.ts"

@@ -1,5 +1,7 @@
 import { expect } from "@effect/vitest"
-import { Cause, Effect, Exit } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { type Charge, warningCodes } from "@kiln/core/domain"
 import { JobStore } from "@kiln/core/ports"
 import { advance, claim, complete, create, createAndClaim, findFile, openAudioGate, read } from "../arrange.ts"

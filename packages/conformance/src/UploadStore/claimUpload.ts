@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { TransferRefusal } from "@kiln/core/domain"
 import { UploadStore } from "@kiln/core/ports"
 import { advance, beginTransfer, create, createUpload, createUploaded, readUpload } from "../arrange.ts"

@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { uploadBlobPrefix } from "@kiln/core/domain"
 import { UploadStore } from "@kiln/core/ports"
 import {

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { BlobUnavailable, StoreUnavailable } from "./PortErrors.ts"
 
 /** Prefix of the lineage entries in the blob store. Sweeps never look for orphans here. */

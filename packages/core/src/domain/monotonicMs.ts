@@ -1,4 +1,5 @@
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 
 /**
  * Milliseconds of the monotonic clock, for durations within this process. The clock is never adjusted, and its values mean

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { authorize, type Job, type JobMode, requireNumber, requireOptions } from "../domain/index.ts"
 import { JobNotFound, KindUnknown } from "../domain/Errors.ts"
 import { Engine, EngineConfig } from "../engine/index.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { isId } from "../domain/index.ts"
 import { JobFinished, JobNotFound } from "../domain/Errors.ts"
 import { JobStore } from "../ports/index.ts"

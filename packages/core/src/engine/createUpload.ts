@@ -1,4 +1,6 @@
-import { Effect, Result, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import { audioFormats, limits, type Principal } from "../domain/index.ts"
 import { InvalidRequest, UploadsFull } from "../domain/Errors.ts"
 import { decodeFields } from "../kinds/decodeFields.ts"

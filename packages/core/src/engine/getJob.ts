@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { isId, type Job, type Principal } from "../domain/index.ts"
 import { JobNotFound } from "../domain/Errors.ts"
 import { JobStore } from "../ports/index.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { isId } from "../domain/index.ts"
 import { JobNotFound } from "../domain/Errors.ts"
 import { JobDirectory } from "../ports/index.ts"

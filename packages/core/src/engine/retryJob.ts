@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { authorize, type Principal } from "../domain/index.ts"
 import { JobNotRetryable, KindUnknown } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"

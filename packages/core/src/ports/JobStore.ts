@@ -1,4 +1,5 @@
-import { Context, type Effect } from "effect"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
 import type { FileId, Job, JobId, KeyId, OutputFile, Principal, StoreUnavailable } from "../domain/index.ts"
 import type { OrphanReason } from "../domain/Orphan.ts"
 import type {

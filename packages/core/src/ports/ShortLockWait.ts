@@ -1,4 +1,4 @@
-import { Context } from "effect"
+import * as Context from "effect/Context"
 
 /**
  * When true, a store verb that needs a row locked by another transaction gives up early: the item ends as `contended` and nothing

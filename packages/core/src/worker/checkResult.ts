@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type Charge, chargeFor, type Job, type JsonObject, limits, warningCodes } from "../domain/index.ts"
 import { uncoveredMeters } from "../domain/Billing.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { JobFamily } from "@kiln/client"
 import type { JobNotFound, JobProcessing } from "@kiln/core"
 import type { BlobUnavailable, KeyScope, StoreUnavailable } from "@kiln/core/domain"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { JobFamily, JobRoute } from "@kiln/client"
 import { builtInRoutes } from "@kiln/client/api"
 import type { JobKind } from "@kiln/core/kinds"

@@ -2,7 +2,7 @@ import { switchNames } from "@kiln/core/domain"
 import { type EmbeddedServices, Operator } from "@kiln/core/effect"
 import { JobKinds } from "@kiln/core/kinds"
 import { IdGenerator, Providers, Switchboard } from "@kiln/core/ports"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { TestPrice } from "./TestEngine.ts"
 
 /** Longer than any test lets pass. */

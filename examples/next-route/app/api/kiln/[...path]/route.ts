@@ -1,6 +1,6 @@
 import { kiln } from "../../../../lib/kiln.ts"
 
-/** kiln needs Node, and its responses must not be cached. */
+/** kiln needs the Node runtime, and its responses must not be cached. */
 export const runtime = "nodejs"
 export const dynamic = "force-dynamic"
 
