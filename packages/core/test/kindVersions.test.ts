@@ -50,7 +50,7 @@ describe("a job kind", () => {
     for (const name of ["", "speech@2"])
       assert.throws(
         () => JobKind({ name, request: Schema.Struct({}), run: () => Effect.die("never run") }),
-        /name of a job/,
+        /valid name for a job kind/,
       )
   })
 })

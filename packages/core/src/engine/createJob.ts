@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { type Grant, type Job } from "../domain/index.ts"
 import {
   IdempotencyKeyReused,
   JobNotRetryable,
@@ -13,7 +14,6 @@ import {
 import type { UploadRefusal } from "../domain/Upload.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { type CreateOutcome, JobStore, WakeUp } from "../ports/index.ts"
-import type { Grant, Job } from "../domain/index.ts"
 import { JobEvents, refOf } from "./JobEvents.ts"
 import { type Placement, prepareJob, readDraft } from "./prepareJob.ts"
 
