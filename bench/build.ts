@@ -11,12 +11,17 @@ import {
   rmSync,
   symlinkSync,
 } from "node:fs"
-import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { build } from "esbuild"
 
-const inputs = ["packages/*/src/**/*", "packages/*/bin/*", "packages/*/{package,tsconfig.build}.json", "tsconfig*.json"]
+/** Sources of the packages, the scripts that build them, and the assets they are published with. */
+const inputs = [
+  "packages/*/{src,bin,assets}/**/*",
+  "packages/*/{package,tsconfig.build}.json",
+  "scripts/publish/**/*",
+  "*.{json,yaml}",
+]
 
 const hashOf = (checkout: string, files: ReadonlyArray<string>): string => {
   const hash = createHash("sha256")
@@ -36,7 +41,7 @@ export const buildPackages = (checkout: string): string => {
   const built = join(tmpdir(), `kiln-bench-${hashOf(checkout, files)}`)
   if (existsSync(built)) return built
   const unfinished = `${built}-${process.pid}`
-  for (const file of [...files, "package.json"]) {
+  for (const file of files) {
     mkdirSync(dirname(join(unfinished, file)), { recursive: true })
     cpSync(join(checkout, file), join(unfinished, file))
   }
@@ -47,11 +52,11 @@ export const buildPackages = (checkout: string): string => {
     if (existsSync(join(checkout, modules)))
       cpSync(join(checkout, modules), join(unfinished, modules), { recursive: true, verbatimSymlinks: true })
   }
-  cpSync(join(checkout, "tsconfig.build.json"), join(unfinished, "tsconfig.build.json"))
-  const compiler = createRequire(join(checkout, "package.json")).resolve("typescript/package.json")
-  const args = [join(dirname(compiler), "bin/tsc"), "-b", "tsconfig.build.json", "--pretty", "false"]
-  const { status, stdout } = spawnSync(process.execPath, args, { cwd: unfinished, encoding: "utf8" })
-  if (status !== 0) throw new Error(`the build of ${checkout} failed:\n${stdout}`)
+  const { status, stderr, stdout } = spawnSync(process.execPath, ["scripts/publish/build.ts"], {
+    cwd: unfinished,
+    encoding: "utf8",
+  })
+  if (status !== 0) throw new Error(`the build of ${checkout} failed:\n${stdout}${stderr}`)
   // The launcher prefers sources.
   for (const source of globSync("packages/*/src", { cwd: unfinished }))
     rmSync(join(unfinished, source), { recursive: true })
@@ -64,7 +69,7 @@ export const buildPrograms = async (): Promise<string> => {
   // Below `node_modules`, where the peers are found.
   const outdir = join(import.meta.dirname, "node_modules/.kiln-bench")
   await build({
-    entryPoints: globSync("child/{child,httpServer,httpLoad,files}.ts", { cwd: import.meta.dirname }).map((file) =>
+    entryPoints: globSync("child/{child,httpServer,files}.ts", { cwd: import.meta.dirname }).map((file) =>
       join(import.meta.dirname, file),
     ),
     outdir,

@@ -1,11 +1,13 @@
 // Measures kiln beside other job engines, interleaved, in one run: `pnpm bench`. Options are listed in docs/benchmarks.md.
-import { writeFileSync } from "node:fs"
+import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { buildPackages, buildPrograms, installPeers } from "./build.ts"
 import { type Measured, measure } from "./measure.ts"
 import { readOptions } from "./options.ts"
 import { Places } from "./places.ts"
 import { tableOf } from "./report/table.ts"
+import { httpWorkloads } from "./workloads/http.ts"
+import { programWorkloads } from "./workloads/programs.ts"
 import { queueWorkloads } from "./workloads/queues.ts"
 import type { Bench } from "./workloads/Workload.ts"
 
@@ -17,17 +19,22 @@ installPeers()
 const built = buildPackages(repository)
 const base = options.base === undefined ? built : buildPackages(options.base)
 await using places = new Places()
+using stack = new DisposableStack()
 const bench: Bench = {
   programs: await buildPrograms(),
   kilnOf: (subject) => (subject.role === "base" ? base : built),
   hasBase: options.base !== undefined,
   quick: options.quick,
+  atEnd: (directory) => stack.defer(() => rmSync(directory, { recursive: true, force: true })),
   place: places.place,
 }
 
-const workloads = [...queueWorkloads(bench, "sqlite"), ...queueWorkloads(bench, "postgres")].filter(({ id }) =>
-  options.only.test(id),
-)
+const workloads = [
+  ...queueWorkloads(bench, "sqlite"),
+  ...queueWorkloads(bench, "postgres"),
+  ...httpWorkloads(bench),
+  ...programWorkloads(bench),
+].filter(({ id }) => options.only.test(id))
 const measured: Array<Measured> = []
 for (const workload of workloads) {
   const from = performance.now()

@@ -8,7 +8,7 @@ export interface Measured {
   readonly metric: Metric
   readonly subject: Subject
   readonly values: ReadonlyArray<number>
-  /** Why there are none. */
+  /** The error of the last run that failed. */
   readonly failure?: string
 }
 

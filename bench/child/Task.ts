@@ -1,6 +1,6 @@
 import type { Store } from "../engines/engines.ts"
 
-/** What one process measures with one engine. Times in seconds, rates per second. */
+/** A measurement that one process makes with one engine. Times in seconds, rates per second. */
 export type Task =
   /** Adds jobs one by one for `seconds`, by this many callers. Result: `rate`. */
   | { readonly do: "create"; readonly callers: number; readonly seconds: number }
@@ -21,10 +21,10 @@ export interface ChildOptions {
   readonly task: Task
 }
 
-/** What the parent tells a child. */
+/** A message of the parent to a child. */
 export type Order = "go" | "isEmpty" | "end" | "started"
 
-/** What a child tells the parent. */
+/** A message of a child to the parent. */
 export type Message =
   | { readonly type: "ready" }
   | { readonly type: "ran"; readonly ran: number }

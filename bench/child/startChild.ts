@@ -4,7 +4,7 @@ import type { ChildOptions, Message, Order, Result } from "./Task.ts"
 /** A measured process that has opened its engine. */
 export interface Child extends AsyncDisposable {
   readonly tell: (order: Order) => void
-  /** What it measured. Rejects if it ends without. */
+  /** Its figures. Rejects if the process ends without them. */
   readonly result: Promise<Result>
   /** How many jobs it has run. */
   readonly ran: () => number

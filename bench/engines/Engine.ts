@@ -1,4 +1,4 @@
-/** What a job carries: when its submission began, in nanoseconds of the machine's monotonic clock. */
+/** The request of a job: when its submission began, in nanoseconds of the machine's monotonic clock. */
 export interface Payload {
   readonly at: number
 }

@@ -4,7 +4,7 @@ interface Connected {
   readonly waitUntilReady: () => Promise<unknown>
 }
 
-/** What is used of BullMQ 6.7. */
+/** The part of BullMQ 6.7 that is used here. */
 interface BullMq {
   readonly createPostgresBackend: unknown
   readonly withBackend: (backend: unknown) => {

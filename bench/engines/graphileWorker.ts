@@ -1,7 +1,7 @@
 import { Client } from "pg"
 import type { Engine, Payload } from "./Engine.ts"
 
-/** What is used of graphile-worker 0.18. */
+/** The part of graphile-worker 0.18 that is used here. */
 interface GraphileWorker {
   readonly Logger: new (factory: () => () => void) => unknown
   readonly makeWorkerUtils: (options: object) => Promise<{

@@ -2,7 +2,7 @@ import { Client } from "pg"
 import Database from "better-sqlite3"
 import type { Engine, OpenOptions, Payload } from "./Engine.ts"
 
-/** What is used of openworkflow 0.10. */
+/** The part of openworkflow 0.10 that is used here. */
 interface Openworkflow {
   readonly OpenWorkflow: new (options: { readonly backend: unknown }) => {
     readonly defineWorkflow: (

@@ -5,7 +5,7 @@ interface Job {
   readonly data: Payload
 }
 
-/** What is used of pg-boss 12. */
+/** The part of pg-boss 12 that is used here. */
 interface PgBossModule {
   readonly PgBoss: new (options: object) => {
     readonly on: (event: "error", listener: (error: unknown) => void) => unknown

@@ -1,7 +1,7 @@
 import Database from "better-sqlite3"
 import type { Engine, Payload } from "./Engine.ts"
 
-/** What is used of plainjob 0.0.14. */
+/** The part of plainjob 0.0.14 that is used here. */
 interface Plainjob {
   readonly better: (database: unknown) => unknown
   readonly defineQueue: (options: { readonly connection: unknown; readonly logger: unknown }) => {

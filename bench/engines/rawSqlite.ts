@@ -29,7 +29,7 @@ export const rawSqlite: Engine = {
     let waiting: Array<Payload> = []
     let shared: Promise<void> | undefined
     const flush = async (): Promise<void> => {
-      // Whoever calls in the same turn shares the commit.
+      // Callers of the same turn share the commit.
       await Promise.resolve()
       const batch = waiting
       waiting = []

@@ -31,11 +31,14 @@ const metricTable = (figures: ReadonlyArray<Measured>): string => {
   const [first] = figures
   if (first === undefined) return ""
   const kiln = valueOf(figures.find(({ subject }) => subject.role === "kiln"))
-  const rows = figures.map((one) => [
-    one.subject.name,
-    one.values.length === 0 ? "failed" : `${number(valueOf(one))}${spread(one)}`,
-    one.subject.role === "kiln" ? "" : number(kiln / valueOf(one)),
-  ])
+  // A subject that lacks a metric without having failed does not have it.
+  const rows = figures
+    .filter((one) => one.values.length > 0 || one.failure !== undefined)
+    .map((one) => [
+      one.subject.name,
+      one.values.length === 0 ? "failed" : `${number(valueOf(one))}${spread(one)}`,
+      one.subject.role === "kiln" ? "" : number(kiln / valueOf(one)),
+    ])
   const ratio = kiln / bestPeer(figures)
   const head = `${first.group}: ${first.title}, ${first.metric.title} (${first.metric.unit})`
   const best = Number.isNaN(ratio) ? "" : `   kiln / best peer ${number(ratio)}`

@@ -26,7 +26,7 @@ export interface Workload {
   readonly run: (subject: Subject) => Promise<Figures>
 }
 
-/** What all workloads have in common. */
+/** The surroundings that all workloads share. */
 export interface Bench {
   /** Directory of the bundled programs. */
   readonly programs: string
@@ -34,6 +34,8 @@ export interface Bench {
   readonly kilnOf: (subject: Subject) => string
   readonly hasBase: boolean
   readonly quick: boolean
+  /** Removes a directory when the bench ends. */
+  readonly atEnd: (directory: string) => void
   /** Makes an empty database and removes it at the end of the scope. */
   readonly place: (store: "sqlite" | "postgres") => Promise<Place>
 }

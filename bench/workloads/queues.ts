@@ -132,7 +132,7 @@ const latencyWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload> =
   ]
 }
 
-/** What every engine does: add, add in bulk, run. */
+/** Work that every engine does: add jobs one by one and in bulk, and run them. */
 export const queueWorkloads = (bench: Bench, store: Store): ReadonlyArray<Workload> => {
   const jobs = bench.quick ? 5_000 : 20_000
   const limitSeconds = bench.quick ? 3 : 15
