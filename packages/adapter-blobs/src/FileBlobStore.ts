@@ -1,6 +1,7 @@
 import { BlobStore } from "@kiln/core/ports"
 import type { BlobUnavailable } from "@kiln/core/domain"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { openBlobDirectory } from "./file/BlobDirectory.ts"
 import { list } from "./file/list.ts"
 import { open } from "./file/open.ts"

@@ -1,6 +1,7 @@
 import type { BlobUnavailable } from "@kiln/core/domain"
 import { BlobStore } from "@kiln/core/ports"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { writeSentinel } from "./unstorage/Items.ts"
 import { list } from "./unstorage/list.ts"
 import { open } from "./unstorage/open.ts"

@@ -1,6 +1,6 @@
 import { isBlobKey } from "@kiln/core/domain"
 import type { BlobRange } from "@kiln/core/ports"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 // An invalid argument is a bug in the calling program, so it is a defect. The messages do not repeat the value, because
 // the same bug may have put a client's text into it.

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { CallerTransactions, type CreateOutcome, type NewJob } from "@kiln/core/ports"
 import { CallerConnection } from "./CallerHandle.ts"

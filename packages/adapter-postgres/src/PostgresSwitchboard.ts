@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { Switchboard } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
 import { activatePrice } from "./sql/activatePrice.ts"

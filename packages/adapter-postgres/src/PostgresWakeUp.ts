@@ -1,4 +1,6 @@
-import { Effect, Latch, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
 import { sql } from "kysely"
 import type { JobId } from "@kiln/core/domain"
 import { WakeUp } from "@kiln/core/ports"

@@ -1,4 +1,5 @@
-import { Effect, Semaphore } from "effect"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 
 interface Turn {
   readonly semaphore: Semaphore.Semaphore

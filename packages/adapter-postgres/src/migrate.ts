@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { Migration, MigrationStatus } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"

@@ -1,4 +1,4 @@
-import type { Clock } from "effect"
+import type * as Clock from "effect/Clock"
 import { type ClockReading, readClocks, StoreTime } from "@kiln/core/domain"
 import { type Given, query, type Statement, statement } from "./Statement.ts"
 

@@ -1,5 +1,5 @@
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { Migration, MigrationStatus } from "@kiln/core/ports"
 import { appliedMigrations, migrationTable } from "./appliedMigrations.ts"

@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import SqliteDatabase from "better-sqlite3"
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { Database } from "./Database.ts"
 

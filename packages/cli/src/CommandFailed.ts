@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** Exit codes other than 0: the command failed, or it was used incorrectly. */
 export const exitFailed = 1

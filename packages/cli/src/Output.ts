@@ -1,5 +1,6 @@
-import { Effect } from "effect"
-import { GlobalFlag, Flag } from "effect/cli"
+import * as Effect from "effect/Effect"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as Flag from "effect/cli/Flag"
 
 /** `--json`, accepted by every command. */
 export const Json = GlobalFlag.Setting("json")({

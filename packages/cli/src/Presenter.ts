@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import { CliOutput } from "effect/cli"
+import * as Effect from "effect/Effect"
+import * as CliOutput from "effect/cli/CliOutput"
 
 const formatter = CliOutput.defaultFormatter({ colors: process.stdout.isTTY && process.env["NO_COLOR"] === undefined })
 const write = (stream: NodeJS.WriteStream, text: string) => Effect.sync(() => void stream.write(`${text}\n`))

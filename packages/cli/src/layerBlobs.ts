@@ -1,4 +1,5 @@
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { FileBlobStore, UnstorageBlobStore } from "@kiln/adapter-blobs"
 import type { BlobUnavailable } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"

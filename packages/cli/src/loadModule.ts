@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs"
 import { pathToFileURL } from "node:url"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { UnstorageLike } from "@kiln/adapter-blobs"
 import { causeMessage, type CommandFailed, misused } from "./CommandFailed.ts"
 import { configProblems, type KilnConfig } from "./KilnConfig.ts"

@@ -1,4 +1,5 @@
-import { Effect, Redacted } from "effect"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type { ProviderSet } from "@kiln/core/ports"
 import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
 import { type OpenAiPlace, openAiProblem } from "./settings/openAi.ts"

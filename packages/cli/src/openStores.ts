@@ -1,6 +1,7 @@
 import { accessSync, constants, mkdirSync } from "node:fs"
 import { dirname } from "node:path"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { SqliteStores } from "@kiln/adapter-sqlite"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type CommandFailed, misused } from "./CommandFailed.ts"
 import { readSettings, type Settings } from "./Settings.ts"
 

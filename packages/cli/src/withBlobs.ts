@@ -1,4 +1,5 @@
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import { EngineConfig } from "@kiln/core/effect"
 import type { BlobStore } from "@kiln/core/ports"

@@ -1,5 +1,6 @@
-import { Effect, Layer } from "effect"
-import { SecureRandom } from "effect/crypto"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SecureRandom from "effect/crypto/SecureRandom"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { IdGenerator } from "@kiln/core/ports"
 import type { CommandFailed } from "./CommandFailed.ts"

@@ -1,6 +1,6 @@
 import type { BlobStore } from "@kiln/core/ports"
 import { describe } from "@effect/vitest"
-import { Layer } from "effect"
+import * as Layer from "effect/Layer"
 import { putIsAllOrNothing } from "./BlobStore/allOrNothing.ts"
 import { keysAreChecked } from "./BlobStore/keys.ts"
 import { listsBlobs } from "./BlobStore/list.ts"

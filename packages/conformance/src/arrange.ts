@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
 import type { Job, Upload } from "@kiln/core/domain"
 import {

@@ -1,5 +1,7 @@
 import { describe, it } from "@effect/vitest"
-import { Effect, Layer, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import { type CallerCheck, type CallerPlace, makeBegin, type Through } from "./CallerTransactions/CallerTransaction.ts"
 import { concurrent } from "./CallerTransactions/concurrent.ts"
 import { ending } from "./CallerTransactions/ending.ts"

@@ -1,4 +1,6 @@
-import type { Effect, Layer, Scope } from "effect"
+import type * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import type { StoreCapabilities } from "@kiln/core/ports"
 
 /**

@@ -1,5 +1,6 @@
 import { describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { type Declared, type Place, type PlaceCheck, type Planned, reasonsOf } from "./capabilities.ts"
 import type { Stores } from "./Check.ts"
 import { storePlaceChecks } from "./durability/storePlaceChecks.ts"

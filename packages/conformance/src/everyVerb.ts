@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
   type Claim,

@@ -1,12 +1,12 @@
 import { expect } from "@effect/vitest"
-import { applyEvent, type Job, type JobEvent } from "@kiln/core/domain"
+import { applyEvent, type Job, type TransitionEvent } from "@kiln/core/domain"
 import { illFormed } from "./model/illFormed.ts"
 import { differingField, jobOriginFields, stateOf } from "./model/jobFields.ts"
 
 export { stateOf }
 
 /** That the store moved the job exactly as the table says. */
-export const expectMoved = (before: Job, event: JobEvent, now: number, after: Job): void => {
+export const expectMoved = (before: Job, event: TransitionEvent, now: number, after: Job): void => {
   const expected = applyEvent(stateOf(before), event, now)
   expect(expected, "the table allows the move").toBeDefined()
   expect(stateOf(after)).toEqual(expected)

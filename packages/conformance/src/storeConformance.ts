@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { JobStore, type KeyDirectory, type SecretStore, type Switchboard } from "@kiln/core/ports"
 import type { PlaceCheck } from "./capabilities.ts"
 import { type Check, check, type Section, type Stores, type StoreUnderTest } from "./Check.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { groupCommit } from "@kiln/core/effect"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { WaitsBriefly } from "@kiln/core/ports"
+import { ShortLockWait } from "@kiln/core/ports"
 import { Deferred, Effect, Exit, Fiber, Scheduler, Scope } from "effect"
 import { TestClock } from "effect/testing"
 
@@ -30,7 +30,7 @@ const holding = Effect.fnUntraced(function* (held: number) {
   const recorded = recorder((items) =>
     Effect.gen(function* () {
       if (!items.includes(held)) return
-      if (yield* WaitsBriefly) return yield* Effect.fail(contended)
+      if (yield* ShortLockWait) return yield* Effect.fail(contended)
       yield* Deferred.await(gone)
     }),
   )

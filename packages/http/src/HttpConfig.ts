@@ -1,4 +1,4 @@
-import { Context } from "effect"
+import * as Context from "effect/Context"
 import { defaultRateLimits, type RateLimits } from "./wire/RateLimiter.ts"
 
 /** Settings of the HTTP service. */

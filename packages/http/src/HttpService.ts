@@ -1,4 +1,5 @@
-import { Context, Layer } from "effect"
+import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { HttpSettingInvalid } from "./server/HttpSettingInvalid.ts"
 import { ListenFailed } from "./server/listen.ts"

@@ -1,4 +1,4 @@
-import { HttpApi } from "effect/http-api"
+import * as HttpApi from "effect/http-api/HttpApi"
 import { type JobFamily, KilnApi } from "@kiln/client/api"
 import type { Readiness } from "./Health.ts"
 import { createJob } from "./handlers/createJob.ts"

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
-import { Effect } from "effect"
-import { SecureRandom } from "effect/crypto"
+import * as Effect from "effect/Effect"
+import * as SecureRandom from "effect/crypto/SecureRandom"
 import { formatApiKey, type KeyMode, type KeyScope, type ProjectId } from "@kiln/core/domain"
 import { IdGenerator, type NewApiKey } from "@kiln/core/ports"
 

@@ -8,7 +8,9 @@ import {
   sniffContainer,
 } from "@kiln/core/domain"
 import { MediaProbe, MediaUnreadable } from "@kiln/core/ports"
-import { Effect, Layer, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import { ByteCursor, type Scan } from "./ByteCursor.ts"
 import { type Measure, type Measurement, type SecondLook, unreadable } from "./Measurement.ts"
 import { mp3Duration } from "./mp3Duration.ts"

@@ -1,5 +1,6 @@
 import type { ProviderError } from "@kiln/core/ports"
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { toProviderError } from "./toProviderError.ts"
 
 /** Options of every call: only the engine retries, and telemetry is off. */

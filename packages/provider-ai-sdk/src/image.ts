@@ -1,6 +1,6 @@
 import { type EffectProvider, effectProvider } from "@kiln/core/ports"
 import { generateImage, type ImageModel } from "ai"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { callDefaults, callModel } from "./callModel.ts"
 import { idempotencyHeaders } from "./idempotencyHeaders.ts"
 import type { AiImageModel, ModelObject } from "./Models.ts"

@@ -8,7 +8,7 @@ import {
   resultInvalid,
 } from "@kiln/core/ports"
 import { type FinishReason, generateText, type LanguageModel } from "ai"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { callDefaults, callModel } from "./callModel.ts"
 import { idempotencyHeaders } from "./idempotencyHeaders.ts"
 import type { AiReplyModel, ModelObject } from "./Models.ts"

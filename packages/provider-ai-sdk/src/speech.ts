@@ -1,6 +1,6 @@
 import { type EffectProvider, effectProvider, resultInvalid } from "@kiln/core/ports"
 import { generateSpeech, type SpeechModel } from "ai"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { callDefaults, callModel } from "./callModel.ts"
 import { idempotencyHeaders } from "./idempotencyHeaders.ts"
 import type { AiSpeechModel, ModelObject } from "./Models.ts"

@@ -1,5 +1,5 @@
 import { type GeneratedFile, type ProviderError, type ProviderFailure, resultInvalid } from "@kiln/core/ports"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { guardedFetch, type GuardedFetchOptions } from "./guardedFetch.ts"
 import { sendRequest } from "./sendRequest.ts"
 

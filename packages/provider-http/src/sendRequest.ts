@@ -1,5 +1,7 @@
 import { type ProviderError, resultInvalid } from "@kiln/core/ports"
-import { Clock, Effect, Schema } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { classifyHttp } from "./classifyHttp.ts"
 import { classifyThrown } from "./classifyThrown.ts"
 import { readErrorCode } from "./readErrorCode.ts"

@@ -1,6 +1,6 @@
 import { type ErrorCode, isErrorCode } from "@kiln/core/domain"
 import { type ProviderCall, ProviderFailure, ProviderPostponed } from "@kiln/core/ports"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 const MAX_DELAY_SECONDS = 60
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { IndexedImage } from "./encodePng.ts"
 import { FIGURES, FULL, TILE, tileShape } from "./tileShapes.ts"
 

@@ -1,5 +1,5 @@
 import { crc32, deflate } from "node:zlib"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 /** An image whose pixels are indices into a palette of at most 256 colors. */
 export interface IndexedImage {

@@ -1,5 +1,5 @@
 import { effectProvider } from "@kiln/core/ports"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Steer } from "./Steering.ts"
 
 const words =

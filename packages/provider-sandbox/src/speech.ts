@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises"
 import { effectProvider, ProviderFailure } from "@kiln/core/ports"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Steer } from "./Steering.ts"
 
 const FALLBACK_VOICE = "alloy"

@@ -1,6 +1,7 @@
 import type { AudioFormat } from "@kiln/core/domain"
 import { effectProvider } from "@kiln/core/ports"
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 
 /** Returns a fixed sentence that names the upload. Reads the audio to its end, so that a missing or damaged blob fails here as with a real provider. */
 export const transcription = effectProvider("transcription", ({ audio }) =>

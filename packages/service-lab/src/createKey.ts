@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto"
 import { formatApiKey, type KeyMode } from "@kiln/core/domain"
 import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 /** An API key that exists, with its secret. */
 export interface Key {

@@ -1,4 +1,5 @@
-import { Effect, Random } from "effect"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
 
 /** Seeded chance. One stream of numbers for a whole run, so that a seed replays it exactly. */
 export class Dice {

@@ -1,4 +1,6 @@
-import { Context, type Effect, Exit } from "effect"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { type Job, type Principal, type SwitchName, switchNames } from "@kiln/core/domain"
 import { JobDirectory, JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { BlobBooks } from "./BlobBooks.ts"

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { BlobNotFound, BlobTooLarge, BlobUnavailable } from "@kiln/core/domain"
 import { type BlobInfo, BlobStore } from "@kiln/core/ports"
 import type { Network, Remote } from "./Network.ts"

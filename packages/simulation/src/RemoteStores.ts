@@ -1,4 +1,5 @@
-import { Effect, Exit } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { type Job, StoreUnavailable } from "@kiln/core/domain"
 import { JobDirectory, JobStore, type ReadVerb, Switchboard, UploadStore, type WriteVerb } from "@kiln/core/ports"
 import type { Network, Remote } from "./Network.ts"

@@ -1,4 +1,7 @@
-import { Cause, Effect, Exit, Schema } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
 import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"
 import type { Profile } from "./Profile.ts"

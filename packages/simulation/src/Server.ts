@@ -1,5 +1,9 @@
 import { createHash } from "node:crypto"
-import { Context, Effect, type Fiber, Layer, Stream } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import { canonicalJson, formatId, type JsonObject } from "@kiln/core/domain"
 import {
   Engine,

@@ -1,4 +1,4 @@
-import { Result } from "effect"
+import * as Result from "effect/Result"
 import type { Job, JsonObject, Meter, UploadId, Usage } from "@kiln/core/domain"
 import type { JobKind } from "@kiln/core/kinds"
 

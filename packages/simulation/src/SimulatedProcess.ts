@@ -1,4 +1,11 @@
-import { Clock, Context, Duration, Effect, type Fiber, Random, References, Scheduler } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as Random from "effect/Random"
+import * as References from "effect/References"
+import * as Scheduler from "effect/Scheduler"
 import type { Kernel } from "./Kernel.ts"
 
 const nanosPerMs = 1_000_000n

@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto"
-import { Effect, Exit, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
 import type { JobId, JobMode } from "@kiln/core/domain"
 import {
   type AnyProvider,

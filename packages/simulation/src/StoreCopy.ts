@@ -1,4 +1,5 @@
-import { Context, Effect } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import { BlobStore, IdGenerator, JobDirectory, JobStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { adoptBlobs } from "@kiln/core/worker"
 import type { EngineSettings } from "@kiln/core/effect"

@@ -1,4 +1,4 @@
-import type { Context } from "effect"
+import type * as Context from "effect/Context"
 import { isFinished, type Meter } from "@kiln/core/domain"
 import { callAgainAndAgain } from "./caller/callAgainAndAgain.ts"
 import { drawCopy, heal, unleash } from "./Chaos.ts"

@@ -1,4 +1,5 @@
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { SimulatedStores } from "./Installation.ts"
 import type { SimulationMode } from "./Profile.ts"
 import { requiredCoverage } from "./Coverage.ts"

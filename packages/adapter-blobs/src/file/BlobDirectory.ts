@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import type { BlobUnavailable } from "@kiln/core/domain"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { attempt, DIRECTORY_MODE, hasCode, syncDirectory } from "./system.ts"
 
 /** The directories of one store, and its state in this process. */

@@ -1,6 +1,7 @@
 import { readdir, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { BlobDirectory } from "./BlobDirectory.ts"
 import { attempt, hasCode, syncDirectory } from "./system.ts"
 

@@ -1,7 +1,7 @@
 import { access, rm } from "node:fs/promises"
 import { dirname } from "node:path"
 import type { BlobStore } from "@kiln/core/ports"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { requireBlobKey } from "../arguments.ts"
 import { type BlobDirectory, directoryOf, fileOf } from "./BlobDirectory.ts"
 import { attempt, hasCode, removeEmptyDirectories } from "./system.ts"

@@ -1,7 +1,7 @@
 import { access, type FileHandle, mkdir, open, rename, rmdir } from "node:fs/promises"
 import { dirname } from "node:path"
 import { BlobUnavailable, isError } from "@kiln/core/domain"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 // Blobs hold customers' speech and texts, so other users of the machine must not read them.
 export const DIRECTORY_MODE = 0o700

@@ -1,5 +1,5 @@
 import { BlobUnavailable, isError } from "@kiln/core/domain"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { toBytes } from "./toBytes.ts"
 import type { UnstorageLike } from "./UnstorageLike.ts"
 

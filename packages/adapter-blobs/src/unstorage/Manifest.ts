@@ -1,4 +1,6 @@
-import { Effect, Option, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import { BlobCorrupt } from "@kiln/core/domain"
 import type { Items } from "./Items.ts"
 import { manifestKey } from "./itemKeys.ts"

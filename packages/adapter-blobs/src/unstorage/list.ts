@@ -1,5 +1,6 @@
 import type { BlobStore } from "@kiln/core/ports"
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { requireBlobKey } from "../arguments.ts"
 import { itemsOf } from "./Items.ts"
 import { baseOf, blobOfManifest } from "./itemKeys.ts"

@@ -1,6 +1,6 @@
 import { BlobUnavailable } from "@kiln/core/domain"
-import { Effect } from "effect"
-import { SecureRandom } from "effect/crypto"
+import * as Effect from "effect/Effect"
+import * as SecureRandom from "effect/crypto/SecureRandom"
 import { incompleteListing, itemsOf, writeShared } from "./Items.ts"
 import type { UnstorageLike } from "./UnstorageLike.ts"
 

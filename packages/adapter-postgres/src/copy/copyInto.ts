@@ -1,4 +1,6 @@
-import { Effect, Schema, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { beginAnywhere } from "../Connections.ts"

@@ -1,5 +1,8 @@
 import type { PreparedStatement } from "../SqliteDatabase.ts"
-import { Clock, Effect, Latch, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
 import type { JobId } from "@kiln/core/domain"
 import type { Database } from "../Database.ts"
 

@@ -1,4 +1,7 @@
-import { Effect, Option, type Scope, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { StoreInspection } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"

@@ -1,4 +1,4 @@
-import { Command } from "effect/cli"
+import * as Command from "effect/cli/Command"
 import { billingExport } from "./billingExport.ts"
 
 export const billingCommand = Command.make("billing").pipe(

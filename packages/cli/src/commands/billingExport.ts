@@ -1,5 +1,6 @@
-import { Effect } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import { JobStore, type LedgerPage } from "@kiln/core/ports"
 import { misused } from "../CommandFailed.ts"
 import { Json } from "../Output.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type CommandFailed, misused } from "../CommandFailed.ts"
 
 /** RFC 3339, or only the date. The offset is required, because a local time would differ between machines. */

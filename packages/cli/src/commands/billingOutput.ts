@@ -1,4 +1,5 @@
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { causeMessage, codesOf, type CommandFailed, failed } from "../CommandFailed.ts"
 
 /** The reader of standard output has closed it. */

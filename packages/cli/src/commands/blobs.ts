@@ -1,4 +1,4 @@
-import { Command } from "effect/cli"
+import * as Command from "effect/cli/Command"
 import { blobsAdoptCommand } from "./blobsAdopt.ts"
 import { blobsSweepCommand } from "./blobsSweep.ts"
 

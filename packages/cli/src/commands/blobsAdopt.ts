@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import { Command } from "effect/cli"
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
 import { adoptBlobs } from "@kiln/core/worker"
 import { describeDatabase } from "../database/DatabasePlace.ts"
 import { claimBlobStore } from "../installation/claimBlobStore.ts"

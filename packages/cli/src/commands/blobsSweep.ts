@@ -1,5 +1,6 @@
-import { Effect } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import { JobStore, UploadStore } from "@kiln/core/ports"
 import { BlobGuard, type OrphanSurvey, surveyOrphans, sweepOrphans } from "@kiln/core/worker"
 import { failed } from "../CommandFailed.ts"

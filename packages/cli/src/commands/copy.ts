@@ -1,5 +1,6 @@
-import { Effect } from "effect"
-import { Command, Flag } from "effect/cli"
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import { type CommandFailed, failed, misused } from "../CommandFailed.ts"
 import { describeDatabase, type PostgresPlace } from "../database/DatabasePlace.ts"
 import { answer, formatTable } from "../Output.ts"

@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import { Command } from "effect/cli"
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
 import { failed } from "../CommandFailed.ts"
 import type { Check } from "../doctor/Check.ts"
 import { answer } from "../Output.ts"

@@ -1,5 +1,6 @@
-import { Effect } from "effect"
-import { Argument, Command } from "effect/cli"
+import * as Effect from "effect/Effect"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import { meters, priceNames } from "@kiln/core/domain"
 import { type PriceVersion, Switchboard } from "@kiln/core/ports"
 import { failed } from "../CommandFailed.ts"

@@ -1,5 +1,6 @@
-import { Effect } from "effect"
-import { Argument, Command } from "effect/cli"
+import * as Effect from "effect/Effect"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import { isId } from "@kiln/core/domain"
 import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"

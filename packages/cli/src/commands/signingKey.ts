@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import { Command } from "effect/cli"
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
 import { SecretStore } from "@kiln/core/ports"
 import { signingSecret } from "@kiln/http"
 import { misused } from "../CommandFailed.ts"

@@ -1,5 +1,6 @@
-import { Effect } from "effect"
-import { Argument, Command } from "effect/cli"
+import * as Effect from "effect/Effect"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import { type SwitchName, switchNames } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { answer, formatTable } from "../Output.ts"

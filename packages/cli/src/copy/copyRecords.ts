@@ -1,4 +1,5 @@
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { type CopySource, CopySourceInUse, copyTables, openCopySource } from "@kiln/adapter-sqlite"
 import type { MigrationStatus } from "@kiln/core/ports"
 import type { StoreUnavailable } from "@kiln/core/domain"

@@ -1,5 +1,5 @@
 import { existsSync, renameSync } from "node:fs"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { causeMessage, type CommandFailed, failed } from "../CommandFailed.ts"
 
 /** Returns the path to which a copied database is renamed. */

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { causeMessage, failed } from "../CommandFailed.ts"
 
 /** Loaded on demand, so that SQLite users do not wait for the Postgres driver. */

@@ -1,5 +1,6 @@
 import { dirname } from "node:path"
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { inspectSqlite, sqliteMigrations } from "@kiln/adapter-sqlite"
 import type { MigrationStatus, StoreInspection } from "@kiln/core/ports"
 import type { StoreUnavailable } from "@kiln/core/domain"

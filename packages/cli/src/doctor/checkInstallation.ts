@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import { Hex } from "effect/encoding"
+import * as Effect from "effect/Effect"
+import * as Hex from "effect/encoding/Hex"
 import type { StoreInspection } from "@kiln/core/ports"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"

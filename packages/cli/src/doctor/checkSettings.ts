@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { engineSettings } from "../KilnConfig.ts"
 import { loadConfig } from "../loadModule.ts"
 import { type Environment, readSettings, type Settings } from "../Settings.ts"

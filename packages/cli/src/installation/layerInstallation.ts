@@ -1,4 +1,5 @@
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { idTime } from "@kiln/core/domain"
 import { type BlobStore, IdGenerator, type JobStore, type SecretStore } from "@kiln/core/ports"
 import { BlobGuard, type StoreBehindBlobs } from "@kiln/core/worker"

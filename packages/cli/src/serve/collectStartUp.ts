@@ -1,6 +1,6 @@
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 /**
  * Collects the garbage of startup once the service listens. Loading and compiling several hundred modules leaves about 50 MB

@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import { SecureRandom } from "effect/crypto"
+import * as Effect from "effect/Effect"
+import * as SecureRandom from "effect/crypto/SecureRandom"
 import type { ProjectId, StoreUnavailable } from "@kiln/core/domain"
 import { keyScopes } from "@kiln/core/kinds"
 import { IdGenerator, KeyDirectory } from "@kiln/core/ports"

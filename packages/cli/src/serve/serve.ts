@@ -1,4 +1,7 @@
-import { Effect, Exit, Layer, Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
 import { EngineConfig } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
 import { HttpService } from "@kiln/http"

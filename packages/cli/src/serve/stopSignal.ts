@@ -1,6 +1,6 @@
 import { constants } from "node:os"
 import { isatty } from "node:tty"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 /** A Ctrl-C reaches a server twice if a package manager started it and forwards it; two signals within this time count as one. */
 const sameKeyPressMs = 200

@@ -1,4 +1,4 @@
-import { Redacted } from "effect"
+import * as Redacted from "effect/Redacted"
 import { broken, parsed, type SettingType } from "./SettingType.ts"
 
 /** OpenAI or a compatible server. */

@@ -1,5 +1,5 @@
-import { Schema } from "effect"
-import { HttpApiSchema } from "effect/http-api"
+import * as Schema from "effect/Schema"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import { errorCatalogue, type RefusalCode, refusalCodes } from "./ErrorCatalogue.ts"
 
 /** What is wrong with one field. The bound that was broken comes along. */

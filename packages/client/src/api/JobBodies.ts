@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { errorCodes, meters, warningCodes } from "@kiln/core/domain"
 import { Id } from "./fieldSchemas.ts"
 

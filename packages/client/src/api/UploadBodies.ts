@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { audioFormats, limits } from "@kiln/core/domain"
 import { Id, PositiveUpTo } from "./fieldSchemas.ts"
 

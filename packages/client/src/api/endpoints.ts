@@ -1,5 +1,5 @@
-import { Schema } from "effect"
-import { HttpApiSchema } from "effect/http-api"
+import * as Schema from "effect/Schema"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import { errorsOf } from "./ErrorBodies.ts"
 import type { RefusalCode } from "./ErrorCatalogue.ts"
 import { Id } from "./fieldSchemas.ts"

@@ -1,4 +1,5 @@
-import { Schema, SchemaAST } from "effect"
+import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
 import type { JobKind } from "@kiln/core/kinds"
 import { wireName } from "../routes/fieldNames.ts"
 import type { JobRoute } from "../routes/jobRoute.ts"

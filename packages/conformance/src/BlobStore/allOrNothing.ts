@@ -1,6 +1,12 @@
 import { BlobStore } from "@kiln/core/ports"
 import { expect } from "@effect/vitest"
-import { Cause, Data, Deferred, Effect, Exit, Fiber, Stream } from "effect"
+import * as Cause from "effect/Cause"
+import * as Data from "effect/Data"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
 import {
   type BlobTest,
   expectNothingAt,

@@ -1,6 +1,9 @@
 import { BlobStore } from "@kiln/core/ports"
 import { expect } from "@effect/vitest"
-import { Cause, Effect, Exit, Stream } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
 import { type BlobTest, NO_LIMIT, noise, putBytes, readBytes } from "./support.ts"
 
 const invalid = [

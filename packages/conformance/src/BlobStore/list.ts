@@ -1,6 +1,7 @@
 import { BlobStore } from "@kiln/core/ports"
 import { expect } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { type BlobTest, listKeys, noise, putBytes } from "./support.ts"
 
 export const listsBlobs = (test: BlobTest): void => {

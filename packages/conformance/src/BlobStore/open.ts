@@ -1,6 +1,7 @@
 import { type BlobRange, BlobStore } from "@kiln/core/ports"
 import { expect } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { type BlobTest, expectSameBytes, KIB, MIB, noise, putBytes, readBytes } from "./support.ts"
 
 const BYTES = 2 * MIB + 300 * KIB + 5

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto"
 import { BlobStore } from "@kiln/core/ports"
 import { expect } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import fc from "fast-check"
 import { type BlobTest, collect, expectNothingAt, expectSameBytes, KIB, noise, putBytes } from "./support.ts"
 

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto"
 import { BlobStore } from "@kiln/core/ports"
 import { expect } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { type BlobTest, expectSameBytes, inChunks, KIB, MIB, NO_LIMIT, noise, putBytes, readBytes } from "./support.ts"
 
 const sha256Of = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")

@@ -1,6 +1,6 @@
 import { BlobStore } from "@kiln/core/ports"
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import {
   type BlobTest,
   expectNothingAt,

@@ -1,6 +1,8 @@
 import { type BlobRange, BlobStore } from "@kiln/core/ports"
 import { expect, it } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 
 /** Adds one test, on a store of its own. */
 export type BlobTest = (name: string, run: Effect.Effect<void, unknown, BlobStore>) => void

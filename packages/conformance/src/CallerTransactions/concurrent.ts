@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { JobStore, type NewJob } from "@kiln/core/ports"
 import { claim, claimedNumbers, claimOne, complete, create, createTags, exists, first } from "../arrange.ts"
 import { jobId, newJob, projectId } from "../fixtures.ts"

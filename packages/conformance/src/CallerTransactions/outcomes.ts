@@ -1,5 +1,7 @@
 import { expect } from "@effect/vitest"
-import { Cause, Effect, Exit } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { CallerTransactions, type NewJob } from "@kiln/core/ports"
 import { create, createUploaded, exists, first, openAudioGate, read } from "../arrange.ts"
 import { audioGate, digest, jobId, newJob, newLiveJob, newUploadJob, projectId, uploadId } from "../fixtures.ts"

@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { type NewJob, WakeUp } from "@kiln/core/ports"
 import { claimOne, complete, exists } from "../arrange.ts"
 import { newJob } from "../fixtures.ts"

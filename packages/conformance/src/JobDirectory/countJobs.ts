@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type JobCount, JobDirectory, JobStore } from "@kiln/core/ports"
 import { advance, create, createAndClaim, createDone, createFailed, openAudioGate, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"

@@ -1,5 +1,7 @@
 import { expect } from "@effect/vitest"
-import { Cause, Effect, Exit } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { JobDirectory, type JobPage, type JobQuery, JobStore } from "@kiln/core/ports"
 import { allJobs } from "../allJobs.ts"
 import { advance, create, createAndClaim, createDone, createFailed, openAudioGate, read } from "../arrange.ts"

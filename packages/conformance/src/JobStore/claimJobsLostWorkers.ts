@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { JobStore } from "@kiln/core/ports"
 import { advance, claim, claimedNumbers, claimOne, create, createAndClaim, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"

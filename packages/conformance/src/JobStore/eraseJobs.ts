@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type Job, jobBlobPrefix, type Principal, uploadBlobPrefix } from "@kiln/core/domain"
 import { JobStore } from "@kiln/core/ports"
 import {

@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type ClaimRef, type FencedOutcome, JobStore } from "@kiln/core/ports"
 import { advance, claim, claimOne, create, createAndClaim, findFile, openAudioGate, read } from "../arrange.ts"
 import { check, type Check, type Section } from "../Check.ts"

@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type Charge, Decimal, jobBlobPrefix } from "@kiln/core/domain"
 import { JobStore, type LedgerEntry, type LedgerPage } from "@kiln/core/ports"
 import {

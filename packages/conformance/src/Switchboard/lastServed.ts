@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { lastServedStepMs } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { advance } from "../arrange.ts"

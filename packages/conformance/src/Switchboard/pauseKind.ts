@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { Switchboard } from "@kiln/core/ports"
 import { check, type Section } from "../Check.ts"
 

@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { JobStore, type NewUpload, UploadStore } from "@kiln/core/ports"
 import { advance, beginTransfer, create, createDone, createUpload, createUploaded, readUpload } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"

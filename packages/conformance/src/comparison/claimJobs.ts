@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import type { JobMode } from "@kiln/core/domain"
 import { type ClaimResult, JobStore } from "@kiln/core/ports"

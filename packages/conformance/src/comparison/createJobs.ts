@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { priorities } from "@kiln/core/domain"
 import { JobStore, type NewJob } from "@kiln/core/ports"

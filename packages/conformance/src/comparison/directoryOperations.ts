@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { JobDirectory, JobStore, Switchboard } from "@kiln/core/ports"
 import { allJobs } from "../allJobs.ts"

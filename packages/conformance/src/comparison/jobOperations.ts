@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { errorCodes, jobBlobKey, type Json } from "@kiln/core/domain"
 import { type EraseOutcome, JobStore, type PruneResult, type Purge } from "@kiln/core/ports"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { isFinished, type Job } from "@kiln/core/domain"
 import { JobDirectory, JobStore, KeyDirectory, Switchboard, UploadStore } from "@kiln/core/ports"
 import { allJobs } from "../allJobs.ts"

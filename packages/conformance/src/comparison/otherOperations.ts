@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { switchNames, uploadBlobKey } from "@kiln/core/domain"

@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { KeyDirectory, SecretStore, Switchboard, UploadStore } from "@kiln/core/ports"
 import { beginTransfer, createUpload, createUploaded, openAudioGate } from "../arrange.ts"
 import type { PlaceCheck } from "../capabilities.ts"

@@ -1,4 +1,5 @@
-import type { Context, Scope } from "effect"
+import type * as Context from "effect/Context"
+import type * as Scope from "effect/Scope"
 import type { Engine, JobEvents, JobReader, Operator } from "../engine/index.ts"
 import type {
   BlobStore,

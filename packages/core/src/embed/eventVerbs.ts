@@ -1,4 +1,4 @@
-import { Context } from "effect"
+import * as Context from "effect/Context"
 import { requireOneOf, requireOptions } from "../domain/index.ts"
 import { JobEvents } from "../engine/index.ts"
 import type { EmbeddedEngine, Subscription } from "./EmbeddedEngine.ts"

@@ -1,4 +1,5 @@
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { isBlob, isBytes, type JobMode, requireOptions, type UploadId } from "../domain/index.ts"
 import { Engine } from "../engine/index.ts"
 import { callOptions } from "./callOptions.ts"

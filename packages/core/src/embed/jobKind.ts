@@ -1,4 +1,7 @@
-import { Cause, Effect, Exit, Stream } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
 import { type ErrorCode, errorCodes, isErrorCode } from "../domain/ErrorCode.ts"
 import type { Json, JsonObject } from "../domain/Json.ts"
 import { isTaggedError, type OutputFile } from "../domain/index.ts"

@@ -1,4 +1,5 @@
-import { Effect, Layer } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { EngineConfig, type EngineSettings, layerCrypto, layerEngine } from "../engine/index.ts"
 import { type JobKind, JobKinds } from "../kinds/index.ts"
 import {

@@ -1,4 +1,7 @@
-import { Cause, Layer, Logger, References } from "effect"
+import * as Cause from "effect/Cause"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import { isError } from "../domain/index.ts"
 import { callSafely } from "../engine/callSafely.ts"
 import type { LogEntry } from "./EngineOptions.ts"

@@ -1,4 +1,4 @@
-import { Context } from "effect"
+import * as Context from "effect/Context"
 import { defaultAttemptLimits } from "../domain/Attempt.ts"
 import { defaultCircuitLimits } from "../domain/Circuit.ts"
 import { limits } from "../domain/index.ts"

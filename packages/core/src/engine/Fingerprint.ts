@@ -1,6 +1,9 @@
-import { Context, Effect, Layer } from "effect"
-import { Hex } from "effect/encoding"
-import { Mac, SecureRandom } from "effect/crypto"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Hex from "effect/encoding/Hex"
+import * as Mac from "effect/crypto/Mac"
+import * as SecureRandom from "effect/crypto/SecureRandom"
 import { canonicalJson, type JsonObject, type StoreUnavailable } from "../domain/index.ts"
 import { SecretStore } from "../ports/index.ts"
 

@@ -1,6 +1,15 @@
-import { Cause, Context, Deferred, Effect, Exit, Fiber, Layer, Option, type Scope, Tracer } from "effect"
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
 import { StoreUnavailable } from "../domain/index.ts"
-import { JobStore, UploadStore, WaitsBriefly } from "../ports/index.ts"
+import { JobStore, UploadStore, ShortLockWait } from "../ports/index.ts"
 
 /** Items of one store call at most. */
 const maxBatchSize = 500
@@ -32,7 +41,7 @@ const committing = <In, Out>(verb: BatchVerb<In, Out>) => {
 
   const commit = (batch: ReadonlyArray<Waiting<In, Out>>, briefly: boolean): Effect.Effect<void> => {
     const call = Effect.suspend(() => verb(batch.flatMap((entry) => entry.items)))
-    return Effect.flatMap(Effect.exit(Effect.provideService(call, WaitsBriefly, briefly)), (exit) => {
+    return Effect.flatMap(Effect.exit(Effect.provideService(call, ShortLockWait, briefly)), (exit) => {
       if (Exit.isSuccess(exit)) {
         let offset = 0
         for (const { items, outcome } of batch) {

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { isId, JobFinished, JobNotFound } from "../domain/index.ts"
 import { JobStore } from "../ports/index.ts"
 import { emitFailed, JobEvents } from "./JobEvents.ts"

@@ -1,4 +1,5 @@
-import { Effect, Result } from "effect"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type { Grant } from "../domain/index.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { CallerTransactions, IdGenerator } from "../ports/index.ts"

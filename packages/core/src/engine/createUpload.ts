@@ -1,4 +1,6 @@
-import { Effect, Result, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import { audioFormats, InvalidRequest, limits, type Principal, UploadsFull } from "../domain/index.ts"
 import { decodeFields } from "../kinds/decodeFields.ts"
 import { OneOf, PositiveUpTo } from "../kinds/fields.ts"

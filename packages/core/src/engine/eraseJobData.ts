@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { isId, JobNotFound, JobProcessing, type Principal } from "../domain/index.ts"
 import { JobStore } from "../ports/index.ts"
 import { JobEvents } from "./JobEvents.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { isId, type Job, JobNotFound, type Principal } from "../domain/index.ts"
 import { JobStore } from "../ports/index.ts"
 

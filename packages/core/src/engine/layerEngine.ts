@@ -1,5 +1,6 @@
-import { Layer } from "effect"
-import { Mac, SecureRandom } from "effect/crypto"
+import * as Layer from "effect/Layer"
+import * as Mac from "effect/crypto/Mac"
+import * as SecureRandom from "effect/crypto/SecureRandom"
 import { IdGenerator, WakeUp } from "../ports/index.ts"
 import { Engine } from "./Engine.ts"
 import { Fingerprint } from "./Fingerprint.ts"

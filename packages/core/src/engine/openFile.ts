@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { FileGone, isId } from "../domain/index.ts"
 import { type BlobRange, BlobStore, JobStore, type StoredFile } from "../ports/index.ts"
 import { openNamed } from "./openNamed.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { BlobCorrupt, type BlobNotFound, type BlobUnavailable } from "../domain/index.ts"
 import type { BlobInfo, BlobRange, BlobStore, OpenBlob } from "../ports/index.ts"
 

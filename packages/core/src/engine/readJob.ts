@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { isId, JobNotFound } from "../domain/index.ts"
 import { JobDirectory } from "../ports/index.ts"
 

@@ -1,4 +1,8 @@
-import { Clock, Effect, Exit, Schedule, Stream } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
 import {
   acceptedMediaTypes,
   acceptsContentType,

@@ -1,4 +1,5 @@
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { limits } from "../domain/index.ts"
 import { OneOf, Text } from "./fields.ts"
 import { JobKind } from "./JobKind.ts"

@@ -1,4 +1,6 @@
-import { type Effect, Result, Schema } from "effect"
+import type * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import {
   meters as builtInMeters,
   type Gate,

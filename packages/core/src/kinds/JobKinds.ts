@@ -1,4 +1,4 @@
-import { Context } from "effect"
+import * as Context from "effect/Context"
 import { builtInKinds } from "./builtInKinds.ts"
 import { builtInPorts, type ProviderPort } from "../providers/index.ts"
 import type { JobKind } from "./JobKind.ts"

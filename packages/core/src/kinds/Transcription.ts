@@ -1,4 +1,5 @@
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { strongerWarning } from "../domain/index.ts"
 import { UploadReference } from "./fields.ts"
 import { JobKind } from "./JobKind.ts"

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { OneOf } from "./fields.ts"
 import type { Voices } from "./Voices.ts"
 

@@ -1,4 +1,5 @@
-import { Effect, Schema } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { limits, type OutputFile, strongerWarning } from "../domain/index.ts"
 import type { Reply } from "../providers/index.ts"
 import { IntegerBetween, Text, UploadReference } from "./fields.ts"

@@ -1,4 +1,6 @@
-import { Result, Schema, type SchemaIssue } from "effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as SchemaIssue from "effect/SchemaIssue"
 import "./fieldRuleAnnotation.ts"
 import type { FieldError, FieldRule } from "../domain/index.ts"
 

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { isStorableText } from "../domain/index.ts"
 import "./fieldRuleAnnotation.ts"
 

@@ -1,4 +1,5 @@
-import { Result, Schema } from "effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import type { FieldError, JsonObject } from "../domain/index.ts"
 import { asJsonObject } from "./asJson.ts"
 import { decodeFields, type FieldsSchema } from "./decodeFields.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { limits, type Upload, type WarningCode } from "../domain/index.ts"
 import { MediaProbe } from "../ports/index.ts"
 import type { AudioInput } from "../providers/index.ts"

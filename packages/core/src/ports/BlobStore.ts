@@ -1,4 +1,6 @@
-import { Context, type Effect, type Stream } from "effect"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
 import type { BlobCorrupt, BlobNotFound, BlobTooLarge, BlobUnavailable } from "../domain/index.ts"
 
 /** What is known of a stored blob. */

@@ -1,4 +1,5 @@
-import { Context, type Effect } from "effect"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "../domain/index.ts"
 import type { CreateOutcome, NewJob } from "../domain/acceptance.ts"
 

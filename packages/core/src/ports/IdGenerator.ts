@@ -1,5 +1,7 @@
-import { Context, Effect, Layer } from "effect"
-import { SecureRandom } from "effect/crypto"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SecureRandom from "effect/crypto/SecureRandom"
 import { formatId, type IdByPrefix, type IdPrefix } from "../domain/index.ts"
 
 /** Makes identifiers. A port, so that simulations can replay them. */

@@ -1,4 +1,5 @@
-import { Context, type Effect } from "effect"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "../domain/index.ts"
 
 /** Secrets of the installation (signing keys, the fingerprint key), kept in the store so that all its processes share them. */

@@ -1,4 +1,5 @@
-import type { Effect, Stream } from "effect"
+import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
 import type { FileId, StoreUnavailable, UploadId } from "../domain/index.ts"
 import type { JobStore } from "./JobStore.ts"
 import type { PublishedWorker } from "./Switchboard.ts"

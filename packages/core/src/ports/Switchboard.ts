@@ -1,4 +1,5 @@
-import { Context, type Effect } from "effect"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
 import type { Board, PriceSnapshot, StoreUnavailable, SwitchName } from "../domain/index.ts"
 import type { ProviderStanding } from "../providers/index.ts"
 

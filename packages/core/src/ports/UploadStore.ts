@@ -1,4 +1,5 @@
-import { Context, type Effect } from "effect"
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
 import type { StoreUnavailable, Upload, UploadedFile, UploadId } from "../domain/index.ts"
 import type { ClaimUploadOutcome, CreateUploadOutcome, NewTransfer, NewUpload } from "../domain/transferAcceptance.ts"
 import type { FencedOutcome } from "./JobClaim.ts"

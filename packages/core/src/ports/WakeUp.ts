@@ -1,4 +1,9 @@
-import { Context, Effect, Latch, Layer, Option, type Scope } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import type { JobId } from "../domain/index.ts"
 
 /** How far a notification is heard: in the process that sends it, or in every process of the installation. */

@@ -1,4 +1,4 @@
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { JobDirectory } from "./JobDirectory.ts"
 import type { JobStore } from "./JobStore.ts"
 import type { KeyDirectory } from "./KeyDirectory.ts"

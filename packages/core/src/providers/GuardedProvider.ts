@@ -1,4 +1,6 @@
-import { Effect, Fiber, Semaphore } from "effect"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Semaphore from "effect/Semaphore"
 import { type CircuitLimits } from "../domain/Circuit.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { makeCircuitBreaker } from "./circuitBreaker.ts"

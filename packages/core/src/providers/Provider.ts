@@ -1,4 +1,6 @@
-import { Context, Effect, type Stream } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
 import { type BlobCorrupt, type BlobUnavailable, isTaggedError, type JobId, isError } from "../domain/index.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef, RequestOf } from "./builtInPorts.ts"
 import { type ProviderCallError, type ProviderFailure, resultInvalid } from "./ProviderError.ts"

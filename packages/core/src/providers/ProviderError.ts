@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { errorCodes } from "../domain/index.ts"
 
 /** A call failed, and the failure counts against the job: the attempt is retried, or the job fails. */

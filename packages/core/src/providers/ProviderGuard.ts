@@ -1,4 +1,6 @@
-import { Context, Deferred, Effect } from "effect"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
 import type { CircuitLimits } from "../domain/Circuit.ts"
 import type { ProviderPaused, ProviderStanding } from "./circuitBreaker.ts"
 import { type GuardedProvider, guardProvider } from "./GuardedProvider.ts"

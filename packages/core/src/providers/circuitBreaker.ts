@@ -1,4 +1,8 @@
-import { Clock, Effect, Exit, Option, Schema } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import {
   afterCallFailed,
   type CallFailure,

@@ -1,4 +1,5 @@
-import { Cause, Option } from "effect"
+import * as Cause from "effect/Cause"
+import * as Option from "effect/Option"
 import { type AttemptFailure, type AttemptLimits } from "../domain/Attempt.ts"
 import { type CircuitLimits } from "../domain/Circuit.ts"
 import { isError } from "../domain/index.ts"

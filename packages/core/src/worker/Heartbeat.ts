@@ -1,4 +1,5 @@
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobStore } from "../ports/index.ts"
 import type { HeldLease } from "./HeldLease.ts"

@@ -1,4 +1,6 @@
-import { Clock, Deferred, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
 import { LeaseLost } from "../kinds/AttemptContext.ts"
 import type { ClaimRef } from "../ports/index.ts"
 

@@ -1,4 +1,5 @@
-import { Effect, Latch } from "effect"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobStore, WakeUp } from "../ports/index.ts"
 import { growingPauses } from "./growingPauses.ts"

@@ -1,4 +1,5 @@
-import { Deferred, Effect } from "effect"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
 import type { Job } from "../domain/index.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 

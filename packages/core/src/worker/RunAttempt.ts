@@ -1,4 +1,6 @@
-import { Cause, Effect, Exit } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { AttemptError } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"

@@ -1,4 +1,5 @@
-import { Effect, Exit } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { KindBug } from "../kinds/KindBug.ts"
 
 /** Longest part of a name that goes into a message and so into the log. */

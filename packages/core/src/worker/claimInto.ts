@@ -1,4 +1,6 @@
-import { Clock, Effect, Exit } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { StoreUnavailable, type WorkerRoom } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { emitFailed } from "../engine/JobEvents.ts"

@@ -1,4 +1,5 @@
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { type BlobUnavailable, idBody, idTime, type JobId, ownerOfBlob, type UploadId } from "../domain/index.ts"
 import { vouchesForAbsence } from "../domain/BlobLineage.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"

@@ -1,4 +1,5 @@
-import { Effect, Random } from "effect"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
 
 /** How much of a pause chance may take off: enough for processes that were started together to drift apart. */
 const jitter = 0.1

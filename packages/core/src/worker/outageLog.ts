@@ -1,4 +1,5 @@
-import { type Cause, Effect } from "effect"
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 
 /** While something goes on failing it is said again this often, and not each time: an hour's outage is no thousand lines. */

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { IdGenerator, Switchboard } from "../ports/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import { firstPause } from "./growingPauses.ts"

@@ -1,4 +1,5 @@
-import { Effect, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { BlobStore, JobStore, WakeUp } from "../ports/index.ts"
 import type { Slots } from "./Slots.ts"

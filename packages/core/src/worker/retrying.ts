@@ -1,4 +1,4 @@
-import { Schedule } from "effect"
+import * as Schedule from "effect/Schedule"
 
 /** How a write that matters is repeated while a store is out of reach: soon at first, then every second. */
 export const retrying = Schedule.jittered(

@@ -1,4 +1,6 @@
-import { Effect, Exit, Random } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Random from "effect/Random"
 import { afterFailure } from "../domain/Attempt.ts"
 import { type Job, type StoreUnavailable } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"

@@ -1,4 +1,4 @@
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { Engine } from "@kiln/core/effect"
 import type { Grant, KeyScope } from "@kiln/core/domain"
 import type { Exchange } from "../server/Exchange.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { CreateJobError } from "@kiln/core/effect"
 import type { Job } from "@kiln/core/domain"
 import type { BodyBroken } from "../server/body.ts"

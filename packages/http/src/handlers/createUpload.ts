@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { UploadRequest } from "@kiln/core/effect"
 import type { BodyBroken } from "../server/body.ts"
 import { readJsonObject } from "../server/jsonBody.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { JobFamily } from "@kiln/client/api"
 import type { BlobUnavailable, JobNotFound, JobProcessing, KeyScope, StoreUnavailable } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"

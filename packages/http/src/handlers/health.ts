@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Readiness } from "../Health.ts"
 import { jsonReply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"

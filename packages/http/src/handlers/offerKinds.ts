@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { builtInRoutes, type JobFamily, type JobRoute } from "@kiln/client/api"
 import type { JobKind } from "@kiln/core/effect"
 import { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"

@@ -1,4 +1,5 @@
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { ReceiveError } from "@kiln/core/effect"
 import type { UploadId } from "@kiln/core/domain"
 import { BodyBroken, streamBody } from "../server/body.ts"

@@ -1,4 +1,6 @@
-import { Clock, Effect, Stream } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { BlobCorrupt, BlobUnavailable, FileGone, StoreUnavailable } from "@kiln/core/domain"
 import type { StoredFile } from "@kiln/core/ports"
 import type { Exchange } from "../server/Exchange.ts"

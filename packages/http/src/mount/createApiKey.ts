@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import { SecureRandom } from "effect/crypto"
+import * as Effect from "effect/Effect"
+import * as SecureRandom from "effect/crypto/SecureRandom"
 import { isDate, type OptionNames, requireOneOf, requireOptions } from "@kiln/core/domain"
 import { projectAskedFor } from "@kiln/core/effect"
 import { isStorableText } from "@kiln/core/domain"

@@ -1,4 +1,5 @@
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { AskCaller } from "../server/callerAuthentication.ts"
 import type { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"

@@ -1,4 +1,6 @@
-import { Effect, Layer, Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
 import type { Engine } from "@kiln/core/effect"
 import { type OptionNames, requireFlag, requireNumber, requireOptions, type StoreUnavailable } from "@kiln/core/domain"
 import type { BlobStore, IdGenerator, KeyDirectory, SecretStore, Switchboard } from "@kiln/core/ports"

@@ -1,6 +1,6 @@
-import { Effect } from "effect"
-import { HttpRouter } from "effect/http"
-import { HttpApiScalar } from "effect/http-api"
+import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpApiScalar from "effect/http-api/HttpApiScalar"
 import type { OfferedKinds } from "../handlers/offerKinds.ts"
 import { installationApi } from "./installationApi.ts"
 

@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import { OpenApi } from "effect/http-api"
+import * as Effect from "effect/Effect"
+import * as OpenApi from "effect/http-api/OpenApi"
 import { declareApi, type JobRoute } from "@kiln/client/api"
 import { builtInKinds, type JobKind, type Kind, type Voices } from "@kiln/core/effect"
 import { offerKinds, type OfferedKinds } from "../handlers/offerKinds.ts"

@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import { OpenApi } from "effect/http-api"
+import * as Effect from "effect/Effect"
+import * as OpenApi from "effect/http-api/OpenApi"
 import type { OfferedKinds } from "../handlers/offerKinds.ts"
 import { jsonHeaders } from "../server/Reply.ts"
 import type { TakeByAddress } from "../server/limitAddresses.ts"

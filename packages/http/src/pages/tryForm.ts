@@ -31,7 +31,7 @@ const asNumber = (value: unknown): number | undefined => (typeof value === "numb
 const lines = { required: 4, optional: 2 }
 
 const options = (names: ReadonlyArray<unknown>, isRequired: boolean): string =>
-  [...(isRequired ? [] : [`<option value="">the default one</option>`]), ...names.map(optionOf)].join("")
+  [...(isRequired ? [] : [`<option value="">default</option>`]), ...names.map(optionOf)].join("")
 const optionOf = (value: unknown): string => `<option>${escapeHtml(String(value))}</option>`
 
 /** One field of a request. Its script reads `data-field`, the name on the wire, and `data-type`. */

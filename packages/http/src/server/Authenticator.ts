@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto"
-import { Clock, Effect, type Scope } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { jobModeOf, type KeyId, parseApiKey, type Principal } from "@kiln/core/domain"
 import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
 import { parseBearerToken } from "../wire/BearerToken.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { PieceBudget } from "./PieceBudget.ts"
 import type { BodyEnd, ReadOptions } from "./RequestSource.ts"
 

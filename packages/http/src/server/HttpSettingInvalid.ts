@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** A setting is invalid. */
 export class HttpSettingInvalid extends Schema.TaggedError<HttpSettingInvalid>()("HttpSettingInvalid", {

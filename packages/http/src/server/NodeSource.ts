@@ -1,5 +1,5 @@
 import type { Http2ServerRequest } from "node:http2"
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import { BodyGatherer, type Valve } from "./BodyGatherer.ts"
 import { awaitsContinue, sendContinue } from "./expectContinue.ts"
 import { ownSocket, ReadingHold } from "./holdReading.ts"

@@ -1,4 +1,4 @@
-import { Data } from "effect"
+import * as Data from "effect/Data"
 import { type ErrorEnvelope, errorCatalogue, type RefusalCode } from "@kiln/client/api"
 
 /** Fails a request with an error of the catalog. */

@@ -1,4 +1,4 @@
-import type { Stream } from "effect"
+import type * as Stream from "effect/Stream"
 import { errorCatalogue } from "@kiln/client/api"
 import { envelopeOf, type Refusal } from "./Refusal.ts"
 

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 /** Why reading a body ended: complete, the sender disconnected, or the reader stopped. */
 export type BodyEnd = "complete" | "broken" | "stopped"

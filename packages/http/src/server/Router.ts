@@ -1,4 +1,4 @@
-import type { Effect } from "effect"
+import type * as Effect from "effect/Effect"
 import type { BodyBroken } from "./body.ts"
 import type { Exchange } from "./Exchange.ts"
 import type { Refusal } from "./Refusal.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { BodyGatherer } from "./BodyGatherer.ts"
 import type { PieceBudget } from "./PieceBudget.ts"
 import { type BodyEnd, nothingToRead, type ReadOptions, type RequestSource } from "./RequestSource.ts"

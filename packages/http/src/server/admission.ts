@@ -1,4 +1,5 @@
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import { authorize, type Grant, type KeyScope } from "@kiln/core/domain"
 import { RateLimiter, rateLimitHeaders, type RateLimits } from "../wire/RateLimiter.ts"
 import { type Authenticate, believedForMs } from "./Authenticator.ts"

@@ -1,4 +1,5 @@
-import { Cause, Effect } from "effect"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import type { RequestId } from "@kiln/core/domain"
 import { BodyBroken, discardBody } from "./body.ts"
 import { corsHeaders } from "./cors.ts"

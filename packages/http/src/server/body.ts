@@ -1,4 +1,6 @@
-import { Data, Effect, Stream } from "effect"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { Exchange } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
 import type { BodyEnd, ReadOptions } from "./RequestSource.ts"

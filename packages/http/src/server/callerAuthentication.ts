@@ -1,4 +1,5 @@
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { Principal } from "@kiln/core/domain"
 import { type Authenticate, type AuthenticateOptions, makeRefuseCredentials } from "./Authenticator.ts"
 import type { Exchange } from "./Exchange.ts"

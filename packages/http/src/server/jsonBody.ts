@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { isIdentityEncoding, isJsonContentType } from "../wire/JsonContentType.ts"
 import { parseJsonObject } from "../wire/StrictJson.ts"
 import { type BodyBroken, readWholeBody } from "./body.ts"

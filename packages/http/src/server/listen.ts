@@ -1,6 +1,8 @@
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
-import { Effect, Schema, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 
 /** Listening on the port failed. */
 export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFailed", {

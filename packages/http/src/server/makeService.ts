@@ -1,4 +1,5 @@
-import { Effect, type Scope } from "effect"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { Engine } from "@kiln/core/effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { IdGenerator, type KeyDirectory, type SecretStore } from "@kiln/core/ports"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
 
 const problem = "must be an http or https URL without user, query or fragment"

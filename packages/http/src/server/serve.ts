@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
-import { Effect, Scope } from "effect"
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { IdGenerator } from "@kiln/core/ports"
 import { HttpConfig } from "../HttpConfig.ts"

@@ -1,4 +1,7 @@
-import { Effect, Fiber, type Scope, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { App } from "./app.ts"
 import { PieceBudget } from "./PieceBudget.ts"
 import type { Reply } from "./Reply.ts"

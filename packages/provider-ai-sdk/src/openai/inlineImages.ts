@@ -1,5 +1,5 @@
 import { downloadFile, guardedFetch, type GuardedFetchOptions } from "@kiln/provider-http"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type Answer, isAnswer, rewriteJson } from "./rewriteJson.ts"
 
 /**

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { authorize, type Grant, type Principal } from "@kiln/core/domain"
 import type { RequestRouter } from "../RequestRouter.ts"
 import type { Kernel } from "../Kernel.ts"

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { CallerContext } from "./CallerContext.ts"
 import { cancelJob } from "./cancelJob.ts"
 import { eraseJob, eraseTooEarly } from "./eraseJob.ts"

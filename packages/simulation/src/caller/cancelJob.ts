@@ -1,4 +1,5 @@
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { isFinished, type JobId } from "@kiln/core/domain"
 import type { CallerContext } from "./CallerContext.ts"
 

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { Job, JobId } from "@kiln/core/domain"
 import type { CallerContext } from "./CallerContext.ts"
 import { poll } from "./followJob.ts"

@@ -1,4 +1,6 @@
-import { Effect, Schedule, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
 import type { UploadId } from "@kiln/core/domain"
 import { type CallerContext, digest } from "./CallerContext.ts"
 

@@ -1,4 +1,5 @@
-import { Effect, Schedule } from "effect"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { type JobId, type JsonObject, priorities, type UploadId } from "@kiln/core/domain"
 import type { JobKind } from "@kiln/core/effect"
 import type { CallerContext } from "./CallerContext.ts"

@@ -1,7 +1,8 @@
 import type { JobId } from "@kiln/core/domain"
 import { type EmbeddedServices, JobEvents } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
-import { Context, Effect } from "effect"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import type { RunInEngine } from "./EngineAccess.ts"
 
 export interface Attempts {

@@ -1,6 +1,7 @@
 import type { EmbeddedEngine } from "@kiln/core"
 import { embeddedContext, type EmbeddedServices } from "@kiln/core/effect"
-import { type Context, Effect } from "effect"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 
 /** Runs an effect with the engine's services. */
 export type RunInEngine = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => Promise<A>

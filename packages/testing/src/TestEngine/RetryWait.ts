@@ -1,6 +1,6 @@
 import { type EmbeddedServices, EngineConfig } from "@kiln/core/effect"
 import { Worker } from "@kiln/core/worker"
-import { Context } from "effect"
+import * as Context from "effect/Context"
 import type { RunInEngine } from "./EngineAccess.ts"
 import type { TimeTravel } from "./TimeTravel.ts"
 import type { VirtualTime } from "./VirtualTime.ts"

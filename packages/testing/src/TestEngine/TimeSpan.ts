@@ -1,4 +1,4 @@
-import { Duration } from "effect"
+import * as Duration from "effect/Duration"
 
 type Unit = "second" | "minute" | "hour" | "day" | "week"
 

@@ -1,5 +1,5 @@
 import { collectOrphans, expireOverdue, pruneOnce } from "@kiln/core/worker"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { RunInEngine } from "./EngineAccess.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
 

@@ -1,4 +1,9 @@
-import { Clock, Context, Duration, Effect, Layer, Scheduler } from "effect"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Scheduler from "effect/Scheduler"
 
 /** Time that passes only when it is told to. */
 export interface VirtualTime {

@@ -1,7 +1,7 @@
 import { switchNames } from "@kiln/core/domain"
 import { type EmbeddedServices, JobKinds, Operator } from "@kiln/core/effect"
 import { IdGenerator, Providers, Switchboard } from "@kiln/core/ports"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { TestPrice } from "./TestEngine.ts"
 
 /** Longer than any test lets pass. */

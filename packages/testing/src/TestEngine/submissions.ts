@@ -2,7 +2,7 @@ import type { Job, JobId } from "@kiln/core/domain"
 import { type EmbeddedServices, JobEvents } from "@kiln/core/effect"
 import { JobDirectory } from "@kiln/core/ports"
 import type { Kind } from "@kiln/core"
-import { Context } from "effect"
+import * as Context from "effect/Context"
 import type { RunInEngine } from "./EngineAccess.ts"
 import type { SubmittedJob } from "./TestEngine.ts"
 

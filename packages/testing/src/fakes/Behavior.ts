@@ -1,5 +1,5 @@
 import { type BrokenReason, providerBroken, type ProviderError, ProviderFailure } from "@kiln/core/ports"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 
 /** The behavior of a fake when it is called. */
 export type Behavior<A> =

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { type Behavior, takesTime } from "./Behavior.ts"
 
 /** Notifies waiting fibers about calls of fakes. */

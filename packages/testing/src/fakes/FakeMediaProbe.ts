@@ -1,5 +1,7 @@
 import { MediaProbe, MediaUnreadable } from "@kiln/core/ports"
-import { Effect, Layer, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 
 type ProbedFile = Parameters<MediaProbe["Service"]["probe"]>[0]
 

@@ -10,7 +10,10 @@ import {
   type ProviderPort,
   type ProviderRequest,
 } from "@kiln/core/ports"
-import { Effect, Exit, Stream, type Types } from "effect"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
+import type * as Types from "effect/Types"
 import { answer, type Behavior, perform } from "./Behavior.ts"
 import { makeCallWatch } from "./CallWatch.ts"
 import { defaultAnswers, enlarged } from "./defaultAnswers.ts"

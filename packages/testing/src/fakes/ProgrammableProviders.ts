@@ -12,7 +12,7 @@ import {
   providerUnavailable,
   resultInvalid,
 } from "@kiln/core/ports"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import { answer, answerLate, type Behavior, hang, malformed } from "./Behavior.ts"
 import { defaultAnswers } from "./defaultAnswers.ts"
 import type { FakeProviders } from "./FakeProviders.ts"

@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto"
 import { type BlobInfo, type BlobRange, BlobStore } from "@kiln/core/ports"
 import { BlobNotFound, BlobTooLarge, isBlobKey } from "@kiln/core/domain"
-import { Effect, Layer, Stream } from "effect"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 
 /** The reference behavior of `BlobStore`, in one process's memory. Nothing survives the process. */
 export const MemoryBlobStore = {

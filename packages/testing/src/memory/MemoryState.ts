@@ -1,4 +1,5 @@
-import { Clock, Effect } from "effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { Charge, Job, JobId, Json, KeyId, ProjectId, SwitchName, Upload, UploadId } from "@kiln/core/domain"
 import { isFinished, readClocks, StoreTime } from "@kiln/core/domain"
 import type { ApiKeyRecord, LedgerEntry, PriceVersion, Project, PublishedWorker, Purge } from "@kiln/core/ports"

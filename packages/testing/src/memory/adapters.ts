@@ -1,4 +1,4 @@
-import { Layer } from "effect"
+import * as Layer from "effect/Layer"
 import { type BlobAdapter, blobAdapter, BlobStore, type StoreAdapter, storeAdapter } from "@kiln/core/ports"
 import { makeMemoryBlobStore } from "./MemoryBlobStore.ts"
 import { emptyState } from "./MemoryState.ts"

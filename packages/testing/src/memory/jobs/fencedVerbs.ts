@@ -1,4 +1,4 @@
-import { applyEvent, type ClaimEnd, holdsClaim, isRepeatedEnd, type Job, type JobEvent } from "@kiln/core/domain"
+import { applyEvent, type ClaimEnd, holdsClaim, isRepeatedEnd, type Job, type TransitionEvent } from "@kiln/core/domain"
 import type {
   Checkpoint,
   ClaimRef,
@@ -15,7 +15,7 @@ import { entryOf, keep, type MemoryState, putJob } from "../MemoryState.ts"
 const write = (
   state: MemoryState,
   claim: ClaimRef,
-  event: (job: Job) => JobEvent,
+  event: (job: Job) => TransitionEvent,
   now: number,
   changes: (job: Job) => Partial<Job> = () => ({}),
 ): Job | undefined => {

@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import * as Effect from "effect/Effect"
 import type { JobMode, ProjectId } from "@kiln/core/domain"
 import { type ClaimResult, JobStore } from "@kiln/core/ports"
 import { advance, claim, claimedNumbers, create, first, openAudioGate } from "../arrange.ts"
