@@ -55,7 +55,7 @@ export const httpLoad = async (options: LoadOptions): Promise<Load> => {
           if (length === undefined) return
           rest = rest.subarray(length)
         } catch (error) {
-          reject(error)
+          reject(error instanceof Error ? error : new Error("unexpected response", { cause: error }))
           return
         }
         const now = performance.now()
