@@ -65,7 +65,7 @@ it("lets go of an upload whose sender went away, which may be sent again", async
     headers: { "content-type": "audio/mpeg", "content-length": 1_000_000 },
   })
   leaving.on("error", () => {}).write(Buffer.from("fffb9000", "hex"))
-  // While a transfer runs, the type of another is not looked at.
+  // While a transfer is in progress, the content type of another is not checked.
   while ((await put("text/plain")) !== 409);
   leaving.destroy()
   while ((await put("text/plain")) === 409);

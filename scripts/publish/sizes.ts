@@ -77,7 +77,7 @@ const bundled = async (project: string, contents: string): Promise<string> => {
 
 const programs = {
   "`createEngine` of `@kiln/core`": `import { createEngine } from "@kiln/core"\nconsole.log(createEngine)`,
-  "`decodeFields` of `@kiln/core/effect`": `import { decodeFields } from "@kiln/core/effect"\nconsole.log(decodeFields)`,
+  "`decodeFields` of `@kiln/core/kinds`": `import { decodeFields } from "@kiln/core/kinds"\nconsole.log(decodeFields)`,
 }
 
 const measure = async (root: string): Promise<void> => {

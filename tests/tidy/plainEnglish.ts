@@ -5,7 +5,14 @@ import { isAboutTidiness, type Finding, type TidyFile } from "./TidyFile.ts"
  * is the whole repository.
  */
 export const cleanFolders: ReadonlyArray<string> = [
+  "ARCHITECTURE.md",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "README.md",
+  "SECURITY.md",
   "bench/",
+  "docs/",
+  "examples/",
   "packages/adapter-blobs/",
   "packages/cli/",
   "packages/conformance/",
@@ -56,6 +63,13 @@ const patterns: ReadonlyArray<Pattern> = [
   { find: /\bin +hand\b/gi, instead: "in progress, claimed" },
   { find: /\bAgain +(is|has|does|changes|gives)\b/g, instead: "calling it again, repeating the request" },
   { find: /\belse +than\b/gi, instead: "other than" },
+  {
+    find: /\bwhat +(becomes|became|has +become|will +become) +of\b/gi,
+    instead: "what happens to, the outcome of, the state of",
+  },
+  { find: /\band +answers +with\b/gi, instead: "and returns" },
+  { find: /\bin +the +place +of\b/gi, instead: "instead of, replaces" },
+  { find: /\b(every|each|a|the +plain|two|three) +doors?\b/gi, instead: "entry point" },
   { find: /\b(lest|anew|whence|thereof|thereupon)\b/gi, instead: "a word in current use" },
 ]
 

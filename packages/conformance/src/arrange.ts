@@ -50,7 +50,7 @@ export const create = Effect.fnUntraced(function* (...jobs: ReadonlyArray<NewJob
   })
 })
 
-/** The tags of what became of these jobs. */
+/** Returns the tags of these jobs' outcomes. */
 export const createTags = Effect.fnUntraced(function* (...jobs: ReadonlyArray<NewJob>) {
   const outcomes = yield* createOutcomes(jobs)
   return outcomes.map((outcome) => outcome._tag)

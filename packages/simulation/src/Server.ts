@@ -10,12 +10,12 @@ import {
   EngineConfig,
   type EngineSettings,
   Fingerprint,
-  JobKinds,
   JobEvents,
   JobReader,
   layerGroupCommit,
   Operator,
 } from "@kiln/core/effect"
+import { JobKinds } from "@kiln/core/kinds"
 import {
   BlobStore,
   IdGenerator,

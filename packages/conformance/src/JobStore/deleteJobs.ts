@@ -23,7 +23,7 @@ const prefixes = (purges: ReadonlyArray<{ readonly blobPrefix: string }>) =>
   purges.map((purge) => purge.blobPrefix).toSorted()
 
 /** Jobs 1 to 3, finished at 1,000, 2,000 and 3,000. */
-export const finishThree = Effect.gen(function* () {
+const finishThree = Effect.gen(function* () {
   yield* advance(1_000)
   const one = yield* createDone(newJob(1), 1)
   yield* advance(1_000)

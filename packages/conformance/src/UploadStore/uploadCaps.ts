@@ -16,7 +16,7 @@ import {
   usableForMs,
 } from "../fixtures.ts"
 
-/** What becomes of an upload where so many of a project may wait. */
+/** The outcome of an upload while a project has this many waiting. */
 const outcomeOf = Effect.fnUntraced(function* (n: number, uploads: number, overrides: Partial<NewUpload> = {}) {
   const store = yield* UploadStore
   const [outcome] = yield* store.createUploads([newUpload(n, { cap: { uploads, maxTransfers }, ...overrides })])

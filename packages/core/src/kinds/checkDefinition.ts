@@ -37,7 +37,7 @@ const limitNames: OptionNames<KindLimits> = {
   concurrency: true,
 }
 
-/** Throws `TypeError` for a definition that has what no kind has, or lacks what each needs. */
+/** Throws `TypeError` for a definition with an unknown or missing option. */
 export const checkDefinition = (definition: object): void => {
   requireOptions("a job kind", definition, definitionNames)
   const given: { readonly [Name in keyof typeof definitionNames]?: unknown } = definition

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { builtInKinds, decodeFields, type FieldsSchema, UploadRequest } from "@kiln/core/effect"
+import { UploadRequest } from "@kiln/core/effect"
+import { builtInKinds, decodeFields, type FieldsSchema } from "@kiln/core/kinds"
 import { OpenApi } from "effect/http-api"
 import { describe, expect, it } from "vitest"
 import { errorCatalogue, KilnApi } from "@kiln/client/api"

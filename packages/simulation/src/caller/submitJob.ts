@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { type JobId, type JsonObject, priorities, type UploadId } from "@kiln/core/domain"
-import type { JobKind } from "@kiln/core/effect"
+import type { JobKind } from "@kiln/core/kinds"
 import type { CallerContext } from "./CallerContext.ts"
 
 /** Asks for a job until the answer is known, now and then twice at once; `undefined` when it is refused for good. */

@@ -1,5 +1,6 @@
 import { isFinished, type JobId, type JobStatus } from "@kiln/core/domain"
-import { type EmbeddedServices, EngineConfig, JobKinds } from "@kiln/core/effect"
+import { type EmbeddedServices, EngineConfig } from "@kiln/core/effect"
+import { JobKinds } from "@kiln/core/kinds"
 import { JobDirectory } from "@kiln/core/ports"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -1,5 +1,5 @@
 import type { Kind } from "@kiln/core"
-import { builtInKinds, type JobKind, portsOf } from "@kiln/core/effect"
+import { builtInKinds, type JobKind, portsOf } from "@kiln/core/kinds"
 import type { ProviderPort } from "@kiln/core/ports"
 import { isDate, type OptionNames, requireOneOf, requireOptions, requireProviderNames } from "@kiln/core/domain"
 import type { RunMode, TestEngineOptions, TestPrice } from "./TestEngine.ts"

@@ -1,5 +1,6 @@
 import { switchNames } from "@kiln/core/domain"
-import { type EmbeddedServices, JobKinds, Operator } from "@kiln/core/effect"
+import { type EmbeddedServices, Operator } from "@kiln/core/effect"
+import { JobKinds } from "@kiln/core/kinds"
 import { IdGenerator, Providers, Switchboard } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import type { TestPrice } from "./TestEngine.ts"
