@@ -34,7 +34,12 @@ const workloads = [
   ...queueWorkloads(bench, "postgres"),
   ...httpWorkloads(bench),
   ...programWorkloads(bench),
-].filter(({ id }) => options.only.test(id))
+]
+  .filter(({ id }) => options.only.test(id))
+  .map((workload) => ({
+    ...workload,
+    subjects: workload.subjects.filter(({ name, role }) => role === "kiln" || options.engines.test(name)),
+  }))
 const measured: Array<Measured> = []
 for (const workload of workloads) {
   const from = performance.now()

@@ -8,6 +8,8 @@ export interface BenchOptions {
   readonly long: boolean
   /** Workloads whose id matches. */
   readonly only: RegExp
+  /** Engines whose name matches; kiln is always measured. */
+  readonly engines: RegExp
   readonly rounds: number
   /** Another checkout of kiln, measured in the same rounds. */
   readonly base: string | undefined
@@ -31,6 +33,7 @@ export const readOptions = (args: ReadonlyArray<string>): BenchOptions => {
       quick: { type: "boolean", default: false },
       long: { type: "boolean", default: false },
       only: { type: "string", default: "" },
+      engines: { type: "string", default: "" },
       rounds: { type: "string" },
       base: { type: "string" },
       json: { type: "string" },
@@ -41,6 +44,7 @@ export const readOptions = (args: ReadonlyArray<string>): BenchOptions => {
     quick: values.quick,
     long: values.long,
     only: new RegExp(values.only),
+    engines: new RegExp(values.engines),
     rounds: positive(values.rounds ?? (values.quick ? "1" : "3")),
     base: values.base === undefined ? undefined : resolve(values.base),
     json: values.json,

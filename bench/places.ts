@@ -6,7 +6,7 @@ import { Client } from "pg"
 import type { Place } from "./workloads/Workload.ts"
 
 /** The server's settings that differ from its defaults; commits wait for the disk. */
-export const postgresSettings = {
+const postgresSettings = {
   synchronous_commit: "on",
   shared_buffers: "512MB",
   max_wal_size: "4GB",

@@ -2,11 +2,11 @@ import { type Measured, median } from "../measure.ts"
 import type { Metric } from "../workloads/Workload.ts"
 
 /** Three significant digits, with thousands separated. */
-export const number = (value: number): string =>
+const number = (value: number): string =>
   Number.isNaN(value) ? "–" : Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 2 })
 
 /** Whether a larger value is better. */
-export const isRate = ({ unit }: Metric): boolean => unit === "/s" || unit === "MB/s"
+const isRate = ({ unit }: Metric): boolean => unit === "/s" || unit === "MB/s"
 
 /** The better of two values of a metric. */
 const better = (metric: Metric, x: number, y: number): number => (isRate(metric) ? Math.max(x, y) : Math.min(x, y))
@@ -14,7 +14,7 @@ const better = (metric: Metric, x: number, y: number): number => (isRate(metric)
 const valueOf = (one: Measured | undefined): number => (one === undefined ? Number.NaN : median(one.values))
 
 /** The best peer's median; NaN without peers. */
-export const bestPeer = (figures: ReadonlyArray<Measured>): number =>
+const bestPeer = (figures: ReadonlyArray<Measured>): number =>
   figures
     .filter(({ subject, values }) => subject.role === "peer" && values.length > 0)
     .map((one) => valueOf(one))

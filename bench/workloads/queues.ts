@@ -48,7 +48,7 @@ const createBy =
     return figuresOf(await once(bench, store, subject, database.place, task))
   }
 
-export interface DrainOptions {
+interface DrainOptions {
   readonly jobs: number
   readonly processes: number
   /** The figure of an engine that is not done by then is what it has run. */
@@ -70,7 +70,7 @@ const awaitDrained = async (workers: ReadonlyArray<Child>, options: DrainOptions
 }
 
 /** Adds jobs in bulk, then runs them in other processes. Each engine runs its handler once a job here: nothing fails. */
-export const drain = async (bench: Bench, store: Store, subject: Subject, options: DrainOptions): Promise<Figures> => {
+const drain = async (bench: Bench, store: Store, subject: Subject, options: DrainOptions): Promise<Figures> => {
   await using database = await bench.place(store)
   const { rate: bulk = 0 } = await once(bench, store, subject, database.place, { do: "bulk", count: options.jobs })
   await database.settle()

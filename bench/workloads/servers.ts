@@ -23,10 +23,8 @@ interface Listening {
   readonly first_key?: { readonly key: string } | null
 }
 
+/** Whether servers can have one core to themselves. */
 const canPin = availableParallelism() > 1 && spawnSync("taskset", ["-c", "0", "true"]).status === 0
-
-/** Whether servers have one core to themselves, and what measures them another one. */
-export const isPinned = canPin
 
 /** Starts a Node program on the first core and waits for the line of JSON it prints when it listens. */
 const startServer = async (args: ReadonlyArray<string>, env: NodeJS.ProcessEnv, directory: string): Promise<Server> => {

@@ -10,7 +10,7 @@ const anything = {
 }
 
 /** A kind whose attempts do nothing. */
-export const noop = jobKind({ name: "noop", request: anything, run: () => Promise.resolve({ output: {} }) })
+const noop = jobKind({ name: "noop", request: anything, run: () => Promise.resolve({ output: {} }) })
 
 type Engine = EmbeddedEngine<typeof noop>
 
