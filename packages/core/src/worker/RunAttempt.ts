@@ -1,5 +1,5 @@
 import * as Cause from "effect/Cause"
-import * as Context from "effect/Context"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
@@ -12,8 +12,7 @@ import type { Attempt } from "./Attempt.ts"
 import { attemptContexts } from "./AttemptContext.ts"
 import { type AttemptEnd, attemptEnd, describe, kindBugIn } from "./AttemptEnd.ts"
 import { checkResult } from "./checkResult.ts"
-import type { Isolation } from "./Isolation.ts"
-import type { LeaseWatch } from "./LeaseWatch.ts"
+import type { Slots } from "./Slots.ts"
 import { endWriter, type Written } from "./writeEnd.ts"
 
 /** What the store has of an attempt; `stalled` if it has nothing because this process stood still past the lease. */
@@ -32,7 +31,8 @@ const inOwnFiber = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E
  * that, clean up. It is run uninterruptibly, in one fiber; only the kind's work in it can be interrupted. The work ends early
  * when the lease is lost or the worker stops. Its end is always written, unless the lease is lost.
  */
-export const attemptRunner = Effect.fnUntraced(function* (isolation: Isolation, watch: LeaseWatch) {
+export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
+  const { isolation, watch } = slots
   const { attempts, defaultCurrency } = yield* EngineConfig
   const contextOf = yield* attemptContexts(watch)
   const writeEnd = yield* endWriter(watch)
@@ -44,10 +44,8 @@ export const attemptRunner = Effect.fnUntraced(function* (isolation: Isolation, 
       isolation.begin(attempt.isolated, watch.now())
       attempt.hasBegun = true
       // It was readable when the job was accepted, by this version of the kind or another.
-      const request = attempt.kind.reader.read(attempt.claim.job.request)
-      return Result.isSuccess(request)
-        ? attempt.kind.run(contextOf(attempt, request.success.value))
-        : Effect.fail(notReadable)
+      const request = attempt.kind.reader.readStored(attempt.claim.job.request)
+      return Result.isSuccess(request) ? attempt.kind.run(contextOf(attempt, request.success)) : notReadable
     })
 
   const begin = (attempt: Attempt) => {
@@ -55,29 +53,33 @@ export const attemptRunner = Effect.fnUntraced(function* (isolation: Isolation, 
     return isolated === undefined ? work(attempt) : Effect.andThen(isolated.waitUntilQuiet, work(attempt))
   }
 
-  return Effect.fnUntraced(function* (attempt: Attempt): Effect.fn.Return<Settled> {
-    yield* Effect.withFiber((fiber) => {
-      attempt.runsIn(fiber)
-      return Effect.void
-    })
-    const exit = yield* Effect.exit(Effect.interruptible(begin(attempt)))
-    if (attempt.hasBegun) isolation.end()
-    const end = readEnd(attempt, exit, defaultCurrency)
-    if (end.log !== undefined) yield* end.log
-    const written = yield* writeEnd(attempt, end)
-    if (written === "committed") return written
+  /** What remains to do about an attempt without a result. */
+  const cleanUp = Effect.fnUntraced(function* (attempt: Attempt, written: Written): Effect.fn.Return<Settled> {
     const stalledMs = written === "lapsed" ? watch.stoodStillMs(attempt.lease) : 0
     if (stalledMs > 0) yield* logStall(attempt, stalledMs, attempts.maxLostWorkers)
     if (attempt.hasWritten) yield* inOwnFiber(removeOrphans(attempt))
     return stalledMs > 0 ? "stalled" : written
   })
+
+  return Effect.fnUntraced(function* (attempt: Attempt): Effect.fn.Return<void> {
+    attempt.runsIn(yield* currentFiber)
+    const exit = yield* Effect.exit(Effect.interruptible(begin(attempt)))
+    if (attempt.hasBegun) isolation.end()
+    const end = readEnd(attempt, exit, defaultCurrency)
+    if (end.log !== undefined) yield* end.log
+    const written = yield* writeEnd(attempt, end)
+    if (written !== "committed") slots.settle(attempt, yield* cleanUp(attempt, written))
+    yield* slots.announceRoom
+  })
 })
 
-const notReadable = new AttemptFailed({
-  errorCode: "internal_error",
-  retry: false,
-  detail: "the stored request does not decode",
-})
+const currentFiber = Effect.withFiber((fiber) => Effect.succeed(fiber))
+
+const notReadable = Effect.suspend(() =>
+  Effect.fail(
+    new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request does not decode" }),
+  ),
+)
 
 type LoggedEnd = AttemptEnd & {
   /** Says why there is no result, or what is wrong with it. */

@@ -21,6 +21,7 @@ import {
 import { JobKinds, portsOf } from "../kinds/JobKinds.ts"
 import { Providers, type ProviderStanding } from "../providers/index.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
+import type { Attempt } from "./Attempt.ts"
 import { claimInto } from "./claimInto.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { checkClaims, heartbeat } from "./Heartbeat.ts"
@@ -29,7 +30,9 @@ import { publishCapabilities } from "./publishCapabilities.ts"
 import { servedBy } from "./runnableKinds.ts"
 import { watchWithheld } from "./recovery.ts"
 import { makeOutageLog } from "./outageLog.ts"
-import { allEnded, isTight, makeSlots, stopAll } from "./Slots.ts"
+import { isTight } from "./Room.ts"
+import { makeSlots } from "./Slots.ts"
+import { allEnded, attemptStarter, stopAll } from "./startAttempts.ts"
 import { expireWhileHolding } from "./Sweeper.ts"
 
 /** Everything a worker works with. */
@@ -113,13 +116,13 @@ export class Worker extends Context.Service<
   ).pipe(Layer.provide(Worker.layer))
 }
 
-const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.gen(function* () {
+const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Scope> = Effect.gen(function* () {
   const config = yield* EngineConfig
   const guard = yield* ProviderGuard
-  const wakeUp = yield* WakeUp
   const context = yield* Effect.context<MakerNeeds>()
   const idling = yield* makeIdling
   const slots = yield* makeSlots(idling.attemptEnded)
+  const start = yield* attemptStarter(slots)
   const served = yield* servedModes
   let lastClaimAt: number | undefined
 
@@ -129,7 +132,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
     const claimed = yield* claimInto(slots, room)
     yield* idling.wasAnswered
     lastClaimAt = yield* Clock.currentTimeMillis
-    const attempts = yield* slots.start(claimed.claims, claimed.askedAtMs)
+    const attempts = yield* start(claimed.claims, claimed.askedAtMs)
     return { attempts, nextInMs: claimed.nextInMs }
   }, Effect.uninterruptible)
 
@@ -143,19 +146,6 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
     }),
   )
 
-  /**
-   * Lets running attempts finish for a while, and interrupts the rest. A job whose release does not get through ends with its
-   * lease, which nothing extends any more. Other workers are told of released jobs, or they would find them only when they
-   * look by themselves.
-   */
-  const drain = Effect.fnUntraced(function* (beating: Fiber.Fiber<never>) {
-    yield* Effect.timeoutOption(Effect.interruptible(allEnded(slots.attempts)), config.drainMs)
-    yield* Fiber.interrupt(beating)
-    const releases = slots.attempts.size > 0
-    yield* stopAll(slots.attempts)
-    if (releases) yield* wakeUp.notify
-  })
-
   const run = Effect.scoped(
     Effect.gen(function* () {
       const { leases } = slots.watch
@@ -165,7 +155,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
       yield* Effect.forkScoped(watchWithheld(slots))
       yield* Effect.forkScoped(expireWhileHolding(() => leases.size > 0))
       const outage = makeOutageLog("claiming jobs")
-      yield* Effect.addFinalizer(() => drain(beating))
+      yield* Effect.addFinalizer(() => drain(slots.attempts, beating, config.drainMs))
       const claimAndStart = Effect.gen(function* () {
         const room = slots.room()
         // Jobs that were committed together leave together: one claim fills their slots, and not one for each.
@@ -211,3 +201,20 @@ const servedModes = Effect.gen(function* () {
 /** In the scope of its caller, which is not the one the worker was made in. */
 const runInBackground = (run: Effect.Effect<never, never, MakerNeeds>) =>
   Effect.asVoid(Effect.andThen(publishCapabilities, Effect.forkScoped(run)))
+
+/**
+ * Lets running attempts finish for a while, and interrupts the rest. A job whose release does not get through ends with its
+ * lease, which nothing extends any more. Other workers are told of released jobs, or they would find them only when they look
+ * by themselves.
+ */
+const drain = Effect.fnUntraced(function* (
+  attempts: ReadonlySet<Attempt>,
+  beating: Fiber.Fiber<never>,
+  drainMs: number,
+) {
+  yield* Effect.timeoutOption(Effect.interruptible(allEnded(attempts)), drainMs)
+  yield* Fiber.interrupt(beating)
+  const releases = attempts.size > 0
+  yield* stopAll(attempts)
+  if (releases) yield* Effect.flatMap(WakeUp, ({ notify }) => notify)
+})
