@@ -93,8 +93,8 @@ it(
     await using lab = await Lab.open()
     const givesBack = {
       module: "worker/Slots.ts",
-      find: 'settled === "lapsed" && !lease.isLast()',
-      replace: '(settled === "lapsed" || settled === "stalled") && !lease.isLast()',
+      find: 'settled === "lapsed" && !lease.isLast',
+      replace: '(settled === "lapsed" || settled === "stalled") && !lease.isLast',
     }
     const kiln = await lab.start({ edits: [givesBack] })
     const jobId = await kiln.client.speak(`block:${1.5 * leaseMs}`)
