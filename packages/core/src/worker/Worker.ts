@@ -138,8 +138,9 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
 
   const tick = Effect.scoped(
     Effect.gen(function* () {
-      yield* Effect.forkScoped(slots.watch.run)
-      yield* Effect.forkScoped(heartbeat(slots.watch.leases))
+      // At once: an attempt must find both of them, even if it blocks first.
+      yield* Effect.forkScoped(slots.watch.run, { startImmediately: true })
+      yield* Effect.forkScoped(heartbeat(slots.watch.leases), { startImmediately: true })
       const { attempts } = yield* claim(config.concurrency)
       yield* Effect.onInterrupt(allEnded(attempts), () => stopAll(attempts))
       return attempts.length
@@ -149,8 +150,8 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
   const run = Effect.scoped(
     Effect.gen(function* () {
       const { leases } = slots.watch
-      yield* Effect.forkScoped(slots.watch.run)
-      const beating = yield* Effect.forkScoped(heartbeat(leases))
+      yield* Effect.forkScoped(slots.watch.run, { startImmediately: true })
+      const beating = yield* Effect.forkScoped(heartbeat(leases), { startImmediately: true })
       yield* Effect.forkScoped(checkClaims(leases))
       yield* Effect.forkScoped(watchWithheld(slots))
       yield* Effect.forkScoped(expireWhileHolding(() => leases.size > 0))
