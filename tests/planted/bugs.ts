@@ -167,7 +167,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a checkpoint is kept and never looked at",
     edits: [core("worker/AttemptContext.ts", "Object.hasOwn(checkpoints, name)", "(false as boolean)")],
-    seed: 2,
+    seed: 3,
     breaks: "a kept step is not bought again",
   },
   {
@@ -185,7 +185,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "return this.#holdsLease",
       ),
     ],
-    seed: 1,
+    seed: 4,
     breaks: "a switch thrown stops provider calls",
   },
   {
@@ -197,13 +197,15 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "return this.#gateIsOpen",
       ),
     ],
-    seed: 260,
+    seed: 374,
     breaks: "nothing is bought without a lease",
   },
   {
     bug: "a worker that stops leaves its jobs to the end of their leases",
-    edits: [core("worker/writeEnd.ts", 'return write(attempt, "releaseJobs", { jobId: job.id, token })', "return lapsed")],
-    seed: 81,
+    edits: [
+      core("worker/writeEnd.ts", 'return write(attempt, "releaseJobs", { jobId: job.id, token })', "return lapsed"),
+    ],
+    seed: 86,
     breaks: "only lost workers are counted",
   },
   {
@@ -215,7 +217,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit), true)",
       ),
     ],
-    seed: 2,
+    seed: 3,
     breaks: "only providers' failures count as failures",
   },
   {
@@ -245,7 +247,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a worker waits to be woken and never looks by itself",
     edits: [core("worker/Idling.ts", "[wakes, looksSoon, Effect.sleep(ms)]", "[wakes, looksSoon]")],
-    seed: 2,
+    seed: 17,
     breaks: "everything ends",
   },
   {
@@ -307,7 +309,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         '    case "ProviderBroken":\n      if (error._tag === "ProviderBroken") return internal(true)\n',
       ),
     ],
-    seed: 4,
+    seed: 15,
     breaks: "only providers' failures count as failures",
   },
   {
@@ -570,7 +572,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a project's share counts what a claim hands out, not the slots it holds already",
     edits: [core("worker/Room.ts", "({ ...share })", "({ ...share, count: 0 })")],
-    seed: 1,
+    seed: 3,
     breaks: "no project holds more than its share",
   },
   {

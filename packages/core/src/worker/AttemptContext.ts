@@ -166,9 +166,7 @@ class RunContext implements AttemptContext<unknown> {
   /** Fails if the claim is lost or its time is up: a worker that stood still learns of it here first. */
   get #holdsLease(): Effect.Effect<void, LeaseLost> {
     const { watch } = this.#services
-    return Effect.suspend(() =>
-      this.#attempt.lease.holdsAt(watch.now()) ? Effect.void : Effect.fail(new LeaseLost()),
-    )
+    return Effect.suspend(() => (this.#attempt.lease.holdsAt(watch.now()) ? Effect.void : Effect.fail(new LeaseLost())))
   }
 
   #makeAsk(): Ask {

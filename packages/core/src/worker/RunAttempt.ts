@@ -126,7 +126,10 @@ const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEn
   const end = attemptEnd(cause)
   const bug = kindBugIn(cause)
   if (bug !== undefined)
-    return { ...end, log: Effect.logError(`the job fails because of a bug in its kind ${kind.name}`, `${bug.name}: ${bug.text}`) }
+    return {
+      ...end,
+      log: Effect.logError(`the job fails because of a bug in its kind ${kind.name}`, `${bug.name}: ${bug.text}`),
+    }
   if (end._tag === "Postponed") return { ...end, log: Effect.logDebug("a provider postponed its call") }
   return { ...end, log: Effect.logWarning("attempt ended without a result", describe(cause)) }
 }

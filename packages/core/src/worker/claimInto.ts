@@ -101,8 +101,6 @@ const answeredWithin = <A, R>(
     Effect.interruptible(answer),
     Effect.andThen(
       Effect.interruptible(Effect.sleep(leaseDurationMs)),
-      Effect.suspend(() =>
-        Effect.fail(new StoreUnavailable({ operation, cause: "no answer within a lease's time" })),
-      ),
+      Effect.suspend(() => Effect.fail(new StoreUnavailable({ operation, cause: "no answer within a lease's time" }))),
     ),
   )

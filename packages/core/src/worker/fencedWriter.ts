@@ -33,12 +33,9 @@ export const fencedWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       // A traced call has a span under its attempt, which a call without a fiber cannot have.
       if (grouped === undefined || fiber.cache.tracer !== undefined) return insist(lease, call([item]))
       return pushed(lease, grouped[verb] as GroupedVerb<ItemOf<Verb>, FencedOutcome>, item).pipe(
-        Effect.catchTag("StoreUnavailable", (error) =>
-          insist(lease, startingWith(Effect.fail(error), call([item]))),
-        ),
+        Effect.catchTag("StoreUnavailable", (error) => insist(lease, startingWith(Effect.fail(error), call([item])))),
       )
     })
-
 })
 
 const lapsed = Effect.succeed("lapsed" as const)
@@ -78,4 +75,3 @@ const insist = (lease: HeldLease, write: Write): Effect.Effect<"written" | "laps
       fiber.addObserver((exit) => resume(Exit.isSuccess(exit) ? outcomeOf(exit.value) : Exit.failCause(exit.cause)))
     }),
   ).pipe(Effect.catch(() => lapsed))
-

@@ -55,8 +55,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       const { errorCode } = failure
       const { delayMs: retryInMs } = after
       const deferred = yield* defer(attempt, retryInMs, true)
-      if (deferred === "written")
-        emit(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs })
+      if (deferred === "written") emit(job, { type: "attempt_failed", attempt: job.attempts, errorCode, retryInMs })
       return deferred
     }
     const failed = yield* write(attempt, "failJobs", { jobId: job.id, token, errorCode: after.errorCode })
