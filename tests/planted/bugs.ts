@@ -470,7 +470,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "return (_name, effect) => effect",
       ),
     ],
-    seed: 239,
+    seed: 207,
     breaks: "nothing is bought without a lease",
   },
   {

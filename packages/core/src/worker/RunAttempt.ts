@@ -13,10 +13,7 @@ import { attemptContexts } from "./AttemptContext.ts"
 import { type AttemptEnd, attemptEnd, describe, kindBugIn } from "./AttemptEnd.ts"
 import { checkResult } from "./checkResult.ts"
 import type { Slots } from "./Slots.ts"
-import { endWriter, type Written } from "./writeEnd.ts"
-
-/** What the store has of an attempt; `stalled` if it has nothing because this process stood still past the lease. */
-export type Settled = Written | "stalled"
+import { endWriter, type Settled, type Written } from "./writeEnd.ts"
 
 /** Calls an effect in its own fiber: this one may be interrupted already. */
 const inOwnFiber = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

@@ -13,8 +13,8 @@ import { makeIsolation } from "./Isolation.ts"
 import { LeaseWatch } from "./LeaseWatch.ts"
 import { limitsWith } from "./limitsWith.ts"
 import { Room } from "./Room.ts"
-import type { Settled } from "./RunAttempt.ts"
 import { servedBy } from "./runnableKinds.ts"
+import type { Settled } from "./writeEnd.ts"
 
 /** Makes the slots of a worker. `onEnd` is called whenever an attempt has left its slot. */
 export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {

@@ -16,6 +16,9 @@ import type { LeaseWatch } from "./LeaseWatch.ts"
  */
 export type Written = "committed" | "written" | "blobs_away" | "lapsed"
 
+/** What the store has of an attempt; `stalled` if it has nothing because this process stood still past the lease. */
+export type Settled = Written | "stalled"
+
 /** Returns the function that writes the end of an attempt and emits its event, for the attempts of a worker. */
 export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const write = yield* fencedWriter(watch)
