@@ -110,5 +110,3 @@ export const makeIsolation = (leaseDurationMs: number) => {
     ),
   }
 }
-
-export type Isolation = ReturnType<typeof makeIsolation>

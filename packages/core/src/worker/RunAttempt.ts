@@ -64,6 +64,7 @@ export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
     if (attempt.hasBegun) isolation.end()
     const end = readEnd(attempt, exit, defaultCurrency)
     if (end.log !== undefined) yield* end.log
+    if (end._tag === "Unavailable" && end.what === "BlobUnavailable") slots.withhold(attempt)
     const written = yield* writeEnd(attempt, end)
     if (written !== "committed") slots.settle(attempt, yield* cleanUp(attempt, written))
     yield* slots.announceRoom

@@ -67,11 +67,14 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
       guard.countJobs(providersOf(attempt), 1)
     },
     /** Notes what the store has of an attempt. */
-    settle: ({ claim: { job, token }, kind, lease }: Attempt, settled: Settled): void => {
+    settle: ({ lease }: Attempt, settled: Settled): void => {
       // A job that stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
-      if (settled === "lapsed" && !lease.isLast) lapsed.add({ jobId: job.id, token })
-      // The token of this claim is spent, so nothing else is or will be under its keys.
-      if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(job.id, token, "probe"))
+      if (settled === "lapsed" && !lease.isLast) lapsed.add({ jobId: lease.jobId, token: lease.token })
+    },
+    /** Withholds the kind of an attempt that found the blob store unavailable. */
+    withhold: ({ kind, lease }: Attempt): void => {
+      // Nothing but this attempt uses keys with its token.
+      withheld.set(kind.name, jobBlobKey(lease.jobId, lease.token, "probe"))
     },
     /** Frees the slot of an attempt that has ended. Calling it again has no effect. */
     free: (attempt: Attempt): void => {

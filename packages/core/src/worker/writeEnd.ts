@@ -11,10 +11,10 @@ import { fencedWriter } from "./fencedWriter.ts"
 import type { LeaseWatch } from "./LeaseWatch.ts"
 
 /**
- * What the store has of an attempt's end: `committed`, its result; `written`, another end; `blobs_away`, an end because the
- * blob store was unavailable; `lapsed`, nothing, because the lease was lost or the store was unavailable.
+ * What the store has of an attempt's end: `committed`, its result; `written`, another end; `lapsed`, nothing, because the lease
+ * was lost or the store was unavailable.
  */
-export type Written = "committed" | "written" | "blobs_away" | "lapsed"
+export type Written = "committed" | "written" | "lapsed"
 
 /** What the store has of an attempt; `stalled` if it has nothing because this process stood still past the lease. */
 export type Settled = Written | "stalled"
@@ -76,10 +76,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       case "Released":
         return write(attempt, "releaseJobs", { jobId: job.id, token })
       case "Unavailable":
-        return Effect.map(
-          defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit), false),
-          (deferred) => (deferred === "written" && end.what === "BlobUnavailable" ? "blobs_away" : deferred),
-        )
+        return defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit), false)
       case "Postponed":
         return defer(attempt, postponedDelayMs(end.delayMs, attempts), false)
       case "Failed":
