@@ -1,4 +1,3 @@
-import { createHmac } from "node:crypto"
 import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -82,7 +81,6 @@ export const makeSqliteCallerTransactions = (
               throw isUnavailable(cause) ? unavailable(cause) : cause
             }
           },
-          hmacSha256: (key, message) => Uint8Array.from(createHmac("sha256", key).update(message).digest()),
         },
       }),
     )

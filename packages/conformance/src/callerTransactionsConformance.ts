@@ -5,7 +5,7 @@ import type * as Scope from "effect/Scope"
 import { type CallerCheck, type CallerPlace, makeBegin, type Through } from "./CallerTransactions/CallerTransaction.ts"
 import { concurrent } from "./CallerTransactions/concurrent.ts"
 import { ending } from "./CallerTransactions/ending.ts"
-import { outcomes, synchronousOutcomes } from "./CallerTransactions/outcomes.ts"
+import { outcomes } from "./CallerTransactions/outcomes.ts"
 import { wakeUp } from "./CallerTransactions/wakeUp.ts"
 
 /** An adapter that accepts jobs in transactions of its caller's, by one sort of handle. */
@@ -23,13 +23,7 @@ export type CallerTransactionsUnderTest = {
 )
 
 /** Everything asked of these handles. */
-export const callerChecks = (through: Through): ReadonlyArray<CallerCheck> => [
-  ...ending,
-  ...outcomes,
-  ...(through === "synchronous" ? synchronousOutcomes : []),
-  ...concurrent,
-  ...wakeUp,
-]
+export const callerChecks: ReadonlyArray<CallerCheck> = [...ending, ...outcomes, ...concurrent, ...wakeUp]
 
 /** Runs one check at a place of its own. */
 export const runCallerCheck = (
@@ -69,7 +63,7 @@ export const runCallerCheck = (
 export const callerTransactionsConformance = (adapter: CallerTransactionsUnderTest): void => {
   describe(`${adapter.name} takes jobs in its caller's transactions`, () => {
     const skipped = (check: CallerCheck): boolean => check.concurrent && !adapter.concurrent
-    const checks = callerChecks(adapter.through ?? "effect")
+    const checks = callerChecks
     for (const check of checks.filter((one) => !skipped(one))) it.live(check.name, () => runCallerCheck(check, adapter))
     for (const { name } of checks.filter(skipped))
       // Skipped because the adapter declares that its database cannot, with the reason in the name.

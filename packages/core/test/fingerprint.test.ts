@@ -11,7 +11,7 @@ const runtime = install()
 afterAll(() => runtime.dispose())
 
 const of = (kind: string, request: JsonObject, at = runtime) =>
-  at.runPromise(Effect.flatMap(Fingerprint, (fingerprint) => fingerprint.of(kind, request)))
+  at.runPromise(Effect.map(Fingerprint, (fingerprint) => fingerprint.of(kind, request)))
 
 const request = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<Json>)
 

@@ -15,7 +15,7 @@ callerTransactionsConformance({
 
 /** What the check whose name begins like this says of a double with this wrong. */
 const verdictOf = Effect.fnUntraced(function* (beginning: string, wrong: Wrongs) {
-  const checks = callerChecks("effect").filter(({ name }) => name.startsWith(beginning))
+  const checks = callerChecks.filter(({ name }) => name.startsWith(beginning))
   const exits = yield* Effect.forEach(checks, (check) =>
     Effect.exit(runCallerCheck(check, { place: memoryTransactions(wrong) })),
   )

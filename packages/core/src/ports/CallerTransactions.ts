@@ -23,8 +23,6 @@ export class CallerTransactions extends Context.Service<
     readonly synchronous:
       | {
           readonly createJobs: (transaction: unknown, jobs: ReadonlyArray<NewJob>) => ReadonlyArray<CreateOutcome>
-          /** HMAC-SHA-256, which the platform's own interface only has with promises. */
-          readonly hmacSha256: (key: Uint8Array, message: Uint8Array) => Uint8Array
         }
       | undefined
   }
