@@ -3,7 +3,7 @@ import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import { type IdGenerator, JobStore } from "../ports/index.ts"
 import { type Accepted, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
-import { type JobOutcomes, pushAll } from "./createJobs.ts"
+import { JobList, type JobOutcomes } from "./createJobs.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { GroupCommit } from "./GroupCommit.ts"
 import { type Asked, type Draft, makePrepareJob, readDraft } from "./prepareJob.ts"
@@ -33,7 +33,7 @@ export const makeCreateJobs: Effect.Effect<CreateJobs, never, JobStore | GroupCo
         Effect.suspend((): Effect.Effect<Accepted, CreateJobError> => {
           const draft = readDraft(asked)
           if (Result.isFailure(draft)) return Effect.fail(draft.failure)
-          // Uninterruptible, so that a caller that goes away meanwhile does not do so before its job is stored.
+          // Uninterruptible: a caller that is interrupted learns of it once its job is stored.
           return Effect.uninterruptible(
             Effect.flatMap(store.createJobs([prepare(draft.success)]), ([outcome]) =>
               Effect.fromResult(acceptedOf(outcome)),
@@ -43,7 +43,11 @@ export const makeCreateJobs: Effect.Effect<CreateJobs, never, JobStore | GroupCo
       createJobs: (asked) =>
         Effect.suspend(() => {
           const drafts = asked.map(readDraft)
-          return Effect.callback<JobOutcomes>((resume) => pushAll(drafts, push, resume))
+          return Effect.callback<JobOutcomes>((resume) => {
+            const list = new JobList(drafts, push, resume)
+            list.pushMore()
+            return Effect.sync(() => list.stop())
+          })
         }),
       pushJob: (asked, settle) => push(Result.getOrThrow(readDraft(asked)), settle),
     }

@@ -26,6 +26,11 @@ interface Prepared {
   readonly outcomesOf: (created: ReadonlyArray<CreateOutcome>) => JobOutcomes
 }
 
+const only = ([outcome]: JobOutcomes): JobOutcomes[number] => {
+  if (outcome === undefined) throw new TypeError("a list of one job has no outcome")
+  return outcome
+}
+
 export const makeCreateJobsIn: Effect.Effect<CreateJobsIn, never, IdGenerator | Fingerprint> = Effect.gen(function* () {
   const transactions = Option.getOrUndefined(yield* Effect.serviceOption(CallerTransactions))
   const prepare = yield* makePrepareJob
@@ -58,9 +63,9 @@ export const makeCreateJobsIn: Effect.Effect<CreateJobsIn, never, IdGenerator | 
   }
   return {
     createJobIn: (transaction, asked) =>
-      Effect.flatMap(createJobsIn(transaction, [asked]), ([outcome]) => Effect.fromResult(outcome!)),
+      Effect.flatMap(createJobsIn(transaction, [asked]), (outcomes) => Effect.fromResult(only(outcomes))),
     createJobsIn,
-    createJobInSync: (transaction, asked) => Result.getOrThrow(createJobsInSync(transaction, [asked])[0]!),
+    createJobInSync: (transaction, asked) => Result.getOrThrow(only(createJobsInSync(transaction, [asked]))),
     createJobsInSync,
   }
 })

@@ -1,4 +1,3 @@
-import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
@@ -15,67 +14,85 @@ export type JobOutcomes = ReadonlyArray<Result.Result<Accepted, CreateJobError>>
  */
 const maxWaiting = 1_000
 
-/**
- * Pushes the drafts in order and calls `done` once, with all outcomes or with the first defect. The returned effect stops it:
- * drafts that were not pushed yet are dropped, and `done` is not called.
- */
-export const pushAll = (
-  drafts: ReadonlyArray<Result.Result<Draft, InvalidRequest>>,
-  push: (draft: Draft, settle: SettleJob) => void,
-  done: (exit: Exit.Exit<JobOutcomes>) => void,
-): Effect.Effect<void> => {
-  const outcomes: Array<Result.Result<Accepted, CreateJobError>> = []
-  let defect: Exit.Exit<never> | undefined
-  let next = 0
-  let waiting = 0
-  let pushing = false
-  let over = false
+/** One list on its way to the store. */
+export class JobList {
+  readonly #drafts: ReadonlyArray<Result.Result<Draft, InvalidRequest>>
+  readonly #push: (draft: Draft, settle: SettleJob) => void
+  readonly #done: (exit: Exit.Exit<JobOutcomes>) => void
+  readonly #outcomes: Array<Result.Result<Accepted, CreateJobError>> = []
+  #defect: Exit.Exit<never> | undefined
+  #next = 0
+  #waiting = 0
+  #pushing = false
+  #over = false
 
-  const record = (index: number, exit: Parameters<SettleJob>[0]): void => {
-    if (Exit.isSuccess(exit)) {
-      outcomes[index] = acceptedOf(exit.value)
+  /** `done` is called once, with all outcomes or with the first defect. */
+  constructor(
+    drafts: ReadonlyArray<Result.Result<Draft, InvalidRequest>>,
+    push: (draft: Draft, settle: SettleJob) => void,
+    done: (exit: Exit.Exit<JobOutcomes>) => void,
+  ) {
+    this.#drafts = drafts
+    this.#push = push
+    this.#done = done
+  }
+
+  /** Pushes as many drafts as may wait, in order. */
+  pushMore(): void {
+    // A closed engine settles each job while it is pushed: the loop goes on by itself, without a deeper stack.
+    if (this.#pushing) return
+    this.#pushing = true
+    while (this.#next < this.#drafts.length && this.#waiting < maxWaiting && !this.#over) this.#pushNext()
+    this.#pushing = false
+    if (this.#waiting > 0 || this.#over) return
+    this.#over = true
+    this.#done(this.#defect ?? Exit.succeed(this.#outcomes))
+  }
+
+  /** Drops what was not pushed yet. `done` is not called any more. */
+  stop(): void {
+    this.#over = true
+  }
+
+  #pushNext(): void {
+    const index = this.#next
+    this.#next += 1
+    const draft = this.#drafts[index]
+    if (draft === undefined) return
+    if (Result.isFailure(draft)) {
+      this.#outcomes[index] = Result.fail(draft.failure)
       return
     }
-    const error = Option.getOrUndefined(Exit.findErrorOption(exit))
-    if (error === undefined) defect ??= exit as Exit.Exit<never>
-    else outcomes[index] = Result.fail(error)
-  }
-  /** An exception ends the list with a defect, once the jobs that wait are settled. */
-  const orDefect = (run: () => void): boolean => {
+    this.#waiting += 1
     try {
-      run()
-      return true
+      this.#push(draft.success, (exit) => {
+        this.#waiting -= 1
+        this.#record(index, exit)
+        this.pushMore()
+      })
     } catch (error) {
-      defect ??= Exit.die(error)
-      return false
+      this.#waiting -= 1
+      this.#fail(Exit.die(error))
     }
   }
-  const pushOne = (index: number, draft: Draft): void => {
-    waiting += 1
-    const settle: SettleJob = (exit) => {
-      waiting -= 1
-      orDefect(() => record(index, exit))
-      pushMore()
+
+  #record(index: number, exit: Parameters<SettleJob>[0]): void {
+    try {
+      if (Exit.isSuccess(exit)) {
+        this.#outcomes[index] = acceptedOf(exit.value)
+        return
+      }
+      const error = Option.getOrUndefined(Exit.findErrorOption(exit))
+      if (error === undefined) this.#fail(exit as Exit.Exit<never>)
+      else this.#outcomes[index] = Result.fail(error)
+    } catch (error) {
+      this.#fail(Exit.die(error))
     }
-    if (!orDefect(() => push(draft, settle))) waiting -= 1
   }
-  const pushMore = (): void => {
-    // A closed engine settles each job while it is pushed: the loop goes on by itself, without a deeper stack.
-    if (pushing) return
-    pushing = true
-    while (next < drafts.length && waiting < maxWaiting && defect === undefined && !over) {
-      const index = next++
-      const draft = drafts[index]!
-      if (Result.isFailure(draft)) outcomes[index] = Result.fail(draft.failure)
-      else pushOne(index, draft.success)
-    }
-    pushing = false
-    if (waiting > 0 || over) return
-    over = true
-    done(defect ?? Exit.succeed(outcomes))
+
+  /** A defect ends the list, once the jobs that wait are settled. */
+  #fail(defect: Exit.Exit<never>): void {
+    this.#defect ??= defect
+    this.#next = this.#drafts.length
   }
-  pushMore()
-  return Effect.sync(() => {
-    over = true
-  })
 }

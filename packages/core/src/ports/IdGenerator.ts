@@ -17,11 +17,9 @@ export class IdGenerator extends Context.Service<
   /** UUIDv7s from the `Clock` and secure random bytes. */
   static readonly layer: Layer.Layer<IdGenerator> = Layer.effect(
     IdGenerator,
-    Effect.gen(function* () {
-      const clock = yield* Clock.Clock
-      const random = yield* SecureRandom.SecureRandom
-      const uuidV7 = makeUuidV7((size) => Effect.runSync(random.randomBytes(size)))
+    Effect.map(Clock.Clock, (clock) => {
+      const uuidV7 = makeUuidV7(SecureRandom.randomBytesUnsafe)
       return IdGenerator.of({ next: (prefix) => formatId(prefix, uuidV7(clock.currentTimeMillisUnsafe())) })
     }),
-  ).pipe(Layer.provide(SecureRandom.layerWebCrypto))
+  )
 }
