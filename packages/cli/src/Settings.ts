@@ -214,7 +214,7 @@ const settingsOf = (values: Values): Settings => {
 }
 
 /** `PORT` and a few others carry no prefix: `KILN_PORT` means one of those. */
-const meantName = (name: string): string => {
+const meantName = (name: string): string | undefined => {
   const bare = name.slice("KILN_".length)
   return settingNames.includes(bare) ? bare : nearestName(name, settingNames)
 }

@@ -1,18 +1,16 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
-  builtInKinds,
-  defaultVoices,
   type Engine,
   EngineConfig,
   type EngineSettings,
-  JobKinds,
   layerCrypto,
   layerEngine,
   type JobEvents,
   type Operator,
   providerSet,
 } from "@kiln/core/effect"
+import { builtInKinds, defaultVoices, JobKinds } from "@kiln/core/kinds"
 import {
   type BlobStore,
   type IdGenerator,

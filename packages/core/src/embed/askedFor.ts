@@ -1,4 +1,5 @@
-import { authorize, type JobMode, KindUnknown, requireOptions } from "../domain/index.ts"
+import { authorize, type JobMode, requireOptions } from "../domain/index.ts"
+import { KindUnknown } from "../domain/Errors.ts"
 import type { Asked, Engine } from "../engine/index.ts"
 import type { JobKind } from "../kinds/index.ts"
 import type { IdGenerator } from "../ports/index.ts"

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import { type Job, type JobMode, JobNotFound, requireNumber, requireOptions } from "../domain/index.ts"
+import { type Job, type JobMode, requireNumber, requireOptions } from "../domain/index.ts"
+import { JobNotFound } from "../domain/Errors.ts"
 import { Engine, EngineConfig } from "../engine/index.ts"
 import { readJob } from "../engine/readJob.ts"
 import { waitForJob } from "../engine/waitForJob.ts"
@@ -22,11 +23,11 @@ type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
 
 export const idOf = (job: JobReference<string>): string => (typeof job === "string" ? job : job.id)
 
-/** A job as the program sees it. */
+/** Converts a job for the program. */
 export const shown = (job: Job) =>
   Effect.map(EngineConfig, ({ defaultCurrency }) => toJobResult<never>(job, defaultCurrency))
 
-/** Whether a job is of this project; any job is, where none is given. */
+/** Returns a test whether a job belongs to this project; without a project, every job does. */
 const isOf = (project: string | undefined): ((job: Job) => boolean) => {
   const projectId = project === undefined ? undefined : projectIdOf(project)
   return (job) => projectId === undefined || job.projectId === projectId
@@ -37,7 +38,7 @@ const findJob = (job: JobReference<string>, project: string | undefined) =>
     isOf(project)(found) ? Effect.succeed(found) : Effect.fail(new JobNotFound()),
   )
 
-/** The options of `run`, for each of the two verbs it consists of. Throws `TypeError` before either is begun. */
+/** Splits the options of `run` into those of `submit` and `wait`. Throws `TypeError` before either starts. */
 export const partsOfRun = (options: SubmitOptions & WaitOptions) => {
   requireOptions("run()", options, verbOptions.run)
   const { timeoutMs, ...submitting } = options

@@ -21,7 +21,8 @@ type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
 
 /** `transaction: undefined` is a mistake, and must not create a job that does not depend on the transaction. */
 const transactionOf = ({ transaction }: { readonly transaction?: unknown }): unknown => {
-  if (transaction === undefined) throw new TypeError("the transaction is undefined")
+  if (transaction === undefined)
+    throw new TypeError("transaction is undefined; leave the option out to submit without one")
   return transaction
 }
 

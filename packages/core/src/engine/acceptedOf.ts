@@ -1,18 +1,18 @@
 import type * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
+import type { Job } from "../domain/index.ts"
 import {
   IdempotencyKeyReused,
   type InvalidRequest,
-  type Job,
   LiveNotActive,
   QueueFull,
-  type StoreUnavailable,
   UploadAlreadyUsed,
   UploadExpired,
   UploadNotFound,
   UploadNotReady,
-  type UploadRefusal,
-} from "../domain/index.ts"
+} from "../domain/Errors.ts"
+import type { StoreUnavailable } from "../domain/PortErrors.ts"
+import type { UploadRefusal } from "../domain/Upload.ts"
 import type { CreateOutcome } from "../ports/index.ts"
 
 /** An accepted job: a new one, or the one this idempotency key already made. */

@@ -1,7 +1,7 @@
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import type { InvalidRequest } from "../domain/index.ts"
+import type { InvalidRequest } from "../domain/Errors.ts"
 import { type Accepted, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
 import type { Draft } from "./prepareJob.ts"
 
