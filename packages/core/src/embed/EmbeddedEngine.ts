@@ -35,7 +35,7 @@ export interface Submission<Request> extends SubmitOptions {
   readonly request: Request
 }
 
-/** What became of one job of `submitMany`: the accepted job, or the error that `submit` would reject with. */
+/** The outcome of one job of `submitMany`: the accepted job, or the error that `submit` would reject with. */
 export type SubmitOutcome<K extends Kind = Kind> =
   | {
       readonly job: JobResult<K>

@@ -63,5 +63,5 @@ export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Ac
   }
 }
 
-/** Is told what became of one job. */
+/** Receives the outcome of one job, or the failure of the store. */
 export type SettleJob = (exit: Exit.Exit<CreateOutcome | undefined, StoreUnavailable>) => void

@@ -5,7 +5,7 @@ import type { InvalidRequest } from "../domain/Errors.ts"
 import { type Accepted, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
 import type { Draft } from "./prepareJob.ts"
 
-/** What became of each job of a list, in its order. */
+/** The outcome of each job of a list, in its order. */
 export type JobOutcomes = ReadonlyArray<Result.Result<Accepted, CreateJobError>>
 
 /**
