@@ -5,8 +5,7 @@ import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { WaitsBriefly } from "@kiln/core/ports"
 import { cutOff } from "./Connections.ts"
-import { isContention, meaningOf } from "./postgresErrors.ts"
-import { sqlState } from "./sqlState.ts"
+import { isContention, meaningOf, sqlState } from "./postgresErrors.ts"
 import { Session, Transaction, type Wire } from "./Session.ts"
 
 /** Milliseconds between two tries: short at first, since most of what is in the way is another commit. */

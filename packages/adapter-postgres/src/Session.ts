@@ -1,4 +1,4 @@
-import { sqlState } from "./sqlState.ts"
+import { sqlState } from "./postgresErrors.ts"
 import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "./Statement.ts"
 
 /** How statements travel on this store's connections. */
@@ -119,11 +119,6 @@ export class Session {
       throw this.#causeOf(error)
     })
   }
-}
-
-/** Thrown by a verb that finds that another transaction came in between: the step begins again, and sees what that one did. */
-export class Superseded extends Error {
-  override readonly name = "Superseded"
 }
 
 /** What a verb sees of the database while its one transaction is open. */

@@ -1,11 +1,9 @@
 import type { Migration } from "@kiln/core/ports"
-import { accessTables } from "./initial/access.ts"
-import { boardTables } from "./initial/board.ts"
+import { accessTables, boardTables } from "./initial/accounts.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
 import { laneFunctions } from "./initial/laneFunctions.ts"
-import { queueTables } from "./initial/queue.ts"
-import { queueTriggers } from "./initial/queueTriggers.ts"
+import { queueTables, queueTriggers } from "./initial/queue.ts"
 import { uploadTables } from "./initial/uploads.ts"
 
 /**
@@ -23,7 +21,7 @@ CREATE FUNCTION "kiln".refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$;
 `
 
-export const initial: Migration = {
+const initial: Migration = {
   name: "0001Initial",
   sql:
     storeTime +
@@ -37,3 +35,9 @@ export const initial: Migration = {
     queueTriggers +
     laneFunctions,
 }
+
+/**
+ * In order, each applied once. A migration only ever adds, because processes of the previous version run beside the new one
+ * during a rollout. A released migration never changes.
+ */
+export const migrations: ReadonlyArray<Migration> = [initial]
