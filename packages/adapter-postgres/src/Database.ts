@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
+import { sql } from "kysely"
 import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { WaitsBriefly } from "@kiln/core/ports"
@@ -39,8 +40,8 @@ type Try<A> =
   /** The answer to its COMMIT was lost. */
   | { readonly _tag: "Unknown"; readonly error: unknown; readonly mark: Mark; readonly value: A }
 
-/** By what the server knows a transaction again. */
-interface Mark {
+/** Identifies a transaction to the server, also after its connection was lost. */
+export interface Mark {
   readonly xid: string
   /** The life of the server it belongs to. A crash ends one: numbers it gave to what was not yet on disk are given out again. */
   readonly life: string
@@ -51,6 +52,12 @@ type Fate = "committed" | "aborted" | "in progress" | null
 
 /** A server that recovers from a crash begins its statistics anew; neither a stop in good order nor a reload does. */
 const life = "coalesce(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())::text, '')"
+
+/** Selects the mark of the transaction that a statement runs in. */
+export const markColumns = [
+  sql<string>`pg_current_xact_id()::text`.as("xid"),
+  sql<string>`${sql.raw(life)}`.as("life"),
+] as const
 
 /**
  * Runs the steps of the verbs. A step that began is not interrupted: whoever stops waits for its end, which its time
@@ -109,6 +116,47 @@ export class Database {
     return Effect.flatMap(WaitsBriefly, (briefly) =>
       this.#step(operation, () => this.#transact(this.#options.beginBrief, opening, work), size > 1 || briefly),
     )
+  }
+
+  /**
+   * The same in one round trip: the beginning, the statement of `work` and COMMIT travel together. The statement must answer
+   * with `markColumns`. Where the connection is lost before any answer came, `work` runs again although it may have been
+   * committed: `repeated` is then true, and the work recognizes what it wrote before.
+   */
+  writeAtOnce<A extends Mark>(
+    operation: string,
+    size: number,
+    work: (session: Session, repeated: boolean) => Promise<A | undefined>,
+  ): Effect.Effect<A, StoreUnavailable> {
+    return Effect.flatMap(WaitsBriefly, (briefly) => {
+      let repeated = false
+      const attempt = async () => {
+        const client = await this.#pool.connect()
+        return this.#guarded(client, async (): Promise<Try<A>> => {
+          const session = new Session(client, this.#options.wire)
+          const begun = client.query(this.#options.beginBrief)
+          const answer = work(session, repeated)
+          const ended = client.query("COMMIT").then(
+            ({ command }) => ({ command, error: undefined }),
+            (error: unknown) => ({ command: undefined, error }),
+          )
+          try {
+            const [, value] = await ending(session, Promise.all([begun, answer]))
+            if (value === undefined) throw new TypeError("a function that returns a row returned none")
+            const { command, error } = await ended
+            if (command === "COMMIT") return { _tag: "Done", value }
+            if (error !== undefined && meaningOf(error) === "connection")
+              return { _tag: "Unknown", error, mark: value, value }
+            throw error ?? new TypeError("a transaction failed and its verb did not notice")
+          } catch (error) {
+            repeated ||= meaningOf(error) === "connection"
+            await ended
+            throw error
+          }
+        })
+      }
+      return this.#step(operation, attempt, size > 1 || briefly)
+    })
   }
 
   /**

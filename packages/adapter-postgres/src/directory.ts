@@ -44,7 +44,7 @@ export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, 
     .selectFrom(
       query
         .selectFrom("jobs")
-        .select(["jobs.seq", "jobs.project_id", "jobs.kind", "jobs.mode"])
+        .select(["jobs.seq", "jobs.id", "jobs.project_id", "jobs.kind", "jobs.mode"])
         .where(sql<boolean>`coalesce(jobs.status, 'unfinished') = item.part`)
         .where(sql<boolean>`(jobs.created_at, jobs.id) < (${given.time}, ${given.id})`)
         .where("jobs.created_at", ">=", given.from)
@@ -53,7 +53,7 @@ export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, 
         .limit(given.lookAt)
         .as("walked"),
     )
-    .leftJoin("queue", "queue.job_seq", "walked.seq")
+    .leftJoin("queue", "queue.id", "walked.id")
     .select([
       "walked.seq",
       sql<number>`row_number() over ()`.as("place"),
@@ -75,7 +75,7 @@ export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, 
       (join) => join.onTrue(),
     )
     .innerJoin("jobs", "jobs.seq", "found.seq")
-    .leftJoin("queue", "queue.job_seq", "jobs.seq")
+    .leftJoin("queue", "queue.id", "jobs.id")
     .select(["item.part", "found.place", "found.matches"])
     .select([
       "jobs.id",

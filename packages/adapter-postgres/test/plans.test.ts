@@ -45,7 +45,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
   [
     "callers' jobs",
     jobsByOwner.sql,
-    ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_id_key", "prices_pkey", "queue_job_seq_key"],
+    ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_id_key", "prices_pkey", "queue_pkey"],
   ],
   [
     "an idempotency key's job",
@@ -56,13 +56,13 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
       "job_data_pkey",
       "jobs_key_id_idempotency_key_key",
       "prices_pkey",
-      "queue_job_seq_key",
+      "queue_pkey",
     ],
   ],
   [
     "claimed jobs",
     jobsBySeq.sql,
-    ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_pkey", "prices_pkey", "queue_job_seq_key"],
+    ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_pkey", "prices_pkey", "queue_pkey"],
   ],
   ["a project's unfinished jobs", unfinishedJobs.sql, ["lanes_project_id_kind_kind_version_mode_key", "queue_by_turn"]],
   ["uploads and their jobs", ownUploads.sql, ["jobs_upload", "uploads_id_key"]],
@@ -77,7 +77,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
   [
     "a page of jobs, newest first",
     jobsBefore.sql,
-    ["jobs_by_status", "jobs_pkey", "queue_job_seq_key", "queue_job_seq_key"],
+    ["jobs_by_status", "jobs_pkey", "queue_pkey", "queue_pkey"],
   ],
   ["entries of the ledger, in order", chargesAfter.sql, ["charges_by_time"]],
   ["a project's stored uploads", storedUploads.sql, ["jobs_upload", "uploads_stored"]],

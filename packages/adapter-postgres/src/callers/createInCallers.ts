@@ -5,7 +5,15 @@ import { jobOf, jobsByIdempotencyKey } from "../jobs/jobRow.ts"
 import { type Session } from "../Session.ts"
 import { Superseded } from "../postgresErrors.ts"
 import { judgeJobs, keyName, readItems } from "../jobs/createJobs.ts"
-import { type Accepted, bindKeys, fillRows, type NewRow, rowsOf } from "../jobs/insertJobs.ts"
+import {
+  type Accepted,
+  addJobs,
+  claimableRows,
+  consumeUploads,
+  type NewRow,
+  rowsOf,
+  takeUploads,
+} from "../jobs/insertJobs.ts"
 import { batchStatement, query, statement, storeTime } from "../Statement.ts"
 import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
 
@@ -13,29 +21,33 @@ import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
 const mostTries = 20
 
 /**
- * Binds the keys in a transaction of a caller's, and answers with the jobs of those that another transaction bound first.
- * Nothing is taken back for it: meanwhile the caller may have written, on this very connection, and was told that it did.
+ * Adds the jobs in a caller's transaction and answers with the jobs of those keys that another transaction bound first.
+ * Nothing is rolled back for it: the caller may have written on this connection meanwhile, and was told that it did.
  *
- * Throws `Superseded` where a failed job has let go of its upload by then: that only taking everything back can mend.
+ * Throws `Superseded` where a failed job has let go of its upload by then, which only a rollback can undo.
  */
-const bindInCallers = async (
+const addInCallers = async (
   session: Session,
-  now: number,
+  acceptedAt: number,
   rows: ReadonlyArray<NewRow>,
 ): Promise<ReadonlyMap<string, Job>> => {
-  const ours = new Set(rows.map(({ id }) => id))
+  const ours = new Set(rows.map(({ row }) => row.id))
   const theirs = new Map<string, Job>()
   let left = rows
   for (let tries = 0; tries < mostTries; tries++) {
-    if ((await bindKeys(session, now, left)) === left.length) return theirs
+    await takeUploads(session, left)
+    const unbound = new Set((await addJobs(session, left, { own: false, acceptedAt }))?.unbound)
+    left = left.filter((_, index) => unbound.has(index + 1))
+    if (left.length === 0) return theirs
     const bound = new Set<string>()
-    for (const row of await session.batch(jobsByIdempotencyKey, left, {})) {
+    const items = left.map(({ item }) => item)
+    for (const row of await session.batch(jobsByIdempotencyKey, items, {})) {
       bound.add(keyName(row))
       if (!ours.has(row.id)) theirs.set(keyName(row), jobOf(row))
     }
-    if (left.some(({ retried, ...row }) => retried?.uploadId != null && theirs.has(keyName(row)))) break
-    // Of a key that is neither's the job has been deleted since.
-    left = left.filter((row) => !bound.has(keyName(row)))
+    if (left.some(({ item, retried }) => retried?.uploadId != null && theirs.has(keyName(item)))) break
+    // A key that is bound neither here nor there belonged to a job that has been deleted since.
+    left = left.filter(({ item }) => !bound.has(keyName(item)))
     if (left.length === 0) return theirs
   }
   throw new Superseded()
@@ -98,12 +110,12 @@ export const createInCallers = async (
   const lanes = await findLanes(session, items)
   const { accepted, outcomes } = judgeJobs(now, items, await readItems(session, items, false))
   requireLanes(accepted, lanes)
-  const rows = rowsOf(accepted, lanes, now)
-  const theirs = await bindInCallers(session, now, rows)
-  const written = rows.filter((row) => !theirs.has(keyName(row)))
+  const rows = rowsOf(accepted, lanes)
+  const theirs = rows.length === 0 ? new Map<string, Job>() : await addInCallers(session, now, rows)
+  const written = rows.filter(({ item }) => !theirs.has(keyName(item)))
   if (written.length > 0) {
-    await fillRows(session, now, written)
-    await lower(written)
+    await consumeUploads(session, written)
+    await lower(claimableRows(written))
   }
   await session.batch(changeSettings, before, {})
   return outcomes.map((outcome, index) => {

@@ -20,7 +20,8 @@ import { checkpointJobs } from "./checkpointJobs.ts"
 import { type Claimed, claimJobs, failUnreadable, openClaim, UnreadableJob } from "./claimJobs.ts"
 import { completeJobs } from "./completeJobs.ts"
 import { confirmPurges, listPurges } from "./purges.ts"
-import { createJobs, readBatch } from "./createJobs.ts"
+import { makeCreateJobs } from "./createAtOnce.ts"
+import { RememberedLanes } from "./lanes.ts"
 import { deferJobs, failJobs, releaseJobs } from "./endClaims.ts"
 import { anyFinishedJob, deleteJobs } from "./deleteJobs.ts"
 import { anyKeptJob, eraseJobs, expireData } from "./eraseJobs.ts"
@@ -162,13 +163,7 @@ export const makePostgresJobStore = (
   const givingBack = locking(db, lockedJobsAndLanes)
   return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
-    createJobs: (jobs) =>
-      db.writeBatch(
-        "JobStore.createJobs",
-        jobs.length,
-        (session) => readBatch(session, jobs),
-        (tx, read) => createJobs(tx, jobs, read),
-      ),
+    createJobs: makeCreateJobs(db, new RememberedLanes()),
     findJobs: (items) => db.read("JobStore.findJobs", (session) => findJobs(session, items)),
     findByIdempotencyKey: (keyId, key) =>
       db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),

@@ -20,7 +20,7 @@ const facts = batchStatement<
   query
     .selectFrom(item)
     .leftJoin("jobs", "jobs.id", "item.jobId")
-    .leftJoin("queue", "queue.job_seq", "jobs.seq")
+    .leftJoin("queue", "queue.id", "jobs.id")
     .leftJoin("files", (on) => on.onRef("files.job_seq", "=", "jobs.seq").onRef("files.blob_key", "=", "item.blobKey"))
     .select([
       "item.blobKey",

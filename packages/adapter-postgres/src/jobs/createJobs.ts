@@ -146,7 +146,7 @@ const noteAccepted = (batch: Batch, job: Job, retried: RetriedJob | undefined): 
 }
 
 /** The job as every later reader will see it: with its JSON decoded again. */
-const asStored = (job: Job): Job => ({
+export const asStored = (job: Job): Job => ({
   ...job,
   kept: decodeObject(JSON.stringify(job.kept), job.id),
   request: decodeObject(JSON.stringify(job.request), job.id),

@@ -1,18 +1,11 @@
 import { sql } from "kysely"
-import {
-  type Job,
-  type JobId,
-  type JobMode,
-  type KeyId,
-  priorityRank,
-  type ProjectId,
-  type UploadId,
-} from "@kiln/core/domain"
+import { type Job, priorityRank, type UploadId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import { type Session, type Transaction } from "../Session.ts"
+import { type Mark, markColumns } from "../Database.ts"
 import { Superseded } from "../postgresErrors.ts"
-import { batchStatement, query, whole } from "../Statement.ts"
-import { laneName, makeLanes, mayBeClaimableAt } from "./lanes.ts"
+import { briefLockTimeoutMs, type Session, type Transaction } from "../Session.ts"
+import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { laneName, makeLanes, type MayBeClaimable } from "./lanes.ts"
 import { letGoOfUploads, type RetriedJob } from "./retriedJobs.ts"
 
 /** A job that was decided to be accepted. */
@@ -23,243 +16,143 @@ export interface Accepted {
   readonly retried: RetriedJob | undefined
 }
 
-/** In the order of their keys, so that no two transactions wait for each other; numbered in the order in which they came. */
-const insertRows = batchStatement<
-  {
-    id: JobId
-    projectId: ProjectId
-    keyId: KeyId
-    mode: JobMode
-    kind: string
-    kindVersion: number
-    uploadId: UploadId | null
-    rank: number
-    kept: string
-    idempotencyKey: string
-    fingerprint: string
-    priceId: number | null
-    queueLimitMs: number
-    runLimitMs: number
-  },
-  { now: number },
-  unknown
->(
-  {
-    id: "text",
-    projectId: "text",
-    keyId: "text",
-    mode: "text",
-    kind: "text",
-    kindVersion: "bigint",
-    uploadId: "text",
-    rank: "bigint",
-    kept: "text",
-    idempotencyKey: "text",
-    fingerprint: "text",
-    priceId: "bigint",
-    queueLimitMs: "bigint",
-    runLimitMs: "bigint",
-  },
-  (item, given) =>
-    query
-      .insertInto("jobs")
-      .columns([
-        "seq",
-        "id",
-        "project_id",
-        "key_id",
-        "mode",
-        "kind",
-        "kind_version",
-        "upload_id",
-        "priority",
-        "kept",
-        "idempotency_key",
-        "fingerprint",
-        "price_id",
-        "queue_limit_ms",
-        "run_limit_ms",
-        "created_at",
-      ])
-      .expression(
-        query
-          .selectFrom((from) =>
-            from
-              .selectFrom(item)
-              .select([
-                sql<number>`nextval('"kiln".jobs_seq_seq')`.as("seq"),
-                "item.id",
-                "item.projectId",
-                "item.keyId",
-                "item.mode",
-                "item.kind",
-                "item.kindVersion",
-                "item.uploadId",
-                "item.rank",
-                "item.kept",
-                "item.idempotencyKey",
-                "item.fingerprint",
-                "item.priceId",
-                "item.queueLimitMs",
-                "item.runLimitMs",
-                whole(given.now).as("createdAt"),
-              ])
-              .orderBy("item.ord")
-              .offset(0)
-              .as("numbered"),
-          )
-          .selectAll()
-          .orderBy("keyId")
-          .orderBy("idempotencyKey"),
-      )
-      .onConflict((conflict) => conflict.columns(["key_id", "idempotency_key"]).doNothing()),
-)
+/** How many unfinished jobs a project may have, and how many are added to it. */
+export interface CapCheck {
+  readonly project_id: string
+  readonly cap: number
+  readonly adding: number
+}
 
-const insertQueue = batchStatement<
-  {
-    id: JobId
-    laneId: number
-    projectId: ProjectId
-    kind: string
-    mode: JobMode
-    rank: number
-    queueLimitMs: number
-    runLimitMs: number
-    claimableAt: number
-    deadlineAt: number
-  },
-  { now: number },
-  unknown
->(
-  {
-    id: "text",
-    laneId: "bigint",
-    projectId: "text",
-    kind: "text",
-    mode: "text",
-    rank: "bigint",
-    queueLimitMs: "bigint",
-    runLimitMs: "bigint",
-    claimableAt: "bigint",
-    deadlineAt: "bigint",
-  },
-  (item, given) =>
-    query
-      .insertInto("queue")
-      .columns([
-        "id",
-        "job_seq",
-        "lane_id",
-        "project_id",
-        "kind",
-        "mode",
-        "priority",
-        "created_at",
-        "queue_limit_ms",
-        "run_limit_ms",
-        "claimable_at",
-        "deadline_at",
-        "phase_started_at",
-        "status",
-        "token",
-        "held",
-        "ran_ms",
-        "waited_ms",
-        "attempts",
-        "failures",
-        "lost_workers",
-      ])
-      .expression(
-        query
-          .selectFrom(item)
-          .innerJoin("jobs", "jobs.id", "item.id")
-          .select([
-            "item.id",
-            "jobs.seq",
-            "item.laneId",
-            "item.projectId",
-            "item.kind",
-            "item.mode",
-            "item.rank",
-            whole(given.now).as("createdAt"),
-            "item.queueLimitMs",
-            "item.runLimitMs",
-            "item.claimableAt",
-            "item.deadlineAt",
-            // What is to begin later waits from then on.
-            "item.claimableAt as phaseStartedAt",
-          ])
-          .select(sql<never>`'queued', 0, false, 0, 0, 0, 0, 0`.as("lost")),
+/** What `add_jobs` answers. */
+export interface Added extends Mark {
+  /** Store time, Unix milliseconds; `null` where nothing was added. */
+  readonly accepted: number | null
+  /** The places, counted from 1, of the jobs that were not added because their key is bound. */
+  readonly unbound: ReadonlyArray<number> | null
+}
+
+type AddJobs = {
+  items: string
+  wanted: string
+  caps: string | null
+  acceptedAt: number | null
+  own: boolean
+  patientMs: string
+  briefMs: string
+}
+
+/** Defined in the migration: see `add_jobs`. */
+export const addJobsStatement = statement((given: Given<AddJobs>) =>
+  query
+    .selectFrom(
+      sql<Added>`"kiln".add_jobs(${given.items}::json, ${given.wanted}::json, ${given.caps}::json,
+        ${given.acceptedAt}::bigint, ${given.own}::boolean, ${given.patientMs}::text, ${given.briefMs}::text)`.as<"added">(
+        sql`added`,
       ),
+    )
+    .select(["added.accepted", "added.unbound"])
+    .select(markColumns)
+    .$castTo<Added>(),
 )
 
-const insertData = batchStatement<{ id: JobId; request: string }, {}, unknown>(
-  { id: "text", request: "text" },
-  (item) =>
-    query
-      .insertInto("job_data")
-      .columns(["job_seq", "request"])
-      .expression(query.selectFrom(item).innerJoin("jobs", "jobs.id", "item.id").select(["jobs.seq", "item.request"])),
-)
-
-/** The insertion consumed the uploads; this takes them out of the sweep's way. */
+/** Removes consumed uploads from the sweep's index. */
 const leaveSweep = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text" }, (item) =>
   query.updateTable("uploads").from(item).set({ sweep_at: null }).whereRef("uploads.id", "=", "item.id"),
 )
 
 /** The rows of accepted jobs in lanes that are there, in the order of the items. */
-export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>, now: number) =>
-  accepted.map(({ item, job, priceId, retried }) => ({
-    ...job,
-    priceId,
-    retried,
-    rank: priorityRank[job.priority],
-    kept: JSON.stringify(item.kept),
-    laneId: known(lanes.get(laneName(item))),
-    deadlineAt: job.deadlineAt ?? now,
-    claimableAt: job.claimableAt ?? now,
-    request: JSON.stringify(item.request),
-  }))
+export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>) =>
+  accepted.map(({ item, job, priceId, retried }) => {
+    const { claimableAt, createdAt, deadlineAt, phaseStartedAt } = job
+    const laneId = lanes.get(laneName(item))
+    if (laneId === undefined || claimableAt === null || deadlineAt === null || phaseStartedAt === null)
+      throw new TypeError("a new job has a lane and times")
+    return {
+      item,
+      retried,
+      laneId,
+      claimableAt,
+      row: {
+        id: job.id,
+        lane_id: laneId,
+        project_id: job.projectId,
+        key_id: job.keyId,
+        mode: job.mode,
+        kind: job.kind,
+        kind_version: job.kindVersion,
+        upload_id: job.uploadId,
+        priority: priorityRank[job.priority],
+        kept: JSON.stringify(item.kept),
+        idempotency_key: job.idempotencyKey,
+        fingerprint: job.fingerprint,
+        price_id: priceId,
+        queue_limit_ms: job.queueLimitMs,
+        run_limit_ms: job.runLimitMs,
+        claimable_in: claimableAt - createdAt,
+        deadline_in: deadlineAt - createdAt,
+        phase_started_in: phaseStartedAt - createdAt,
+        request: JSON.stringify(item.request),
+      },
+    }
+  })
 
 /** An accepted job, ready to be written. */
 export type NewRow = ReturnType<typeof rowsOf>[number]
 
+/** The lanes of these rows, each once, in the order in which lanes are locked. */
+const wantedLanes = (rows: ReadonlyArray<NewRow>) => {
+  const lanes = new Map<number, { id: number; claimable_in: number }>()
+  for (const { row } of rows) {
+    const { claimable_in, kind, kind_version, lane_id: id, mode, project_id } = row
+    const known = lanes.get(id)
+    if (known === undefined) lanes.set(id, { id, claimable_in, ...{ project_id, kind, kind_version, mode } })
+    else known.claimable_in = Math.min(known.claimable_in, claimable_in)
+  }
+  return [...lanes.values()].sort((a, b) => a.id - b.id)
+}
+
 /**
- * Binds their keys, with rows of their own, and answers how many there are now. Waits for whoever is about to bind one of them;
- * a key that is bound by then gets none.
+ * Adds jobs and answers with the time and with those that were not added, because their keys are bound. Waits for
+ * transactions that are about to bind one of these keys.
  */
-export const bindKeys = async (session: Session, now: number, rows: ReadonlyArray<NewRow>): Promise<number> => {
-  const [, bound] = await Promise.all([
-    letGoOfUploads(
-      session,
-      rows.flatMap(({ retried }) => retried ?? []),
-    ),
-    session.runBatch(insertRows, rows, { now }),
-  ])
-  return bound
+export const addJobs = (
+  session: Session,
+  rows: ReadonlyArray<NewRow>,
+  options: { readonly own: boolean; readonly acceptedAt: number | null; readonly caps?: ReadonlyArray<CapCheck> },
+): Promise<Added | undefined> => {
+  const briefMs = String(briefLockTimeoutMs(session))
+  const { acceptedAt, caps = [], own } = options
+  return session.get(addJobsStatement, {
+    items: JSON.stringify(rows.map(({ row }) => row)),
+    wanted: JSON.stringify(wantedLanes(rows)),
+    caps: caps.length === 0 ? null : JSON.stringify(caps),
+    acceptedAt,
+    own,
+    patientMs: rows.length > 1 ? String(session.lockTimeoutMs) : briefMs,
+    briefMs,
+  })
 }
 
-/** The places in the queue of those whose rows are there, and what they ask for. Waits for nobody. */
-export const fillRows = async (session: Session, now: number, rows: ReadonlyArray<NewRow>): Promise<void> => {
-  await Promise.all([
-    session.runBatch(insertQueue, rows, { now }),
-    session.runBatch(insertData, rows, {}),
-    session.runBatch(
-      leaveSweep,
-      rows.flatMap(({ uploadId: id }) => (id === null ? [] : [{ id }])),
-      {},
-    ),
-  ])
-}
+/** The lanes in which jobs were added, for those who lower `next_at` themselves. */
+export const claimableRows = (rows: ReadonlyArray<NewRow>): ReadonlyArray<MayBeClaimable> =>
+  rows.map(({ claimableAt, laneId }) => ({ laneId, claimableAt }))
 
-/** Both in one flight. Throws `Superseded` where another transaction bound a key of these meanwhile: it is committed by now. */
-const writeRows = async (session: Session, now: number, rows: ReadonlyArray<NewRow>): Promise<void> => {
-  const [bound] = await Promise.all([bindKeys(session, now, rows), fillRows(session, now, rows)])
-  // Seen from the beginning, it is a replay.
-  if (bound < rows.length) throw new Superseded()
-}
+/** Gives the uploads of retried jobs to their retries. */
+export const takeUploads = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>
+  letGoOfUploads(
+    session,
+    rows.flatMap(({ retried }) => retried ?? []),
+  )
 
-/** Writes accepted jobs, with their lanes. One flight, when those are known. */
+/** Tells the sweep about uploads that jobs consumed. */
+export const consumeUploads = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>
+  session.runBatch(
+    leaveSweep,
+    rows.flatMap(({ row: { upload_id: id } }) => (id === null ? [] : [{ id }])),
+    {},
+  )
+
+/** Writes accepted jobs in one flight, if their lanes are known. Throws `Superseded` where another transaction has bound a key meanwhile. */
 export const insertJobs = async (
   tx: Transaction,
   accepted: ReadonlyArray<Accepted>,
@@ -271,11 +164,12 @@ export const insertJobs = async (
     accepted.map(({ item }) => item),
     lanes,
   )
-  const rows = rowsOf(accepted, lanes, tx.now)
-  await Promise.all([writeRows(tx, tx.now, rows), mayBeClaimableAt(tx, rows)])
-}
-
-const known = (laneId: number | undefined): number => {
-  if (laneId === undefined) throw new TypeError("an inserted lane has an id")
-  return laneId
+  const rows = rowsOf(accepted, lanes)
+  const [, added] = await Promise.all([
+    takeUploads(tx, rows),
+    addJobs(tx, rows, { own: true, acceptedAt: tx.now }),
+    consumeUploads(tx, rows),
+  ])
+  // Seen from the beginning, it is a replay; or a lane was removed.
+  if (added?.accepted == null || added.unbound !== null) throw new Superseded()
 }

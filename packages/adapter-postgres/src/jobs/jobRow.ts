@@ -77,7 +77,7 @@ export const either = <A>(
  */
 const selectJobs = query
   .selectFrom("jobs")
-  .leftJoin("queue", "queue.job_seq", "jobs.seq")
+  .leftJoin("queue", "queue.id", "jobs.id")
   .leftJoin("job_data", "job_data.job_seq", "jobs.seq")
   .leftJoin("prices", "prices.id", "jobs.price_id")
   .select([

@@ -72,6 +72,33 @@ const distinct = (jobs: ReadonlyArray<LaneKey>): ReadonlyArray<LaneKey> => [
   ).values(),
 ]
 
+/** Lanes a process remembers at most: beyond that it forgets them all, and looks them up again. */
+const mostRemembered = 20_000
+
+/**
+ * The lanes that this process has seen, by name. Lanes are not removed, so what is remembered is looked up only when
+ * jobs are added, together with them: `add_jobs` refuses a lane that is not what it was taken for.
+ */
+export class RememberedLanes {
+  readonly #ids = new Map<string, number>()
+
+  /** The lanes of these jobs by name; `undefined` unless all of them are known. */
+  ofAll(jobs: ReadonlyArray<LaneKey>): ReadonlyMap<string, number> | undefined {
+    return jobs.every((job) => this.#ids.has(laneName(job))) ? this.#ids : undefined
+  }
+
+  /** Takes in lanes that were read. */
+  remember(lanes: ReadonlyMap<string, number>): void {
+    if (this.#ids.size + lanes.size > mostRemembered) this.#ids.clear()
+    for (const [name, id] of lanes) this.#ids.set(name, id)
+  }
+
+  /** Forgets everything: one of them was not there. */
+  forget(): void {
+    this.#ids.clear()
+  }
+}
+
 /** The lanes of these jobs by name, as far as there are any. */
 export const findLanes = async (session: Session, jobs: ReadonlyArray<LaneKey>): Promise<Map<string, number>> =>
   new Map((await session.batch(selectLanes, distinct(jobs), {})).map((lane) => [laneName(lane), lane.id]))

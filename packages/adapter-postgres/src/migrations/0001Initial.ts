@@ -2,7 +2,7 @@ import type { Migration } from "@kiln/core/ports"
 import { accessTables, boardTables } from "./initial/accounts.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
-import { laneFunctions } from "./initial/laneFunctions.ts"
+import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
 import { uploadTables } from "./initial/uploads.ts"
 
@@ -33,7 +33,7 @@ const initial: Migration = {
     queueTables +
     jobTriggers +
     queueTriggers +
-    laneFunctions,
+    functions,
 }
 
 /**

@@ -35,9 +35,9 @@ INSERT INTO "kiln".fairness (id, virtual_time) VALUES (1, 0);
 const queue = `
 CREATE TABLE "kiln".queue (
   id               text COLLATE "C" PRIMARY KEY,
-  job_seq          bigint  NOT NULL UNIQUE REFERENCES "kiln".jobs (seq),
-  -- This reference is a lock as well: while a job is being added to a lane, nobody settles the lane (see settle_lanes).
-  lane_id          bigint  NOT NULL REFERENCES "kiln".lanes (id),
+  -- No foreign keys: a row is inserted together with its job's (see jobs_stand_in_queue), and lanes stay.
+  job_seq          bigint  NOT NULL,
+  lane_id          bigint  NOT NULL,
   project_id       text COLLATE "C" NOT NULL,
   kind             text COLLATE "C" NOT NULL,
   mode             text    NOT NULL,
@@ -85,13 +85,19 @@ EXECUTE FUNCTION "kiln".refuse('a job begins queued');
 
 CREATE FUNCTION "kiln".queued_while_unfinished() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = NEW.job_seq AND id = NEW.id AND status IS NULL) THEN
+  -- OFFSET 0: one look into an index for each row, whatever the planner takes the tables for.
+  IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
+      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND id = added.id AND status IS NULL OFFSET 0)) THEN
     RAISE EXCEPTION 'a place in the queue is an unfinished job''s';
   END IF;
-  RETURN NEW;
+  IF EXISTS (SELECT FROM (SELECT DISTINCT lane_id FROM added OFFSET 0) AS lane WHERE NOT EXISTS (
+      SELECT FROM "kiln".lanes WHERE id = lane.lane_id OFFSET 0)) THEN
+    RAISE EXCEPTION 'a place in the queue is in a lane';
+  END IF;
+  RETURN NULL;
 END $$;
-CREATE TRIGGER queue_of_unfinished_jobs BEFORE INSERT ON "kiln".queue
-FOR EACH ROW EXECUTE FUNCTION "kiln".queued_while_unfinished();
+CREATE TRIGGER queue_of_unfinished_jobs AFTER INSERT ON "kiln".queue REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION "kiln".queued_while_unfinished();
 
 CREATE TRIGGER queue_legal_moves BEFORE UPDATE OF status ON "kiln".queue
 FOR EACH ROW WHEN (OLD.status = 'processing' AND NEW.status <> 'processing')
@@ -119,16 +125,17 @@ END $$;
 CREATE CONSTRAINT TRIGGER queue_left_when_finished AFTER DELETE ON "kiln".queue
 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "kiln".unfinished_stays();
 
+-- A job and its place in the queue are inserted by one statement: this trigger runs at its end and sees both.
 CREATE FUNCTION "kiln".unfinished_is_queued() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM "kiln".queue WHERE job_seq = NEW.seq) AND
-    NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = NEW.seq AND status IS NOT NULL) THEN
+  IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
+      SELECT FROM "kiln".queue WHERE id = added.id AND job_seq = added.seq OFFSET 0)) THEN
     RAISE EXCEPTION 'an accepted job stands in the queue';
   END IF;
   RETURN NULL;
 END $$;
-CREATE CONSTRAINT TRIGGER jobs_stand_in_queue AFTER INSERT ON "kiln".jobs
-DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "kiln".unfinished_is_queued();
+CREATE TRIGGER jobs_stand_in_queue AFTER INSERT ON "kiln".jobs REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION "kiln".unfinished_is_queued();
 
 CREATE FUNCTION "kiln".checkpoint_while_held() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
