@@ -74,11 +74,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
     countOfProject.sql,
     ["jobs_finished", "lanes_project_id_kind_kind_version_mode_key", "queue_by_turn"],
   ],
-  [
-    "a page of jobs, newest first",
-    jobsBefore.sql,
-    ["jobs_by_status", "jobs_pkey", "queue_pkey", "queue_pkey"],
-  ],
+  ["a page of jobs, newest first", jobsBefore.sql, ["jobs_by_status", "jobs_pkey", "queue_pkey", "queue_pkey"]],
   ["entries of the ledger, in order", chargesAfter.sql, ["charges_by_time"]],
   ["a project's stored uploads", storedUploads.sql, ["jobs_upload", "uploads_stored"]],
   ["a project's announced uploads", announcedUploads.sql, ["uploads_announced"]],
