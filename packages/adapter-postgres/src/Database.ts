@@ -4,7 +4,7 @@ import * as Semaphore from "effect/Semaphore"
 import { sql } from "kysely"
 import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { WaitsBriefly } from "@kiln/core/ports"
+import { ShortLockWait } from "@kiln/core/ports"
 import { cutOff } from "./Connections.ts"
 import { isContention, meaningOf, sqlState } from "./postgresErrors.ts"
 import { Session, Transaction, type Wire } from "./Session.ts"
@@ -105,7 +105,7 @@ export class Database {
    * The same for a verb over `size` items, which may be those of many callers: what somebody holds that one item needs is
    * waited for only briefly, and then everything is let go of. One item goes on trying for as long as a conflict is tried again.
    * Several fail at once as `contended`, with nothing written: by themselves most of them go through. So does one that others
-   * stand behind (`WaitsBriefly`).
+   * stand behind (`ShortLockWait`).
    */
   writeBatch<A, B>(
     operation: string,
@@ -113,7 +113,7 @@ export class Database {
     opening: (session: Session) => Promise<B>,
     work: (tx: Transaction, opened: B) => Promise<A>,
   ): Effect.Effect<A, StoreUnavailable> {
-    return Effect.flatMap(WaitsBriefly, (briefly) =>
+    return Effect.flatMap(ShortLockWait, (briefly) =>
       this.#step(operation, () => this.#transact(this.#options.beginBrief, opening, work), size > 1 || briefly),
     )
   }
@@ -128,7 +128,7 @@ export class Database {
     size: number,
     work: (session: Session, repeated: boolean) => Promise<A | undefined>,
   ): Effect.Effect<A, StoreUnavailable> {
-    return Effect.flatMap(WaitsBriefly, (briefly) => {
+    return Effect.flatMap(ShortLockWait, (briefly) => {
       let repeated = false
       const attempt = async () => {
         const client = await this.#pool.connect()

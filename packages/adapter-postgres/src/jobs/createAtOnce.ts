@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { judgeJob, type StoreUnavailable } from "@kiln/core/domain"
-import { type CreateOutcome, type NewJob, WaitsBriefly } from "@kiln/core/ports"
+import { type CreateOutcome, type NewJob, ShortLockWait } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { asStored, createJobs, readBatch } from "./createJobs.ts"
 import { type Accepted, addJobs, type CapCheck, rowsOf } from "./insertJobs.ts"
@@ -92,7 +92,7 @@ const createBound = (
           ? { _tag: "Created", job: outcome.job }
           : outcome,
       ),
-  ).pipe(Effect.provideService(WaitsBriefly, false))
+  ).pipe(Effect.provideService(ShortLockWait, false))
 
 /**
  * Creates jobs. Where nothing but keys and caps can refuse them and their lanes are known, one round trip adds those whose
