@@ -6,7 +6,7 @@ import { CallerTransactions, type CreateOutcome, type NewJob } from "@kiln/core/
 import { Session, type Wire } from "../Session.ts"
 import { query, statement } from "../Statement.ts"
 import { CallerConnection } from "./CallerConnection.ts"
-import { workChannel } from "../wakeUp/FinishedJobs.ts"
+import { workChannel } from "../wakeUp/Listener.ts"
 import type { Database } from "../Database.ts"
 import { meaningOf, sqlState } from "../postgresErrors.ts"
 import { notify } from "../wakeUp/WakeUp.ts"

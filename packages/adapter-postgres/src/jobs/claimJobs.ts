@@ -8,7 +8,7 @@ import type { LaneNotes, LanesAfter, Served } from "./LanePositions.ts"
 import { isCorrupt } from "../postgresErrors.ts"
 import { batchStatement, query } from "../Statement.ts"
 import { uploadOf, uploadsOfJobs } from "../uploads/uploadRow.ts"
-import { loadInHand } from "./concurrency.ts"
+import { loadInHand } from "./laneOrder.ts"
 import { type Lane, type LanesFound, lanesWithWork, shareTurns } from "./laneOrder.ts"
 
 /** The job whose turn it was cannot be read: a damaged row, or a corrupt page. */

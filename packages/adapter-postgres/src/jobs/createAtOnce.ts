@@ -79,7 +79,7 @@ const createBound = (
   Effect.map(
     Effect.catchIf(
       createByFacts(db, lanes, items),
-      (error) => error.contended === true && items.length > 1,
+      ({ contended }) => contended && items.length > 1,
       () =>
         Effect.map(
           Effect.forEach(items, (item) => createByFacts(db, lanes, [item])),

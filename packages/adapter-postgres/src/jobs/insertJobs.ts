@@ -1,9 +1,8 @@
 import { sql } from "kysely"
 import { type Job, priorityRank, type UploadId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
-import { type Mark, markColumns } from "../Database.ts"
 import { Superseded } from "../postgresErrors.ts"
-import { briefLockTimeoutMs, type Session, type Transaction } from "../Session.ts"
+import { briefLockTimeoutMs, type Mark, markColumns, type Session, type Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 import { laneName, makeLanes, type MayBeClaimable } from "./lanes.ts"
 import { letGoOfUploads, type RetriedJob } from "./retriedJobs.ts"
@@ -42,7 +41,7 @@ type AddJobs = {
 }
 
 /** Defined in the migration: see `add_jobs`. */
-export const addJobsStatement = statement((given: Given<AddJobs>) =>
+const addJobsStatement = statement((given: Given<AddJobs>) =>
   query
     .selectFrom(
       sql<Added>`"kiln".add_jobs(${given.items}::json, ${given.wanted}::json, ${given.caps}::json,
@@ -101,11 +100,14 @@ export type NewRow = ReturnType<typeof rowsOf>[number]
 
 /** The lanes of these rows, each once, in the order in which lanes are locked. */
 const wantedLanes = (rows: ReadonlyArray<NewRow>) => {
-  const lanes = new Map<number, { id: number; claimable_in: number }>()
+  const lanes = new Map<
+    number,
+    Pick<NewRow["row"], "project_id" | "kind" | "kind_version" | "mode" | "claimable_in"> & { id: number }
+  >()
   for (const { row } of rows) {
     const { claimable_in, kind, kind_version, lane_id: id, mode, project_id } = row
     const known = lanes.get(id)
-    if (known === undefined) lanes.set(id, { id, claimable_in, ...{ project_id, kind, kind_version, mode } })
+    if (known === undefined) lanes.set(id, { id, claimable_in, project_id, kind, kind_version, mode })
     else known.claimable_in = Math.min(known.claimable_in, claimable_in)
   }
   return [...lanes.values()].sort((a, b) => a.id - b.id)

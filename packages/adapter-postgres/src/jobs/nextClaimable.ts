@@ -4,7 +4,7 @@ import type { Runnable } from "@kiln/core/ports"
 import type { Due } from "./LanePositions.ts"
 import type { Session } from "../Session.ts"
 import type { Claimed } from "./claimJobs.ts"
-import { fullProjectNames } from "./concurrency.ts"
+import { fullProjectNames } from "./laneOrder.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 
 /** The earliest lane of some kinds; by itself it says when to come back, and one that is idle has no row at all. */

@@ -1,10 +1,9 @@
 import type { Migration } from "@kiln/core/ports"
-import { accessTables, boardTables } from "./initial/accounts.ts"
+import { accessTables, boardTables, uploadTables } from "./initial/accounts.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
 import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
-import { uploadTables } from "./initial/uploads.ts"
 
 /**
  * Store time is the database's clock, read when it is asked for and not when the transaction began: processes on many
