@@ -65,7 +65,7 @@ export const columns = {
     next_at: nullable(integer()),
     prioritized: generated(integer<Flag>()),
   },
-  fairness: { id: integer<1>(), virtual_time: integer() },
+  fairness: { id: generated(integer<1>()), virtual_time: integer() },
   jobs: {
     seq: generated(integer()),
     id: text<JobId>(),

@@ -101,7 +101,7 @@ const createFirstKey = (
   key: NewApiKey,
 ): boolean => {
   if (tx.get(anyKey, {}) !== undefined || createProject(tx, project) === undefined) return false
-  if (createKey(tx, key) === undefined) throw new TypeError("the project of the first key was not found")
+  if (createKey(tx, key) === undefined) throw new TypeError("the first key must belong to the project created with it")
   return true
 }
 

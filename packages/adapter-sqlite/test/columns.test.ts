@@ -25,9 +25,7 @@ it.effect("the declared columns are those of the migrated schema: names, types, 
         },
       )
     for (const [table, declared] of Object.entries(columns))
-      expect(Object.fromEntries(describe(table).map(({ name, ...rest }) => [name, rest])), table).toEqual(
-        table === "fairness" ? { ...declared, id: { ...declared.id, optional: true } } : declared,
-      )
+      expect(Object.fromEntries(describe(table).map(({ name, ...rest }) => [name, rest])), table).toEqual(declared)
     const tables = connection
       .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
       .all([])

@@ -105,7 +105,7 @@ export const jobTransitions = {
     to: "processing",
     guard: "fence",
     token: "raised",
-    meaning: "returned to the head of its queue, for example on shutdown; counts as nothing",
+    meaning: "returned to the head of its queue, for example on shutdown; no budget is charged",
   },
   lost: {
     verb: "expireJobs",
@@ -113,7 +113,7 @@ export const jobTransitions = {
     to: "processing",
     guard: "lost",
     token: "raised",
-    meaning: "its worker vanished and no other claimed it; returned to the head of its queue, where it starts to wait",
+    meaning: "its worker was lost and no other claimed it; returned to the head of its queue, where it starts to wait",
   },
   expired: {
     verb: "expireJobs",

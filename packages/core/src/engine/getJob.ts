@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import { isId, type Job, JobNotFound, type Principal } from "../domain/index.ts"
+import { isId, type Job, type Principal } from "../domain/index.ts"
+import { JobNotFound } from "../domain/Errors.ts"
 import { JobStore } from "../ports/index.ts"
 
 /** The caller's job. The only way to read one: by id and principal together. */

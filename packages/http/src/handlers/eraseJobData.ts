@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
-import type { JobFamily } from "@kiln/client/api"
-import type { BlobUnavailable, JobNotFound, JobProcessing, KeyScope, StoreUnavailable } from "@kiln/core/domain"
+import type { JobFamily } from "@kiln/client"
+import type { JobNotFound, JobProcessing } from "@kiln/core"
+import type { BlobUnavailable, KeyScope, StoreUnavailable } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 import { noContent, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
@@ -16,7 +17,7 @@ const refuse = refusing<JobNotFound | JobProcessing | StoreUnavailable | BlobUna
   BlobUnavailable: storeUnavailable,
 })
 
-/** Deletes what a finished job retains; again and again with the same answer. */
+/** Deletes the retained data of a finished job. Repeating the request returns the same response. */
 export const eraseJobData = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler =>
   Effect.fnUntraced(function* (exchange, id): Effect.fn.Return<Reply, Refusal> {
     const grant = yield* context.admit(exchange, keyScope, "delete")

@@ -1,14 +1,8 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { JobFamily } from "@kiln/client/api"
-import {
-  isFinished,
-  type Job,
-  type JobNotFound,
-  type KeyScope,
-  type Principal,
-  type StoreUnavailable,
-} from "@kiln/core/domain"
+import type { JobFamily } from "@kiln/client"
+import type { JobNotFound } from "@kiln/core"
+import { isFinished, type Job, type KeyScope, type Principal, type StoreUnavailable } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"

@@ -1,5 +1,5 @@
-// Creates jobs, three at a time, until it is killed, and prints the number of the last one as soon as the store acknowledged
-// it: `createJobsForEver.ts PATH`.
+// Creates jobs, three at a time, until it is killed, and prints the number of the last one once the store has confirmed
+// it: `createJobsForever.ts PATH`.
 import { writeSync } from "node:fs"
 import { Effect } from "effect"
 import { JobStore } from "@kiln/core/ports"
