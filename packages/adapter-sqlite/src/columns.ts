@@ -41,6 +41,7 @@ const text = <Value extends string = string>(): Column<Value, false> => ({
   nullable: false,
   optional: false,
 })
+const json = (): Column<JsonText, false> => text()
 const blob = (): Column<Uint8Array, false> => ({ type: "BLOB", nullable: false, optional: false })
 const nullable = <Value>(column: Column<Value, false>): Column<Value | null, true> => ({
   ...column,
@@ -76,7 +77,7 @@ export const columns = {
     kind: text(),
     kind_version: integer(),
     priority: integer(),
-    kept: text<JsonText>(),
+    kept: json(),
     upload_id: nullable(text<UploadId>()),
     idempotency_key: text(),
     fingerprint: text(),
@@ -99,11 +100,11 @@ export const columns = {
     error_code: nullable(text<ErrorCode>()),
     warning_code: nullable(text<WarningCode>()),
     retained: generated(text<RetainedData>()),
-    charge: nullable(text<JsonText>()),
-    output: nullable(text<JsonText>()),
+    charge: nullable(json()),
+    output: nullable(json()),
   },
-  job_data: { job_seq: integer(), request: text<JsonText>() },
-  checkpoints: { job_seq: integer(), step: text(), value: text<JsonText>() },
+  job_data: { job_seq: integer(), request: json() },
+  checkpoints: { job_seq: integer(), step: text(), value: json() },
   files: {
     seq: generated(integer()),
     id: text<FileId>(),
@@ -121,7 +122,7 @@ export const columns = {
     kind: text(),
     currency: text(),
     amount: text(),
-    line_items: text<JsonText>(),
+    line_items: json(),
     charged_at: integer(),
   },
   closed_ledger: { id: integer<1>(), closed_until: integer() },
@@ -153,7 +154,7 @@ export const columns = {
     id: text<KeyId>(),
     project_id: text<ProjectId>(),
     mode: text<KeyMode>(),
-    scopes: text<JsonText>(),
+    scopes: json(),
     name: nullable(text()),
     created_at: integer(),
     expires_at: nullable(integer()),
@@ -174,12 +175,12 @@ export const columns = {
     name: text(),
     version: integer(),
     currency: text(),
-    unit_amounts: text<JsonText>(),
+    unit_amounts: json(),
     active: integer<Flag>(),
     created_at: integer(),
   },
-  workers: { worker_id: text(), live_kinds: text<JsonText>(), live_until: integer(), providers: text<JsonText>() },
-  blob_lineage: { id: integer<1>(), version: integer(), document: text<JsonText>() },
+  workers: { worker_id: text(), live_kinds: json(), live_until: integer(), providers: json() },
+  blob_lineage: { id: integer<1>(), version: integer(), document: json() },
   served_kinds: { kind: text(), served_at: integer() },
 } as const
 
