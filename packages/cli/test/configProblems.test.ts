@@ -85,21 +85,21 @@ describe("bounds of providers in the config file", () => {
   it.each([
     [{ providers: { image: { concurrency: 0.5 } } }, `engine.providers.image.concurrency ${places}`],
     [{ providers: { image: { concurrency: 1e300 } } }, `engine.providers.image.concurrency ${places}`],
-    [{ providers: { image: { concurrency: -1 } } }, "engine.providers.image.concurrency must be a number, 0 or more"],
+    [{ providers: { image: { concurrency: -1 } } }, "engine.providers.image.concurrency must be a non-negative number"],
     [
       { providers: { image: { concurrency: Number.NaN } } },
-      "engine.providers.image.concurrency must be a number, 0 or more",
+      "engine.providers.image.concurrency must be a non-negative number",
     ],
-    [{ providers: { reply: { callLimitMs: 120 } } }, "engine.providers.reply.callLimitMs must be 1000 or more"],
-    [{ providers: { reply: { callLimitMs: 0 } } }, "engine.providers.reply.callLimitMs must be 1000 or more"],
+    [{ providers: { reply: { callLimitMs: 120 } } }, "engine.providers.reply.callLimitMs must be at least 1000"],
+    [{ providers: { reply: { callLimitMs: 0 } } }, "engine.providers.reply.callLimitMs must be at least 1000"],
     [{ providers: { reply: 5 } }, "engine.providers.reply must be an object"],
     [{ providers: 5 }, "engine.providers must be an object"],
     [
       { providers: { speach: { concurrency: 1 } } },
       "engine.providers.speach is not known; there is transcription, reply, speech, image, voiceTurn",
     ],
-    [{ circuit: { maxFailures: -1 } }, "engine.circuit.maxFailures must be a number, 0 or more"],
-    [{ circuit: { brokenPauseMs: Infinity } }, "engine.circuit.brokenPauseMs must be a number, 0 or more"],
+    [{ circuit: { maxFailures: -1 } }, "engine.circuit.maxFailures must be a non-negative number"],
+    [{ circuit: { brokenPauseMs: Infinity } }, "engine.circuit.brokenPauseMs must be a non-negative number"],
   ])("%j: %s", (engine, problem) => {
     expect(problemsOf(engine)).toEqual([problem])
   })

@@ -170,7 +170,7 @@ describe("a start that fails", { timeout: 120_000 }, () => {
     [
       "KILN_CONFIG",
       "export default { engine: { leaseDurationMs: 100 } }",
-      "engine.leaseDurationMs must be 2000 or more",
+      "engine.leaseDurationMs must be at least 2000",
     ],
     ["KILN_CONFIG", "export default {", "cannot load"],
     ["KILN_BLOBS", "export default {}", "must be an unstorage instance"],

@@ -75,7 +75,7 @@ describe("what cannot be used is refused", () => {
   it.each([Number.NaN, -1, "1000", null])("a time of %s", async (timeoutMs) => {
     const { client, polls } = unfinished("1")
     expect(() => createClient({ ...about, timeoutMs: timeoutMs as number })).toThrow(
-      "timeoutMs must be a number of milliseconds, 0 or more",
+      "timeoutMs must be a non-negative number of milliseconds",
     )
     await expect(client.jobs.wait(reference, { timeoutMs: timeoutMs as number })).rejects.toThrow(TypeError)
     expect(polls).toEqual([])

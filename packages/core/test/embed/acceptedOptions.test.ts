@@ -75,7 +75,7 @@ it("settings may be a class instance: its settings are read, its other fields ar
     attempts: { ...defaultEngineSettings.attempts, maxFailures: 2 },
   })
   expect(() => settingsOf({ attempts: Object.assign(new Attempts(), { maxFailures: 0 }) })).toThrow(
-    "settings.attempts.maxFailures must be a whole number",
+    "settings.attempts.maxFailures must be a positive integer",
   )
   await using kiln = await testEngine({ kinds: [echo], settings: new Settings() })
   expect(await kiln.submit("echo", {})).toMatchObject({ status: "done" })

@@ -19,7 +19,7 @@ it.each([
   [{ publicUrl, rateLimits: { creates: {} } }, 'unknown option "creates" in rateLimits; did you mean "create"?'],
   [{ publicUrl, rateLimits: { create: { per_minute: 1, burst: 1 } } }, 'did you mean "perMinute"?'],
   [{ publicUrl, rateLimits: { create: { perMinute: Number.NaN, burst: 1 } } }, "rateLimits.create.perMinute must be"],
-  [{ publicUrl, rateLimits: { create: { perMinute: 1 } } }, "rateLimits.create.burst must be a whole number"],
+  [{ publicUrl, rateLimits: { create: { perMinute: 1 } } }, "rateLimits.create.burst must be an integer between"],
   [{ publicUrl, pages: "no" }, "pages must be true or false"],
   [{ publicUrl, authenticate: {} }, "authenticate must be a function"],
   [{ publicUrl, routes: {} }, "routes must be an array"],
