@@ -47,7 +47,7 @@ describe("limits of concurrency in the config file", () => {
   it("do not hide what else is wrong, with bounds or with their names", () => {
     expect(configProblems({ engine: { limits: { perProject: 1 }, concurrency: 0, concurency: 1 } })).toEqual([
       expect.stringMatching(/^engine\.concurency is not known; there is .*limits/),
-      "engine.concurrency must be 1 or more",
+      "engine.concurrency must be at least 1",
     ])
   })
 })

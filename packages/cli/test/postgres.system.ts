@@ -66,7 +66,7 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
         changed(cluster.url, { pathname: "/none" }),
         /Postgres database none at .*: the server has no database of that name$/,
       ],
-      [away, /^kiln: cannot open the Postgres database x at 127\.0\.0\.1:1: nothing listens there$/],
+      [away, /^kiln: cannot open the Postgres database x at 127\.0\.0\.1:1: no server is listening at this address$/],
       [away.replace("127.0.0.1", "no.such.host.invalid"), /: the host name (is unknown|cannot be resolved)$/],
     ]
     const { password } = new URL(cluster.url)
@@ -111,7 +111,10 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
     await cluster.stop("immediate")
     await expect.poll(ready, { timeout: 15_000 }).toBe(503)
     const refused = await run(["project", "list"], { DATABASE_URL: cluster.url, KILN_DATA_DIR: data.path })
-    expect([refused.exit, refused.stderr]).toEqual([1, expect.stringContaining("nothing listens there")])
+    expect([refused.exit, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining("no server is listening at this address"),
+    ])
     await cluster.start()
     await expect.poll(ready, { timeout: 15_000 }).toBe(200)
     expect(server.stderr).not.toContain(password)

@@ -57,7 +57,7 @@ describe("the first start", { timeout: 120_000 }, () => {
 
     await using again = new KilnProcess(["serve"], env)
     const [, url = ""] = await again.says(/listening at (\S+)\n.*\/docs\n/)
-    expect(again.stdout).toBe(`kiln is listening at ${url}\nits documentation is at ${url}/docs\n`)
+    expect(again.stdout).toBe(`kiln is listening at ${url}\ndocumentation: ${url}/docs\n`)
     expect((await new Api(url, key).speak("The key of the first start still works.")).status).toBe(202)
   })
 
@@ -135,7 +135,7 @@ describe("a start that fails", { timeout: 120_000 }, () => {
     expect(ended).toEqual({
       exit: 1,
       stdout: "",
-      stderr: "kiln: 192.0.2.1 is not an address of this machine: set HOST to one\n",
+      stderr: "kiln: 192.0.2.1 is not an address of this machine: set HOST to one that is\n",
     })
   })
 

@@ -205,7 +205,7 @@ describe("settings", () => {
       ["postgres://u:p#ss@h/d", "postgres://u:p ss@h/d", "postgres://u:p%zz@h/d", "postgres://h:x/d"],
       "%40",
     ],
-    ["KILN_DATABASE_SCHEMA", ["Kiln", "1kiln", "a-b", 'a"b', "pg_kiln", "a".repeat(52)], "1 to 51 of"],
+    ["KILN_DATABASE_SCHEMA", ["Kiln", "1kiln", "a-b", 'a"b', "pg_kiln", "a".repeat(52)], "1 to 51 of the characters"],
     ["KILN_DATABASE_POOL", ["1", "201", "ten"], "from 2 to 200"],
     ["KILN_DATABASE_NOTIFICATIONS", ["true"], "must be on or off"],
     ["KILN_DATABASE_POOLER", ["session", "pgbouncer"], "must be none or transaction"],

@@ -94,14 +94,14 @@ describe("the comparison catches", () => {
     expect(
       await broken((jobs) => ({ findJobs: (items) => Effect.map(jobs.findJobs(items), (found) => found.map(costly)) })),
     ).toMatch(
-      /a promise is broken: claimJobs at .* (is no move of the table \(claimed: failures is wrong|no attempt both failed and lost its worker)/,
+      /an invariant failed: claimJobs at .* (is not a move of the table \(claimed: failures is wrong|no attempt both failed and lost its worker)/,
     )
     // Expiring jobs deletes the data of those that are finished.
     expect(
       await broken((jobs) => ({
         expireJobs: (limit) => Effect.tap(jobs.expireJobs(limit), jobs.expireData(0, limit)),
       })),
-    ).toMatch(/a promise is broken: expireJobs at .* is no move of the table/)
+    ).toMatch(/an invariant failed: expireJobs at .* is not a move of the table/)
     // The token of a claim is not the job's.
     expect(
       await broken((jobs) => ({

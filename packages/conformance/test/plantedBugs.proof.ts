@@ -56,6 +56,6 @@ describe("the promises alone, checked on random histories of a store that is com
     it(planted.bug, async () => {
       const layer = await stores.withBug(planted)
       const difference = await findDifference({ layer, reference: layer, runs: 100, seed: 1, shrink: false })
-      expect(difference).toContain("a promise is broken")
+      expect(difference).toContain("an invariant failed")
     })
 })

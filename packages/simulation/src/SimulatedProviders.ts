@@ -174,13 +174,13 @@ export class SimulatedProviders {
     const { dice } = this.#kernel
     const said = Effect.suspend((): Effect.Effect<A, ProviderError> => {
       if (behavior === "break")
-        return Effect.fail(providerBroken(dice.pick(["quota", "configuration"]), "as the dice say"))
+        return Effect.fail(providerBroken(dice.pick(["quota", "configuration"]), "chosen at random"))
       if (behavior === "answer" || behavior === "nonsense") return Effect.sync(() => answer(behavior === "answer"))
       return Effect.fail(
         new ProviderFailure({
           errorCode: behavior === "fail" ? "provider_unavailable" : "content_rejected",
           retry: behavior === "fail",
-          detail: "as the dice say",
+          detail: "chosen at random",
           ...(dice.chance(0.3) ? { retryAfterMs: dice.pick([0, 1_000, 5_000, Number.MAX_SAFE_INTEGER]) } : {}),
         }),
       )

@@ -95,7 +95,7 @@ it("the circuit pauses it while it is broken, and its job waits at no cost", asy
 it("names that no port has are refused, and so are two ports of one name", async () => {
   const parts = { store: memoryStore(), blobs: memoryBlobs(), kinds }
   await expect(createEngine({ ...parts, providers: { sandbox: {} } } as never)).rejects.toThrow(
-    "search needs: embedding",
+    "providers of the kind search: embedding",
   )
   await expect(
     createEngine({ ...parts, providers: { sandbox: { embeding: async () => [1] } } } as never),

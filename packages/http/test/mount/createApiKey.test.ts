@@ -142,7 +142,9 @@ describe("no key is made", () => {
     await service.keys((keys) => keys.createProject({ id: "prj_1", name: "acme" }))
     const scopes = ["audio.create"]
     await expect(createApiKey(service.engine, { project: "a b", scopes })).rejects.toThrow(TypeError)
-    await expect(createApiKey(service.engine, { project: "acme", scopes })).rejects.toThrow("the name acme is used")
+    await expect(createApiKey(service.engine, { project: "acme", scopes })).rejects.toThrow(
+      "the project name acme is already used",
+    )
     expect(await service.keys((keys) => keys.listKeys)).toEqual([])
   })
 

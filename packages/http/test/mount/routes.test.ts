@@ -144,14 +144,14 @@ it("a kind with an Effect Schema is described by it", () => {
 })
 
 const useless: ReadonlyArray<readonly [string, JobRoute, RegExp]> = [
-  ["an unknown kind", jobRoute({ name: "nothing" }, { path: "/v1/x" }), /no such kind/],
-  ["a built-in kind", jobRoute({ name: "transcription" }, { path: "/v1/x" }), /offered already/],
+  ["an unknown kind", jobRoute({ name: "nothing" }, { path: "/v1/x" }), /does not have this kind/],
+  ["a built-in kind", jobRoute({ name: "transcription" }, { path: "/v1/x" }), /already has a route/],
   ["an invalid path", jobRoute(summary, { path: "v1/x" }), /its path/],
   ["a path with a placeholder", jobRoute(summary, { path: "/v1/:x" }), /its path/],
   ["a poll without an id", jobRoute(summary, { path: "/v1/x", poll: "/v1/x" }), /polled at such a path/],
   ["the poll of audio jobs", jobRoute(summary, { path: "/v1/x", poll: "/v1/jobs/:id" }), /audio\.create/],
   ["a path that is taken", jobRoute(summary, { path: "/v1/audio/speech" }), /duplicate route/],
-  ["one name for two", jobRoute(summary, { path: "/v1/x", names: { a: "b", c: "b" } }), /one name/],
+  ["one name for two", jobRoute(summary, { path: "/v1/x", names: { a: "b", c: "b" } }), /the same name/],
 ]
 
 it.each(useless)("a route of %s is refused", async (_, route, problem) => {

@@ -186,6 +186,6 @@ describe("a live test engine", () => {
   it("refuses what is done by hand", async () => {
     await using kiln = await testEngine({ mode: "live" })
     for (const verb of [() => kiln.runNext(), () => kiln.drain(), () => kiln.advance(1)])
-      await expect(verb()).rejects.toThrow("runs its jobs by itself")
+      await expect(verb()).rejects.toThrow("runs its jobs in real time")
   })
 })

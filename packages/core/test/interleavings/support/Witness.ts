@@ -111,7 +111,7 @@ export const makeWitness = (truth: Adapters, storeClock: VirtualClock): Witness 
   const named = (blobKey: string) =>
     Effect.matchEffect(truth.blobs.open(blobKey), {
       onSuccess: () => Effect.void,
-      onFailure: () => Effect.sync(() => must(false, `a row names ${blobKey}, which is not there`)),
+      onFailure: () => Effect.sync(() => must(false, `a row names ${blobKey}, which does not exist`)),
     })
 
   const watchJobs = (by: string, jobs: Adapters["jobs"]): Adapters["jobs"] => ({
