@@ -15,8 +15,8 @@ const sandbox: ProviderSet = {
   transcription: ({ audio }) => Effect.as(Stream.runDrain(audio.content), { text: "hello" }),
 }
 
-describe("a blob that is not what its row says", () => {
-  it.effect("is not handed out, whole or in part, of the same length or another", () =>
+describe("a blob that differs from its row", () => {
+  it.effect("is not served, whole or in part, whether its length is the same or not", () =>
     Effect.gen(function* () {
       const engine = yield* Engine
       yield* running

@@ -81,7 +81,7 @@ it("settings may be a class instance: its settings are read, its other fields ar
   expect(await kiln.submit("echo", {})).toMatchObject({ status: "done" })
 })
 
-it("an undefined setting is one that is not given", () => {
+it("an undefined setting counts as not given", () => {
   const perKind = { echo: undefined, other: 2 } as never
   expect(settingsOf({ limits: { perKind }, queueCap: undefined }).limits.perKind).toStrictEqual({ other: 2 })
 })

@@ -61,7 +61,7 @@ describe("createEngine refuses", () => {
     await expect(opening({ settings })).rejects.toThrow(message)
   })
 
-  it("nothing else: what a group of settings leaves out has its default", async () => {
+  it("nothing else: omitted settings of a group have their defaults", async () => {
     let runs = 0
     const failing = jobKind({
       ...bare,
@@ -140,11 +140,11 @@ it.each<[name: string, call: () => unknown, message: string]>([
     () => engine.operator.charges(given({ from: "2030", to: new Date(1) })).next(),
     "from must be a valid Date",
   ],
-])("%s refuses what it does not know: %#", async (_, call, message) => {
+])("%s refuses unknown options: %#", async (_, call, message) => {
   await expect((async () => call())()).rejects.toThrow(message)
 })
 
-it("a kind that this program no longer knows may be let go on", async () => {
+it("a kind that this program no longer knows can be resumed", async () => {
   const store = memoryStore()
   const other = jobKind({ ...bare, name: "other" })
   await using before = await createEngine({ ...parts, store, kinds: [other] })
@@ -190,7 +190,7 @@ describe("a test engine refuses", () => {
     await expect(testEngine(given(options))).rejects.toThrow(message)
   })
 
-  it("options of stores that take none", () => {
+  it("stores without options refuse any", () => {
     expect(() => memoryStore(given({ durable: true }))).toThrow("memoryStore() takes no options")
     expect(() => memoryBlobs(given({ directory: "x" }))).toThrow("memoryBlobs() takes no options")
   })

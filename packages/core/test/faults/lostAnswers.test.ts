@@ -53,8 +53,8 @@ const speaking = (attempts: (n: number) => ReturnType<NonNullable<ProviderSet["s
   return speaks(() => Effect.suspend(() => attempts((calls += 1))))
 }
 
-describe("an end whose answer was lost is written again, and is the same end", () => {
-  it.effect("a completion: nothing is given back and nobody looks for orphans", () => {
+describe("an end whose response was lost is written again and stays the same", () => {
+  it.effect("a completion: nothing is released, and no orphans are searched", () => {
     const { asked, stores } = losingAnswerOf("completeJobs")
     return Effect.gen(function* () {
       const job = yield* workedOff({ stores })
@@ -90,7 +90,7 @@ describe("an end whose answer was lost is written again, and is the same end", (
     })
   })
 
-  it.effect("a postponement: a result there is no room for is not bought again before there is", () => {
+  it.effect("a postponement: a result that does not fit is not bought again until there is room", () => {
     const { stores } = losingAnswerOf("deferJobs")
     let bought = 0
     const sandbox = speaking((n) => {

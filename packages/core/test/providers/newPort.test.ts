@@ -25,7 +25,7 @@ const search = jobKind({
 })
 const kinds = [search]
 
-it("a new port is served by its fake, which answers with the port's example", async () => {
+it("a new port is served by its fake, which returns the port's example", async () => {
   await using kiln = await testEngine({ kinds })
   const job = await kiln.submit("search", { text: "fox" })
   expect(job).toMatchObject({ status: "done", output: { vector: [0.25, 0.5] } })
@@ -41,7 +41,7 @@ it("its answers are checked: an invalid one fails the attempt, and the next atte
   expect(await kiln.submit("search", { text: "fox" })).toMatchObject({ status: "failed", errorCode: "result_invalid" })
 })
 
-it("its calls have the port's time limit, or the one of the settings", async () => {
+it("its calls have the port's timeout, or that of the settings", async () => {
   for (const [settings, limitMs] of [
     [{}, 5_000],
     [{ providers: { embedding: { callLimitMs: 2_000 } } }, 2_000],
@@ -92,7 +92,7 @@ it("the circuit pauses it while it is broken, and its job waits at no cost", asy
   ])
 })
 
-it("names that no port has are refused, and so are two ports of one name", async () => {
+it("unknown port names are refused, and so are two ports with the same name", async () => {
   const parts = { store: memoryStore(), blobs: memoryBlobs(), kinds }
   await expect(createEngine({ ...parts, providers: { sandbox: {} } } as never)).rejects.toThrow(
     "providers of the kind search: embedding",

@@ -21,7 +21,7 @@ const cancels = (process: Process, jobId: `job_${string}`) =>
   process.does(Effect.result(Effect.flatMap(Operator, (operator) => operator.cancel(jobId))))
 
 export const cancelAndComplete = race({
-  name: "cancel × complete × takeover: canceled without a result or a charge, or done as if nobody had asked",
+  name: "cancel × complete × takeover: canceled without result and charge, or done as if no cancellation was requested",
   given: fc.record({ turns: fc.nat(10), takesOver: fc.boolean() }),
   reaches: ["done", "canceled", "A completeJobs LeaseLost", "refused"],
   run: Effect.fnUntraced(function* (world, { takesOver, turns }) {

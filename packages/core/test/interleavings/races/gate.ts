@@ -13,7 +13,7 @@ const maxAgeMs = 500
 const longestPauseMs = 60_000
 
 export const switchOffAndRun = race({
-  name: "switch off × claim × run: no provider is called on a board that said no, or on an old one; no job fails for it",
+  name: "switch off × claim × run: no provider is called with a switch off or a stale read, and no job fails for it",
   given: fc.nat(30),
   reaches: ["done at once", "given back", "not claimed", "A releaseJobs Written"],
   run: Effect.fnUntraced(function* (world, turns) {

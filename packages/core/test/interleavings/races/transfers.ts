@@ -54,7 +54,7 @@ const verifyFile = (world: World, uploadId: UploadId, sender: string | undefined
 const refusals = ["UploadInProgress", "UploadAlreadyCompleted"]
 
 export const putAndPut = race({
-  name: "PUT × PUT: one is received, its bytes are the file, and nothing else remains",
+  name: "PUT × PUT: one is received, its bytes are the file, and no other blob remains",
   given: fc.record({ starts: fc.tuple(fc.nat(8), fc.nat(8), fc.nat(8)), together: fc.boolean() }),
   reaches: ["A received", "B received", "C received", ...refusals],
   run: Effect.fnUntraced(function* (world, { starts, together }) {
@@ -123,7 +123,7 @@ export const putAndTakeover = race({
 })
 
 export const putAndLeave = race({
-  name: "PUT × PUT whose sender leaves: it is received, or leaves nothing",
+  name: "PUT × PUT whose sender disconnects: it is received, or leaves nothing",
   given: fc.nat(16),
   reaches: ["A received", "B received", "A left", "B UploadInProgress"],
   run: Effect.fnUntraced(function* (world, turns) {
