@@ -9,7 +9,7 @@ import { repositoryFiles } from "./tidy/TidyFile.ts"
 describe("tidy: this repository", () => {
   const files = repositoryFiles(repository)
 
-  it("is seen", () => {
+  it("is read", () => {
     const paths = files.map(({ path }) => path)
     expect(paths).toEqual(
       expect.arrayContaining(["package.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "README.md"]),

@@ -39,7 +39,7 @@ const used = {
 }
 
 describe("unused", () => {
-  it("finds nothing where everything is used", () => {
+  it("finds nothing if everything is used", () => {
     using tree = plantTree(used, configuration)
     expect(run(tree.root, "files,exports,types")).toEqual({ status: 0, found: [] })
   })

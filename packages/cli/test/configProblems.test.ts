@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest"
 import { defaultEngineSettings } from "@kiln/core/effect"
 import { configProblems, engineSettings } from "../src/KilnConfig.ts"
 
-describe("limits of concurrency in the config file", () => {
+describe("concurrency limits in the config file", () => {
   const problemsOf = (limits: unknown) => configProblems({ engine: { limits } })
 
-  it("are by kind and by project, each of them optional", () => {
+  it("are optional, by kind and by project", () => {
     for (const limits of [
       {},
       { perProject: 0 },
@@ -38,13 +38,13 @@ describe("limits of concurrency in the config file", () => {
     expect(problemsOf(limits)).toEqual([problem])
   })
 
-  it("name kinds that there are", () => {
+  it("must name existing kinds", () => {
     expect(problemsOf({ perKind: { speech: 1 } })).toEqual([
       expect.stringMatching(/^engine\.limits\.perKind\.speech is not known; there is .*speech_synthesis/),
     ])
   })
 
-  it("do not hide what else is wrong, with bounds or with their names", () => {
+  it("do not hide other problems", () => {
     expect(configProblems({ engine: { limits: { perProject: 1 }, concurrency: 0, concurency: 1 } })).toEqual([
       expect.stringMatching(/^engine\.concurency is not known; there is .*limits/),
       "engine.concurrency must be at least 1",
@@ -66,10 +66,10 @@ describe("providers in the config file", () => {
   ])("%j: %s", (providers, problem) => expect(configProblems({ providers })).toEqual([problem]))
 })
 
-describe("bounds of providers in the config file", () => {
+describe("limits of providers in the config file", () => {
   const problemsOf = (engine: unknown) => configProblems({ engine })
 
-  it("are by provider, each of them optional; what is not said stays as it is", () => {
+  it("are optional for each provider; omitted ones keep their defaults", () => {
     for (const providers of [{}, { image: {} }, { image: { concurrency: 0 } }, { reply: { callLimitMs: 1_000 } }])
       expect(problemsOf({ providers })).toEqual([])
     const { circuit, providers } = engineSettings(
@@ -104,7 +104,7 @@ describe("bounds of providers in the config file", () => {
     expect(problemsOf(engine)).toEqual([problem])
   })
 
-  it("are of providers and of names that there are", () => {
+  it("must name existing providers and limits", () => {
     expect(problemsOf({ providers: { images: {}, reply: { concurency: 1 } }, circuit: { pauseMs: 1 } })).toEqual([
       expect.stringMatching(/^engine\.providers\.images is not known; there is .*image/),
       expect.stringMatching(/^engine\.providers\.reply\.concurency is not known/),

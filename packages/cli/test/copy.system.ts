@@ -23,7 +23,7 @@ const seeded = async (directory: string): Promise<string> => {
 }
 
 describe("kiln copy", { timeout: 120_000 }, () => {
-  it("brings every record over as it is, and numbers go on after the highest", async () => {
+  it("copies every record unchanged, and numbers continue after the highest", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
     const path = await seeded(data.path)
@@ -91,7 +91,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     })
   })
 
-  it("lets an installation go on where it was: its keys, jobs, files and repeats", async () => {
+  it("lets an installation continue: its keys, jobs, files and replays", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
     const env = { KILN_DATA_DIR: data.path, KILN_LEASE_SECONDS: "2" }
@@ -146,7 +146,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     })
   })
 
-  it("refuses a target that holds something, and leaves it as it is; another schema of it may be empty", async () => {
+  it("refuses a target with data and leaves it unchanged; another schema of it may be empty", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
     const path = await seeded(data.path)

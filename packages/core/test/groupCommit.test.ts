@@ -196,7 +196,7 @@ describe("groupCommit", () => {
       yield* Deferred.succeed(gate, undefined)
       yield* Fiber.join(closing)
       assert.deepStrictEqual(yield* Fiber.join(underWay), [2])
-      assert.isTrue(yield* endsSoon(waiting), "whoever waits")
+      assert.isTrue(yield* endsSoon(waiting), "a waiting caller ends")
       assert.strictEqual((yield* Fiber.join(waiting))._tag, "StoreUnavailable")
       assert.deepStrictEqual(batches, [[1]])
     }),

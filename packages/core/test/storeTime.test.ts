@@ -6,7 +6,7 @@ interface StoreTimeLike {
   readonly now: (reading: ClockReading, kept?: number) => number
 }
 
-/** What happens on one machine: time passes, its wall clock is set, one of its processes starts anew, one reads or writes. */
+/** An event on one machine: time passes, its wall clock is set, a process restarts, or a process reads or writes. */
 type Step =
   | { readonly passMs: number }
   | { readonly setByMs: number }

@@ -40,7 +40,7 @@ const waiting: ReadonlyArray<readonly [what: string, wrong: Wrongs, beginning: s
   ["a wake-up that comes with the creation alone", { wakesAfterMs: "creation" }, "a commit wakes"],
 ]
 
-describe("the suite catches", () => {
+describe("the suite detects", () => {
   it.live.each(wrongs)("%s", ([, wrong, beginning, verdict]) =>
     Effect.gen(function* () {
       expect(yield* verdictOf(beginning, wrong)).toMatch(verdict)

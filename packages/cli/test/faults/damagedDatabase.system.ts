@@ -7,7 +7,7 @@ import { databaseOf } from "./support/embedded.ts"
 import { readRecords } from "./support/Records.ts"
 import { startService } from "./support/Service.ts"
 
-it("a queued job whose request does not decode: that job fails, the queue goes on", async () => {
+it("a queued job whose request does not decode: that job fails, and the queue continues", async () => {
   using data = temporaryDirectory()
   const { environment, key } = await liveSpeech(data.path)
   await using service = await startService(data.path, { ...environment, KILN_CONCURRENCY: "1" }, key)
@@ -57,7 +57,7 @@ const destroyPage = (path: string, text: string): void => {
   closeSync(file)
 }
 
-it("a corrupt page: what it held is 503 and said in the log, nothing is shown wrong, the rest is served", async () => {
+it("a corrupt page: its data is 503 and logged, nothing incorrect is returned, the rest is served", async () => {
   using data = temporaryDirectory()
   const shown = new Map<string, unknown>()
   let key = ""

@@ -9,7 +9,7 @@ import { noise } from "./support/speech.ts"
 const ready = { status: 200, checks: { store: "ok", writes: "ok", blobs: "ok", worker: "ok" } }
 
 describeWith("mounts", "a full disk", () => {
-  it("is 503 and not ready, loses nothing, and is forgotten once there is room", { timeout: 180_000 }, async () => {
+  it("is 503 and not ready, loses nothing, and recovers once there is room", { timeout: 180_000 }, async () => {
     using disk = smallDisk(16)
     await using service = await startService(disk.path, slowSpeech)
     const { api } = service
@@ -66,7 +66,7 @@ describeWith("mounts", "a full disk", () => {
   })
 
   it(
-    "for blobs alone: the job is put off, bought no more than once again, and does not fail",
+    "for blobs alone: the job is postponed, bought at most once more, and does not fail",
     { timeout: 180_000 },
     async () => {
       using disk = smallDisk(1)

@@ -205,19 +205,19 @@ describe("a live job whose provider fails", patience, () => {
     expect(strayRequests).toBe(0)
   })
 
-  it("a model that refuses: the job is refused, at once", async () => {
+  it("a model that refuses: the job is rejected immediately", async () => {
     standIn.script("chat", answer({ text: canary, finishReason: "content_filter" }))
     await expectEnd("turn", "chat", content)
   })
 
-  it("audio that the provider says is longer than any may be: no reply is bought", async () => {
+  it("audio that exceeds the limit according to the provider: no reply is bought", async () => {
     standIn.script("transcription", answer({ seconds: 1_000 }), answer({ seconds: 1_000 }))
     await expectEnd("transcription", "transcription", ["audio_too_long", 1])
     const { job, poll } = await ended("turn")
     expect([poll.error_code, callsTo(job, "chat")]).toEqual(["audio_too_long", 0])
   })
 
-  it("all in all: each done one charged once, no failed one, no file of theirs, and nothing said of them", async () => {
+  it("in total: done jobs are charged once, failed ones are not, leave no file and are not logged", async () => {
     const { chargedJobs, damaged, jobs: rows } = await audit(lab)
     const done = jobs.filter(({ poll }) => poll.status === "done").map(({ job }) => job.id)
     expect(rows).toHaveLength(jobs.length)

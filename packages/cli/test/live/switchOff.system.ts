@@ -12,7 +12,7 @@ import { labEnvironment, longLease } from "./support/openAiEnvironment.ts"
 
 const patience = { timeout: 240_000 }
 
-describe("live work switched off in the middle", patience, () => {
+describe("live jobs switched off in the middle", patience, () => {
   let lab: Lab
   let standIn: OpenAiStandIn
   let server: Server
@@ -85,7 +85,7 @@ describe("live work switched off in the middle", patience, () => {
     await standIn?.close()
   })
 
-  it("by the command line, with 1,000 jobs in line: no call from a second later on, no job failed, and all done after it", async () => {
+  it("by the command line, with 1,000 jobs queued: no call after one second, no job failed, and all done afterwards", async () => {
     standIn.usually("speech", answerLate(500))
     await create(1_000)
     await until(() => (standIn.calls().length >= 8 ? true : undefined))
@@ -108,7 +108,7 @@ describe("live work switched off in the middle", patience, () => {
     await expectAllOnce()
   })
 
-  it("between two steps of a voice turn: the next one is not bought, and what was bought is kept", async () => {
+  it("between two steps of a voice turn: the next step is not bought, and finished steps are kept", async () => {
     const before = jobs.length
     standIn.usually("transcription", answerLate(2_500))
     const client = clientOf(server)
@@ -133,7 +133,7 @@ describe("live work switched off in the middle", patience, () => {
     jobs.push(...turns)
   })
 
-  it("by the environment of one of two processes: that one buys nothing, also when it is the last", async () => {
+  it("by the environment of one of two processes: that one buys nothing, even when it is the last", async () => {
     standIn.usually("speech", answerLate(500))
     await using idle = await startOpenAiStandIn()
     const forced = await start(idle, { KILN_SWITCH_AI: "off" })

@@ -11,7 +11,7 @@ const most = (calls: ReadonlyArray<CallLine>): number => {
   return Math.max(...calls.map(({ event }) => (event === "begun" ? ++now : now--)))
 }
 
-it("two workers together run no more jobs of a kind, and of a project, than the limit", patience, async () => {
+it("two workers together run at most the limit of jobs of a kind and of a project", patience, async () => {
   await using fleet = await Fleet.open()
   const engine = { limits: { perKind: { speech_synthesis: 1 }, perProject: 3 } }
   const [api] = await Promise.all([fleet.api({ engine }), fleet.worker({ engine }), fleet.worker({ engine })])

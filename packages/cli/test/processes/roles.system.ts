@@ -18,7 +18,7 @@ const missing = async ({ live }: ApiProcess): Promise<unknown> => {
 const noProvider = [403, "live_not_active", ["provider:speech_synthesis"]]
 
 describe("processes of different roles", () => {
-  it("what one process accepts another runs, and a third hands out", patience, async () => {
+  it("a job accepted by one process is run by another and served by a third", patience, async () => {
     await using fleet = await Fleet.open()
     const options = { env: { KILN_CONCURRENCY: "2" } }
     const [[one, other], ...workers] = await Promise.all([fleet.apis(), fleet.worker(options), fleet.worker(options)])
@@ -40,7 +40,7 @@ describe("processes of different roles", () => {
     expect((await other.live.get(`/v1/jobs/${ids[0]}`)).status).toBe(200)
   })
 
-  it("live jobs are accepted once a worker with a provider has been there, and not before", patience, async () => {
+  it("live jobs are accepted once a worker with a provider has run, and not before", patience, async () => {
     await using fleet = await Fleet.open()
     const api = await fleet.api()
     expect(await api.live.readiness()).toBe(200)
@@ -59,7 +59,7 @@ describe("processes of different roles", () => {
     expect(image.status).toBe(202)
   })
 
-  it("without workers jobs wait, and go on when one comes", patience, async () => {
+  it("without workers jobs wait, and continue when one starts", patience, async () => {
     await using fleet = await Fleet.open()
     const api = await fleet.api()
     const waiting = await api.sandbox.speak("x")

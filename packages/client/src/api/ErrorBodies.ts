@@ -2,7 +2,7 @@ import * as Schema from "effect/Schema"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import { errorCatalogue, type RefusalCode, refusalCodes } from "./ErrorCatalogue.ts"
 
-/** What is wrong with one field, with the limit that it violates. */
+/** The problem with one field, and the limit that it violates. */
 const FieldProblem = Schema.Struct({
   param: Schema.String.annotate({ description: "The name of the field in the request." }),
   reason: Schema.Literals([

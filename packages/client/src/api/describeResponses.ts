@@ -24,7 +24,7 @@ const headers = {
     schema: text,
     example: '"read";r=299;t=1',
   },
-  "WWW-Authenticate": { description: "What is wrong with the credentials (RFC 6750).", schema: text },
+  "WWW-Authenticate": { description: "The problem with the credentials (RFC 6750).", schema: text },
   "Retry-After": { description: "Seconds to wait before the next request.", schema: whole, example: 2 },
   Location: { description: "Absolute URL to poll.", schema: { type: "string", format: "uri" } },
   "Idempotency-Replayed": {

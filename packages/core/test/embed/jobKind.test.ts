@@ -73,12 +73,12 @@ describe("a custom job kind", () => {
     ["a promise", () => Promise.resolve({ value: {} })],
     ["a promise of another realm", () => runInNewContext("Promise.resolve({ value: {} })")],
     ["a promise that fails", () => Promise.reject(new Error("no"))],
-    // oxlint-disable-next-line unicorn/no-thenable -- what is tried is what is no promise, and has to be waited for like one
+    // oxlint-disable-next-line unicorn/no-thenable -- the test needs a thenable that is not a promise
     ["something like a promise", () => ({ then: (told: (value: unknown) => void) => told({ value: {} }) })],
     ["nothing", () => undefined],
     ["a word of the user's", (value) => JSON.stringify(value)],
     ["neither a value nor issues", () => ({})],
-    ["issues that are none", () => ({ issues: null })],
+    ["issues of null", () => ({ issues: null })],
   ])("rejects the result of a schema that returns %s", async (_, validate) => {
     const schema = { "~standard": { version: 1, vendor: "own", validate } } as StandardSchema<unknown, object>
     const kind = jobKind({
@@ -228,9 +228,9 @@ describe("a custom job kind", () => {
       "result_invalid",
       "the output does not validate",
     ],
-    ["an output that is no JSON", { output: { summary: 1n } as never }, "internal_error", "is not a JSON object"],
+    ["an output that is not JSON", { output: { summary: 1n } as never }, "internal_error", "is not a JSON object"],
     [
-      "a meter that is none of its own",
+      "a meter that it does not declare",
       { ...summed, usage: { pages: 1 } },
       "internal_error",
       "a meter that the kind does not declare",

@@ -48,7 +48,7 @@ describe("a job is settled whatever its attempt ends with", () => {
     const sandbox = speaks(() =>
       Effect.suspend(() => {
         calls += 1
-        // Asked for ever, the test would never end either.
+        // Without a limit, a provider called indefinitely would also keep the test from ending.
         return calls > 200 ? Effect.succeed(mp3) : Effect.interrupt
       }),
     )

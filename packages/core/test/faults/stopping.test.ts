@@ -69,7 +69,7 @@ describe("a worker that is stopped", () => {
     }))
     return Effect.gen(function* () {
       const worker = yield* running
-      // Lets go of a worker that would wait for ever, once the test is over.
+      // Releases a worker that would otherwise wait indefinitely after the test.
       yield* Effect.addFinalizer(() => Deferred.succeed(answer, undefined))
       yield* passTime("1 seconds")
       assert.isTrue(asked)

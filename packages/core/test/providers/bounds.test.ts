@@ -162,7 +162,7 @@ describe("the metrics of providers", () => {
       yield* finished(job.id, "5 seconds", live)
       assert.strictEqual(yield* answered, before + 1)
       assert.strictEqual(yield* valueOf("kiln_provider_paused", { provider: "speech", reason: "quota" }), 0)
-      // What was found to be no answer is none, although the provider gave it for one.
+      // An invalid answer counts as a failure, even though the provider returned it.
       const invalid = valueOf("kiln_provider_calls_total", { provider: "speech", outcome: "invalid" })
       const invalidBefore = (yield* invalid) ?? 0
       fake.script("speech", malformed({ data: "no bytes" }))

@@ -59,7 +59,7 @@ describe("a transcript", () => {
     ["may say that there is nothing", 0, { seconds: 0 }],
     ["need not say any", undefined, {}],
     ["with endless seconds has none", Infinity, {}],
-    ["with seconds that are no number has none", Number.NaN, {}],
+    ["with seconds of NaN has none", Number.NaN, {}],
     ["with negative seconds has none", -1, {}],
     ["with seconds in words has none", "3", {}],
     ["with null seconds has none", null, {}],

@@ -65,7 +65,7 @@ describe("an invalid PNG", () => {
     ["another height", png(header({ height: 1_025 }), pixels, end), /1024x1025 pixels/],
     ["bits that no color has", png(header({ bits: 3 }), pixels, end), /cannot have/],
     ["bits that its color has not", png(header({ color: 6, bits: 4 }), pixels, end), /cannot have/],
-    ["a color that is none", png(header({ color: 5 }), pixels, end), /cannot have/],
+    ["an invalid color type", png(header({ color: 5 }), pixels, end), /cannot have/],
     ["a color of Object.prototype", png(header({ color: 7 }), pixels, end), /cannot have/],
     ["another compression", png(header({ rest: [1, 0, 0] }), pixels, end), /cannot have/],
     ["another filter", png(header({ rest: [0, 1, 0] }), pixels, end), /cannot have/],

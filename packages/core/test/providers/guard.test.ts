@@ -270,8 +270,8 @@ describe("a provider that fails", () => {
 
   const html = { data: new TextEncoder().encode("<html>no</html>"), mediaType: "audio/mpeg" }
   it.effect.each<[why: string, said: Effect.Effect<GeneratedFile, ProviderFailure>]>([
-    ["an answer that is none", Effect.succeed(html)],
-    ["an answer the provider itself finds to be none", Effect.fail(resultInvalid("empty"))],
+    ["an invalid answer", Effect.succeed(html)],
+    ["an answer that the provider reports as invalid", Effect.fail(resultInvalid("empty"))],
     ["a refusal", Effect.fail(providerRefused("content", "moderation_blocked"))],
   ])("for a reason that the request may cause is not paused, so no caller can pause it for others: %s", ([, said]) => {
     const fake = makeFakeProviders()

@@ -8,7 +8,7 @@ export const makeChannel = (reach: WakeUpReach = "installation") => {
     reach,
     /** Whether what is said is heard. */
     isDeaf: false,
-    /** What was said, heard or not. */
+    /** Number of notifications sent, received or not. */
     said: 0,
     /** Is heard by all, deaf or not. */
     ring: Effect.sync(() => {

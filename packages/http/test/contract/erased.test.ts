@@ -34,7 +34,7 @@ const filesBelow = (directory: string): ReadonlyArray<string> =>
     return entry.isDirectory() ? filesBelow(path) : [path]
   })
 
-it("what was deleted is nowhere on disk once the service has stopped, what was refused never was", async () => {
+it("deleted data is nowhere on disk once the service has stopped, and refused data never was", async () => {
   await using place = await openPlace("sqlite")
   const { directory } = place
   const holding = (text: string) => filesBelow(directory).filter((path) => readFileSync(path).includes(text))

@@ -14,7 +14,7 @@ export interface PlantedBug {
   readonly plant: Plant
 }
 
-/** The present token of a job, whoever has it: what no fence is. */
+/** The current token of a job, whichever worker holds it. Using it disables fencing. */
 export const present = <Ref extends { readonly jobId: JobId; readonly token: number }>(
   { jobs }: Adapters,
   refs: ReadonlyArray<Ref>,

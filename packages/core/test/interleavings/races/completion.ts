@@ -54,7 +54,7 @@ export const completeAndErase = race({
     const { id } = yield* a.does(kinds[kind])
     const attempt = yield* a.takesInHand()
     const erase = Effect.gen(function* () {
-      // At this moment, not some time later: whoever is told that it is gone may look.
+      // Checked immediately: a caller whose erasure succeeded may look at once.
       if (yield* eraseWhenDone(world, b, id, 8)) assert.deepStrictEqual(yield* blobsIn(world), [])
     })
     const look = Effect.gen(function* () {
@@ -205,7 +205,7 @@ export const completeAndWait = race({
       world.events.add((yield* jobIn(world, id)).status === "done" ? "waits for what is done" : "waits for what runs")
       assert.strictEqual((yield* wait).status, "done")
     })
-    // Nobody moves a clock: whoever slept through the end would leave nobody who can go on.
+    // No clock advances, so a caller that missed the wake-up would block the race.
     yield* world.race([Fiber.join(attempt), waits, waits])
   }),
 })

@@ -38,7 +38,7 @@ type Answer = string
 const answerOf = (sending: Effect.Effect<void, { readonly _tag: string }>): Effect.Effect<Answer> =>
   Effect.match(sending, { onSuccess: () => "received", onFailure: ({ _tag }) => _tag })
 
-/** The upload's file is this sender's, byte for byte, or there is none; and no other blob is there. */
+/** Checks that the upload's file is exactly this sender's, or missing, and that there is no other blob. */
 const verifyFile = (world: World, uploadId: UploadId, sender: string | undefined) =>
   Effect.gen(function* () {
     const file = (yield* world.stores.uploads.findUpload(uploadId))?.file ?? null
@@ -146,7 +146,7 @@ export const putAndLeave = race({
     ])
     yield* s.does(collectOrphans)
     const file = (yield* world.stores.uploads.findUpload(id))?.file
-    // Whoever left may have been received all the same: it was not told.
+    // A file may have been received even though its sender left before the response.
     const bytes = file === undefined || file === null ? undefined : yield* bytesIn(world, file.blobKey)
     const owner = bytes === undefined ? undefined : new TextDecoder().decode(bytes).at(-1)
     if (answer === "received") assert.strictEqual(owner, "B")

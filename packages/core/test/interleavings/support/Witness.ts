@@ -12,13 +12,13 @@ import { Effect, Stream } from "effect"
 import type { Adapters } from "./Adapters.ts"
 import type { VirtualClock } from "./VirtualClock.ts"
 
-/** Who has a job or an upload in hand, as far as the answers of the store say. */
+/** The holder of a job or an upload, according to the responses of the store. */
 interface Hand {
   readonly by: string
   readonly token: number
   /** Store time, exclusive. */
   endsAt: number
-  /** How it was ended, by whoever had it. */
+  /** How the holder ended it. */
   ended: string | undefined
 }
 
@@ -38,12 +38,12 @@ export interface Completed {
 }
 
 /**
- * Stands at the stores and sees every step at the moment it happens, before its answer sets out. What must hold in every
- * order is checked here; what is found is kept, because a worker would survive an exception.
+ * Observes every step at the stores when it happens, before its response is sent. It checks the invariants that hold in every
+ * order, and keeps violations, because a worker would survive an exception.
  */
 export interface Witness {
   readonly violations: Array<string>
-  /** What happened that not every order brings, in the words of the races. */
+  /** Events that only some orders produce, in the words of the races. */
   readonly events: Set<string>
   readonly completions: Array<Completed>
   readonly accepted: Array<Job>
