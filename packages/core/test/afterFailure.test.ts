@@ -9,7 +9,7 @@ const limits: fc.Arbitrary<AttemptLimits> = fc.record({
   backoffMaxMs: fc.integer({ min: 1, max: 100_000 }),
   retryAfterMaxMs: fc.integer({ min: 1, max: 1_000_000 }),
 })
-/** The ends of [0, 1) on purpose, and what is between. */
+/** The ends of [0, 1), and values in between. */
 const jitter = fc.oneof(
   fc.constantFrom(0, 0.999, 1 - Number.EPSILON / 2),
   fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { mp3, principal, speaks, within } from "./support/harness.ts"
 import { finished, running, submitSpeech } from "./support/jobs.ts"
 
-/** A speech provider that takes a second, and counts how many it serves at once. */
+/** A speech provider that takes a second and counts concurrent calls. */
 const countingSpeech = () => {
   const seen = { now: 0, most: 0 }
   const sandbox = speaks(() =>
@@ -20,7 +20,7 @@ const countingSpeech = () => {
   return { seen, sandbox }
 }
 
-/** No look for work comes by itself within the test. */
+/** No poll happens on its own during the test. */
 const settingsWith = (limits: EngineSettings["limits"]): Partial<EngineSettings> => ({
   limits,
   concurrency: 8,

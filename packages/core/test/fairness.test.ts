@@ -7,11 +7,11 @@ import { mp3, principal, speaks, within } from "./support/harness.ts"
 import { finished, openBoard, readJob, running, submitSpeech } from "./support/jobs.ts"
 import { comesTrue, passTime } from "./support/virtualTime.ts"
 
-/** No look for work comes by itself within a test. */
+/** No poll happens on its own during a test. */
 const settings: Partial<EngineSettings> = { concurrency: 8, pollIntervalMs: 3_600_000, leaseDurationMs: 600_000 }
 const open = openBoard({ input_characters: "0.000015" })
 
-/** Speech that takes as long as is said, and how much of it is made at once. */
+/** Speech that takes a given time, with a count of concurrent calls. */
 const slowSpeech = (duration: "1 second" | "10 minutes") => {
   const seen = { now: 0, most: 0 }
   const providers = speaks(() =>

@@ -5,7 +5,7 @@ import { ShortLockWait } from "@kiln/core/ports"
 import { Deferred, Effect, Exit, Fiber, Logger, Option, Scheduler, Scope } from "effect"
 import { TestClock } from "effect/testing"
 
-/** A verb that records its batches, doubles its items and does what `fail` says. */
+/** A verb that records its batches, doubles its items and fails as `fail` says. */
 const recorder = (
   fail: (items: ReadonlyArray<number>) => Effect.Effect<void, StoreUnavailable> = () => Effect.void,
 ) => {
@@ -262,7 +262,8 @@ describe("groupCommit", () => {
   it.effect("an interrupted caller leaves the verb usable, wherever it was", () =>
     Effect.gen(function* () {
       const stuckAfter: Array<number> = []
-      // A fiber waits its turn after so many operations, and can be interrupted there: once at every one of the call's.
+      // A fiber yields after this many operations and can be interrupted there; the test interrupts it once at each operation
+      // of the call.
       const operations = 40
       for (let before = 0; before < operations; before++) {
         const grouped = yield* groupCommit(recorder().verb)

@@ -21,7 +21,7 @@ const listening = (stores: Layer.Layer<Stores>, channel: Channel): Layer.Layer<S
     Layer.sync(WakeUp, () => channel.join()),
   )
 
-/** Stores that say when they are asked for work, in milliseconds. */
+/** Stores that record the times of claims, in milliseconds. */
 const watched = (multiProcess: boolean) => {
   const claims: Array<number> = []
   const stores = storesWith(JobStore, (store) => ({

@@ -12,7 +12,7 @@ const speech = kind("speech_synthesis")
 
 const speechRequest = Schema.Struct({ input: Text(4_096), voice: Schema.optionalKey(Schema.String) })
 
-/** The speech kind of some release, which notes what versions its attempts are told. */
+/** The speech kind of a release, which records the versions that its attempts get. */
 const released = (version?: number, readsFrom?: number, told: Array<number> = []): JobKind => ({
   ...speech,
   ...JobKind({
@@ -55,7 +55,7 @@ describe("a job kind", () => {
   })
 })
 
-/** Runs a test in a process of this release, and tells it what its worker asks for. */
+/** Runs a test in a process of this release, with the claims of its worker. */
 const inRelease = <A, E>(
   kinds: ReadonlyArray<JobKind>,
   test: (asked: ReadonlyArray<ClaimRequest>) => Effect.Effect<A, E, Engine | Worker | JobStore>,

@@ -22,7 +22,7 @@ const loseWorker = Effect.gen(function* () {
   yield* passTime(leaseDurationMs)
 })
 
-/** Speech that takes a second, and notes for each job how many ran beside it at most. */
+/** Speech that takes a second and records for each job the maximum number of jobs that ran beside it. */
 const watchedSpeech = () => {
   const now = new Set<string>()
   const most = new Map<string, number>()

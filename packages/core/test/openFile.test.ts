@@ -9,7 +9,7 @@ import { finished, running, submitSpeech, submitTranscription } from "./support/
 const exchange = (key: string, bytes: Uint8Array) =>
   Effect.flatMap(BlobStore, (blobs) => blobs.put(key, Stream.succeed(bytes), { maxBytes: 1_000 }))
 
-/** Listens to what it transcribes, as a real one does. */
+/** Reads the audio that it transcribes, like a real provider. */
 const sandbox: ProviderSet = {
   ...plainProviders,
   transcription: ({ audio }) => Effect.as(Stream.runDrain(audio.content), { text: "hello" }),

@@ -12,7 +12,7 @@ import {
 import { type ProviderFailure, resultInvalid } from "@kiln/core/ports"
 import { describe, expect, it } from "vitest"
 
-/** A value that another realm made, as those of the platform are under jest. */
+/** A value from another realm, like the platform's values under jest. */
 const foreign = (expression: string): unknown => runInNewContext(expression)
 
 describe("values of another realm are recognized like those of this one", () => {

@@ -14,7 +14,7 @@ import { makeChannel } from "./support/wakeUps.ts"
 
 const leaseMs = 30_000
 
-/** An engine and its worker, which may be killed: nothing it asks the stores from then on is ever done. */
+/** An engine and its worker, which can be killed: its later calls to the stores never take effect. */
 const makeProcess = Effect.fnUntraced(function* (stores: Context.Context<Stores>, wakeUp: WakeUp["Service"]) {
   const begun: Array<number> = []
   let killed = false
@@ -42,7 +42,7 @@ const makeProcess = Effect.fnUntraced(function* (stores: Context.Context<Stores>
       ),
     ),
     Layer.provide(
-      // Whatever the setting allows, nobody waits longer than a lease.
+      // Whatever the setting allows, no worker waits longer than a lease.
       Layer.succeed(EngineConfig, {
         ...defaultEngineSettings,
         leaseDurationMs: leaseMs,

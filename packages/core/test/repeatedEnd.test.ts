@@ -38,7 +38,7 @@ interface Visit {
   readonly last: TransitionEvent | undefined
 }
 
-/** Visits the job after every history of so many legal events and pauses of a millisecond. */
+/** Visits the job after every history of this many legal events and one-millisecond pauses. */
 const everyHistory = (length: number, visit: (at: Visit) => void, at?: Visit, now = 0): void => {
   const here = at ?? { job: created(0, { queueLimitMs: 3, runLimitMs: 3 }), last: undefined }
   visit(here)

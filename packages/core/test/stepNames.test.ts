@@ -12,7 +12,7 @@ import { openWith } from "./embed/support.ts"
 const twice = (what: string) =>
   `${what} was used twice in this attempt; give each ${what.split(" ")[0]} a unique name, e.g. `
 
-/** Makes one live job of a kind, and says how it ended and what the log said of it. */
+/** Runs one live job of a kind, and returns its end and its log lines. */
 const outcomeOf = async (kind: Looping) => {
   const log: Array<LogEntry> = []
   await using engine = await openWith([kind], { log: (entry) => log.push(entry) })

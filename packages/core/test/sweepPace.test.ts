@@ -11,7 +11,7 @@ import { passTime, passUntil } from "./support/virtualTime.ts"
 /** Chance that is the same in every run: a pause is a twentieth shorter than it may be. */
 const evenly = Effect.provideService(Random.Random, { nextDoubleUnsafe: () => 0.5, nextIntUnsafe: () => 1 })
 
-/** Stores that say when each verb was asked for, in milliseconds. */
+/** Stores that record the time of each call, in milliseconds. */
 const watched = () => {
   const calls = new Map<string, Array<number>>()
   const stores = everyVerbOf(MemoryStores.layer, (verb, call) =>

@@ -119,7 +119,7 @@ describe("attempts", () => {
 })
 
 describe("pauses", () => {
-  /** The delays of what is deferred, and how long after it each next claim came, in milliseconds. */
+  /** The delays of deferrals, and the time from each to the next claim, in milliseconds. */
   const watching = () => {
     const delays: Array<number> = []
     const gaps: Array<number> = []
@@ -145,7 +145,7 @@ describe("pauses", () => {
   it.effect("a postponed job is not claimed before its pause, which doubles with each attempt", () => {
     const { delays, gaps, stores } = watching()
     const outage = makeOutage(blobsDown)
-    // What the worker tries the blob store with gets through, so that nothing but the pause keeps it from claiming.
+    // The worker's probe of the blob store succeeds, so that only the pause prevents a claim.
     const blobs = blobsWith((store) => ({
       put: (key, content, options) =>
         key.endsWith("/probe") ? store.put(key, content, options) : outage.strikes(store.put(key, content, options)),
@@ -241,7 +241,7 @@ describe("leases", () => {
       const job = yield* submitSpeech("k")
       yield* passTime("5 minutes")
       const store = yield* JobStore
-      // Nobody else may have it meanwhile.
+      // No other worker may claim it in the meantime.
       const { claims } = yield* store.claimJobs({
         runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }],
         limits: { perKind: {}, perProject: 0 },

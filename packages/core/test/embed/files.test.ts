@@ -19,7 +19,7 @@ const speaks = jobKind({
   },
 })
 
-/** Blobs in memory that are opened after `opening`, and whose content is read as `reading` says. */
+/** Blobs in memory that open after `opening` and are read according to `reading`. */
 const blobsThat = (
   reading: (content: Stream.Stream<Uint8Array>) => Stream.Stream<Uint8Array, BlobCorrupt>,
   opening: Effect.Effect<void> = Effect.void,

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest"
 import { z } from "zod"
 import { openWith } from "./support.ts"
 
-/** A kind whose jobs do what they are asked for. */
+/** A kind whose jobs do what their request says. */
 const makeKind = () => {
   const log: Array<string> = []
   const kind = jobKind({
@@ -85,7 +85,7 @@ describe("operator methods", () => {
 
   it("interrupt a canceled job's attempt in this process immediately, and emit its end", async () => {
     const { kind, log } = makeKind()
-    // Nobody asks whether the claim still holds.
+    // No heartbeat checks whether the claim still holds.
     const settings = { claimCheckIntervalMs: 3_600_000, leaseDurationMs: 3_600_000 }
     await using engine = await openWith([kind], { settings })
     const heard: Array<string> = []
@@ -156,7 +156,8 @@ describe("operator methods", () => {
     const first = await engine.run("listen", { uploadId: upload.id })
     const second = await engine.wait(await engine.operator.retry(first))
     expect(second).toMatchObject({ status: "failed", errorCode: "internal_error" })
-    // The first has none any more, and says so instead of running without one; erasing it leaves the file alone.
+    // The first job no longer has an upload, and reports that instead of running without one. Erasing it does not touch the
+    // file.
     expect((await engine.operator.retry(first)).id).toBe(second.id)
     await engine.erase(first)
     expect(await engine.wait(await engine.operator.retry(second))).toMatchObject({

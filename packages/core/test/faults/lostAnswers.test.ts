@@ -8,7 +8,10 @@ import { passTime } from "../support/virtualTime.ts"
 
 type Ending = "completeJobs" | "failJobs" | "deferJobs"
 
-/** A store that does what this verb asks the first time, and does not say so. Counts what a worker asks because it does not know. */
+/**
+ * A store that executes the first call of this verb but loses its response. Counts the calls that a worker makes because of
+ * that.
+ */
 const losingAnswerOf = (verb: Ending) => {
   const asked = { [verb]: 0, releaseJobs: 0, findOrphans: 0 }
   const lose = insteadOfFirst(Effect.fail(storeDown))
@@ -34,7 +37,7 @@ const losingAnswerOf = (verb: Ending) => {
   return { asked, stores }
 }
 
-/** Works off one speech job, and goes on for longer than a lease. */
+/** Runs one speech job, and continues for longer than a lease. */
 const workedOff = (options: {
   readonly stores: ReturnType<typeof losingAnswerOf>["stores"]
   readonly sandbox?: ProviderSet

@@ -82,7 +82,7 @@ describe("an outage costs only time", () => {
 
   it.effect("a blob store that does not respond delays only jobs that write files", () => {
     let puts = 0
-    // It refuses at first, until the worker only asks whether it is back; that question is never answered.
+    // It fails at first, until the worker only probes it; the probe is never answered.
     const blobs = blobsWith((store) => ({
       put: (key, content, options) => {
         if (!key.startsWith("jobs/")) return store.put(key, content, options)

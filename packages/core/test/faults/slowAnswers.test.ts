@@ -22,7 +22,7 @@ describe("a slow response", () => {
   it.effect("to one heartbeat does not delay later ones: newer claims keep their leases", () => {
     let beats = 0
     const stores = storesWith(JobStore, (store) => ({
-      // The second beat is written, and nobody hears of it for two leases.
+      // The second heartbeat is written, but its response is delayed by two leases.
       extendLeases: (leases) => slowly(store.extendLeases(leases), (beats += 1) === 2 ? 60_000 : 0),
     }))
     return Effect.gen(function* () {

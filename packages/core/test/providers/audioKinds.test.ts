@@ -10,7 +10,7 @@ import { passTime, passUntil } from "../support/virtualTime.ts"
 const live = principal("live")
 const open = openBoard({ input_audio_seconds: "0.1", output_tokens: "0.01" })
 
-/** Runs one live job to its end, over these providers; the file measures so many seconds and was declared as 3. */
+/** Runs one live job to its end with these providers. The file has the given length and was declared as 3 s. */
 const run = (submit: typeof submitTranscription, providers: ProviderSet, seconds = 3, stores = MemoryStores.layer) =>
   Effect.gen(function* () {
     yield* open

@@ -52,7 +52,7 @@ describe("the limits of a provider", () => {
     fake.usually("speech", answerLate(50_000, defaultAnswers.speech))
     return Effect.gen(function* () {
       yield* open
-      // A kind without bounds beside it, which takes nothing of theirs.
+      // Another kind without limits, which does not use their slots.
       const board = yield* Switchboard
       yield* board.setPrice({ name: "svc-image", currency: "usd", unitAmounts: { images: "1" } })
       yield* board.activatePrice("svc-image", true)

@@ -28,7 +28,7 @@ describe("a provider that is broken", () => {
         ? fake.providers.speech(request, call)
         : Effect.andThen(fail, providerBroken("quota", "429 insufficient_quota"))
     let asked = 0
-    // Not at once, so that several calls would be under way together if they were let through.
+    // Delayed, so that several calls would overlap if the guard allowed them.
     const fail = Effect.andThen(
       Effect.sync(() => void asked++),
       Effect.sleep("200 millis"),
@@ -38,7 +38,7 @@ describe("a provider that is broken", () => {
       const jobs = yield* submitMany(20)
       yield* running
       yield* passTime("59 seconds")
-      // As many as the worker had claimed together, and nobody else.
+      // Only the jobs that the worker had claimed together.
       assert.isAtMost(asked, defaultEngineSettings.concurrency)
       assert.deepStrictEqual(yield* standingOf("speech"), {
         provider: "speech",
@@ -58,12 +58,12 @@ describe("a provider that is broken", () => {
         assert.deepStrictEqual({ failures, lostWorkers }, { failures: 0, lostWorkers: 0 })
         assert.include(["queued", "processing"], status)
       }
-      // Jobs are left in line while it is paused, not claimed to be given back; one is claimed to find out.
+      // Jobs stay queued during the pause instead of being claimed and released; one is claimed as a test call.
       assert.strictEqual(attempts, asked)
       mended = true
       assert.isTrue(yield* comesTrue(allDone(jobs), "5 minutes"))
       assert.strictEqual((yield* standingOf("speech"))?.status, "ready")
-      // The first that got through said that it works: nobody was asked twice for one job.
+      // The first successful call ended the pause: no job was called twice.
       assert.strictEqual(fake.callsOf("speech").length, 20)
     }).pipe(within({ live: { ...fake.providers, speech: speak }, settings }))
   })

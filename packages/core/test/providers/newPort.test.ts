@@ -3,7 +3,7 @@ import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
 import { expect, it } from "vitest"
 import { z } from "zod"
 
-/** The whole port: name, limits, what it is asked and what an answer must be. */
+/** The whole port: name, limits, request type and check of the answer. */
 const embedding = providerPort({
   name: "embedding",
   callLimitMs: 5_000,
@@ -15,7 +15,7 @@ const embedding = providerPort({
   example: [0.25, 0.5],
 })
 
-/** A kind that asks it. */
+/** A kind that calls it. */
 const search = jobKind({
   name: "search",
   request: z.object({ text: z.string() }),

@@ -6,7 +6,7 @@ export const makeChannel = (reach: WakeUpReach = "installation") => {
   const listeners = new Set<Latch.Latch>()
   const channel = {
     reach,
-    /** Whether what is said is heard. */
+    /** True if notifications are received. */
     isDeaf: false,
     /** Number of notifications sent, received or not. */
     said: 0,

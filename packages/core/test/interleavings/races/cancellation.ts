@@ -36,7 +36,7 @@ export const cancelAndComplete = race({
         yield* later(world, turns)
         const result = yield* cancels(o, id)
         answer = result._tag === "Success" ? "canceled" : result.failure._tag
-        // From the moment it was said: nothing changes it any more.
+        // From the moment of the response, nothing changes it.
         const job = yield* jobIn(world, id)
         if (answer === "canceled") assert.strictEqual(job.errorCode, "canceled_by_operator")
         else assert.strictEqual(job.status, "done")

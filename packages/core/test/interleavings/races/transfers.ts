@@ -11,7 +11,7 @@ import type { Process } from "../support/Process.ts"
 import { race } from "../support/Race.ts"
 import type { World } from "../support/World.ts"
 
-/** A WAV file that nobody else sends. */
+/** A WAV file that no other sender uses. */
 const bodyOf = (sender: string): Uint8Array => new TextEncoder().encode(`RIFF0000WAVEfmt ${sender.repeat(60)}`)
 
 const announce = (process: Process) =>
@@ -33,7 +33,7 @@ const put = (world: World, process: Process, sender: string, uploadId: UploadId,
   )
 }
 
-/** `received`, or the tag of what it was refused with. */
+/** `received`, or the tag of the error. */
 type Answer = string
 const answerOf = (sending: Effect.Effect<void, { readonly _tag: string }>): Effect.Effect<Answer> =>
   Effect.match(sending, { onSuccess: () => "received", onFailure: ({ _tag }) => _tag })

@@ -84,7 +84,7 @@ export const makeWitness = (truth: Adapters, storeClock: VirtualClock): Witness 
     must(holds, `${by} wrote ${verb} with the token ${token}`)
     return holds ? hand : undefined
   }
-  /** The same, of a write that ends the claim. Says whether this one did: a repeat of what is so already writes nothing. */
+  /** Does the same for a write that ends the claim. Returns whether this write did: a repeat writes nothing. */
   const ended = (by: string, verb: string, id: JobId | UploadId, token: number): boolean => {
     const before = hands.get(id)
     if (before !== undefined && before.token === token && before.by === by && before.ended === verb) return false
@@ -238,7 +238,7 @@ export const makeWitness = (truth: Adapters, storeClock: VirtualClock): Witness 
       blobs: watchBlobs(by, adapters.blobs),
       board: {
         ...adapters.board,
-        // What a store that tells the truth would have said.
+        // The response of a correct store.
         readBoard: Effect.map(
           Effect.zip(
             adapters.board.readBoard,

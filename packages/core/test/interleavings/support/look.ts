@@ -44,7 +44,7 @@ export const passes = (world: World, ms: number, ...processes: ReadonlyArray<Pro
     pass(world, ms, ...processes),
   )
 
-/** A process that was stopped goes on, that much later, and its timers ring. */
+/** A stopped process resumes that much later, and its timers fire. */
 export const wakesUp = (world: World, process: Process, ms: number) =>
   Effect.andThen(
     world.turn(`${process.name} wakes ${ms} ms later`),
