@@ -55,7 +55,7 @@ const jobsOf = (routes: ReadonlyArray<Route>): ReadonlyArray<string> => {
   ]
 }
 
-/** Requests, answers, and what is wrong with a field; errors have one shape and are not listed. */
+/** Requests, responses and field problems. Errors share one shape and are not listed. */
 const isRoot = (name: string): boolean => /^Create|^Upload$|Job$|JobState$|^FieldProblem$/.test(name)
 
 /** The description names the voices of one installation; another one has others. */

@@ -8,7 +8,7 @@ import { repository } from "./support/plantTree.ts"
 import { repositoryFiles } from "./tidy/TidyFile.ts"
 
 describe("documentation", () => {
-  // A page of the changelog says what was true in its time.
+  // The changelog describes earlier versions.
   const documents = repositoryFiles(repository).filter(({ path }) => path.endsWith(".md") && path !== "CHANGELOG.md")
   const snippets = documents.flatMap(({ path, text }) => extractSnippets(path, text))
   let workshop: SnippetWorkshop

@@ -8,7 +8,7 @@ import { type Edit, planting } from "./planted/Edit.ts"
 const run = promisify(execFile)
 const root = join(import.meta.dirname, "..")
 
-/** What `pnpm simulate` says of some seeds with these modules changed. */
+/** The output of `pnpm simulate` for some seeds with these modules changed. */
 const simulate = async (seed: number, runs: number, edits: ReadonlyArray<Edit>) => {
   const flags = ["--seed", String(seed), "--runs", String(runs)]
   const args = ["--conditions=@kiln/source", join(root, "scripts/simulate.ts"), ...flags]
@@ -21,7 +21,7 @@ const simulate = async (seed: number, runs: number, edits: ReadonlyArray<Edit>) 
   }
 }
 
-/** The seed that is named catches it at once. Where a change elsewhere made another run of it, one of these will. */
+/** The named seed detects it first. If a change elsewhere alters that run, one of the others must. */
 const enough = 300
 
 describe("the simulation detects", () => {

@@ -232,7 +232,7 @@ describe("a bundler", () => {
   })
 })
 
-/** A bound well above what it is (see docs/publishing.md): a whole library more would be over it. */
+/** A limit well above the actual size (see docs/publishing.md), which an additional library would exceed. */
 const LARGEST_ENGINE_BYTES = 700_000
 
 /** The doors for code without Effect, whose declarations must make sense to someone who never heard of it. */

@@ -133,7 +133,7 @@ const expectedObject = (entry: LedgerEntry) => ({
   line_items: entry.charge.lineItems.map(snake),
 })
 
-/** Reads CSV as RFC 4180 has it; anything else is thrown out. */
+/** Reads CSV according to RFC 4180. Throws for anything else. */
 const parseCsv = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
   const rows: Array<Array<string>> = [[]]
   const field = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/y
@@ -150,7 +150,7 @@ const parseCsv = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
 
 const launcher = join(import.meta.dirname, "../bin/kiln.mjs")
 
-/** Runs `kiln ARGS` in a shell, followed by what is done with its output; its exit code comes last on standard error. */
+/** Runs `kiln ARGS` in a shell and pipes its output into a command. Its exit code is the last line on standard error. */
 const inShell = (args: string, then: string, environment: Store["environment"]) =>
   new Promise<{ readonly stdout: string; readonly stderr: string }>((resolve) => {
     const kiln = `"${process.execPath}" --conditions=@kiln/source "${launcher}" ${args}`

@@ -75,7 +75,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
         expect(created).toMatchObject([{ _tag: "Created" }, { _tag: "Created" }])
         expect(yield* jobs.createJobs([fixtures.newJob(1)])).toMatchObject([{ _tag: "Replayed" }])
         yield* (yield* UploadStore).createUploads([fixtures.newUpload(20)])
-        // The rules about rows hold again: what is finished is final, and its data can be erased.
+        // The rules about rows hold again: finished jobs are final, and their data can be erased.
         const principal = fixtures.ownerOf(fixtures.newJob(4))
         expect(yield* jobs.eraseJobs([{ jobId: fixtures.jobId(4), principal }])).toMatchObject([{ _tag: "Erased" }])
         expect((yield* jobs.listPurges(10)).length).toBeGreaterThan(before.purges.length)
@@ -86,7 +86,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     expect(Object.fromEntries(checks.map(({ name, status }) => [name, status]))).toMatchObject({
       migrations: "ok",
       schema: "ok",
-      // Records alone were made up here: their blobs never were.
+      // Only records were generated here, without blobs.
       blobs: "problem",
     })
   })

@@ -20,7 +20,7 @@ interface Diagnosis {
   }>
 }
 
-/** What the doctor says; its exit code must agree. */
+/** The output of the doctor, which must agree with its exit code. */
 const diagnose = async (env: Environment) => {
   const { exit, stdout } = await run(["doctor", "--json"], env)
   const diagnosis = JSON.parse(stdout) as Diagnosis
@@ -61,7 +61,7 @@ const blobsOf = (dataDirectory: string): ReadonlyArray<string> =>
 
 const keyOf = (path: string) => path.slice(path.indexOf("/jobs/") + 1, -".blob".length)
 
-/** Another blob under the same key, whole in itself: what a backup of another day brings. */
+/** Another intact blob under the same key, as from a backup of another day. */
 const replaceBlob = (directory: string, key: string) =>
   Effect.gen(function* () {
     const blobs = yield* BlobStore

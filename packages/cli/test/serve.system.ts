@@ -10,7 +10,7 @@ import { curlLines } from "../src/serve/curlLines.ts"
 import { Api } from "./support/Api.ts"
 import { KilnProcess, run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
 
-/** A port nobody listens on, at least a moment ago. */
+/** A port that was free a moment ago. */
 const freePort = async (): Promise<string> => {
   await using server = createServer().listen(0, "127.0.0.1")
   await once(server, "listening")
@@ -31,7 +31,7 @@ describe("the first start", { timeout: 120_000 }, () => {
       key = /^ +(kiln_test_\w+)$/m.exec(kiln.stdout)?.[1] ?? ""
       expect(parseApiKey(key)).toEqual({ mode: "test" })
       expect(kiln.stdout).toContain(`${url}/docs`)
-      // The log is another stream, and knows nothing of the key.
+      // The log is another stream and does not contain the key.
       expect(kiln.stderr).not.toContain("kiln_test_")
 
       expect(kiln.stdout).toContain(`  npx -y pnpm@12 try ${key} ${url}\n`)

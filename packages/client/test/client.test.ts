@@ -21,7 +21,7 @@ const problemOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-// Each waits 2 s, as the service asks: they wait together.
+// Each waits 2 s, as the service recommends, so they wait together.
 describe.concurrent("every kind of job, from file or text to result", () => {
   it("speaks", async () => {
     const job = await client().speech.create({ input: "Hello", voice: "nova" })

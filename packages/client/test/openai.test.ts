@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { refusal, type ScriptedServer, scriptedServer, type Step } from "./support/scriptedServer.ts"
 import { type RunningService, startService } from "./support/startService.ts"
 
-// What docs/guides/client.md says of the official client of another service, which has two endpoints of the same shape.
+// Verifies docs/guides/client.md about the official OpenAI client, which has two endpoints of the same shape.
 
 let service: RunningService
 beforeAll(async () => {

@@ -5,7 +5,7 @@ const aDay = 86_400_000
 const queued = { id: "job_1", status: "queued" }
 const reference = { id: "job_1", type: "speech_synthesis" } as const
 
-/** A service that never finishes the job, and says when to come back. */
+/** A service that never finishes the job and recommends a polling interval. */
 const unfinished = (retryAfter: string, status = 200) => {
   const polls: Array<number> = []
   const fetch = vi.fn<typeof globalThis.fetch>((_url, { signal } = {}) => {

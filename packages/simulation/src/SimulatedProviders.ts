@@ -153,7 +153,7 @@ export class SimulatedProviders {
     })
   }
 
-  /** It counts as the provider's fault where it took longer than it may, be it to read the audio, and else as nobody's. */
+  /** A timeout counts as the provider's fault, even while it reads the audio; anything else counts as nobody's. */
   #brokenOff({ beganAt, mode, process, provider }: ProviderCallRecord): "failed" | "interrupted" {
     const { callLimitMs } = this.#profile.settings.providers[provider]
     const tookMs = (this.#kernel.now - beganAt) * process.rate

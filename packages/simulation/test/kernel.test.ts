@@ -151,7 +151,7 @@ describe("SimulatedProcess", () => {
 describe("Network", () => {
   const remote = (): Remote => ({ name: "remote", away: false })
 
-  /** Makes 200 calls with these faults; says how many were done, and how many the caller saw done. */
+  /** Makes 200 calls with these faults. Returns how many took effect, and how many the caller saw succeed. */
   const call = (faults: Partial<Profile["faults"]>, away = false, killAfterMs?: number) => {
     const kernel = makeKernel()
     const profile = { ...drawProfile(new Dice(1), {}), latencyMs: 10, faults: { ...noFaults, ...faults } }

@@ -6,7 +6,7 @@ import { memoryBlobs, memoryStore } from "../src/index.ts"
 
 const { newJob } = fixtures
 
-/** The services of what is inside an adapter, as an engine builds them. */
+/** The services inside an adapter, as an engine builds them. */
 const open = <R>(adapter: object): Effect.Effect<Context.Context<R>> => {
   const layer = insideOf(adapter)
   if (!Layer.isLayer(layer)) throw new Error("there is no layer inside")

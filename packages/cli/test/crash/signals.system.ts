@@ -23,7 +23,7 @@ describe.each(makeStores)("SIGTERM under work, on $name", patience, ({ makeStore
 
   it("releases long jobs, and the next process starts them immediately", async () => {
     await using lab = await Lab.open(makeStore)
-    // A lease that would be waited for, were it not given back.
+    // A lease longer than the test, so the job is found only if it is released.
     const env = { KILN_DRAIN_SECONDS: "1", KILN_LEASE_SECONDS: "60" }
     const stopped = await lab.start({ env })
     const jobIds = await speakAll(() => stopped.client.speak("hold@1"), 3)
@@ -63,7 +63,7 @@ describe.each(makeStores)("SIGTERM under work, on $name", patience, ({ makeStore
     const stoppedAt = Date.now()
     const took = (await lab.attemptBegun(jobId, 2)).at - stoppedAt
     console.info(`given back on ${name}: the process beside it began the call ${took} ms after SIGTERM`)
-    // It asks every second, or is told; the lease would be a minute.
+    // It polls every second or is notified; the lease is a minute.
     expect(took).toBeLessThan(5_000)
     expect((await stopped.ended()).exit).toBe(0)
     await other.client.finished(jobId)

@@ -41,7 +41,7 @@ describe.each(makeStores)(
       const one = await lab.start({ edits: [pauseBeforeCommit] })
       const two = await lab.start({ edits: [pauseBeforeCommit] })
       const jobId = await one.client.speak("gate@2")
-      // Any worker may have claimed it; usually the one that was asked.
+      // Any worker may have claimed it, usually the one that accepted it.
       const { pid } = await lab.reached("before commit")
       const [stopped, other] = pid === one.pid ? [one, two] : [two, one]
       stopped.kill("SIGSTOP")

@@ -31,7 +31,7 @@ it("a queued job whose request does not decode: that job fails, and the queue co
   expect(changes).toBe(1)
 
   for (const id of [slow, one, three]) expect((await api.finished(id)).status).toBe("done")
-  // It cannot be shown, and nothing is made up for it.
+  // It cannot be returned, and nothing is returned instead.
   const shown = await service.request("GET", `/v1/jobs/${damaged}`)
   expect(shown.status).toBe(500)
   expect(await shown.json()).toMatchObject({ error: { code: "internal_error", details: null } })

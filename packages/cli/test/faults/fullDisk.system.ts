@@ -36,7 +36,7 @@ describeWith("mounts", "a full disk", () => {
       return now.checks["blobs"] === "failing" && now.checks["writes"] === "failing" ? now : undefined
     })
     expect(notReady.status).toBe(503)
-    // What needs no room goes on.
+    // Operations that need no space continue.
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
     expect(await service.audio(await api.job(before.id))).toEqual(bytes)
     await new Promise((resolve) => setTimeout(resolve, 2_000))
@@ -59,7 +59,7 @@ describeWith("mounts", "a full disk", () => {
     expect(records?.integrity).toEqual([])
     expect(brokenPromises(disk.path, records?.blobs ?? [])).toEqual([])
     expect(temporaryFiles(disk.path)).toEqual([])
-    // Bought once, and held against nobody.
+    // Bought once, and no failure is counted.
     expect(records?.jobs).toHaveLength(accepted.length + 2)
     for (const job of records?.jobs ?? [])
       expect(job).toMatchObject({ status: "done", attempts: 1, failures: 0, lost_workers: 0 })

@@ -38,7 +38,7 @@ const canary = "canary-51c9"
 /** More than any port takes. */
 const hugeBytes = 70 * 1024 * 1024
 
-/** What a job says in the end, and how many calls it took to say it. */
+/** The final state of a job, and the number of calls it took. */
 type End = readonly [errorCode: ErrorCode, calls: number]
 const unavailable: End = ["provider_unavailable", 3]
 const invalid: End = ["result_invalid", 3]
@@ -89,7 +89,7 @@ describe("a live job whose provider fails", patience, () => {
   let server: Server
   let client: LiveClient
   let metrics: string
-  /** Another origin on this machine, which nobody has any business with. */
+  /** Another origin on this machine, which must not be requested. */
   let elsewhere: HttpServer
   let strayRequests = 0
   const jobs: Array<{ readonly job: LiveJob; readonly poll: LivePoll }> = []

@@ -15,7 +15,7 @@ import { exactSum, exactTimes } from "./support/exactSum.ts"
 import { download, LiveClient, type LineItem, type LiveJob, type LivePoll } from "./support/LiveClient.ts"
 import { openAiEnvironment } from "./support/openAiEnvironment.ts"
 
-/** From a fresh installation to bills, by nothing but the command line and HTTP. */
+/** From a fresh installation to bills, using only the command line and HTTP. */
 
 const prices = {
   input_audio_seconds: "0.000100000000000000000007",
@@ -43,7 +43,7 @@ const expectCharged = (poll: LivePoll, ...items: ReadonlyArray<LineItem>) => {
   expect(poll.billing?.line_items).toHaveLength(items.length)
 }
 
-/** Never in a log: what a caller wrote, what a model said, and the key. */
+/** Never in a log: texts of callers and models, and the key. */
 const canary = "canary-7f3a"
 
 describe("live jobs of a fresh installation", patience, () => {

@@ -122,7 +122,7 @@ describe("the provider of live jobs", patience, () => {
     await until(() => standIn.callsOf("speech").length > callsBefore || undefined)
     await expectPaused(reason)
     for (let more = 0; more < 4; more++) jobs.push(await client.speak(`Hello, ${more}?`))
-    // Others are served meanwhile.
+    // Other jobs run in the meantime.
     expect(await client.finished(await client.any("image", "a kiln"))).toMatchObject({ status: "done" })
     // More than one pause has passed, and one call at the end of each was all there was.
     const from = Date.now()

@@ -8,7 +8,9 @@ import { Lab, type Server } from "../crash/support/Lab.ts"
 import { LiveClient, type LiveJob } from "./support/LiveClient.ts"
 import { labEnvironment, longLease } from "./support/openAiEnvironment.ts"
 
-/** A switch thrown while live jobs run by the hundred: no more is bought, nothing is lost, and it goes on where it was. */
+/**
+ * A switch is turned off while hundreds of live jobs run: nothing more is bought, nothing is lost, and the jobs continue later.
+ */
 
 const patience = { timeout: 240_000 }
 

@@ -36,7 +36,7 @@ describe("two processes on one database", () => {
   const clients = async () => {
     const { id, secret } = await fleet.newKey()
     const all = urls.map((url) => new Client(url, secret))
-    /** The process whose turn it is. */
+    /** The process for the next request. */
     const inTurn = (n: number): Client => all[n % all.length] ?? new Client("", "")
     return { keyId: id, all, inTurn }
   }

@@ -30,7 +30,7 @@ it("without notifications a worker finds it by polling once a second", patience,
   const env = { KILN_DATABASE_NOTIFICATIONS: "off" }
   const [api] = await Promise.all([fleet.api({ env }), fleet.worker({ env })])
   const sorted = await waits(fleet, api, 5)
-  // Looking is what it does: a worker that heard of them would have begun all of them at once.
+  // It polls: with notifications, a worker would have started all of them immediately.
   expect(sorted.at(-1)).toBeGreaterThan(50)
   expect(sorted.at(-1)).toBeLessThan(5_000)
 })

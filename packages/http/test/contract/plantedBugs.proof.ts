@@ -46,7 +46,7 @@ const plan: Readonly<Record<string, readonly [table: Table, rows: RegExp]>> = {
   "jobs that forget why they failed": [outcomes, /^(input|prompt|instructions) sandbox:fail:(?!internal_error)/],
 }
 
-/** The rows that pass although they must not; `[]` is what is wanted. */
+/** The rows that pass although they must fail; `[]` is expected. */
 const blindRows = async (
   settings: ServiceSettings,
   [table, pattern]: readonly [Table, RegExp],

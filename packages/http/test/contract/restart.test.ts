@@ -49,7 +49,7 @@ describe.each(storeNames)("shutting down (%s)", (store) => {
   })
 })
 
-/** What an installation that nobody configured is like: its keys are made once and kept, its URLs are its own address. */
+/** Defaults of an unconfigured installation: its keys are generated once and kept, and its URLs use its address. */
 const unconfigured: ServiceSettings = { http: { publicUrl: undefined, signingKeys: undefined } }
 const local = (url: string) => url.slice(new URL(url).origin.length)
 

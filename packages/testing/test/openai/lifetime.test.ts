@@ -28,7 +28,7 @@ const withDirectory = async (use: (directory: string) => Promise<void>): Promise
   }
 }
 
-/** A client that asks for speech and reads nothing of the answer. */
+/** A client that requests speech and does not read the response. */
 const deafClient = async (url: string, apiKey: string) => {
   const { hostname, port } = new URL(url)
   const body = JSON.stringify({ model: "tts-1", voice: "v", input: "x" })
