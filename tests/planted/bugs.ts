@@ -1,6 +1,6 @@
 import type { Edit } from "./Edit.ts"
 
-/** A bug planted into what ships, and what the simulation must say to it. */
+/** A bug planted into shipped code, and the violation that the simulation must report. */
 export interface PlantedBug {
   /** What the code does wrong. */
   readonly bug: string
