@@ -64,7 +64,9 @@ export class JobEvents extends Context.Service<
         }
       }
       const tell = (topic: JobId | "board" | "jobs", event: Heard) => {
-        for (const listener of listeners.get(topic) ?? []) callSafely(() => listener(event), report)
+        const heardBy = listeners.get(topic)
+        if (heardBy === undefined) return
+        for (const listener of heardBy) callSafely(() => listener(event), report)
       }
       const listen = (listener: (event: JobEvent) => void) => add("jobs", listener as (event: Heard) => void)
       return JobEvents.of({
