@@ -21,6 +21,7 @@ export const cleanFolders: ReadonlyArray<string> = [
   "packages/conformance/",
   "packages/core/src/domain/",
   "packages/core/src/embed/",
+  "packages/core/src/engine/",
   "packages/core/src/ports/",
   "packages/core/src/providers/",
   "packages/http/",
