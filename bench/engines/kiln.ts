@@ -71,7 +71,7 @@ export const kiln: Engine = {
         ),
       start: () => engine.start(),
       isEmpty: async () =>
-        (await engine.operator.count()).every(
+        (await engine.operator.count({ finishedWithinMs: 1 })).every(
           ({ count, status }) => status === "done" || status === "failed" || count === 0,
         ),
     }

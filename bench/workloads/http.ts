@@ -146,13 +146,13 @@ const upload = (url: string, file: Buffer): Promise<void> =>
       .end(file)
   })
 
-const rate: Metric = { key: "rate", title: "requests", unit: "/s" }
+const rate: Metric = { key: "rate", title: "", unit: "/s" }
 const latency: ReadonlyArray<Metric> = [
   rate,
   { key: "p50", title: "p50", unit: "ms" },
   { key: "p99", title: "p99", unit: "ms" },
 ]
-const throughput: ReadonlyArray<Metric> = [{ key: "rate", title: "throughput", unit: "MB/s" }]
+const throughput: ReadonlyArray<Metric> = [{ key: "rate", title: "", unit: "MB/s" }]
 
 /** `kiln serve` with SQLite and files, on one core, against bare `node:http` with the same answers. */
 export const httpWorkloads = (bench: Bench): ReadonlyArray<Workload> => {

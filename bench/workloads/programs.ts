@@ -67,7 +67,7 @@ export const programWorkloads = (bench: Bench): ReadonlyArray<Workload> => [
     group: "Files",
     title: "sandbox speech, SQLite and files",
     metrics: [
-      { key: "rate", title: "jobs", unit: "/s" },
+      { key: "rate", title: "", unit: "/s" },
       { key: "peakMb", title: "peak memory", unit: "MB" },
     ],
     subjects: subjectsOf(bench, [], true, "raw files and rows"),
