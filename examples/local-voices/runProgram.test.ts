@@ -150,7 +150,7 @@ describe("a program that does not end", () => {
   it.each([
     ["when it is asked to", endless],
     ["although it does not listen", stubborn],
-  ])("ends with the one who waits for it, %s", async (_, program) => {
+  ])("ends with its caller, %s", async (_, program) => {
     using directory = temporaryDirectory()
     const file = join(directory.path, "pid")
     const fiber = Effect.runFork(runProgram({ ...usual, ...program(file) }))

@@ -1,4 +1,4 @@
-// Measures what each package costs who installs it, and prints it as a table: `pnpm sizes`. Takes about two minutes.
+// Measures the installed size of each package and prints a table: `pnpm sizes`. Takes about two minutes.
 import { execFileSync } from "node:child_process"
 import { globSync, lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { cpus, tmpdir } from "node:os"

@@ -5,7 +5,7 @@ import { differingField, jobOriginFields, stateOf } from "./model/jobFields.ts"
 
 export { stateOf }
 
-/** That the store moved the job exactly as the table says. */
+/** Expects that the store moved the job exactly as the table says. */
 export const expectMoved = (before: Job, event: TransitionEvent, now: number, after: Job): void => {
   const expected = applyEvent(stateOf(before), event, now)
   expect(expected, "the table allows the move").toBeDefined()
@@ -13,7 +13,7 @@ export const expectMoved = (before: Job, event: TransitionEvent, now: number, af
   expect(differingField(jobOriginFields, before, after), "what the caller asked for never changes").toBe(undefined)
 }
 
-/** What holds for every job at every time. */
+/** Expects the rules that hold for every job at any time. */
 export const expectWellFormed = (job: Job): void => {
   expect(illFormed(job)).toBe(undefined)
 }

@@ -54,7 +54,7 @@ import { uploadCaps } from "./UploadStore/uploadCaps.ts"
 
 // Data, so that the checks themselves can be checked with planted bugs.
 
-/** Asked of `JobStore`. Its transactions span uploads and switches, so the other ports take part. */
+/** Checks of `JobStore`. Its transactions span uploads and switches, so the other ports take part. */
 export const jobStoreSections: ReadonlyArray<Section> = [
   createJobs,
   createJobsIdempotency,
@@ -94,10 +94,10 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   lineage,
 ]
 
-/** Asked of `JobDirectory`. It reads what `JobStore` wrote, so the other ports take part. */
+/** Checks of `JobDirectory`. It reads what `JobStore` wrote, so the other ports take part. */
 export const jobDirectorySections: ReadonlyArray<Section> = [listJobs, countJobs, readJobs]
 
-/** Asked of `UploadStore`. Jobs consume uploads, so the other ports take part. */
+/** Checks of `UploadStore`. Jobs consume uploads, so the other ports take part. */
 export const uploadStoreSections: ReadonlyArray<Section> = [
   createUploads,
   claimUploadSection,
@@ -118,7 +118,7 @@ export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
 ]
 export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate, findAndRemove]
 
-/** Everything asked of a record store. */
+/** All checks of a record store. */
 export const storeSections: ReadonlyArray<Section> = [
   ...jobStoreSections,
   ...jobDirectorySections,

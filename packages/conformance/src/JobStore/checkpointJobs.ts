@@ -75,7 +75,7 @@ export const checkpointJobs: Section = {
         yield* store.checkpointJobs([{ jobId: jobId(5), token: five.token, step: "a", value: "secret" }])
         yield* advance(200_000)
         expect(yield* store.expireJobs(10)).toEqual([])
-        expect((yield* read(newJob(5))).checkpoints, "not when it is taken back").toEqual({ a: "secret" })
+        expect((yield* read(newJob(5))).checkpoints, "kept when the job returns to the queue").toEqual({ a: "secret" })
         yield* advance(100_000)
         expect(yield* store.expireJobs(10)).toHaveLength(1)
         expect((yield* read(newJob(5))).checkpoints).toEqual({})

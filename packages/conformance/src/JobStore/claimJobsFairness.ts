@@ -44,7 +44,7 @@ export const fairness: Section = {
     ),
 
     check(
-      "one project's flood of 1,000 does not hold up another's single job",
+      "one project's flood of 1,000 jobs does not delay another's single job",
       Effect.gen(function* () {
         yield* create(...jobsOf(1, 1, 1_000))
         yield* claim({ limit: 10 })
@@ -65,7 +65,7 @@ export const fairness: Section = {
     ),
 
     check(
-      "the turns go on across calls of any size",
+      "turns continue across calls of any size",
       Effect.gen(function* () {
         yield* create(...jobsOf(1, 1, 100), ...jobsOf(2, 5_000, 100))
         let second = 0
@@ -80,7 +80,7 @@ export const fairness: Section = {
     ),
 
     check(
-      "kinds and modes of one project are lanes of their own",
+      "each kind and mode of a project is a separate lane",
       Effect.gen(function* () {
         yield* create(...jobsOf(1, 1, 50), ...jobsOf(1, 5_000, 50, "transcription"))
         expect(claimedNumbers(yield* claim({ limit: 10 })).filter(isSecond)).toHaveLength(5)
@@ -88,7 +88,7 @@ export const fairness: Section = {
     ),
 
     check(
-      "a project that comes late gets its turns, not those it missed",
+      "a project that arrives late gets no turns for the past",
       Effect.gen(function* () {
         yield* create(...jobsOf(1, 1, 200))
         yield* claim({ limit: 100 })
@@ -98,7 +98,7 @@ export const fairness: Section = {
     ),
 
     check(
-      "neither does one that was there, idle, and comes back",
+      "neither does a project that was idle and returns",
       Effect.gen(function* () {
         yield* create(...jobsOf(2, 5_000, 1))
         yield* complete(first((yield* claim()).claims))
@@ -110,7 +110,7 @@ export const fairness: Section = {
     ),
 
     check(
-      "nor one that could not run meanwhile: deferred, or of a kind nobody ran",
+      "nor one that could not run meanwhile: deferred, or of a kind that no worker ran",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(...jobsOf(2, 5_000, 1))
@@ -131,7 +131,7 @@ export const fairness: Section = {
     ),
 
     check(
-      "what may not run does not stand in the way: deferred and overdue jobs at the head",
+      "jobs that may not run do not block others: deferred and overdue jobs at the head",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(1, { limits: { queueLimitMs: 100, runLimitMs: 100 } }), newJob(2))

@@ -10,7 +10,7 @@ const speech = (...versions: ReadonlyArray<number>): ReadonlyArray<Runnable> =>
 
 const ascending = (a: number, b: number): number => a - b
 
-/** What workers of two releases share: each gets what it can run, and nothing else stands in its way. */
+/** Workers of two releases: each gets the jobs it can run, and no other jobs block it. */
 export const kindVersions: Section = {
   name: "JobStore.claimJobs: kind versions",
   checks: [
@@ -59,7 +59,7 @@ export const kindVersions: Section = {
     ),
 
     check(
-      "jobs of a version nobody here runs do not hold up the others of their project",
+      "jobs of a version that no worker here runs do not delay the others of their project",
       Effect.gen(function* () {
         yield* create(...Array.from({ length: 300 }, (_, n) => newJob(1_000 + n, { kindVersion: 2 })))
         yield* advance(1)
@@ -70,7 +70,7 @@ export const kindVersions: Section = {
     ),
 
     check(
-      "versions of one kind are lanes of their own, and take turns",
+      "versions of one kind are separate lanes, and take turns",
       Effect.gen(function* () {
         const many = (from: number, kindVersion: number) =>
           Array.from({ length: 50 }, (_, n) => newJob(from + n, { kindVersion }))
@@ -81,7 +81,7 @@ export const kindVersions: Section = {
     ),
 
     check(
-      "a job of a version nobody runs counts for the queue cap, and ends with its queue limit",
+      "a job of a version that no worker runs counts for the queue cap, and ends with its queue limit",
       Effect.gen(function* () {
         const store = yield* JobStore
         const job = newJob(1, { kindVersion: 9, limits: { queueLimitMs: 100, runLimitMs: 100 } })

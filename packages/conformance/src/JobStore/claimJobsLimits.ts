@@ -28,7 +28,7 @@ export const limits: Section = {
   name: "JobStore.claimJobs: limits",
   checks: [
     check(
-      "of a kind no more are handed out than its limit leaves room for, in one claim or in several",
+      "no more jobs of a kind are claimed than its limit allows, in one claim or in several",
       Effect.gen(function* () {
         yield* create(...jobs(1, 6))
         expect(claimedNumbers(yield* claim({ ...perKind(3), limit: 1 }))).toEqual([1])
@@ -41,7 +41,7 @@ export const limits: Section = {
     ),
 
     check(
-      "also of claims at the same time",
+      "nor by concurrent claims",
       Effect.gen(function* () {
         yield* create(...jobs(1, 20))
         const results = yield* Effect.all(
@@ -53,7 +53,7 @@ export const limits: Section = {
     ),
 
     check(
-      "a kind that is not named has no limit",
+      "a kind without an entry has no limit",
       Effect.gen(function* () {
         yield* create(...jobs(1, 3), ...jobs(11, 3, { kind: "transcription" }))
         expect(sortedNumbers(yield* claim(perKind(1)))).toEqual([1, 11, 12, 13])
@@ -61,7 +61,7 @@ export const limits: Section = {
     ),
 
     check(
-      "each project has room of its own, for all its kinds together",
+      "each project has its own limit, for all its kinds together",
       Effect.gen(function* () {
         yield* create(
           ...jobs(1, 3),
@@ -75,7 +75,7 @@ export const limits: Section = {
     ),
 
     check(
-      "all projects share the room of a kind",
+      "all projects share the limit of a kind",
       Effect.gen(function* () {
         yield* create(...jobs(1, 3), ...jobs(21, 3, { projectId: projectId(2) }))
         expect(sortedNumbers(yield* claim({ limits: { perKind: { speech_synthesis: 3 }, perProject: 2 } }))).toEqual([
@@ -85,7 +85,7 @@ export const limits: Section = {
     ),
 
     check(
-      "the versions of a kind share its room",
+      "the versions of a kind share its limit",
       Effect.gen(function* () {
         yield* create(...jobs(1, 3), ...jobs(11, 3, { kindVersion: 2 }))
         const both = [1, 2].map((kindVersion) => ({ kind: "speech_synthesis", kindVersion, mode: "sandbox" as const }))
@@ -95,7 +95,7 @@ export const limits: Section = {
     ),
 
     check(
-      "sandbox jobs take no room from live ones, nor live ones from them",
+      "sandbox and live jobs are limited separately",
       Effect.gen(function* () {
         yield* openAudioGate
         yield* create(...jobs(1, 2), newLiveJob(11), newLiveJob(12))
@@ -165,7 +165,7 @@ export const limits: Section = {
     ),
 
     check(
-      "so it is for projects, whose room other projects do not wait for",
+      "the same holds for projects, which do not wait for each other's limits",
       Effect.gen(function* () {
         const store = yield* JobStore
         const other = newJob(21, { projectId: projectId(2) })
@@ -183,7 +183,7 @@ export const limits: Section = {
     ),
 
     check(
-      "limits bind claims: nothing is taken away, and a lease extended after its end has its room again",
+      "limits apply to claims: no job is stopped, and a lease extended after its end counts again",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(...jobs(1, 4))

@@ -87,7 +87,7 @@ export const priority: Section = {
     ),
 
     check(
-      "what is to begin later holds up nobody, however urgent",
+      "delayed jobs block no others, however urgent they are",
       Effect.gen(function* () {
         yield* create(urgent(1, { delayMs: 500 }), newJob(2, { priority: "low" }), newJob(3, { delayMs: 200 }))
         expect(claimedNumbers(yield* claim({ limit: 2 }))).toEqual([2])
@@ -120,7 +120,7 @@ export const priority: Section = {
     ),
 
     check(
-      "says that there is more, or when there will be, whatever the priority",
+      "reports more jobs, or when there will be some, regardless of priority",
       Effect.gen(function* () {
         yield* create(urgent(1, { delayMs: 300 }), newJob(2, { priority: "low" }), newJob(3))
         const one = yield* claim({ limit: 1 })

@@ -23,7 +23,7 @@ const plenty = { live: 99, sandbox: 99 }
 
 const sortedNumbers = (result: ClaimResult) => claimedNumbers(result).toSorted((a, b) => a - b)
 
-/** What the worker that asks has room for in its own slots. */
+/** Claims respect the worker's own slots. */
 export const workerSlots: Section = {
   name: "JobStore.claimJobs: a worker's slots",
   checks: [
@@ -57,7 +57,7 @@ export const workerSlots: Section = {
     ),
 
     check(
-      "what the worker says it holds counts, whatever it holds; what others hold does not",
+      "the jobs that the worker reports as held count, jobs that others hold do not",
       Effect.gen(function* () {
         yield* openAudioGate
         yield* create(...jobs(1, 9), ...liveJobs(11, 9))
@@ -96,7 +96,7 @@ export const workerSlots: Section = {
     ),
 
     check(
-      "`nextInMs` tells of nothing that only the worker can make room for",
+      "`nextInMs` ignores lanes for which only the worker can make room",
       Effect.gen(function* () {
         const store = yield* JobStore
         const other = newJob(21, { projectId: projectId(2) })
@@ -116,7 +116,7 @@ export const workerSlots: Section = {
     ),
 
     check(
-      "limits of the installation hold beside it",
+      "limits of the installation apply as well",
       Effect.gen(function* () {
         yield* create(...jobs(1, 5), ...jobs(11, 5, { kind: "transcription" }))
         const limits = { perKind: { speech_synthesis: 1 }, perProject: 4 }

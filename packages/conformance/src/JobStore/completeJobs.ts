@@ -9,14 +9,14 @@ import { check, type Section } from "../Check.ts"
 import { expectMoved } from "../expectations.ts"
 import { charge, completionOf, fileId, newJob, newLiveJob, outputFile, queueLimitMs } from "../fixtures.ts"
 
-/** What `n` characters cost, for `n` below 10. */
+/** Returns the charge for `n` characters, for `n` below 10. */
 const chargeOf = (n: number): Charge => ({
   currency: "usd",
   amount: `0.${n}`,
   lineItems: [{ meter: "input_characters", quantity: n, unitAmount: "0.1", amount: `0.${n}` }],
 })
 
-/** The ends of a job. That only the holder may end it is `fencing`'s. */
+/** Completing jobs. `fencing` checks that only the holder of a claim may do so. */
 export const completeJobs: Section = {
   name: "JobStore.completeJobs",
   checks: [
@@ -73,7 +73,7 @@ export const completeJobs: Section = {
           }
           return { claimed, of }
         })
-        // Not in the order they were accepted in.
+        // Not in the order in which they were accepted.
         const batch = [...results].reverse().map(({ claimed, of }) => completionOf(claimed, of))
         expect(yield* store.completeJobs(batch)).toEqual(["Written", "Written", "Written"])
         expect(results).toHaveLength(3)
@@ -118,7 +118,7 @@ export const completeJobs: Section = {
     ),
 
     check(
-      "done is final: no lease, no sweep, no later time brings it back",
+      "done is final: no lease, sweep or later time changes it",
       Effect.gen(function* () {
         const store = yield* JobStore
         const done = yield* complete(yield* createAndClaim())

@@ -9,7 +9,7 @@ import { jobId, leaseDurationMs, newJob, projectId, queueLimitMs, runLimitMs } f
 
 const limits = { queueLimitMs: 1_000, runLimitMs }
 
-/** Jobs that are to begin later. */
+/** Delayed jobs. */
 export const delay: Section = {
   name: "JobStore.createJobs: delay",
   checks: [
@@ -32,7 +32,7 @@ export const delay: Section = {
     ),
 
     check(
-      "the nearest of several says when to come back, of what this worker can run",
+      "`nextInMs` is the nearest delay among the jobs that this worker can run",
       Effect.gen(function* () {
         yield* create(newJob(1, { delayMs: 900 }), newJob(2, { delayMs: 300, projectId: projectId(2) }))
         yield* create(newJob(3, { delayMs: 100, kind: "transcription" }))
@@ -43,7 +43,7 @@ export const delay: Section = {
     ),
 
     check(
-      "those that come later stand behind what waits already",
+      "delayed jobs queue behind jobs that already wait",
       Effect.gen(function* () {
         yield* create(newJob(1, { delayMs: 20 }), newJob(2, { delayMs: 10 }))
         yield* advance(10)
@@ -57,7 +57,7 @@ export const delay: Section = {
     ),
 
     check(
-      "holds up nobody: neither its lane nor others",
+      "a delayed job blocks neither its lane nor others",
       Effect.gen(function* () {
         yield* create(...Array.from({ length: 200 }, (_, n) => newJob(n, { delayMs: 60_000 })))
         yield* create(newJob(500), newJob(501, { kind: "transcription" }), newJob(502, { projectId: projectId(2) }))
@@ -90,7 +90,7 @@ export const delay: Section = {
     ),
 
     check(
-      "once it has begun it is a job like others: released to its place, deferred from now on",
+      "after the delay it behaves like any other job: released to its place, deferred from now on",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(1, { delayMs: 100 }))
@@ -107,7 +107,7 @@ export const delay: Section = {
     ),
 
     check(
-      "can be canceled while it is delayed, having waited for nothing",
+      "can be canceled while it is delayed, with no waiting time",
       Effect.gen(function* () {
         const store = yield* JobStore
         const before = first(yield* create(newJob(1, { delayMs: 5_000, limits })))

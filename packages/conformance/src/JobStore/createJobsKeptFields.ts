@@ -38,7 +38,7 @@ export const keptFields: Section = {
     ),
 
     check(
-      "go with the record",
+      "are removed with the record",
       Effect.gen(function* () {
         const store = yield* JobStore
         const job = yield* createDone(newJob(1, { kept }))

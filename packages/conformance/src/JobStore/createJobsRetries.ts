@@ -36,7 +36,7 @@ import {
   uploadId,
 } from "../fixtures.ts"
 
-/** Job `n`, another try of job `of`. */
+/** Job `n`, a retry of job `of`. */
 const retry = (n: number, of: number, overrides: Partial<NewJob> = {}): NewJob =>
   newJob(n, { retryOf: jobId(of), ...overrides })
 
@@ -52,12 +52,12 @@ const createFailedWithUpload = Effect.fnUntraced(function* (n: number, overrides
 const jobOf = (outcome: CreateOutcome | undefined) =>
   outcome !== undefined && "job" in outcome ? outcome.job : undefined
 
-/** Making another job of a failed one. */
+/** Retrying failed jobs. */
 export const retries: Section = {
   name: "JobStore.createJobs: retries",
   checks: [
     check(
-      "a failed job is tried again as a new job and stays as it was",
+      "a failed job is retried as a new job and does not change",
       Effect.gen(function* () {
         const failed = yield* createFailed(newJob(1))
         yield* advance(5)
@@ -70,7 +70,7 @@ export const retries: Section = {
     ),
 
     check(
-      "however it failed: by its worker, overdue, abandoned, canceled",
+      "for every kind of failure: by its worker, overdue, abandoned, canceled",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(1, { limits: { queueLimitMs: 10, runLimitMs: 10 } }))
@@ -86,7 +86,7 @@ export const retries: Section = {
     ),
 
     check(
-      "not of an unknown job, a waiting one, a running one, a done one or one without its data",
+      "unknown, waiting, running and done jobs, and jobs without their data, cannot be retried",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* createDone(newJob(1))
@@ -109,7 +109,7 @@ export const retries: Section = {
     ),
 
     check(
-      "not of another key's job, another project's or one of the other mode",
+      "jobs of another key, project or mode cannot be retried",
       Effect.gen(function* () {
         const failed = yield* createFailed(newJob(1))
         yield* openAudioGate
@@ -141,7 +141,7 @@ export const retries: Section = {
     ),
 
     check(
-      "also when the file has long been too old for a first job",
+      "also when the file is too old for a first job",
       Effect.gen(function* () {
         yield* createUpload(newUpload(9))
         yield* createFailedWithUpload(1)
@@ -172,7 +172,7 @@ export const retries: Section = {
     ),
 
     check(
-      "what was taken over cannot be taken over again, but from the job that has it now",
+      "an upload can be taken over again only from the job that has it now",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* createFailedWithUpload(1)
@@ -198,7 +198,7 @@ export const retries: Section = {
     ),
 
     check(
-      "a repeat by the same idempotency key gets the same job, whatever became of it and of the failed one",
+      "a repeat with the same idempotency key gets the same job, whatever the state of both jobs",
       Effect.gen(function* () {
         const store = yield* JobStore
         const failed = yield* createFailedWithUpload(1)
@@ -213,7 +213,7 @@ export const retries: Section = {
     ),
 
     check(
-      "of many at once with one idempotency key, one makes the job; with keys of their own, one gets the upload",
+      "of many concurrent retries with one idempotency key, one creates the job; with separate keys, one gets the upload",
       Effect.gen(function* () {
         const store = yield* JobStore
         const numbers = Array.from({ length: 10 }, (_, n) => n)
@@ -233,7 +233,7 @@ export const retries: Section = {
     ),
 
     check(
-      "within one batch the first gets what there is",
+      "within one batch, the first retry gets the upload",
       Effect.gen(function* () {
         yield* createFailedWithUpload(1)
         expect(yield* createTags(retryWithUpload(2, 1), newJob(5), retryWithUpload(3, 1))).toEqual([
@@ -245,7 +245,7 @@ export const retries: Section = {
     ),
 
     check(
-      "gate and queue cap apply, after it is known that there is something to retry; a refusal moves nothing",
+      "gate and queue cap apply after the check that the job can be retried; a refusal moves nothing",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* openAudioGate
@@ -265,7 +265,7 @@ export const retries: Section = {
     ),
 
     check(
-      "a live job is tried again at the price of now",
+      "a live job is retried at the current price",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* openAudioGate

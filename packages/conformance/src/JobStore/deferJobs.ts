@@ -10,7 +10,7 @@ export const deferJobs: Section = {
   name: "JobStore.deferJobs",
   checks: [
     check(
-      "the job is claimable again when the delay is over, to the millisecond, and waits meanwhile",
+      "the job waits, and is claimable again when the delay ends, to the millisecond",
       Effect.gen(function* () {
         const store = yield* JobStore
         const { job, token } = yield* createAndClaim()
@@ -62,7 +62,7 @@ export const deferJobs: Section = {
     ),
 
     check(
-      "counts as a failure only when asked to",
+      "counts as a failure only if requested",
       Effect.gen(function* () {
         const store = yield* JobStore
         const { token } = yield* createAndClaim()
@@ -72,7 +72,7 @@ export const deferJobs: Section = {
     ),
 
     check(
-      "waiting for the next try is bounded by what is left of the queue limit",
+      "waiting for the next attempt is bounded by the rest of the queue limit",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(1, { limits: { queueLimitMs: 1_000, runLimitMs: 10_000 } }))

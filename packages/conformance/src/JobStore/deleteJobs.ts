@@ -47,7 +47,7 @@ export const deleteJobs: Section = {
   name: "JobStore.deleteJobs",
   checks: [
     check(
-      "removes records of jobs finished long enough ago, to the millisecond, with all they retain",
+      "removes records of jobs finished long enough ago, to the millisecond, with all their data",
       Effect.gen(function* () {
         const store = yield* JobStore
         const uploads = yield* UploadStore
@@ -67,7 +67,7 @@ export const deleteJobs: Section = {
     ),
 
     check(
-      "the age of a record is that of the job's end, however long the job waited and ran",
+      "a record's age counts from the job's end, however long the job waited and ran",
       Effect.gen(function* () {
         const store = yield* JobStore
         const done = yield* finishLate(1)
@@ -94,7 +94,7 @@ export const deleteJobs: Section = {
     ),
 
     check(
-      "what was erased before is not purged again, but stays due until confirmed",
+      "erased data is not purged again, but its purge stays due until confirmed",
       Effect.gen(function* () {
         const store = yield* JobStore
         const done = yield* createDone(newJob(1))
@@ -119,7 +119,7 @@ export const deleteJobs: Section = {
     ),
 
     check(
-      "a worker that comes back to a deleted record has lost its lease",
+      "a worker whose job's record was deleted has lost its lease",
       Effect.gen(function* () {
         const store = yield* JobStore
         const claimed = yield* createAndClaim()

@@ -74,7 +74,7 @@ export const expireData: Section = {
     ),
 
     check(
-      "the age of data is that of the job's end, however long the job waited and ran",
+      "the age of data counts from the job's end, however long the job waited and ran",
       Effect.gen(function* () {
         const store = yield* JobStore
         const done = yield* finishLate(1)
@@ -119,7 +119,7 @@ export const expireData: Section = {
     ),
 
     check(
-      "data_expired is stronger than what the job warned of",
+      "data_expired is stronger than the job's own warning",
       Effect.gen(function* () {
         const store = yield* JobStore
         const done = yield* complete(yield* createAndClaim(), { warningCode: "no_speech_detected" })

@@ -10,7 +10,7 @@ export const failJobs: Section = {
   name: "JobStore.failJobs",
   checks: [
     check(
-      "fails for good with its code; what it was asked stays until erased",
+      "fails permanently with its code; the request stays until erased",
       Effect.gen(function* () {
         const store = yield* JobStore
         const { job, token } = yield* createAndClaim()
@@ -47,7 +47,7 @@ export const failJobs: Section = {
     ),
 
     check(
-      "a live job that failed costs nothing",
+      "a live job that failed is not charged",
       Effect.gen(function* () {
         yield* openAudioGate
         expect(yield* createFailed(newLiveJob(1))).toMatchObject({ mode: "live", charge: null })
@@ -55,5 +55,3 @@ export const failJobs: Section = {
     ),
   ],
 }
-
-/** No job waits or runs forever. */

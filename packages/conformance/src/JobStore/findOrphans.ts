@@ -34,7 +34,7 @@ export const findOrphans: Section = {
     ),
 
     check(
-      "of a finished job, all that no file names",
+      "of a finished job, all blobs that no file names",
       Effect.gen(function* () {
         const store = yield* JobStore
         const claimed = yield* createAndClaim()
@@ -56,7 +56,7 @@ export const findOrphans: Section = {
     ),
 
     check(
-      "all of a failed job are spent, all of a job without a record unknown",
+      "all blobs of a failed job are spent, all of a job without a record are unknown",
       Effect.gen(function* () {
         const store = yield* JobStore
         const failed = yield* createFailed(newJob(1))

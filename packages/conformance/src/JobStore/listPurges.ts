@@ -7,7 +7,7 @@ import { check, type Section } from "../Check.ts"
 import { jobId, newJob, ownerOf } from "../fixtures.ts"
 import { finishThree } from "./expireData.ts"
 
-/** What remains to be removed is remembered until it is verified gone. */
+/** Purges are recorded until their removal is verified. */
 export const purges: Section = {
   name: "JobStore.listPurges, confirmPurges",
   checks: [
@@ -29,7 +29,7 @@ export const purges: Section = {
     ),
 
     check(
-      "confirming twice, or what is not due, or nothing, does no harm",
+      "confirming twice, or an unknown purge, or nothing, is a no-op",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* createDone(newJob(1))

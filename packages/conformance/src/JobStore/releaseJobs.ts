@@ -10,7 +10,7 @@ export const releaseJobs: Section = {
   name: "JobStore.releaseJobs",
   checks: [
     check(
-      "gives the job back at once, and costs nothing",
+      "returns the job to the queue immediately, without using a budget",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* advance(50)
@@ -32,7 +32,7 @@ export const releaseJobs: Section = {
     ),
 
     check(
-      "given back after its lease ended, the rest counts as neither running nor waiting",
+      "after a release past the end of the lease, the time in between counts as neither running nor waiting",
       Effect.gen(function* () {
         const store = yield* JobStore
         const { job, token } = yield* createAndClaim()

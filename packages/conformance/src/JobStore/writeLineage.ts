@@ -6,7 +6,7 @@ import { advance, create, createUpload } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { jobId, newJob, newUpload, uploadId } from "../fixtures.ts"
 
-/** What a store remembers about its blob store: written only by a process that has read what is there. */
+/** The store's lineage text: only a process that has read the current version can replace it. */
 export const lineage: Section = {
   name: "JobStore.readLineage, writeLineage",
   checks: [
@@ -26,7 +26,7 @@ export const lineage: Section = {
     ),
 
     check(
-      "of several writers at the same time one is first",
+      "of several concurrent writers, one succeeds",
       Effect.gen(function* () {
         const store = yield* JobStore
         for (const version of [0, 1]) {

@@ -10,7 +10,7 @@ export const firstKey: Section<KeyDirectory> = {
   name: "KeyDirectory.createFirstKey",
   checks: [
     check(
-      "makes project and key in an empty directory, once",
+      "creates project and key in an empty directory, once",
       Effect.gen(function* () {
         const keys = yield* KeyDirectory
         expect(yield* keys.createFirstKey(project(1), newApiKey(1))).toBe(true)
@@ -21,7 +21,7 @@ export const firstKey: Section<KeyDirectory> = {
     ),
 
     check(
-      "of many at once, one makes it",
+      "of many concurrent calls, one creates it",
       Effect.gen(function* () {
         const keys = yield* KeyDirectory
         const made = yield* Effect.forEach(
@@ -35,7 +35,7 @@ export const firstKey: Section<KeyDirectory> = {
     ),
 
     check(
-      "not where any key exists, a revoked one included",
+      "does nothing if any key exists, even a revoked one",
       Effect.gen(function* () {
         const keys = yield* KeyDirectory
         yield* keys.createProject(project(1))
@@ -47,7 +47,7 @@ export const firstKey: Section<KeyDirectory> = {
     ),
 
     check(
-      "both or neither: where the project's name is taken, no key is made",
+      "creates both or neither: if the project's name is taken, no key is created",
       Effect.gen(function* () {
         const keys = yield* KeyDirectory
         yield* keys.createProject(project(1))

@@ -11,7 +11,7 @@ export const apiKeys: Section<KeyDirectory> = {
   name: "KeyDirectory.createKey, findKey, listKeys",
   checks: [
     check(
-      "makes a key and finds it by its secret's hash, which it does not show",
+      "creates a key and finds it by its secret's hash, which is not shown",
       Effect.gen(function* () {
         const keys = yield* KeyDirectory
         yield* keys.createProject(project(1))
@@ -29,7 +29,7 @@ export const apiKeys: Section<KeyDirectory> = {
     ),
 
     check(
-      "makes none for an unknown project",
+      "creates no key for an unknown project",
       Effect.gen(function* () {
         const keys = yield* KeyDirectory
         expect(yield* keys.createKey(newApiKey(1))).toBe(undefined)
@@ -39,7 +39,7 @@ export const apiKeys: Section<KeyDirectory> = {
     ),
 
     check(
-      "finds an expired key still: what that means is the caller's decision",
+      "still finds an expired key: the caller decides what that means",
       Effect.gen(function* () {
         const keys = yield* KeyDirectory
         yield* keys.createProject(project(1))

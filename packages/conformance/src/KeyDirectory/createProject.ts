@@ -11,7 +11,7 @@ export const projects: Section<KeyDirectory> = {
   name: "KeyDirectory.createProject, listProjects",
   checks: [
     check(
-      "makes projects at store time, and lists them",
+      "creates projects at store time, and lists them",
       Effect.gen(function* () {
         const keys = yield* KeyDirectory
         expect(yield* keys.listProjects).toEqual([])

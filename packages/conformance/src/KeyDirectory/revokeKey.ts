@@ -11,7 +11,7 @@ export const keyLife: Section<KeyDirectory> = {
   name: "KeyDirectory.revokeKey, touchKeys",
   checks: [
     check(
-      "revokes at store time, once and for good",
+      "revokes at store time, once and permanently",
       Effect.gen(function* () {
         const keys = yield* KeyDirectory
         yield* keys.createProject(project(1))
@@ -29,7 +29,7 @@ export const keyLife: Section<KeyDirectory> = {
     ),
 
     check(
-      "notes when keys were last used, never going back",
+      "records when keys were last used, and never goes back",
       Effect.gen(function* () {
         const keys = yield* KeyDirectory
         yield* keys.createProject(project(1))

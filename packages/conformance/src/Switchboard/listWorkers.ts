@@ -10,7 +10,7 @@ export const workers: Section<Switchboard> = {
   name: "Switchboard.publishWorker",
   checks: [
     check(
-      "a kind is live as long as some worker says so, to the millisecond",
+      "a kind is live as long as a worker publishes it, to the millisecond",
       Effect.gen(function* () {
         const board = yield* Switchboard
         const liveKinds = Effect.map(board.readBoard, (read) => read.liveKinds.toSorted())
@@ -35,7 +35,7 @@ export const workers: Section<Switchboard> = {
     lastServed,
 
     check(
-      "a worker's latest word replaces its earlier ones",
+      "a worker's latest publication replaces its earlier ones",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* board.publishWorker({ workerId: "a", liveKinds: ["transcription"], providers: [], ttlMs: 1_000 })
@@ -80,7 +80,7 @@ export const publishedWorkers: Section<Switchboard> = {
     ),
 
     check(
-      "until its time is up, to the millisecond",
+      "until its time ends, to the millisecond",
       Effect.gen(function* () {
         yield* liveUntil("a", 1_000)
         yield* advance(1)
@@ -97,7 +97,7 @@ export const publishedWorkers: Section<Switchboard> = {
     ),
 
     check(
-      "for no time at all, a publication is taken back, and others stay",
+      "publishing for 0 ms withdraws a worker's entry, and others stay",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* liveUntil("a", 60_000)
@@ -112,7 +112,7 @@ export const publishedWorkers: Section<Switchboard> = {
     ),
 
     check(
-      "says of the kinds what the board says",
+      "agrees with the board about kinds",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* board.publishWorker({ workerId: "a", liveKinds: ["y", "x"], providers: [], ttlMs: 2 })

@@ -73,7 +73,7 @@ export const prices: Section<Switchboard> = {
     ),
 
     check(
-      "prices are apart from each other, and listed by name and version",
+      "prices are independent, and listed by name and version",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* board.setPrice(image)
@@ -88,7 +88,7 @@ export const prices: Section<Switchboard> = {
     ),
 
     check(
-      "amounts stay the very strings they were",
+      "amounts are kept as the exact strings",
       Effect.gen(function* () {
         const board = yield* Switchboard
         const unitAmounts = {
@@ -102,7 +102,7 @@ export const prices: Section<Switchboard> = {
     ),
 
     check(
-      "of many versions set at once, each has its number",
+      "of many versions set concurrently, each has its own number",
       Effect.gen(function* () {
         const board = yield* Switchboard
         const set = yield* Effect.forEach(Array.from({ length: 10 }), () => board.setPrice(audio), {

@@ -41,7 +41,7 @@ export const claimUploadSection: Section = {
     ),
 
     check(
-      "of many at once, one begins",
+      "of many concurrent transfers, one begins",
       Effect.gen(function* () {
         yield* createUpload(newUpload(1))
         const outcomes = yield* Effect.forEach(Array.from({ length: 50 }), () => claimUpload(1), {
@@ -69,7 +69,7 @@ export const claimUploadSection: Section = {
     ),
 
     check(
-      "no more transfers than allowed, begun ones counted",
+      "no more transfers than allowed, counting those that began",
       Effect.gen(function* () {
         const store = yield* UploadStore
         yield* createUpload(newUpload(1))
@@ -86,7 +86,7 @@ export const claimUploadSection: Section = {
     ),
 
     check(
-      "where none is allowed none begins, and what stands in the way is said: running, to the millisecond, or completed",
+      "with none allowed, none begins, and the reason is reported: running, to the millisecond, or completed",
       Effect.gen(function* () {
         const store = yield* UploadStore
         const expectRefused = Effect.fnUntraced(function* (reason: TransferRefusal) {

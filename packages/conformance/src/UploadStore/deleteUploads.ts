@@ -28,7 +28,7 @@ export const deleteUploads: Section = {
     ),
 
     check(
-      "never one that a job refers to",
+      "never removes an upload that a job refers to",
       Effect.gen(function* () {
         const store = yield* UploadStore
         const jobs = yield* JobStore

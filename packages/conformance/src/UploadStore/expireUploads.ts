@@ -19,12 +19,12 @@ import { newUpload, newUploadJob, uploadedFile, uploadId, usableForMs } from "..
 const purgesOf = (...numbers: ReadonlyArray<number>) =>
   numbers.map((n) => ({ blobPrefix: uploadBlobPrefix(uploadId(n)) }))
 
-/** Uploads nobody came for go; those of a job never while it is unfinished. */
+/** Unused uploads expire; the upload of an unfinished job never does. */
 export const expireUploads: Section = {
   name: "UploadStore.expireUploads",
   checks: [
     check(
-      "erases an upload no job came for in time, to the millisecond",
+      "erases an upload that no job used in time, to the millisecond",
       Effect.gen(function* () {
         const store = yield* UploadStore
         const before = yield* createUploaded(1)
@@ -40,7 +40,7 @@ export const expireUploads: Section = {
     ),
 
     check(
-      "one that never got a file, or is getting one, too",
+      "also one without a file, or one being transferred",
       Effect.gen(function* () {
         const store = yield* UploadStore
         yield* createUpload(newUpload(1, { usableForMs: 10 }))
@@ -54,7 +54,7 @@ export const expireUploads: Section = {
     ),
 
     check(
-      "never one that a job uses, queued, running or done",
+      "never erases an upload that a job uses, queued, running or done",
       Effect.gen(function* () {
         const store = yield* UploadStore
         for (const n of [1, 2, 3]) yield* createUploaded(n)

@@ -10,7 +10,7 @@ export const findUploadOrphans: Section = {
   name: "UploadStore.findUploadOrphans",
   checks: [
     check(
-      "all but the file and what the running transfer may still commit",
+      "returns all blobs except the file and blobs that the running transfer may still commit",
       Effect.gen(function* () {
         const store = yield* UploadStore
         const blobs = [1, 2, 3].map((token) => ({

@@ -101,7 +101,7 @@ const candidates = (before: Job, after: Job, now: number): ReadonlyArray<Transit
     const failed: TransitionEvent = { event: "failed", token, errorCode: after.errorCode ?? "internal_error" }
     return [{ event: "canceled" }, { event: "abandoned" }, { event: "expired" }, failed]
   }
-  // A lease or a delay below 0 is nobody's choice; one that the run limit cuts short comes out the same.
+  // No caller chooses a lease or delay below 0; one that the run limit shortens gives the same result.
   const ms = Math.max(0, (after.claimableAt ?? now) - now)
   if (!after.held)
     return [

@@ -60,7 +60,7 @@ export const lineageKey = (entry: string): string => `${lineageRoot}/${entry}`
 export const entryOfKey = (key: string): string | undefined =>
   /^lineage\/[0-9]{10}\/[0-9a-z]+$/.test(key) ? key.slice(lineageRoot.length + 1) : undefined
 
-/** Returns the generation in an entry's name, or 0 if there is none. */
+/** Returns the generation in an entry's name, or 0 without one. */
 const generationOf = (entry: string): number => Number(/^[0-9]+/.exec(entry)?.[0] ?? 0)
 
 const append = (lineage: BlobLineage, nonce: string, now: number): BlobLineage => {

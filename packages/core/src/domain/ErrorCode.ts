@@ -37,6 +37,6 @@ export const warningCodes = [
 ] as const
 export type WarningCode = (typeof warningCodes)[number]
 
-/** Returns the stronger of two warnings; `undefined` if there is none. */
+/** Returns the stronger of two warnings; `undefined` without any. */
 export const strongerWarning = (a: WarningCode | undefined, b: WarningCode | undefined): WarningCode | undefined =>
   a === undefined ? b : b === undefined ? a : warningCodes.indexOf(a) >= warningCodes.indexOf(b) ? a : b

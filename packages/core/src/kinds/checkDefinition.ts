@@ -63,7 +63,7 @@ export const checkDefinition = (definition: object): void => {
 const namesIn = (refs: unknown): unknown =>
   Array.isArray(refs) ? refs.filter((ref: unknown) => fieldOf(ref, "check") === undefined) : refs
 
-/** Of libraries whose schemas are functions as well. */
+/** Schemas of some libraries are functions. */
 const requireSchema = (place: string, name: "request" | "output", schema: unknown): void => {
   const isSchema =
     (typeof schema === "object" || typeof schema === "function") &&

@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { BlobCorrupt, BlobNotFound, BlobTooLarge, BlobUnavailable } from "../domain/index.ts"
 
-/** What is known of a stored blob. */
+/** Length and hash of a stored blob. */
 export interface BlobInfo {
   readonly bytes: number
   /** Lower-case hex, computed while it was written. */

@@ -59,7 +59,7 @@ export interface StoredLineage {
   readonly document: string | null
   /** Store time, Unix milliseconds. */
   readonly now: number
-  /** The highest id body of all jobs and uploads; `null` if there are none. */
+  /** The highest id body of all jobs and uploads; `null` in an empty store. */
   readonly newestId: string | null
 }
 

@@ -51,7 +51,7 @@ export class KeyDirectory extends Context.Service<
       key: NewApiKey,
     ) => Effect.Effect<boolean, StoreUnavailable>
     readonly listKeys: Effect.Effect<ReadonlyArray<ApiKeyRecord>, StoreUnavailable>
-    /** Revokes a key and returns its record; `undefined` if there is none. Revoking it again is a no-op. */
+    /** Revokes a key and returns its record; `undefined` for an unknown key. Revoking it again is a no-op. */
     readonly revokeKey: (keyId: KeyId) => Effect.Effect<ApiKeyRecord | undefined, StoreUnavailable>
     /**
      * Returns the record that owns this secret, even if expired or revoked; `undefined` if it is unknown or the secret's overlap

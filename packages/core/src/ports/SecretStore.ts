@@ -7,13 +7,13 @@ export class SecretStore extends Context.Service<
   SecretStore,
   {
     /**
-     * Returns the secret with this name, and stores `candidate` first if there is none. All callers get the same secret, even if
-     * they race.
+     * Returns the secret with this name, and stores `candidate` first if it does not exist. All callers get the same secret, even
+     * if they race.
      */
     readonly getOrCreate: (name: string, candidate: Uint8Array) => Effect.Effect<Uint8Array, StoreUnavailable>
-    /** Returns the secret with this name; `undefined` if there is none. */
+    /** Returns the secret with this name; `undefined` if it does not exist. */
     readonly find: (name: string) => Effect.Effect<Uint8Array | undefined, StoreUnavailable>
-    /** Removes the secret with this name; returns false if there was none. Processes that have read it keep their copy. */
+    /** Removes the secret with this name; returns false if it did not exist. Processes that have read it keep their copy. */
     readonly remove: (name: string) => Effect.Effect<boolean, StoreUnavailable>
   }
 >()("@kiln/core/ports/SecretStore") {}

@@ -46,7 +46,7 @@ export interface NamedBlob {
 /** Unconfirmed purges. */
 export interface DuePurges {
   readonly count: number
-  /** Milliseconds of store time since the oldest was recorded; 0 if there are none. */
+  /** Milliseconds of store time since the oldest was recorded; 0 without any. */
   readonly oldestAgeMs: number
 }
 

@@ -2,8 +2,7 @@ import type { Json, JsonObject, LineItem } from "../domain/index.ts"
 import type { ProviderStanding } from "../providers/index.ts"
 
 /*
- * For stores that keep parts of their records as JSON text. What is read was written by a store of the same kind, so only its
- * outline is looked at; a record whose text is damaged is unreadable alone.
+ * For stores that keep parts of their records as JSON text. The text was written by a store of the same type, so only its outline is checked. A record with damaged text is unreadable; the others are not affected.
  */
 
 /** A row with damaged JSON. Only that record is unreadable. */

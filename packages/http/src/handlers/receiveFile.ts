@@ -15,7 +15,7 @@ import { refusing } from "./refusing.ts"
 import { uploadsFull } from "./uploadsFull.ts"
 
 const refuse = refusing<ReceiveError>({
-  // Whether there was ever such an upload is nobody's business.
+  // The response must not reveal whether such an upload ever existed.
   UploadNotFound: () => new Refusal({ code: "upload_url_invalid" }),
   UploadExpired: () => new Refusal({ code: "upload_expired" }),
   UploadAlreadyCompleted: () => new Refusal({ code: "upload_already_completed" }),
@@ -59,7 +59,7 @@ const checkSignature = Effect.fnUntraced(function* (
     return yield* new Refusal({ code: verified.reason === "expired" ? "upload_expired" : "upload_url_invalid" })
 })
 
-/** Answers the question of a browser whether it may send something, for whoever holds a URL will be checked then. */
+/** Answers the preflight request of a browser. The URL's signature is checked by the transfer itself. */
 export const preflight =
   (methods: string): Handler =>
   () =>

@@ -84,7 +84,7 @@ describe("the description", () => {
     expect([...described, ...outside].sort()).toEqual(Object.keys(errorCatalogue).sort())
   })
 
-  it("says of every operation what it is, who may call it, and which headers come back", () => {
+  it("documents the purpose, authorization and response headers of every operation", () => {
     for (const [method, path, operation] of operations) {
       const name = `${method} ${path}`
       expect(operation.summary, name).toMatch(/\S/)

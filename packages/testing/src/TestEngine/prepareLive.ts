@@ -29,7 +29,7 @@ export const openForLive = (
     yield* Effect.forEach(switchNames, (name) => operator.setSwitch(name, true), { discard: true })
   })
 
-/** Says what is served live, as a worker does that is always there. */
+/** Publishes the kinds that are served live, like a worker that is always running. */
 export const serveLiveForEver: Effect.Effect<void, unknown, EmbeddedServices> = Effect.gen(function* () {
   const { live } = yield* Providers
   const served = (yield* JobKinds).filter((kind) =>

@@ -2,7 +2,7 @@ import { afterTags } from "./tags.ts"
 
 /**
  * Returns what is wrong with audio that consists only of frames and tags; `undefined` if it is complete. `lengthAt` returns the
- * length in bytes of the frame whose header is at an offset, or 0 if there is none.
+ * length in bytes of the frame whose header is at an offset, or 0 without one.
  */
 export const framesProblem = (
   data: Uint8Array,
