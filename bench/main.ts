@@ -55,7 +55,8 @@ for (const workload of workloads) {
   console.error(`${workload.id}: ${((performance.now() - from) / 1e3).toFixed(1)} s`)
 }
 const figures = new Figures(measured)
-console.log(`Targets\n${targetTable(figures)}\n`)
+const targets = targetTable(figures)
+if (targets !== "") console.log(`Targets\n${targets}\n`)
 if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ options, measured }, undefined, 2)}\n`)
 if (options.write) {
   await using database = await places.place("postgres")
