@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process"
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { buildPackages, buildPrograms, installPeers } from "./build.ts"
+import { buildPackages, buildPrograms, installPeers, removeOldBuilds } from "./build.ts"
 import { type Measured, measure } from "./measure.ts"
 import { readOptions } from "./options.ts"
 import { Places } from "./places.ts"
@@ -21,6 +21,7 @@ const repository = join(import.meta.dirname, "..")
 const startedAt = performance.now()
 
 installPeers()
+removeOldBuilds()
 const built = buildPackages(repository)
 const base = options.base === undefined ? built : buildPackages(options.base)
 await using places = new Places()

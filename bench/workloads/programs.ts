@@ -54,7 +54,7 @@ const startUp =
     const imported = importMs(bench, join(built, "packages/core/dist/index.js"))
     const ready: Array<number> = []
     for (let count = 0; count < (bench.quick ? 2 : 5); count += 1) {
-      await using server = await startKiln(built)
+      await using server = await startKiln(built, { allCores: true })
       ready.push(server.readyMs)
     }
     return { import: imported, ready: median(ready) }
