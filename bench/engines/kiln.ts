@@ -15,7 +15,7 @@ interface BulkSubmit {
   readonly submitMany?: (
     kind: "noop",
     submissions: ReadonlyArray<{ readonly request: Payload }>,
-  ) => Promise<ReadonlyArray<{ readonly error?: Error }>>
+  ) => Promise<ReadonlyArray<{ readonly error?: Error | undefined }>>
   readonly submit: (kind: "noop", request: Payload) => Promise<unknown>
 }
 
@@ -81,7 +81,7 @@ export const kiln: Engine = {
     })
     return {
       add: (payload) => engine.submit("noop", payload),
-      addMany: (payloads) => inChunks(payloads, 5_000, (chunk) => submitAll(engine as BulkSubmit, chunk)),
+      addMany: (payloads) => inChunks(payloads, 5_000, (chunk) => submitAll(engine, chunk)),
       start: () => engine.start(),
       isEmpty: async () =>
         (await engine.operator.count({ finishedWithinMs: 1 })).every(
