@@ -90,8 +90,8 @@ it("planted bug: if a suspended process releases its claim, a job that blocks it
   await using lab = await Lab.open()
   const givesBack = {
     module: "worker/Slots.ts",
-    find: 'settled === "lapsed" && !lease.isLast()',
-    replace: '(settled === "lapsed" || settled === "stalled") && !lease.isLast()',
+    find: 'settled === "lapsed" && !lease.isLast',
+    replace: '(settled === "lapsed" || settled === "stalled") && !lease.isLast',
   }
   const kiln = await lab.start({ edits: [givesBack] })
   const jobId = await kiln.client.speak(`block:${1.5 * leaseMs}`)

@@ -19,6 +19,8 @@ export interface RequestReader<Request> {
   /** The names of the fields, in order, if the schema states them. */
   readonly fields: ReadonlyArray<string> | undefined
   readonly read: (input: unknown) => Result.Result<ReadRequest<Request>, ReadonlyArray<FieldError>>
+  /** Decodes a stored request for an attempt. */
+  readonly readStored: (stored: unknown) => Result.Result<Request, unknown>
 }
 
 /** A schema for requests and outputs: a struct of Effect Schema, or any Standard Schema. */
@@ -26,8 +28,16 @@ export type RequestSchema<Request> = FieldsSchema<Request> | StandardSchema<unkn
 
 export const requestReader = <Request>(schema: RequestSchema<Request>): RequestReader<Request> =>
   isStandardSchema(schema)
-    ? { fields: undefined, read: (input) => readStandard(schema, input) }
-    : { fields: Object.keys(schema.fields), read: (input) => readFields(schema, input) }
+    ? {
+        fields: undefined,
+        read: (input) => readStandard(schema, input),
+        readStored: (stored) => Result.map(readStandard(schema, stored), ({ value }) => value),
+      }
+    : {
+        fields: Object.keys(schema.fields),
+        read: (input) => readFields(schema, input),
+        readStored: Schema.decodeUnknownResult(schema, { onExcessProperty: "error" }),
+      }
 
 /** Stores the re-encoded value, which is certain to decode again. */
 const readFields = <Request>(schema: FieldsSchema<Request>, input: unknown) =>
