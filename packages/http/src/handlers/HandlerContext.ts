@@ -7,21 +7,21 @@ import type { RateLimitName } from "../wire/RateLimiter.ts"
 import type { SigningKeyring } from "../wire/SignedUrls.ts"
 import type { OfferedKinds } from "./offerKinds.ts"
 
-/** What handlers work with. */
+/** The context passed to handlers. */
 export interface HandlerContext {
   readonly engine: Engine["Service"]
   readonly offers: OfferedKinds
   readonly keyring: SigningKeyring
-  /** What absolute URLs begin with, without a slash at the end. */
+  /** The prefix of absolute URLs, without a trailing slash. */
   readonly publicUrl: () => string
-  /** Whether a live job is refused when no worker has served its type live within the queue limit. */
+  /** Whether a live job is refused if no worker has served its type live within the queue limit. */
   readonly requireLiveWorker: boolean
-  /** Key, scope and rate limit, in this order. */
+  /** Checks key, scope and rate limit, in this order. */
   readonly admit: <S extends KeyScope>(
     exchange: Exchange,
     scope: S,
     limit: Exclude<RateLimitName, "authentication" | "pages">,
   ) => Effect.Effect<Grant<S>, Refusal>
-  /** Whether the key is still good, asked once the body has arrived. */
+  /** Checks that the key is still valid, after the body has arrived. */
   readonly confirm: (exchange: Exchange) => Effect.Effect<void, Refusal>
 }

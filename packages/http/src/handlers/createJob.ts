@@ -16,7 +16,7 @@ import { refusing } from "./refusing.ts"
 
 type Refused = Exclude<CreateJobError, { readonly _tag: "InvalidRequest" }>
 
-/** Translates what was refused; `param` is the field that names the upload. */
+/** Translates errors; `param` is the field that names the upload. */
 const refusingCreation = (param: string | undefined) => {
   const aboutUpload = { ...(param !== undefined && { param }) }
   return refusing<Refused>({
@@ -31,7 +31,7 @@ const refusingCreation = (param: string | undefined) => {
   })
 }
 
-/** Creates a job of one kind; a repeated request gets the job it made first. */
+/** Creates a job of one kind. A repeated request gets the job created by the first. */
 export const createJob = (context: HandlerContext, { family, kind, names, route }: OfferedKind): Handler => {
   const refuse = refusingCreation(route.upload)
   return Effect.fnUntraced(function* (exchange): Effect.fn.Return<Reply, Refusal | BodyBroken> {
@@ -52,7 +52,7 @@ export const createJob = (context: HandlerContext, { family, kind, names, route 
   })
 }
 
-/** What a job is at its creation; a replay says the same, whatever has become of it. */
+/** Returns the body of a new job. A replay returns the same, whatever the job's state. */
 const createdBody = (job: Job) => ({
   id: job.id,
   object: "job",

@@ -13,7 +13,7 @@ import { uploadsFull } from "./uploadsFull.ts"
 
 const names = fieldNames(Object.keys(UploadRequest.fields))
 
-/** Announces a file and says where to send it. */
+/** Announces a file and returns the URL to send it to. */
 export const createUpload = (context: HandlerContext): Handler =>
   Effect.fnUntraced(function* (exchange): Effect.fn.Return<Reply, Refusal | BodyBroken> {
     const grant = yield* context.admit(exchange, "audio.create", "upload")

@@ -16,7 +16,7 @@ const refuse = refusing<JobNotFound | JobProcessing | StoreUnavailable | BlobUna
   BlobUnavailable: storeUnavailable,
 })
 
-/** Deletes what a finished job retains; again and again with the same answer. */
+/** Deletes the retained data of a finished job. Repeating the request returns the same response. */
 export const eraseJobData = (context: HandlerContext, family: JobFamily, keyScope: KeyScope): Handler =>
   Effect.fnUntraced(function* (exchange, id): Effect.fn.Return<Reply, Refusal> {
     const grant = yield* context.admit(exchange, keyScope, "delete")

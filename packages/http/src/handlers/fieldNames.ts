@@ -2,21 +2,21 @@ import { type GivenNames, toCamelCase, toSnakeCase, wireName } from "@kiln/clien
 import type { FieldError } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 
-/** Marks a name that is no field's: `uploadId` sent by a client must not pass as the inner name of `upload_id`. */
+/** Marks an unknown name: `uploadId` sent by a client must not be taken for the inner name of `upload_id`. */
 const UNKNOWN = "?"
 
-/** How the fields of one kind are called on the wire. */
+/** The wire names of one kind's fields. */
 export interface FieldNames {
   readonly toWire: (name: string) => string
-  /** A body with the names of its fields translated. Unknown ones stay, marked, for the engine to refuse. */
+  /** Translates the field names of a body. Unknown names are marked and stay, so that the engine refuses them. */
   readonly toRequest: (body: Readonly<Record<string, unknown>>) => Record<string, unknown>
-  /** Says of every offending field which rule it breaks. The first one is `param`. */
+  /** Reports the violated rule of every invalid field. The first field is `param`. */
   readonly refuse: (errors: ReadonlyArray<FieldError>) => Refusal
 }
 
 /**
- * @param fields the names of a request's fields, where its schema tells them
- * @param names names on the wire that are not made by rule, by the inner ones
+ * @param fields the names of a request's fields, if its schema states them
+ * @param names wire names that do not follow the rule, by inner name
  */
 export const fieldNames = (fields: ReadonlyArray<string> | undefined, names: GivenNames = {}): FieldNames => {
   const toWire = (name: string) => wireName(name, names)
@@ -34,7 +34,7 @@ export const fieldNames = (fields: ReadonlyArray<string> | undefined, names: Giv
   }
 }
 
-/** Names of unknown fields are the client's: they are shown, but not at any length. */
+/** Names of unknown fields come from the client, so they are shown only up to this length. */
 const maxNameLength = 64
 /** Entries of `details.errors`. Known fields come first, so only unknown ones are ever left out. */
 const maxErrors = 100

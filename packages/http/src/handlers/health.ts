@@ -3,10 +3,10 @@ import type { Readiness } from "../Health.ts"
 import { jsonReply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 
-/** The process lives. Says nothing about what it depends on: restarting it would not mend that. */
+/** Reports that the process is alive. Ignores its dependencies, because a restart would not fix them. */
 export const healthz: Handler = () => Effect.succeed(jsonReply(200, { status: "ok" }))
 
-/** Whether requests should be sent here now. */
+/** Reports whether requests should be sent to this process now. */
 export const readyz =
   (readiness: Readiness["Service"], isStopping: () => boolean): Handler =>
   () =>

@@ -26,7 +26,7 @@ const billingBody = ({ amount, currency, lineItems, status }: Billing) => ({
   })),
 })
 
-/** Of these jobs nothing is said that does not apply. */
+/** Omits fields that do not apply. */
 const briefBody: Body = (job, output) => ({
   id: job.id,
   status: job.status,
@@ -35,14 +35,14 @@ const briefBody: Body = (job, output) => ({
   ...(job.retained !== "kept" && { warning_code: job.warningCode }),
 })
 
-/** What polling says of a job; its output is absent until there is one. */
+/** Returns the body of a polled job; its output is absent until it is done. */
 export const stateBody: Readonly<Record<JobBody, Body>> = { full: fullBody, brief: briefBody }
 
 export const pollingPath = ({ poll }: JobFamily, jobId: string): string => poll.slice(0, -":id".length) + jobId
 
 /**
- * A job's output on the wire: what its kind put out, and for each file a URL under `<name>_url`. Absent until the job is
- * done, and again once its data is gone.
+ * Returns a job's output on the wire, with a URL under `<name>_url` for each file. Absent until the job is done, and again once
+ * its data is gone.
  */
 export const outputBody = (
   job: Job,

@@ -12,7 +12,7 @@ import { tryKinds, tryMarkup } from "./tryMarkup.ts"
 import { tryScript } from "./tryScript.ts"
 import { tryStyle } from "./tryStyle.ts"
 
-/** The pages for people: one to try the service, its reference, and the description both are made from. */
+/** The pages for people: the try page, the reference, and the OpenAPI document they are built from. */
 export const pageRoutes = (
   offers: OfferedKinds,
   publicUrl: () => string,
@@ -28,7 +28,7 @@ export const pageRoutes = (
       style: tryStyle,
       script: tryScript,
     })
-    // Made when first asked for: the service knows its own URL only once it listens.
+    // Built on the first request, because the service knows its own URL only once it listens.
     const documents: Readonly<Record<string, Effect.Effect<StaticDocument>>> = {
       "/": Effect.sync(() => {
         const page = tryPage()

@@ -8,7 +8,7 @@ import type { Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { type ContentCoding, matchesEntityTag, preferredCoding } from "../wire/ContentCoding.ts"
 
-/** What is the same for everybody, from the first request on. */
+/** A document that is the same for every caller. */
 export interface StaticDocument {
   readonly text: string
   /** By lower-case name; `content-type` among them. */
@@ -20,15 +20,15 @@ interface Variant {
   readonly bytes: Uint8Array<ArrayBuffer>
 }
 
-/** Below the best of either: three megabytes take a tenth of a second. */
+/** Below the maximum: three megabytes take a tenth of a second. */
 const brotliQuality = 5
 const gzipLevel = 6
 
 /**
- * Serves a document that is made and compressed once, when it is first asked for; compression does not hold up the event loop.
- * All answers share its bytes, so that answers nobody reads cost no memory. Encoded as `Accept-Encoding` prefers, 304 where
- * `If-None-Match` names what would be sent. Everything but that and HEAD takes a token of the client's address: the larger
- * documents cost milliseconds to send, and anybody may ask for them.
+ * Serves a document that is built and compressed once, on the first request, without blocking the event loop. All responses share
+ * its bytes, so responses that nobody reads cost no memory. Honors `Accept-Encoding`, and returns 304 if `If-None-Match` matches.
+ * Every other request except HEAD takes a rate limit token of the client's address, because the larger documents cost
+ * milliseconds to send and need no key.
  */
 export const serveStatic = (make: Effect.Effect<StaticDocument>, take: TakeByAddress): Effect.Effect<Handler> =>
   Effect.map(Effect.cached(Effect.flatMap(make, encode)), (encoded): Handler => {
@@ -68,5 +68,5 @@ const encode = ({ headers, text }: StaticDocument) =>
     return { headers, variants }
   })
 
-/** In memory of their own, neither a pool's nor a larger buffer's. */
+/** Copies bytes out of a pool or a larger buffer. */
 const bytesOf = (buffer: Uint8Array): Uint8Array<ArrayBuffer> => new Uint8Array(buffer)

@@ -6,7 +6,7 @@ const asObject = (value: unknown): Json => (typeof value === "object" && value !
 
 const asArray = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 
-/** The schema a reference leads to, with what stands beside the reference. */
+/** Resolves a reference, and keeps the keywords beside it. */
 const resolved = (schema: Json, components: Json): Json => {
   const reference = schema["$ref"]
   if (typeof reference !== "string") return schema
@@ -27,11 +27,11 @@ const attributes = (values: Readonly<Record<string, string | number | undefined>
 
 const asNumber = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined)
 
-/** How many lines a text has that must be given, and one that may be. */
+/** Height of required and optional text fields, in lines. */
 const lines = { required: 4, optional: 2 }
 
 const options = (names: ReadonlyArray<unknown>, isRequired: boolean): string =>
-  [...(isRequired ? [] : [`<option value="">the default one</option>`]), ...names.map(optionOf)].join("")
+  [...(isRequired ? [] : [`<option value="">default</option>`]), ...names.map(optionOf)].join("")
 const optionOf = (value: unknown): string => `<option>${escapeHtml(String(value))}</option>`
 
 /** One field of a request. Its script reads `data-field`, the name on the wire, and `data-type`. */
@@ -60,7 +60,7 @@ const uploadControl = (id: string, name: string): string =>
       <input id="${id}" type="file" data-field="${escapeHtml(name)}" data-type="upload" accept=".mp3,.mp4,.m4a,.wav,.webm,audio/*">
       <p class="help">mp3, mp4, m4a, wav or webm; up to 25 MB and 15 minutes.</p>`
 
-/** The part of the form that creates jobs of a kind, from the JSON Schema of its requests. */
+/** Builds the part of the form that creates jobs of a kind, from the JSON Schema of its requests. */
 export const kindForm = ({ kind, route }: OfferedKind, components: Json): string => {
   const schema = asObject(components[`Create${route.noun}`])
   const required = asArray(schema["required"])

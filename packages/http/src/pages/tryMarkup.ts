@@ -5,7 +5,7 @@ import { humanName, kindForm } from "./tryForm.ts"
 const kindChoice = ({ kind }: OfferedKind, isFirst: boolean): string =>
   `<label><input type="radio" name="kind" value="${escapeHtml(kind.name)}"${isFirst ? " checked" : ""}><span>${escapeHtml(humanName(kind.name))}</span></label>`
 
-/** What the page's script knows of each kind: where its jobs are created and polled. */
+/** The data of each kind for the page's script: where its jobs are created and polled. */
 export const tryKinds = (offers: OfferedKinds) =>
   [...offers.values()].map(({ family, kind, route }) => ({
     name: kind.name,
@@ -14,17 +14,17 @@ export const tryKinds = (offers: OfferedKinds) =>
   }))
 
 /**
- * The page to try the service: its markup, with a form for each kind made from `components`, the schemas of the API's
- * description. Works without a mouse, and reads in order.
+ * The markup of the try page, with a form for each kind built from `components`, the schemas of the OpenAPI document. Works
+ * without a mouse and reads in order.
  */
 export const tryMarkup = (offers: OfferedKinds, components: Readonly<Record<string, unknown>>): string => {
   const offered = [...offers.values()]
-  // A kind that needs no file can be tried at once.
+  // A kind that needs no file can be tried immediately.
   const first = offered.find(({ route }) => route.upload === undefined) ?? offered[0]
   return `
 <header>
   <h1><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M12 2c2 4 6 6 6 11a6 6 0 0 1-12 0c0-2 1-3.500 2-4.500 0 2 1 3 2 3.500 0-4 1-7 2-10z"/></svg>kiln</h1>
-  <p>Create a job, watch it, play what comes out. <a href="docs">Reference</a> · <a href="openapi.json">openapi.json</a></p>
+  <p>Create a job, watch it, and play the result. <a href="docs">Reference</a> · <a href="openapi.json">openapi.json</a></p>
 </header>
 <main>
   <form id="form" autocomplete="off">

@@ -1,4 +1,4 @@
-/** The page to try the service: what it does. Plain JavaScript for browsers; it uses the public API and nothing else. */
+/** The script of the try page, in plain JavaScript for browsers. It uses only the public API. */
 export const tryScript = String.raw`
 "use strict"
 const at = (id) => document.getElementById(id)
@@ -31,7 +31,7 @@ const send = async (method, path, body) => {
   const headers = { Authorization: "Bearer " + at("key").value.trim() }
   if (body) headers["Content-Type"] = "application/json"
   if (body && path !== "/v1/audio/uploads") headers["Idempotency-Key"] = newKey()
-  // Relative: the service may live below a path.
+  // A relative URL, because the service may be mounted below a path.
   const response = await fetch(path.slice(1), { method, headers, body: body && JSON.stringify(body) })
   const text = await response.text()
   const answer = text ? JSON.parse(text) : undefined

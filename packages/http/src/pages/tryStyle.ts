@@ -1,4 +1,4 @@
-/** The page to try the service: its looks, light and dark. */
+/** The style of the try page, light and dark. */
 export const tryStyle = `
 :root { color-scheme: light dark; --bg: #faf7f3; --card: #fff; --text: #1f1a17; --soft: #6b615a; --line: #e2d9d0; --accent: #b3400f; --on-accent: #fff; --good: #1c6b3f; --bad: #a31d1d; --code: #f5efe8; }
 @media (prefers-color-scheme: dark) { :root { --bg: #171311; --card: #211b18; --text: #f2ebe5; --soft: #b3a79e; --line: #3a312c; --accent: #ff8a4c; --on-accent: #1f1007; --good: #6fd39b; --bad: #ff8f8f; --code: #1a1513; } }
