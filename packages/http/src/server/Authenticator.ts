@@ -11,7 +11,6 @@ import type { Exchange } from "./Exchange.ts"
 import { trackKeyUses } from "./KeyUses.ts"
 import { limitAddresses, tooMany } from "./limitAddresses.ts"
 import { Refusal } from "./Refusal.ts"
-import { storeUnavailable } from "./unavailable.ts"
 
 /** Milliseconds for which a valid key is cached: revocation must take effect everywhere within 5 s. */
 export const believedForMs = 3_000
@@ -55,7 +54,10 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
   }
 
   const lookUp = Effect.fnUntraced(function* (exchange: Exchange, keyHash: string, now: number) {
-    const record = yield* Effect.mapError(directory.findKey(keyHash), storeUnavailable)
+    const record = yield* Effect.mapError(
+      directory.findKey(keyHash),
+      (cause) => new Refusal({ code: "service_unavailable", cause }),
+    )
     if (record === undefined || !isUsable(record, now)) {
       remembered.delete(keyHash)
       return yield* failed(exchange, now)
