@@ -1,4 +1,4 @@
-// Checks who imports whom: `node scripts/boundaries.ts [--json] [root]`.
+// Checks which modules import which: `node scripts/boundaries.ts [--json] [root]`.
 //
 // dependency-cruiser does the reading, .dependency-cruiser.mjs holds the rules. This file adds what the tool cannot say:
 // that it really read every source file, and that a package declares what its shipped sources import.

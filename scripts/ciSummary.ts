@@ -108,7 +108,7 @@ const parse = (text: string | undefined): Report | undefined => {
   }
 }
 
-/** The plain line: `12 passed, 0 failed`, and the skipped ones where there are any. */
+/** Returns the summary line: `12 passed, 0 failed`, with skipped tests if there are any. */
 export const summaryLine = ({ passed, failed, skipped }: Summary): string =>
   `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`
 

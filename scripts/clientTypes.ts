@@ -17,7 +17,7 @@ const header = `// Written by \`pnpm openapi\` from the declarations in ./api, w
 // without Effect needs neither its types nor its code. A test compares the two.
 `
 
-/** What of a route the client for promises needs. */
+/** The fields of a route that the promise client needs. */
 interface Route {
   readonly kind: { readonly name: string }
   readonly path: string
@@ -29,7 +29,7 @@ interface Route {
   readonly output: ReadonlyArray<string>
 }
 
-/** The client's methods for each kind: their types, and where they lead. */
+/** Returns the types and routes of the client's methods for each kind. */
 const jobsOf = (routes: ReadonlyArray<Route>): ReadonlyArray<string> => {
   const types = routes.map(({ family, kind, methods, noun, output, upload }) => {
     const state = `${family.noun}JobState`

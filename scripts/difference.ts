@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs"
 
-/** Why a committed file is not what was generated; `undefined` when it is. */
+/** Returns why a committed file differs from the generated text; `undefined` if it does not. */
 export const difference = (generated: string, path: string): string | undefined => {
   if (!existsSync(path)) return "is not there"
   const written = readFileSync(path, "utf8")

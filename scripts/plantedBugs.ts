@@ -45,13 +45,13 @@ export const describePlantedBugs = (suites: Suites): string => {
 
 # Planted bugs
 
-A suite that has never caught anything proves little. These ${count} bugs are planted by the tests, by changing a module
-as it is loaded or by wrapping a port, never by a switch in what ships. For each the tests assert that it is caught, and
-by what: a bug that slips through fails them. What the suites hold is in [invariants.md](invariants.md).
+A suite proves something only if it can fail. Tests plant these ${count} bugs, by changing a module as it is loaded or by
+wrapping a port; shipped code has no switch for them. Each test asserts that its bug is caught, and which check catches it.
+[invariants.md](invariants.md) lists what the suites verify.
 
 ## At the core
 
-One bug for each promise at the heart of the engine, in every form in which a suite plants it.
+One bug for each central promise of the engine, in every form in which a suite plants it.
 
 ${table(
   ["bug", "suite", "planted as", "caught by"],

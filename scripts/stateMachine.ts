@@ -8,19 +8,21 @@ import { defaultEngineSettings } from "@kiln/core/effect"
 import {
   applyEvent,
   created,
-  type JobEvent,
+  type TransitionEvent,
   type JobState,
   type JobTransition,
   jobTransitions,
 } from "@kiln/core/domain"
 import { difference } from "./difference.ts"
 
-type Table = Readonly<Record<JobEvent["event"] | "created", JobTransition>>
+type Table = Readonly<Record<TransitionEvent["event"] | "created", JobTransition>>
 type Apply = typeof applyEvent
 
 /** What each event carries besides its name, in every variant worth trying. An event that is missing here does not compile. */
 const variants: {
-  readonly [E in JobEvent["event"]]: (token: number) => ReadonlyArray<Omit<Extract<JobEvent, { event: E }>, "event">>
+  readonly [E in TransitionEvent["event"]]: (
+    token: number,
+  ) => ReadonlyArray<Omit<Extract<TransitionEvent, { event: E }>, "event">>
 } = {
   claimed: () => [{ leaseDurationMs: 30_000 }],
   abandoned: () => [{}],
@@ -36,11 +38,13 @@ const variants: {
   erased: () => [{}],
 }
 
-const eventsFor = (token: number): ReadonlyArray<JobEvent> =>
-  Object.entries(variants).flatMap(([event, of]) => of(token).map((carried) => ({ event, ...carried }) as JobEvent))
+const eventsFor = (token: number): ReadonlyArray<TransitionEvent> =>
+  Object.entries(variants).flatMap(([event, of]) =>
+    of(token).map((carried) => ({ event, ...carried }) as TransitionEvent),
+  )
 
 interface Move {
-  readonly event: JobEvent
+  readonly event: TransitionEvent
   readonly before: JobState
   readonly after: JobState
 }
@@ -150,7 +154,7 @@ const changesOf = (moves: ReadonlyArray<Move>): string =>
 
 /** What the end of an attempt costs, as `applyEvent` counts it. */
 const costsTable = (moves: ReadonlyArray<Move>): string => {
-  const cost = (reason: string, name: JobEvent["event"], countsAsFailure?: boolean): ReadonlyArray<string> => {
+  const cost = (reason: string, name: TransitionEvent["event"], countsAsFailure?: boolean): ReadonlyArray<string> => {
     const move = moves.find(
       ({ event, before }) =>
         event.event === name &&

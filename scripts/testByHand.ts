@@ -1,5 +1,5 @@
-// Runs a tier that nothing runs by itself, and prints what it came to with the commit: `pnpm test:proof`, `pnpm test:long`.
-// The first argument is the tier; the others go to vitest, so that the name of a file runs it alone.
+// Runs a tier that nothing runs automatically, and prints its figures with the commit: `pnpm test:proof`, `pnpm test:long`. The
+// first argument is the tier; the others go to vitest, so that the name of a file runs it alone.
 import { execFileSync, spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { join } from "node:path"

@@ -39,7 +39,7 @@ describe("documentation", () => {
     )
   })
 
-  /** What became of it among the others, if that was well; else, and for who must be alone, what becomes of it alone. */
+  /** Returns the result from the shared run if it succeeded; otherwise, and for snippets that must run alone, runs it again alone. */
   const problemOf = async (index: number, snippet: Snippet): Promise<string | undefined> => {
     const result = ran.get(index)
     if (result !== undefined && problemWith(snippet, result) === undefined) return undefined

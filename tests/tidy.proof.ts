@@ -112,6 +112,20 @@ describe("tidy: every rule finds what it forbids", () => {
     ["/** Again has the same answer. */", 1],
     ["// owned by someone else than the caller", 1],
     ["// reads it anew", 1],
+    ["/** Reports what became of the job. */", 1],
+    ["/** Reports the outcome of the job. */", 0],
+    ["// the next worker goes on with it", 1],
+    ["// the next worker continues it", 0],
+    ["/** Made up where none is given. */", 1],
+    ["/** What becomes of a job whose worker died. */", 1],
+    ["// looks at what has become\n// of it", 1],
+    ["// What happens to a job whose worker died?", 0],
+    ["/** Creates a job and answers with its id. */", 1],
+    ["// the server answers with 503", 0],
+    ["// puts versions in the place of ranges", 1],
+    ["// a page in place of the form", 0],
+    ["// Adding a door means adding it to both.", 1],
+    ["// the office next door", 0],
   ])("awkward English: %s", (text, findings) => {
     expect(one(plainEnglish, "packages/core/src/worker/Worker.ts")(text)).toHaveLength(findings)
     expect(one(plainEnglish, "pnpm-lock.yaml")(text)).toEqual([])

@@ -27,7 +27,7 @@ const run = (root: string, kinds: string) => {
 
 const configuration = ["knip.jsonc", "tsconfig.json"]
 
-/** Used files only; one export is reached by another package through a door, one by a test. */
+/** Used files only; one export is reached by another package through an entry point, one by a test. */
 const used = {
   "packages/core/src/domain/index.ts": `export * from "./Job.ts"\n`,
   "packages/core/src/domain/Job.ts": `import { half } from "./half.ts"\nexport const job = half(2)\n`,

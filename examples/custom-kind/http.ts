@@ -1,4 +1,4 @@
-// The same kind over HTTP, in a server of the program's own: `node --conditions=@kiln/source examples/custom-kind/http.ts`.
+// The same kind over HTTP, mounted in your own server: `node --conditions=@kiln/source examples/custom-kind/http.ts`.
 import { once } from "node:events"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -17,7 +17,7 @@ const publicUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ap
 const handler = await nodeHandler(engine, {
   publicUrl,
   routes: [jobRoute(kind, { path: "/v1/summaries" })],
-  // The program's own users, in the place of kiln's API keys.
+  // Your own users, instead of kiln's API keys.
   authenticate: ({ headers }) =>
     headers.authorization === "Bearer alice"
       ? { projectId: "alice", mode: "sandbox", scopes: ["summary.create"] }

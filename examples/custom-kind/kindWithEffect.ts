@@ -1,5 +1,5 @@
-// The same kind with Effect: a struct of Effect Schema, and an attempt that is an Effect.
-import { AttemptFailed, JobKind } from "@kiln/core/effect"
+// The same kind with Effect: an Effect Schema struct, and a run that is an Effect.
+import { AttemptFailed, JobKind } from "@kiln/core/kinds"
 import { Effect, Schema } from "effect"
 import type { Tools } from "./kind.ts"
 

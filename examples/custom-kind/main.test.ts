@@ -6,7 +6,7 @@ import { promisify } from "node:util"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { expect, it } from "vitest"
 
-/** Runs a program of this directory and answers with what it printed. */
+/** Runs a program of this directory and returns its output. */
 const printed = async (program: string, ...args: ReadonlyArray<string>): Promise<string> => {
   const path = join(import.meta.dirname, program)
   const { stderr, stdout } = await promisify(execFile)(process.execPath, ["--conditions=@kiln/source", path, ...args])
@@ -36,7 +36,7 @@ const ways: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
 ]
 
 it.each(Object.keys(places).flatMap((store) => ways.map(([way, flags]) => ({ store, way, flags }))))(
-  "a kind of one's own, $way, works on $store: its step is not made again, it is charged, and keeps what it may",
+  "a custom kind, $way, works on $store: its step is not repeated, it is charged, and it keeps its fields",
   async ({ flags, store }) => {
     await using place = await places[store]!()
     expect(await printed("main.ts", place.name, ...flags)).toBe(`summarizing

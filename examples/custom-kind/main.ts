@@ -1,5 +1,5 @@
-// A job of one's own kind, on any store: `node --conditions=@kiln/source examples/custom-kind/main.ts [store] [--effect]`.
-// The store is a directory for SQLite, a postgres:// URL, or by default the memory.
+// A job of a custom kind, on any store: `node --conditions=@kiln/source examples/custom-kind/main.ts [store] [--effect]`.
+// The store is a directory for SQLite, a postgres:// URL, or memory by default.
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { fileBlobs } from "@kiln/adapter-blobs"
@@ -16,16 +16,16 @@ const [place = "memory"] = positionals
 
 const storesAt = (): { readonly store: StoreAdapter<unknown, unknown>; readonly blobs: BlobAdapter } => {
   if (place === "memory") return { store: memoryStore(), blobs: memoryBlobs() }
-  // With more than one process, files belong where all of them are: `fileBlobs`, `unstorageBlobs`.
+  // With several processes, store files where all of them can reach them: `fileBlobs`, `unstorageBlobs`.
   if (place.startsWith("postgres")) return { store: postgresStore({ url: place }), blobs: memoryBlobs() }
   return { store: sqliteStore({ path: join(place, "kiln.db") }), blobs: fileBlobs({ directory: join(place, "blobs") }) }
 }
 
 const kind = values.effect ? summaryKindWithEffect(makeTools()) : summaryKind(makeTools())
-// It asks no provider of kiln's, so none is given.
+// This kind calls no provider, so none is configured.
 await using engine = await createEngine({ ...storesAt(), kinds: [kind], log: false })
 
-// A live job is charged: it wants a price, here by a meter of the kind's own.
+// A live job is charged, so it needs a price, here for the kind's own meter.
 await engine.operator.setPrice({ name: "svc-summary", currency: "usd", unitAmounts: { input_words: "0.001" } })
 const text = "Kilns are ovens for clay. The hot air rises. Bricks are fired for days."
 const job = await engine.submit("summary", { text, documentId: "doc-7" }, { mode: "live" })

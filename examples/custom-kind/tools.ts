@@ -1,6 +1,6 @@
 import type { Tools } from "./kind.ts"
 
-/** Stand-ins for a model and a renderer. The summary is how the text begins; the first page is not rendered. */
+/** Fakes for a model and a renderer. The summary is the beginning of the text; rendering the first page fails. */
 export const makeTools = (say: (line: string) => void = console.log): Tools => {
   let pages = 0
   return {

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { expect, it } from "vitest"
 
-it("tells failures apart: tried again, refused for good, or waiting for the operator", async () => {
+it("distinguishes failures: retried, rejected permanently, or waiting for the operator", async () => {
   const main = join(import.meta.dirname, "main.ts")
   const { stderr, stdout } = await promisify(execFile)(process.execPath, ["--conditions=@kiln/source", main])
   expect(stderr).toBe("")

@@ -1,4 +1,4 @@
-// A provider of one's own serves live jobs: `node --conditions=@kiln/source examples/custom-provider/main.ts`.
+// A custom provider that serves live jobs: `node --conditions=@kiln/source examples/custom-provider/main.ts`.
 import { asyncProviders, builtIn, createEngine, KilnError } from "@kiln/core"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { speechFrom } from "./speechFrom.ts"
@@ -9,7 +9,7 @@ const open = async (url: string, key: string) => {
     store: memoryStore(),
     blobs: memoryBlobs(),
     kinds: [builtIn.speechSynthesis()],
-    // Where there are live providers alone, jobs are live.
+    // With live providers only, jobs are live by default.
     providers: { live: asyncProviders({ speech: speechFrom(url, key) }) },
     log: false,
   })
@@ -34,7 +34,7 @@ await using standIn = await openStandIn((status) => {
   }
 }
 
-// A wrong key is nobody's job's fault: the provider is paused, and the job waits for whoever mends it.
+// A wrong key is not the job's fault: the provider is paused, and the job waits until an operator fixes it.
 console.log("hello, with a wrong key")
 await using engine = await open(standIn.url, "wrong")
 const job = await engine.submit("speech_synthesis", { input: "hello" })

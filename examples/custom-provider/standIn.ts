@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net"
 import { json } from "node:stream/consumers"
 
-// A second of silence: 8,000 samples of a byte.
+// One second of silence: 8,000 samples of one byte.
 const silence = Buffer.alloc(8_044, 128)
 silence.write(
   "RIFF\x64\x1f\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0data\x40\x1f\0\0",
@@ -14,7 +14,7 @@ export interface StandIn extends AsyncDisposable {
   readonly url: string
 }
 
-/** A speech server that takes the key `right`, and behaves as badly as the text says. `asked` hears of each request. */
+/** A fake speech server that accepts the key `right` and fails as the text asks. Calls `asked` for each request. */
 export const openStandIn = async (asked: (status: number) => void): Promise<StandIn> => {
   let restarts = 0
   const answers: Readonly<Record<string, () => number>> = {

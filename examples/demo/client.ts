@@ -22,7 +22,7 @@ const checked = async (response: Response, what: string): Promise<Response> => {
   throw new Error(`${what}: ${response.status} ${(await response.text()).slice(0, 500)}`)
 }
 
-/** The few requests the demo makes, as any client would. */
+/** The requests that the demo sends. */
 export class Client {
   readonly #service: Service
   readonly #signal: AbortSignal
@@ -32,7 +32,7 @@ export class Client {
     this.#signal = signal
   }
 
-  /** Sends a WAV file and answers with the id of its upload. */
+  /** Sends a WAV file and returns the id of its upload. */
   async upload(wav: Uint8Array, seconds: number): Promise<string> {
     const created = await this.#post("/v1/audio/uploads", { format: "wav", declared_seconds: seconds })
     const { id, method, upload_url } = await created.json()
@@ -41,13 +41,13 @@ export class Client {
     return id
   }
 
-  /** Creates a job and answers with its id. */
+  /** Creates a job and returns its id. */
   async create(path: string, body: object): Promise<string> {
     const response = await this.#post(path, body, { "Idempotency-Key": crypto.randomUUID() })
     return (await response.json()).id
   }
 
-  /** Polls a job until it is finished: soon for the first time, then as the service asks for. */
+  /** Polls a job until it is finished: soon at first, then at the service's `Retry-After`. */
   async finish(path: string, onStatus: (status: Job["status"]) => void): Promise<Job> {
     let pauseMs = firstPollMs
     while (true) {
@@ -65,7 +65,7 @@ export class Client {
     }
   }
 
-  /** The bytes of a temporary URL, which needs no key. */
+  /** Downloads a temporary URL, which needs no key. */
   async download(url: string | undefined): Promise<Uint8Array> {
     if (url === undefined) throw new Error("the job is done, but has no file")
     const response = await checked(await fetch(url, { signal: this.#signal }), "downloading the file")

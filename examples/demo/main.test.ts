@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest"
 
 const files = ["image.png", "reply.mp3", "reply.txt", "speech.mp3", "transcript.txt"]
 
-/** A directory to run in, and one for whatever is temporary. */
+/** A working directory, and one for temporary files. */
 const workplace = () => {
   const root = mkdtempSync(join(tmpdir(), "kiln-demo-test-"))
   const [cwd, temporary] = [join(root, "cwd"), join(root, "tmp")]
@@ -16,7 +16,7 @@ const workplace = () => {
   return { cwd, temporary, [Symbol.dispose]: () => rmSync(root, { recursive: true, force: true }) }
 }
 
-/** The demo as a process of its own, with settings around it that must not reach its service. */
+/** Runs the demo in a separate process, with environment variables that must not reach its service. */
 const start = ({ cwd, temporary }: { readonly cwd: string; readonly temporary: string }) => {
   const child = spawn(process.execPath, ["--conditions=@kiln/source", join(import.meta.dirname, "main.ts")], {
     cwd,
@@ -66,7 +66,7 @@ describe("the demo", () => {
     const png = readFileSync(join(results, "image.png"))
     expect([png.subarray(1, 4).toString(), png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual(["PNG", 1024, 1024])
 
-    // Nothing else is left: no data of the service, and none where the person's own settings pointed.
+    // Nothing else is left: no data of the service, and nothing where the user's settings pointed.
     expect(readdirSync(place.temporary)).toEqual([])
     expect(readdirSync(place.cwd)).toEqual(["demo-output"])
   })

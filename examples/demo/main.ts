@@ -1,4 +1,4 @@
-// Runs all four kinds of job through a service of its own and leaves their results in `demo-output`: `pnpm demo`.
+// Starts its own service, runs all four kinds of job and writes the results to `demo-output`: `pnpm demo`.
 import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { constants } from "node:os"
 import { join, resolve } from "node:path"
@@ -11,9 +11,9 @@ const outputDirectory = resolve("demo-output")
 
 interface Demonstration {
   readonly name: string
-  /** Creates the job and answers with the path to poll. */
+  /** Creates the job and returns the path to poll. */
   readonly start: (client: Client, wav: Uint8Array) => Promise<string>
-  /** The files that come of it, by name. */
+  /** The files of the finished job, by name. */
   readonly results: (client: Client, job: Job) => Promise<Readonly<Record<string, string | Uint8Array>>>
 }
 
@@ -58,7 +58,7 @@ const demonstrations: ReadonlyArray<Demonstration> = [
   },
 ]
 
-/** Runs one job to its end and writes what came of it; answers with one line for each file. */
+/** Runs one job and writes its results. Returns one line for each file. */
 const demonstrate = async (one: Demonstration, client: Client, wav: Uint8Array, progress: Progress) => {
   try {
     const path = await one.start(client, wav)
@@ -99,7 +99,7 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
   })
 
 try {
-  console.log("Starting a service of its own, with an empty data directory…")
+  console.log("Starting a service with an empty data directory…")
   const running = await service.ready
   console.log(`It listens at ${running.url}. Four jobs:\n`)
   await run(new Client(running, abort.signal))

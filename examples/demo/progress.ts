@@ -1,4 +1,4 @@
-/** One line for each job, with its status and how long it has taken: redrawn on a terminal, else a line for each change. */
+/** Shows each job's status and duration: one redrawn line per job on a terminal, otherwise a line per change. */
 export class Progress {
   readonly #names: ReadonlyArray<string>
   readonly #lines = new Map<string, string>()
@@ -12,7 +12,7 @@ export class Progress {
     this.#out = out
   }
 
-  /** Notes a job's status; the same one again changes nothing. */
+  /** Reports a job's status. Repeating a status has no effect. */
   show(name: string, status: string): void {
     if (this.#statuses.get(name) === status) return
     this.#statuses.set(name, status)

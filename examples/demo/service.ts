@@ -9,13 +9,13 @@ import { createInterface } from "node:readline"
 export interface Service {
   readonly url: string
   readonly key: string
-  /** Ends the service and removes its data. */
+  /** Stops the service and removes its data. */
   readonly stop: () => Promise<void>
 }
 
 const launcher = join(import.meta.dirname, "../../packages/cli/bin/kiln.mjs")
 
-/** None of the person's own settings: the demo must not end up in a real installation's data. */
+/** The environment without the user's settings, so that the demo cannot write to a real installation. */
 const environment = (dataDirectory: string): NodeJS.ProcessEnv => ({
   ...Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(KILN_.*|PORT|HOST|PUBLIC_URL|DATABASE_URL)$/.test(name)),
@@ -25,7 +25,7 @@ const environment = (dataDirectory: string): NodeJS.ProcessEnv => ({
   KILN_DRAIN_SECONDS: "0",
 })
 
-/** Ends a child that is still running, in order, and waits until it is gone. */
+/** Shuts down a child that is still running, and waits for its exit. */
 const end = async (child: ChildProcess): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, "exit")
@@ -33,7 +33,7 @@ const end = async (child: ChildProcess): Promise<void> => {
   await exited
 }
 
-/** The line with which `serve --json` says where it listens. */
+/** Reads the line in which `serve --json` prints its address. */
 const listening = async (child: ChildProcess): Promise<{ readonly url: string; readonly key: string }> => {
   let complaint = ""
   child.stderr?.setEncoding("utf8").on("data", (text: string) => (complaint += text))
@@ -45,14 +45,14 @@ const listening = async (child: ChildProcess): Promise<{ readonly url: string; r
   throw new Error(`the service did not start: ${complaint.trim()}`)
 }
 
-/** Starts a service of its own on a free port, with an empty data directory. `stop` also ends one that is not ready yet. */
+/** Starts a service on a free port with an empty data directory. `stop` works even before it is ready. */
 export const startService = (): { readonly ready: Promise<Service>; readonly stop: () => Promise<void> } => {
   const directory = mkdtemp(join(tmpdir(), "kiln-demo-"))
   const started = directory.then((path) =>
     spawn(process.execPath, [launcher, "serve", "--json"], {
       env: environment(path),
       stdio: ["ignore", "pipe", "pipe"],
-      // A Ctrl-C is for the demo, which then ends the service itself.
+      // Ctrl-C goes to the demo, which then stops the service itself.
       detached: true,
     }),
   )

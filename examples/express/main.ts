@@ -8,23 +8,23 @@ import { memoryBlobs, memoryStore } from "@kiln/testing"
 import express from "express"
 
 const port = Number(process.env["PORT"] ?? 3000)
-// Where clients reach this server. Behind a proxy that is another place than the one it listens at.
+// Where clients reach this server. Behind a proxy, this is not the address it listens on.
 const publicUrl = process.env["PUBLIC_URL"] ?? `http://127.0.0.1:${port}`
 
 const engine = await createEngine({
-  // Forgotten with the process; `sqliteStore` and `postgresStore`, `fileBlobs` and `unstorageBlobs` are not.
+  // Lost when the process ends. `sqliteStore`, `postgresStore`, `fileBlobs` and `unstorageBlobs` persist.
   store: memoryStore(),
   blobs: memoryBlobs(),
   providers: { sandbox: sandboxProviders() },
 })
 
 const app = express()
-// In front of express.json(): kiln reads the bodies of its requests itself.
+// Before express.json(), because kiln reads request bodies itself.
 app.use(await nodeHandler(engine, { publicUrl: `${publicUrl}/api/kiln` }))
 app.use(express.json())
 
-// A route of the app's own, on the same engine.
-// oxlint-disable-next-line oxc/no-async-endpoint-handlers -- Express 5 sees to what a promise is rejected with
+// Your own route, on the same engine.
+// oxlint-disable-next-line oxc/no-async-endpoint-handlers -- Express 5 handles rejections
 app.post("/greetings", async (request, response) => {
   const job = await engine.run("speech_synthesis", { input: `Hello ${request.body.name}` }, { project: "greeter" })
   if (job.status !== "done" || job.output === null) return void response.sendStatus(502)
@@ -33,14 +33,14 @@ app.post("/greetings", async (request, response) => {
 
 const server = app.listen(port, "127.0.0.1")
 await once(server, "listening")
-// With a store that lasts, a key is made once.
+// With a persistent store, create a key only once.
 const { key } = await createApiKey(engine, { project: "visitors", scopes: ["audio.create"] })
 console.log(`listens at http://127.0.0.1:${(server.address() as AddressInfo).port}`)
 console.log(`an API key: ${key}`)
 
 const [signal] = await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")])
 console.log(`stops at ${signal}`)
-// First the server: what it is answering may be finished, for ten seconds. Then the engine, whose jobs may be finished.
+// The server first: requests in progress may finish for ten seconds. Then the engine, whose running jobs may finish.
 setTimeout(() => server.closeAllConnections(), 10_000).unref()
 await new Promise((resolve) => server.close(resolve))
 await engine.stop()

@@ -3,18 +3,18 @@ import type { FastifyPluginAsync } from "fastify"
 
 export interface KilnPluginOptions {
   readonly engine: MountedEngine
-  /** Where clients reach the plugin: its prefix at the end. */
+  /** Where clients reach the plugin, including its prefix. */
   readonly publicUrl: string
 }
 
-/** kiln under the prefix that the plugin is registered with. */
+/** Mounts kiln under the plugin's prefix. */
 export const kilnPlugin: FastifyPluginAsync<KilnPluginOptions> = async (scope, { engine, publicUrl }) => {
   const handler = await nodeHandler(engine, { publicUrl })
-  // kiln reads the bodies of its requests itself. The rest of the app keeps its parsers: a plugin has its own.
+  // kiln reads request bodies itself. Parsers of a plugin do not affect the rest of the app.
   scope.removeAllContentTypeParsers()
   scope.addContentTypeParser("*", (_request, _payload, done) => done(null))
   scope.all("/*", (request, reply) => {
-    // The answer is kiln's.
+    // kiln sends the response.
     reply.hijack()
     handler(request.raw, reply.raw)
   })

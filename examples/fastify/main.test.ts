@@ -15,7 +15,7 @@ it("draws and takes files, keeps its own parsers, and ends when it is told to", 
   const spoken = await client.run("/api/kiln/v1/audio/speech", { input: "Hello from Fastify" })
   const speech = await client.download(spoken.job.output.audio_url)
   const announced = await client.ask("POST", "/api/kiln/v1/audio/uploads", { format: "mp3", declared_seconds: 2 })
-  // A type that Fastify has no parser for, and would refuse by itself.
+  // Fastify has no parser for this type and would reject it.
   const put = { method: "PUT", headers: { "content-type": "audio/mpeg" }, body: speech.bytes }
   expect((await fetch(client.here(announced.body.upload_url), put)).status).toBe(204)
 

@@ -8,11 +8,11 @@ import fastify from "fastify"
 import { kilnPlugin } from "./kilnPlugin.ts"
 
 const port = Number(process.env["PORT"] ?? 3000)
-// Where clients reach this server. Behind a proxy that is another place than the one it listens at.
+// Where clients reach this server. Behind a proxy, this is not the address it listens on.
 const publicUrl = process.env["PUBLIC_URL"] ?? `http://127.0.0.1:${port}`
 
 const engine = await createEngine({
-  // Forgotten with the process; `sqliteStore` and `postgresStore`, `fileBlobs` and `unstorageBlobs` are not.
+  // Lost when the process ends. `sqliteStore`, `postgresStore`, `fileBlobs` and `unstorageBlobs` persist.
   store: memoryStore(),
   blobs: memoryBlobs(),
   providers: { sandbox: sandboxProviders() },
@@ -21,17 +21,17 @@ const engine = await createEngine({
 const app = fastify()
 app.post("/echo", ({ body }) => ({ received: body }))
 await app.register(kilnPlugin, { prefix: "/api/kiln", engine, publicUrl: `${publicUrl}/api/kiln` })
-// Hooks of this name run when the server has answered its last request.
+// `onClose` hooks run after the server's last response.
 app.addHook("onClose", () => engine.stop())
 
 console.log(`listens at ${await app.listen({ port, host: "127.0.0.1" })}`)
-// With a store that lasts, a key is made once.
+// With a persistent store, create a key only once.
 const { key } = await createApiKey(engine, { project: "visitors", scopes: ["audio.create", "images.create"] })
 console.log(`an API key: ${key}`)
 
 const [signal] = await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")])
 console.log(`stops at ${signal}`)
-// What is being answered may be finished, for ten seconds.
+// Requests in progress may finish for ten seconds.
 setTimeout(() => app.server.closeAllConnections(), 10_000).unref()
 await app.close()
 console.log("stopped")

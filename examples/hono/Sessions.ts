@@ -6,18 +6,18 @@ export interface User {
   readonly team: string
 }
 
-/** A stand-in for the way your program knows its users: two of them, with their passwords in the source. */
+/** Stands in for your program's user management: two users with hard-coded passwords. */
 const accounts: Readonly<Record<string, { readonly team: string; readonly password: string }>> = {
   ann: { team: "potters", password: "clay" },
   bob: { team: "potters", password: "glaze" },
 }
 
-/** Who is signed in, in the memory of this process. */
+/** The signed-in users, in memory. */
 export class Sessions {
   static readonly cookie = "session"
   readonly #users = new Map<string, User>()
 
-  /** A new session's secret, for a name and a password that belong together. */
+  /** Returns a new session's secret if the name and password match. */
   open({ name, password }: { readonly name?: unknown; readonly password?: unknown }): string | undefined {
     if (typeof name !== "string" || typeof password !== "string" || !Object.hasOwn(accounts, name)) return undefined
     const account = accounts[name]
@@ -27,7 +27,7 @@ export class Sessions {
     return session
   }
 
-  /** Who sends a request. */
+  /** Returns the user who sent a request. */
   userOf(request: Request): User | undefined {
     const session = parse(request.headers.get("cookie") ?? "", Sessions.cookie)[Sessions.cookie]
     return session === undefined ? undefined : this.#users.get(session)

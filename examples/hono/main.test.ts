@@ -6,7 +6,7 @@ import { startServer } from "../express/support/startServer.ts"
 
 const speech = "/api/kiln/v1/audio/speech"
 
-it("serves who is signed in, each with jobs of their own, and ends when it is told to", async () => {
+it("serves signed-in users, each with their own jobs, and shuts down cleanly", async () => {
   await using server = await startServer(join(import.meta.dirname, "main.ts"), "listens at http://127.0.0.1:")
   const signIn = async (name: string, password: string) => {
     const response = await fetch(`${server.url}/session`, { method: "POST", body: JSON.stringify({ name, password }) })
@@ -46,7 +46,7 @@ it("serves who is signed in, each with jobs of their own, and ends when it is to
   })
 })
 
-it("lets go of an upload whose sender went away, which may be sent again", async () => {
+it("releases an upload whose sender disconnected, which may be sent again", async () => {
   await using server = await startServer(join(import.meta.dirname, "main.ts"), "listens at http://127.0.0.1:")
   const signedIn = await fetch(`${server.url}/session`, {
     method: "POST",
@@ -65,7 +65,7 @@ it("lets go of an upload whose sender went away, which may be sent again", async
     headers: { "content-type": "audio/mpeg", "content-length": 1_000_000 },
   })
   leaving.on("error", () => {}).write(Buffer.from("fffb9000", "hex"))
-  // While a transfer runs, the type of another is not looked at.
+  // While a transfer is in progress, the content type of another is not checked.
   while ((await put("text/plain")) !== 409);
   leaving.destroy()
   while ((await put("text/plain")) === 409);

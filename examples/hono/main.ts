@@ -1,4 +1,4 @@
-// kiln in a Hono app, under /api/kiln, for users who are signed in: `node --conditions=@kiln/source examples/hono/main.ts`.
+// kiln in a Hono app, under /api/kiln, for signed-in users: `node --conditions=@kiln/source examples/hono/main.ts`.
 import { once } from "node:events"
 import type { AddressInfo } from "node:net"
 import { serve } from "@hono/node-server"
@@ -11,11 +11,11 @@ import { setCookie } from "hono/cookie"
 import { Sessions } from "./Sessions.ts"
 
 const port = Number(process.env["PORT"] ?? 3000)
-// Where clients reach this server. Behind a proxy that is another place than the one it listens at.
+// Where clients reach this server. Behind a proxy, this is not the address it listens on.
 const publicUrl = process.env["PUBLIC_URL"] ?? `http://127.0.0.1:${port}`
 
 const engine = await createEngine({
-  // Forgotten with the process; `sqliteStore` and `postgresStore`, `fileBlobs` and `unstorageBlobs` are not.
+  // Lost when the process ends. `sqliteStore`, `postgresStore`, `fileBlobs` and `unstorageBlobs` persist.
   store: memoryStore(),
   blobs: memoryBlobs(),
   providers: { sandbox: sandboxProviders() },
@@ -24,7 +24,7 @@ const engine = await createEngine({
 const sessions = new Sessions()
 const kiln = await fetchHandler(engine, {
   publicUrl: `${publicUrl}/api/kiln`,
-  // Asked in the place of API keys. Jobs belong to a user of a team: nobody else finds them.
+  // Replaces API keys. Jobs belong to one user of a team; nobody else can find them.
   authenticate: (request) => {
     const user = sessions.userOf(request)
     return user && { projectId: user.team, keyId: user.name, mode: "sandbox", scopes: ["audio.create"] }
@@ -46,7 +46,7 @@ console.log(`listens at http://127.0.0.1:${(server.address() as AddressInfo).por
 
 const [signal] = await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")])
 console.log(`stops at ${signal}`)
-// First the server: what it is answering may be finished, for ten seconds. Then the engine, whose jobs may be finished.
+// The server first: requests in progress may finish for ten seconds. Then the engine, whose running jobs may finish.
 setTimeout(() => "closeAllConnections" in server && server.closeAllConnections(), 10_000).unref()
 await new Promise((resolve) => server.close(resolve))
 await engine.stop()

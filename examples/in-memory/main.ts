@@ -1,4 +1,4 @@
-// A whole engine in the memory of one process: `node --conditions=@kiln/source examples/in-memory/main.ts`.
+// A complete engine in memory: `node --conditions=@kiln/source examples/in-memory/main.ts`.
 import { createEngine, KilnError } from "@kiln/core"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
@@ -6,14 +6,14 @@ import { memoryBlobs, memoryStore } from "@kiln/testing"
 await using engine = await createEngine({
   store: memoryStore(),
   blobs: memoryBlobs(),
-  // They call nobody and cost nothing: the same request always brings the same bytes.
+  // Sandbox providers call nothing and cost nothing. The same request always returns the same bytes.
   providers: { sandbox: sandboxProviders() },
-  // Or a function that is given each line; without it, warnings go to the console.
+  // Or a function that receives each line. By default, warnings go to the console.
   log: false,
 })
 using _ = engine.on("failed", ({ errorCode, kind }) => console.log(`event: a ${kind} failed, ${errorCode}`))
 
-// A submitted job has an identifier at once; the work goes on by itself.
+// A submitted job has an id immediately and runs in the background.
 const job = await engine.submit("speech_synthesis", { input: "Hello from kiln" })
 console.log(`${job.kind} is ${job.status}`)
 const spoken = await engine.wait(job)
@@ -21,17 +21,17 @@ if (spoken.status !== "done" || spoken.output === null) throw new Error(`the job
 const { audio } = spoken.output
 console.log(`${spoken.kind} is done: ${audio.bytes} bytes of ${audio.mediaType}`)
 
-// Audio comes in as an upload: announced, sent, and used by one job.
+// Audio input is an upload: created, sent, and used by one job.
 const upload = await engine.createUpload({ format: "mp3", declaredSeconds: 2 })
 await engine.receiveUpload(upload, audio.mediaType, await engine.readFile(audio))
 const heard = await engine.run("transcription", { uploadId: upload.id })
 console.log(`${heard.kind} is ${heard.status}: ${heard.status === "done" ? heard.output?.transcript : ""}`)
 
-// A job that fails is no exception: it ends with a code. This text makes the sandbox refuse it.
+// A failed job is not an exception: it has an error code. This text makes the sandbox reject the job.
 const refused = await engine.run("speech_synthesis", { input: "sandbox:fail:content_rejected" })
 console.log(`${refused.kind} is ${refused.status}: ${refused.status === "failed" ? refused.errorCode : ""}`)
 
-// A call that is refused is one: a `KilnError` with a code.
+// A rejected call is: it throws a `KilnError` with a code.
 try {
   await engine.submit("speech_synthesis", { input: "" })
 } catch (error) {

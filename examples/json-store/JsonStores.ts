@@ -8,11 +8,11 @@ import { type StoreAdapter, storeAdapter } from "@kiln/core/ports"
 import { MemoryStores } from "@kiln/testing"
 
 /**
- * All record stores over one JSON file: durable, for one process. The memory stores decide what a verb does; this file keeps
- * what they know. A verb costs as much as the file is long: an example, not a database.
+ * All stores in one JSON file: durable, for one process. The memory stores implement the verbs; this adapter saves their state.
+ * Every verb writes the whole file: this is an example, not a database.
  */
 export const JsonStores = {
-  /** Fails with `StoreUnavailable` where the file cannot be read, or another process has it. Its directory must be there. */
+  /** Fails with `StoreUnavailable` if the file cannot be read or another process uses it. Its directory must exist. */
   layer: ({ path }: { readonly path: string }) =>
     Layer.unwrap(
       Effect.gen(function* () {
@@ -30,47 +30,47 @@ export const JsonStores = {
     ),
 }
 
-/** The same for `createEngine`. It takes no transactions of the caller's: nobody else has one on this file. */
+/** The same for `createEngine`. Does not accept callers' transactions. */
 export const jsonStore = (options: { readonly path: string }): StoreAdapter => storeAdapter(JsonStores.layer(options))
 
 const attempt = <A>(run: () => Promise<A>): Effect.Effect<A, unknown> =>
   Effect.tryPromise({ try: run, catch: (cause) => cause })
 
-/** Whoever reads, also after a crash, finds the old text or the new one, whole. Returns when the new one is there to stay. */
+/** Replaces a file atomically, so readers never see half of it, even after a crash. Resolves once the new text is durable. */
 const replaceFile = async (path: string, text: string): Promise<void> => {
   const temporary = `${path}.tmp`
-  // Keys and requests are in it: nobody else on the machine reads it.
+  // The file contains keys and requests, so only its owner may read it.
   await using file = await open(temporary, "w", 0o600)
   await file.writeFile(text)
-  // Before the rename, or a power cut could leave the new name with nothing behind it.
+  // Without this sync before the rename, a power cut could leave an empty file under the new name.
   await file.sync()
   await rename(temporary, path)
-  // The new name is an entry of the directory, and durable when that is.
+  // The rename is durable only after the directory is synced.
   await using directory = await open(dirname(path), "r")
   await directory.sync()
 }
 
 interface Lock {
-  /** Throws where another has taken it. */
+  /** Throws if another process has taken the lock. */
   readonly check: () => void
   readonly release: () => void
 }
 
-/** A symbolic link that names its holder: it appears together with what it says, and never replaces another. */
+/** Takes the lock: a symbolic link that names its holder, because creating one is atomic and never replaces another. */
 const acquire = (path: string): Effect.Effect<Lock, StoreUnavailable> =>
   Effect.try({
     try: () => {
       const holder = `${process.pid} ${randomUUID()}`
       const other = holderOf(path)
       if (other !== undefined && isAlive(Number.parseInt(other, 10)))
-        throw new Error(`${path}: process ${other} has it`)
-      // What a killed process left behind.
+        throw new Error(`${path}: locked by process ${other}`)
+      // A killed process left it behind.
       if (other !== undefined) unlinkSync(path)
       symlinkSync(holder, path)
       const isOurs = (): boolean => holderOf(path) === holder
       return {
         check: () => {
-          if (!isOurs()) throw new Error(`${path}: process ${holderOf(path)} has taken it`)
+          if (!isOurs()) throw new Error(`${path}: process ${holderOf(path)} has taken the lock`)
         },
         release: () => {
           if (isOurs()) unlinkSync(path)
@@ -88,12 +88,12 @@ const holderOf = (path: string): string | undefined => {
   }
 }
 
-/** Whether there is a process of that number. After a restart of the machine it may be another: then remove the link by hand. */
+/** Returns whether a process has this id. After a reboot, it may be an unrelated process; remove the link by hand then. */
 const isAlive = (pid: number): boolean => {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    // Another user's process may not be signalled, but is there.
+    // EPERM: the process exists and belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM"
   }
 }

@@ -10,6 +10,6 @@ const json = {
   reasons: { multiProcess: "each process would overwrite what the other wrote: the second one is refused" },
 } as const
 
-// With a place, both close the store in the middle and open it again.
+// With `place`, both suites close the store in the middle and reopen it.
 storeConformance(json)
 compareWithMemory({ ...json, runs: 5 })

@@ -12,7 +12,7 @@ import { temporaryFile } from "./support/temporaryFile.ts"
 
 const principal = fixtures.ownerOf(fixtures.newJob(1))
 
-/** Which of these jobs are there. */
+/** Returns which of these jobs exist. */
 const present = Effect.fnUntraced(function* (...numbers: ReadonlyArray<number>) {
   const store = yield* JobStore
   const found = yield* store.findJobs(numbers.map((n) => ({ jobId: fixtures.jobId(n), principal })))
@@ -24,18 +24,18 @@ const create = (...numbers: ReadonlyArray<number>) =>
 
 /** Another process that creates jobs in the same place, until it is killed. */
 const startCreator = (path: string) => {
-  const script = join(import.meta.dirname, "support/createJobsForEver.ts")
+  const script = join(import.meta.dirname, "support/createJobsForever.ts")
   return spawn(process.execPath, ["--conditions=@kiln/source", script, path], { stdio: ["ignore", "pipe", "inherit"] })
 }
 
-it.live("what a killed process was told is stored, and its last batch is there whole or not at all", () =>
+it.live("confirmed jobs survive a kill, and the last batch is stored completely or not at all", () =>
   Effect.gen(function* () {
     for (const least of [3, 90]) {
       const path = yield* temporaryFile
       let last = 0
       yield* Effect.promise(async () => {
         const creator = startCreator(path)
-        // A process keeps its number until its end was noticed.
+        // A killed process keeps its id until its parent has reaped it.
         const ended = once(creator, "close")
         for await (const line of createInterface({ input: creator.stdout })) {
           last = Number(line)
@@ -52,7 +52,7 @@ it.live("what a killed process was told is stored, and its last batch is there w
   }),
 )
 
-it.live("a second process is refused while the first lives", () =>
+it.live("a second process is rejected while the first is alive", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     const creator = startCreator(path)
@@ -69,7 +69,7 @@ it.live("a second process is refused while the first lives", () =>
   }),
 )
 
-it.live("whoever lost the lock writes nothing any more", () =>
+it.live("a process that lost the lock writes nothing", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     yield* Effect.gen(function* () {
@@ -77,13 +77,13 @@ it.live("whoever lost the lock writes nothing any more", () =>
       unlinkSync(`${path}.lock`)
       symlinkSync(`${process.pid} another`, `${path}.lock`)
       const refusal = yield* Effect.flip(create(2))
-      expect(String(refusal.cause)).toContain("another has taken it")
+      expect(String(refusal.cause)).toContain("another has taken the lock")
     }).pipe(Effect.provide(JsonStores.layer({ path })))
     expect(readdirSync(dirname(path)).toSorted()).toEqual(["kiln.json", "kiln.json.lock"])
   }),
 )
 
-it.live("what cannot be written is StoreUnavailable, reads as if it had not been asked for, and may be repeated", () =>
+it.live("a failed write is StoreUnavailable, leaves no trace, and can be repeated", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     const layer = JsonStores.layer({ path })
@@ -96,7 +96,7 @@ it.live("what cannot be written is StoreUnavailable, reads as if it had not been
       expect(yield* Effect.flip(board.setSwitch("ai", true))).toMatchObject({ operation: "Switchboard.setSwitch" })
       expect(yield* present(1, 2, 3)).toEqual([1])
       expect((yield* board.readBoard).switches.ai).toBe(false)
-      // What changes nothing needs no disk.
+      // Reads need no disk.
       expect(yield* create(1)).toMatchObject([{ _tag: "Replayed" }])
       rmdirSync(`${path}.tmp`)
       expect(yield* create(2, 3)).toMatchObject([{ _tag: "Created" }, { _tag: "Created" }])
@@ -105,7 +105,7 @@ it.live("what cannot be written is StoreUnavailable, reads as if it had not been
   }),
 )
 
-it.live("a broken invariant is a defect, and of its batch nothing was written", () =>
+it.live("a broken invariant is a defect, and nothing of its batch is written", () =>
   Effect.gen(function* () {
     const layer = JsonStores.layer({ path: yield* temporaryFile })
     const batch = [fixtures.newJob(2), fixtures.newJob(1, { idempotencyKey: "other" })]
@@ -120,7 +120,7 @@ it.live("a broken invariant is a defect, and of its batch nothing was written", 
   }),
 )
 
-it.live("a file that is damaged is refused, and stays as it is", () =>
+it.live("a damaged file is rejected and left unchanged", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     yield* Effect.provide(create(1), JsonStores.layer({ path }))

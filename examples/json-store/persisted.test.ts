@@ -7,7 +7,7 @@ import { fixtures } from "@kiln/conformance"
 const principal = fixtures.ownerOf(fixtures.newJob(1))
 const capabilities = { durable: true, multiProcess: false }
 
-/** Stores whose saving waits until the test says how it ends. */
+/** Stores that save only when the test decides the outcome. */
 const heldUp = Effect.gen(function* () {
   const texts: Array<string> = []
   const saving = yield* Deferred.make<void>()

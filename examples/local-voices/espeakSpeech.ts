@@ -3,12 +3,12 @@ import { Effect } from "effect"
 import { runProgram } from "./runProgram.ts"
 import { withLengths } from "./wav.ts"
 
-/** Text to WAV by espeak-ng. A voice is one of `espeak-ng --voices`, with a variant if you like: `en-us+f5`. */
+/** Speaks text to WAV with espeak-ng. A voice is one of `espeak-ng --voices`, optionally with a variant: `en-us+f5`. */
 export const espeakSpeech = ({ command = "espeak-ng" } = {}): EffectProvider<"speech"> =>
   effectProvider("speech", ({ text, voice }) =>
     runProgram({
       command,
-      // The text comes on the standard input: an argument could be an option, and everybody on the machine can read it.
+      // Pass the text on standard input: an argument could be parsed as an option, and other users can read arguments.
       args: ["-b", "1", "-v", voice, "-s", "145", "-a", "80", "--stdin", "--stdout"],
       input: new TextEncoder().encode(text),
       install: "apt-get install espeak-ng",
@@ -18,7 +18,7 @@ export const espeakSpeech = ({ command = "espeak-ng" } = {}): EffectProvider<"sp
       Effect.flatMap((file) => {
         const data = withLengths(file)
         return data === undefined
-          ? Effect.fail(resultInvalid(`${command} wrote ${file.length} bytes that are no WAV file`))
+          ? Effect.fail(resultInvalid(`${command} wrote ${file.length} bytes, which are not a WAV file`))
           : Effect.succeed({ data, mediaType: "audio/wav" })
       }),
     ),

@@ -13,7 +13,7 @@ const temporaryDirectory = () => {
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-/** The example as a process of its own. */
+/** Runs the example in a separate process. */
 const run = async (directory: string, environment: Readonly<Record<string, string>> = {}) => {
   const main = join(import.meta.dirname, "main.ts")
   const child = spawn(process.execPath, ["--conditions=@kiln/source", main, join(directory, "out")], {
@@ -28,7 +28,7 @@ const run = async (directory: string, environment: Readonly<Record<string, strin
   return { exitCode, stdout, stderr }
 }
 
-/** What a line says behind its first words. */
+/** Returns the rest of the line that starts with these words. */
 const said = (output: string, start: string): string =>
   output
     .split("\n")

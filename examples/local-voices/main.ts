@@ -1,4 +1,4 @@
-// Speaks a sentence, transcribes what was spoken and makes a voice turn of it, all as live jobs that are charged:
+// Speaks a sentence, transcribes the recording and uses it in a voice turn, all as charged live jobs:
 // `node --conditions=@kiln/source examples/local-voices/main.ts [directory]`. Results are in `local-voices-output` otherwise.
 import { mkdir, writeFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
@@ -25,7 +25,7 @@ const dataDirectory = join(outputDirectory, "data")
 const kinds = [builtIn.transcription, builtIn.speechSynthesis(config.voices), builtIn.voiceTurn(config.voices)]
 type Engine = EmbeddedEngine<(typeof kinds)[number]>
 
-/** What a job brought, or an exception that says why it brought nothing. */
+/** Returns a job's output, or throws with the reason that it has none. */
 const outputOf = <Output>(job: UnfinishedJob | DoneJob<string, Output> | FailedJob): Output => {
   if (job.status === "done" && job.output !== null) return job.output
   throw new Error(`${job.kind}: ${job.status === "failed" ? job.errorCode : job.status}`)
@@ -39,7 +39,7 @@ const save = async (engine: Engine, file: FileRef, name: string): Promise<Uint8A
 }
 
 const upload = async (engine: Engine, wav: Uint8Array): Promise<string> => {
-  // 22,050 samples a second, of two bytes each.
+  // 22,050 samples per second of two bytes each.
   const { id } = await engine.createUpload({ format: "wav", declaredSeconds: wav.length / 44_100 })
   await engine.receiveUpload(id, "audio/wav", wav)
   return id
@@ -68,7 +68,7 @@ await using engine = await createEngine({
   store: sqliteStore({ path: join(dataDirectory, "kiln.db") }),
   blobs: fileBlobs({ directory: join(dataDirectory, "blobs") }),
   kinds,
-  // Where nothing but live providers are given, jobs are live.
+  // With live providers only, jobs are live by default.
   providers: { live: config.providers },
   probe: audioProbe(),
 })

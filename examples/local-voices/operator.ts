@@ -1,9 +1,9 @@
-// What an operator does on the command line (`kiln price set`, `kiln switch on`, `kiln billing export`), done in a program.
+// Does in code what operators do on the command line: `kiln price set`, `kiln switch on`, `kiln billing export`.
 import type { EmbeddedEngine, ListedCharge } from "@kiln/core"
 
 type Operated = Pick<EmbeddedEngine, "operator">
 
-/** Live jobs need a price and switches; a new store has none of them on. */
+/** Sets the price and switches that live jobs need. A new store has none. */
 export const openForBusiness = async ({ operator }: Operated): Promise<void> => {
   await operator.setPrice({
     name: "svc-audio",
@@ -14,6 +14,6 @@ export const openForBusiness = async ({ operator }: Operated): Promise<void> => 
   await operator.setSwitch("audio", true)
 }
 
-/** What was charged so far, the oldest first. */
+/** Returns all charges, oldest first. */
 export const chargesSoFar = ({ operator }: Operated): AsyncIterable<ListedCharge> =>
   operator.charges({ from: new Date(0), to: new Date(Date.now() + 86_400_000) })

@@ -11,10 +11,10 @@ import { runProgram } from "./runProgram.ts"
 import { openUnnamedFile } from "./unnamedFile.ts"
 import { openWav } from "./wav.ts"
 
-/** What pocketsphinx' English model was trained on. */
+/** The sample rate that pocketsphinx's English model was trained on. */
 const sampleRate = 16_000
 
-/** Audio to English text by pocketsphinx: WAV, and MP3 where sox can read it. */
+/** Transcribes English audio with pocketsphinx: WAV, and MP3 if sox can read it. */
 export const pocketsphinxTranscription = ({
   command = "pocketsphinx_continuous",
   sox = "sox",
@@ -35,7 +35,7 @@ export const pocketsphinxTranscription = ({
         timeLimitMs: 60_000 + 3_000 * audio.seconds,
         maxOutputBytes: 1024 * 1024,
       })
-      // A line for each utterance.
+      // One line per utterance.
       return { text: new TextDecoder().decode(output).trim().replaceAll(/\s+/g, " ") }
     }, Effect.scoped),
   )
@@ -49,6 +49,6 @@ const toWav = (audio: AudioInput, file: Uint8Array, sox: string): Effect.Effect<
         install: "apt-get install sox libsox-fmt-mp3",
         timeLimitMs: 60_000,
         maxOutputBytes: 32 * 1024 * 1024,
-        // What sox cannot read is this file's fault, or means that MP3 is not offered here. Other files go on.
+        // The file is invalid, or this sox has no MP3 support. Other files still work, so the provider is not broken.
       }).pipe(Effect.catchTag("ProviderBroken", ({ detail }) => Effect.fail(providerRefused("input", detail))))
     : Effect.fail(providerRefused("input", `wav or mp3 is understood here, ${audio.format} is not`))

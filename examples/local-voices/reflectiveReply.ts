@@ -10,7 +10,7 @@ const otherPerson: Readonly<Record<string, string>> = {
 }
 const turned = (words: string): string => words.replaceAll(/[a-z']+/g, (word) => otherPerson[word] ?? word)
 
-/** The first that fits answers with what it caught, told from the other side. */
+/** Patterns in order of preference. The first match replies with its captured text in the second person. */
 const rules: ReadonlyArray<readonly [RegExp, (caught: string) => string]> = [
   [/^\W*$/, () => "I did not hear you say anything."],
   [/\bi (?:think|believe|feel) (?:that )?(.+)/, (rest) => `What makes you think that ${rest}?`],
@@ -21,8 +21,8 @@ const rules: ReadonlyArray<readonly [RegExp, (caught: string) => string]> = [
 ]
 
 /**
- * Answers as Weizenbaum's ELIZA did in 1966: by turning around what was said. There is no model behind it, it understands
- * nothing and does not look at the instructions. A token is a word.
+ * Replies like Weizenbaum's ELIZA from 1966, by rephrasing the input. It uses no model, understands nothing and ignores the
+ * instructions. A token is a word.
  */
 export const reflectiveReply: AsyncProvider<"reply"> = async ({ maxOutputTokens, text }) => {
   const said = text

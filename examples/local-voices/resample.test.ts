@@ -54,7 +54,7 @@ it("comes in blocks that fit together", () => {
   expect(Math.max(...samples.map((sample, i) => Math.abs(sample - (samples[i - 1] ?? 0))))).toBeLessThan(steepest * 1.1)
 })
 
-it("a sample that is no number is silence", () => {
+it("a NaN sample is silence", () => {
   const recording: Recording = { sampleRate: rate, length: 10, read: (_, count) => new Float32Array(count).fill(NaN) }
   expect(converted(recording)).toEqual(Array.from({ length: 10 }, () => 0))
 })

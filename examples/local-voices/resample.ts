@@ -2,14 +2,13 @@ import type { Recording } from "./wav.ts"
 
 /** Zero crossings of the filter on each side: sharp enough for speech. */
 const crossings = 16
-/** How much of the band stays when the rate goes down; the rest is the slope of the filter. */
+/** The part of the band that remains when the rate decreases; the rest is the slope of the filter. */
 const kept = 0.92
 const blockSamples = 4_000
 
 /**
- * The recording at another sample rate, in blocks of 16-bit samples. A windowed sinc lets nothing above the new rate's half
- * through: taking the nearest samples instead would fold hiss into the voice. In blocks, so that a long file neither
- * fills the memory nor keeps everybody else waiting.
+ * Converts a recording to another sample rate, in blocks of 16-bit samples. A windowed sinc filter removes everything above
+ * half of the new rate; picking the nearest samples would add hiss. Blocks keep memory and pauses short for long files.
  */
 export function* resample(recording: Recording, sampleRate: number): Generator<Int16Array> {
   const divisor = greatestCommonDivisor(recording.sampleRate, sampleRate)
@@ -31,20 +30,20 @@ export function* resample(recording: Recording, sampleRate: number): Generator<I
       const from = Math.floor(position / phases) - reach + 1 - first
       let sum = 0
       for (let tap = 0; tap < filter.length; tap++) sum += (filter[tap] ?? 0) * (input[from + tap] ?? 0)
-      // Not a number stays silence: a file of floating point numbers may hold anything.
+      // NaN becomes silence: floating-point files may contain anything.
       block[i] = Math.max(-0x8000, Math.min(0x7fff, Math.round((sum || 0) * 0x7fff)))
     }
     yield block
   }
 }
 
-/** Weights of the input samples around a point that lies `fraction` of a sample behind one. */
+/** Weights of the input samples around a point `fraction` of a sample after one of them. */
 const lowPass = (fraction: number, cutoff: number, reach: number): Float32Array => {
   const weights = Float32Array.from({ length: 2 * reach }, (_, tap) => {
     const x = tap - reach + 1 - fraction
     return cutoff * sinc(cutoff * x) * blackman(x / reach)
   })
-  // A constant stays what it is.
+  // Normalize, so that a constant signal does not change.
   const sum = weights.reduce((all, weight) => all + weight, 0)
   return weights.map((weight) => weight / sum)
 }

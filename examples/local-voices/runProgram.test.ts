@@ -32,7 +32,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-/** Asks again and again until there is an answer. */
+/** Repeats a call until it returns a value. */
 const until = async <A>(ask: () => A | undefined): Promise<A> => {
   for (const givesUpAt = performance.now() + 20_000; performance.now() < givesUpAt;) {
     const answer = ask()
@@ -42,7 +42,7 @@ const until = async <A>(ask: () => A | undefined): Promise<A> => {
   throw new Error(`nothing within 20 s: ${ask.toString()}`)
 }
 
-/** Programs that say their process id in a file: one that does not end, and one that does not even when it is asked to. */
+/** Programs that write their process id to a file: one never exits, and one also ignores SIGTERM. */
 const endless = (file: string): Partial<Program> => shell(`echo $$ > '${file}'; exec sleep 60`)
 const stubborn = (file: string): Partial<Program> => shell(`trap '' TERM; echo $$ > '${file}'; exec sleep 60`)
 const wordy = (file: string): Partial<Program> => shell(`echo $$ > '${file}'; exec yes`)
@@ -50,7 +50,7 @@ const shell = (script: string): Partial<Program> => ({ command: "/bin/sh", args:
 const readPid = (file: string): number | undefined =>
   existsSync(file) ? Number(readFileSync(file, "utf8")) || undefined : undefined
 
-it("gives it the input and answers with its output", async () => {
+it("passes the input and returns the output", async () => {
   const input = new TextEncoder().encode("$(whoami) `id` ; ä")
   const output = await Effect.runPromise(node("process.stdin.pipe(process.stdout)", { input }))
   expect(Buffer.from(output).toString()).toBe("$(whoami) `id` ; ä")
@@ -118,7 +118,7 @@ describe("its failures", () => {
     })
   })
 
-  it("one that writes for ever is ended, and the request refused", async () => {
+  it("a program that never stops writing is stopped, and the request rejected", async () => {
     using directory = temporaryDirectory()
     const file = join(directory.path, "pid")
     expect(await failureOf(runProgram({ ...usual, ...wordy(file) }))).toMatchObject({
@@ -150,7 +150,7 @@ describe("a program that does not end", () => {
   it.each([
     ["when it is asked to", endless],
     ["although it does not listen", stubborn],
-  ])("ends with the one who waits for it, %s", async (_, program) => {
+  ])("ends with its caller, %s", async (_, program) => {
     using directory = temporaryDirectory()
     const file = join(directory.path, "pid")
     const fiber = Effect.runFork(runProgram({ ...usual, ...program(file) }))

@@ -2,30 +2,30 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { type ProviderError, providerBroken, providerRefused, providerUnavailable } from "@kiln/core/ports"
 import { Effect } from "effect"
 
-/** A program of the machine, run once. */
+/** One run of a local program. */
 export interface Program {
-  /** A name to look for in the PATH, or a path. */
+  /** A path, or a name to search in PATH. */
   readonly command: string
   readonly args: ReadonlyArray<string>
-  /** Its standard input: bytes, or a file that is open. */
+  /** Its standard input: bytes or an open file. */
   readonly input: Uint8Array | { readonly fd: number }
-  /** What an operator does where it is missing. */
+  /** Instructions for the operator if the program is missing. */
   readonly install: string
   readonly timeLimitMs: number
-  /** Bytes it may write. */
+  /** Maximum output in bytes. */
   readonly maxOutputBytes: number
 }
 
-/** How long a program that is asked to end may take, before it is killed. */
+/** How long a program may take to exit before it is killed. */
 const graceMs = 500
 const maxComplaintLength = 2_000
 
 /**
- * Runs a program without a shell and answers with its standard output. It ends with whoever waits for it: interruption and
- * the time limit end it, and are over when it is gone.
+ * Runs a program without a shell and returns its standard output. Interruption and the time limit stop the program and wait
+ * for its exit.
  *
- * A program that is missing, or that ends with an exit code other than 0, will do so for everybody: `ProviderBroken`. Give it
- * only what it can take.
+ * Fails with `ProviderBroken` if the program is missing or exits with a code other than 0, because other jobs would fail the
+ * same way. Validate the input first.
  */
 export const runProgram = (program: Program): Effect.Effect<Uint8Array, ProviderError> =>
   Effect.timeoutOrElse(untilItEnds(program), {
@@ -37,7 +37,7 @@ export const runProgram = (program: Program): Effect.Effect<Uint8Array, Provider
 const untilItEnds = ({ args, command, input, install, maxOutputBytes }: Program) =>
   Effect.callback<Uint8Array, ProviderError>((resume) => {
     const stdin = "fd" in input ? input.fd : "pipe"
-    // The worker's own environment has secrets in it that are none of the program's business.
+    // Do not pass the worker's environment, which contains secrets.
     const env = { PATH: process.env["PATH"], LANG: "C.UTF-8" }
     let child: ChildProcess
     try {
@@ -63,7 +63,7 @@ const untilItEnds = ({ args, command, input, install, maxOutputBytes }: Program)
       const said = complaint.trim().split("\n").at(-1) ?? ""
       resume(Effect.fail(providerBroken("configuration", `${command} ended with exit code ${code}: ${said}`)))
     })
-    // One that ends before it has read everything says why by its exit code.
+    // If the program exits before reading all input, its exit code says why.
     child.stdin?.on("error", () => {})
     if (!("fd" in input)) child.stdin?.end(input)
     return end(child)
@@ -76,7 +76,7 @@ const couldNotStart = (error: unknown, command: string, install: string): Provid
     : providerUnavailable(`cannot run ${command} now: ${String(error)}`)
 }
 
-/** Ends a program and waits until it is gone. */
+/** Stops a program and waits for its exit. */
 const end = (child: ChildProcess): Effect.Effect<void> =>
   Effect.callback((resume) => {
     if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)

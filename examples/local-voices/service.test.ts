@@ -12,7 +12,7 @@ const launcher = join(import.meta.dirname, "../../packages/cli/bin/kiln.mjs")
 const config = join(import.meta.dirname, "kiln.config.ts")
 const sentence = "I think that she would like to go to the city in the morning."
 
-/** `kiln` with these providers, on a data directory of its own. */
+/** Runs `kiln` with these providers on a new data directory. */
 class Installation implements AsyncDisposable {
   readonly #directory = mkdtempSync(join(tmpdir(), "kiln-voices-service-"))
   readonly #running: Array<ChildProcess> = []
@@ -31,7 +31,7 @@ class Installation implements AsyncDisposable {
     return { child, said, ended: once(child, "close") }
   }
 
-  /** Runs a command to its end. */
+  /** Runs a command and waits for its exit. */
   async command(...args: ReadonlyArray<string>) {
     const { child, ended, said } = this.#start(args)
     let stdout = ""
@@ -40,7 +40,7 @@ class Installation implements AsyncDisposable {
     return JSON.parse(stdout)
   }
 
-  /** Starts the service and answers with its address. */
+  /** Starts the service and returns its address. */
   async serve(): Promise<string> {
     const { child, said } = this.#start(["serve"])
     for await (const line of createInterface({ input: child.stdout })) return JSON.parse(line).url
@@ -58,7 +58,7 @@ class Installation implements AsyncDisposable {
   }
 }
 
-/** The few requests needed, with a live key. */
+/** Sends the requests of this test with a live key. */
 const clientOf = (url: string, key: string) => {
   const request = async (path: string, method = "GET", body?: object) => {
     const headers = {
@@ -78,7 +78,7 @@ const clientOf = (url: string, key: string) => {
       expect(sent.status).toBe(204)
       return created.id
     },
-    /** Creates a job, polls it to its end and answers with it as it was then. */
+    /** Creates a job, polls until it is finished and returns it. */
     run: async (path: string, body: object) => {
       const created = await request(path, "POST", body)
       expect(created.mode).toBe("live")

@@ -17,13 +17,12 @@ const openUnnamed = async () => {
 }
 
 /**
- * A temporary file without a name: nobody else finds it, and nothing of a caller's audio stays on the disk, not even when
- * the process is killed. Linux opens it again as the `/dev/stdin` of a program it is given to. (Pipes that Node makes are
- * sockets, which cannot be opened by that name.)
+ * A temporary file without a name: no other process can find it, and no audio stays on the disk even if this process is killed.
+ * On Linux, a child process can reopen it as `/dev/stdin`. (Node's pipes are sockets, which cannot be opened that way.)
  */
 export const openUnnamedFile = Effect.acquireRelease(
   orUnavailable(openUnnamed),
-  // It is gone with its last reader; what a failing close leaves is a descriptor.
+  // The file disappears with its last reader. A failed close leaks only a descriptor.
   (handle) => Effect.ignore(orUnavailable(() => handle.close())),
 ).pipe(
   Effect.map((handle) => ({

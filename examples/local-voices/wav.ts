@@ -1,15 +1,15 @@
-/** A recording, not decoded yet. */
+/** A recording that is not decoded yet. */
 export interface Recording {
   readonly sampleRate: number
   /** Samples of each channel. */
   readonly length: number
-  /** That many samples from there on, all channels mixed into one, from -1 to 1. Silence outside of the recording. */
+  /** Returns samples from -1 to 1 with all channels mixed, and silence outside the recording. */
   readonly read: (from: number, count: number) => Float32Array
 }
 
 type ReadSample = (view: DataView, at: number) => number
 
-/** By format tag and bits: whole numbers (1) and floating point (3). */
+/** Readers by format tag and bits: integers (1) and floating point (3). */
 const sampleFormats: Readonly<Record<string, ReadSample>> = {
   "1/8": (view, at) => (view.getUint8(at) - 128) / 0x80,
   "1/16": (view, at) => view.getInt16(at, true) / 0x8000,
@@ -20,10 +20,10 @@ const sampleFormats: Readonly<Record<string, ReadSample>> = {
 }
 const EXTENSIBLE = 0xfffe
 
-/** Far outside of it, a filter table for the conversion would be as long as the recording. */
+/** Supported sample rates. Far outside them, the filter table would be as long as the recording. */
 const sampleRates = { lowest: 4_000, highest: 192_000 }
 
-/** Opens a WAV file of uncompressed samples. A string says why it cannot be read. */
+/** Opens a WAV file of uncompressed samples. Returns a string with the reason if it cannot be read. */
 export const openWav = (file: Uint8Array): Recording | string => {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
   const { data, format } = findChunks(view)
@@ -51,7 +51,7 @@ export const openWav = (file: Uint8Array): Recording | string => {
   return { sampleRate, length, read }
 }
 
-/** What the samples are. Files of more than two channels say it behind another tag. */
+/** Returns the sample format. Files with more than two channels use the extensible format tag. */
 const formatTag = (view: DataView, format: number): number => {
   const tag = view.getUint16(format, true)
   return tag === EXTENSIBLE && format + 26 <= view.byteLength ? view.getUint16(format + 24, true) : tag
@@ -60,7 +60,7 @@ const formatTag = (view: DataView, format: number): number => {
 const idAt = (view: DataView, at: number): string =>
   String.fromCharCode(...[0, 1, 2, 3].map((i) => view.getUint8(at + i)))
 
-/** Where the format and the samples are. A length that reaches past the end, as of one still being written, means "to the end". */
+/** Finds the format and the samples. A length past the end, as in a file still being written, means "to the end". */
 const findChunks = (view: DataView) => {
   let format: number | undefined
   let at = 12
@@ -78,10 +78,10 @@ const findChunks = (view: DataView) => {
   return { format, data: undefined }
 }
 
-/** Puts the real lengths into a WAV file that was written to a pipe, where its writer could not go back to do so. */
+/** Writes the real lengths into a WAV file that was written to a pipe, whose header could not be updated. */
 export const withLengths = (file: Uint8Array): Uint8Array | undefined => {
   if (file.length < 44) return undefined
-  // Not `slice`: that of a Buffer is a view.
+  // Not `slice`, which returns a view of a Buffer.
   const whole = Uint8Array.from(file)
   const view = new DataView(whole.buffer)
   if (idAt(view, 0) !== "RIFF" || idAt(view, 36) !== "data") return undefined

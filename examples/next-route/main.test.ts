@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it, vi } from "vitest"
 import * as route from "./app/api/kiln/[...path]/route.ts"
 import { kiln } from "./lib/kiln.ts"
 
-// There is no Next.js here: requests are handed to the exports of the route as Next.js does it, by their method.
+// Calls the route's exports by method, like Next.js, which is not installed here.
 
 const origin = "http://127.0.0.1:3000"
 let authorization = ""
@@ -24,7 +24,7 @@ const ask = async (method: Method, url: string, json?: unknown) => {
   const text = await response.text()
   return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) }
 }
-/** Creates a job and polls it until it has ended. */
+/** Creates a job and polls it until it is finished. */
 const run = async (path: string, request: unknown) => {
   const created = await ask("POST", `${origin}/api/kiln${path}`, request)
   expect(created).toMatchObject({ status: 202, body: { mode: "sandbox", status: "queued" } })
@@ -74,7 +74,7 @@ it("has one engine, however often its modules are loaded", async () => {
   expect(await again.kiln()).toBe(before)
 })
 
-it("opens anew after what kept it from opening", async () => {
+it("opens again after a failed start", async () => {
   const before = globalThis as { kilnOfThisProcess?: unknown }
   const open = before.kilnOfThisProcess
   delete before.kilnOfThisProcess

@@ -8,7 +8,7 @@ export interface Order {
 /** A part of the program that a test replaces. */
 export type SendMail = (to: string, text: string) => void
 
-/** Orders, each confirmed with a spoken message. Whether a worker runs beside it is not its affair. */
+/** Orders, each confirmed with a spoken message. Works with or without a worker in the same process. */
 export class Orders implements Disposable {
   readonly #engine: EmbeddedEngine<BuiltInKind>
   readonly #sendMail: SendMail
@@ -25,7 +25,7 @@ export class Orders implements Disposable {
     ]
   }
 
-  /** Places an order. Placed twice, it is one order with one message. Resolves with the id of the message's job. */
+  /** Places an order. Repeating the call has no effect. Resolves to the id of the message's job. */
   async place(order: Order): Promise<string> {
     const request = { input: `Thank you, ${order.customer}. Order ${order.id} is on its way.` }
     const { id } = await this.#engine.submit("speech_synthesis", request, { idempotencyKey: order.id, mode: "live" })
@@ -34,7 +34,7 @@ export class Orders implements Disposable {
     return id
   }
 
-  /** The message: `undefined` before it is there, and when it has expired. */
+  /** Returns the message, or `undefined` before it is ready and after it has expired. */
   async message(jobId: string): Promise<Uint8Array | undefined> {
     const job = await this.#engine.get<"speech_synthesis">(jobId)
     return job.status === "done" && job.output !== null ? this.#engine.readFile(job.output.audio) : undefined
@@ -45,7 +45,7 @@ export class Orders implements Disposable {
     this.#confirm(jobId)
   }
 
-  /** A job may end before its submitter hears of it: whichever comes second sends the mail. */
+  /** A job may finish before `submit` returns: whichever happens second sends the mail. */
   #confirm(jobId: string): void {
     const order = this.#placed.get(jobId)
     const text = this.#ended.get(jobId)

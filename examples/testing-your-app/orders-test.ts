@@ -1,5 +1,5 @@
-// Tests of an app in `node:test`: `node --test orders-test.ts`. With jest or vitest they would differ in their first line.
-// oxlint-disable typescript/no-floating-promises -- node:test waits for its tests by itself
+// Tests of an app in `node:test`: `node --test orders-test.ts`. With jest or vitest, only the first line would differ.
+// oxlint-disable typescript/no-floating-promises -- node:test waits for its tests
 import assert from "node:assert/strict"
 import { describe, it } from "node:test"
 import { testEngine } from "@kiln/testing"

@@ -1,15 +1,15 @@
 import type { BuiltInKind, JobId, OperatorVerbs } from "@kiln/core"
 
-/** An order that was committed, and the job that came to exist with it. */
+/** A committed order and its job. */
 export interface Ordered {
   readonly jobId: JobId
-  /** When the commit was asked for, by `performance.now()`. */
+  /** When the commit was sent, by `performance.now()`. */
   readonly committedAt: number
 }
 
-/** A program with a table of its own, whose orders are spoken by jobs. */
+/** A program with its own table of orders, each of which is spoken by a job. */
 export interface Shop extends AsyncDisposable {
-  /** One transaction: the order's row and its job. Rolls both back where the text is `declined`. */
+  /** Inserts the order and its job in one transaction. Rolls back both if the text is `declined`. */
   readonly order: (text: string) => Promise<Ordered>
   readonly countOrders: () => Promise<number>
   readonly engine: {
@@ -21,7 +21,7 @@ export interface Shop extends AsyncDisposable {
 
 export const speechOf = (text: string) => ({ input: `Order: ${text}` })
 
-/** What happens after the job was submitted, and before the transaction is committed. */
+/** Runs after the job was submitted and before the commit. */
 export const charge = (text: string): void => {
   if (text === "declined") throw new Error("the card was declined")
 }

@@ -6,7 +6,7 @@ import { promisify } from "node:util"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { expect, it } from "vitest"
 
-/** Runs the example and answers with what it printed, and how long its workers took to begin, in milliseconds. */
+/** Runs the example. Returns its output, and how long its workers took to start, in milliseconds. */
 const run = async (driver: string, place: string) => {
   const args = ["--conditions=@kiln/source", join(import.meta.dirname, "main.ts"), driver, place]
   const { stderr, stdout } = await promisify(execFile)(process.execPath, args)
@@ -15,7 +15,7 @@ const run = async (driver: string, place: string) => {
   return { lines: stdout.replaceAll(/\d+\.\d ms/g, "N ms"), delayMs, boundMs: boundOf(usualMs ?? 0) }
 }
 
-/** A machine that is so busy that a timer of 1 ms and a query take long is given time for twenty of them. */
+/** The limit for a start: twenty times a 1 ms timer plus a query, so that a busy machine gets more time. */
 const boundOf = (usualMs: number): number => Math.max(50, 20 * usualMs)
 
 const lines = `an order that is rolled back

@@ -9,7 +9,7 @@ import { openWithPg } from "./withPg.ts"
 const shops = { pg: openWithPg, kysely: openWithKysely, "better-sqlite3": openWithBetterSqlite3 }
 const [driver = "", place] = process.argv.slice(2)
 if (!Object.hasOwn(shops, driver) || place === undefined)
-  throw new Error(`say one of ${Object.keys(shops).join(", ")}, and where the database is`)
+  throw new Error(`pass one of ${Object.keys(shops).join(", ")}, and the location of the database`)
 
 await using shop = await shops[driver as keyof typeof shops](place)
 const startedAt = new Map<string, number>()
@@ -30,7 +30,7 @@ await shop.order("declined").catch((error: unknown) => console.log(`  ${String(e
 await report()
 
 const delays: Array<number> = []
-/** What this machine needs at this moment for a timer of 1 ms and a query. */
+/** Measures a 1 ms timer plus a query on this machine. */
 const usual: Array<number> = []
 for (let n = 1; n <= 9; n++) {
   const { committedAt, jobId } = await shop.order(`number ${n}`)

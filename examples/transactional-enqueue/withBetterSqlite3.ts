@@ -6,7 +6,7 @@ import { sandboxProviders } from "@kiln/provider-sandbox"
 import Database from "better-sqlite3"
 import { charge, type Ordered, type Shop, speechOf } from "./Shop.ts"
 
-/** On a handle of better-sqlite3, without waiting: orders and jobs are in one file. */
+/** Uses a better-sqlite3 handle, synchronously: orders and jobs are in one file. */
 export const openWithBetterSqlite3 = async (directory: string): Promise<Shop> => {
   const path = join(directory, "shop.db")
   const store = sqliteStore({ path })
@@ -16,7 +16,7 @@ export const openWithBetterSqlite3 = async (directory: string): Promise<Shop> =>
   db.exec("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, text TEXT NOT NULL)")
   const insert = db.prepare("INSERT INTO orders (text) VALUES (?)")
 
-  /** Nothing in here waits, so nothing else of this process comes in between. */
+  /** Synchronous, so nothing else in this process runs in between. */
   const order = (text: string): Ordered => {
     db.exec("BEGIN IMMEDIATE")
     try {

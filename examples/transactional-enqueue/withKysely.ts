@@ -10,7 +10,7 @@ interface Tables {
   readonly orders: { readonly id: Generated<number>; readonly text: string }
 }
 
-/** In a transaction of Kysely. */
+/** Uses a Kysely transaction. */
 export const openWithKysely = async (url: string): Promise<Shop> => {
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: new Pool({ connectionString: url }) }) })
   const orders = db.schema.createTable("orders").ifNotExists()

@@ -5,7 +5,7 @@ import { memoryBlobs } from "@kiln/testing"
 import { Pool } from "pg"
 import { charge, type Shop, speechOf } from "./Shop.ts"
 
-/** On a client of `pg`. */
+/** Uses a `pg` client. */
 export const openWithPg = async (url: string): Promise<Shop> => {
   const pool = new Pool({ connectionString: url })
   await pool.query("CREATE TABLE IF NOT EXISTS orders (id serial PRIMARY KEY, text text NOT NULL)")

@@ -6,16 +6,16 @@ import { postgresStore } from "@kiln/adapter-postgres"
 import { jobKind } from "@kiln/core"
 import { z } from "zod"
 
-/** What the processes share: a database, and a directory that all of them see. Across machines, `unstorageBlobs` over an object store. */
+/** The processes share a database and a directory. On several machines, use `unstorageBlobs` with an object store. */
 export const sharedStores = (url: string, directory: string) => ({
   store: postgresStore({ url }),
   blobs: fileBlobs({ directory }),
 })
 
-/** Where the printer says that it is warm. */
+/** A file that the printer creates once it is warm. */
 export const warmFile = (directory: string): string => join(directory, "printer-is-warm")
 
-/** Work that takes a while, and says who did it. */
+/** Slow work that reports which process did it. */
 export const printKind = (directory: string) =>
   jobKind({
     name: "print",

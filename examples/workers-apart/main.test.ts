@@ -6,7 +6,7 @@ import { promisify } from "node:util"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { expect, it } from "vitest"
 
-it("every job is done once, whichever worker is killed, and whoever waits is told by the store", async () => {
+it("every job is done once, whichever worker is killed, and the store notifies waiting callers", async () => {
   await using database = await freshDatabase()
   const directory = mkdtempSync(join(tmpdir(), "kiln-workers-apart-"))
   try {
@@ -25,7 +25,7 @@ page 5
 of each, this process heard within N ms after its end
 the other worker stopped with 0
 `)
-    // Looking by itself, it would hear of one or the other more than a second after its end.
+    // By polling alone, it would learn of some jobs more than a second after they finished.
     expect(Number(/(\d+) ms/.exec(stdout)?.[1])).toBeLessThan(1_000)
   } finally {
     rmSync(directory, { recursive: true })

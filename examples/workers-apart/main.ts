@@ -1,4 +1,4 @@
-// One process submits and waits, two others work, and one of those is killed:
+// One process submits and waits, two others run the jobs, and one of these is killed:
 // `node --conditions=@kiln/source examples/workers-apart/main.ts <postgres:// URL> <directory>`.
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -9,7 +9,7 @@ import { createEngine } from "@kiln/core"
 import { printKind, sharedStores, warmFile } from "./engine.ts"
 
 const [url, directory] = process.argv.slice(2)
-if (url === undefined || directory === undefined) throw new Error("say a postgres:// URL, and a directory for files")
+if (url === undefined || directory === undefined) throw new Error("pass a postgres:// URL and a directory for files")
 const startWorker = (): ChildProcess => {
   const args = ["--conditions=@kiln/source", join(import.meta.dirname, "worker.ts"), url, directory]
   return spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] })
@@ -32,10 +32,10 @@ try {
   const waiting = jobs.map(async (job) => {
     const done = await engine.wait(job)
     if (done.status !== "done" || done.output === null) throw new Error(`${job.id} is ${done.status}`)
-    // Database and programs are on one machine here, so their clocks are one.
+    // The database and the programs share one machine and therefore one clock.
     return { ...done, output: done.output, heardAfterMs: Date.now() - done.finishedAt.getTime() }
   })
-  // By now, who only looks by itself would do so every two seconds.
+  // By now, polling alone would happen only every two seconds.
   await setTimeout(1_600)
   await writeFile(warmFile(directory), "")
   const finished = await Promise.all(waiting)

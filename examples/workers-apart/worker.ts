@@ -1,4 +1,4 @@
-// A process that works: `node --conditions=@kiln/source examples/workers-apart/worker.ts <postgres:// URL> <directory>`.
+// A worker process: `node --conditions=@kiln/source examples/workers-apart/worker.ts <postgres:// URL> <directory>`.
 import { createEngine } from "@kiln/core"
 import { printKind, sharedStores } from "./engine.ts"
 
@@ -6,7 +6,7 @@ const [url = "", directory = ""] = process.argv.slice(2)
 const engine = await createEngine({
   ...sharedStores(url, directory),
   kinds: [printKind(directory)],
-  // After so long without a sign of life, another worker takes over. Short, to see it happen.
+  // Another worker takes over after this time without a heartbeat. Short, so that you can see it.
   settings: { concurrency: 1, leaseDurationMs: 5_000 },
 })
 engine.on("started", ({ jobId }) => console.log(`began ${jobId}`))

@@ -40,7 +40,7 @@ const simulation: Suite = {
   title: "Simulation",
   test: "tests/plantedBugs.proof.ts",
   about:
-    "Planted into the modules that ship, as they are loaded. `pnpm simulate` must say which promise broke; from this seed on, within 300.",
+    "Planted into shipped modules as they are loaded. `pnpm simulate` must report the broken promise within 300 runs from this seed on.",
   columns: ["first seed", "promise it breaks"],
   bugs: shippedBugs.map(({ breaks, bug, seed }) => ({
     bug,
@@ -53,7 +53,7 @@ const conformance: Suite = {
   title: "Conformance and histories",
   test: "packages/conformance/test/plantedBugs.proof.ts",
   about:
-    "Planted into the memory stores. Checks of one section of the conformance suite must fail: up to three are named. Random histories are compared with the unharmed store, and once more with the buggy store itself: then only the promises checked after each step can tell.",
+    "Planted into the memory stores. Checks in one section of the conformance suite must fail; up to three are named. Random histories are compared with the correct store, and once more with the buggy store itself, where only the promises checked after each step can fail.",
   columns: ["section", "checks", "histories", "promises alone"],
   bugs: storeBugs.map(({ bug, caughtBy: { checks, promises }, section, unseenInHistories }) => ({
     bug,
@@ -75,7 +75,7 @@ const durability: Suite = {
   title: "Durability",
   test: "packages/testing/test/persisted.proof.ts",
   about:
-    "Planted into the declaration of the verbs, under memory stores that are saved. The check must fail, naming the verb.",
+    "Planted into the declaration of the verbs, with persisted memory stores. The check must fail and name the verb.",
   columns: ["check"],
   bugs: wrongNatures.map((bug) => ({ bug: bug.bug, cells: [quoted(caughtBy(bug))], caughtBy: quoted(caughtBy(bug)) })),
 }
@@ -90,7 +90,7 @@ const raceOf = (beginning: string): string => {
 const interleavings: Suite = {
   title: "Interleavings",
   test: "packages/core/test/interleavings/plantedBugs.proof.ts",
-  about: "Planted into a port under the real engine and workers. Some order of turns within 600 must bring it out.",
+  about: "Planted into a port under the real engine and workers. One of 600 orders of turns must expose it.",
   columns: ["race"],
   bugs: racingBugs.map(({ bug, race }) => ({ bug, cells: [quoted(raceOf(race))], caughtBy: quoted(raceOf(race)) })),
 }
@@ -99,7 +99,7 @@ const guard: Suite = {
   title: "Guard of a provider",
   test: "packages/core/test/providers/plantedBugs.proof.ts",
   about:
-    "Planted into a process that runs one scenario of the real engine and worker in virtual time. What it reports must differ, as named, from what it reports without the bug.",
+    "Planted into a process that runs one scenario of the real engine and worker in virtual time. Its report must differ, as named, from the report without the bug.",
   columns: ["reported"],
   bugs: guardBugs.map(({ bug, noticed }) => ({ bug, cells: [quoted(noticed)], caughtBy: quoted(noticed) })),
 }
@@ -124,7 +124,7 @@ const disk: Suite = {
   title: "Disk and kills",
   test: "packages/cli/test/faults/plantedBugs.proof.ts",
   about:
-    "Planted into a real process. Either its system calls, replayed, show something acknowledged that was not durable, or what a kill leaves is not as promised. Needs strace; where the machine lacks it, they are skipped with that reason.",
+    "Planted into a real process. Either a replay of its system calls shows that something was acknowledged before it was durable, or the state after a kill breaks a promise. Requires strace; without it, the tests are skipped with that reason.",
   columns: ["order of durability", "killed at a write call"],
   bugs: [
     ...[answersBeforeCommit, rowBeforeBlob].map(({ bug, inWreck, noticed }) => ({
@@ -153,7 +153,7 @@ const rowsPlanned = (text: string, bug: string): string => {
 const contract: Suite = {
   title: "HTTP contract",
   test: contractTest,
-  about: "Planted into a port of the service, or into its answers. Each of these rows must fail.",
+  about: "Planted into a port of the service, or into its responses. Each of these rows must fail.",
   columns: ["rows"],
   bugs: Object.keys({ ...portBugs, ...wordingBugs }).map((bug) => {
     const rows = rowsPlanned(readFileSync(join(import.meta.dirname, "../..", contractTest), "utf8"), bug)
@@ -165,7 +165,7 @@ const connections: Suite = {
   title: "Hostile connections",
   test: "packages/cli/test/connections/connections.system.ts",
   about:
-    "Planted into `kiln serve` and into a service mounted in Express. Connections of one shape must end the process, or leave it with an exception that nothing caught.",
+    "Planted into `kiln serve` and into a service mounted in Express. Connections of one kind must end the process or cause an uncaught exception.",
   columns: ["connections"],
   bugs: connectionBugs.map(({ bug, only }) => ({ bug, cells: [quoted(only)], caughtBy: quoted(only) })),
 }
@@ -182,7 +182,7 @@ const commits: Suite = {
   title: "Lost answers of Postgres",
   test: "packages/adapter-postgres/test/faults/plantedBugs.proof.ts",
   about:
-    "Planted into a process whose COMMITs get no answer. What it did and what it answered must differ, and be reported.",
+    "Planted into a process whose COMMITs get no response. What it did must differ from what it returned, and the test must report this.",
   columns: ["tried with"],
   bugs: commitBugs.map(({ arguments: given, bug, scenario }) => {
     const tried = code([scenario, ...given].join(" "))

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { publicPackages, repository } from "./publicPackages.ts"
 import { runInstalled } from "./runTool.ts"
 
-/** Removes what was built from sources that are gone: the compiler leaves it, and it would be published. */
+/** Removes output of deleted sources, which the compiler leaves in place and which would be published. */
 const removeStale = (directory: string): void => {
   const dist = join(repository, directory, "dist")
   for (const file of globSync("**/*.{js,d.ts}", { cwd: dist })) {

@@ -11,8 +11,8 @@ export interface PackedPackage extends PublicPackage {
 }
 
 /**
- * Packs what is built into `directory`. pnpm does it, as it will when publishing: it puts versions in the place of
- * `workspace:` and `catalog:`, the doors of `publishConfig` in the place of those with sources, and the license into each.
+ * Packs what is built into `directory`. Like publishing, pnpm replaces `workspace:` and
+ * `catalog:` with versions, replaces the entry points with those of `publishConfig`, and adds the license to each.
  */
 export const pack = (directory: string, root = repository): ReadonlyArray<PackedPackage> => {
   mkdirSync(directory, { recursive: true })

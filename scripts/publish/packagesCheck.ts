@@ -15,7 +15,7 @@ export const publishedDoors = ({ exports }: Pick<Manifest, "exports">): Record<s
   "./package.json": "./package.json",
 })
 
-/** What would go wrong with a manifest only once it is published. */
+/** Returns problems of a manifest that would show only after publishing. */
 export const manifestProblems = (manifest: Manifest): Array<string> => {
   const { name, publishConfig } = manifest
   const expected = JSON.stringify(publishedDoors(manifest))

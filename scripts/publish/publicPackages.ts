@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 
-/** What a door leads to: in a checkout to sources too, in a published package to what was built alone. */
+/** The targets of an entry point: in a checkout also sources, in a published package only built files. */
 export type Door = Readonly<Record<string, string>>
 
 export interface Manifest {

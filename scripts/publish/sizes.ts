@@ -1,4 +1,4 @@
-// Measures what each package costs who installs it, and prints it as a table: `pnpm sizes`. Takes about two minutes.
+// Measures the installed size of each package and prints a table: `pnpm sizes`. Takes about two minutes.
 import { execFileSync } from "node:child_process"
 import { globSync, lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { cpus, tmpdir } from "node:os"
@@ -77,7 +77,7 @@ const bundled = async (project: string, contents: string): Promise<string> => {
 
 const programs = {
   "`createEngine` of `@kiln/core`": `import { createEngine } from "@kiln/core"\nconsole.log(createEngine)`,
-  "`decodeFields` of `@kiln/core/effect`": `import { decodeFields } from "@kiln/core/effect"\nconsole.log(decodeFields)`,
+  "`decodeFields` of `@kiln/core/kinds`": `import { decodeFields } from "@kiln/core/kinds"\nconsole.log(decodeFields)`,
 }
 
 const measure = async (root: string): Promise<void> => {

@@ -42,7 +42,7 @@ if (import.meta.main) {
   const version = raiseVersion(repository, new Date().toISOString().slice(0, "2026-11-20".length))
   console.log(
     version === undefined
-      ? "nothing to release: `npx -y pnpm@12 changeset` writes down what a change is worth"
+      ? "nothing to release: run `npx -y pnpm@12 changeset` to record the size of a change"
       : `all packages are ${version} now: look at the changes, run \`npx -y pnpm@12 install\`, test and commit`,
   )
 }

@@ -314,7 +314,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "jobs that were claimed together ask a provider all at once, whatever its bound",
     edits: [core("providers/GuardedProvider.ts", "permits === undefined ? once : permits.withPermit(once)", "once")],
     seed: 18,
-    breaks: "a provider is not asked for more at once than it may be",
+    breaks: "a provider gets no more concurrent calls than its limit",
   },
   {
     bug: "a job that waits for its next attempt is shown as queued again",

@@ -29,7 +29,7 @@ export const asCommonJs = (code: string): string => {
   return `const main = async () => {\n${required}\n}\nmain()\n`
 }
 
-/** Tries every door with `load`, and prints what went wrong. */
+/** Loads every entry point with `load`, and prints failures. */
 const tryDoors = (doors: ReadonlyArray<string>, load: string): string => `
 const doors = ${JSON.stringify(doors)}
 const tryAll = async () => {
@@ -48,7 +48,7 @@ export const importDoors = (doors: ReadonlyArray<string>): string => tryDoors(do
 /** `require` takes a module only when no module it loads awaits anything at its top. */
 export const requireDoors = (doors: ReadonlyArray<string>): string => tryDoors(doors, "require")
 
-/** A program that names every door to the compiler, which then reads all declarations behind them. */
+/** A program that mentions every entry point, so that the compiler reads all their declarations. */
 export const nameDoors = (doors: ReadonlyArray<string>): string =>
   [
     ...doors.map((door, index) => `import * as door${index} from ${JSON.stringify(door)}`),

@@ -97,13 +97,13 @@ describe.each(["npm", "pnpm"] as const)("an empty project with the packages inst
     expect(project.compile("wrong.ts")).toEqual([expect.stringMatching(/^wrong\.ts\(\d+,\d+\): error TS/)])
   })
 
-  it("enters through every door", () => {
+  it("loads every entry point", () => {
     const tried = { status: 0, output: `${withValues.length} tried\n` }
     expect(project.node("doors.mjs", importDoors(withValues))).toEqual(tried)
     expect(project.node("doors.cjs", requireDoors(withValues))).toEqual(tried)
   })
 
-  it("finds no fault in the declarations behind every door", () => {
+  it("finds no errors in the declarations of every entry point", () => {
     project.write("doors.ts", nameDoors(withoutVitest))
     expect(project.compile("doors.ts").filter((line) => !isOfOthers(line))).toEqual([])
   })
@@ -217,7 +217,7 @@ describe("a bundler", () => {
   it("leaves out the engine and the worker where one function of a kind is used", async () => {
     const used = await bundle(
       projects.npm,
-      `import { decodeFields } from "@kiln/core/effect"\nconsole.log(decodeFields)`,
+      `import { decodeFields } from "@kiln/core/kinds"\nconsole.log(decodeFields)`,
     )
     expect(used.ownFiles).toContain("core/dist/kinds/decodeFields.js")
     expect(used.ownFiles.filter((file) => /^core\/dist\/(engine|worker|embed)\//.test(file))).toEqual([])
@@ -238,7 +238,7 @@ const LARGEST_ENGINE_BYTES = 700_000
 /** The doors for code without Effect, whose declarations must make sense to someone who never heard of it. */
 const plainDoors = ["@kiln/core", "@kiln/client"]
 
-describe("the declarations of a door", () => {
+describe("the declarations of an entry point", () => {
   const entries = new Map(
     packages.flatMap(({ directory: at, manifest }) =>
       Object.entries(manifest.exports).map(([door, { types = "" }]) => [

@@ -55,7 +55,7 @@ export const parseInvariantsPage = (text: string): InvariantsPage => ({
   promises: rowsOf(text)
     .filter(([first = ""]) => /^\d+$/.test(first))
     .map(promiseRow),
-  open: [...below(text, "## What no test holds yet").matchAll(/^- \*\*(\d+)\*\*: (.+)$/gm)].map(
+  open: [...below(text, "## Not yet tested").matchAll(/^- \*\*(\d+)\*\*: (.+)$/gm)].map(
     ([, number, reason]) => `${number}: ${reason}`,
   ),
   invariants: rowsOf(below(text, "### What it checks"))

@@ -21,7 +21,7 @@ export interface PlantedTree extends Disposable {
 /**
  * A small workspace in a temporary directory: the real manifests of every package (so its doors and dependencies are the
  * real ones), the real root files named in `copied`, and the given files. A package without a given `src/index.ts` gets an
- * one for each door. Removed when disposed.
+ * one for each entry point. Removed when disposed.
  */
 export const plantTree = (files: Readonly<Record<string, string>>, copied: ReadonlyArray<string> = []): PlantedTree => {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "kiln-planted-")))

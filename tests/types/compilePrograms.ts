@@ -40,7 +40,7 @@ export const compilePrograms = <Name extends string>(
   }
 }
 
-/** `file(line,column): error TS1234: message`, and lines that go on with it, which are indented. */
+/** `file(line,column): error TS1234: message`, and its indented continuation lines. */
 const read = (output: string): ReadonlyArray<Complaint & { readonly file: string }> =>
   [...output.matchAll(/^(\S+)\((\d+),\d+\): error TS\d+: (.*(?:\n .*)*)/gm)].map(([, file = "", line, whole = ""]) => ({
     file,

@@ -10,7 +10,7 @@ export const clientOf = (url: string, headers: Readonly<Record<string, string>>)
     const text = await response.text()
     return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) }
   }
-  /** Where an absolute URL of the service is in this test. */
+  /** Translates an absolute URL of the service to this test's server. */
   const here = (absolute: string): string => {
     if (!absolute.startsWith(`${publicUrl}/api/kiln/v1/`)) throw new Error(`not below the public URL: ${absolute}`)
     return url + absolute.slice(publicUrl.length)
@@ -18,7 +18,7 @@ export const clientOf = (url: string, headers: Readonly<Record<string, string>>)
   return {
     ask,
     here,
-    /** Creates a job and polls where its `Location` says until it has ended. */
+    /** Creates a job and polls its `Location` until it is finished. */
     run: async (path: string, request: unknown) => {
       const created = await ask("POST", path, request)
       if (created.status !== 202) throw new Error(`${created.status} ${JSON.stringify(created.body)}`)
@@ -30,7 +30,7 @@ export const clientOf = (url: string, headers: Readonly<Record<string, string>>)
         await new Promise((resolve) => setTimeout(resolve, 20))
       }
     },
-    /** A file, by the URL that a finished job has for it. */
+    /** Downloads a file of a finished job. */
     download: async (absolute: string) => {
       const response = await fetch(here(absolute))
       if (!response.ok) throw new Error(`${response.status} ${await response.text()}`)

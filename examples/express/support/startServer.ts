@@ -1,15 +1,15 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 
-/** Where clients reach the examples' servers, or would: not where these listen. */
+/** The public URL of the examples' servers, which differs from where they listen. */
 export const publicUrl = "https://app.example"
 
 export interface RunningServer extends AsyncDisposable {
   /** Where it listens. */
   readonly url: string
-  /** What it has printed behind this text, to the end of the line. */
+  /** Returns its output from this text to the end of the line. */
   readonly printed: (before: string) => string
-  /** Asks it to end, and waits until it has. The port and what is secret in its output are hidden. */
+  /** Stops it and waits for its exit. Ports and secrets in its output are replaced. */
   readonly end: (signal: NodeJS.Signals) => Promise<{
     readonly exitCode: number | null
     readonly stdout: string
@@ -17,12 +17,12 @@ export interface RunningServer extends AsyncDisposable {
   }>
 }
 
-/** Starts an example as a process of its own, at a free port, and waits until its output has this text. */
+/** Starts an example in a separate process on a free port, and waits until it has printed this text. */
 export const startServer = async (main: string, ready: string): Promise<RunningServer> => {
   const child = spawn(process.execPath, ["--conditions=@kiln/source", main], {
     env: { PATH: process.env["PATH"], PORT: "0", PUBLIC_URL: publicUrl },
     stdio: ["ignore", "pipe", "pipe"],
-    // Sooner than a test is given up, which would leave it running.
+    // Shorter than the test's timeout, which would leave the process running.
     timeout: 90_000,
     killSignal: "SIGKILL",
   })
@@ -35,7 +35,7 @@ export const startServer = async (main: string, ready: string): Promise<RunningS
       if (output.stdout.includes(ready)) resolve()
     })
   })
-  const failed = closed.then(() => Promise.reject(new Error(`it ended before it was there: ${output.stderr}`)))
+  const failed = closed.then(() => Promise.reject(new Error(`the server exited before it was ready: ${output.stderr}`)))
   await Promise.race([started, failed])
   failed.catch(() => undefined)
   const printed = (before: string): string =>

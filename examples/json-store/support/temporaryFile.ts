@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, type Scope } from "effect"
 
-/** The path of a store in a directory of its own, which goes with its scope. */
+/** The path of a store in a new directory, which is removed with the scope. */
 export const temporaryFile: Effect.Effect<string, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "kiln-json-"))),

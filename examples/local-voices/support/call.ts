@@ -1,7 +1,7 @@
 import type { AudioInput, ProviderCall } from "@kiln/core/ports"
 import { Stream } from "effect"
 
-/** A provider's call, as the engine makes it. */
+/** A provider call like the engine's. */
 export const call: ProviderCall = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0, deferrals: 0 }
 
 /** A file in two pieces, as from a blob. */

@@ -4,7 +4,7 @@ import { describe } from "vitest"
 const runs = (command: string, ...args: ReadonlyArray<string>) =>
   spawnSync(command, args, { input: "", encoding: "utf8", timeout: 20_000 })
 
-/** Why a program cannot be used here, or undefined. Each is tried out: the package of a program's data may be missing. */
+/** Returns why a program cannot be used, or undefined. Runs each program, because its data package may be missing. */
 const lacks = {
   "espeak-ng": () => {
     const { error, status, stderr } = runs("espeak-ng", "-v", "en-us+f5", "--stdin", "--stdout")
@@ -23,13 +23,13 @@ const lacks = {
 
 export type Need = keyof typeof lacks
 
-/** A `describe` that says in its name why it is skipped. */
+/** A `describe` whose name says why it is skipped. */
 export const describeWith = (needs: ReadonlyArray<Need>, name: string, tests: () => void): void => {
   const missing = needs.flatMap((need) => {
     const reason = lacks[need]()
     return reason === undefined ? [] : [`no ${need} here: ${reason}`]
   })
   const reason = missing.length === 0 ? "" : ` [skipped, ${missing.join("; ")}]`
-  // pocketsphinx takes a core for a second or two, and longer where others want it too.
+  // pocketsphinx needs a core for a second or two, and longer on a busy machine.
   describe.skipIf(missing.length > 0)(name + reason, { timeout: 180_000 }, tests)
 }

@@ -1,8 +1,8 @@
 const wordsOf = (text: string): Array<string> => text.toLowerCase().match(/[a-z']+/g) ?? []
 
 /**
- * The part of the words said that were understood, in their order: the longest common subsequence over the words of the
- * longer text, so that words nobody said count against it.
+ * Returns the share of spoken words that were recognized in order: the longest common subsequence divided by the words of the
+ * longer text, so that invented words lower the result.
  */
 export const understood = (said: string, heard: string): number => {
   const [a, b] = [wordsOf(said), wordsOf(heard)]

@@ -3,11 +3,11 @@ export interface WavFormat {
   readonly channels: number
   readonly bits: number
   readonly float?: boolean
-  /** Under the tag that other tags hide behind. */
+  /** Uses the extensible format tag, which hides the real one. */
   readonly extensible?: boolean
 }
 
-/** A WAV file of samples from -1 to 1, by channel. */
+/** Returns a WAV file of samples from -1 to 1, by channel. */
 export const writeWav = (format: WavFormat, samples: ReadonlyArray<Float32Array>): Uint8Array => {
   const { bits, channels, extensible = false, float = false, sampleRate } = format
   const bytes = bits / 8
@@ -38,6 +38,6 @@ export const writeWav = (format: WavFormat, samples: ReadonlyArray<Float32Array>
   return file
 }
 
-/** A tone, at half of the loudest. */
+/** A tone at half of the maximum amplitude. */
 export const tone = (hertz: number, sampleRate: number, seconds: number): Float32Array =>
   Float32Array.from({ length: sampleRate * seconds }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hertz * i) / sampleRate))

@@ -1,7 +1,7 @@
 import { jobKind } from "@kiln/core"
 import { z } from "zod"
 
-/** A job kind of the app's own: the first words of a text. What takes long is where yours calls a model. */
+/** A custom job kind: the first words of a text. Yours would call a model. */
 export const headline = jobKind({
   name: "headline",
   request: z.strictObject({ articleText: z.string().min(1).max(20_000), maxWords: z.int().min(1).default(5) }),

@@ -6,14 +6,14 @@ import { headline } from "./headline.ts"
 
 const open = async () => {
   const engine = await createEngine({
-    // Forgotten with the process; `sqliteStore` and `postgresStore`, `fileBlobs` and `unstorageBlobs` are not.
+    // Lost when the process ends. `sqliteStore`, `postgresStore`, `fileBlobs` and `unstorageBlobs` persist.
     store: memoryStore(),
     blobs: memoryBlobs(),
     providers: { sandbox: sandboxProviders() },
     kinds: [...builtInKinds(), headline],
   })
   const handler = await fetchHandler(engine, {
-    // The prefix is where the file of the route is, below `app`.
+    // The prefix is the path of the route's file below `app`.
     publicUrl: `${process.env["PUBLIC_URL"] ?? "http://127.0.0.1:3000"}/api/kiln`,
     routes: [jobRoute(headline, { path: "/v1/headlines" })],
   }).catch(async (error: unknown) => {
@@ -23,13 +23,13 @@ const open = async () => {
   return { engine, handler }
 }
 
-/** Outlives the module, which a development server loads anew whenever a file is saved. */
+/** Survives the module, which the development server reloads whenever a file is saved. */
 const held = globalThis as typeof globalThis & { kilnOfThisProcess?: ReturnType<typeof open> }
 
-/** The engine and its handler: opened when they are first asked for, once in a process. */
+/** Returns the engine and its handler, which are opened once per process, on first use. */
 export const kiln = (): ReturnType<typeof open> =>
   (held.kilnOfThisProcess ??= open().catch((error: unknown) => {
-    // A database that was away for a moment is asked again.
+    // Try again next time, for example if the database was briefly unavailable.
     delete held.kilnOfThisProcess
     throw error
   }))

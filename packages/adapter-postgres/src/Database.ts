@@ -3,7 +3,7 @@ import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
 import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { WaitsBriefly } from "@kiln/core/ports"
+import { ShortLockWait } from "@kiln/core/ports"
 import { cutOff } from "./Connections.ts"
 import { isContention, meaningOf } from "./postgresErrors.ts"
 import { sqlState } from "./sqlState.ts"
@@ -99,7 +99,7 @@ export class Database {
    * The same for a verb over `size` items, which may be those of many callers: what somebody holds that one item needs is
    * waited for only briefly, and then everything is let go of. One item goes on trying for as long as a conflict is tried again.
    * Several fail at once as `contended`, with nothing written: by themselves most of them go through. So does one that others
-   * stand behind (`WaitsBriefly`).
+   * stand behind (`ShortLockWait`).
    */
   writeBatch<A, B>(
     operation: string,
@@ -107,7 +107,7 @@ export class Database {
     opening: (session: Session) => Promise<B>,
     work: (tx: Transaction, opened: B) => Promise<A>,
   ): Effect.Effect<A, StoreUnavailable> {
-    return Effect.flatMap(WaitsBriefly, (briefly) =>
+    return Effect.flatMap(ShortLockWait, (briefly) =>
       this.#step(operation, () => this.#transact(this.#options.beginBrief, opening, work), size > 1 || briefly),
     )
   }

@@ -1,5 +1,6 @@
 import type { AnyProvider } from "@kiln/core"
-import { builtInKinds, defaultEngineSettings, defaultVoices, type EngineSettings, type Voices } from "@kiln/core/effect"
+import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
+import { builtInKinds, defaultVoices, type Voices } from "@kiln/core/kinds"
 import { type ProviderName, providerNames } from "@kiln/core/ports"
 import type { NamedEngineSettings } from "./Settings.ts"
 

@@ -213,10 +213,16 @@ const settingsOf = (values: Values): Settings => {
   }
 }
 
+/** `PORT` and a few others carry no prefix: `KILN_PORT` means one of those. */
+const meantName = (name: string): string | undefined => {
+  const bare = name.slice("KILN_".length)
+  return settingNames.includes(bare) ? bare : nearestName(name, settingNames)
+}
+
 const unknownNames = (environment: Environment): ReadonlyArray<string> =>
   Object.keys(environment)
     .filter((name) => name.startsWith("KILN_") && !settingNames.includes(name))
-    .map((name) => `Unknown setting ${name} is ignored; did you mean ${nearestName(name, settingNames)}?`)
+    .map((name) => `Unknown setting ${name} is ignored; did you mean ${meantName(name)}?`)
 
 /** Returns warnings about variables that only apply to Postgres. */
 const withoutDatabase = (values: Values): ReadonlyArray<string> =>

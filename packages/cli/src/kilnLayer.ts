@@ -3,17 +3,15 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import {
-  builtInKinds,
-  defaultVoices,
   type Engine,
   EngineConfig,
   type EngineSettings,
-  JobKinds,
   layerEngine,
   type JobEvents,
   type Operator,
   providerSet,
 } from "@kiln/core/effect"
+import { builtInKinds, defaultVoices, JobKinds } from "@kiln/core/kinds"
 import {
   type BlobStore,
   type IdGenerator,

@@ -94,6 +94,10 @@ describe("bounds of providers in the config file", () => {
     [{ providers: { reply: { callLimitMs: 0 } } }, "engine.providers.reply.callLimitMs must be 1000 or more"],
     [{ providers: { reply: 5 } }, "engine.providers.reply must be an object"],
     [{ providers: 5 }, "engine.providers must be an object"],
+    [
+      { providers: { speach: { concurrency: 1 } } },
+      "engine.providers.speach is not known; there is transcription, reply, speech, image, voiceTurn",
+    ],
     [{ circuit: { maxFailures: -1 } }, "engine.circuit.maxFailures must be a number, 0 or more"],
     [{ circuit: { brokenPauseMs: Infinity } }, "engine.circuit.brokenPauseMs must be a number, 0 or more"],
   ])("%j: %s", (engine, problem) => {

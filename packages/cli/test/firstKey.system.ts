@@ -13,7 +13,7 @@ const repository = join(import.meta.dirname, "../../..")
 /** Any part of a secret key; the prefix alone is in no other output of `serve`. */
 const secret = /kiln_(?:test|live)_\w+/
 
-/** Starts `serve` into a pipe, waits until it listens, stops it, and answers with all it wrote. */
+/** Starts `serve` into a pipe, waits until it listens, stops it, and returns its output. */
 const piped = async (environment: Readonly<Record<string, string>>) => {
   await using kiln = new KilnProcess(["serve"], { PORT: "0", ...environment })
   await kiln.says(/listening at .*\n[^]*\n$/, "stdout", startLimitMs)

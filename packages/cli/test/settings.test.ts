@@ -248,11 +248,12 @@ describe("settings", () => {
   })
 
   it("that are unknown are reported with the intended one", () => {
-    const read = readSettings({ KILN_DATADIR: "x", KILN_CONCURENCY: "1", OTHER_TOOL: "x" })
+    const read = readSettings({ KILN_DATADIR: "x", KILN_PORT: "1", KILN_CONCURENCY: "1", OTHER_TOOL: "x" })
     expect(read).toMatchObject({
       ok: true,
       warnings: [
         expect.stringMatching(/^Unknown setting KILN_DATADIR .*did you mean KILN_DATA_DIR\?$/),
+        expect.stringMatching(/^Unknown setting KILN_PORT .*did you mean PORT\?$/),
         expect.stringMatching(/^Unknown setting KILN_CONCURENCY .*did you mean KILN_CONCURRENCY\?$/),
       ],
     })

@@ -3,7 +3,7 @@ import type { FinishedJob, JobReference, JobTypes } from "./JobStates.ts"
 import type { FileBody } from "./sendUpload.ts"
 import type { BuiltInJobs, CreateUpload, Upload } from "./wire.ts"
 
-/** What a file is, when it is sent and used in one call. */
+/** Describes a file that is sent and used in one call. */
 export type FileAnnouncement = CreateUpload
 
 /** Creates jobs of one kind. */
@@ -13,7 +13,7 @@ export interface JobMethods<Job extends JobTypes> {
 
 /** Creates jobs of one kind that consumes an upload. */
 export interface FileJobMethods<Job extends JobTypes> extends JobMethods<Job> {
-  /** Announces the file, sends it, and creates the job. Each call is an upload, and so a job, of its own. */
+  /** Announces the file, sends it, and creates the job. Each call makes a new upload and a new job. */
   readonly createFromFile: (
     file: FileBody,
     about: FileAnnouncement & Omit<Job["request"], Job["upload"]>,
@@ -31,31 +31,30 @@ type StateOf<Job> = Job extends JobTypes ? Job["state"] : never
 
 /** Reads, awaits and erases jobs. */
 export interface Jobs<All = BuiltInJobs> {
-  /** The job as it is now. */
+  /** Returns the current state of a job. */
   readonly get: <Type extends keyof All & string>(
     job: JobReference<Type>,
     options?: CallOptions,
   ) => Promise<StateOf<All[Type]>>
   /**
-   * The job once it is done or failed, asked for as often as the service says. Rejects with `WaitTimeout` after
-   * `timeoutMs`. A service that is away for a while is waited for too.
+   * Polls a job until it is done or failed, at the interval that the service recommends. Rejects with `WaitTimeout` after
+   * `timeoutMs`. Keeps polling while the service is temporarily unavailable.
    */
   readonly wait: <Type extends keyof All & string>(
     job: JobReference<Type>,
     options?: WaitOptions,
   ) => Promise<FinishedJob<StateOf<All[Type]>>>
-  /** Deletes the texts and files of a finished job for good. Its status and bill stay. */
+  /** Permanently deletes the texts and files of a finished job. Its status and charge stay. */
   readonly eraseData: (job: JobReference<keyof All & string>, options?: CallOptions) => Promise<void>
 }
 
 /**
- * The service, as methods: `client.speech.create` and the like for each kind. Requests and answers are those of the HTTP API,
- * field by field: what is documented there, and what stands in its logs, has the same name here. Every method rejects with
- * `ApiError`, `ConnectionLost`, or the reason of the signal it was given.
+ * The service as methods, such as `client.speech.create` for each kind. Requests and responses have the same field names as the
+ * HTTP API, its documentation and its logs. Every method rejects with `ApiError`, `ConnectionLost`, or the reason of its signal.
  */
 export type Client<All = BuiltInJobs> = {
   readonly uploads: {
-    /** Announces a file. Good for one transfer, for 15 minutes. */
+    /** Announces a file. The returned URL is valid for one transfer within 15 minutes. */
     readonly create: (request: CreateUpload, options?: CallOptions) => Promise<Upload>
     /** Sends the file, at most `max_bytes`. */
     readonly send: (upload: Upload, file: FileBody, options: SendOptions) => Promise<void>

@@ -3,13 +3,13 @@ import type { JobRoute } from "./routes/jobRoute.ts"
 import type { WireOutput, WireRequest, WireUpload } from "./routes/wireTypes.ts"
 import type { AudioJobState, BuiltInJobs, ImageJobState, JobMode } from "./wire.ts"
 
-/** What the client's methods take and return for one kind of job. */
+/** The types of the client's methods for one job kind. */
 export interface JobTypes {
   /** Where its methods are: `client.speech`. */
   readonly methods: string
   readonly request: unknown
   readonly job: unknown
-  /** What polling answers. */
+  /** The state that polling returns. */
   readonly state: { readonly status: string }
   /** The field that names an upload; `never` without one. */
   readonly upload: string
@@ -30,22 +30,22 @@ export type RoutedJobs<R extends JobRoute> = {
       readonly status: "queued"
     }
     readonly state: StateOf<Route["family"]["body"]> & {
-      /** Once done, as long as the job keeps its data. */
+      /** Present once the job is done, as long as its data is kept. */
       readonly output?: WireOutput<Route>
     }
     readonly upload: WireUpload<Route>
   }
 }
 
-/** What polling a job answers, by the job's `type`. */
+/** The states that polling returns, by the job's `type`. */
 export type JobStates = { readonly [Type in keyof BuiltInJobs]: BuiltInJobs[Type]["state"] }
 
 export type JobType = keyof JobStates
 
-/** A job that will not change any more, but for the loss of its data. */
+/** A finished job. It never changes again, except that its data can be erased. */
 export type FinishedJob<State = JobStates[JobType]> = State & { readonly status: "done" | "failed" }
 
-/** Which job is meant. A created job is one; keep `id` and `type` to find it again later. */
+/** Refers to a job. A created job is a reference; keep `id` and `type` to find it again later. */
 export interface JobReference<Type extends string = JobType> {
   readonly id: string
   readonly type: Type

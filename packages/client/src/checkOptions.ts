@@ -24,25 +24,25 @@ export const checkClientOptions = (options: ClientOptions): void => {
   checkTransport(options)
 }
 
-/** Throws `TypeError` for numbers that mean nothing: with NaN nothing would be sent again, in silence. */
+/** Throws `TypeError` for invalid numbers: NaN would silently disable retries. */
 const checkTransport = ({ maxRetries = 0, maxRetryDelayMs = 0 }: TransportOptions): void => {
   if (!(maxRetries >= 0)) throw new TypeError("maxRetries must be a number, 0 or more")
   milliseconds("maxRetryDelayMs", maxRetryDelayMs)
 }
 
-/** The options of a call. Throws `TypeError` where it takes no such option. */
+/** Returns the options of a call. Throws `TypeError` for an unknown option. */
 export const checkedCall = (place: string, options: CallOptions = {}): CallOptions => {
   requireKnown(`${place}()`, options, callOptions)
   return options
 }
 
-/** The same for one that creates a job. */
+/** Does the same for a call that creates a job. */
 export const checkedCreation = (place: string, options: CreateOptions): CreateOptions => {
   requireKnown(`${place}()`, options, createOptions)
   return options
 }
 
-/** The same for one that sends a file. */
+/** Does the same for a call that sends a file. */
 export const checkedSending = <Options extends SendOptions & TransportOptions>(options: Options): Options => {
   requireKnown("sendUpload()", options, sendOptions)
   checkTransport(options)

@@ -10,12 +10,12 @@ import { type FileBody, sendUpload } from "./sendUpload.ts"
 import { type BuiltInJobs, builtInRoutes, type CreateUpload, type Upload } from "./wire.ts"
 
 /**
- * A client of one service with one key. It holds no connection and needs no closing. It has methods for the built-in kinds and
- * for those whose `routes` it is given.
+ * Creates a client for one service and one key. It holds no connection and needs no closing. It has methods for the built-in
+ * kinds and for the kinds of `routes`.
  */
 export const createClient = <const Routes extends ReadonlyArray<JobRoute> = readonly []>(
   given: ClientOptions & {
-    /** Kinds besides the built-in ones, made by `jobRoute`. */
+    /** Routes of custom kinds, created by `jobRoute`. */
     readonly routes?: Routes
   },
 ): Client<BuiltInJobs & RoutedJobs<Routes[number]>> => {
@@ -46,7 +46,7 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
   }
 
   const methodsOf = ({ noun, path, upload }: ClientRoute) => {
-    /** The key is made once a call: every retry of it finds the same job. */
+    /** The key is created once for each call, so every retry finds the same job. */
     const create = async (fields: object, options: CreateOptions = {}): Promise<unknown> => {
       const idempotencyKey = options.idempotencyKey ?? randomHex(16)
       return (await ask(`create${noun}`, "POST", path, options, { fields, idempotencyKey })).body
@@ -71,7 +71,7 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
   } as never
 }
 
-/** The id of an upload whose file has arrived. */
+/** Announces and sends a file. Returns the id of the upload. */
 const announceAndSend = async (
   uploads: Client["uploads"],
   file: FileBody,

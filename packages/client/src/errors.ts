@@ -4,23 +4,23 @@ import type { FieldProblem } from "./wire.ts"
 type Envelope = ErrorEnvelope["error"]
 
 /**
- * The service refused, or something in front of it did. `code` is for programs and comes from the list of the service
- * (docs/errors.md); it is `unexpected_response` where the answer was not the service's own.
+ * The service, or a proxy in front of it, refused the request. `code` is for programs: one of the service's codes
+ * (docs/errors.md), or `unexpected_response` if the response did not come from the service.
  */
 export class ApiError extends Error {
   override readonly name = "ApiError"
   /** HTTP status. */
   readonly status: number
   readonly code: RefusalCode | "unexpected_response"
-  /** What kind of thing went wrong; groups codes. */
+  /** The type of error; groups codes. */
   readonly type: ErrorType
   /** The first offending field, if a field is to blame. */
   readonly param: string | null
-  /** More about it, by code: what is documented for `error.details`. */
+  /** Further details by code, as documented for `error.details`. */
   readonly details: Readonly<Record<string, unknown>> | null
   /** Quote it when you report a problem. */
   readonly requestId: string | null
-  /** As the service asked for with `Retry-After`, in milliseconds. */
+  /** The response's `Retry-After`, in milliseconds. */
   readonly retryAfterMs: number | null
   readonly headers: Headers
 
@@ -36,45 +36,45 @@ export class ApiError extends Error {
     this.headers = response.headers
   }
 
-  /** Every field that breaks its rule, of an `invalid_request`; otherwise none. */
+  /** The invalid fields of an `invalid_request`; otherwise empty. */
   get fieldProblems(): ReadonlyArray<FieldProblem> {
     const problems = this.code === "invalid_request" ? this.details?.["errors"] : undefined
     return Array.isArray(problems) ? (problems as ReadonlyArray<FieldProblem>) : []
   }
 }
 
-/** No answer arrived, however often it was asked: `cause` says why. Whether the service has done it is not known. */
+/** No response arrived, even after retries; `cause` says why. It is unknown whether the request took effect. */
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost"
   readonly code = "connection_lost"
 
   constructor(cause: unknown) {
-    super("no answer from the service", { cause })
+    super("no response from the service", { cause })
   }
 }
 
-/** A job was not finished in the time it was waited for. It goes on: wait again, as long as you like. */
+/** The job did not finish within the timeout. It keeps running; you can wait again. */
 export class WaitTimeout extends Error {
   override readonly name = "WaitTimeout"
   readonly code = "wait_timeout"
   readonly jobId: string
 
   constructor(jobId: string, timeoutMs: number) {
-    super(`the job ${jobId} is not finished after ${timeoutMs} ms`)
+    super(`the job ${jobId} did not finish within ${timeoutMs} ms; it keeps running`)
     this.jobId = jobId
   }
 }
 
-/** `Retry-After` in milliseconds. The service sends seconds; a date, which proxies may send, counts as nothing. */
+/** Returns `Retry-After` in milliseconds. The service sends seconds; a date, which proxies may send, is ignored. */
 export const retryAfterMs = (headers: Headers): number | null => {
   const seconds = headers.get("retry-after")
   return seconds !== null && /^\d{1,9}$/.test(seconds) ? Number(seconds) * 1000 : null
 }
 
-/** The error an answer is made of. */
+/** Builds the error for a response. */
 export const readApiError = (response: Response, text: string): ApiError => new ApiError(response, envelopeIn(text))
 
-/** The body of a refusal, if it is one of the service. */
+/** Returns the body of an error, if it came from the service. */
 export const envelopeIn = (text: string): Envelope | undefined => {
   try {
     const body = JSON.parse(text) as Partial<ErrorEnvelope> | null

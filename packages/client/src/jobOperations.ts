@@ -7,7 +7,7 @@ import { pause } from "./pause.ts"
 import { type Answer, isPassing } from "./sendRequest.ts"
 import { deadlineAfter, milliseconds } from "./timers.ts"
 
-/** What of a route is needed here. */
+/** The fields of a route that are needed here. */
 export type ClientRoute = Pick<JobRoute, "path" | "noun" | "methods"> & {
   readonly kind: { readonly name: string }
   readonly family: { readonly noun: string; readonly poll: string }
@@ -23,12 +23,12 @@ export type Ask = (
   request?: { readonly id?: string; readonly fields?: object; readonly idempotencyKey?: string },
 ) => Promise<Answer>
 
-/** What the service recommends, where it does not say. */
+/** Interval used if the service does not recommend one. */
 const POLL_INTERVAL_MS = 2_000
 
 /**
- * Shortest and longest pause between two polls, whatever `Retry-After` says: 0 would be a storm, and a proxy that says a month
- * keeps nobody from the end of a job.
+ * Shortest and longest pause between two polls. They limit `Retry-After`: 0 would flood the service, and a proxy that sends a
+ * month would hide the end of a job.
  */
 const SHORTEST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 60_000
@@ -41,7 +41,7 @@ interface State {
 type Finished = State & { readonly status: "done" | "failed" }
 type Reference = JobReference<string>
 
-/** Reading, awaiting and erasing jobs, wherever their kinds are polled. */
+/** Reads, awaits and erases jobs of all families. */
 export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>) => {
   const familyOf = ({ type }: Reference): ClientRoute["family"] => {
     const route = routes.find(({ kind }) => kind.name === type)

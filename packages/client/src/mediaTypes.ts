@@ -1,6 +1,6 @@
 import type { AudioFormat } from "./wire.ts"
 
-/** Under which media type a file of a format is sent: one of those the service takes. */
+/** The media type under which a file of a format is sent. */
 export const mediaTypes: Readonly<Record<AudioFormat, string>> = {
   mp3: "audio/mpeg",
   mp4: "audio/mp4",

@@ -1,6 +1,6 @@
 import { after } from "./timers.ts"
 
-/** Resolves after so many milliseconds; rejects with the signal's reason as soon as it is aborted. */
+/** Resolves after this many milliseconds; rejects with the signal's reason when it is aborted. */
 export const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {
     if (signal?.aborted === true) {
@@ -18,7 +18,7 @@ export const pause = (ms: number, signal: AbortSignal | undefined): Promise<void
     signal?.addEventListener("abort", abort, { once: true })
   })
 
-// Also of a `DOMException` of another realm, as tests under jest see those of the platform.
+// Also accepts a `DOMException` of another realm, which tests under jest see.
 const isError = (value: unknown): value is Error =>
   value instanceof Error || /^\[object (Error|DOMException)\]$/.test(Object.prototype.toString.call(value))
 

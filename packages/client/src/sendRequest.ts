@@ -4,41 +4,41 @@ import { pause } from "./pause.ts"
 import { randomFraction } from "./random.ts"
 import { deadlineAfter } from "./timers.ts"
 
-/** A request, as often as it has to be sent. */
+/** A request that may be sent more than once. */
 export interface Request {
   readonly method: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: NonNullable<RequestInit["body"]>
-  /** A stream can be read once: it is sent once. */
+  /** True for a stream, which can be read and sent only once. */
   readonly once?: boolean
   readonly signal?: AbortSignal | undefined
-  /** Of each attempt. */
+  /** Timeout of each attempt. */
   readonly timeoutMs?: number | undefined
-  /** What a refusal of a repeated attempt may mean besides: that the first one got through, or still runs. */
+  /** Interprets an error of a repeated attempt: the first attempt may have succeeded or still be running. */
   readonly afterRetry?: (refusal: ApiError) => "done" | "retry" | undefined
 }
 
 export interface Answer {
   readonly headers: Headers
-  /** The decoded JSON, or undefined where there is no body. */
+  /** The decoded JSON, or `undefined` if there is no body. */
   readonly body: unknown
 }
 
 const FIRST_DELAY_MS = 500
 const LONGEST_BACKOFF_MS = 8_000
 
-/** Statuses that say "not now" and of which nothing has come: the service's own, and those of a proxy in front of it. */
+/** Statuses of temporary failures without an effect, from the service or a proxy in front of it. */
 const passingStatuses = new Set([408, 429, 502, 503, 504])
 
-/** Whether the same request may succeed a moment later. */
+/** Returns whether the same request may succeed a moment later. */
 export const isPassing = (error: unknown): boolean =>
   error instanceof ConnectionLost ||
   (error instanceof ApiError && passingStatuses.has(error.status) && error.headers.get("x-should-retry") !== "false")
 
 /**
- * Sends a request, and sends it again when no answer came or the answer was "not now". Everything this client sends may be
- * repeated: jobs are created under an idempotency key, the rest changes nothing the second time.
+ * Sends a request, and retries it after a lost connection or a temporary failure. Every request of this client can be repeated:
+ * jobs are created under an idempotency key, and the others are idempotent.
  */
 export const sendRequest = async (options: TransportOptions, request: Request): Promise<Answer> => {
   const retries = request.once === true ? 0 : (options.maxRetries ?? 2)
@@ -58,7 +58,7 @@ export const sendRequest = async (options: TransportOptions, request: Request): 
   }
 }
 
-/** Doubled each time, half of it by chance, so that clients that failed together do not come back together. */
+/** Doubles with each attempt; half of it is random, so that clients that failed together do not retry together. */
 const backoffMs = (attempt: number): number =>
   Math.min(LONGEST_BACKOFF_MS, FIRST_DELAY_MS * 2 ** attempt) * (0.5 + 0.5 * randomFraction())
 
@@ -80,10 +80,10 @@ const exchange = async (fetch: typeof globalThis.fetch, { body, headers, method,
     const response = await fetch(request.url, {
       method,
       headers,
-      // The service redirects nobody: wherever else this leads, the key, the request and the file have no business there.
+      // The service never redirects. Do not send key, request or file to another address.
       redirect: "manual",
       ...(body !== undefined && { body }),
-      // Node and the specification want to be told that a stream is sent before the answer is read.
+      // Node and the specification require this for streams, which are sent before the response is read.
       ...(request.once === true && { duplex: "half" }),
       ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
     })

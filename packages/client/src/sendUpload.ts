@@ -4,7 +4,7 @@ import { mediaTypes } from "./mediaTypes.ts"
 import { sendRequest } from "./sendRequest.ts"
 import type { Upload } from "./wire.ts"
 
-/** Bytes as programs have them. A stream is sent once; the others are sent again when the connection is lost. */
+/** The content of a file. A stream is sent once; the others are sent again if the connection is lost. */
 export type FileBody = Uint8Array<ArrayBuffer> | ArrayBuffer | Blob | ReadableStream<Uint8Array>
 
 /**
@@ -24,7 +24,7 @@ export const sendUpload = async (
     body: file,
     once: "getReader" in file,
     signal,
-    // The answer to an earlier attempt may be what was lost, or the service has not noticed yet that its sender is gone.
+    // The response to an earlier attempt may have been lost, or the service has not yet noticed that its sender is gone.
     afterRetry: ({ code }) =>
       code === "upload_already_completed" ? "done" : code === "upload_in_progress" ? "retry" : undefined,
   })

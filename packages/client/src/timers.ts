@@ -1,7 +1,7 @@
-/** The longest delay of a timer, some 24 days. One with a longer delay fires at once. */
+/** Maximum delay of a timer, about 24 days. A timer with a longer delay fires immediately. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** Calls `run` after so many milliseconds, however many they are: `Infinity` is never. Returns a function that cancels it. */
+/** Calls `run` after any number of milliseconds; `Infinity` means never. Returns a function that cancels it. */
 export const after = (ms: number, run: () => void): (() => void) => {
   let timer: ReturnType<typeof setTimeout>
   const begin = (leftMs: number): void => {
@@ -12,7 +12,7 @@ export const after = (ms: number, run: () => void): (() => void) => {
   return () => clearTimeout(timer)
 }
 
-/** A signal that is aborted after so many milliseconds, with a `TimeoutError`. Cancel it when it is no longer needed. */
+/** Returns a signal that aborts with a `TimeoutError` after this many milliseconds. Cancel it when it is no longer needed. */
 export const deadlineAfter = (ms: number): { readonly signal: AbortSignal; readonly cancel: () => void } => {
   const controller = new AbortController()
   const cancel = after(ms, () => controller.abort(new DOMException("The operation timed out.", "TimeoutError")))

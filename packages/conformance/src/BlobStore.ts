@@ -14,9 +14,9 @@ import type { StoreUnderTest } from "./Check.ts"
 import { planPlaceChecks, registerPlanned } from "./durabilityConformance.ts"
 
 /**
- * What every `BlobStore` promises, as vitest tests: call it at the top of a test file. `durable`: blobs are there when
- * the store is opened again. `multiProcess`: several openings may use them at once. What a power failure leaves and the
- * detection of damage need a hand in the storage itself, and are for the adapter's own tests.
+ * Declares vitest tests for the promises of every `BlobStore`. Call it at the top of a test file. `durable`: blobs survive
+ * reopening the store. `multiProcess`: several openings may use them at the same time. Power failures and damage need access to
+ * the storage itself, so the adapter's own tests must cover them.
  */
 export const blobStoreConformance = (subject: StoreUnderTest<BlobStore>): void => {
   const planned = planPlaceChecks(subject, blobPlaceChecks)

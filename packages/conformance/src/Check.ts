@@ -6,30 +6,27 @@ import type { Declared, Place } from "./capabilities.ts"
 /** The ports whose records live in one store, because one transaction spans them. */
 export type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
 
-/**
- * How the tests get at stores. Store time must be the Effect `Clock`, so that leases end in virtual
- * time, to the millisecond.
- */
+/** How the tests open stores. Store time must be the Effect `Clock`, so that leases end in virtual time, to the millisecond. */
 export type Opening<R> =
   | {
-      /** Each build must open an empty store of its own (a new file, a new schema) and remove it with its scope. */
+      /** Each build must open a new, empty store (a new file, a new schema) and remove it with its scope. */
       readonly layer: Layer.Layer<R, unknown>
       readonly place?: never
     }
   | {
-      /** A store that outlives its layer: then its durability is tested as well. */
+      /** A store that outlives its layer; its durability is tested as well. */
       readonly place: Place<R>
       readonly layer?: never
     }
 
-/** A store to be examined, through the ports `R`. */
+/** A store under test, through the ports `R`. */
 export type StoreUnderTest<R = Stores> = Opening<R> &
   Declared & {
     /** Appears in the names of the tests. */
     readonly name: string
   }
 
-/** One thing a store must do. It runs on an empty store at virtual time 0, and fails or dies where the store does not. */
+/** One requirement of a store. It runs on an empty store at virtual time 0, and fails or dies if the store violates it. */
 export interface Check<R = Stores> {
   readonly name: string
   readonly run: Effect.Effect<void, unknown, R>

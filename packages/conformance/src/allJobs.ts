@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { JobDirectory, type JobPage, type JobSummary } from "@kiln/core/ports"
 
-/** What all pages together show: how much one of them holds is the store's to say. */
+/** Collects the jobs of all pages; the store decides how much one page holds. */
 export const allJobs = Effect.fnUntraced(function* (
   page: JobPage,
 ): Effect.fn.Return<ReadonlyArray<JobSummary>, StoreUnavailable, JobDirectory> {

@@ -31,7 +31,7 @@ import {
   uploadId,
 } from "./fixtures.ts"
 
-/** Steps that bring a store into a state, each saying so when it does not get there. */
+/** Steps that bring a store into a state. Each fails if it does not succeed. */
 
 export const advance = (ms: number): Effect.Effect<void> => TestClock.adjust(ms)
 export const now = Clock.currentTimeMillis
@@ -50,7 +50,7 @@ export const create = Effect.fnUntraced(function* (...jobs: ReadonlyArray<NewJob
   })
 })
 
-/** The tags of what became of these jobs. */
+/** Returns the tags of the outcomes of these jobs. */
 export const createTags = Effect.fnUntraced(function* (...jobs: ReadonlyArray<NewJob>) {
   const outcomes = yield* createOutcomes(jobs)
   return outcomes.map((outcome) => outcome._tag)
@@ -98,7 +98,7 @@ export const createAndClaim = Effect.fnUntraced(function* (
   return claimed
 })
 
-/** The job as it is now, by its owner's eyes; it must be there and well-formed. */
+/** Reads the current job as its owner; it must exist and be well-formed. */
 export const read = Effect.fnUntraced(function* (job: Pick<Job, "id" | "projectId" | "keyId" | "mode">) {
   const store = yield* JobStore
   const [found] = yield* store.findJobs([{ jobId: job.id, principal: ownerOf(job) }])
@@ -107,7 +107,7 @@ export const read = Effect.fnUntraced(function* (job: Pick<Job, "id" | "projectI
   return found
 })
 
-/** Whether the job is still there. */
+/** Returns whether the job still exists. */
 export const exists = Effect.fnUntraced(function* (job: Pick<Job, "id" | "projectId" | "keyId" | "mode">) {
   const store = yield* JobStore
   const [found] = yield* store.findJobs([{ jobId: job.id, principal: ownerOf(job) }])

@@ -8,21 +8,21 @@ import { ending } from "./CallerTransactions/ending.ts"
 import { outcomes, synchronousOutcomes } from "./CallerTransactions/outcomes.ts"
 import { wakeUp } from "./CallerTransactions/wakeUp.ts"
 
-/** An adapter that accepts jobs in transactions of its caller's, by one sort of handle. */
+/** An adapter that creates jobs in transactions of its caller, with one type of handle. */
 export type CallerTransactionsUnderTest = {
   /** Appears in the names of the tests. */
   readonly name: string
-  /** Makes an empty place of its own, removed with the scope. Its store time is real time here. */
+  /** Creates a new, empty place, removed with the scope. Its store time is real time here. */
   readonly place: Effect.Effect<CallerPlace, unknown, Scope.Scope>
-  /** Which verbs take these handles; `effect` unless it is given. */
+  /** Which verbs take these handles; default `effect`. */
   readonly through?: Through
 } & (
   | { readonly concurrent: true; readonly reason?: never }
-  /** The database lets one transaction write at a time, and `reason` says so: checks that take two are skipped with it. */
+  /** The database allows one writing transaction at a time. Checks that need two are skipped with this reason. */
   | { readonly concurrent: false; readonly reason: string }
 )
 
-/** Everything asked of these handles. */
+/** Returns all checks for these handles. */
 export const callerChecks = (through: Through): ReadonlyArray<CallerCheck> => [
   ...ending,
   ...outcomes,
@@ -31,7 +31,7 @@ export const callerChecks = (through: Through): ReadonlyArray<CallerCheck> => [
   ...wakeUp,
 ]
 
-/** Runs one check at a place of its own. */
+/** Runs one check at a new place. */
 export const runCallerCheck = (
   check: CallerCheck,
   { place, through = "effect" }: Pick<CallerTransactionsUnderTest, "place" | "through">,
@@ -45,7 +45,8 @@ export const runCallerCheck = (
   )
 
 /**
- * Registers with vitest what an adapter's `CallerTransactions` must do, in real time. Call it once for each sort of handle.
+ * Registers vitest tests for the requirements of an adapter's `CallerTransactions`, in real time. Call it once for each type of
+ * handle.
  *
  * ```ts
  * callerTransactionsConformance({
@@ -67,7 +68,7 @@ export const runCallerCheck = (
  * ```
  */
 export const callerTransactionsConformance = (adapter: CallerTransactionsUnderTest): void => {
-  describe(`${adapter.name} takes jobs in its caller's transactions`, () => {
+  describe(`${adapter.name} creates jobs in its caller's transactions`, () => {
     const skipped = (check: CallerCheck): boolean => check.concurrent && !adapter.concurrent
     const checks = callerChecks(adapter.through ?? "effect")
     for (const check of checks.filter((one) => !skipped(one))) it.live(check.name, () => runCallerCheck(check, adapter))

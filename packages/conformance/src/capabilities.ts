@@ -4,8 +4,8 @@ import type * as Scope from "effect/Scope"
 import type { StoreCapabilities } from "@kiln/core/ports"
 
 /**
- * Makes an empty place of its own (a file, a schema, a directory), removed with the scope, and says how to open the
- * store in it. The layer is built several times: one after the other, and at once where `multiProcess` is declared.
+ * Creates a new, empty place (a file, a schema, a directory), removed with the scope, and returns the layer that opens the store
+ * in it. The layer is built several times: one after the other, and concurrently if `multiProcess` is declared.
  */
 export type Place<R> = Effect.Effect<Layer.Layer<R, unknown>, unknown, Scope.Scope>
 
@@ -13,7 +13,7 @@ type Declaration<K extends keyof StoreCapabilities> =
   | { readonly capabilities: { readonly [P in K]: true }; readonly reasons?: { readonly [P in K]?: never } }
   | { readonly capabilities: { readonly [P in K]: false }; readonly reasons: { readonly [P in K]: string } }
 
-/** What a store declares of itself. A capability it lacks needs a reason, which the tests skipped for it carry. */
+/** The declared capabilities of a store. A missing capability needs a reason, which appears in the names of the skipped tests. */
 export type Declared = Declaration<"durable"> & Declaration<"multiProcess">
 
 /** A test of a suite: an effect to run, or why it is skipped. */
@@ -21,7 +21,7 @@ export type Planned =
   | { readonly name: string; readonly run: Effect.Effect<void, unknown> }
   | { readonly name: string; readonly skipped: string }
 
-/** Something asked of a place: `session` reopens the store there, and closes it afterwards. */
+/** A requirement of a place. `session` reopens the store there, and closes it afterwards. */
 export interface PlaceCheck<R> {
   readonly name: string
   readonly needs: keyof StoreCapabilities
@@ -29,7 +29,7 @@ export interface PlaceCheck<R> {
 }
 export type Session<R> = <A>(use: Effect.Effect<A, unknown, R>) => Effect.Effect<A, unknown>
 
-/** The reasons by capability. Throws where one is missing: not every caller is type-checked. */
+/** Returns the reasons by capability. Throws if one is missing, because not every caller is type-checked. */
 export const reasonsOf = (name: string, { capabilities, reasons }: Declared): Partial<Record<string, string>> => {
   const given: Partial<Record<string, string>> = reasons ?? {}
   for (const [capability, declared] of Object.entries(capabilities)) {

@@ -16,7 +16,7 @@ export type DurableStore = Declared & {
 export const runPlaceCheck = <R>(check: PlaceCheck<R>, place: Place<R>): Effect.Effect<void, unknown> =>
   Effect.scoped(Effect.flatMap(place, (layer) => check.run((use) => Effect.provide(use, Layer.fresh(layer)))))
 
-/** Which of the checks run, and why the others do not: none is left out in silence. */
+/** Returns which checks run, and why the others are skipped. */
 export const planPlaceChecks = <R>(
   store: Declared & { readonly name: string; readonly place?: Place<R> | undefined },
   checks: ReadonlyArray<PlaceCheck<R>>,
@@ -41,8 +41,8 @@ export const registerPlanned = (planned: ReadonlyArray<Planned>): void => {
 }
 
 /**
- * Registers with vitest what a store must keep over a restart and among several openings, as its
- * capabilities say. `storeConformance` does it as well where it is given a `place`.
+ * Registers vitest tests for what a store must keep across restarts and several openings, according to its capabilities.
+ * `storeConformance` includes them if it is given a `place`.
  */
 export const durabilityConformance = (store: DurableStore): void => {
   const planned = planPlaceChecks(store, storePlaceChecks)

@@ -1,19 +1,19 @@
 import { expect } from "@effect/vitest"
-import { applyEvent, type Job, type JobEvent } from "@kiln/core/domain"
+import { applyEvent, type Job, type TransitionEvent } from "@kiln/core/domain"
 import { illFormed } from "./model/illFormed.ts"
 import { differingField, jobOriginFields, stateOf } from "./model/jobFields.ts"
 
 export { stateOf }
 
-/** That the store moved the job exactly as the table says. */
-export const expectMoved = (before: Job, event: JobEvent, now: number, after: Job): void => {
+/** Expects that the store moved the job exactly as the table says. */
+export const expectMoved = (before: Job, event: TransitionEvent, now: number, after: Job): void => {
   const expected = applyEvent(stateOf(before), event, now)
   expect(expected, "the table allows the move").toBeDefined()
   expect(stateOf(after)).toEqual(expected)
   expect(differingField(jobOriginFields, before, after), "what the caller asked for never changes").toBe(undefined)
 }
 
-/** What holds for every job at every time. */
+/** Expects the rules that hold for every job at any time. */
 export const expectWellFormed = (job: Job): void => {
   expect(illFormed(job)).toBe(undefined)
 }

@@ -86,7 +86,7 @@ export const findDifference = async (comparison: Compared & Search): Promise<str
   return `${await fc.asyncDefaultReportMessage(details)}\n\n${reason}`
 }
 
-/** Registers with vitest the test that a store cannot be told from the memory store. */
+/** Registers a vitest test that the store behaves like the memory store. */
 export const compareWithMemory = (comparison: Comparison): void =>
   test(
     `${comparison.name} answers ${comparison.runs} random histories as the memory store does`,

@@ -10,37 +10,51 @@ import { createJobs, createJobsIdempotency } from "./JobStore/createJobs.ts"
 import { createJobsQueueCap } from "./JobStore/createJobsQueueCap.ts"
 import { createJobsGate, createJobsPrecedence } from "./JobStore/createJobsRefusals.ts"
 import { createJobsUpload } from "./JobStore/createJobsUpload.ts"
-import { delay } from "./JobStore/delay.ts"
+import { delay } from "./JobStore/createJobsDelay.ts"
 import { eraseJobs } from "./JobStore/eraseJobs.ts"
-import { fairness } from "./JobStore/fairness.ts"
+import { fairness } from "./JobStore/claimJobsFairness.ts"
 import { fencing } from "./JobStore/fencing.ts"
 import { findByIdempotencyKey, findFileSection, findJobs } from "./JobStore/findJobs.ts"
 import { expireJobs } from "./JobStore/expireJobs.ts"
-import { completeJobs, failJobs } from "./JobStore/finishJobs.ts"
-import { deleteJobs, expireData } from "./JobStore/pruneJobs.ts"
-import { findOrphans, purges } from "./JobStore/purges.ts"
-import { keptFields } from "./JobStore/kept.ts"
-import { kindVersions } from "./JobStore/kindVersions.ts"
-import { lineage } from "./JobStore/lineage.ts"
+import { completeJobs } from "./JobStore/completeJobs.ts"
+import { failJobs } from "./JobStore/failJobs.ts"
+import { expireData } from "./JobStore/expireData.ts"
+import { deleteJobs } from "./JobStore/deleteJobs.ts"
+import { purges } from "./JobStore/listPurges.ts"
+import { findOrphans } from "./JobStore/findOrphans.ts"
+import { keptFields } from "./JobStore/createJobsKeptFields.ts"
+import { kindVersions } from "./JobStore/claimJobsKindVersions.ts"
+import { lineage } from "./JobStore/writeLineage.ts"
 import { listCharges } from "./JobStore/listCharges.ts"
-import { limits } from "./JobStore/limits.ts"
-import { priority } from "./JobStore/priority.ts"
-import { retries } from "./JobStore/retries.ts"
-import { checkpointJobs, deferJobs, extendLeases, releaseJobs } from "./JobStore/runningJobs.ts"
-import { workerSlots } from "./JobStore/workerSlots.ts"
-import { apiKeys, firstKey, keyLife, projects } from "./KeyDirectory/keyDirectory.ts"
+import { limits } from "./JobStore/claimJobsLimits.ts"
+import { priority } from "./JobStore/claimJobsPriority.ts"
+import { retries } from "./JobStore/createJobsRetries.ts"
+import { extendLeases } from "./JobStore/extendLeases.ts"
+import { checkpointJobs } from "./JobStore/checkpointJobs.ts"
+import { deferJobs } from "./JobStore/deferJobs.ts"
+import { releaseJobs } from "./JobStore/releaseJobs.ts"
+import { workerSlots } from "./JobStore/claimJobsWorkerSlots.ts"
+import { projects } from "./KeyDirectory/createProject.ts"
+import { apiKeys } from "./KeyDirectory/createKey.ts"
+import { firstKey } from "./KeyDirectory/createFirstKey.ts"
+import { keyLife } from "./KeyDirectory/revokeKey.ts"
 import { findAndRemove } from "./SecretStore/findAndRemove.ts"
 import { getOrCreate } from "./SecretStore/getOrCreate.ts"
 import { pausedKinds } from "./Switchboard/pauseKind.ts"
-import { prices, publishedWorkers, switches, workers } from "./Switchboard/switchboard.ts"
-import { claimUploadSection, createUploads } from "./UploadStore/claimUpload.ts"
-import { deleteUploads, expireUploads, findUploadOrphans } from "./UploadStore/pruneUploads.ts"
+import { switches } from "./Switchboard/setSwitch.ts"
+import { prices } from "./Switchboard/setPrice.ts"
+import { workers, publishedWorkers } from "./Switchboard/listWorkers.ts"
+import { createUploads } from "./UploadStore/createUploads.ts"
+import { claimUploadSection } from "./UploadStore/claimUpload.ts"
+import { expireUploads } from "./UploadStore/expireUploads.ts"
+import { deleteUploads } from "./UploadStore/deleteUploads.ts"
+import { findUploadOrphans } from "./UploadStore/findUploadOrphans.ts"
 import { transfers } from "./UploadStore/transfers.ts"
 import { uploadCaps } from "./UploadStore/uploadCaps.ts"
 
 // Data, so that the checks themselves can be checked with planted bugs.
 
-/** Asked of `JobStore`. Its transactions span uploads and switches, so the other ports take part. */
+/** Checks of `JobStore`. Its transactions span uploads and switches, so the other ports take part. */
 export const jobStoreSections: ReadonlyArray<Section> = [
   createJobs,
   createJobsIdempotency,
@@ -80,10 +94,10 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   lineage,
 ]
 
-/** Asked of `JobDirectory`. It reads what `JobStore` wrote, so the other ports take part. */
+/** Checks of `JobDirectory`. It reads what `JobStore` wrote, so the other ports take part. */
 export const jobDirectorySections: ReadonlyArray<Section> = [listJobs, countJobs, readJobs]
 
-/** Asked of `UploadStore`. Jobs consume uploads, so the other ports take part. */
+/** Checks of `UploadStore`. Jobs consume uploads, so the other ports take part. */
 export const uploadStoreSections: ReadonlyArray<Section> = [
   createUploads,
   claimUploadSection,
@@ -104,7 +118,7 @@ export const switchboardSections: ReadonlyArray<Section<Switchboard>> = [
 ]
 export const secretStoreSections: ReadonlyArray<Section<SecretStore>> = [getOrCreate, findAndRemove]
 
-/** Everything asked of a record store. */
+/** All checks of a record store. */
 export const storeSections: ReadonlyArray<Section> = [
   ...jobStoreSections,
   ...jobDirectorySections,

@@ -17,7 +17,7 @@ import {
   uploadStoreSections,
 } from "./sections.ts"
 
-/** One test a check, each on a store of its own and in virtual time. */
+/** Registers one test for each check, on a new store and in virtual time. */
 const register = <R>(
   store: StoreUnderTest<R>,
   sections: ReadonlyArray<Section<R>>,
@@ -37,7 +37,7 @@ const register = <R>(
 
 const declares = ({ capabilities }: StoreUnderTest): Check<JobStore> =>
   check(
-    "says what survives it",
+    "declares its capabilities",
     Effect.gen(function* () {
       const store = yield* JobStore
       expect(store.capabilities).toEqual(capabilities)
@@ -45,9 +45,8 @@ const declares = ({ capabilities }: StoreUnderTest): Check<JobStore> =>
   )
 
 /**
- * Registers the whole conformance suite of the record stores with vitest. Call it at the top of a
- * test file. Every capability that is declared false wants a reason; the tests it rules out are
- * registered as skipped, with the reason in their names.
+ * Registers the whole conformance suite of the record stores with vitest. Call it at the top of a test file. Every capability
+ * declared false needs a reason; the tests that it rules out are registered as skipped, with the reason in their names.
  *
  * ```ts
  * storeConformance({ name: "SQLite", place: newDatabase, capabilities: { durable: true, multiProcess: true } })

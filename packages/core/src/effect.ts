@@ -1,5 +1,4 @@
 export * from "./engine/index.ts"
-export * from "./kinds/index.ts"
 export { providerSet } from "./embed/providerSet.ts"
 export { callerOf, projectAskedFor } from "./embed/callers.ts"
 export { type EmbeddedContext, embeddedContext, type EmbeddedServices } from "./embed/embeddedContext.ts"

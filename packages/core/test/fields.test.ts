@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import { builtInKinds, decodeFields, type JobKind, UploadRequest } from "@kiln/core/effect"
+import { UploadRequest } from "@kiln/core/effect"
+import { builtInKinds, decodeFields, type JobKind } from "@kiln/core/kinds"
 import { Result } from "effect"
 import * as fc from "fast-check"
 import { kind } from "./support/harness.ts"

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { groupCommit } from "@kiln/core/effect"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { WaitsBriefly } from "@kiln/core/ports"
-import { Deferred, Effect, Exit, Fiber, Scheduler, Scope } from "effect"
+import { ShortLockWait } from "@kiln/core/ports"
+import { Deferred, Effect, Exit, Fiber, Logger, Option, Scheduler, Scope } from "effect"
 import { TestClock } from "effect/testing"
 
 /** A verb that records its batches, doubles its items and does what `fail` says. */
@@ -30,7 +30,7 @@ const holding = Effect.fnUntraced(function* (held: number) {
   const recorded = recorder((items) =>
     Effect.gen(function* () {
       if (!items.includes(held)) return
-      if (yield* WaitsBriefly) return yield* Effect.fail(contended)
+      if (yield* ShortLockWait) return yield* Effect.fail(contended)
       yield* Deferred.await(gone)
     }),
   )
@@ -41,6 +41,13 @@ const holding = Effect.fnUntraced(function* (held: number) {
 const endsSoon = Effect.fnUntraced(function* <A, E>(fiber: Fiber.Fiber<A, E>) {
   for (let turns = 0; turns < 50 && fiber.pollUnsafe() === undefined; turns++) yield* Effect.yieldNow
   return fiber.pollUnsafe() !== undefined
+})
+
+/** The number of the next fiber: they are counted from the start of the process. */
+const newFiberId = Effect.map(Effect.forkChild(Effect.void), (fiber) => fiber.id)
+
+const turnsUntil = Effect.fnUntraced(function* (happened: () => boolean) {
+  for (let turns = 0; turns < 50 && !happened(); turns++) yield* Effect.yieldNow
 })
 
 describe("groupCommit", () => {
@@ -281,6 +288,105 @@ describe("groupCommit", () => {
       })
       assert.isTrue(yield* endsSoon(yield* Effect.forkChild(grouped([1]))), "the caller")
       assert.isTrue(yield* endsSoon(yield* Effect.forkChild(grouped([2]))), "the next")
+    }),
+  )
+
+  it.effect("push settles each entry with its own outcomes, in one call and with one fiber", () =>
+    Effect.gen(function* () {
+      const { batches, verb } = recorder()
+      const grouped = yield* groupCommit(verb)
+      const before = yield* newFiberId
+      const settled: Array<unknown> = []
+      for (let n = 0; n < 100; n++) grouped.push([n], (exit) => settled.push(Exit.getSuccess(exit)))
+      assert.deepStrictEqual(settled, [], "nothing is settled before the call")
+      yield* turnsUntil(() => settled.length === 100)
+      assert.strictEqual((yield* newFiberId) - before, 2, "the batch's fiber and the one that counts")
+      assert.deepStrictEqual(
+        settled,
+        Array.from({ length: 100 }, (_, n) => Option.some([n * 2])),
+      )
+      assert.strictEqual(batches.length, 1)
+    }),
+  )
+
+  it.effect("a callback that pushes again is settled by a later call, and no item is written twice", () =>
+    Effect.gen(function* () {
+      const { batches, verb } = recorder()
+      const grouped = yield* groupCommit(verb)
+      const settled: Array<number> = []
+      const pushFrom = (n: number): void =>
+        grouped.push([n], () => {
+          settled.push(n)
+          if (n < 30) pushFrom(n + 10)
+        })
+      for (const n of [1, 2, 3]) pushFrom(n)
+      yield* turnsUntil(() => settled.length === 12)
+      assert.deepStrictEqual(batches, [
+        [1, 2, 3],
+        [11, 12, 13],
+        [21, 22, 23],
+        [31, 32, 33],
+      ])
+      assert.deepStrictEqual(settled, batches.flat())
+    }),
+  )
+
+  it.effect("an exception in one callback is logged, and the others are settled", () => {
+    const logged: Array<unknown> = []
+    const log = Logger.layer([Logger.make(({ message }) => void logged.push(message))])
+    return Effect.gen(function* () {
+      const { verb } = recorder()
+      const grouped = yield* groupCommit(verb)
+      const settled: Array<number> = []
+      for (const n of [1, 2, 3])
+        grouped.push([n], () => {
+          if (n === 2) throw new Error("a bug in a callback")
+          settled.push(n)
+        })
+      yield* turnsUntil(() => settled.length === 2)
+      assert.deepStrictEqual(settled, [1, 3])
+      assert.strictEqual(logged.length, 1)
+      assert.deepStrictEqual(yield* grouped([4]), [8], "the next call works")
+    }).pipe(Effect.provide(log))
+  })
+
+  it.effect("a batch that died is tried entry by entry, and each callback is called once", () =>
+    Effect.gen(function* () {
+      const { batches, verb } = recorder((items) =>
+        items.includes(13) ? Effect.die(new Error("unlucky")) : Effect.void,
+      )
+      const grouped = yield* groupCommit(verb)
+      const settled: Array<readonly [number, boolean]> = []
+      for (const n of [1, 13, 2]) grouped.push([n], (exit) => settled.push([n, Exit.isSuccess(exit)]))
+      yield* turnsUntil(() => settled.length === 3)
+      assert.deepStrictEqual(settled, [
+        [1, true],
+        [13, false],
+        [2, true],
+      ])
+      assert.deepStrictEqual(batches, [[1, 13, 2], [1], [13], [2]])
+    }),
+  )
+
+  it.effect("push to a closed batcher settles at once with StoreUnavailable", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const { batches, verb } = recorder()
+      const grouped = yield* Scope.provide(groupCommit(verb), scope)
+      let pending: Exit.Exit<ReadonlyArray<number>, StoreUnavailable> | undefined
+      grouped.push([1], (exit) => {
+        pending = exit
+      })
+      yield* Scope.close(scope, Exit.void)
+      let refused: Exit.Exit<ReadonlyArray<number>, StoreUnavailable> | undefined
+      grouped.push([2], (exit) => {
+        refused = exit
+      })
+      for (const exit of [pending, refused]) {
+        if (exit === undefined) throw new Error("a callback was not called")
+        assert.strictEqual((yield* Effect.flip(exit))._tag, "StoreUnavailable")
+      }
+      assert.deepStrictEqual(batches, [])
     }),
   )
 })

@@ -2,7 +2,7 @@ import { expect } from "vitest"
 import fc from "fast-check"
 import {
   isFinished,
-  type JobEvent,
+  type TransitionEvent,
   type JobEventName,
   type JobLimits,
   type JobState,
@@ -11,7 +11,7 @@ import {
 
 /** The functions under examination, so that copies with planted bugs can be examined too. */
 export interface Transitions {
-  readonly applyEvent: (job: JobState, event: JobEvent, now: number) => JobState | undefined
+  readonly applyEvent: (job: JobState, event: TransitionEvent, now: number) => JobState | undefined
   readonly created: (now: number, limits: JobLimits, delayMs?: number) => JobState
   readonly jobTransitions: Readonly<
     Record<
@@ -39,7 +39,7 @@ const leaseDurationMs = fc.constantFrom(1, 400, 1_000, 5_000)
 /** Relative to the job's present token: mostly the holder's. */
 const staleness = fc.constantFrom(0, 0, 0, 0, -1, -2, 1)
 
-type EventAt = (job: JobState) => JobEvent
+type EventAt = (job: JobState) => TransitionEvent
 const events: fc.Arbitrary<EventAt> = fc.oneof(
   {
     weight: 4,
@@ -96,7 +96,7 @@ interface Step {
   /** When the job was to begin. */
   readonly startsAt: number
   readonly before: JobState
-  readonly event: JobEvent
+  readonly event: TransitionEvent
   readonly now: number
   readonly after: JobState | undefined
 }

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Engine, JobKind, JobKinds, Text } from "@kiln/core/effect"
+import { Engine } from "@kiln/core/effect"
+import { JobKind, JobKinds, Text } from "@kiln/core/kinds"
 import { type ClaimRequest, JobStore } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { Effect, Schema } from "effect"
@@ -49,7 +50,7 @@ describe("a job kind", () => {
     for (const name of ["", "speech@2"])
       assert.throws(
         () => JobKind({ name, request: Schema.Struct({}), run: () => Effect.die("never run") }),
-        /name of a job/,
+        /valid name for a job kind/,
       )
   })
 })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { JobKind } from "@kiln/core/effect"
+import { JobKind } from "@kiln/core/kinds"
 import { Effect, Schema } from "effect"
 import { limitsWith } from "../src/worker/limitsWith.ts"
 

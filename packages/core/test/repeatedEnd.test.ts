@@ -4,7 +4,7 @@ import {
   created,
   holdsClaim,
   isRepeatedEnd,
-  type JobEvent,
+  type TransitionEvent,
   type JobState,
   jobTransitions,
 } from "@kiln/core/domain"
@@ -19,7 +19,7 @@ const endsOf = (token: number): ReadonlyArray<ClaimEnd> => [
   { event: "released", token, createdAt: 0 },
 ]
 
-const eventsOf = ({ token }: JobState): ReadonlyArray<JobEvent> => [
+const eventsOf = ({ token }: JobState): ReadonlyArray<TransitionEvent> => [
   { event: "claimed", leaseDurationMs: 1 },
   { event: "abandoned" },
   { event: "extended", token, leaseDurationMs: 1 },
@@ -29,13 +29,13 @@ const eventsOf = ({ token }: JobState): ReadonlyArray<JobEvent> => [
 ]
 
 /** Ends of the same sort are repeats of each other, whatever else they say. */
-const sortOf = (end: JobEvent): string =>
+const sortOf = (end: TransitionEvent): string =>
   end.event === "failed" ? end.errorCode : end.event === "released" ? "deferred" : end.event
 
 interface Visit {
   readonly job: JobState
   /** What raised the token last. */
-  readonly last: JobEvent | undefined
+  readonly last: TransitionEvent | undefined
 }
 
 /** Visits the job after every history of so many legal events and pauses of a millisecond. */

@@ -1,6 +1,6 @@
 import { createEngine, jobKind, type LogEntry } from "@kiln/core"
 import type { JsonObject } from "@kiln/core/domain"
-import { JobKind } from "@kiln/core/effect"
+import { JobKind } from "@kiln/core/kinds"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"

@@ -8,7 +8,7 @@ import { storesWith } from "./support/faults.ts"
 import { principal, within } from "./support/harness.ts"
 import { running, submitSpeech } from "./support/jobs.ts"
 
-/** Stores whose directory counts its calls, and is away while it is told so. */
+/** Stores whose directory counts its calls and can be made unavailable. */
 const watched = () => {
   const seen = { away: false, calls: 0 }
   const stores = storesWith(JobDirectory, ({ readJobs }) => ({
@@ -52,7 +52,7 @@ describe("waiting for a job", () => {
     }).pipe(within({ stores }))
   })
 
-  it.effect("shares its looks with whoever looks at the same moment", () => {
+  it.effect("shares its polls with other callers that poll at the same moment", () => {
     const { seen, stores } = watched()
     return Effect.gen(function* () {
       const jobs = yield* Effect.forEach(

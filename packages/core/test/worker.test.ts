@@ -195,7 +195,7 @@ describe("waiters in the worker's process", () => {
         yield* running
         const job = yield* submitSpeech("k")
         const waiting = yield* Effect.forkChild(engine.waitForJob(principal(), job.id))
-        // Whoever waits looks at 9,150 ms and at 11,150 ms by itself.
+        // A waiting caller polls at 9,150 ms and at 11,150 ms.
         yield* passTime("9900 millis")
         assert.isUndefined(waiting.pollUnsafe())
         yield* passTime("200 millis")

@@ -1,5 +1,6 @@
 import * as HttpApi from "effect/http-api/HttpApi"
-import { type JobFamily, KilnApi } from "@kiln/client/api"
+import type { JobFamily } from "@kiln/client"
+import { KilnApi } from "@kiln/client/api"
 import type { Readiness } from "./Health.ts"
 import { createJob } from "./handlers/createJob.ts"
 import { createUpload } from "./handlers/createUpload.ts"

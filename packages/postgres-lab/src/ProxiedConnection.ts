@@ -18,6 +18,10 @@ export interface ConnectionOptions {
   readonly onMessage: (name: string) => void
   /** Called for every statement before it is forwarded; returns the fault to inject, if any. */
   readonly onStatement: (text: string) => Fault | undefined
+  /** Called when the client sends something while it awaits no response. */
+  readonly onFlight: () => void
+  /** Called when the server has ended a transaction, an implicit one included, in which statements ran. */
+  readonly onTransaction: () => void
   readonly onClose: () => void
 }
 
@@ -32,6 +36,9 @@ export class ProxiedConnection {
   #held = false
   /** Number of outstanding ReadyForQuery messages: one for the startup, each Query and each Sync. */
   #owed = 0
+  #inFlight = false
+  /** Whether statements have run since the last transaction ended. */
+  #hasRun = false
   /** Responses are withheld once the server has sent ReadyForQuery for everything before the statement. */
   #withhold: { readonly fault: Fault; readonly statement: string; before: number } | undefined
 
@@ -70,8 +77,14 @@ export class ProxiedConnection {
     const { type, bytes } = message
     // The proxy parses the traffic, so it rejects encryption.
     if (type === "" && isEncryptionRequest(bytes)) return this.#toClient(() => this.#client.write("N"))
+    // The startup is not counted.
+    if (type !== "" && type !== "p" && !this.#inFlight) {
+      this.#inFlight = true
+      this.#options.onFlight()
+    }
     this.#options.onMessage(type === "" && isCancelRequest(bytes) ? "CancelRequest" : nameOf(type))
     const statement = this.#statementOf(message)
+    if (statement !== undefined) this.#hasRun = true
     const fault = statement === undefined ? undefined : this.#options.onStatement(statement)
     if (fault?.cut === "before") {
       return this.#toServer(() => {
@@ -83,6 +96,15 @@ export class ProxiedConnection {
     if (["", "Q", "S", "F"].includes(type)) this.#owed += 1
     const server = (this.#server ??= this.#dial())
     this.#toServer(() => server.write(bytes))
+  }
+
+  /** ReadyForQuery says, in its last byte, whether a transaction is open. */
+  #noteReady(bytes: Buffer): void {
+    this.#owed -= 1
+    if (this.#owed === 0) this.#inFlight = false
+    if (bytes.at(-1) !== "I".charCodeAt(0) || !this.#hasRun) return
+    this.#hasRun = false
+    this.#options.onTransaction()
   }
 
   /** Connects on the first message, so that a connection that is held from the beginning never reaches the server. */
@@ -104,7 +126,7 @@ export class ProxiedConnection {
 
   #fromServer({ type, bytes }: Message): void {
     const isReady = type === "Z"
-    if (isReady) this.#owed -= 1
+    if (isReady) this.#noteReady(bytes)
     const withheld = this.#withhold
     if (withheld === undefined || withheld.before > 0) {
       if (withheld !== undefined && isReady) withheld.before -= 1

@@ -14,6 +14,10 @@ export interface TcpProxy extends AsyncDisposable {
   readonly messages: () => ReadonlyMap<string, number>
   /** Counts statements run by clients since the last reset, by their text: each Query and each Execute. */
   readonly statements: () => ReadonlyMap<string, number>
+  /** Counts round trips since the last reset: messages that a client sends while it awaits no response begin one. */
+  readonly flights: () => number
+  /** Counts transactions since the last reset that ran statements, those without BEGIN included. */
+  readonly transactions: () => number
   readonly resetCounts: () => void
   /**
    * Lets the server run the next matching statement, and closes the connection instead of delivering the response. Resolves
@@ -47,8 +51,7 @@ export const tcpProxy = async (target: string): Promise<TcpProxy> => {
   const port = await freePort()
   const open = new Set<ProxiedConnection>()
   const armed = new Set<Armed>()
-  const messages = new Map<string, number>()
-  const statements = new Map<string, number>()
+  const counts = emptyCounts()
   let delayMs = 0
   let held = false
   const server = createServer((client) => {
@@ -57,11 +60,13 @@ export const tcpProxy = async (target: string): Promise<TcpProxy> => {
       client,
       target: upstream,
       delayMs: () => delayMs,
-      onMessage: (name) => increment(messages, name),
+      onMessage: (name) => increment(counts.messages, name),
       onStatement: (text) => {
-        increment(statements, text)
+        increment(counts.statements, text)
         return disarm(armed, text)
       },
+      onFlight: () => (counts.flights += 1),
+      onTransaction: () => (counts.transactions += 1),
       onClose: () => open.delete(connection),
     })
     open.add(connection)
@@ -84,12 +89,11 @@ export const tcpProxy = async (target: string): Promise<TcpProxy> => {
     url: url.href,
     port,
     connections: () => open.size,
-    messages: () => new Map(messages),
-    statements: () => new Map(statements),
-    resetCounts: () => {
-      messages.clear()
-      statements.clear()
-    },
+    messages: () => new Map(counts.messages),
+    statements: () => new Map(counts.statements),
+    flights: () => counts.flights,
+    transactions: () => counts.transactions,
+    resetCounts: () => void Object.assign(counts, emptyCounts()),
     dropAnswer: (to = commit) => arm(armed, "after", to),
     cutBefore: (statement = commit) => arm(armed, "before", statement),
     delay: (value) => {
@@ -106,6 +110,13 @@ export const tcpProxy = async (target: string): Promise<TcpProxy> => {
     [Symbol.asyncDispose]: close,
   }
 }
+
+const emptyCounts = () => ({
+  messages: new Map<string, number>(),
+  statements: new Map<string, number>(),
+  flights: 0,
+  transactions: 0,
+})
 
 const listen = async (server: Server, port: number): Promise<void> => {
   server.listen(port, "127.0.0.1")

@@ -32,7 +32,7 @@ const plain = (environment: Environment): NodeJS.ProcessEnv => {
   }
 }
 
-/** What a process said and how it ended. */
+/** The output and exit status of a process. */
 export interface Ended {
   /** Its exit code, or the signal that killed it. */
   readonly exit: number | NodeJS.Signals
@@ -93,7 +93,7 @@ export class KilnProcess implements AsyncDisposable {
     expect((await this.#ended).exit).toBe("SIGKILL")
   }
 
-  /** Waits until it has written this, or ended without. */
+  /** Waits until it has printed this; fails if it exits before. */
   async says(
     pattern: RegExp,
     stream: "stdout" | "stderr" = "stdout",
@@ -123,7 +123,7 @@ export const runJson = async (args: ReadonlyArray<string>, environment: Environm
   return JSON.parse(stdout)
 }
 
-/** What `serve` says on its standard output, once it listens. */
+/** The standard output of `serve`, once it listens. */
 export interface Listening {
   readonly url: string
   readonly docs_url: string | null
@@ -140,7 +140,7 @@ export const serve = async (environment: Environment): Promise<KilnProcess & { r
   return Object.assign(kiln, { listening: JSON.parse(line) as Listening })
 }
 
-/** An empty directory that goes with its scope. */
+/** An empty directory, removed with its scope. */
 export const temporaryDirectory = () => {
   const path = mkdtempSync(join(tmpdir(), "kiln-cli-"))
   return { path, [Symbol.dispose]: () => existsSync(path) && rmSync(path, { recursive: true, force: true }) }

@@ -94,7 +94,7 @@ const prepare = async (): Promise<string> => {
 
 let prepared: Promise<string> | undefined
 
-/** The program as one starts it quickly: a few files instead of hundreds, which is most of what a short command takes. */
+/** The bundled program, which starts quickly: it loads a few files instead of hundreds. */
 export interface BuiltProgram {
   readonly launcher: string
   /** For `NODE_COMPILE_CACHE`. */

@@ -14,12 +14,12 @@ export interface Key {
 export interface NewKey {
   readonly mode?: KeyMode
   readonly scopes?: ReadonlyArray<string>
-  /** The project of this key; one of its own when left out. */
+  /** The project of this key; by default a new one. */
   readonly besides?: Key
   readonly expiresAt?: number
 }
 
-/** Makes a key as an operator would, in a project of its own unless it says otherwise. */
+/** Creates a key like an operator, by default in a new project. */
 export const createKey = Effect.fnUntraced(function* (key: NewKey) {
   const keys = yield* KeyDirectory
   const ids = yield* IdGenerator

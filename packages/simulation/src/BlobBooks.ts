@@ -27,7 +27,7 @@ export class BlobBooks {
     blobs.onStored.push((key, process) => this.#storedBy.set(key, process))
   }
 
-  /** Notes what a process leaves behind that is killed now. */
+  /** Records what a process that is killed now leaves behind. */
   killed(process: SimulatedProcess): void {
     for (const [key, by] of this.#storedBy) {
       const owner = ownerOfBlob(key)

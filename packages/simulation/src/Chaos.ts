@@ -73,7 +73,7 @@ export const unleash = (installation: Installation): void => {
   })
 }
 
-/** From now on, nothing goes wrong any more. Processes that were killed come back by themselves. */
+/** Stops all faults. Killed processes restart by themselves. */
 export const heal = (installation: Installation): void => {
   installation.kernel.trace(() => "no more faults")
   installation.network.faults = noFaults

@@ -102,7 +102,7 @@ export class ClaimBooks {
     else if (!this.#offSince.has(name)) this.#offSince.set(name, this.#kernel.now)
   }
 
-  /** Notes what a process was doing that is killed now. */
+  /** Records what a process that is killed now was doing. */
   killed(process: SimulatedProcess): void {
     if (this.#calls.some((call) => call.process === process && call.endedAt === undefined))
       this.#coverage.note("killed in a provider's call")
@@ -166,7 +166,7 @@ export class ClaimBooks {
     this.#withinSlots(call, about)
   }
 
-  /** Each mode has slots of its own, and a project no more of them than its share. */
+  /** Each mode has its own slots, and a project holds at most its share of them. */
   #withinSlots(call: ProviderCallRecord, about: string): void {
     const { concurrency, limits } = this.#settings
     const others = this.#calls.filter(({ mode, process }) => process === call.process && mode === call.mode)
@@ -193,7 +193,7 @@ export class ClaimBooks {
     return job.mode === "live" && this.#kinds.of(job).gate.switches.some((name) => this.#offSince.has(name))
   }
 
-  /** A claim of a job that was still held says that its worker was lost: it must have been. */
+  /** A claim of a job that was still held implies that its worker was lost, so it must have been. */
   #takenOver(before: Job | undefined, after: Job): void {
     if (before?.held !== true) return
     this.#coverage.note("a lost worker's job is claimed again")

@@ -145,7 +145,7 @@ export class Installation {
     this.coverage.note("the store's clock is put forward")
   }
 
-  /** Copies the stores as they are now; `undefined` where they cannot be copied. */
+  /** Copies the current state of the stores; `undefined` if they cannot be copied. */
   copyStores(): StoreCopy | undefined {
     const { kernel, kinds, network, profile, store } = this
     const [jobs, blobs, line, settings] = [this.#jobs, this.#storedBlobs, this.lines.blobs, profile.settings]
@@ -153,7 +153,7 @@ export class Installation {
     return this.#copy
   }
 
-  /** Ends what runs on a copy of the stores. */
+  /** Stops everything that runs on a copy of the stores. */
   settleCopy(): void {
     this.#copy?.settle()
   }
@@ -168,7 +168,7 @@ export class Installation {
     }
   }
 
-  /** Ends a process at once, and starts another in its place after a while. */
+  /** Kills a process, and starts another in its place after a while. */
   kill(server: Server): void {
     this.claims.killed(server.process)
     this.blobs.killed(server.process)

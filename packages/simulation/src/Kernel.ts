@@ -58,7 +58,7 @@ export class Kernel {
     this.#trace?.(`${String(this.elapsedMs).padStart(9)} ${line()}`)
   }
 
-  /** Notes a broken promise. Does not throw: where it is noticed, somebody else's code is running. */
+  /** Records a broken promise. Does not throw, because it is called within the code under test. */
   violate(invariant: string, detail: string): void {
     this.trace(() => `VIOLATED ${invariant}: ${detail}`)
     this.violation ??= { invariant, detail, atMs: this.elapsedMs }
@@ -80,7 +80,7 @@ export class Kernel {
     this.#runnable.push(process)
   }
 
-  /** Runs until `done`, the end of time, or a violation; says whether `done` came about. */
+  /** Runs until `done`, the end of time, or a violation; returns whether `done` was reached. */
   runUntil(done: () => boolean, atMostMs: number): boolean {
     const end = this.now + atMostMs
     while (this.violation === undefined) {
@@ -94,7 +94,7 @@ export class Kernel {
     const count = this.#runnable.length
     if (count > 0) {
       if (++this.#turns > maxTurnsPerInstant) {
-        this.violate("progress", "something goes on and on without time passing")
+        this.violate("progress", "work continues endlessly without time passing")
         return false
       }
       const [process] = this.#runnable.splice(count === 1 ? 0 : this.dice.between(0, count - 1), 1)

@@ -15,18 +15,18 @@ export interface Remote {
   away: boolean
 }
 
-/** One call: what it does where it is done, and what the caller gets when the line fails. */
+/** One remote call: its effect at the remote, and the caller's result if the connection fails. */
 export interface RemoteCall<A, E, F> {
   readonly remote: Remote
   readonly operation: string
-  /** Done at once, at the remote's time, whatever becomes of the caller. */
+  /** Runs immediately, at the remote's time, even if the caller disappears. */
   readonly step: Effect.Effect<A, E>
   readonly lost: (cause: string) => F
   /** Sees what the step did before anything else happens. */
   readonly observe?: ((exit: Exit.Exit<A, E>) => void) | undefined
 }
 
-/** Between the processes and what they share. Decides, call by call, what gets through and when. */
+/** The network between processes and shared services. Decides for each call whether and when it gets through. */
 export class Network {
   faults: Faults
   readonly #kernel: Kernel
@@ -42,12 +42,12 @@ export class Network {
     this.#remoteContext = Context.make(Clock.Clock, store.clock).pipe(Context.add(References.MinimumLogLevel, "None"))
   }
 
-  /** Whether something went wrong between this process and that remote since then. */
+  /** Returns whether a call between this process and that remote has failed since then. */
   cutOffSince(process: SimulatedProcess, remote: string, time: number): boolean {
     return (this.#cutOffAt.get(process)?.get(remote) ?? Number.NEGATIVE_INFINITY) >= time
   }
 
-  /** Does a step where it is done, now. */
+  /** Runs a step at the remote, now. */
   perform<A, E>(step: Effect.Effect<A, E>): Exit.Exit<A, E> {
     return Effect.runSyncExit(Effect.provideContext(step, this.#remoteContext))
   }

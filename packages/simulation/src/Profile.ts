@@ -3,7 +3,7 @@ import { providerNames } from "@kiln/core/ports"
 import type { JobKind } from "@kiln/core/kinds"
 import type { Dice } from "./Dice.ts"
 
-/** How often something goes wrong, and what. Each run has its own: some faults only, so that none hides another. */
+/** The frequency of each fault. Each run has some faults only, so that none hides another. */
 export interface Faults {
   /** Of a call to a store: it never gets there. */
   readonly refused: number
@@ -25,15 +25,15 @@ export interface Faults {
   readonly switchEveryMs: number
   /** How far a process's wall clock may be off. */
   readonly clockOffsetMs: number
-  /** Of a provider's call: it says no, for now or for good. */
+  /** Probability that a provider's call fails, temporarily or permanently. */
   readonly providerFails: number
   /** Of a provider's call: no answer ever. */
   readonly providerHangs: number
   /** Probability that a provider returns an invalid answer. */
   readonly providerTalksNonsense: number
-  /** Of a provider's call: it says that it cannot work for anybody. */
+  /** Probability that a provider's call reports the provider as broken. */
   readonly providerBreaks: number
-  /** Of a caller's request: it goes away before the answer. */
+  /** Probability that a caller disconnects before the response. */
   readonly callerGoesAway: number
 }
 
@@ -60,7 +60,7 @@ export type SimulationMode = Profile["mode"]
 const seconds = 1_000
 const minutes = 60 * seconds
 
-/** What a run is like, drawn from its seed. */
+/** Draws the profile of a run from its seed. */
 export const drawProfile = (
   dice: Dice,
   options: { readonly mode?: SimulationMode | undefined; readonly jobs?: number | undefined },

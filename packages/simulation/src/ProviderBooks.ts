@@ -4,7 +4,7 @@ import type { ProviderCallRecord } from "./ProviderCallRecord.ts"
 import type { Coverage } from "./Coverage.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 
-/** What one process has learned of one live provider, as these books see it. */
+/** What one process knows about one live provider. */
 interface Known {
   /** When it was last told that the provider is broken. */
   brokenAt: number | undefined
@@ -34,7 +34,7 @@ export class ProviderBooks {
     known.atOnce += 1
     const { concurrency } = this.#settings.providers[call.provider]
     if (concurrency > 0 && known.atOnce > concurrency)
-      this.#kernel.violate("a provider is not asked for more at once than it may be", about)
+      this.#kernel.violate("a provider gets no more concurrent calls than its limit", about)
     if (known.brokenAt === undefined) return
     const passedMs = this.#kernel.now - known.brokenAt
     if (passedMs < this.#settings.circuit.brokenPauseMs * slowestClock)

@@ -10,7 +10,7 @@ export interface ProviderCallRecord {
   readonly jobId: JobId
   readonly attempt: number
   readonly beganAt: number
-  /** `failed`: it is the provider's fault that there is no usable answer. `broken`: it said that it cannot work for anybody. */
+  /** `failed`: the provider gave no usable answer. `broken`: it reported a quota or configuration problem. */
   outcome: "running" | "answered" | "failed" | "broken" | "interrupted"
   endedAt: number | undefined
 }

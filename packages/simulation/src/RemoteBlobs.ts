@@ -33,7 +33,7 @@ const lost =
   (cause: string): BlobUnavailable =>
     new BlobUnavailable({ operation, cause })
 
-/** The blob store as one process sees it over its line. What a process sends is there when all of it has arrived. */
+/** The blob store as one process sees it over the network. A blob exists once all of it has arrived. */
 export const remoteBlobStore = (
   line: {
     readonly process: SimulatedProcess

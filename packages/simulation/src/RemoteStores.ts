@@ -28,13 +28,13 @@ const lost =
   (cause: string): StoreUnavailable =>
     new StoreUnavailable({ operation, cause })
 
-/** A verb that reads, over the line. Nothing need look at what it did. */
+/** A reading verb over the network. Its effect need not be checked. */
 const reading =
   ({ network, process, remote }: Line) =>
   <A>(operation: ReadVerb, step: Effect.Effect<A, StoreUnavailable>): Effect.Effect<A, StoreUnavailable> =>
     network.call(process, { remote, operation, step, lost: lost(operation) })
 
-/** A verb that writes, over the line: `seen` looks at what it did. */
+/** A writing verb over the network; `seen` checks its effect. */
 const writing =
   ({ network, process, remote }: Line) =>
   <A>(
@@ -52,7 +52,7 @@ const writing =
       },
     })
 
-/** Changes neither jobs nor uploads, which are all that is watched. */
+/** For verbs that change neither jobs nor uploads, the only watched records. */
 const unwatched = (): void => undefined
 
 /** The job store as one process sees it over its line. */
@@ -124,7 +124,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
   })
 }
 
-/** The verbs that find out for themselves what to change: everything is looked at afterwards. */
+/** Verbs that select the records to change; afterwards, all records are checked. */
 const sweepingVerbs = (
   line: Line,
   store: JobStore["Service"],

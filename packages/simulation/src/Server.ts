@@ -10,12 +10,12 @@ import {
   EngineConfig,
   type EngineSettings,
   Fingerprint,
-  JobKinds,
   JobEvents,
   JobReader,
   layerGroupCommit,
   Operator,
 } from "@kiln/core/effect"
+import { JobKinds } from "@kiln/core/kinds"
 import {
   BlobStore,
   IdGenerator,
@@ -33,7 +33,7 @@ import type { Kernel } from "./Kernel.ts"
 import { type SimulatedKinds, uploadSeconds } from "./SimulatedKinds.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 
-/** What a server reaches over its lines. */
+/** The ports that a server reaches over the network. */
 export interface ServerPorts {
   readonly jobs: JobStore["Service"]
   readonly directory: JobDirectory["Service"]
@@ -44,7 +44,7 @@ export interface ServerPorts {
   readonly live: ProviderSet
 }
 
-/** What callers and operators can ask of a server. */
+/** The operations of a server for callers and operators. */
 export type Served = Engine["Service"] & { readonly operator: Operator["Service"] }
 
 /** One process of the installation: the real engine, the real worker and the real sweeps. */
@@ -52,8 +52,10 @@ export class Server {
   readonly process: SimulatedProcess
   /** There once it has started, and no more once it stops. */
   engine: Served | undefined
-  /** What it is for. */
-  readonly role: { readonly serves: boolean; readonly works: boolean }
+  /** Whether it serves callers, runs jobs, or both. */ readonly role: {
+    readonly serves: boolean
+    readonly works: boolean
+  }
   /** Transfers it is receiving. */
   transfers = 0
   readonly #main: Fiber.Fiber<void>
@@ -151,7 +153,7 @@ const identifier = (kernel: Kernel): Uint8Array => {
   return bytes
 }
 
-/** Without a secret: nobody attacks a simulation, and hashing at once keeps it in step. */
+/** Without a secret, because nobody attacks a simulation; synchronous, so that it stays deterministic. */
 const fingerprintOf = (kind: string, request: JsonObject): string =>
   createHash("sha256")
     .update(`${kind}\n${canonicalJson(request)}`)

@@ -5,7 +5,7 @@ import type { JobKind } from "@kiln/core/kinds"
 /** How long every uploaded file lasts, in seconds. */
 export const uploadSeconds = 3
 
-/** How much of a meter a job uses, from what it asked for. */
+/** Computes a job's usage of a meter from its request. */
 export type MeterRule = (request: JsonObject, textField: string | undefined) => number
 
 const builtInMeters: Readonly<Record<Meter, MeterRule>> = {
@@ -21,7 +21,7 @@ const textIn = (value: unknown): string => (typeof value === "string" ? value : 
 const textProviders: ReadonlyArray<string> = ["transcription", "reply"]
 const fileProviders: ReadonlyArray<string> = ["speech", "image"]
 
-/** What a simulation expects of the kinds it runs. All of it is read from the kinds. */
+/** The expectations of a simulation about its kinds, all derived from the kinds. */
 export class SimulatedKinds {
   readonly all: readonly [JobKind, ...ReadonlyArray<JobKind>]
   readonly #meters: Readonly<Record<Meter, MeterRule>>
@@ -74,7 +74,7 @@ export class SimulatedKinds {
     return field === undefined ? undefined : { ...input, [field]: "upl_other" }
   }
 
-  /** What a finished live job is charged for. */
+  /** Returns the usage that a finished live job is charged for. */
   usageOf(job: Job): Usage {
     const kind = this.of(job)
     const used = kind.gate.meters.map((meter) => [

@@ -93,7 +93,7 @@ export class SimulatedProcess {
     this.state = "stopped"
   }
 
-  /** Calls `notice` if the process is killed. Returns what takes that back. */
+  /** Calls `notice` if the process is killed. Returns a function that unsubscribes. */
   onKilled(notice: () => void): () => void {
     this.#onKilled.add(notice)
     return () => this.#onKilled.delete(notice)
@@ -124,12 +124,12 @@ export class SimulatedProcess {
     return this.state === "killed" || this.state === "stopped"
   }
 
-  /** What its wall clock says, unix milliseconds. */
+  /** The time of its wall clock, in Unix milliseconds. */
   get wallTimeMs(): number {
     return this.#kernel.now + this.clockOffsetMs
   }
 
-  /** Whether it stood still at some time since then. */
+  /** Returns whether it was frozen at some time since then. */
   stoodStillSince(time: number): boolean {
     return this.state === "frozen" || this.lastFrozenAt >= time
   }

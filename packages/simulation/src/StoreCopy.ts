@@ -11,7 +11,7 @@ import { identifiers, Server } from "./Server.ts"
 import type { SimulatedKinds } from "./SimulatedKinds.ts"
 import { SimulatedProcess } from "./SimulatedProcess.ts"
 
-/** What a copy of the stores is made from, and started on. */
+/** The source of a copy of the stores. */
 interface Original {
   readonly kernel: Kernel
   readonly network: Network
@@ -67,7 +67,7 @@ export class StoreCopy {
     this.#server = new Server(kernel, process, { serves: false, works: false }, kept, ports, kinds)
   }
 
-  /** An operator notices: ends what runs on the copy, and has the original go on. */
+  /** Simulates the operator's repair: stops everything on the copy and continues with the original. */
   settle(): void {
     if (this.#server === undefined) return
     const { blobs, jobs, kernel, line, network, store } = this.#original

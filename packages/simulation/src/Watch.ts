@@ -20,7 +20,7 @@ export interface Records {
   readonly upload: (id: UploadId) => Upload | undefined
 }
 
-/** The status in which each end of a claim leaves a job: what a repeat of it finds. */
+/** The status after each end of a claim, which a repeat of it finds. */
 const endsIn: Readonly<Record<string, JobStatus>> = {
   completeJobs: "done",
   failJobs: "failed",
@@ -93,7 +93,7 @@ export class Watch {
     }
   }
 
-  /** A verb about claims was answered; what it wrote must be theirs. */
+  /** Checks that a fenced verb wrote only for the claims it confirmed. */
   fenced(
     verb: string,
     answers: ReadonlyArray<{ readonly jobId: JobId; readonly token: number; readonly outcome: FencedOutcome }>,
@@ -127,7 +127,7 @@ export class Watch {
     }
   }
 
-  /** Holds everything that is stored against what was seen of it last. */
+  /** Compares every stored record with the last observed state. */
   everything(verb: string): void {
     this.touched(verb, this.jobs.keys())
     for (const id of this.uploads.keys()) this.uploadTouched(verb, id)

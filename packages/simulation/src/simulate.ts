@@ -24,7 +24,7 @@ export interface SimulationOptions {
   readonly trace?: ((line: string) => void) | undefined
 }
 
-/** What came of one run. */
+/** The outcome of one run. */
 export interface SimulationOutcome {
   readonly seed: number
   readonly profile: Profile
@@ -46,7 +46,7 @@ export interface SimulationOutcome {
  * come in between, and so a seed replays exactly.
  */
 export const simulate = (stores: Context.Context<SimulatedStores>, options: SimulationOptions): SimulationOutcome => {
-  // Errors are part of the plan here, thousands of them, and where they were made says nothing.
+  // Runs produce thousands of expected errors, whose stack traces are useless.
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0
   try {

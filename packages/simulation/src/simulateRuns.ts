@@ -6,7 +6,7 @@ import { requiredCoverage } from "./Coverage.ts"
 import { simulate, type SimulationOutcome } from "./simulate.ts"
 
 export interface SimulationRuns {
-  /** Each build opens empty stores, whose verbs answer at once. */
+  /** Each build opens empty stores whose verbs return synchronously. */
   readonly layer: Layer.Layer<SimulatedStores, unknown>
   /** The first; the others follow it one by one. */
   readonly seed: number
@@ -19,7 +19,7 @@ export interface SimulationRuns {
   readonly onRun?: ((soFar: SimulationSummary) => void) | undefined
 }
 
-/** What came of a set of runs. It ends with the first that broke a promise. */
+/** The outcome of a set of runs, which ends with the first broken promise. */
 export interface SimulationSummary {
   readonly runs: number
   readonly jobs: number
@@ -30,7 +30,7 @@ export interface SimulationSummary {
   readonly unreached: ReadonlyArray<string>
 }
 
-/** Simulates one seed after the other, each on stores of its own. */
+/** Simulates one seed after the other, each with new stores. */
 export const simulateRuns = Effect.fnUntraced(function* (options: SimulationRuns) {
   const reached = new Set<string>()
   let summary: SimulationSummary = { runs: 0, jobs: 0, finished: 0, broken: undefined, unreached: requiredCoverage }
@@ -53,6 +53,6 @@ export const simulateRuns = Effect.fnUntraced(function* (options: SimulationRuns
   return summary
 })
 
-/** For people: what was broken, and how to see it again. */
+/** Describes a broken promise and how to reproduce it. */
 export const describeBroken = ({ seed, violation }: SimulationOutcome): string =>
   `seed ${seed} broke "${violation?.invariant ?? ""}" after ${(violation?.atMs ?? 0) / 1_000} s of virtual time: ${violation?.detail ?? ""}`

@@ -1,6 +1,6 @@
 import type { Upload } from "@kiln/core/domain"
 
-/** Why one verb cannot have made this of an upload at the store time `now`; `undefined` where it can. */
+/** Returns why one verb cannot have changed an upload like this at store time `now`; `undefined` if it can. */
 export const uploadChange = (
   before: Upload | undefined,
   after: Upload | undefined,

@@ -13,7 +13,7 @@ callerTransactionsConformance({
   reason: "nothing can wait",
 })
 
-/** What the check whose name begins like this says of a double with this wrong. */
+/** The failure of the check with this name prefix for a double with this defect. */
 const verdictOf = Effect.fnUntraced(function* (beginning: string, wrong: Wrongs) {
   const checks = callerChecks("effect").filter(({ name }) => name.startsWith(beginning))
   const exits = yield* Effect.forEach(checks, (check) =>

@@ -23,6 +23,7 @@ export const createFirstKey = async (
 ): Promise<boolean> => {
   await tx.all(oneAtATime, {})
   if ((await tx.get(anyKey, {})) !== undefined || (await createProject(tx, project)) === undefined) return false
-  if ((await createKey(tx, key)) === undefined) throw new TypeError("the first key belongs to the project made with it")
+  if ((await createKey(tx, key)) === undefined)
+    throw new TypeError("the first key must belong to the project created with it")
   return true
 }

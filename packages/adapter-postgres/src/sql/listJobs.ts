@@ -112,7 +112,7 @@ const cursorOf = ({ createdAt, id }: Place): string => `${createdAt} ${id}`
 
 const placeOf = (cursor: string): Place => {
   const [, createdAt, id] = /^(\d{1,16}) (job_[0-9a-z]+)$/.exec(cursor) ?? []
-  if (createdAt === undefined || id === undefined) throw new TypeError("no page of jobs gave this cursor")
+  if (createdAt === undefined || id === undefined) throw new TypeError("invalid cursor")
   return { createdAt: Number(createdAt), id: id as JobId }
 }
 

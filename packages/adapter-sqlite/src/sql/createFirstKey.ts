@@ -14,6 +14,6 @@ export const createFirstKey = (
   key: NewApiKey,
 ): boolean => {
   if (tx.get(anyKey, {}) !== undefined || createProject(tx, project) === undefined) return false
-  if (createKey(tx, key) === undefined) throw new TypeError("the first key belongs to the project made with it")
+  if (createKey(tx, key) === undefined) throw new TypeError("the first key must belong to the project created with it")
   return true
 }

@@ -67,7 +67,7 @@ const cursorOf = ({ id, time }: Place): string => `${time} ${id}`
 
 const placeOf = (cursor: string): Place => {
   const [, time, id] = /^(\d{1,16}) (job_[0-9a-z]+)$/.exec(cursor) ?? []
-  if (time === undefined || id === undefined) throw new TypeError("no page of jobs gave this cursor")
+  if (time === undefined || id === undefined) throw new TypeError("invalid cursor")
   return { time: Number(time), id: id as JobId }
 }
 

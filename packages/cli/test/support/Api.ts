@@ -28,7 +28,7 @@ export class Api {
     })
   }
 
-  /** Creates a speech job and answers with its id. */
+  /** Creates a speech job and returns its id. */
   async createSpeech(input: string): Promise<string> {
     const response = await this.speak(input)
     expect(response.status).toBe(202)

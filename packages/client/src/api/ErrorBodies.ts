@@ -2,7 +2,7 @@ import * as Schema from "effect/Schema"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import { errorCatalogue, type RefusalCode, refusalCodes } from "./ErrorCatalogue.ts"
 
-/** What is wrong with one field. The bound that was broken comes along. */
+/** What is wrong with one field, with the limit that it violates. */
 const FieldProblem = Schema.Struct({
   param: Schema.String.annotate({ description: "The field, as it was named in the request." }),
   reason: Schema.Literals([
@@ -24,7 +24,7 @@ const FieldProblem = Schema.Struct({
   allowed: Schema.optionalKey(Schema.Array(Schema.String)),
 }).annotate({ identifier: "FieldProblem" })
 
-/** What `details` holds, for the codes that have any. */
+/** The `details` of the codes that have any. */
 const details = {
   invalid_request: Schema.Struct({ errors: Schema.Array(FieldProblem) }),
   insufficient_scope: Schema.Struct({ required_scope: Schema.String }),

@@ -1,8 +1,8 @@
 import type { KilnErrorCode } from "@kiln/core/domain"
 
 /**
- * Every refusal the HTTP service knows: its status, its type, what it says. Handlers name a code and nothing else, so
- * this file is the whole list. `code` is for programs, `type` groups codes, `message` is for people and says what to do.
+ * Every error of the HTTP service, with its status, type and message. Handlers only name a code, so this file is the complete
+ * list. `code` is for programs, `type` groups codes, and `message` tells people what to do.
  */
 
 export const errorTypes = [
@@ -21,7 +21,7 @@ export interface ErrorEntry {
   readonly status: number
   readonly type: ErrorType
   readonly message: string
-  /** Headers that always come with it, by lower-case name. */
+  /** Headers that the response always has, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -213,7 +213,7 @@ const entries = {
     type: "rate_limit_error",
     message:
       "The project has reached its limit of uploads waiting for a job; details has the limits. Create jobs for them, or wait until some expire.",
-    // Room comes from the caller's own jobs or with an expiry: sending the whole file again after a pause rarely helps.
+    // Only the caller's own jobs or an expiry make room, so sending the whole file again after a pause rarely helps.
     headers: { ...retryAfter(60), "x-should-retry": "false" },
   },
   headers_too_large: {
@@ -238,7 +238,7 @@ export type RefusalCode = keyof typeof entries
 export const errorCatalogue: Readonly<Record<RefusalCode, ErrorEntry>> = entries
 export const refusalCodes = Object.keys(entries) as ReadonlyArray<RefusalCode>
 
-/** The body of every refusal. `param` and `details` are `null` where there is nothing to say. */
+/** The body of every error. `param` and `details` are `null` if they do not apply. */
 export interface ErrorEnvelope {
   readonly error: {
     readonly type: ErrorType

@@ -31,7 +31,7 @@ const NotReady = Schema.Struct({ status: Schema.Literals(["unavailable", "stoppi
   .annotate({ identifier: "NotReady" })
   .pipe(HttpApiSchema.status(503))
 
-/** For whoever runs the service. No key is needed. */
+/** Health endpoints for operators. No key is needed. */
 export class HealthApi extends HttpApiGroup.make("health")
   .add(
     HttpApiEndpoint.get("healthz", "/healthz", { success: Alive, error: errorsOf("internal_error") }).annotateMerge(

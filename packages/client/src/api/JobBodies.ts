@@ -80,7 +80,7 @@ export const fullState = <Output>(output: Schema.Codec<Output>, identifier: stri
     ],
   })
 
-/** What polling says of a job whose family leaves out what does not apply. */
+/** The state of a polled job in a family that omits fields that do not apply. */
 export const briefState = <Output>(output: Schema.Codec<Output>, identifier: string) =>
   Schema.Struct({
     id: JobId,

@@ -43,7 +43,7 @@ const scopesOf = (routes: ReadonlyArray<JobRoute>): ReadonlyArray<string> => [
   ...new Set(routes.flatMap(({ kind }) => (kind as Partial<JobKind>).keyScope ?? [])),
 ]
 
-/** One family: its endpoints as a group, and what an OpenAPI document is told besides. */
+/** Declares one family: its endpoints as a group, with annotations for the OpenAPI document. */
 const declareFamily = (family: JobFamily, routes: ReadonlyArray<JobRoute>) => {
   const requests = routes.map((route) => ({ route, ...requestOf(route) }))
   const output = outputOf(family.noun, routes)
@@ -88,7 +88,7 @@ export const declareApi = <const Routes extends ReadonlyArray<JobRoute>>(
   )
   const components = Object.fromEntries(declared.flatMap((one) => one.components))
   const [first, ...others] = declared.map(({ group }) => group)
-  if (first === undefined) throw new Error("an API has at least the group of uploads")
+  if (first === undefined) throw new Error("the API has no endpoint groups, but uploads are always declared")
   return HttpApi.make("kiln")
     .add(first, ...others, SignedUrlsApi, HealthApi)
     .annotateMerge(

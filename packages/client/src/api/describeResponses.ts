@@ -1,8 +1,8 @@
 import { forGenerators } from "./forGenerators.ts"
 
 /**
- * What a generated description lacks: what holds of many responses at once. Headers are described once, in the
- * components, and each response says which of them it has.
+ * Adds to a generated OpenAPI document what applies to many responses. Headers are described once, in the components, and each
+ * response refers to the ones it has.
  */
 
 type Json = Record<string, unknown>
@@ -72,7 +72,7 @@ const describeResponse = (status: string, response: Json, schemas: Json, isAuthe
   }
 }
 
-/** A file may be asked for in parts. */
+/** Describes range requests of a file. */
 const describeFile = (operation: Json): Json => {
   const responses = asObject(operation["responses"])
   const all = { ...asObject(responses["200"]), description: "The whole file." }
@@ -112,7 +112,7 @@ const describeOperation = (operation: Json, schemas: Json): Json => {
   return operation["operationId"] === "getFile" ? describeFile(described) : described
 }
 
-/** The description with everything that holds of many responses, and with definitions in the place of schemas that say nothing. */
+/** Returns the document with everything that applies to many responses, and with definitions in place of empty schemas. */
 export const describeResponses = (generated: Json, definitions: Readonly<Record<string, object>>): Json => {
   const { components: given, ...rest } = generated
   const known = asObject(given)

@@ -5,7 +5,7 @@ export const PositiveUpTo = (maximum: number) =>
 
 const idBody = "[0-7][0-9a-hjkmnp-tv-z]{25}"
 
-/** An identifier the server made. Opaque: clients compare it and nothing else. */
+/** An identifier created by the server. It is opaque: clients only compare it. */
 export const Id = (prefix: "job" | "upl" | "fil" | "req", description: string) =>
   Schema.String.annotate({ description, examples: [`${prefix}_01k9q3w5zr8x2v6m4n7p0t1c3d`] }).check(
     Schema.makeFilter((text: string) => text.startsWith(`${prefix}_`), {

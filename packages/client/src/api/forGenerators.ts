@@ -1,6 +1,6 @@
 /**
- * What generators of clients make of a description is decided by details that a reader skips: names of operations become
- * names of functions, and what is closed today refuses the fields of tomorrow.
+ * Details of an OpenAPI document that matter to client generators: operation ids become function names, and a closed schema would
+ * reject fields that are added later.
  */
 
 type Json = Readonly<Record<string, unknown>>
@@ -16,7 +16,7 @@ const mapObjects = (value: unknown, change: (object: Json) => Json): unknown => 
 const without = (object: Json, isUnwanted: (key: string, value: unknown) => boolean): Json =>
   Object.fromEntries(Object.entries(object).filter(([key, value]) => !isUnwanted(key, value)))
 
-/** How streams are framed is this implementation's matter, and "any integer that a number can hold" is no limit. */
+/** Stream framing is an implementation detail, and "any integer that a number can hold" is not a limit. */
 const isNoise = (key: string, value: unknown): boolean =>
   key.startsWith("x-effect") ||
   (key === "minimum" && value === Number.MIN_SAFE_INTEGER) ||
@@ -41,7 +41,7 @@ const openAnswers = (schemas: unknown): Json =>
     ]),
   )
 
-/** A condition that was written apart, such as an `enum`, stands with the others where none of them has its name. */
+/** Merges separate conditions, such as an `enum`, into one schema if their keywords do not collide. */
 const joined = (object: Json): Json => {
   const { allOf, ...rest } = object
   const [only, ...others] = Array.isArray(allOf) ? (allOf as ReadonlyArray<unknown>) : []
@@ -49,7 +49,7 @@ const joined = (object: Json): Json => {
   return Object.keys(only).some((key) => Object.hasOwn(rest, key)) ? object : { ...rest, ...only }
 }
 
-/** The same description, as generators of clients like it. */
+/** Returns the same document in a form that suits client generators. */
 export const forGenerators = (generated: Json): Json => {
   const spec = mapObjects(generated, (object) => joined(operationName(without(object, isNoise)))) as Json
   const components = spec["components"] as Json

@@ -12,6 +12,6 @@ export {
 } from "./ErrorCatalogue.ts"
 export { KilnApi } from "./KilnApi.ts"
 export * from "../routes/fieldNames.ts"
-export * from "../routes/JobFamily.ts"
-export * from "../routes/jobRoute.ts"
+export { audioJobs, imageJobs, type JobBody } from "../routes/JobFamily.ts"
+export type { RoutedKind, UploadOf } from "../routes/jobRoute.ts"
 export type * from "../routes/wireTypes.ts"

@@ -7,7 +7,7 @@ import type { WireOutput, WireRequest } from "../routes/wireTypes.ts"
 import { type JsonSchema, standardJsonSchema } from "./standardJsonSchema.ts"
 import { FileUrl } from "./JobBodies.ts"
 
-/** A kind's requests and outputs as they are on the wire, made from the schemas that the kind declares. */
+/** The wire schemas of a kind's requests and outputs, derived from the schemas that the kind declares. */
 
 /** A schema, and the definition that takes its place in an OpenAPI document where the schema itself cannot describe it. */
 export interface Described<T> {
@@ -15,7 +15,7 @@ export interface Described<T> {
   readonly components: Readonly<Record<string, JsonSchema>>
 }
 
-/** A kind that was named and not defined here has no schemas. */
+/** A kind that was only named, not defined here, has no schemas. */
 const kindOf = ({ kind }: JobRoute): Partial<JobKind> => kind as Partial<JobKind>
 
 type Fields = Readonly<Record<string, Schema.Top>>
@@ -47,7 +47,7 @@ export const requestOf = <R extends JobRoute>(route: R): Described<WireRequest<R
   }
 }
 
-/** The output of a family's jobs. With several kinds, each field says which of them have it, and none is there always. */
+/** The output of a family's jobs. With several kinds, each field states which kinds have it, and all fields are optional. */
 export const outputOf = <R extends JobRoute>(
   noun: string,
   routes: ReadonlyArray<R>,
@@ -90,7 +90,7 @@ const exampleOf = (route: JobRoute | undefined): Readonly<Record<string, unknown
 /** Names of the fields of a finished job's output, on the wire. */
 export const outputNames = (route: JobRoute): ReadonlyArray<string> => Object.keys(outputFields(route).fields)
 
-/** One kind's output with its files. Not complete where the kind does not say which fields it has. */
+/** One kind's output with its files. Incomplete if the kind does not state its fields. */
 const outputFields = (
   route: JobRoute,
 ): {

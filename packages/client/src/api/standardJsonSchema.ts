@@ -6,8 +6,8 @@ const asObject = (value: unknown): JsonSchema =>
 type Convert = (options: { readonly target: string }) => unknown
 
 /**
- * The JSON Schema of a schema that keeps the Standard JSON Schema specification, with the names on the wire; any object where
- * it does not. Its definitions become components of an OpenAPI document, and references lead there.
+ * Returns the JSON Schema of a schema that implements Standard JSON Schema, with wire names; for other schemas, any object. Its
+ * definitions become components of an OpenAPI document, and references lead there.
  */
 export const standardJsonSchema = (
   schema: object | undefined,

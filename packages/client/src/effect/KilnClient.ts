@@ -20,20 +20,20 @@ export interface KilnClientOptions {
 }
 
 /**
- * One service, asked with one key: a method for each declared endpoint, by group. Requests and answers are checked against
- * the declarations. Refusals are the declared bodies, so that `error.error.code` tells which one it is, and its
- * `details`; the rest is `HttpClientError`, or `SchemaError` where one side does not keep to the declarations. Nothing is
- * repeated by itself: give the effects a schedule.
+ * A client for one service and one key, with a method for each declared endpoint, by group. Requests and responses are checked
+ * against the declarations. Errors of the service are the declared bodies, with `error.error.code` and its `details`. Other
+ * failures are `HttpClientError`, or `SchemaError` if one side violates the declarations. Nothing is retried automatically: give
+ * the effects a schedule.
  */
 export class KilnClient extends Context.Service<KilnClient, HttpApiClient.ForApi<typeof KilnApi>>()(
   "@kiln/client/effect/KilnClient",
 ) {
-  /** Over the `HttpClient` of your choice, for example `FetchHttpClient.layer`. */
+  /** Builds the client on an `HttpClient`, for example `FetchHttpClient.layer`. */
   static readonly layer = ({ apiKey, baseUrl }: KilnClientOptions) =>
     Layer.effect(KilnClient, HttpApiClient.make(KilnApi, { baseUrl })).pipe(Layer.provide(layerBearer(apiKey)))
 }
 
-/** Makes a client that has methods for the built-in kinds and for these routes: `jobRoute` makes them. */
+/** Creates a client with methods for the built-in kinds and for these routes, which `jobRoute` creates. */
 export const makeKilnClient = <const Routes extends ReadonlyArray<JobRoute>>({
   apiKey,
   baseUrl,

@@ -10,7 +10,7 @@ import { mediaTypes } from "../mediaTypes.ts"
 import { envelopeIn } from "../errors.ts"
 import type { AudioFormat, Upload } from "../wire.ts"
 
-/** The service did not take the file. */
+/** The service refused the file. */
 export class UploadRefused extends Data.TaggedError("UploadRefused")<{
   readonly status: number
   readonly code: RefusalCode | "unexpected_response"

@@ -1,15 +1,15 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 
-/** The job was not finished in the time it was waited for. It goes on. */
+/** The job did not finish within the timeout. It keeps running. */
 export class WaitTimeout extends Data.TaggedError("WaitTimeout")<{ readonly afterMs: number }> {}
 
 export interface WaitOptions {
-  /** How long to wait at most. Default 600,000 ms. */
+  /** Maximum wait in milliseconds, default 600,000. */
   readonly timeoutMs?: number
 }
 
-/** What the service recommends, where it does not say. */
+/** Interval used if the service does not recommend one. */
 const POLL_INTERVAL_SECONDS = 2
 /** Shortest and longest pause between two polls, whatever the service or a proxy says. */
 const SHORTEST_PAUSE_SECONDS = 0.1

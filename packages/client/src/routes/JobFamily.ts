@@ -1,9 +1,12 @@
 import { toPascalCase } from "./fieldNames.ts"
 
-/** What polling says: `full` always has bill and codes, `brief` leaves out what does not apply. */
+/** The body of a polled job: `full` always has billing and codes, `brief` omits fields that do not apply. */
 export type JobBody = "full" | "brief"
 
-/** Jobs that are polled and erased under one path. A job is found under its own only. All kinds of a family have one key scope. */
+/**
+ * Jobs that are polled and erased under one path. A job is found only under the path of its family. All kinds of a family have
+ * the same key scope.
+ */
 export interface JobFamily<
   Group extends string = string,
   Noun extends string = string,
@@ -16,7 +19,7 @@ export interface JobFamily<
   readonly body: Body
   /** Where its jobs are polled with GET, with `/:id` at its end, and with `/data` behind that erased with DELETE. */
   readonly poll: string
-  /** Its heading in the API's description. */
+  /** Its heading in the OpenAPI document. */
   readonly title: string
   /** What it offers, for people. */
   readonly description: string | undefined

@@ -1,9 +1,9 @@
 /**
- * Fields are `snake_case` on the wire and `camelCase` inside. One is made from the other by rule, so that hardly any field has a
- * mapping. The rule holds for the fields of a request and an output themselves: what is inside of them is data.
+ * Fields are `snake_case` on the wire and `camelCase` inside. A rule converts one into the other, so few fields need a mapping.
+ * The rule applies to the top-level fields of requests and outputs; nested values are data.
  */
 
-/** Names on the wire that are not made by rule, by the inner ones. */
+/** Wire names that do not follow the rule, by inner name. */
 export type GivenNames = Readonly<Record<string, string>>
 
 /** `uploadId` → `upload_id`. */
@@ -11,7 +11,7 @@ export const toSnakeCase = (name: string): string => name.replace(/[A-Z]/g, (let
 /** `upload_id` → `uploadId`. */
 export const toCamelCase = (name: string): string =>
   name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-/** `text_summary` → `TextSummary`; every sign that is neither letter nor digit separates two words. */
+/** `text_summary` → `TextSummary`; every character other than a letter or digit separates two words. */
 export const toPascalCase = (name: string): string =>
   name.replace(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9]?)/g, (_, letter: string) => letter.toUpperCase())
 
@@ -19,11 +19,11 @@ export const toPascalCase = (name: string): string =>
 export const wireName = (name: string, names: GivenNames = {}): string =>
   Object.hasOwn(names, name) ? (names[name] ?? name) : toSnakeCase(name)
 
-/** `uploadId` → `upload_id`, to the compiler. */
+/** `uploadId` → `upload_id`, as a type. */
 export type SnakeCase<Name extends string, Done extends string = ""> = Name extends `${infer First}${infer Rest}`
   ? SnakeCase<Rest, `${Done}${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}`>
   : Done
-/** `text_summary` → `TextSummary`, to the compiler. */
+/** `text_summary` → `TextSummary`, as a type. */
 export type PascalCase<
   Name extends string,
   Done extends string = "",
@@ -39,7 +39,7 @@ export type PascalCase<
     : Done
 type Digit = "0" | "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9"
 
-/** The name of a field on the wire, to the compiler. */
+/** The wire name of a field, as a type. */
 export type WireName<Field, Names> = Field extends keyof Names
   ? Names[Field]
   : Field extends string

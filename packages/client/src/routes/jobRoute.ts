@@ -2,7 +2,7 @@ import { type Names, requireKnown } from "../knownOptions.ts"
 import { type GivenNames, type PascalCase, toPascalCase, wireName } from "./fieldNames.ts"
 import { type JobFamily, jobFamily } from "./JobFamily.ts"
 
-/** A job kind as far as a route needs it: its name, and its types for the compiler. */
+/** The parts of a job kind that a route needs: its name, and its types for the compiler. */
 export interface RoutedKind {
   readonly name: string
   /** The field that names the upload a job consumes. */
@@ -11,7 +11,7 @@ export interface RoutedKind {
   readonly "~kind"?: unknown
 }
 
-/** Where the jobs of a kind are created, and how they are called there. Made by `jobRoute`. */
+/** The path and names under which jobs of a kind are created. Created by `jobRoute`. */
 export interface JobRoute<
   K extends RoutedKind = RoutedKind,
   Noun extends string = string,
@@ -27,9 +27,9 @@ export interface JobRoute<
   readonly noun: Noun
   /** Its methods in the client for promises: `speech` makes `client.speech.create`. */
   readonly methods: Methods
-  /** Names on the wire that are not made by rule, by the inner ones. */
+  /** Wire names that do not follow the rule, by inner name. */
   readonly names: Given
-  /** The field on the wire that names the upload a job consumes; `undefined` when the kind takes none. */
+  /** The wire name of the field with the upload that a job consumes; `undefined` if the kind takes none. */
   readonly upload: string | undefined
 }
 
@@ -41,15 +41,15 @@ export interface JobRouteOptions<
 > {
   /** Where jobs are created with POST, below the prefix: `/v1/summaries`. */
   readonly path: string
-  /** The jobs it is polled and erased with. Default: a family of its own, under `poll`. */
+  /** The family under which its jobs are polled and erased. By default, a separate family under `poll`. */
   readonly family?: Family
-  /** Where jobs are polled without a family, default the path with `/:id` behind it. */
+  /** Path for polling jobs without a family; by default `path` followed by `/:id`. */
   readonly poll?: string
-  /** Names on the wire, by those of the kind's fields, request and output: where `snake_case` is not the one that is wanted. */
+  /** Wire names of request and output fields that should differ from `snake_case`, by inner name. */
   readonly names?: Given
-  /** What its jobs are called in names such as `createSpeech`. Default: the kind's name, `TextSummary`. */
+  /** The noun in names such as `createSpeech`. Default: the kind's name, `TextSummary`. */
   readonly noun?: Noun
-  /** What its methods are called in the client for promises. Default: the kind's name, `textSummary`. */
+  /** The name of its methods in the promise client. Default: the kind's name, `textSummary`. */
   readonly methods?: Methods
 }
 
@@ -66,8 +66,8 @@ type NoNames = { readonly [Name in never]: string }
 type OwnMethods<K extends RoutedKind> = Uncapitalize<PascalCase<K["name"]>>
 
 /**
- * Offers the jobs of a kind over HTTP. Routes, the API's description, both clients and the page for trying it are made from it.
- * The engine must know the kind.
+ * Offers the jobs of a kind over HTTP. Routes, the OpenAPI document, both clients and the try page are derived from it. The
+ * engine must have the kind.
  */
 export const jobRoute = <
   const K extends RoutedKind,
@@ -91,8 +91,8 @@ export const jobRoute = <
 }
 
 /**
- * Names a kind whose code is elsewhere, so that a client gets its types and nothing else:
- * `remoteKind<typeof summary>({ name: "text_summary" })`.
+ * Names a kind whose code is elsewhere, so that a client gets only its types: `remoteKind<typeof summary>({ name: "text_summary"
+ * })`.
  */
 export const remoteKind = <K extends RoutedKind>(
   kind: Pick<K, "name"> & (UploadOf<K> extends never ? unknown : { readonly upload: UploadOf<K> }),

@@ -42,7 +42,7 @@ const limits = (test: BlobTest): void => {
   )
 
   test(
-    "refuses one byte more, and nothing of it is readable",
+    "refuses one byte more, and none of it is readable",
     Effect.gen(function* () {
       const store = yield* BlobStore
       const bytes = noise(128 * KIB)
@@ -76,7 +76,7 @@ const limits = (test: BlobTest): void => {
 
 const brokenSources = (test: BlobTest): void => {
   test(
-    "passes on the error of the source, and nothing of it is readable",
+    "passes on the error of the source, and none of it is readable",
     Effect.gen(function* () {
       const store = yield* BlobStore
       const broken = Stream.concat(
@@ -90,7 +90,7 @@ const brokenSources = (test: BlobTest): void => {
   )
 
   test(
-    "lets a defect of the source through, and nothing of it is readable",
+    "passes on a defect of the source, and none of it is readable",
     Effect.gen(function* () {
       const store = yield* BlobStore
       const broken = Stream.concat(inChunks(noise(200 * KIB), 30 * KIB), Stream.die("bug"))
@@ -101,7 +101,7 @@ const brokenSources = (test: BlobTest): void => {
   )
 
   test(
-    "leaves what is under a key alone when a repeat of its put does not end well",
+    "keeps an existing blob when a repeated put of its key fails",
     Effect.gen(function* () {
       const store = yield* BlobStore
       const bytes = noise(100 * KIB)
@@ -166,7 +166,7 @@ const interruption = (test: BlobTest): void => {
 
 const MOMENTS = 80
 
-/** How many rounds of the event loop it takes to its end. */
+/** Returns how many turns of the event loop a fiber takes to end. */
 const turnsOf = Effect.fnUntraced(function* (fiber: Fiber.Fiber<unknown, unknown>) {
   let turns = 0
   for (; fiber.pollUnsafe() === undefined; turns++) yield* nextTurn

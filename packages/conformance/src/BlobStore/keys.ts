@@ -40,7 +40,7 @@ const invalid = [
 /** Keys are made by the server: any other is a defect, and reaches neither a path nor a driver. */
 export const keysAreChecked = (test: BlobTest): void => {
   test(
-    "dies for a key that is not one",
+    "dies for an invalid key",
     Effect.gen(function* () {
       const store = yield* BlobStore
       let asked = false
@@ -69,7 +69,7 @@ export const keysAreChecked = (test: BlobTest): void => {
   )
 
   test(
-    "tells keys apart that begin alike or hold one another",
+    "distinguishes keys with a common prefix and nested keys",
     Effect.gen(function* () {
       const keys = ["a", "a/b", "a/b/c", "ab", "ab/c", "abc", "0", "00", "a/0", "a/00", "z/z/z/z/z/z/z/z"]
       for (const [index, key] of keys.entries()) yield* putBytes(key, noise(20, index + 1))

@@ -30,7 +30,7 @@ export const listsBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "goes on while what it lists is removed",
+    "continues while the listed blobs are removed",
     Effect.gen(function* () {
       const store = yield* BlobStore
       for (let n = 0; n < 40; n++) yield* putBytes(`sweep/${n}/1/a`, noise(1))

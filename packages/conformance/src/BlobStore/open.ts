@@ -41,7 +41,7 @@ export const opensBlobs = (test: BlobTest): void => {
         key: "jobs/a/1/output",
       })
       yield* putBytes("jobs/a/1/output", noise(10))
-      // Neither above nor below a blob is there another.
+      // A blob has no blob above or below it.
       for (const key of ["jobs/a/1", "jobs/a/1/output/0", "jobs/a/1/outpu", "jobs/a/1/output0"])
         expect((yield* Effect.flip(store.open(key)))._tag).toBe("BlobNotFound")
     }),
@@ -85,7 +85,7 @@ export const opensBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "gives content that need not be read to its end, or at all",
+    "gives content that may be read partly or not at all",
     Effect.gen(function* () {
       const store = yield* BlobStore
       yield* putBytes("readers/a", noise(400 * KIB))

@@ -33,7 +33,7 @@ const putHalf = Effect.fnUntraced(function* (key: string) {
 /** What a blob store must keep over a restart and among several openings. */
 export const blobPlaceChecks: ReadonlyArray<PlaceCheck<BlobStore>> = [
   {
-    name: "after closing and reopening, every blob is there, whole",
+    name: "after closing and reopening, every blob is complete",
     needs: "durable",
     run: Effect.fnUntraced(function* (session) {
       yield* session(putAll)
@@ -42,7 +42,7 @@ export const blobPlaceChecks: ReadonlyArray<PlaceCheck<BlobStore>> = [
     }),
   },
   {
-    name: "after closing and reopening, what was removed stays removed, and can be put again",
+    name: "after closing and reopening, removed blobs stay removed and can be put again",
     needs: "durable",
     run: Effect.fnUntraced(function* (session) {
       yield* session(Effect.andThen(putAll, removeBlobs("jobs/a")))
@@ -56,7 +56,7 @@ export const blobPlaceChecks: ReadonlyArray<PlaceCheck<BlobStore>> = [
     }),
   },
   {
-    name: "after closing and reopening, a blob that was never whole is not there",
+    name: "after closing and reopening, an incomplete blob does not exist",
     needs: "durable",
     run: Effect.fnUntraced(function* (session) {
       yield* session(Effect.andThen(putAll, Effect.flatMap(putHalf("jobs/b/1/half"), Fiber.interrupt)))
@@ -91,7 +91,7 @@ export const blobPlaceChecks: ReadonlyArray<PlaceCheck<BlobStore>> = [
       ),
   },
   {
-    name: "openings that put at once get in nobody's way",
+    name: "openings that put at the same time do not disturb each other",
     needs: "multiProcess",
     run: Effect.fnUntraced(function* (session) {
       const put = (n: number) => session(putBytes(`jobs/c/${n}/audio`, noise(100 * KIB, n)))

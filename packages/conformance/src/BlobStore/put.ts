@@ -33,7 +33,7 @@ export const putsBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "does not care how the bytes are cut",
+    "accepts any division into chunks",
     Effect.gen(function* () {
       const store = yield* BlobStore
       const bytes = noise(200 * KIB + 17)
@@ -77,7 +77,7 @@ export const putsBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "may be repeated, as after a lost answer",
+    "may be repeated, for example after a lost answer",
     Effect.gen(function* () {
       const bytes = noise(100 * KIB)
       const first = yield* putBytes("again/a", bytes)

@@ -17,7 +17,7 @@ const putAll = (keys: ReadonlyArray<string>) =>
 
 export const removesBlobs = (test: BlobTest): void => {
   test(
-    "takes the blob of that key and all below it, and no sibling",
+    "removes the blob of the key and all below it, but no sibling",
     Effect.gen(function* () {
       const store = yield* BlobStore
       const gone = ["jobs/a/1/input", "jobs/a/1/output", "jobs/a/2/output", "jobs/a"]
@@ -45,7 +45,7 @@ export const removesBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "succeeds for what is not there, and again",
+    "succeeds if there is nothing to remove, also repeatedly",
     Effect.gen(function* () {
       const store = yield* BlobStore
       yield* store.remove("never/was")
@@ -57,7 +57,7 @@ export const removesBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "leaves room for the same key",
+    "allows the same key to be put again",
     Effect.gen(function* () {
       const store = yield* BlobStore
       yield* putBytes("jobs/a/1/output", noise(200 * KIB, 1))

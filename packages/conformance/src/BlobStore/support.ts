@@ -31,7 +31,7 @@ export const noise = (length: number, seed = 1): Uint8Array => {
   return bytes
 }
 
-/** One chunk at a time, each asked for. */
+/** Streams one chunk at a time, each on demand. */
 export const inChunks = (bytes: Uint8Array, chunkBytes: number): Stream.Stream<Uint8Array> =>
   Stream.unfold(0, (position) =>
     Effect.sync(() =>

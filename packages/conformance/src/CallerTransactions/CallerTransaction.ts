@@ -9,7 +9,7 @@ import type { Stores } from "../Check.ts"
 
 /** A transaction of the embedding program, on a connection of its own. */
 export interface CallerTransaction {
-  /** What that program hands to kiln. */
+  /** The handle that the program passes to kiln. */
   readonly transaction: unknown
   readonly commit: () => Promise<void>
   readonly rollback: () => Promise<void>
@@ -38,15 +38,15 @@ export interface OpenTransaction {
 /** Opens transactions for one check; whatever is still open at its end is rolled back, all at once: one may wait for another. */
 export type Begin = Effect.Effect<OpenTransaction>
 
-/** One thing that accepting jobs in transactions must do, in real time. */
+/** One requirement for creating jobs in transactions, checked in real time. */
 export interface CallerCheck {
   readonly name: string
-  /** It takes two transactions that write at once. */
+  /** Whether it needs two transactions that write at the same time. */
   readonly concurrent: boolean
   readonly run: (begin: Begin, through: Through) => Effect.Effect<void, unknown, CallerPorts | Scope.Scope>
 }
 
-/** Creates jobs by this handle, which may be anything. */
+/** Creates jobs with this handle, which may be any value. */
 export const createIn = (
   through: Through,
   transaction: unknown,
@@ -91,7 +91,7 @@ export const makeBegin = (
 /** Timeout after which an operation counts as waiting forever, even on a slow machine. */
 const patienceMs = 10_000
 
-/** Fails where this waits for something that does not come, in the middle of which it is left. */
+/** Fails if the effect is still waiting after the timeout, and leaves it there. */
 export const withoutWaiting = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(effect, { startImmediately: true })

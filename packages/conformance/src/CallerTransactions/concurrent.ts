@@ -6,7 +6,7 @@ import { claim, claimedNumbers, claimOne, complete, create, createTags, exists, 
 import { jobId, newJob, projectId } from "../fixtures.ts"
 import { type Begin, type CallerCheck, withoutWaiting } from "./CallerTransaction.ts"
 
-/** Both are open while both create. */
+/** Opens two transactions that are open while both create jobs. */
 const openBoth = Effect.fnUntraced(function* (begin: Begin, one: NewJob, two: NewJob) {
   const [a, b] = [yield* begin, yield* begin]
   expect(first(yield* a.createJobs(one))._tag).toBe("Created")
@@ -14,7 +14,7 @@ const openBoth = Effect.fnUntraced(function* (begin: Begin, one: NewJob, two: Ne
   return [a, b] as const
 })
 
-/** That both jobs run. */
+/** Expects that both jobs run. */
 const expectBothRun = Effect.fnUntraced(function* (one: NewJob, two: NewJob) {
   const runnable = [one, two].map(({ kind, kindVersion, mode }) => ({ kind, kindVersion, mode }))
   const { claims } = yield* claim({ runnable })
@@ -22,7 +22,7 @@ const expectBothRun = Effect.fnUntraced(function* (one: NewJob, two: NewJob) {
   for (const claimed of claims) yield* complete(claimed)
 })
 
-/** What several open transactions owe each other: nothing. */
+/** Open transactions are independent of each other. */
 export const concurrent: ReadonlyArray<CallerCheck> = [
   {
     name: "two open transactions of one project and kind do not wait for each other, and both jobs run",

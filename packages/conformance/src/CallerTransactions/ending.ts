@@ -15,7 +15,7 @@ import {
 import { jobId, newJob, newUploadJob, uploadId } from "../fixtures.ts"
 import type { CallerCheck } from "./CallerTransaction.ts"
 
-/** What the caller's commit and rollback decide. */
+/** The caller's commit and rollback decide whether jobs exist. */
 export const ending: ReadonlyArray<CallerCheck> = [
   {
     name: "after a commit the jobs are there, with what they consumed, and can be claimed",

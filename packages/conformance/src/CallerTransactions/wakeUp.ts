@@ -7,13 +7,13 @@ import { newJob } from "../fixtures.ts"
 import { type CallerCheck, type OpenTransaction, withoutWaiting } from "./CallerTransaction.ts"
 
 const rounds = 9
-/** From the caller's commit until who waits for work sees the job. */
+/** Maximum milliseconds from the caller's commit until a waiting worker sees the job. */
 const wakesWithinMs = 50
 
-/** How long the transaction stays open, as real ones do: a hint that comes with the creation comes to nothing. */
+/** Milliseconds that the transaction stays open, as real ones do: a notification sent at creation would be too early. */
 const openForMs = 20
 
-/** Waits as a worker does: looks whenever it is woken, and says when it saw the job. A hint may come too early. */
+/** Waits like a worker: polls whenever it is woken, and returns when it saw the job. A notification may come too early. */
 const seesWhenWoken = Effect.fnUntraced(function* (job: NewJob) {
   const wakeUp = yield* WakeUp
   do yield* wakeUp.wait
@@ -27,13 +27,13 @@ const wakingMs = Effect.fnUntraced(function* (job: NewJob, { commit, createJobs 
   yield* Effect.sleep(openForMs)
   yield* commit
   const committedAt = performance.now()
-  return (yield* withoutWaiting("who was to be woken", Fiber.join(waiter))) - committedAt
+  return (yield* withoutWaiting("the waiting worker", Fiber.join(waiter))) - committedAt
 })
 
 /** Commits wake workers. */
 export const wakeUp: ReadonlyArray<CallerCheck> = [
   {
-    name: `a commit wakes who waits for work within ${wakesWithinMs} ms, by the median of ${rounds}`,
+    name: `a commit wakes a waiting worker within ${wakesWithinMs} ms, in the median of ${rounds}`,
     concurrent: false,
     run: Effect.fnUntraced(function* (begin) {
       const figures: Array<number> = []

@@ -16,12 +16,12 @@ const counting = (finishedWithinMs: number, of?: number) =>
     ),
   )
 
-/** How much there is to do, and how it goes. */
+/** Counting jobs by kind, mode and status. */
 export const countJobs: Section = {
   name: "JobDirectory.countJobs",
   checks: [
     check(
-      "an empty store has nothing to count",
+      "an empty store has no counts",
       Effect.gen(function* () {
         expect(yield* counting(1_000)).toEqual([])
         expect(yield* counting(1_000, 1)).toEqual([])

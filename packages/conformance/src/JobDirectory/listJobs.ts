@@ -34,12 +34,12 @@ const arrangeJobs = Effect.gen(function* () {
   yield* create(newLiveJob(8), newJob(1))
 })
 
-/** What an operator sees of all jobs. */
+/** Listing jobs of all projects for the operator. */
 export const listJobs: Section = {
   name: "JobDirectory.listJobs",
   checks: [
     check(
-      "an empty store has none",
+      "an empty store lists no jobs",
       Effect.gen(function* () {
         expect(yield* numbers()).toEqual([])
         expect(yield* numbers({ status: "done", projectId: projectId(1) })).toEqual([])
@@ -148,7 +148,7 @@ export const listJobs: Section = {
     ),
 
     check(
-      "walks over all jobs without gap or double while others are added, moved and finished",
+      "pages through all jobs without gaps or duplicates while others are added, moved and finished",
       Effect.gen(function* () {
         const store = yield* JobStore
         const directory = yield* JobDirectory
@@ -173,7 +173,7 @@ export const listJobs: Section = {
     ),
 
     check(
-      "a walk goes on where it was when the job its cursor names is gone",
+      "paging continues when the job of its cursor is gone",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(1))
@@ -192,7 +192,7 @@ export const listJobs: Section = {
     ),
 
     check(
-      "a cursor that no page gave is a defect",
+      "an invalid cursor is a defect",
       Effect.gen(function* () {
         yield* create(newJob(1), newJob(2))
         for (const after of ["", "nonsense", "1", "{}", "null", "0 0", "' or 1=1 --"]) {

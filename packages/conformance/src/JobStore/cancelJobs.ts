@@ -46,7 +46,7 @@ export const cancelJobs: Section = {
   name: "JobStore.cancelJobs",
   checks: [
     check(
-      "fails a queued job, which nobody gets any more and no deadline meets",
+      "fails a queued job, which can no longer be claimed or expire",
       Effect.gen(function* () {
         const store = yield* JobStore
         const before = first(yield* create(newJob(1)))
@@ -63,7 +63,7 @@ export const cancelJobs: Section = {
     ),
 
     check(
-      "fails a job in a worker's hands, and that worker can do nothing more",
+      "fails a job that a worker holds, and that worker can write nothing more",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* openAudioGate
@@ -90,7 +90,7 @@ export const cancelJobs: Section = {
     ),
 
     check(
-      "fails one that waits for its next try, and one whose worker is lost",
+      "fails a job that waits for its next attempt, and one whose worker is lost",
       Effect.gen(function* () {
         const store = yield* JobStore
         const one = yield* createAndClaim(newJob(1))
@@ -107,7 +107,7 @@ export const cancelJobs: Section = {
     ),
 
     check(
-      "one that is overdue already is canceled, not expired, if that comes first",
+      "an overdue job is canceled, not expired, if that comes first",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(1, { limits: { queueLimitMs: 10, runLimitMs: 10 } }))
@@ -132,7 +132,7 @@ export const cancelJobs: Section = {
     ),
 
     check(
-      "a repeat says that it is finished, in one batch or in two",
+      "a repeat reports it as finished, in one batch or in two",
       Effect.gen(function* () {
         yield* create(newJob(1))
         expect(yield* canceling(1, 1)).toEqual(["Canceled", "AlreadyFinished"])
@@ -144,7 +144,7 @@ export const cancelJobs: Section = {
     ),
 
     check(
-      "of many who cancel at once, one does; of a cancellation and a completion, one",
+      "of many concurrent cancellations one succeeds, and so does one of a cancellation and a completion",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(1))
@@ -162,7 +162,7 @@ export const cancelJobs: Section = {
     ),
 
     check(
-      "keeps what the job retains until it is erased or expires, its upload too",
+      "keeps the job's data and upload until they are erased or expire",
       Effect.gen(function* () {
         const store = yield* JobStore
         const upload = yield* createUploaded(1)
@@ -192,7 +192,7 @@ export const cancelJobs: Section = {
     ),
 
     check(
-      "does not confuse its lane: the others go on in their order, projects in turn",
+      "leaves its lane intact: the others keep their order, and projects take turns",
       Effect.gen(function* () {
         yield* create(...[1, 2, 3, 4, 5].map((n) => newJob(n)))
         yield* create(...[11, 12, 13].map((n) => newJob(n, { projectId: projectId(2) })))

@@ -15,7 +15,7 @@ export const checkClaims: Section = {
   name: "JobStore.checkClaims",
   checks: [
     check(
-      "true for a claim with its very token, in order, and nothing changes",
+      "true for a claim with its own token, in order, and nothing changes",
       Effect.gen(function* () {
         const { token } = yield* createAndClaim(newJob(1))
         yield* create(newJob(2))
@@ -29,7 +29,7 @@ export const checkClaims: Section = {
     ),
 
     check(
-      "a lease that ended holds until somebody takes over",
+      "a claim whose lease has ended holds until another worker takes over",
       Effect.gen(function* () {
         const zombie = yield* createAndClaim(newJob(1))
         yield* advance(leaseDurationMs + 5)
@@ -40,7 +40,7 @@ export const checkClaims: Section = {
     ),
 
     check(
-      "false once the claim has ended, however it did",
+      "false once the claim has ended, for any reason",
       Effect.gen(function* () {
         const store = yield* JobStore
         const released = yield* createAndClaim(newJob(1))

@@ -20,7 +20,7 @@ import { check, type Section } from "../Check.ts"
 import { expectMoved } from "../expectations.ts"
 import { jobId, leaseDurationMs, newJob, newLiveJob, newUploadJob, projectId, queueLimitMs } from "../fixtures.ts"
 
-/** Handing out work. Lost workers and fairness have files of their own. */
+/** Claiming jobs. Lost workers and fairness have separate files. */
 export const claimJobs: Section = {
   name: "JobStore.claimJobs",
   checks: [
@@ -48,7 +48,7 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "brings the upload along",
+      "includes the upload",
       Effect.gen(function* () {
         const upload = yield* createUploaded(1)
         yield* create(newUploadJob(1))
@@ -57,7 +57,7 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "a claimed job is nobody else's until its lease ends, to the millisecond",
+      "no other worker gets a claimed job until its lease ends, to the millisecond",
       Effect.gen(function* () {
         const zombie = yield* createAndClaim()
         expect(yield* claim()).toMatchObject({ claims: [], nextInMs: leaseDurationMs })
@@ -88,7 +88,7 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "takes only what this worker can run",
+      "claims only jobs that this worker can run",
       Effect.gen(function* () {
         yield* openAudioGate
         yield* create(newJob(1), newLiveJob(2), newJob(3, { kind: "image_generation" }))
@@ -111,7 +111,7 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "names a kind twice, gets each job once",
+      "returns each job once, even if a kind is named twice",
       Effect.gen(function* () {
         yield* create(newJob(1), newJob(2))
         expect(claimedNumbers(yield* claim({ runnable: [...runnable, ...runnable] }))).toEqual([1, 2])
@@ -119,7 +119,7 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "never hands out more than the limit, and says that there is more",
+      "never claims more than the limit, and reports that there is more",
       Effect.gen(function* () {
         yield* create(...[1, 2, 3, 4, 5].map((n) => newJob(n)))
         expect(yield* claim({ limit: 0 })).toEqual({ claims: [], abandoned: [], nextInMs: 0 })
@@ -131,7 +131,7 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "says when to come back: the next lease end or delay among what it can run",
+      "`nextInMs` is the next end of a lease or delay among the runnable jobs",
       Effect.gen(function* () {
         const store = yield* JobStore
         expect((yield* claim()).nextInMs).toBe(undefined)
@@ -151,7 +151,7 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "when nothing is waiting, does not say to come back",
+      "`nextInMs` is undefined when nothing is waiting",
       Effect.gen(function* () {
         yield* createDone(newJob(1))
         expect(yield* claim()).toEqual({ claims: [], abandoned: [], nextInMs: undefined })
@@ -159,7 +159,7 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "never says to come back at once for what it cannot hand out",
+      "`nextInMs` is never 0 for jobs that cannot be claimed",
       Effect.gen(function* () {
         yield* create(newJob(1, { limits: { queueLimitMs: 1_000, runLimitMs: 1_000 } }))
         yield* advance(1_000)
@@ -170,7 +170,7 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "does not hand out a job whose deadline has come",
+      "does not claim a job whose deadline has passed",
       Effect.gen(function* () {
         const limits = { queueLimitMs: 1_000, runLimitMs: 1_000 }
         yield* create(newJob(1, { limits }), newJob(2, { limits }))
@@ -183,7 +183,7 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "does not hand out finished jobs",
+      "does not claim finished jobs",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* createDone(newJob(1))
@@ -220,7 +220,7 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "many workers at once get each job exactly once",
+      "concurrent workers get each job exactly once",
       Effect.gen(function* () {
         yield* create(...Array.from({ length: 40 }, (_, n) => newJob(n, { projectId: projectId(n % 3) })))
         const results = yield* Effect.forEach(Array.from({ length: 15 }), () => claim({ limit: 3 }), {
@@ -234,7 +234,7 @@ export const claimJobs: Section = {
     ),
 
     check(
-      "looks at no switch and no pause: whether to run is the worker's decision",
+      "ignores switches and pauses: the worker decides whether to run",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* openAudioGate

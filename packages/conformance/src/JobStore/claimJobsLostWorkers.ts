@@ -6,7 +6,7 @@ import { check, type Section } from "../Check.ts"
 import { expectMoved } from "../expectations.ts"
 import { jobId, leaseDurationMs, newJob } from "../fixtures.ts"
 
-/** A job that kills its workers ends, and what it costs is counted apart from failures. */
+/** A job that kills its workers ends, and lost workers are counted separately from failures. */
 export const claimJobsLostWorkers: Section = {
   name: "JobStore.claimJobs: lost workers",
   checks: [
@@ -56,7 +56,7 @@ export const claimJobsLostWorkers: Section = {
     ),
 
     check(
-      "released and deferred jobs lost nobody",
+      "released and deferred jobs have lost no worker",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(1))

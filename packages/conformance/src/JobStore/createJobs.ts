@@ -19,12 +19,12 @@ import { check, type Section } from "../Check.ts"
 import { stateOf } from "../expectations.ts"
 import { digest, jobId, keyId, newJob, ownerOf, projectId, queueLimitMs, runLimitMs } from "../fixtures.ts"
 
-/** Acceptance, whatever is behind it. Idempotency, gate, upload and queue cap have files of their own. */
+/** Creating jobs. Idempotency, gate, upload and queue cap have separate files. */
 export const createJobs: Section = {
   name: "JobStore.createJobs",
   checks: [
     check(
-      "accepts a job as queued, at store time, with everything it was given",
+      "accepts a job as queued, at store time, with all its fields",
       Effect.gen(function* () {
         yield* advance(1_234)
         const item = newJob(1)
@@ -64,7 +64,7 @@ export const createJobs: Section = {
     ),
 
     check(
-      "an empty batch is fine",
+      "accepts an empty batch",
       Effect.gen(function* () {
         expect(yield* create()).toEqual([])
       }),
@@ -96,7 +96,7 @@ export const createJobs: Section = {
     ),
 
     check(
-      "keeps a copy: what its caller does to the request later changes nothing",
+      "keeps a copy: later changes to the caller's request object have no effect",
       Effect.gen(function* () {
         const request = { list: [1, 2] }
         yield* create(newJob(1, { request }))
@@ -106,7 +106,7 @@ export const createJobs: Section = {
     ),
 
     check(
-      "a new job can be claimed at once",
+      "a new job can be claimed immediately",
       Effect.gen(function* () {
         yield* create(newJob(1))
         expect((yield* claim()).claims.map(({ job }) => job.id)).toEqual([jobId(1)])
@@ -133,7 +133,7 @@ export const createJobsIdempotency: Section = {
     ),
 
     check(
-      "a repeat gets the job as it is by then",
+      "a repeat gets the current state of the job",
       Effect.gen(function* () {
         const store = yield* JobStore
         const replay = Effect.map(store.createJobs([newJob(1)]), first)
@@ -171,7 +171,7 @@ export const createJobsIdempotency: Section = {
     ),
 
     check(
-      "tells keys apart exactly, and takes the longest",
+      "compares keys exactly, up to the longest",
       Effect.gen(function* () {
         const keys = ["a", "A", "a.", "%61", "x".repeat(255), `${"x".repeat(254)}y`]
         yield* create(...keys.map((idempotencyKey, n) => newJob(n, { idempotencyKey })))
@@ -195,7 +195,7 @@ export const createJobsIdempotency: Section = {
     ),
 
     check(
-      "of many at once, one creates and all others replay it",
+      "of many concurrent calls, one creates and all others replay it",
       Effect.gen(function* () {
         const store = yield* JobStore
         const { idempotencyKey, fingerprint } = newJob(1)

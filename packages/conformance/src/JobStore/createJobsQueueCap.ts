@@ -79,5 +79,3 @@ export const createJobsQueueCap: Section = {
     ),
   ],
 }
-
-/** Which refusal comes first, and that a refusal leaves nothing behind. */

@@ -23,11 +23,11 @@ const missingOf = Effect.fnUntraced(function* (job: ReturnType<typeof newLiveJob
   return outcome._tag === "GateClosed" ? outcome.missing : outcome._tag
 })
 
-/** A live job whose gate asks for a worker of a kind. */
+/** A live job whose gate requires a worker of a kind. */
 const liveJobOf = (kind: string, n: number, withinMs = 60_000) =>
   newLiveJob(n, { gate: { ...audioGate, liveWorker: { kind, withinMs } } })
 
-/** What live jobs need. */
+/** The prerequisites of live jobs. */
 export const createJobsGate: Section = {
   name: "JobStore.createJobs: gate",
   checks: [
@@ -57,7 +57,7 @@ export const createJobsGate: Section = {
     ),
 
     check(
-      "names each single thing that is missing",
+      "names each missing prerequisite",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* openAudioGate
@@ -83,7 +83,7 @@ export const createJobsGate: Section = {
     ),
 
     check(
-      "a worker that stopped or died is still counted on for exactly the time the job asks for",
+      "a worker that stopped or crashed still counts for exactly the time that the job's gate allows",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* openAudioGate
@@ -92,7 +92,7 @@ export const createJobsGate: Section = {
         yield* board.publishWorker({ workerId: "stopped", liveKinds: ["image_generation"], ...published })
         yield* advance(4_999)
         yield* board.publishWorker({ workerId: "stopped", liveKinds: ["image_generation"], providers: [], ttlMs: 0 })
-        // Served at this moment, however short a time the job asks for.
+        // A worker that serves the kind now is enough, however short the allowed time is.
         expect(yield* missingOf(liveJobOf("voice_turn", 1, 1))).toBe("Created")
         yield* advance(1)
         expect(yield* missingOf(liveJobOf("voice_turn", 2, 1))).toEqual(["provider:voice_turn"])
@@ -107,7 +107,7 @@ export const createJobsGate: Section = {
     ),
 
     check(
-      "a job that asks for no worker is accepted where there never was one",
+      "a job that requires no worker is accepted even if there never was one",
       Effect.gen(function* () {
         yield* openAudioGate
         expect(yield* missingOf(liveJobOf("image_generation", 1))).toEqual(["provider:image_generation"])
@@ -130,7 +130,7 @@ export const createJobsGate: Section = {
     ),
 
     check(
-      "sandbox jobs need nothing and have no price",
+      "sandbox jobs have no prerequisites and no price",
       Effect.gen(function* () {
         expect(first(yield* create(newJob(1)))).toMatchObject({ mode: "sandbox", price: null })
       }),
@@ -147,7 +147,7 @@ export const createJobsGate: Section = {
     ),
 
     check(
-      "jobs that cost nothing need no price and have none",
+      "free jobs need no price and have none",
       Effect.gen(function* () {
         yield* openAudioGate
         const free = newLiveJob(1, { gate: { ...audioGate, price: null } })
@@ -178,7 +178,7 @@ export const createJobsGate: Section = {
     ),
 
     check(
-      "a job accepted before a switch went off stays queued and claimable",
+      "a job accepted before a switch was turned off stays queued and claimable",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* openAudioGate
@@ -191,7 +191,7 @@ export const createJobsGate: Section = {
   ],
 }
 
-/** How many unfinished jobs a project may have. */
+/** Which refusal comes first, and that a refusal leaves nothing behind. */
 export const createJobsPrecedence: Section = {
   name: "JobStore.createJobs: precedence",
   checks: [
@@ -225,7 +225,7 @@ export const createJobsPrecedence: Section = {
     ),
 
     check(
-      "no refusal binds the idempotency key or uses the upload up",
+      "no refusal uses up the idempotency key or the upload",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(9))
@@ -243,7 +243,7 @@ export const createJobsPrecedence: Section = {
     ),
 
     check(
-      "one refused item does not disturb the others",
+      "a refused item does not affect the others",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* createUploaded(3)

@@ -59,7 +59,7 @@ export const createJobsUpload: Section = {
     ),
 
     check(
-      "an upload is used once, whatever became of its job",
+      "an upload is used once, whatever the state of its job",
       Effect.gen(function* () {
         const store = yield* JobStore
         const job = yield* createDoneWithUpload(1)
@@ -84,7 +84,7 @@ export const createJobsUpload: Section = {
     ),
 
     check(
-      "of many jobs at once, one gets the upload",
+      "of many concurrent jobs, one gets the upload",
       Effect.gen(function* () {
         yield* createUploaded(1)
         const reasons = yield* Effect.forEach(
@@ -130,7 +130,7 @@ export const createJobsUpload: Section = {
     ),
 
     check(
-      "without a file it has expired once no transfer can begin any more",
+      "an upload without a file has expired once no transfer can begin any more",
       Effect.gen(function* () {
         yield* createUpload(newUpload(1))
         yield* advance(transferWindowMs - 1)
@@ -154,7 +154,7 @@ export const createJobsUpload: Section = {
     ),
 
     check(
-      "after the last transfer allowed came to nothing it has expired",
+      "an upload has expired after its last allowed transfer failed",
       Effect.gen(function* () {
         const store = yield* UploadStore
         yield* createUpload(newUpload(1))

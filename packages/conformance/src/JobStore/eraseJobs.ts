@@ -39,7 +39,7 @@ import {
   uploadId,
 } from "../fixtures.ts"
 
-/** Its purges by name: their order says nothing. */
+/** Erases a job and returns its purges by name, because their order is not defined. */
 const erase = Effect.fnUntraced(function* (job: Job, principal: Principal = ownerOf(job)) {
   const store = yield* JobStore
   const outcome = first(yield* store.eraseJobs([{ jobId: job.id, principal }]))
@@ -58,7 +58,7 @@ export const eraseJobs: Section = {
   name: "JobStore.eraseJobs",
   checks: [
     check(
-      "blanks everything retained at once, and leaves the rest of the record as it is",
+      "blanks all retained data immediately, and leaves the rest of the record unchanged",
       Effect.gen(function* () {
         const done = yield* createDoneWithUpload(1)
         yield* advance(100)
@@ -82,7 +82,7 @@ export const eraseJobs: Section = {
     ),
 
     check(
-      "says which blobs are to be purged, its upload's too, and keeps saying so until confirmed",
+      "returns the blobs to be purged, including its upload's, until the purge is confirmed",
       Effect.gen(function* () {
         const store = yield* JobStore
         const done = yield* createDoneWithUpload(1)
@@ -111,7 +111,7 @@ export const eraseJobs: Section = {
     ),
 
     check(
-      "keeps the bill",
+      "keeps the charge",
       Effect.gen(function* () {
         yield* openAudioGate
         const done = yield* createDone(newLiveJob(1))
@@ -162,7 +162,7 @@ export const eraseJobs: Section = {
     ),
 
     check(
-      "another key's, project's or mode's job is as unknown as one that never was",
+      "a job of another key, project or mode is not found, like one that never existed",
       Effect.gen(function* () {
         const done = yield* createDone(newJob(1))
         const owner = ownerOf(done)
@@ -179,7 +179,7 @@ export const eraseJobs: Section = {
     ),
 
     check(
-      "an unfinished job of somebody else is not found either",
+      "an unfinished job of another owner is not found either",
       Effect.gen(function* () {
         const job = first(yield* create(newJob(1)))
         expect(yield* erase(job, { ...ownerOf(job), keyId: keyId(2) })).toEqual({ _tag: "NotFound" })
@@ -201,7 +201,7 @@ export const eraseJobs: Section = {
     ),
 
     check(
-      "a late attempt brings nothing back: its completion counted, and there is nothing to write to",
+      "a late attempt restores nothing: its completion was already counted",
       Effect.gen(function* () {
         const store = yield* JobStore
         const claimed = yield* createAndClaim()
@@ -219,7 +219,7 @@ export const eraseJobs: Section = {
     ),
 
     check(
-      "expired data, erased on request, reads as deleted from then on",
+      "expired data that is erased on request counts as deleted from then on",
       Effect.gen(function* () {
         const store = yield* JobStore
         const done = yield* createDoneWithUpload(1)
@@ -236,7 +236,7 @@ export const eraseJobs: Section = {
     ),
 
     check(
-      "delete × complete at once: either it was too early, or the data is gone for good",
+      "concurrent delete and complete: either the deletion was too early, or the data is gone permanently",
       Effect.gen(function* () {
         const store = yield* JobStore
         const claimed = yield* createAndClaim()

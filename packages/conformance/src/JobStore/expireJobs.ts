@@ -27,7 +27,7 @@ export const expireJobs: Section = {
     ),
 
     check(
-      "a job that runs is not overdue, one whose worker vanished is taken back and waits from then on",
+      "a running job is not overdue; one whose worker vanished returns to the queue and waits from then on",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(1, { limits: { queueLimitMs: 1_000, runLimitMs: 100_000 } }))
@@ -52,7 +52,7 @@ export const expireJobs: Section = {
     ),
 
     check(
-      "a job that was taken back is claimed at once, at the head of its line, and its former worker writes nothing",
+      "a job that returned to the queue is claimed next in its lane, and its former worker writes nothing",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(newJob(1, { limits: { queueLimitMs: 1_000, runLimitMs: 100_000 } }))
@@ -76,7 +76,7 @@ export const expireJobs: Section = {
     ),
 
     check(
-      "after a clock that went a day ahead, no claimed job fails: its worker continues, or another claims it",
+      "after a clock jump of a day, no claimed job fails: its worker continues, or another claims it",
       Effect.gen(function* () {
         const store = yield* JobStore
         const day = 86_400_000
@@ -89,7 +89,7 @@ export const expireJobs: Section = {
           return { jobId: jobId(n), token: claimed.token }
         }
         yield* advance(leaseDurationMs + day)
-        // Heartbeat, deferral, release: each by the worker that has the job all along.
+        // Heartbeat, deferral, release: each by the worker that still holds the job.
         expect(yield* store.extendLeases([{ ...itemOf(1), leaseDurationMs }])).toEqual([
           { _tag: "Extended", leaseRemainingMs: leaseDurationMs },
         ])
@@ -105,7 +105,7 @@ export const expireJobs: Section = {
     ),
 
     check(
-      "a job that ran its whole time fails as `job_timeout`",
+      "a job that reached its run limit fails with `job_timeout`",
       Effect.gen(function* () {
         const store = yield* JobStore
         const { job } = yield* createAndClaim(newJob(1, { limits: { queueLimitMs, runLimitMs: 1_000 } }))
@@ -120,7 +120,7 @@ export const expireJobs: Section = {
     ),
 
     check(
-      "sweeps every kind and mode, the gated too, the longest overdue first, up to the limit",
+      "sweeps every kind and mode, gated ones included, the longest overdue first, up to the limit",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* openAudioGate
@@ -144,7 +144,7 @@ export const expireJobs: Section = {
     ),
 
     check(
-      "two sweeps at once fail each job once",
+      "two concurrent sweeps fail each job once",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* create(

@@ -6,10 +6,10 @@ import { check, type Check, type Section } from "../Check.ts"
 import { charge, fileId, jobId, leaseDurationMs, newJob, newLiveJob, outputFile } from "../fixtures.ts"
 import { repeatedEnds } from "./repeatedEnds.ts"
 
-/** A verb that only the holder of a job may use, with arguments that would change much. `live` jobs need a charge. */
+/** A verb that only the holder of a job may use, with arguments that would change a lot. `live` jobs need a charge. */
 interface FencedVerb {
   readonly name: string
-  /** How it ends the claim. A second end of the same sort is a repeat of the first. */
+  /** How it ends the claim. A second end of the same type is a repeat of the first. */
   readonly end?: "completion" | "failure" | "return"
   readonly run: (
     claims: ReadonlyArray<ClaimRef>,
@@ -85,7 +85,7 @@ const fencedVerbs: ReadonlyArray<FencedVerb> = [
 
 const endings = fencedVerbs.filter(({ end }) => end !== undefined)
 
-/** That a verb with a claim that lost its job says so and writes nothing. */
+/** Expects that a verb reports a lost claim and writes nothing. */
 const expectLost = Effect.fnUntraced(function* (verb: FencedVerb, ref: ClaimRef, live = false) {
   const owner = live ? newLiveJob(1) : newJob(1)
   const before = yield* read(owner)
@@ -137,7 +137,7 @@ const checksOf = (verb: FencedVerb): ReadonlyArray<Check> => [
         expect(yield* ending.run([{ jobId: jobId(1), token }])).toEqual(["Written"])
         const before = yield* read(newJob(1))
         expect(before.token).toBe(token + 1)
-        // Nobody holds the job: neither with the claim's token, nor with the one that ending raised it to.
+        // No token holds the job: neither the claim's, nor the one to which the end raised it.
         for (const given of [token - 1, token, token + 1, token + 2]) {
           const expected = repeats && given === token ? "Written" : "LeaseLost"
           expect(yield* verb.run([{ jobId: jobId(1), token: given }]), `token ${given}`).toEqual([expected])
@@ -212,7 +212,7 @@ const checksOf = (verb: FencedVerb): ReadonlyArray<Check> => [
   ),
 ]
 
-/** Zombies: whatever a worker does with a claim it no longer has changes nothing. And who only asks again is no zombie. */
+/** A worker with a lost claim can change nothing. A repeated call by the same claim is not a lost claim. */
 export const fencing: Section = {
   name: "JobStore: fencing",
   checks: [

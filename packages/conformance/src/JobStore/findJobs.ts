@@ -6,12 +6,12 @@ import { advance, claimOne, complete, create, createAndClaim, createDone, findFi
 import { check, type Section } from "../Check.ts"
 import { completionOf, fileId, jobId, keyId, newJob, outputFile, ownerOf, projectId } from "../fixtures.ts"
 
-/** Reading. There is no way to see another's job. */
+/** Reading jobs. A caller can never see another caller's job. */
 export const findJobs: Section = {
   name: "JobStore.findJobs",
   checks: [
     check(
-      "shows a job to the project, key and mode that made it, and to nobody else",
+      "shows a job only to the project, key and mode that created it",
       Effect.gen(function* () {
         const store = yield* JobStore
         const job = first(yield* create(newJob(1)))
@@ -27,7 +27,7 @@ export const findJobs: Section = {
     ),
 
     check(
-      "answers each item in its place, unknown and repeated ones too",
+      "answers each item in its place, including unknown and repeated ones",
       Effect.gen(function* () {
         const store = yield* JobStore
         const [one, two] = yield* create(newJob(1), newJob(2))
@@ -44,7 +44,7 @@ export const findByIdempotencyKey: Section = {
   name: "JobStore.findByIdempotencyKey",
   checks: [
     check(
-      "finds what this key record bound, as it is now",
+      "finds the current state of the job that this key record created",
       Effect.gen(function* () {
         const store = yield* JobStore
         const { job } = yield* createAndClaim(newJob(1))
@@ -71,7 +71,7 @@ export const findFileSection: Section = {
   name: "JobStore.findFile",
   checks: [
     check(
-      "finds a done job's file with its job, and no other",
+      "finds the file of a done job together with the job, and no other file",
       Effect.gen(function* () {
         const claimed = yield* createAndClaim(newJob(1))
         const files = [outputFile(claimed, 1), { ...outputFile(claimed, 2), name: "image", blobKey: "jobs/1/1/image" }]
@@ -99,7 +99,7 @@ export const findFileSection: Section = {
     ),
 
     check(
-      "is gone at once with the job's data, deleted or expired, and with its record",
+      "a file is gone immediately with the job's data, deleted or expired, and with its record",
       Effect.gen(function* () {
         const store = yield* JobStore
         const deleted = yield* createDone(newJob(1), 1)

@@ -27,7 +27,7 @@ const list = Effect.fnUntraced(function* (page: Partial<LedgerPage> = {}) {
 
 const idsOf = (entries: ReadonlyArray<LedgerEntry>) => entries.map((entry) => entry.jobId)
 
-/** What `n` characters cost at a price with more digits than a float has. */
+/** Returns the charge for `n` characters at a price with more digits than a float has. */
 const tiny = (n: number): Charge => {
   const unitAmount = "0.0000000000000000000001"
   const amount = Decimal.format(Decimal.multiply(Decimal.parse(unitAmount), n))
@@ -63,7 +63,7 @@ const allPages = Effect.fnUntraced(function* (limit: number, range: Partial<Ledg
 const sumOf = (amounts: ReadonlyArray<string>): string =>
   Decimal.format(amounts.map(Decimal.parse).reduce(Decimal.add, Decimal.zero))
 
-/** The ledger. That a live job is charged once, and only in the end, is `completeJobs`'. */
+/** The ledger. `completeJobs` checks that a live job is charged once, and only at its end. */
 export const listCharges: Section = {
   name: "JobStore.listCharges",
   checks: [
@@ -141,7 +141,7 @@ export const listCharges: Section = {
         expect(idsOf(all)).toEqual([3, 4, 5, 7, 9, 6, 1, 2, 8].map(jobId))
         for (const limit of [1, 2, 3, 4, 5, 8, 9, 10]) expect(yield* allPages(limit), `pages of ${limit}`).toEqual(all)
         expect(yield* list({ limit: 0 })).toEqual([])
-        // The last entry need not be one that is there, nor within the page.
+        // The last entry need not exist, nor be within the page.
         expect(idsOf(yield* list({ after: { chargedAt: 0, jobId: jobId(6) } }))).toEqual([7, 9, 6, 1, 2, 8].map(jobId))
         expect(idsOf(yield* list({ from: 1, to: 2, after: { chargedAt: 0, jobId: jobId(9) } }))).toEqual([jobId(6)])
         expect(yield* list({ after: all.at(-1) ?? null })).toEqual([])
@@ -170,7 +170,7 @@ export const listCharges: Section = {
     ),
 
     check(
-      "says how far it is complete: up to `to`, or up to what is committed and the present",
+      "reports how far it is complete: up to `to`, or up to now and the last committed charge",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* openAudioGate
@@ -190,7 +190,7 @@ export const listCharges: Section = {
     ),
 
     check(
-      "a charge never gets a time before an `until` that was answered, in the same millisecond either",
+      "a charge never gets a time before an `until` that was returned, not even in the same millisecond",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* openAudioGate
@@ -213,7 +213,7 @@ export const listCharges: Section = {
     ),
 
     check(
-      "the pages of an export that end at its first `until` miss nothing that was there, and show nothing that came later",
+      "an export up to its first `until` misses no earlier charge and includes no later one",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* openAudioGate
@@ -228,7 +228,7 @@ export const listCharges: Section = {
     ),
 
     check(
-      "an entry stays as it is when its job's data is erased, and when its record is deleted",
+      "an entry does not change when its job's data is erased or its record is deleted",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* openAudioGate
@@ -248,7 +248,7 @@ export const listCharges: Section = {
     ),
 
     check(
-      "a repeated completion enters nothing, whatever it says, and a lost claim's enters nothing",
+      "neither a repeated completion nor one of a lost claim adds an entry",
       Effect.gen(function* () {
         const store = yield* JobStore
         yield* openAudioGate
@@ -266,7 +266,7 @@ export const listCharges: Section = {
     ),
 
     check(
-      "sums up to what the done live jobs say they cost, to the last digit",
+      "sums up to the charges of the done live jobs, to the last digit",
       Effect.gen(function* () {
         yield* openAudioGate
         const numbers = Array.from({ length: 40 }, (_, n) => 1 + ((n * 17) % 40))

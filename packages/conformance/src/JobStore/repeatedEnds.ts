@@ -20,7 +20,7 @@ import { charge, completionOf, fileId, jobId, newJob, newLiveJob, outputFile, ow
 const completing = (...items: ReadonlyArray<Completion>) =>
   Effect.flatMap(JobStore, (store) => store.completeJobs(items))
 
-/** A completion, and another by the same claim that says something else in every field. */
+/** A completion, and another by the same claim with a different value in every field. */
 const twoCompletions = (claimed: Parameters<typeof completionOf>[0]): readonly [Completion, Completion] => [
   completionOf(claimed, { output: { text: "first" }, files: [outputFile(claimed, 1)] }),
   completionOf(claimed, {
@@ -31,7 +31,7 @@ const twoCompletions = (claimed: Parameters<typeof completionOf>[0]): readonly [
   }),
 ]
 
-/** That the completion is `Written` and leaves everything as it is. */
+/** Expects that the completion is `Written` and changes nothing. */
 const expectNothingNew = Effect.fnUntraced(function* (job: Job, completion: Completion) {
   const observed = Effect.all([read(job), findFile(fileId(1)), findFile(fileId(2)), findFile(fileId(3)), duePurges])
   const before = yield* observed
@@ -42,7 +42,7 @@ const expectNothingNew = Effect.fnUntraced(function* (job: Job, completion: Comp
 /** A worker that ends a claim and gets no response repeats the call, and gets the response of the first call. */
 export const repeatedEnds: ReadonlyArray<Check> = [
   check(
-    "completeJobs: what a completion said first stands, whatever it says again",
+    "completeJobs: the first completion stands, whatever a repeat says",
     Effect.gen(function* () {
       yield* openAudioGate
       const claimed = yield* createAndClaim(newLiveJob(1))
@@ -76,7 +76,7 @@ export const repeatedEnds: ReadonlyArray<Check> = [
   ),
 
   check(
-    "completeJobs: of many at once one is written, and all are told so",
+    "completeJobs: of many concurrent calls one is written, and all get `Written`",
     Effect.gen(function* () {
       const claimed = yield* createAndClaim()
       const completions = Array.from({ length: 10 }, (_, n) =>
@@ -105,7 +105,7 @@ export const repeatedEnds: ReadonlyArray<Check> = [
   ),
 
   check(
-    "of a record that is gone nothing is known, and none is made",
+    "a repeat for a removed record gets LeaseLost, and no record is created",
     Effect.gen(function* () {
       const store = yield* JobStore
       const { job, token } = yield* createAndClaim()
@@ -159,7 +159,7 @@ export const repeatedEnds: ReadonlyArray<Check> = [
   ),
 
   check(
-    "deferJobs, releaseJobs: a job is given back once, and stays as it was given back first",
+    "deferJobs, releaseJobs: a job returns to the queue once, and the first return stands",
     Effect.gen(function* () {
       const store = yield* JobStore
       yield* create(newJob(1), newJob(2))

@@ -7,14 +7,14 @@ export const findAndRemove: Section<SecretStore> = {
   name: "SecretStore.find, remove",
   checks: [
     check(
-      "a secret is found while it is there, and finding makes none",
+      "finds an existing secret, and does not create one",
       Effect.gen(function* () {
         const secrets = yield* SecretStore
         expect(yield* secrets.find("signing")).toBeUndefined()
         yield* secrets.getOrCreate("signing", Uint8Array.of(0, 255))
         const found = yield* secrets.find("signing")
         expect(found && new Uint8Array(found)).toEqual(Uint8Array.of(0, 255))
-        // What the caller does with it stays the caller's.
+        // The caller may change its copy.
         found?.fill(1)
         expect([...((yield* secrets.find("signing")) ?? [])]).toEqual([0, 255])
         expect(yield* secrets.find("fingerprint")).toBeUndefined()

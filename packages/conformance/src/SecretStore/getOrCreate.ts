@@ -20,7 +20,7 @@ export const getOrCreate: Section<SecretStore> = {
     ),
 
     check(
-      "all who race get the same one",
+      "all concurrent callers get the same one",
       Effect.gen(function* () {
         const secrets = yield* SecretStore
         const got = yield* Effect.forEach(
@@ -33,7 +33,7 @@ export const getOrCreate: Section<SecretStore> = {
     ),
 
     check(
-      "keeps all bytes, and a copy of them",
+      "keeps a copy of all bytes",
       Effect.gen(function* () {
         const secrets = yield* SecretStore
         const all = Uint8Array.from({ length: 256 }, (_, at) => at)

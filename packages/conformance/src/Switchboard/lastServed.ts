@@ -5,9 +5,9 @@ import { Switchboard } from "@kiln/core/ports"
 import { advance } from "../arrange.ts"
 import { check } from "../Check.ts"
 
-/** What the board keeps of workers that are gone. */
+/** The record of kinds served by workers that are gone. */
 export const lastServed = check(
-  "when a kind was last served outlives the worker, and is exact once the worker stopped in order",
+  "the time a kind was last served outlives the worker, and is exact after a clean shutdown",
   Effect.gen(function* () {
     const board = yield* Switchboard
     const lastServedAt = Effect.map(board.readBoard, (read) => read.lastServedAt)
@@ -18,7 +18,7 @@ export const lastServed = check(
     yield* publish("a", ["transcription", "voice_turn"], 120_000)
     yield* publish("readiness", [], 0)
     expect(yield* lastServedAt).toEqual({ transcription: 7, voice_turn: 7 })
-    // Workers publish again and again: a time that is fresh enough stays.
+    // Workers publish repeatedly; a recent time is not replaced.
     yield* advance(lastServedStepMs)
     yield* publish("a", ["transcription", "voice_turn"], 120_000)
     yield* publish("b", ["transcription"], 120_000)

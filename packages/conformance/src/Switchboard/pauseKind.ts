@@ -7,7 +7,7 @@ export const pausedKinds: Section<Switchboard> = {
   name: "Switchboard.pauseKind",
   checks: [
     check(
-      "pauses each kind by itself and lets it go on, listed by name",
+      "pauses and resumes each kind separately, listed by name",
       Effect.gen(function* () {
         const board = yield* Switchboard
         const paused = Effect.map(board.readBoard, (read) => read.pausedKinds)
@@ -23,7 +23,7 @@ export const pausedKinds: Section<Switchboard> = {
     ),
 
     check(
-      "pausing twice is pausing once, and what was never paused can go on",
+      "pausing twice has no further effect, and a kind that was never paused can be resumed",
       Effect.gen(function* () {
         const board = yield* Switchboard
         yield* board.pauseKind("transcription", true)
@@ -37,7 +37,7 @@ export const pausedKinds: Section<Switchboard> = {
     ),
 
     check(
-      "of many at once none is lost",
+      "concurrent pauses are all kept",
       Effect.gen(function* () {
         const board = yield* Switchboard
         const kinds = Array.from({ length: 10 }, (_, n) => `kind_${n}`)

@@ -4,60 +4,12 @@ import type { TransferRefusal } from "@kiln/core/domain"
 import { UploadStore } from "@kiln/core/ports"
 import { advance, beginTransfer, create, createUpload, createUploaded, readUpload } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
-import {
-  leaseDurationMs,
-  maxTransfers,
-  newUpload,
-  newUploadJob,
-  transferWindowMs,
-  uploadedFile,
-  uploadId,
-  usableForMs,
-} from "../fixtures.ts"
+import { leaseDurationMs, maxTransfers, newUpload, newUploadJob, uploadedFile, uploadId } from "../fixtures.ts"
 
 const claimUpload = Effect.fnUntraced(function* (n: number, transfers = maxTransfers) {
   const store = yield* UploadStore
   return yield* store.claimUpload({ uploadId: uploadId(n), leaseDurationMs, maxTransfers: transfers })
 })
-
-export const createUploads: Section = {
-  name: "UploadStore.createUploads, findUpload",
-  checks: [
-    check(
-      "announces uploads at store time, in order",
-      Effect.gen(function* () {
-        const store = yield* UploadStore
-        yield* advance(1_000)
-        const outcomes = yield* store.createUploads([
-          newUpload(2, { format: "m4a", declaredSeconds: 0.25, mode: "live" }),
-          newUpload(1),
-        ])
-        const created = outcomes.filter((outcome) => outcome !== "UploadsFull")
-        expect(created.map(({ id }) => id)).toEqual([uploadId(2), uploadId(1)])
-        const {
-          transferWindowMs: _,
-          usableForMs: __,
-          ...announced
-        } = newUpload(2, { format: "m4a", declaredSeconds: 0.25, mode: "live" })
-        expect(created[0]).toEqual({
-          ...announced,
-          createdAt: 1_000,
-          expiresAt: 1_000 + transferWindowMs,
-          usableUntil: 1_000 + usableForMs,
-          token: 0,
-          claimedUntil: null,
-          transfers: 0,
-          file: null,
-          jobId: null,
-          erased: false,
-        })
-        for (const upload of created) expect(yield* store.findUpload(upload.id)).toEqual(upload)
-        expect(yield* store.findUpload(uploadId(3))).toBe(undefined)
-        expect(yield* store.createUploads([])).toEqual([])
-      }),
-    ),
-  ],
-}
 
 export const claimUploadSection: Section = {
   name: "UploadStore.claimUpload",
@@ -89,7 +41,7 @@ export const claimUploadSection: Section = {
     ),
 
     check(
-      "of many at once, one begins",
+      "of many concurrent transfers, one begins",
       Effect.gen(function* () {
         yield* createUpload(newUpload(1))
         const outcomes = yield* Effect.forEach(Array.from({ length: 50 }), () => claimUpload(1), {
@@ -117,7 +69,7 @@ export const claimUploadSection: Section = {
     ),
 
     check(
-      "no more transfers than allowed, begun ones counted",
+      "no more transfers than allowed, counting those that began",
       Effect.gen(function* () {
         const store = yield* UploadStore
         yield* createUpload(newUpload(1))
@@ -134,7 +86,7 @@ export const claimUploadSection: Section = {
     ),
 
     check(
-      "where none is allowed none begins, and what stands in the way is said: running, to the millisecond, or completed",
+      "with none allowed, none begins, and the reason is reported: running, to the millisecond, or completed",
       Effect.gen(function* () {
         const store = yield* UploadStore
         const expectRefused = Effect.fnUntraced(function* (reason: TransferRefusal) {

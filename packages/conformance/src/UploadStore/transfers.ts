@@ -175,7 +175,7 @@ export const transfers: Section = {
     ),
 
     check(
-      "completing makes the file the upload's, and ends the transfer",
+      "completing assigns the file to the upload, and ends the transfer",
       Effect.gen(function* () {
         const store = yield* UploadStore
         yield* createUpload(newUpload(1))
@@ -188,7 +188,7 @@ export const transfers: Section = {
     ),
 
     check(
-      "releasing lets another begin at once, with a higher token",
+      "after a release another transfer may begin immediately, with a higher token",
       Effect.gen(function* () {
         const store = yield* UploadStore
         yield* createUpload(newUpload(1))
@@ -200,7 +200,7 @@ export const transfers: Section = {
     ),
 
     check(
-      "of several completions at once one is written, and all that bring the same blob are told so",
+      "of several concurrent completions one is written, and all with the same blob get `Written`",
       Effect.gen(function* () {
         const store = yield* UploadStore
         yield* createUpload(newUpload(1))
@@ -221,7 +221,7 @@ export const transfers: Section = {
     ),
 
     check(
-      "another blob is no repeat of the one that was received",
+      "a completion with another blob is not a repeat",
       Effect.gen(function* () {
         const store = yield* UploadStore
         const { file, token } = yield* createUploaded(1)
@@ -232,7 +232,7 @@ export const transfers: Section = {
     ),
 
     check(
-      "completing again is known as a repeat while a job uses the file, and brings nothing back once it is erased",
+      "a repeated completion is recognized while a job uses the file, and restores nothing once it is erased",
       Effect.gen(function* () {
         const store = yield* UploadStore
         const { token } = yield* createUploaded(1)
@@ -255,7 +255,7 @@ export const transfers: Section = {
     ),
 
     check(
-      "a finished transfer is a job's to use",
+      "a job can use a finished transfer",
       Effect.gen(function* () {
         yield* createUploaded(1)
         expect(first(yield* create(newUploadJob(1))).id).toBe(jobId(1))

@@ -16,7 +16,7 @@ import {
   usableForMs,
 } from "../fixtures.ts"
 
-/** What becomes of an upload where so many of a project may wait. */
+/** Returns the outcome for an upload under this cap. */
 const outcomeOf = Effect.fnUntraced(function* (n: number, uploads: number, overrides: Partial<NewUpload> = {}) {
   const store = yield* UploadStore
   const [outcome] = yield* store.createUploads([newUpload(n, { cap: { uploads, maxTransfers }, ...overrides })])
@@ -35,7 +35,7 @@ const complete = Effect.fnUntraced(function* (n: number, capBytes: number, bytes
   return yield* store.completeUpload({ uploadId: uploadId(n), token, file, capBytes })
 })
 
-/** An upload of this project whose file is so long. */
+/** Creates a stored upload of this project with a file of this length. */
 const createStored = Effect.fnUntraced(function* (n: number, bytes: number, overrides: Partial<NewUpload> = {}) {
   yield* createUpload(newUpload(n, overrides))
   yield* beginTransfer(n)
@@ -46,7 +46,7 @@ export const uploadCaps: Section = {
   name: "UploadStore: caps",
   checks: [
     check(
-      "as many uploads of a project wait as may, announced, arriving and stored ones together",
+      "announced, arriving and stored uploads of a project count together against the cap",
       Effect.gen(function* () {
         expect(yield* outcomeOf(1, 3)).toBe("Created")
         yield* createUpload(newUpload(2))
@@ -61,7 +61,7 @@ export const uploadCaps: Section = {
     ),
 
     check(
-      "uploads earlier in the batch count for later ones, and one refused does not disturb the others",
+      "earlier uploads of a batch count for later ones, and a refused one does not affect the others",
       Effect.gen(function* () {
         const store = yield* UploadStore
         const cap = { uploads: 2, maxTransfers }
@@ -84,7 +84,7 @@ export const uploadCaps: Section = {
     ),
 
     check(
-      "of many at once, as many are made as may wait",
+      "of many concurrent uploads, only as many as the cap allows are created",
       Effect.gen(function* () {
         const numbers = Array.from({ length: 20 }, (_, n) => n)
         const outcomes = yield* Effect.forEach(numbers, (n) => outcomeOf(n, 5), { concurrency: "unbounded" })
@@ -93,26 +93,26 @@ export const uploadCaps: Section = {
     ),
 
     check(
-      "an upload to which nothing can arrive any more waits no more, to the millisecond",
+      "an upload whose file can no longer arrive stops counting, to the millisecond",
       Effect.gen(function* () {
         const store = yield* UploadStore
         yield* createUpload(newUpload(1))
         yield* advance(transferWindowMs - 1)
         expect(yield* outcomeOf(2, 1)).toBe("UploadsFull")
-        // Begun in time: it waits as long as the transfer runs.
+        // The transfer began in time, so the upload counts while it runs.
         const token = yield* beginTransfer(1)
         yield* advance(leaseDurationMs - 1)
         expect(yield* outcomeOf(2, 1)).toBe("UploadsFull")
         yield* advance(1)
         expect(yield* outcomeOf(2, 1)).toBe("Created")
-        // What arrives all the same is stored, and waits.
+        // A file that still arrives is stored, and counts.
         yield* store.completeUpload({ uploadId: uploadId(1), token, file: uploadedFile(uploadId(1), token) })
         expect(yield* outcomeOf(3, 2)).toBe("UploadsFull")
       }),
     ),
 
     check(
-      "an upload whose transfers are used up waits no more, once the last one has ended",
+      "an upload whose transfers are used up stops counting once the last one has ended",
       Effect.gen(function* () {
         const store = yield* UploadStore
         yield* createUpload(newUpload(1))
@@ -127,7 +127,7 @@ export const uploadCaps: Section = {
     ),
 
     check(
-      "a file that a job used, that waited too long or was erased waits no more",
+      "a file that was used by a job, expired or erased stops counting",
       Effect.gen(function* () {
         yield* createStored(1, 600)
         expect([yield* outcomeOf(9, 1), yield* outcomeOf(8, 2)]).toEqual(["UploadsFull", "Created"])
@@ -145,7 +145,7 @@ export const uploadCaps: Section = {
     ),
 
     check(
-      "the file of a job whose data was erased waits no more",
+      "the file of a job whose data was erased does not count",
       Effect.gen(function* () {
         const jobs = yield* JobStore
         yield* createStored(1, 600)
@@ -157,7 +157,7 @@ export const uploadCaps: Section = {
     ),
 
     check(
-      "a transfer with which more bytes would wait than may does not begin, to the byte",
+      "a transfer that would exceed the cap of bytes does not begin, to the byte",
       Effect.gen(function* () {
         yield* createStored(1, 600)
         yield* createUpload(newUpload(2))
@@ -176,7 +176,7 @@ export const uploadCaps: Section = {
     ),
 
     check(
-      "a file with which more bytes would wait than may is not stored, and its transfer may end",
+      "a file that would exceed the cap of bytes is not stored, and its transfer can be released",
       Effect.gen(function* () {
         const store = yield* UploadStore
         yield* createStored(1, 600)
@@ -190,13 +190,13 @@ export const uploadCaps: Section = {
         expect(yield* complete(2, 1_000, 401)).toBe("LeaseLost")
         const token = yield* beginTransfer(2)
         expect(yield* complete(2, 1_000, 400, token)).toBe("Written")
-        // It is there already, whatever the cap is by now.
+        // The file is already stored, whatever the cap is now.
         expect(yield* complete(2, 1, 400, token)).toBe("Written")
       }),
     ),
 
     check(
-      "of many that arrive at once, no more bytes are stored than may wait",
+      "of many concurrent transfers, no more bytes are stored than the cap allows",
       Effect.gen(function* () {
         const numbers = Array.from({ length: 10 }, (_, n) => n + 1)
         for (const n of numbers) {

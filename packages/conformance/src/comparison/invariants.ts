@@ -6,7 +6,7 @@ import { sameValue } from "../model/jobFields.ts"
 import type { History } from "./History.ts"
 import type { Observation } from "./observe.ts"
 
-/** Thrown where the reference itself breaks a rule: it is checked by the table, not only the other store by it. */
+/** Throws if the reference itself breaks a rule: the table checks the reference as well. */
 const refuse = (rule: string): never => {
   throw new Error(`a promise is broken: ${rule}`)
 }
@@ -76,7 +76,7 @@ const expectLedger = (
   present: ReadonlyMap<JobId, Job>,
 ): void => {
   const entries = new Map(charges.map((entry) => [entry.jobId, entry]))
-  if (entries.size < charges.length) refuse("a job stands in the ledger once")
+  if (entries.size < charges.length) refuse("a job has one ledger entry")
   for (const [jobId, before] of history.ledger)
     if (!sameValue(before, entries.get(jobId))) refuse(`the ledger's entry for ${jobId} changed`)
   for (const [jobId, entry] of entries) {
@@ -92,7 +92,7 @@ const expectLedger = (
       charge !== null &&
       !(entry !== undefined && entry.chargedAt >= (finishedAt ?? 0) && sameValue(entry.charge, charge))
     )
-      refuse(`the ledger does not say of ${id} what it cost`)
+      refuse(`the ledger has no matching charge for ${id}`)
   }
   history.ledgerUntil = Math.max(history.ledgerUntil, until)
 }
@@ -123,7 +123,7 @@ export const expectWithinLimits = (
   }
 }
 
-/** Nor anything for which the worker that asks has no slot. */
+/** A claim returns no jobs beyond the worker's free slots. */
 export const expectWithinSlots = (claims: ReadonlyArray<Claim>, worker: WorkerRoom | undefined): void => {
   if (worker === undefined) return
   for (const { job } of claims) {

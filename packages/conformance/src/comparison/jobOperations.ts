@@ -14,7 +14,7 @@ const sortedPrune = ({ count, purges }: PruneResult): PruneResult => ({ count, p
 const sortedErasure = (outcome: EraseOutcome): EraseOutcome =>
   "purges" in outcome ? { ...outcome, purges: byPrefix(outcome.purges) } : outcome
 
-/** What became of the job of a claim, in the eyes of the worker that still acts on it. */
+/** The state of a claim's job, as seen by a worker that still acts on it. */
 const fateOf = ({ jobId: id, token }: KnownClaim, { present }: History): string | undefined => {
   const job = present.get(id)
   if (job === undefined) return "removed"

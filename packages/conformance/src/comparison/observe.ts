@@ -6,7 +6,7 @@ import { ownerOf } from "../fixtures.ts"
 import type { History, KnownJob, Seen } from "./History.ts"
 import { countsInOrder, unordered } from "./pick.ts"
 
-/** An age to which the steps of no history add up: whether the limit itself counts is nobody's promise. */
+/** An age that no sum of a history's steps equals, because stores may include or exclude the limit itself. */
 const finishedWithinMs = 2_345
 
 /** Everything that can be read from a store about what a history touched. */

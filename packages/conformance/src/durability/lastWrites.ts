@@ -57,7 +57,7 @@ const onBoard = <A>(use: (board: Switchboard["Service"]) => Effect.Effect<A, unk
 
 const transfer = { uploadId: uploadId(1), token: 1 }
 
-/** Each writing verb, as the last thing that is done. Each step begins with what the steps before it left. */
+/** Each writing verb as the last step before closing. Each step starts from the state that the previous ones left. */
 const steps: Steps = {
   KeyDirectory: {
     createFirstKey: onKeys((keys) => keys.createFirstKey({ id: projectId(1), name: "default" }, newApiKey(1))),

@@ -39,7 +39,7 @@ import {
 
 const secret = (n: number): Uint8Array => Uint8Array.from({ length: 32 }, () => n)
 
-/** Something in every table and every state. */
+/** Fills every table, with a record in every state. */
 const fill = Effect.gen(function* () {
   const [jobs, keys, secrets] = [yield* JobStore, yield* KeyDirectory, yield* SecretStore]
   yield* openAudioGate
@@ -96,7 +96,7 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
     }),
   },
   {
-    name: "a claim goes on over a restart, and the line moves on from where it stood",
+    name: "a claim survives a restart, and the queue continues where it was",
     needs: "durable",
     run: Effect.fnUntraced(function* (session) {
       const held = yield* session(fill)
@@ -107,7 +107,7 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
     }),
   },
   {
-    name: "turns are remembered over a restart",
+    name: "turns are kept across a restart",
     needs: "durable",
     run: Effect.fnUntraced(function* (session) {
       const jobs = [1, 2, 3, 4].flatMap((n) => [newJob(n), newJob(10 + n, { projectId: projectId(2) })])
@@ -118,7 +118,7 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
     }),
   },
   {
-    name: "what one opening wrote, another sees at once",
+    name: "another opening sees every write immediately",
     needs: "multiProcess",
     run: (session) =>
       session(
@@ -131,7 +131,7 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
       ),
   },
   {
-    name: "two openings that race make one job, one transfer, one secret",
+    name: "two racing openings create one job, one transfer, one secret",
     needs: "multiProcess",
     run: Effect.fnUntraced(function* (session) {
       const race = <A>(use: (n: number) => Effect.Effect<A, unknown, Stores>) =>
@@ -173,7 +173,7 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
     }),
   },
   {
-    name: "two openings that race for work get each job once",
+    name: "two openings that race for jobs get each job once",
     needs: "multiProcess",
     run: Effect.fnUntraced(function* (session) {
       yield* session(create(...Array.from({ length: 30 }, (_, n) => newJob(n))))
@@ -195,7 +195,7 @@ export const storePlaceChecks: ReadonlyArray<PlaceCheck<Stores>> = [
     }),
   },
   {
-    name: "two openings that race for work keep to one limit",
+    name: "two openings that race for jobs share one limit",
     needs: "multiProcess",
     run: Effect.fnUntraced(function* (session) {
       const jobs = Array.from({ length: 40 }, (_, n) => newJob(n, { projectId: projectId(n % 4) }))

@@ -4,9 +4,9 @@ import { differingField, jobDataFields, sameValue } from "./jobFields.ts"
 type Data = Pick<Job, (typeof jobDataFields)[number]>
 
 /**
- * Why this event cannot have made the one job's data the other's; `undefined` where it can. Assumes
- * that `after` is well-formed. Data changes in three moves only: a checkpoint adds or replaces one
- * step, completion sets output, files, warning and charge, erasure blanks.
+ * Returns why this event cannot have turned one job's data into the other's; `undefined` if it can. Assumes that `after` is
+ * well-formed. Data changes in three moves only: a checkpoint adds or replaces one step, completion sets output, files, warning
+ * and charge, erasure blanks.
  */
 export const dataMismatch = (before: Job, after: Job, event: JobEventName): string | undefined => {
   switch (event) {

@@ -1,6 +1,6 @@
 import { isFinished, type Job } from "@kiln/core/domain"
 
-/** Why no store may show such a job, whatever came before; `undefined` where it may. */
+/** Returns why a job is invalid in any store, regardless of its history; `undefined` if it is valid. */
 export const illFormed = (job: Job): string | undefined =>
   illFormedState(job) ?? illFormedData(job) ?? (isFinished(job) ? illFormedEnd(job) : illFormedMiddle(job))
 

@@ -3,7 +3,7 @@ import {
   created,
   isFinished,
   type Job,
-  type JobEvent,
+  type TransitionEvent,
   type JobEventName,
   jobTransitions,
 } from "@kiln/core/domain"
@@ -93,15 +93,15 @@ const move = (before: Job, after: Job, now: number, verb: string | undefined): J
 }
 
 /** The moves that lead from the one to something like the other, with what they carry read from there. */
-const candidates = (before: Job, after: Job, now: number): ReadonlyArray<JobEvent> => {
+const candidates = (before: Job, after: Job, now: number): ReadonlyArray<TransitionEvent> => {
   const { token } = before
   if (isFinished(before)) return [{ event: "erased" }]
   if (after.status === "done") return [{ event: "completed", token }]
   if (after.status === "failed") {
-    const failed: JobEvent = { event: "failed", token, errorCode: after.errorCode ?? "internal_error" }
+    const failed: TransitionEvent = { event: "failed", token, errorCode: after.errorCode ?? "internal_error" }
     return [{ event: "canceled" }, { event: "abandoned" }, { event: "expired" }, failed]
   }
-  // A lease or a delay below 0 is nobody's choice; one that the run limit cuts short comes out the same.
+  // No caller chooses a lease or delay below 0; one that the run limit shortens gives the same result.
   const ms = Math.max(0, (after.claimableAt ?? now) - now)
   if (!after.held)
     return [
@@ -116,7 +116,7 @@ const candidates = (before: Job, after: Job, now: number): ReadonlyArray<JobEven
   ]
 }
 
-const mismatch = (before: Job, after: Job, event: JobEvent, now: number): string | undefined => {
+const mismatch = (before: Job, after: Job, event: TransitionEvent, now: number): string | undefined => {
   const expected = applyEvent(before, event, now)
   if (expected === undefined) return "the table forbids it now"
   const state = differingField(jobStateFields, expected, after)

@@ -19,7 +19,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   "idempotency is checked first and written later": {
     checks: [
       "a repeat gets the first job, and there is no second",
-      "a repeat gets the job as it is by then",
+      "a repeat gets the current state of the job",
       "the same key with another request is refused and changes nothing",
     ],
     promises: true,
@@ -30,7 +30,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     promises: false,
   },
   "a worker's word counts a millisecond too long": {
-    checks: ["a kind is live as long as some worker says so, to the millisecond"],
+    checks: ["a kind is live as long as a worker publishes it, to the millisecond"],
     promises: false,
   },
   "a price may lack a meter of the job's kind": {
@@ -38,17 +38,17 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     promises: false,
   },
   "a worker that stopped is forgotten at once": {
-    checks: ["a worker that stopped or died is still counted on for exactly the time the job asks for"],
+    checks: ["a worker that stopped or crashed still counts for exactly the time that the job's gate allows"],
     promises: false,
   },
   "a worker that stops leaves an old time behind": {
-    checks: ["when a kind was last served outlives the worker, and is exact once the worker stopped in order"],
+    checks: ["the time a kind was last served outlives the worker, and is exact after a clean shutdown"],
     promises: false,
   },
   "an upload is not consumed": {
     checks: [
       "consumes the upload in the same step",
-      "an upload is used once, whatever became of its job",
+      "an upload is used once, whatever the state of its job",
       "an upload is used once within one batch",
     ],
     promises: true,
@@ -60,7 +60,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   "an upload in transfer counts as ready": {
     checks: [
       "before and during the transfer it is not ready, afterwards it is",
-      "without a file it has expired once no transfer can begin any more",
+      "an upload without a file has expired once no transfer can begin any more",
       "a transfer begun in time is waited for until its lease ends",
     ],
     promises: false,
@@ -78,35 +78,35 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     promises: false,
   },
   "the store keeps its caller's object": {
-    checks: ["keeps a copy: what its caller does to the request later changes nothing"],
+    checks: ["keeps a copy: later changes to the caller's request object have no effect"],
     promises: false,
   },
   "a lease is taken over a millisecond early": {
     checks: [
       "hands out a queued job under a lease and a token",
-      "a claimed job is nobody else's until its lease ends, to the millisecond",
-      "says when to come back: the next lease end or delay among what it can run",
+      "no other worker gets a claimed job until its lease ends, to the millisecond",
+      "`nextInMs` is the next end of a lease or delay among the runnable jobs",
     ],
     promises: true,
   },
   "a lease is taken over a millisecond late": {
     checks: [
       "hands out a queued job under a lease and a token",
-      "brings the upload along",
-      "a claimed job is nobody else's until its lease ends, to the millisecond",
+      "includes the upload",
+      "no other worker gets a claimed job until its lease ends, to the millisecond",
     ],
     promises: true,
   },
   "two workers at once get the same job": {
-    checks: ["many workers at once get each job exactly once"],
+    checks: ["concurrent workers get each job exactly once"],
     promises: false,
   },
   "a worker gets jobs of a mode it does not serve": {
-    checks: ["takes only what this worker can run"],
+    checks: ["claims only jobs that this worker can run"],
     promises: false,
   },
   "says to come later though there is more": {
-    checks: ["never hands out more than the limit, and says that there is more"],
+    checks: ["never claims more than the limit, and reports that there is more"],
     promises: false,
   },
   "a job may lose one worker too many": {
@@ -127,32 +127,32 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "the first project's flood is served first": {
     checks: [
-      "one project's flood of 1,000 does not hold up another's single job",
+      "one project's flood of 1,000 jobs does not delay another's single job",
       "projects with work take turns, one job each",
-      "the turns go on across calls of any size",
+      "turns continue across calls of any size",
     ],
     promises: false,
   },
   "a lane saves up the turns it missed": {
     checks: [
-      "a project that comes late gets its turns, not those it missed",
-      "neither does one that was there, idle, and comes back",
-      "nor one that could not run meanwhile: deferred, or of a kind nobody ran",
+      "a project that arrives late gets no turns for the past",
+      "neither does a project that was idle and returns",
+      "nor one that could not run meanwhile: deferred, or of a kind that no worker ran",
     ],
     promises: false,
   },
   "a worker gets jobs of versions it does not know": {
     checks: [
       "a worker gets the versions it names, and no others",
-      "jobs of a version nobody here runs do not hold up the others of their project",
+      "jobs of a version that no worker here runs do not delay the others of their project",
     ],
     promises: false,
   },
   "the versions of a kind share a line": {
     checks: [
       "a worker gets the versions it names, and no others",
-      "jobs of a version nobody here runs do not hold up the others of their project",
-      "versions of one kind are lanes of their own, and take turns",
+      "jobs of a version that no worker here runs do not delay the others of their project",
+      "versions of one kind are separate lanes, and take turns",
     ],
     promises: false,
   },
@@ -166,17 +166,17 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a limit lets one too many in": {
     checks: [
-      "of a kind no more are handed out than its limit leaves room for, in one claim or in several",
-      "also of claims at the same time",
-      "a kind that is not named has no limit",
+      "no more jobs of a kind are claimed than its limit allows, in one claim or in several",
+      "nor by concurrent claims",
+      "a kind without an entry has no limit",
     ],
     promises: true,
   },
   "limits are looked at once, before a claim begins": {
     checks: [
-      "of a kind no more are handed out than its limit leaves room for, in one claim or in several",
-      "also of claims at the same time",
-      "a kind that is not named has no limit",
+      "no more jobs of a kind are claimed than its limit allows, in one claim or in several",
+      "nor by concurrent claims",
+      "a kind without an entry has no limit",
     ],
     promises: true,
   },
@@ -184,7 +184,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "a lease that ended makes room, to the millisecond; its job waits like the others",
       "`nextInMs` is no earlier than there can be room, and 0 only where there is room and work",
-      "limits bind claims: nothing is taken away, and a lease extended after its end has its room again",
+      "limits apply to claims: no job is stopped, and a lease extended after its end counts again",
     ],
     promises: false,
   },
@@ -192,26 +192,26 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "a lease that ended makes room, to the millisecond; its job waits like the others",
       "`nextInMs` is no earlier than there can be room, and 0 only where there is room and work",
-      "limits bind claims: nothing is taken away, and a lease extended after its end has its room again",
+      "limits apply to claims: no job is stopped, and a lease extended after its end counts again",
     ],
     promises: false,
   },
   "sandbox jobs take room from live ones": {
-    checks: ["sandbox jobs take no room from live ones, nor live ones from them"],
+    checks: ["sandbox and live jobs are limited separately"],
     promises: false,
   },
   "each version of a kind has a limit of its own": {
-    checks: ["the versions of a kind share its room"],
+    checks: ["the versions of a kind share its limit"],
     promises: true,
   },
   "each kind of a project has a limit of its own": {
-    checks: ["each project has room of its own, for all its kinds together"],
+    checks: ["each project has its own limit, for all its kinds together"],
     promises: true,
   },
   "who finds everything at its limit is told to come at once": {
     checks: [
       "`nextInMs` is no earlier than there can be room, and 0 only where there is room and work",
-      "so it is for projects, whose room other projects do not wait for",
+      "the same holds for projects, which do not wait for each other's limits",
     ],
     promises: false,
   },
@@ -227,20 +227,20 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "a project gets its share, and what other projects want goes on",
       "all kinds of a project share it, and each mode has one",
-      "what the worker says it holds counts, whatever it holds; what others hold does not",
+      "the jobs that the worker reports as held count, jobs that others hold do not",
     ],
     promises: true,
   },
   "a project's share counts turns, not slots it holds already": {
     checks: [
-      "what the worker says it holds counts, whatever it holds; what others hold does not",
+      "the jobs that the worker reports as held count, jobs that others hold do not",
       "its lane keeps its place: it is next when there is room",
-      "`nextInMs` tells of nothing that only the worker can make room for",
+      "`nextInMs` ignores lanes for which only the worker can make room",
     ],
     promises: true,
   },
   "a worker without a slot is told when leases end": {
-    checks: ["`nextInMs` tells of nothing that only the worker can make room for"],
+    checks: ["`nextInMs` ignores lanes for which only the worker can make room"],
     promises: false,
   },
   "the last to come is served first": {
@@ -307,7 +307,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a repeated completion writes a second charge": {
     checks: [
-      "completeJobs: what a completion said first stands, whatever it says again",
+      "completeJobs: the first completion stands, whatever a repeat says",
       "completeJobs: twice in one batch, the first is written",
     ],
     promises: true,
@@ -341,10 +341,10 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "checkpoints outlive their job": { checks: ["every end of the job clears them"], promises: true },
   "a released job goes to the end of its line": {
-    checks: ["gives the job back at once, and costs nothing"],
+    checks: ["returns the job to the queue immediately, without using a budget"],
     promises: true,
   },
-  "every deferral counts as a failure": { checks: ["counts as a failure only when asked to"], promises: false },
+  "every deferral counts as a failure": { checks: ["counts as a failure only if requested"], promises: false },
   "past the run limit a heartbeat is granted a negative lease": {
     checks: ["past the run limit there is nothing left to grant, and the job stays overdue"],
     promises: false,
@@ -352,47 +352,47 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   "queued jobs are never overdue": {
     checks: [
       "fails a queued job at its queue limit, to the millisecond",
-      "sweeps every kind and mode, the gated too, the longest overdue first, up to the limit",
-      "two sweeps at once fail each job once",
+      "sweeps every kind and mode, gated ones included, the longest overdue first, up to the limit",
+      "two concurrent sweeps fail each job once",
     ],
     promises: false,
   },
   "a charge has the time of its transaction, whatever was exported": {
     checks: [
-      "a charge never gets a time before an `until` that was answered, in the same millisecond either",
-      "the pages of an export that end at its first `until` miss nothing that was there, and show nothing that came later",
-      "a repeated completion enters nothing, whatever it says, and a lost claim's enters nothing",
+      "a charge never gets a time before an `until` that was returned, not even in the same millisecond",
+      "an export up to its first `until` misses no earlier charge and includes no later one",
+      "neither a repeated completion nor one of a lost claim adds an entry",
     ],
     promises: true,
   },
   "an export says that it is complete up to where it was asked": {
     checks: [
-      "says how far it is complete: up to `to`, or up to what is committed and the present",
-      "a charge never gets a time before an `until` that was answered, in the same millisecond either",
-      "the pages of an export that end at its first `until` miss nothing that was there, and show nothing that came later",
+      "reports how far it is complete: up to `to`, or up to now and the last committed charge",
+      "a charge never gets a time before an `until` that was returned, not even in the same millisecond",
+      "an export up to its first `until` misses no earlier charge and includes no later one",
     ],
     promises: true,
   },
   "a claimed job fails for waiting": {
     checks: [
-      "a job that runs is not overdue, one whose worker vanished is taken back and waits from then on",
-      "a job that was taken back is claimed at once, at the head of its line, and its former worker writes nothing",
-      "after a clock that went a day ahead, no claimed job fails: its worker continues, or another claims it",
+      "a running job is not overdue; one whose worker vanished returns to the queue and waits from then on",
+      "a job that returned to the queue is claimed next in its lane, and its former worker writes nothing",
+      "after a clock jump of a day, no claimed job fails: its worker continues, or another claims it",
     ],
     promises: true,
   },
   "the sweep takes the newest first": {
-    checks: ["sweeps every kind and mode, the gated too, the longest overdue first, up to the limit"],
+    checks: ["sweeps every kind and mode, gated ones included, the longest overdue first, up to the limit"],
     promises: false,
   },
   "a job is found by its id alone": {
-    checks: ["shows a job to the project, key and mode that made it, and to nobody else"],
+    checks: ["shows a job only to the project, key and mode that created it"],
     promises: false,
   },
   "anybody may erase a job": {
     checks: [
-      "another key's, project's or mode's job is as unknown as one that never was",
-      "an unfinished job of somebody else is not found either",
+      "a job of another key, project or mode is not found, like one that never existed",
+      "an unfinished job of another owner is not found either",
     ],
     promises: false,
   },
@@ -405,27 +405,27 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "the request is forgotten in the deletion": {
     checks: [
-      "blanks everything retained at once, and leaves the rest of the record as it is",
+      "blanks all retained data immediately, and leaves the rest of the record unchanged",
       "erasing again changes nothing",
-      "keeps the bill",
+      "keeps the charge",
     ],
     promises: true,
   },
   "the uploaded file is forgotten in the deletion": {
-    checks: ["blanks everything retained at once, and leaves the rest of the record as it is"],
+    checks: ["blanks all retained data immediately, and leaves the rest of the record unchanged"],
     promises: false,
   },
   "the purge is not recorded: a crash in between leaves the blobs": {
     checks: [
-      "says which blobs are to be purged, its upload's too, and keeps saying so until confirmed",
-      "expired data, erased on request, reads as deleted from then on",
+      "returns the blobs to be purged, including its upload's, until the purge is confirmed",
+      "expired data that is erased on request counts as deleted from then on",
     ],
     promises: false,
   },
   "the upload's blob is not purged": {
     checks: [
-      "says which blobs are to be purged, its upload's too, and keeps saying so until confirmed",
-      "expired data, erased on request, reads as deleted from then on",
+      "returns the blobs to be purged, including its upload's, until the purge is confirmed",
+      "expired data that is erased on request counts as deleted from then on",
     ],
     promises: false,
   },
@@ -433,24 +433,24 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "erases what finished long enough ago, to the millisecond, and leaves the record",
       "the oldest first, up to the limit; failed jobs too",
-      "data_expired is stronger than what the job warned of",
+      "data_expired is stronger than the job's own warning",
     ],
     promises: false,
   },
   "data ages from the job's creation, not from its end": {
-    checks: ["the age of data is that of the job's end, however long the job waited and ran"],
+    checks: ["the age of data counts from the job's end, however long the job waited and ran"],
     promises: false,
   },
   "a record ages from the job's creation, not from its end": {
-    checks: ["the age of a record is that of the job's end, however long the job waited and ran"],
+    checks: ["a record's age counts from the job's end, however long the job waited and ran"],
     promises: false,
   },
   "a deleted job's upload stays": {
-    checks: ["removes records of jobs finished long enough ago, to the millisecond, with all they retain"],
+    checks: ["removes records of jobs finished long enough ago, to the millisecond, with all their data"],
     promises: false,
   },
   "a deleted job's blobs are not purged": {
-    checks: ["removes records of jobs finished long enough ago, to the millisecond, with all they retain"],
+    checks: ["removes records of jobs finished long enough ago, to the millisecond, with all their data"],
     promises: false,
   },
   "collection takes what a live attempt may still commit": {
@@ -461,22 +461,22 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["of an unfinished job, those of earlier tokens are spent and those of later ones ahead"],
     promises: false,
   },
-  "collection takes committed files": { checks: ["of a finished job, all that no file names"], promises: false },
+  "collection takes committed files": { checks: ["of a finished job, all blobs that no file names"], promises: false },
   "a blob that is newer than its record is taken for a spent one": {
     checks: [
       "of an unfinished job, those of earlier tokens are spent and those of later ones ahead",
-      "of a finished job, all that no file names",
+      "of a finished job, all blobs that no file names",
     ],
     promises: false,
   },
   "a blob without a record is taken for a spent one": {
-    checks: ["all of a failed job are spent, all of a job without a record unknown"],
+    checks: ["all blobs of a failed job are spent, all of a job without a record are unknown"],
     promises: false,
   },
   "a lineage is written whatever version was read": {
     checks: [
       "a text is replaced only where its version is the one that was read",
-      "of several writers at the same time one is first",
+      "of several concurrent writers, one succeeds",
     ],
     promises: false,
   },
@@ -500,7 +500,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "completeUpload: written already after completeUpload",
       "releaseUpload: written already after releaseUpload",
-      "of several completions at once one is written, and all that bring the same blob are told so",
+      "of several concurrent completions one is written, and all with the same blob get `Written`",
     ],
     promises: false,
   },
@@ -508,7 +508,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "completeUpload: a transfer that was taken over writes nothing after completeUpload of its successor either",
       "completeUpload: written already after completeUpload",
-      "another blob is no repeat of the one that was received",
+      "a completion with another blob is not a repeat",
     ],
     promises: false,
   },
@@ -525,39 +525,43 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     promises: false,
   },
   "where no transfer is allowed one begins": {
-    checks: [
-      "where none is allowed none begins, and what stands in the way is said: running, to the millisecond, or completed",
-    ],
+    checks: ["with none allowed, none begins, and the reason is reported: running, to the millisecond, or completed"],
     promises: false,
   },
   "transfers are not counted": {
     checks: [
       "begins a transfer under a lease and a token",
       "one runs at a time, until its lease ends, to the millisecond",
-      "of many at once, one begins",
+      "of many concurrent transfers, one begins",
     ],
     promises: false,
   },
   "two transfers may begin at once: checked first, written later": {
-    checks: ["of many at once, one begins"],
+    checks: ["of many concurrent transfers, one begins"],
     promises: false,
   },
   "an upload of an unfinished job is erased by age": {
-    checks: ["never one that a job uses, queued, running or done"],
+    checks: ["never erases an upload that a job uses, queued, running or done"],
     promises: false,
   },
-  "an upload's record goes while its job is there": { checks: ["never one that a job refers to"], promises: false },
+  "an upload's record goes while its job is there": {
+    checks: ["never removes an upload that a job refers to"],
+    promises: false,
+  },
   "collection takes what a transfer may still commit": {
-    checks: ["all but the file and what the running transfer may still commit"],
+    checks: ["returns all blobs except the file and blobs that the running transfer may still commit"],
     promises: false,
   },
-  "revoking again moves the time": { checks: ["revokes at store time, once and for good"], promises: false },
+  "revoking again moves the time": { checks: ["revokes at store time, once and permanently"], promises: false },
   "a late note sets `last used` back": {
-    checks: ["notes when keys were last used, never going back"],
+    checks: ["records when keys were last used, and never goes back"],
     promises: false,
   },
   "a first key is made where there is one": {
-    checks: ["makes project and key in an empty directory, once", "not where any key exists, a revoked one included"],
+    checks: [
+      "creates project and key in an empty directory, once",
+      "does nothing if any key exists, even a revoked one",
+    ],
     promises: false,
   },
   "a project's name is given twice": { checks: ["a name belongs to one project"], promises: false },
@@ -575,8 +579,8 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   "the last candidate wins": {
     checks: [
       "the first candidate becomes the secret, every later one is ignored",
-      "all who race get the same one",
-      "keeps all bytes, and a copy of them",
+      "all concurrent callers get the same one",
+      "keeps a copy of all bytes",
     ],
     promises: false,
   },
@@ -607,8 +611,8 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   "a delay is forgotten": {
     checks: [
       "a delayed job is queued and claimable from its time on, to the millisecond",
-      "the nearest of several says when to come back, of what this worker can run",
-      "those that come later stand behind what waits already",
+      "`nextInMs` is the nearest delay among the jobs that this worker can run",
+      "delayed jobs queue behind jobs that already wait",
     ],
     promises: false,
   },
@@ -624,61 +628,61 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     promises: true,
   },
   "a job that did not fail is tried again": {
-    checks: ["not of an unknown job, a waiting one, a running one, a done one or one without its data"],
+    checks: ["unknown, waiting, running and done jobs, and jobs without their data, cannot be retried"],
     promises: true,
   },
   "a job without its data is tried again": {
-    checks: ["not of an unknown job, a waiting one, a running one, a done one or one without its data"],
+    checks: ["unknown, waiting, running and done jobs, and jobs without their data, cannot be retried"],
     promises: true,
   },
   "another key's failed job is tried again": {
-    checks: ["not of another key's job, another project's or one of the other mode"],
+    checks: ["jobs of another key, project or mode cannot be retried"],
     promises: false,
   },
   "a failed job keeps the upload its retry took over": {
     checks: [
       "the upload goes over to the new job, in the same step",
       "erasing or removing the old job no longer touches the file; the new job's erasure does",
-      "what was taken over cannot be taken over again, but from the job that has it now",
+      "an upload can be taken over again only from the job that has it now",
     ],
     promises: true,
   },
   "two retries share one upload": {
     checks: [
-      "what was taken over cannot be taken over again, but from the job that has it now",
+      "an upload can be taken over again only from the job that has it now",
       "an upload that was not the failed job's is refused",
-      "of many at once with one idempotency key, one makes the job; with keys of their own, one gets the upload",
+      "of many concurrent retries with one idempotency key, one creates the job; with separate keys, one gets the upload",
     ],
     promises: true,
   },
   "a job in a worker's hands is not canceled": {
     checks: [
-      "fails a job in a worker's hands, and that worker can do nothing more",
-      "fails one that waits for its next try, and one whose worker is lost",
+      "fails a job that a worker holds, and that worker can write nothing more",
+      "fails a job that waits for its next attempt, and one whose worker is lost",
       "makes room: in the queue, and under the limits of concurrency",
     ],
     promises: false,
   },
   "a canceled job keeps its deadline": {
     checks: [
-      "fails a queued job, which nobody gets any more and no deadline meets",
-      "fails a job in a worker's hands, and that worker can do nothing more",
-      "fails one that waits for its next try, and one whose worker is lost",
+      "fails a queued job, which can no longer be claimed or expire",
+      "fails a job that a worker holds, and that worker can write nothing more",
+      "fails a job that waits for its next attempt, and one whose worker is lost",
     ],
     promises: true,
   },
   "canceling again cancels again": {
     checks: [
       "reports finished and unknown jobs as such, and changes neither",
-      "a repeat says that it is finished, in one batch or in two",
-      "of many who cancel at once, one does; of a cancellation and a completion, one",
+      "a repeat reports it as finished, in one batch or in two",
+      "of many concurrent cancellations one succeeds, and so does one of a cancellation and a completion",
     ],
     promises: false,
   },
   "any token passes for the claim's": {
     checks: [
-      "true for a claim with its very token, in order, and nothing changes",
-      "a lease that ended holds until somebody takes over",
+      "true for a claim with its own token, in order, and nothing changes",
+      "a claim whose lease has ended holds until another worker takes over",
     ],
     promises: false,
   },
@@ -694,7 +698,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "the newest first, of one instant by id, highest first",
       "no page is longer than its limit, and the last one says so",
-      "walks over all jobs without gap or double while others are added, moved and finished",
+      "pages through all jobs without gaps or duplicates while others are added, moved and finished",
     ],
     promises: false,
   },
@@ -715,30 +719,30 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "when one kind goes on, all do": {
     checks: [
-      "pauses each kind by itself and lets it go on, listed by name",
-      "pausing twice is pausing once, and what was never paused can go on",
+      "pauses and resumes each kind separately, listed by name",
+      "pausing twice has no further effect, and a kind that was never paused can be resumed",
     ],
     promises: false,
   },
   "the cap of uploads lets one too many in": {
     checks: [
-      "as many uploads of a project wait as may, announced, arriving and stored ones together",
-      "uploads earlier in the batch count for later ones, and one refused does not disturb the others",
-      "of many at once, as many are made as may wait",
+      "announced, arriving and stored uploads of a project count together against the cap",
+      "earlier uploads of a batch count for later ones, and a refused one does not affect the others",
+      "of many concurrent uploads, only as many as the cap allows are created",
     ],
     promises: false,
   },
   "bytes that wait are counted when a transfer begins, and not when it ends": {
     checks: [
-      "a file with which more bytes would wait than may is not stored, and its transfer may end",
-      "of many that arrive at once, no more bytes are stored than may wait",
+      "a file that would exceed the cap of bytes is not stored, and its transfer can be released",
+      "of many concurrent transfers, no more bytes are stored than the cap allows",
     ],
     promises: false,
   },
   "one project's uploads fill another's cap": {
     checks: [
-      "as many uploads of a project wait as may, announced, arriving and stored ones together",
-      "a transfer with which more bytes would wait than may does not begin, to the byte",
+      "announced, arriving and stored uploads of a project count together against the cap",
+      "a transfer that would exceed the cap of bytes does not begin, to the byte",
     ],
     promises: false,
   },

@@ -2,15 +2,15 @@ import type { KeyId, ProjectId } from "./Ids.ts"
 
 /** Test keys make sandbox jobs, live keys make live jobs. */
 export type KeyMode = "test" | "live"
-/** What a job costs and who serves it: `sandbox` never reaches a provider and never costs. */
+/** Whether a job uses real providers: a `sandbox` job never reaches a provider and is never charged. */
 export type JobMode = "sandbox" | "live"
 
 export const jobModeOf = (mode: KeyMode): JobMode => (mode === "test" ? "sandbox" : "live")
 
-/** A permission a key carries. Each job kind names the one that creates, reads and erases its jobs. */
+/** A permission of a key. Each job kind names the scope that may create, read and erase its jobs. */
 export type KeyScope = string
 
-/** Who calls: one key record of one project. "The same key" means the same record, whatever secret was presented. */
+/** The caller: one key record of one project. "The same key" means the same record, whichever of its secrets was presented. */
 export interface Principal {
   readonly keyId: KeyId
   readonly projectId: ProjectId
@@ -19,12 +19,15 @@ export interface Principal {
 }
 
 declare const granted: unique symbol
-/** Proof that a principal holds a scope. Only `authorize` makes one, so an operation that takes a grant cannot be reached unchecked. */
+/**
+ * Proof that a principal holds a scope. Only `authorize` creates one, so an operation that takes a grant cannot be called
+ * unchecked.
+ */
 export interface Grant<S extends KeyScope = KeyScope> extends Principal {
   readonly [granted]: S
 }
 
-/** The one place where a principal becomes a grant; `undefined` when the scope is missing. */
+/** Returns a grant if the principal holds the scope, otherwise `undefined`. Nothing else creates grants. */
 export const authorize = <S extends KeyScope>(principal: Principal, scope: S): Grant<S> | undefined =>
   principal.scopes.includes(scope) ? (principal as Grant<S>) : undefined
 

@@ -2,9 +2,9 @@ import type { KeyMode } from "./Access.ts"
 import { crc32 } from "./crc32.ts"
 
 /**
- * The text of an API key: `kiln_test_` or `kiln_live_`, 256 random bits as 43 base62 characters, and the CRC-32 of all
- * that as 6 more. The checksum is no protection, it is a filter: a mistyped or invented key is refused without a look
- * into the store, and secret scanners can tell a key from a look-alike.
+ * The text of an API key: `kiln_test_` or `kiln_live_`, 256 random bits as 43 base62 characters, and the CRC-32 of all that as 6
+ * more. The checksum is a filter, not a protection: a mistyped or invented key is refused without a store lookup, and secret
+ * scanners can tell a key from a look-alike.
  */
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -24,16 +24,16 @@ const toBase62 = (value: bigint, digits: number): string => {
 /**
  * Writes a key from 32 random bytes, read as one big-endian number.
  *
- * @throws RangeError when there are not exactly 32 bytes: a key with less randomness must never be issued.
+ * @throws RangeError unless there are exactly 32 bytes: a key with less randomness must never be issued.
  */
 export const formatApiKey = (mode: KeyMode, random: Uint8Array): string => {
-  if (random.length !== RANDOM_BYTES) throw new RangeError(`An API key is made from ${RANDOM_BYTES} random bytes`)
+  if (random.length !== RANDOM_BYTES) throw new RangeError(`an API key needs exactly ${RANDOM_BYTES} random bytes`)
   const value = random.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n)
   const body = `kiln_${mode}_${toBase62(value, RANDOM_DIGITS)}`
   return body + toBase62(BigInt(crc32(encoder.encode(body))), CHECKSUM_DIGITS)
 }
 
-/** Checks pattern and checksum, nothing else; `undefined` for any text that kiln cannot have issued. */
+/** Returns the mode of a key whose pattern and checksum are valid, and `undefined` for any text that kiln cannot have issued. */
 export const parseApiKey = (text: string): { readonly mode: KeyMode } | undefined => {
   const mode = KEY.exec(text)?.[1]
   if (mode === undefined) return undefined

@@ -1,14 +1,17 @@
 import type { ErrorCode } from "./ErrorCode.ts"
 
-/** How often a job may fail and lose its worker. Two budgets, counted apart: a deploy never burns the first. */
+/**
+ * How often a job may fail and how often it may lose its worker. The two budgets are separate, so a deployment never uses up the
+ * first.
+ */
 export interface AttemptLimits {
-  /** Attempts that may end in a provider's failure. */
+  /** Attempts that may end with a provider failure. */
   readonly maxFailures: number
   /** Claims whose worker may vanish. */
   readonly maxLostWorkers: number
   readonly backoffBaseMs: number
   readonly backoffMaxMs: number
-  /** The longest a provider's Retry-After is honored. */
+  /** Maximum delay in milliseconds that a provider's Retry-After can impose. */
   readonly retryAfterMaxMs: number
 }
 
@@ -34,9 +37,8 @@ export type AfterFailure =
   | { readonly next: "defer"; readonly delayMs: number }
 
 /**
- * What follows a failed attempt: the job fails for good when the failure is final or the budget is
- * spent, else it is tried again. `jitter` is uniform in [0, 1): full jitter, so that jobs that
- * failed together do not come back together.
+ * Decides what follows a failed attempt: the job fails permanently if the failure is final or the budget is used up, and is
+ * retried otherwise. `jitter` is uniform in [0, 1): full jitter, so that jobs that failed together are not retried together.
  */
 export const afterFailure = (
   failure: AttemptFailure,
@@ -47,7 +49,7 @@ export const afterFailure = (
   if (!failure.retry || failuresBefore + 1 >= limits.maxFailures) return { next: "fail", errorCode: failure.errorCode }
   const ceiling = Math.min(limits.backoffMaxMs, limits.backoffBaseMs * 2 ** failuresBefore)
   const backoff = Math.floor(ceiling * jitter)
-  // What a provider asks for is its own text: anything but a positive number of milliseconds is no request to wait.
+  // The delay comes from the provider: anything but a positive number of milliseconds is ignored.
   const asked = Number.isNaN(failure.retryAfterMs ?? 0)
     ? 0
     : Math.min(failure.retryAfterMs ?? 0, limits.retryAfterMaxMs)

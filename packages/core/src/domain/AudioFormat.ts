@@ -1,11 +1,14 @@
 import { readEbmlNumber } from "./ebmlNumber.ts"
 
-/** The audio formats a client may declare, the media types accepted for each, and what the first bytes of a file say it is. */
+/** The audio formats a client may declare. */
 
 export const audioFormats = ["mp3", "mp4", "wav", "webm", "m4a"] as const
 export type AudioFormat = (typeof audioFormats)[number]
 
-/** What a file is, by its first bytes. `m4a` is not among them: it is an mp4 by another name, told apart by a brand nobody is bound to. */
+/**
+ * The container of a file, as its first bytes show it. `m4a` is missing: it is mp4 under another name, and the brand that would
+ * tell it apart is optional.
+ */
 export type AudioContainer = "mp3" | "mp4" | "wav" | "webm"
 
 const mp4Types = ["audio/mp4", "audio/m4a", "audio/x-m4a", "video/mp4"]
@@ -23,22 +26,25 @@ export const isAudioFormat = (value: unknown): value is AudioFormat => audioForm
 
 const MEDIA_TYPE = /^[ \t]*([^;\s]+)[ \t]*(?:;|$)/
 
-/** Whether a `Content-Type` header fits the declared format: case-insensitive, parameters ignored, a missing header does not fit. */
+/**
+ * Returns whether a `Content-Type` header matches the declared format. Ignores case and parameters; a missing header does not
+ * match.
+ */
 export const acceptsContentType = (format: AudioFormat, header: string | undefined): boolean => {
   const mediaType = MEDIA_TYPE.exec(header ?? "")?.[1]
   return mediaType !== undefined && acceptedMediaTypes[format].includes(mediaType.toLowerCase())
 }
 
-/** Whether a file of this container may be declared as this format. */
+/** Returns whether a file in this container may be declared as this format. */
 export const containerMatches = (format: AudioFormat, container: AudioContainer | undefined): boolean =>
   container === (format === "m4a" ? "mp4" : format)
 
-/** How many leading bytes `sniffContainer` looks at. Give it that many, or the whole file when it is shorter. */
+/** Number of leading bytes that `sniffContainer` needs; a shorter file is passed whole. */
 export const SNIFF_BYTES = 64
 
 /**
- * Tells the container from the first bytes; `undefined` when they are none of the four. It proves a beginning only:
- * whether the rest decodes is found out by whoever decodes it.
+ * Detects the container from the first bytes; returns `undefined` for any other content. It checks only the beginning: whether
+ * the rest is valid shows when the file is decoded.
  */
 export const sniffContainer = (firstBytes: Uint8Array): AudioContainer | undefined => {
   const bytes = firstBytes.subarray(0, SNIFF_BYTES)
@@ -51,7 +57,7 @@ export const sniffContainer = (firstBytes: Uint8Array): AudioContainer | undefin
 
 const ascii = (bytes: Uint8Array, from: number, to: number): string => String.fromCharCode(...bytes.subarray(from, to))
 
-/** RF64 and BW64 are RIFF with 64-bit lengths. The length itself is not looked at: live writers leave 0 or 0xFFFFFFFF there. */
+/** RF64 and BW64 are RIFF with 64-bit lengths. The length is ignored, because live writers leave 0 or 0xFFFFFFFF there. */
 const isWave = (bytes: Uint8Array): boolean =>
   ["RIFF", "RF64", "BW64"].includes(ascii(bytes, 0, 4)) && ascii(bytes, 8, 12) === "WAVE"
 
@@ -94,8 +100,8 @@ const hasLayer3Frame = (bytes: Uint8Array): boolean => {
 }
 
 /**
- * ISO base media (mp4, m4a, mov). A file begins with `ftyp`; older and QuickTime-like writers begin with the movie, the
- * media or padding, which is followed as long as it lies within the bytes at hand.
+ * ISO base media (mp4, m4a, mov). A file begins with `ftyp`; older and QuickTime-like writers begin with the movie, the media or
+ * padding. These boxes are skipped as long as they lie within the given bytes.
  */
 const isMp4 = (bytes: Uint8Array): boolean => {
   let at = 0

@@ -2,7 +2,9 @@ import type { JobMode } from "./Access.ts"
 import * as Decimal from "./Decimal.ts"
 import type { JobStatus } from "./JobState.ts"
 
-/** What is counted, the four of the built-in kinds or one of a kind's own. Its quantity is always a whole number. */
+/**
+ * The name of a quantity that is charged: one of the four built-in meters, or a meter of a custom kind. Quantities are integers.
+ */
 export type Meter = string
 
 /** Prices per unit, as decimal strings, of one version of one price. */
@@ -15,7 +17,7 @@ export interface PriceSnapshot {
   readonly unitAmounts: Readonly<Record<Meter, string>>
 }
 
-/** What is wrong with a price that is to be set; `undefined` where nothing is. */
+/** Returns what is wrong with a price to be set, or `undefined` if it is valid. */
 export const priceProblem = ({ currency, name, unitAmounts }: Omit<PriceSnapshot, "version">): string | undefined => {
   if (!/^[\w.-]{1,64}$/.test(name)) return "its name must be 1 to 64 letters, digits, hyphens, dots and underscores"
   if (!/^[a-z]{3}$/.test(currency)) return "its currency must be a lower-case ISO 4217 code like usd"
@@ -34,7 +36,7 @@ export interface LineItem {
   readonly amount: string
 }
 
-/** What one done live job costs. Written exactly once, in the transaction that completes the job. */
+/** The charge for one live job that is done. It is written exactly once, in the transaction that completes the job. */
 export interface Charge {
   readonly currency: string
   readonly amount: string
@@ -56,8 +58,8 @@ export const uncoveredMeters = (
 ): ReadonlyArray<Meter> => needed.filter((meter) => !Object.hasOwn(unitAmounts, meter))
 
 /**
- * Σ price × usage, exactly. Every used meter is listed: one that the price does not name (a job accepted by a version that did not
- * require it) costs nothing, and its line item says so with a unit amount of `"0"`.
+ * Computes the exact sum of price × usage. Every used meter is listed. A meter that the price does not name (a job accepted by a
+ * version that did not require it) is free, and its line item has the unit amount `"0"`.
  */
 export const chargeFor = (price: PriceSnapshot, usage: Usage): Charge => {
   const lineItems: Array<LineItem> = []
@@ -72,7 +74,7 @@ export const chargeFor = (price: PriceSnapshot, usage: Usage): Charge => {
   return { currency: price.currency, amount: Decimal.format(total), lineItems }
 }
 
-/** The bill as a caller sees it. */
+/** The charge as a caller sees it. */
 export interface Billing {
   readonly status: "pending" | "charged" | "not_charged"
   readonly currency: string

@@ -6,7 +6,7 @@ const KEY = /^[0-9a-z]+(?:\/[0-9a-z]+)*$/
 
 export const isBlobKey = (text: string): boolean => KEY.test(text)
 
-/** The fencing token is part of the key: what a stale attempt writes can never replace the winner's. */
+/** Returns the key of a job's blob. It contains the fencing token, so a stale attempt can never overwrite the winner's blob. */
 export const jobBlobKey = (jobId: JobId, token: number, name: string): string =>
   `${jobBlobPrefix(jobId)}/${token}/${name}`
 export const jobBlobPrefix = (jobId: JobId): string => `jobs/${idBody(jobId)}`
@@ -21,7 +21,7 @@ export const blobPrefixesOf = (job: {
 }): ReadonlyArray<string> =>
   job.uploadId === null ? [jobBlobPrefix(job.id)] : [jobBlobPrefix(job.id), uploadBlobPrefix(job.uploadId)]
 
-/** Whose a blob is, read from its key; `undefined` for a key kiln did not make. */
+/** Returns the owner of a blob, read from its key; `undefined` for a key that kiln did not create. */
 export const ownerOfBlob = (
   key: string,
 ):

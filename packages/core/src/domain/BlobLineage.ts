@@ -1,34 +1,33 @@
 import * as Schema from "effect/Schema"
 import type { BlobUnavailable, StoreUnavailable } from "./PortErrors.ts"
 
-/** The lineage entries in the blob store lie below this; no sweep looks for orphans here. */
+/** Prefix of the lineage entries in the blob store. Sweeps never look for orphans here. */
 export const lineageRoot = "lineage"
 
-/** More entries than this are never in a blob store at the same time, so none that is still there is forgotten. */
+/** Maximum number of entries kept. A blob store never has more at a time, so no existing entry is forgotten. */
 const maxEntries = 1_000
-/** Further gaps are merged with their neighbors: a longer gap protects more. */
+/** Maximum number of gaps kept. Beyond it, neighbors are merged, which only protects more blobs. */
 const maxGaps = 500
 /** Gaps this close are kept as one, milliseconds: a rolling deployment leaves one gap, not one for each process. */
 const mergeGapsWithinMs = 3_600_000
 
-/** From, to: ids made in between, inclusive, Unix milliseconds. */
+/** A range of creation times of ids, inclusive, in Unix milliseconds. */
 export type LineageGap = readonly [from: number, to: number]
 
 /**
- * What a store remembers about the blob store it works with. Each start, and every few minutes each running installation,
- * adds an entry to the store and then to the blob store. A copy of the store that was made earlier does not know the newer
- * entries, so it can tell that it is behind.
+ * The store's record of the blob store it uses. Each start, and every few minutes each running installation, adds an entry to the
+ * store and then to the blob store. An older copy of the store lacks the newer entries, so it can detect that it is behind.
  */
 export interface BlobLineage {
-  /** Of the newest entry; 0 before the first. */
+  /** Generation of the newest entry; 0 before the first. */
   readonly generation: number
   /** Every entry that may still be in the blob store, oldest first. */
   readonly entries: ReadonlyArray<string>
   /** Store time of the newest entry, Unix milliseconds: a copy of this store was made later than this. */
   readonly seenAt: number
   /**
-   * Times the store cannot vouch for: another copy of it may have accepted jobs then. A blob whose id is from a gap is
-   * never removed because its record is missing.
+   * Times for which the store cannot vouch, because another copy of it may have accepted jobs then. A blob whose id was created
+   * in a gap is never removed for lack of a record.
    */
   readonly gaps: ReadonlyArray<LineageGap>
 }
@@ -44,24 +43,24 @@ export class StoreBehindBlobs extends Schema.TaggedError<StoreBehindBlobs>()("St
 }) {
   override get message(): string {
     return (
-      `the database knows generation ${this.generation} of these blobs, and not ${this.entries.join(", ")}: it is an older copy, ` +
+      `the database knows generation ${this.generation} of these blobs, but not ${this.entries.join(", ")}: it is an older copy, ` +
       "or another copy of it uses the same blobs. Nothing is removed until this is settled: stop the process that uses the " +
       "wrong database, or run kiln blobs adopt on the database to go on with"
     )
   }
 }
 
-/** Everything that looking at a lineage may fail with. */
+/** Everything that checking a lineage may fail with. */
 export type LineageFailure = StoreBehindBlobs | StoreUnavailable | BlobUnavailable
 
-/** The key of an entry in the blob store. */
+/** Returns the key of an entry in the blob store. */
 export const lineageKey = (entry: string): string => `${lineageRoot}/${entry}`
 
-/** The entry whose key this is; `undefined` for any other key. */
+/** Returns the entry with this key; `undefined` if it is not the key of an entry. */
 export const entryOfKey = (key: string): string | undefined =>
   /^lineage\/[0-9]{10}\/[0-9a-z]+$/.test(key) ? key.slice(lineageRoot.length + 1) : undefined
 
-/** Returns the generation an entry says, or 0 where it says none. */
+/** Returns the generation in an entry's name, or 0 without one. */
 const generationOf = (entry: string): number => Number(/^[0-9]+/.exec(entry)?.[0] ?? 0)
 
 const append = (lineage: BlobLineage, nonce: string, now: number): BlobLineage => {
@@ -75,7 +74,7 @@ const append = (lineage: BlobLineage, nonce: string, now: number): BlobLineage =
   }
 }
 
-/** Adds a gap behind all others. Neighbors are merged, the closest ones first where there are too many. */
+/** Adds a gap after all others and merges close neighbors; if there are too many gaps, the closest ones are merged first. */
 const withGap = (gaps: ReadonlyArray<LineageGap>, [from, to]: LineageGap): ReadonlyArray<LineageGap> => {
   const last = gaps.at(-1)
   if (last !== undefined && from - last[1] <= mergeGapsWithinMs)
@@ -88,20 +87,20 @@ const withGap = (gaps: ReadonlyArray<LineageGap>, [from, to]: LineageGap): Reado
 }
 
 /**
- * The lineage after a start at `now`. The store may be a copy that was made any time after `seenAt`, and another copy may
- * have been in use until now, so the time in between becomes a gap.
+ * Returns the lineage after a start at `now`. The store may be a copy made at any time after `seenAt`, and another copy may have
+ * been in use until now, so the time in between becomes a gap.
  */
 export const startLineage = (lineage: BlobLineage, nonce: string, now: number): BlobLineage => ({
   ...append(lineage, nonce, now),
   gaps: withGap(lineage.gaps, [lineage.seenAt, Math.max(lineage.seenAt, now)]),
 })
 
-/** The lineage after another entry of an installation that has been running since its last one. */
+/** Returns the lineage after another entry by an installation that has been running since the last one. */
 export const continueLineage = append
 
 /**
- * The lineage after an operator has said that this store is the one to go on with, whatever other copies wrote. Since when
- * they wrote is not known, so everything up to now becomes one gap.
+ * Returns the lineage after an operator chose this store as the one to continue with, regardless of what other copies wrote. It
+ * is unknown since when they wrote, so everything up to now becomes one gap.
  */
 export const adoptLineage = (
   lineage: BlobLineage,
@@ -115,13 +114,13 @@ export const adoptLineage = (
   return { ...adopted, gaps: [[0, adopted.seenAt]] }
 }
 
-/** The entries of a blob store that the store does not know. */
+/** Returns the entries of a blob store that the store does not know. */
 export const unknownEntries = (lineage: BlobLineage, found: ReadonlyArray<string>): ReadonlyArray<string> => {
   const known = new Set(lineage.entries)
   return found.filter((entry) => !known.has(entry))
 }
 
-/** Entries that may be removed from the blob store, because a newer one that is there says the same. */
+/** Returns entries that may be removed from the blob store, because a newer entry there supersedes them. */
 export const staleEntries = (lineage: BlobLineage, found: ReadonlyArray<string>): ReadonlyArray<string> => {
   const newest = lineage.entries.at(-1)
   if (newest === undefined || !found.includes(newest)) return []
@@ -130,16 +129,16 @@ export const staleEntries = (lineage: BlobLineage, found: ReadonlyArray<string>)
 }
 
 /**
- * Whether a blob without a record may be removed. Only where the store is known to have been in use when its owner was
- * made, and not before the grace has passed. The grace is also how far the clocks of machines may be apart: ids are made by
- * them, everything else here is store time.
+ * Returns whether a blob without a record may be removed: only if the store was certainly in use when the blob's owner was
+ * created, and the grace period has passed. The grace period also bounds how far the clocks of machines may differ: they create
+ * the ids, and everything else here is store time.
  */
 export const vouchesForAbsence = (
   lineage: BlobLineage,
   id: {
-    /** When the owner's id was made, Unix milliseconds. */
+    /** When the owner's id was created, Unix milliseconds. */
     readonly madeAt: number
-    /** The same of the store's newest record; `undefined` where it has none. */
+    /** When the id of the store's newest record was created; `undefined` if the store is empty. */
     readonly newestAt: number | undefined
     readonly graceMs: number
   },
@@ -158,9 +157,9 @@ const Document = Schema.fromJsonString(
   }),
 )
 
-/** One line of JSON, as stores keep it. */
+/** Encodes a lineage as one line of JSON for the store. */
 export const encodeLineage: (lineage: BlobLineage) => string = Schema.encodeSync(Document)
 
-/** Reads what `encodeLineage` wrote; `null` is the lineage of a store that has none yet. Throws for anything else. */
+/** Decodes the output of `encodeLineage`; `null` means a store without a lineage. Throws for anything else. */
 export const decodeLineage = (document: string | null): BlobLineage =>
   document === null ? emptyLineage : Schema.decodeUnknownSync(Document)(document)

@@ -1,14 +1,14 @@
 import { isPlainObject } from "./realms.ts"
 
 /**
- * One text for every spelling of a JSON value, made for fingerprints: two requests are the same exactly when their
- * canonical texts are. Keys are sorted by UTF-16 code units, numbers are written by value (`1.0` is `1`, `-0` is `0`),
- * strings are kept code unit by code unit (no Unicode normalization, lone surrogates escaped, so the UTF-8 bytes of the
- * text tell values apart as well). The text is itself JSON, which is why distinct values cannot collide.
+ * Returns one text for all spellings of a JSON value, for fingerprints: two requests are equal exactly if their canonical texts
+ * are. Keys are sorted by UTF-16 code units, numbers are written by value (`1.0` is `1`, `-0` is `0`), strings are kept code unit
+ * by code unit (no Unicode normalization, lone surrogates escaped, so the UTF-8 bytes of the text tell values apart as well). The
+ * text is itself JSON, which is why distinct values cannot collide.
  *
- * Members that are `undefined` count as absent, as `JSON.stringify` has it.
+ * Members that are `undefined` count as absent, as in `JSON.stringify`.
  *
- * @throws TypeError for anything JSON cannot carry: a non-finite number, a bigint, a class instance, a hole in an array.
+ * @throws TypeError for anything JSON cannot represent: a non-finite number, a bigint, a class instance, a hole in an array.
  */
 export const canonicalJson = (value: unknown): string => {
   if (value === null || typeof value === "boolean" || typeof value === "string") return JSON.stringify(value)

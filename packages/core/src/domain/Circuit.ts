@@ -1,14 +1,14 @@
-/** Why a provider is paused: `quota` and `configuration` are the operator's to mend, `failing` may mend itself. */
+/** Why a provider is paused: the operator has to fix `quota` and `configuration`; a `failing` provider may recover by itself. */
 export type PauseReason = "quota" | "configuration" | "failing"
 
 /** When a provider is paused, and for how long. Durations in milliseconds. */
 export interface CircuitLimits {
-  /** Failures in a row, of any jobs, after which a provider counts as failing. */
+  /** Consecutive failures, of any jobs, after which a provider counts as failing. */
   readonly maxFailures: number
-  /** The first pause of one that fails; doubled each time the call after it fails too. */
+  /** First pause of a failing provider, in milliseconds; doubled each time the call after the pause fails too. */
   readonly failingPauseMs: number
   readonly failingPauseMaxMs: number
-  /** The same for one that says it cannot work until its operator has done something. */
+  /** First pause of a provider that reports a quota or configuration problem, in milliseconds; doubled in the same way. */
   readonly brokenPauseMs: number
   readonly brokenPauseMaxMs: number
 }
@@ -22,8 +22,8 @@ export const defaultCircuitLimits: CircuitLimits = {
 }
 
 /**
- * Whether a provider is called. Closed: it is. Open: not before `until`; then one call finds out how it is, and the circuit
- * closes or opens again, for twice as long. Times are milliseconds of one monotonic clock.
+ * A circuit breaker. Closed: the provider is called. Open: it is not called before `until`; then one trial call closes the
+ * circuit or opens it again for twice as long. Times are milliseconds of one monotonic clock.
  */
 export type Circuit =
   | { readonly state: "closed"; readonly failures: number }
@@ -31,13 +31,13 @@ export type Circuit =
 
 export const closedCircuit: Circuit = { state: "closed", failures: 0 }
 
-/** Whether it may be called: by anybody, by one call that finds out, or not. */
+/** Returns whether the provider may be called: by every job, by one trial call, or not at all. */
 export const passageOf = (circuit: Circuit, now: number): "open_to_all" | "one_call" | "paused" => {
   if (circuit.state === "closed") return "open_to_all"
   return now < circuit.until ? "paused" : "one_call"
 }
 
-/** What a call that failed says of the provider itself. */
+/** What a failed call reveals about the provider itself. */
 export interface CallFailure {
   readonly reason: PauseReason
   /** Milliseconds the provider asked us to wait. */
@@ -45,8 +45,8 @@ export interface CallFailure {
 }
 
 /**
- * After a call that failed. What is broken is paused at once, what fails only after a few in a row. Of calls that were under
- * way together, those that come back later than the one which opened the circuit change nothing: they say the same again.
+ * Returns the circuit after a failed call. A quota or configuration problem opens it immediately, other failures only after
+ * several in a row. Calls that were already in progress when the circuit opened do not change it when they fail later.
  */
 export const afterCallFailed = (
   circuit: Circuit,
@@ -61,7 +61,7 @@ export const afterCallFailed = (
   return { state: "open", reason: failure.reason, until: now + pauseMs(failure, openings, limits), openings }
 }
 
-/** What a provider asks for itself is honored up to the longest pause. */
+/** A provider's own request to wait is honored up to the longest pause. */
 const pauseMs = ({ reason, retryAfterMs = 0 }: CallFailure, openings: number, limits: CircuitLimits): number => {
   const [first, longest] =
     reason === "failing"

@@ -1,9 +1,9 @@
 /**
- * Exact non-negative decimals, for money: never a float between a price and a bill. Meant to be imported as a
- * namespace: `Decimal.add(a, b)`.
+ * Exact non-negative decimals for money, so that no float stands between a price and a charge. Import it as a namespace:
+ * `Decimal.add(a, b)`.
  *
- * `effect/BigDecimal` is exact as well, but neither its reader nor its text fits a bill: it reads signs, exponents and the
- * empty text, and it writes large and small amounts with an exponent (`1e-17`, `1e+20`).
+ * `effect/BigDecimal` is exact as well, but does not fit here: it parses signs, exponents and the empty string, and it formats
+ * large and small amounts with an exponent (`1e-17`, `1e+20`).
  */
 
 /**
@@ -12,13 +12,13 @@
  */
 export interface Decimal {
   readonly coefficient: bigint
-  /** Digits behind the point, 0 or more. */
+  /** Digits after the decimal point, 0 or more. */
   readonly scale: number
 }
 
 export const zero: Decimal = { coefficient: 0n, scale: 0 }
 
-/** The longest text read as a decimal, in characters. */
+/** Maximum length of a decimal's text, in characters. */
 export const MAX_LENGTH = 100
 
 // No sign, no exponent, no leading zeros, digits on both sides of the point.
@@ -31,7 +31,10 @@ const reduce = (coefficient: bigint, scale: number): Decimal => {
   return { coefficient: digits, scale: places }
 }
 
-/** Reads a plain decimal (`0`, `12`, `0.0123`, `1.50`); `undefined` for anything else, and for more than `MAX_LENGTH` characters. */
+/**
+ * Parses a plain decimal (`0`, `12`, `0.0123`, `1.50`); returns `undefined` for anything else, and for more than `MAX_LENGTH`
+ * characters.
+ */
 export const tryParse = (text: string): Decimal | undefined => {
   const match = text.length > MAX_LENGTH ? null : DECIMAL.exec(text)
   if (match === null) return undefined
@@ -40,17 +43,17 @@ export const tryParse = (text: string): Decimal | undefined => {
 }
 
 /**
- * Reads a decimal that was checked before it was stored.
+ * Parses a decimal that was validated before it was stored.
  *
- * @throws RangeError when it is not a plain decimal.
+ * @throws RangeError if it is not a plain decimal.
  */
 export const parse = (text: string): Decimal => {
   const decimal = tryParse(text)
-  if (decimal === undefined) throw new RangeError("Not a plain non-negative decimal")
+  if (decimal === undefined) throw new RangeError("expected a plain non-negative decimal, such as 0.0123")
   return decimal
 }
 
-/** The one canonical text of an amount: `0`, `12`, `0.0123`; no trailing zeros, no exponent. */
+/** Formats an amount canonically: `0`, `12`, `0.0123`; no trailing zeros, no exponent. */
 export const format = ({ coefficient, scale }: Decimal): string => {
   if (scale === 0) return coefficient.toString()
   const digits = coefficient.toString().padStart(scale + 1, "0")
@@ -66,16 +69,16 @@ export const add = (left: Decimal, right: Decimal): Decimal => {
 }
 
 /**
- * An amount taken a whole number of times.
+ * Multiplies an amount by a non-negative integer.
  *
- * @throws RangeError when `times` is negative, not whole, or too large for a number to be exact.
+ * @throws RangeError if `times` is negative, not an integer, or too large to be exact.
  */
 export const multiply = (decimal: Decimal, times: number): Decimal => {
-  if (!Number.isSafeInteger(times) || times < 0) throw new RangeError("A quantity is a whole number, 0 or more")
+  if (!Number.isSafeInteger(times) || times < 0) throw new RangeError("the quantity must be a non-negative integer")
   return reduce(decimal.coefficient * BigInt(times), decimal.scale)
 }
 
-/** Negative, zero or positive, as for `Array.prototype.sort`. */
+/** Compares two amounts, as for `Array.prototype.sort`. */
 export const compare = (left: Decimal, right: Decimal): -1 | 0 | 1 => {
   const scale = Math.max(left.scale, right.scale)
   const [a, b] = [coefficientAt(left, scale), coefficientAt(right, scale)]

@@ -2,9 +2,9 @@
  * Why a job failed. A closed list: clients switch over it.
  *
  * - `audio_unreadable`, `audio_too_long` (measured, over 901 s), `audio_too_short` (under 0.1 s): the upload
- * - `content_rejected`, `provider_rejected`: the provider will not do this
+ * - `content_rejected`, `provider_rejected`: the provider refused the request
  * - `provider_unavailable`: the provider failed on every attempt
- * - `result_invalid`: the provider's answer is not what it should be
+ * - `result_invalid`: the provider's answer failed validation
  * - `job_timeout` (run limit), `queue_timeout` (queue limit)
  * - `attempts_exhausted`: its workers died each time
  * - `canceled_by_operator`, `internal_error`
@@ -27,7 +27,7 @@ export type ErrorCode = (typeof errorCodes)[number]
 
 export const isErrorCode = (text: string): text is ErrorCode => (errorCodes as ReadonlyArray<string>).includes(text)
 
-/** What a client should know about a job that is not a failure. In rising order: of two, the later wins. */
+/** Things a client should know about a job that are not failures. In ascending order: of two, the later wins. */
 export const warningCodes = [
   "duration_mismatch",
   "no_speech_detected",
@@ -37,6 +37,6 @@ export const warningCodes = [
 ] as const
 export type WarningCode = (typeof warningCodes)[number]
 
-/** The warning that counts of two; `undefined` when there is none. */
+/** Returns the stronger of two warnings; `undefined` without any. */
 export const strongerWarning = (a: WarningCode | undefined, b: WarningCode | undefined): WarningCode | undefined =>
   a === undefined ? b : b === undefined ? a : warningCodes.indexOf(a) >= warningCodes.indexOf(b) ? a : b

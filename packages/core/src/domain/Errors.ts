@@ -20,7 +20,7 @@ export class IdempotencyKeyReused extends KilnError<"IdempotencyKeyReused"> {
   }
 }
 
-/** A live job needs prices, switches or providers that are not there. */
+/** A live job needs prices, switches or providers that are missing. */
 export class LiveNotActive extends KilnError<"LiveNotActive"> {
   /** `price:svc-audio`, `switch:ai`, `provider:transcription`, … */
   readonly missing: ReadonlyArray<string>
@@ -70,7 +70,7 @@ export class JobProcessing extends KilnError<"JobProcessing"> {
   }
 }
 
-/** The job is finished already, and cannot be canceled. */
+/** The job is already finished and cannot be canceled. */
 export class JobFinished extends KilnError<"JobFinished"> {
   constructor() {
     super("JobFinished", "the job is finished already")

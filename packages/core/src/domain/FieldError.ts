@@ -1,4 +1,4 @@
-/** What is wrong with one field of a request. The value itself is never repeated. */
+/** Why one field of a request is invalid. The value itself is never repeated. */
 export type FieldReason =
   | "required"
   | "type"

@@ -2,44 +2,44 @@ import { type Meter, type PriceSnapshot, uncoveredMeters } from "./Billing.ts"
 
 export type SwitchName = "ai" | "audio" | "images"
 export const switchNames: ReadonlyArray<SwitchName> = ["ai", "audio", "images"]
-/** The prices of the HTTP service, in the order in which they are reported missing. */
+/** The prices of the HTTP service, in the order in which missing ones are reported. */
 export const priceNames = ["svc-audio", "svc-image"] as const
 
-/** What a live job needs besides a key. Sandbox jobs have no gate. */
+/** The prerequisites of a live job besides a key. Sandbox jobs have no gate. */
 export interface Gate {
-  /** `null` where jobs of the kind cost nothing. */
+  /** `null` if jobs of the kind are free. */
   readonly price: string | null
-  /** Meters the price must name; a price that lacks one of them counts as missing. */
+  /** Meters that the price must cover; a price that lacks one of them counts as missing. */
   readonly meters: ReadonlyArray<Meter>
   readonly switches: ReadonlyArray<SwitchName>
-  /** The worker that must have served such jobs live; `null` requires none. */
+  /** Requires a worker that serves such jobs live; `null` requires no worker. */
   readonly liveWorker: LiveWorkerRule | null
 }
 
-/** Requires that a worker serves a kind live, or served it within a time: jobs wait that long in the queue anyway. */
+/** Requires that a worker serves a kind live, or did so recently: jobs may wait that long in the queue anyway. */
 export interface LiveWorkerRule {
   readonly kind: string
   /** Milliseconds, inclusive. */
   readonly withinMs: number
 }
 
-/** The operator's settings and what the running workers can do, as the store knows them. */
+/** The operator's settings and the capabilities of the running workers, as recorded in the store. */
 export interface Board {
   readonly switches: Readonly<Record<SwitchName, boolean>>
   /** The active version of each active price. */
   readonly prices: Readonly<Record<string, PriceSnapshot>>
-  /** Job kinds some running worker can serve live. */
+  /** Job kinds that at least one running worker can serve live. */
   readonly liveKinds: ReadonlyArray<string>
   /**
-   * When each kind was last served live by any worker, unix milliseconds in store time. It outlives the workers. While a
-   * worker serves the kind it may be up to `lastServedStepMs` old; a clean shutdown writes it exactly.
+   * When each kind was last served live by any worker, in Unix milliseconds of store time. It outlives the workers. While a
+   * worker serves the kind, the value may be up to `lastServedStepMs` old; a clean shutdown writes the exact time.
    */
   readonly lastServedAt: Readonly<Record<string, number>>
-  /** Job kinds the operator has paused: none of their jobs is claimed, in neither mode; they are accepted and wait. By name. */
+  /** Job kinds that the operator has paused, sorted by name. Their jobs are accepted and wait, in both modes; none is claimed. */
   readonly pausedKinds: ReadonlyArray<string>
 }
 
-/** Milliseconds by which a newer time replaces a kind's `lastServedAt`: workers publish far more often. */
+/** Minimum age in milliseconds at which a kind's `lastServedAt` is updated: workers publish far more often. */
 export const lastServedStepMs = 60_000
 
 /**
@@ -65,7 +65,7 @@ const isServed = ({ kind, withinMs }: LiveWorkerRule, { lastServedAt, liveKinds 
   return servedAt !== undefined && now - servedAt <= withinMs
 }
 
-/** Switches that the environment forces off win over the store's. */
+/** Returns the board with these switches forced off, whatever the store says. */
 export const withForcedOff = (board: Board, forcedOff: ReadonlyArray<SwitchName>): Board =>
   forcedOff.length === 0
     ? board

@@ -1,7 +1,6 @@
 /**
- * Identifiers: a prefix that names what they identify, and the 128 bits of a UUIDv7 as 26
- * lower-case Crockford base32 characters. They sort by creation time, but callers are told to
- * treat them as opaque.
+ * Identifiers consist of a prefix that names the type, and the 128 bits of a UUIDv7 as 26 lower-case Crockford base32 characters.
+ * They sort by creation time, but callers should treat them as opaque.
  */
 export type JobId = `job_${string}`
 export type UploadId = `upl_${string}`
@@ -10,7 +9,7 @@ export type KeyId = `key_${string}`
 export type ProjectId = `prj_${string}`
 export type RequestId = `req_${string}`
 
-/** Every identifier kiln makes, by its prefix. */
+/** Every type of identifier, by its prefix. */
 export interface IdByPrefix {
   readonly job: JobId
   readonly upl: UploadId
@@ -25,7 +24,7 @@ export type IdPrefix = keyof IdByPrefix
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 const BODY = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/
 
-/** Writes 16 bytes (a UUIDv7) as an identifier. 128 bits fill 26 characters with two bits to spare, so the first is 0 to 7. */
+/** Formats 16 bytes (a UUIDv7) as an identifier. 128 bits fill 26 characters with two bits to spare, so the first is 0 to 7. */
 export const formatId = <P extends IdPrefix>(prefix: P, uuid: Uint8Array): IdByPrefix[P] => {
   let body = ""
   let buffer = 0
@@ -42,23 +41,26 @@ export const formatId = <P extends IdPrefix>(prefix: P, uuid: Uint8Array): IdByP
   return `${prefix}_${body}` as IdByPrefix[P]
 }
 
-/** Whether a text is a well-formed identifier of this kind. A malformed one is answered exactly like an unknown one. */
+/** Returns whether a text is a well-formed identifier of this type. Malformed and unknown identifiers get the same response. */
 export const isId = <P extends IdPrefix>(prefix: P, text: unknown): text is IdByPrefix[P] =>
   typeof text === "string" && text.startsWith(`${prefix}_`) && BODY.test(text.slice(prefix.length + 1))
 
 /**
- * A well-formed upload id that is never made, since its UUIDv7 would be of 1970. It stands for every malformed one, which
- * must not reach a store and is answered where an unknown one is.
+ * A well-formed upload id that is never created, because its UUIDv7 would date from 1970. It replaces every malformed id, which
+ * must not reach a store but gets the response of an unknown one.
  */
 export const unknownUploadId: UploadId = "upl_00000000000000000000000000"
 
-/** The part behind the prefix: only `[0-9a-z]`, safe in blob keys and file names. */
+/** Returns the part after the prefix: only `[0-9a-z]`, safe in blob keys and file names. */
 export const idBody = (id: string): string => id.slice(id.indexOf("_") + 1)
 
 /** Characters that hold the 48 bits of the time, after the two leading zero bits. */
 const TIME_LENGTH = 10
 
-/** When an identifier was made, Unix milliseconds by the clock of the process that made it; `undefined` for what is not the body of one. */
+/**
+ * Returns when an identifier was created, in Unix milliseconds by the clock of the process that created it; `undefined` if the
+ * text is not the body of an identifier.
+ */
 export const idTime = (body: string): number | undefined =>
   BODY.test(body)
     ? Array.from(body.slice(0, TIME_LENGTH), (character) => ALPHABET.indexOf(character)).reduce(

@@ -1,61 +1,63 @@
 import type { JobMode } from "./Access.ts"
 import type { ProjectId } from "./Ids.ts"
 
-/** How many jobs may be in hand at once, all processes together. Live and sandbox jobs are counted apart. */
+/** How many jobs may run at the same time, across all processes. Live and sandbox jobs are counted separately. */
 export interface ConcurrencyLimits {
-  /** By kind, all its versions together, at least 1. A kind that is not named has no limit. */
+  /** For each kind, all its versions together, at least 1. A kind without an entry has no limit. */
   readonly perKind: Readonly<Record<string, number>>
-  /** For each project, all its kinds together; 0 is no limit. */
+  /** For each project, all its kinds together; 0 means no limit. */
   readonly perProject: number
 }
 
-/** The limits an engine is set up with. */
+/** The concurrency limits in an engine's settings. */
 export interface EngineLimits extends Omit<ConcurrencyLimits, "perProject"> {
   /**
-   * For each project, all its kinds together. A number is a limit for the whole installation; 0 is no limit. `"share"` leaves
-   * room in every worker: a project holds at most `projectShare` of its slots, however many workers there are.
+   * For each project, all its kinds together. A number limits the whole installation; 0 means no limit. `"share"` leaves room in
+   * every worker: a project holds at most `projectShare` of its slots, regardless of the number of workers.
    */
   readonly perProject: number | "share"
 }
 
 /**
- * How many of a worker's slots one project may hold: three quarters, rounded down, and at least one. The rest stays free for
- * other projects even while nobody else has work, because a running job cannot be made to give up its slot.
+ * Returns how many of a worker's slots one project may hold: three quarters, rounded down, and at least one. The rest stays free
+ * for other projects even while they have no work, because a running job cannot be made to give up its slot.
  */
 export const projectShare = (slots: number): number => Math.max(1, Math.floor((slots * 3) / 4))
 
-/** Whether they bound anything: where not, nothing need be counted. */
+/** False when no limit is set; counting can then be skipped. */
 export const isLimiting = ({ perKind, perProject }: ConcurrencyLimits): boolean =>
   perProject > 0 || Object.keys(perKind).length > 0
 
 /** Jobs that count against one limit. */
 interface Taken {
   readonly count: number
-  /** The first end of their leases. */
+  /** When the first of their leases ends. */
   readonly firstEnd: number
 }
 
-/** What limits look at. */
+/** The fields that limits apply to. */
 export interface Limited {
   readonly kind: string
   readonly mode: JobMode
   readonly projectId: ProjectId
 }
 
-/** Jobs in hand of one kind, project and mode, as a store counts them. */
+/** Running jobs of one kind, project and mode, as counted by a store. */
 export interface HandCount extends Limited, Taken {}
 
-/** How many slots of a worker are free, and how many of them one project may hold. Live and sandbox jobs have slots of their own. */
+/** How many slots of a worker are free, and how many of them one project may hold. Live and sandbox jobs have separate slots. */
 export interface WorkerRoom {
   /** Free slots, by mode. */
   readonly free: Readonly<Record<JobMode, number>>
-  /** Slots of each mode that one project may hold at once, jobs it has in this worker already included; 0 is no limit. */
+  /**
+   * Slots of each mode that one project may hold at once, including its jobs that already run in this worker; 0 means no limit.
+   */
   readonly perProject: number
   /** Jobs in this worker's slots, by project and mode. */
   readonly held: ReadonlyArray<Pick<Limited, "mode" | "projectId"> & { readonly count: number }>
 }
 
-/** The jobs in hand, as far as limits ask for them: counted once by the store, and kept up to date by what a claim hands out. */
+/** Counts running jobs against the limits. The store counts them once; each job that a claim hands out is then added. */
 export class InHand {
   readonly #limits: ConcurrencyLimits
   #worker: OwnSlots | undefined
@@ -68,7 +70,7 @@ export class InHand {
     for (const { count, firstEnd, ...lane } of counted) this.#count(lane, count, firstEnd)
   }
 
-  /** Another one, to be added to without changing this. */
+  /** Returns an independent copy. */
   copy(): InHand {
     const copied = new InHand(this.#limits)
     copied.#worker = this.#worker?.copy()
@@ -79,7 +81,10 @@ export class InHand {
     return copied
   }
 
-  /** Adds a job that the claim hands out. A lease that has ended already takes no room in the installation, but a slot all the same. */
+  /**
+   * Adds a job that the claim hands out. A lease that has already ended does not count for the installation, but still takes a
+   * slot.
+   */
   add(lane: Limited, leaseEndsAt: number, now: number): void {
     this.#worker?.take(lane)
     if (leaseEndsAt > now) this.#count(lane, 1, leaseEndsAt)
@@ -91,12 +96,12 @@ export class InHand {
     take(this.#byProject[mode], projectId, count, firstEnd)
   }
 
-  /** Whether no further job of a kind may be claimed. */
+  /** Returns whether no further job of a kind may be claimed. */
   kindIsFull({ kind, mode }: Pick<Limited, "kind" | "mode">): boolean {
     return this.#worker?.modeIsFull(mode) === true || this.#kindIsAtLimit({ kind, mode })
   }
 
-  /** Whether no further job of a lane may be claimed. */
+  /** Returns whether no further job of a lane may be claimed. */
   isFull(lane: Limited): boolean {
     return (
       this.kindIsFull(lane) ||
@@ -105,14 +110,14 @@ export class InHand {
     )
   }
 
-  /** Projects of which no further job may be claimed in this mode. */
+  /** Returns the projects of which no further job may be claimed in this mode. */
   fullProjects(mode: JobMode): ReadonlyArray<ProjectId> {
     return [...new Set([...(this.#worker?.fullProjects(mode) ?? []), ...this.#projectsAtLimit(mode)])]
   }
 
   /**
-   * When the first of the kinds and projects that are at a limit of the installation has room by itself. A worker that has no
-   * room of its own knows when it has some.
+   * Returns when the first kind or project that is at a limit of the installation gets room because a lease ends. A worker whose
+   * own slots are full knows by itself when one becomes free.
    */
   firstRoomAt(runnable: ReadonlyArray<Pick<Limited, "kind" | "mode">>): number {
     const modes = new Set(runnable.map(({ mode }) => mode).filter((mode) => this.#worker?.modeIsFull(mode) !== true))
@@ -146,7 +151,7 @@ export class InHand {
   }
 }
 
-/** The slots of the worker that asks, as the claim fills them. */
+/** The slots of the claiming worker, as the claim fills them. */
 class OwnSlots {
   readonly #free: Record<JobMode, number>
   readonly #perProject: number

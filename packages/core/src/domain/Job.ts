@@ -18,7 +18,7 @@ export interface OutputFile {
   readonly sha256: string
 }
 
-/** What a caller asked for and what never changes afterwards. */
+/** The part of a job that never changes after it was accepted. */
 export interface JobOrigin {
   readonly id: JobId
   readonly projectId: ProjectId
@@ -26,37 +26,39 @@ export interface JobOrigin {
   readonly mode: JobMode
   /** The job kind's name, for example `transcription`. */
   readonly kind: string
-  /** The kind's version by which the request was accepted: who runs the job must know it. */
+  /** The version of the kind that accepted the request. Only workers that know this version run the job. */
   readonly kindVersion: number
-  /** The upload it consumes; `null` also once a retry of this job took it over. */
+  /** The upload it consumes; also `null` after a retry of this job has taken it over. */
   readonly uploadId: UploadId | null
   readonly priority: Priority
   readonly idempotencyKey: string
-  /** Keyed digest of the request, lower-case hex: tells a repeat from a reuse without keeping the prompt. */
+  /**
+   * Keyed digest of the request, lower-case hex: distinguishes a repeated request from a reused key without storing the prompt.
+   */
   readonly fingerprint: string
   /** The price in force at acceptance; `null` for sandbox jobs. */
   readonly price: PriceSnapshot | null
-  /** Fields of the request that are not the caller's data: they stay when it is erased. As long as the record. */
+  /** Fields of the request that are not the caller's data. They stay when it is erased, for as long as the record exists. */
   readonly kept: JsonObject
   /** Unix milliseconds, store time. */
   readonly createdAt: number
 }
 
-/** Whether what the job retains is still there, or how it went. */
+/** Whether the job's data is still kept, and if not, how it was removed. */
 export type RetainedData = "kept" | "deleted" | "expired"
 
-/** A job as the store knows it. */
+/** A job as recorded in the store. */
 export interface Job extends JobOrigin, JobState {
   readonly retained: RetainedData
   /** The decoded request; `null` once its data is gone. */
   readonly request: JsonObject | null
-  /** Finished steps by name, so that a retry does not buy them again. Empty once finished. */
+  /** Results of finished steps by name, so that a retry does not pay for them again. Empty once finished. */
   readonly checkpoints: Readonly<Record<string, Json>>
   /** The kind's output without its files; `null` until done and once its data is gone. */
   readonly output: JsonObject | null
   readonly files: ReadonlyArray<OutputFile>
   readonly warningCode: WarningCode | null
-  /** Set exactly on live jobs that are done. */
+  /** Set on every live job that is done, and on no other. */
   readonly charge: Charge | null
 }
 

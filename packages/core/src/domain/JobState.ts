@@ -1,11 +1,11 @@
 import type { ErrorCode } from "./ErrorCode.ts"
 
-/** What a caller sees. `done` and `failed` are finished and final; a status never goes backwards. */
+/** The status that a caller sees. `done` and `failed` are final; a status never goes backwards. */
 export type JobStatus = "queued" | "processing" | "done" | "failed"
 
-/** Bounds on a job's life, fixed when it is created. */
+/** Limits of a job's waiting and running time, fixed when it is created. */
 export interface JobLimits {
-  /** Milliseconds of waiting, all of it together: in line, between attempts, for a gate. A job that is held never waits. */
+  /** Milliseconds of waiting in total: in the queue, between attempts, for a gate. A job that is held never waits. */
   readonly queueLimitMs: number
   /** Milliseconds under lease, the sum over all attempts. */
   readonly runLimitMs: number
@@ -14,31 +14,30 @@ export interface JobLimits {
 /**
  * The part of a job that transitions change. All times are unix milliseconds in store time.
  *
- * One column carries both leases and availability: `claimableAt` is the creation time while
- * queued, the lease's end while claimed, and the time of the next try after a failure. Whatever is
- * past it may be claimed, so a lost worker needs no rescuer.
+ * One column is both lease and availability: `claimableAt` is the creation time while queued, the end of the lease while claimed,
+ * and the time of the next attempt after a failure. Any job past it may be claimed, so a lost worker needs no rescue process.
  */
 export interface JobState extends JobLimits {
   readonly status: JobStatus
   /** Fencing token: grows with every claim and every end of a claim, so that no two claims ever share one. 0 before the first. */
   readonly token: number
-  /** A claim is out. Claiming a job that is still held means its worker was lost. */
+  /** Whether a worker holds the job. If a held job is claimed, its previous worker counts as lost. */
   readonly held: boolean
   /** `null` when finished. */
   readonly claimableAt: number | null
-  /** When the sweep fails the job, unless something happens first; `null` when finished. */
+  /** When the sweep fails the job unless it moves before; `null` when finished. */
   readonly deadlineAt: number | null
-  /** Start of the present phase, waiting or held; `null` when finished. */
+  /** Start of the current phase, waiting or held; `null` when finished. */
   readonly phaseStartedAt: number | null
-  /** Time under lease of the phases that ended. Time after a lease's end, until a claim or the sweep noticed, is in neither sum. */
+  /** Milliseconds under lease in ended phases. Time between the end of a lease and the next claim or sweep is in neither sum. */
   readonly ranMs: number
-  /** Time waiting of the phases that ended. */
+  /** Milliseconds of waiting in ended phases. */
   readonly waitedMs: number
-  /** Claims so far; the current attempt's number while held. */
+  /** Number of claims so far; while held, the number of the current attempt. */
   readonly attempts: number
   /** Attempts that ended because a provider failed. */
   readonly failures: number
-  /** Claims whose worker never came back. */
+  /** Claims whose worker was lost. */
   readonly lostWorkers: number
   readonly errorCode: ErrorCode | null
   readonly finishedAt: number | null

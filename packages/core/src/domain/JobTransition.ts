@@ -33,7 +33,7 @@ export interface JobTransition {
   readonly meaning: string
 }
 
-/** THE table: every move a job can make. Stores, docs and tests follow it. */
+/** The table of every move a job can make. Stores, docs and tests follow it. */
 export const jobTransitions = {
   created: {
     verb: "createJobs",
@@ -105,7 +105,7 @@ export const jobTransitions = {
     to: "processing",
     guard: "fence",
     token: "raised",
-    meaning: "returned to the head of its queue, for example on shutdown; counts as nothing",
+    meaning: "returned to the head of its queue, for example on shutdown; no budget is charged",
   },
   lost: {
     verb: "expireJobs",
@@ -113,7 +113,7 @@ export const jobTransitions = {
     to: "processing",
     guard: "lost",
     token: "raised",
-    meaning: "its worker vanished and no other claimed it; returned to the head of its queue, where it starts to wait",
+    meaning: "its worker was lost and no other claimed it; returned to the head of its queue, where it starts to wait",
   },
   expired: {
     verb: "expireJobs",
@@ -139,12 +139,15 @@ export const jobTransitions = {
     token: "kept",
     meaning: "its retained data is deleted, on request or by age; the rest never changes again",
   },
-} as const satisfies Record<JobEvent["event"] | "created", JobTransition>
+} as const satisfies Record<TransitionEvent["event"] | "created", JobTransition>
 
 export type JobEventName = keyof typeof jobTransitions
 
-/** An event and what it carries. An event without a row in the table, or without a case below, does not compile. */
-export type JobEvent =
+/**
+ * An event of the transition table with its values. An event without a row in the table, or without a case below, does not
+ * compile.
+ */
+export type TransitionEvent =
   | { readonly event: "claimed"; readonly leaseDurationMs: number }
   | { readonly event: "abandoned" }
   | { readonly event: "extended"; readonly token: number; readonly leaseDurationMs: number }
@@ -178,11 +181,11 @@ export const created = (now: number, limits: JobLimits, delayMs = 0): JobState =
 })
 
 /** Returns the event by which the sweep ends the waiting or running of an overdue job. */
-export const overdueEvent = (job: JobState & { readonly createdAt: number }, now: number): JobEvent =>
+export const overdueEvent = (job: JobState & { readonly createdAt: number }, now: number): TransitionEvent =>
   isLost(job, now) ? { event: "lost", createdAt: job.createdAt } : { event: "expired" }
 
 /** Returns the job after the event, or `undefined` if the table forbids the move. Every store is compared with this function. */
-export const applyEvent = (job: JobState, event: JobEvent, now: number): JobState | undefined => {
+export const applyEvent = (job: JobState, event: TransitionEvent, now: number): JobState | undefined => {
   const rule = jobTransitions[event.event]
   if (!(rule.from as ReadonlyArray<string>).includes(job.status) || !guardHolds(job, event, now)) return undefined
   switch (event.event) {
@@ -214,7 +217,7 @@ export const applyEvent = (job: JobState, event: JobEvent, now: number): JobStat
   }
 }
 
-const guardHolds = (job: JobState, event: JobEvent, now: number): boolean => {
+const guardHolds = (job: JobState, event: TransitionEvent, now: number): boolean => {
   switch (jobTransitions[event.event].guard) {
     case "fence":
       return "token" in event && holdsClaim(job, event.token)

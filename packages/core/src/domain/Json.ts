@@ -1,4 +1,4 @@
-/** A value that survives a round trip through JSON: what requests, checkpoints and outputs are made of. */
+/** A value that survives a round trip through JSON. Requests, checkpoints and outputs consist of such values. */
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | JsonObject
 export interface JsonObject {
   readonly [key: string]: Json

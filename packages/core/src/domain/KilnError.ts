@@ -1,7 +1,7 @@
 /**
- * Every error that an operation of the engine fails with: its code, and whether the same call may succeed later without any
- * other change. The code is the name in `snake_case`, over HTTP as well. Only failures of the ports are told as what they mean
- * to a caller: which store is unavailable is for the log.
+ * Every error that an operation of the engine fails with: its code, and whether the same call may succeed later without any other
+ * change. The code is the name in `snake_case`, over HTTP as well. Failures of ports are the exception: their code says what they
+ * mean to a caller, and the log says which store is unavailable.
  */
 export const kilnErrors = {
   InvalidRequest: { code: "invalid_request", retryable: false },
@@ -33,7 +33,7 @@ export const kilnErrors = {
 } as const
 
 export type KilnErrorName = keyof typeof kilnErrors
-/** What `error.code` of a `KilnError` can be. */
+/** The possible values of a `KilnError`'s `code`. */
 export type KilnErrorCode = (typeof kilnErrors)[KilnErrorName]["code"]
 
 /**
@@ -53,8 +53,7 @@ export class KilnError<Name extends KilnErrorName = KilnErrorName> extends Error
     this.code = kilnErrors[name].code
   }
 
-  /** Whether the same call may succeed later without any other change. */
-  get retryable(): boolean {
+  /** Whether the same call may succeed later without any other change. */ get retryable(): boolean {
     return kilnErrors[this.name].retryable
   }
 }

@@ -1,19 +1,19 @@
 import type { JobState } from "./JobState.ts"
 
-/** What a claim is worth until when. Compared in store time only. */
+/** The times of a claim. They are compared with store time only. */
 export interface LeaseTimes {
   /** The lease's end, exclusive: at this instant another worker may claim. */
   readonly claimableAt: number
-  /** When the sweep fails the job if nothing happens. */
+  /** When the sweep fails the job unless it moves before. */
   readonly deadlineAt: number
 }
 
 type Budgets = Pick<JobState, "queueLimitMs" | "runLimitMs" | "ranMs" | "waitedMs">
 
 /**
- * The lease granted at `now` to a claim that began at `phaseStartedAt`. It never reaches past the
- * run limit. If it ends there, the job is overdue at that instant (`job_timeout`); if it ends
- * earlier and nobody claims the job for what is left of its queue limit, its worker is lost (`isLost`).
+ * Returns the lease granted at `now` to a claim that began at `phaseStartedAt`. It never extends past the run limit. If it ends
+ * there, the job is overdue at that instant (`job_timeout`). If it ends earlier and no worker claims the job within the rest of
+ * its queue limit, its worker is lost (`isLost`).
  */
 export const leaseAt = (budgets: Budgets, phaseStartedAt: number, now: number, leaseDurationMs: number): LeaseTimes => {
   const runDeadline = phaseStartedAt + budgets.runLimitMs - budgets.ranMs
@@ -24,34 +24,40 @@ export const leaseAt = (budgets: Budgets, phaseStartedAt: number, now: number, l
   }
 }
 
-/** Milliseconds a job may still wait. */
+/** Returns how many milliseconds a job may still wait. */
 export const queueBudgetMs = (budgets: Pick<Budgets, "queueLimitMs" | "waitedMs">): number =>
   Math.max(0, budgets.queueLimitMs - budgets.waitedMs)
 
-/** Whether a claim made with this token still holds the job. Every fenced verb asks exactly this, in the statement that writes. */
+/**
+ * Returns whether a claim with this token still holds the job. Every fenced verb checks exactly this, in the statement that
+ * writes.
+ */
 export const holdsClaim = (job: Pick<JobState, "status" | "held" | "token">, token: number): boolean =>
   job.status === "processing" && job.held && job.token === token
 
-/** Whether the sweep must fail the job now. */
+/** Returns whether the sweep must fail the job now. */
 export const isOverdue = (job: Pick<JobState, "deadlineAt">, now: number): boolean =>
   job.deadlineAt !== null && job.deadlineAt <= now
 
-/** Whether a worker may claim the job now. An overdue one is the sweep's. */
+/** Returns whether a worker may claim the job now. An overdue job is left to the sweep. */
 export const isClaimable = (job: Pick<JobState, "claimableAt" | "deadlineAt">, now: number): boolean =>
   job.claimableAt !== null && job.claimableAt <= now && !isOverdue(job, now)
 
 /**
- * Whether an overdue job's worker vanished: it is still held, and no run limit ended its lease. The sweep takes the job back
- * (`lost`), and its waiting begins then. A held job never fails for waiting: a clock that jumps past its deadline says
- * nothing about the worker that has it.
+ * Returns whether an overdue job's worker vanished: the job is still held, and the run limit did not end its lease. The sweep
+ * returns the job to the queue (`lost`), where it starts to wait. A held job never fails for waiting, because a clock that jumps
+ * past its deadline says nothing about the worker that holds it.
  */
 export const isLost = (job: Pick<JobState, "held" | "claimableAt" | "deadlineAt">, now: number): boolean =>
   isOverdue(job, now) && job.held && job.claimableAt !== job.deadlineAt
 
-/** Why an overdue job fails. One that is held was cut short by the run limit (see `isLost`). */
+/** Returns why an overdue job fails. A held job was ended by the run limit (see `isLost`). */
 export const overdueCode = (job: Pick<JobState, "held">): "job_timeout" | "queue_timeout" =>
   job.held ? "job_timeout" : "queue_timeout"
 
-/** Whether a claim must fail the job instead (`abandoned`): the workers it lost, the one that still holds it included, are all it can afford. */
+/**
+ * Returns whether a claim must fail the job instead (`abandoned`), because it has lost too many workers, including the one that
+ * still holds it.
+ */
 export const lostTooMany = (job: Pick<JobState, "held" | "lostWorkers">, maxLostWorkers: number): boolean =>
   job.lostWorkers + (job.held ? 1 : 0) >= maxLostWorkers

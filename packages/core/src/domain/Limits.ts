@@ -1,24 +1,29 @@
-/** The limits of the service that callers should know beforehand. Enforced by the job kinds, shown in the API's description. */
+/** The service's limits for requests. The job kinds enforce them, and the OpenAPI document lists them. */
 export const limits = {
-  /** Seconds an upload may be declared to last. */
+  /** Maximum declared duration of an upload, in seconds. */
   declaredSeconds: 900,
-  /** Seconds an uploaded file may really last: one declared at exactly the limit may measure a little more. */
+  /**
+   * Bounds of an uploaded file's measured duration, in seconds. The maximum is higher than the declared one, because measuring
+   * may give slightly more.
+   */
   minMeasuredSeconds: 0.1,
   maxMeasuredSeconds: 901,
   /** Bytes of an uploaded file, inclusive: 25 MiB. */
   uploadBytes: 26_214_400,
-  /** Unicode code points of text to speak. */
+  /** Maximum length of text to speak, in Unicode code points. */
   inputCharacters: 4_096,
   /** Unicode code points. */
   instructionsCharacters: 4_096,
   /** Unicode code points. */
   promptCharacters: 4_000,
-  /** Characters of JSON of a request, a checkpoint or an output of a kind of one's own: files are for what is larger. */
+  /**
+   * Maximum JSON length, in characters, of a request, a checkpoint or an output of a custom kind. Larger results belong in files.
+   */
   kindJsonLength: 4_194_304,
   outputTokens: 1_024,
   /** Pixels, width and height of a generated image. */
   imageSize: 1_024,
 } as const
 
-/** The public names of the voices, unless the operator configures others; the first is the default. */
+/** The default public names of the voices; the operator can configure others. The first is the default voice. */
 export const defaultVoiceNames = ["alloy", "echo", "fable", "nova", "onyx", "shimmer"] as const

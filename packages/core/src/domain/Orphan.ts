@@ -1,11 +1,11 @@
 /**
- * Why nothing needs a blob. `spent`: a record says so, because its claim or transfer has ended without it. `unknown`: its job
- * or upload has no record. `ahead`: its token is higher than the one its record has reached, so the record is older than the blob.
- * Only `spent` is proof: the other two also occur in a store that was restored from a backup.
+ * Why a blob is not needed. `spent`: its record shows that its claim or transfer ended without it. `unknown`: its job or upload
+ * has no record. `ahead`: its token is higher than its record's, so the record is older than the blob. Only `spent` is proof: the
+ * other two also occur in a store that was restored from a backup.
  */
 export type OrphanReason = "spent" | "unknown" | "ahead"
 
-/** Returns why nothing needs a job's blob; `undefined` where a file names it or its claim may still commit it. */
+/** Returns why a job's blob is not needed; `undefined` if a file names it or its claim may still commit it. */
 export const jobOrphanReason = (
   job: { readonly finished: boolean; readonly token: number } | undefined,
   blob: { readonly token: number; readonly named: boolean },
@@ -16,7 +16,7 @@ export const jobOrphanReason = (
   return !job.finished && blob.token === job.token ? undefined : "spent"
 }
 
-/** Returns why nothing needs an upload's blob; `undefined` where it is its file or its transfer may still commit it. */
+/** Returns why an upload's blob is not needed; `undefined` if it is the upload's file or its transfer may still commit it. */
 export const uploadOrphanReason = (
   upload:
     | {

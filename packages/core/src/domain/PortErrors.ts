@@ -4,12 +4,12 @@ import { isError } from "./realms.ts"
 const reasonOf = (cause: unknown): string => (isError(cause) ? cause.message : String(cause))
 
 /**
- * A store cannot be reached, or did not answer as it should. Whether the write happened is unknown; every verb can be repeated,
- * a creation with its idempotency key.
+ * A store cannot be reached or gave an invalid answer. It is unknown whether a write happened. Every verb can be repeated, a
+ * creation with the same idempotency key.
  */
 export class StoreUnavailable extends KilnError<"StoreUnavailable"> {
   readonly operation: string
-  /** Whether another transaction holds what an item needs. Nothing was written: each item may succeed by itself, or later. */
+  /** Whether another transaction holds a lock that an item needs. Nothing was written. Each item may succeed alone, or later. */
   readonly contended: boolean
 
   constructor({
@@ -27,7 +27,7 @@ export class StoreUnavailable extends KilnError<"StoreUnavailable"> {
   }
 }
 
-/** The blob store cannot be reached, or did not answer as it should. */
+/** The blob store cannot be reached or gave an invalid answer. */
 export class BlobUnavailable extends KilnError<"BlobUnavailable"> {
   readonly operation: string
 
@@ -59,7 +59,7 @@ export class BlobNotFound extends Error {
   }
 }
 
-/** The content was longer than allowed; nothing of it is readable. Operations of the engine fail with `FileTooLarge` instead. */
+/** The content was longer than allowed; none of it can be read. Operations of the engine fail with `FileTooLarge` instead. */
 export class BlobTooLarge extends Error {
   override readonly name = "BlobTooLarge"
   readonly _tag = "BlobTooLarge"

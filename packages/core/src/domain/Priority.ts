@@ -1,12 +1,12 @@
-/** How a job stands among the waiting jobs of its own project, kind and mode. It never takes a turn from another project. */
+/** The rank of a job among the waiting jobs of its own project, kind and mode. It never takes a turn from another project. */
 export type Priority = "low" | "normal" | "high" | "urgent"
 
 /** In the order in which they are served. */
 export const priorities = ["urgent", "high", "normal", "low"] as const satisfies ReadonlyArray<Priority>
 
-/** For stores, which order by it: what is served first has the highest. `normal` is 0. */
+/** The rank by which stores order: jobs served first have the highest. `normal` is 0. */
 export const priorityRank: Readonly<Record<Priority, number>> = { urgent: 2, high: 1, normal: 0, low: -1 }
 
-/** The priority a store wrote down as this rank; `undefined` where it is none. */
+/** Returns the priority with this rank; `undefined` for any other number. */
 export const priorityOfRank = (rank: number): Priority | undefined =>
   priorities.find((priority) => priorityRank[priority] === rank)

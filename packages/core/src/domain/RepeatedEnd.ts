@@ -1,21 +1,21 @@
 import type { JobState } from "./JobState.ts"
-import type { JobEvent } from "./JobTransition.ts"
+import type { TransitionEvent } from "./JobTransition.ts"
 import type { Upload } from "./Upload.ts"
 
-/** An event with which a claim ends itself. */
-export type ClaimEnd = Extract<JobEvent, { readonly event: "completed" | "failed" | "deferred" | "released" }>
+/** An event by which the holder of a claim ends it. */
+export type ClaimEnd = Extract<TransitionEvent, { readonly event: "completed" | "failed" | "deferred" | "released" }>
 
 /**
- * Whether this end of a claim has come about already: its first try counted and the answer was lost. Asked where
- * `holdsClaim` says no; the repeat is answered as the first try was, and writes nothing.
+ * Returns whether this end of a claim was already written: the first call succeeded and its answer was lost. Call it when
+ * `holdsClaim` returns false. A repeat gets the answer of the first call and writes nothing.
  *
- * An end raises the token by exactly one, so a job that stands one above the claim's token, and is not held, met nothing
- * since the claim but the end of that claim. (Held, it was taken over; two above, others came in between.) Its status says
- * which end it was:
- * - `done`: only this claim's own completion leads there.
- * - `failed`: this claim's failure, or the sweep's, which differs in its code; with the same code the same came about.
- * - `processing`: given back, deferred or released, or taken back by the sweep (`lost`). These are one end: whichever came
- *   first stands, so a release is the right thing to say wherever it is not known whether a deferral went through.
+ * An end raises the token by exactly one. If the job's token is one above the claim's and the job is not held, the only event
+ * since the claim was its end. (A held job was taken over; a token two above means that other events came in between.) The status
+ * shows which end it was:
+ * - `done`: only this claim's completion leads there.
+ * - `failed`: this claim's failure, or the sweep's, which has another error code.
+ * - `processing`: deferred, released, or returned to the queue by the sweep (`lost`). These count as the same end and the first
+ *   one stands, so releasing is correct when it is unknown whether a deferral was written.
  */
 export const isRepeatedEnd = (
   job: Pick<JobState, "status" | "held" | "token" | "errorCode">,
@@ -33,13 +33,13 @@ export const isRepeatedEnd = (
   }
 }
 
-/** Whether the transfer that brings this blob has brought it already. A blob's key is one transfer's alone. */
+/** Returns whether the transfer of this blob was already completed. Each transfer has its own blob key. */
 export const isRepeatedReceipt = (upload: Pick<Upload, "file">, blobKey: string): boolean =>
   upload.file?.blobKey === blobKey
 
 /**
- * Whether the transfer with this token was given up already, and no other has begun. One that succeeded was not given up:
- * whoever gives up a transfer removes its blob. (No transfer has token 0; that is an upload before its first.)
+ * Returns whether the transfer with this token was already released and no other has begun. A transfer that succeeded was not
+ * released, because releasing one removes its blob. (Token 0 means an upload before its first transfer.)
  */
 export const isRepeatedGivingUp = (
   upload: Pick<Upload, "token" | "claimedUntil" | "file" | "erased">,

@@ -1,14 +1,17 @@
 /** Milliseconds by which the wall clock may move against the monotonic clock between two readings before it counts as set. */
 const toleranceMs = 5_000
 
-/** How fast store time passes while it is ahead of the wall clock: an hour's lead is gone after ten. Leases and delays take that much longer. */
+/**
+ * How fast store time passes while it is ahead of the wall clock: a lead of one hour is gone after ten. Leases and delays take
+ * longer by the same factor.
+ */
 const paceWhileAhead = 0.9
 
-/** One look at a machine's clocks. */
+/** One reading of a machine's clocks. */
 export interface ClockReading {
-  /** Unix milliseconds by the wall clock, which may be set to another time. */
+  /** Unix milliseconds of the wall clock, which can be adjusted. */
   readonly wallMs: number
-  /** Milliseconds by the monotonic clock, which is never set. */
+  /** Milliseconds of the monotonic clock, which is never adjusted. */
   readonly monotonicMs: number
 }
 
@@ -22,16 +25,16 @@ export const readClocks = (clock: {
 })
 
 /**
- * Store time of a store that has no clock of its own: the wall clock of the machine, except that it never goes backwards and
- * never stands still. After the wall clock was set back, store time goes on from where it was, slightly slower than real time,
- * until the wall clock has caught up. A clock that was set forward is followed, since a machine that was suspended looks the
- * same. One instance for each process and store; what processes share is the latest time that any of them used.
+ * Store time for a store without its own clock: the machine's wall clock, except that it never goes backwards and never stands
+ * still. After the wall clock is set back, store time continues from where it was, slightly slower than real time, until the wall
+ * clock has caught up. A clock that is set forward is followed, because a suspended machine looks the same. Use one instance for
+ * each process and store; processes share the latest time that any of them used.
  */
 export class StoreTime {
   #last: (ClockReading & { readonly time: number }) | undefined
   #jumpMs: number | undefined
 
-  /** Store time, whole unix milliseconds: not before any time this returned earlier, and not before `kept`. */
+  /** Returns store time in whole Unix milliseconds: never before an earlier result, and never before `kept`. */
   now(reading: ClockReading, kept: number = -Infinity): number {
     const { monotonicMs, wallMs } = reading
     const last = this.#last
@@ -47,8 +50,8 @@ export class StoreTime {
   }
 
   /**
-   * By how many milliseconds the wall clock was set since the last call, forward or (negative) back, beyond a tolerance of
-   * five seconds; at first also how far it is behind the time that was kept. `undefined` if it was not set.
+   * Returns by how many milliseconds the wall clock was set since the last call, forward or (negative) back, beyond a tolerance
+   * of five seconds. The first call also reports how far it is behind the kept time. Returns `undefined` if it was not set.
    */
   takeJump(): number | undefined {
     const jumpMs = this.#jumpMs
@@ -57,10 +60,10 @@ export class StoreTime {
   }
 }
 
-/** What the log says of a wall clock that was set. */
+/** Returns the log message for a wall clock that was set. */
 export const describeJump = (jumpMs: number): string => {
   const seconds = `${Math.round(Math.abs(jumpMs) / 1_000)} s`
   return jumpMs > 0
-    ? `The wall clock went forward by ${seconds}: it was set, or the machine was suspended. Leases may have ended, and jobs that wait may have reached their queue limit.`
-    : `The wall clock went back by ${seconds}. Store time goes on without it, slightly slower, until the clock has caught up. Times of records are ahead of the clock until then.`
+    ? `The wall clock went forward by ${seconds}: it was set, or the machine was suspended. Leases may have ended, and waiting jobs may have reached their queue limit.`
+    : `The wall clock went back by ${seconds}. Store time continues slightly slower until the clock has caught up. Until then, times of records are ahead of the clock.`
 }

@@ -2,7 +2,7 @@ import type { JobMode } from "./Access.ts"
 import type { AudioFormat } from "./AudioFormat.ts"
 import type { JobId, KeyId, ProjectId, UploadId } from "./Ids.ts"
 
-/** What arrived. */
+/** The file of an upload, as received. */
 export interface UploadedFile {
   readonly blobKey: string
   readonly bytes: number
@@ -10,7 +10,7 @@ export interface UploadedFile {
   readonly sha256: string
 }
 
-/** An announced file and what became of it. All times are unix milliseconds in store time. */
+/** An announced file and its state. All times are unix milliseconds in store time. */
 export interface Upload {
   readonly id: UploadId
   readonly projectId: ProjectId
@@ -19,13 +19,12 @@ export interface Upload {
   readonly format: AudioFormat
   readonly declaredSeconds: number
   readonly createdAt: number
-  /** Until when a transfer may begin. */
-  readonly expiresAt: number
-  /** Until when the file waits for a job. */
+  /** When transfers can no longer begin. */ readonly expiresAt: number
+  /** When the file expires if no job has used it. */
   readonly usableUntil: number
-  /** Fencing token of the latest transfer; part of its blob key, so a loser never overwrites a winner. */
+  /** Fencing token of the latest transfer. It is part of the blob key, so a stale transfer never overwrites the winner's blob. */
   readonly token: number
-  /** Lease end of the running transfer; `null` when none runs. */
+  /** End of the running transfer's lease; `null` if no transfer is running. */
   readonly claimedUntil: number | null
   /** Transfers begun. */
   readonly transfers: number
@@ -33,13 +32,13 @@ export interface Upload {
   readonly file: UploadedFile | null
   /** The one job that consumes this upload. */
   readonly jobId: JobId | null
-  /** Its data was deleted, with its job's or by age. */
+  /** Whether its data was deleted, with its job's or by age. */
   readonly erased: boolean
 }
 
 /**
- * Until when a transfer may begin: a whole second, rounded down, because that is what the signed URL and `expires_at` can
- * say, and all three must say the same.
+ * Returns when transfers can no longer begin, in Unix milliseconds, rounded down to a whole second: the signed URL and
+ * `expires_at` have that precision, and all three must agree.
  */
 export const transferEnd = (now: number, transferWindowMs: number): number =>
   Math.floor((now + transferWindowMs) / 1_000) * 1_000
@@ -47,7 +46,7 @@ export const transferEnd = (now: number, transferWindowMs: number): number =>
 /** Why a transfer may not begin. */
 export type TransferRefusal = "already_completed" | "in_progress" | "expired"
 
-/** Whether a transfer may begin now. The order is the contract's: completed, running, used up. */
+/** Returns why a transfer may not begin now. The contract fixes the order: completed, running, used up. */
 export const transferRefusal = (upload: Upload, now: number, maxTransfers: number): TransferRefusal | undefined =>
   upload.file !== null || upload.jobId !== null
     ? "already_completed"
@@ -59,7 +58,7 @@ export const transferRefusal = (upload: Upload, now: number, maxTransfers: numbe
           ? "expired"
           : undefined
 
-/** How much of one project's uploads may wait for jobs. In either part, 0 is no cap. */
+/** How many uploads of one project, and how many of their bytes, may wait for jobs. 0 means no cap. */
 export interface UploadCap {
   /** Uploads, announced or stored. */
   readonly uploads: number
@@ -70,26 +69,29 @@ export interface UploadCap {
 /** Why a job may not use an upload. */
 export type UploadRefusal = "not_found" | "already_used" | "expired" | "not_ready"
 
-/** Whether a job may consume the upload now. The caller has already been checked to own it. */
+/** Returns why a job may not use the upload now. Ownership has already been checked. */
 export const uploadRefusal = (upload: Upload, now: number, maxTransfers: number): UploadRefusal | undefined => {
   if (upload.jobId !== null) return "already_used"
   if (upload.erased || now >= upload.usableUntil) return "expired"
   if (upload.file !== null) return undefined
   const running = upload.claimedUntil !== null && upload.claimedUntil > now
-  // Nothing can arrive any more: waiting for it would be for ever.
+  // No transfer can begin any more, so the file will never arrive.
   if (!running && (now >= upload.expiresAt || upload.transfers >= maxTransfers)) return "expired"
   return "not_ready"
 }
 
-/** Whether an upload waits for a job: announced or stored, used by none, and a job may use it now or once its file has arrived. */
+/**
+ * Returns whether an upload waits for a job: it is announced or stored, no job has used it, and one may use it now or once its
+ * file has arrived.
+ */
 export const isWaiting = (upload: Upload, now: number, maxTransfers: number): boolean => {
   const refusal = uploadRefusal(upload, now, maxTransfers)
   return refusal === undefined || refusal === "not_ready"
 }
 
 /**
- * Whether a transfer begun with this token may still commit: nobody took over or ended it. As with
- * jobs, a lapsed lease alone loses nothing; what decides is who came in between.
+ * Returns whether a transfer with this token may still commit: no other transfer took over, and it was not ended. As with jobs,
+ * an ended lease alone loses nothing; only a takeover does.
  */
 export const holdsTransfer = (upload: Upload, token: number): boolean =>
   !upload.erased && upload.claimedUntil !== null && upload.token === token

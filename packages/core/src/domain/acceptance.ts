@@ -20,37 +20,37 @@ export interface NewJob {
   readonly kindVersion: number
   readonly request: JsonObject
   readonly priority: Priority
-  /** Milliseconds before which it is not claimed; 0 begins at once. Its queue limit counts from then on. */
+  /** Milliseconds until the job can be claimed; 0 means immediately. The queue limit counts from the end of the delay. */
   readonly delayMs: number
   /** Fields of the request that stay when its data is erased. */
   readonly kept: JsonObject
   /**
-   * The failed job to try again; `null` for all others. It must belong to the same key, have failed and still have its data. The
-   * new job takes over its upload in the same transaction, so `uploadId` must be the failed job's.
+   * The failed job to retry; `null` for a job that is not a retry. It must belong to the same key, have failed and still have its
+   * data. The new job takes over its upload in the same transaction, so `uploadId` must be the failed job's.
    */
   readonly retryOf: JobId | null
   /** Consumed by this job in the same transaction. */
   readonly uploadId: UploadId | null
-  /** Transfers an upload allows: after the last one failed, nothing can arrive any more. */
+  /** Number of transfers an upload allows: once the last has failed, its file can no longer arrive. */
   readonly maxTransfers: number
   readonly idempotencyKey: string
   readonly fingerprint: string
   /** `null` for sandbox jobs, which need no prerequisites and cost nothing. */
   readonly gate: Gate | null
-  /** Switches this process's environment forces off. */
+  /** Switches that this process's environment forces off. */
   readonly forcedOff: ReadonlyArray<SwitchName>
   readonly limits: JobLimits
-  /** Unfinished jobs its project may have, this one included; 0 is no cap. */
+  /** Maximum number of unfinished jobs of the project, including this one; 0 means no cap. */
   readonly queueCap: number
 }
 
-/** What became of one item of `createJobs`, in the order of precedence. */
+/** The outcome of one item of `createJobs`, in order of precedence. */
 export type CreateOutcome =
-  /** The key's job already exists and asked for the same: this is it. */
+  /** The idempotency key belongs to this job, whose request is the same. */
   | { readonly _tag: "Replayed"; readonly job: Job }
-  /** The key belongs to a job that asked for something else. */
+  /** The idempotency key belongs to a job with a different request. */
   | { readonly _tag: "KeyReused" }
-  /** No failed job of this owner has that id and still has its data and its upload. */
+  /** This owner has no failed job with that id that still has its data and its upload. */
   | { readonly _tag: "NotRetryable" }
   | { readonly _tag: "GateClosed"; readonly missing: ReadonlyArray<string> }
   | { readonly _tag: "UploadRefused"; readonly reason: UploadRefusal }
@@ -58,26 +58,26 @@ export type CreateOutcome =
   | { readonly _tag: "Created"; readonly job: Job }
 
 /**
- * What a store knows about one new job, all of it as of one moment of its transaction. Facts are functions so that a store that
- * reads them one at a time reads only those the outcome depends on. Records of another project, key or mode count as absent.
+ * The facts on which the outcome for one new job depends, all read at one moment of the store's transaction. They are functions,
+ * so a store that reads them one at a time reads only the ones it needs. Records of another project, key or mode count as absent.
  */
 export interface JobFacts {
   /** Store time, Unix milliseconds. */
   readonly now: number
-  /** The job that the key has bound to the idempotency key. */
+  /** The job that has the idempotency key, if any. */
   readonly existing: () => Job | undefined
-  /** The job that `retryOf` names. Asked only when there is a `retryOf`. */
+  /** The job that `retryOf` names. Called only if there is a `retryOf`. */
   readonly retried: () => Pick<Job, "status" | "retained" | "uploadId"> | undefined
-  /** Asked only when there is a gate. */
+  /** Called only if there is a gate. */
   readonly board: () => Board
-  /** The upload that `uploadId` names. Asked only when there is an `uploadId` and no `retryOf`. */
+  /** The upload that `uploadId` names. Called only if there is an `uploadId` and no `retryOf`. */
   readonly upload: () => Upload | undefined
-  /** Unfinished jobs of the project; any number from the cap on may stand for more. Asked only when there is a cap. */
+  /** Number of unfinished jobs of the project; counting may stop at the cap. Called only if there is a cap. */
   readonly unfinished: () => number
 }
 
 /**
- * Decides about a new job. The checks run in this order, and the first that fails decides: idempotency key, job to retry, gate
+ * Decides about a new job. The checks run in this order, and the first failure decides: idempotency key, job to retry, gate
  * (prices, switches, provider), upload, queue cap. `Created` carries the job as the store must write it. A retry brings its
  * upload along, so that upload is not checked again.
  */
@@ -98,7 +98,7 @@ export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
 export const repeatOf = (existing: Job, { fingerprint }: Pick<NewJob, "fingerprint">): CreateOutcome =>
   existing.fingerprint === fingerprint ? { _tag: "Replayed", job: existing } : { _tag: "KeyReused" }
 
-/** A retry that came first has taken over the upload, which is then no longer the failed job's. */
+/** If another retry came first, it has taken over the upload, and the failed job no longer has it. */
 const isRetryable = (failed: ReturnType<JobFacts["retried"]>, { uploadId }: NewJob): boolean =>
   failed?.status === "failed" && failed.retained === "kept" && failed.uploadId === uploadId
 

@@ -1,18 +1,18 @@
 /** A number as WebM and Matroska write ids and sizes. */
 export interface EbmlNumber {
-  /** How many bytes it takes, 1 to 8. */
+  /** Length of the encoding, 1 to 8 bytes. */
   readonly bytes: number
   readonly value: number
-  /** The same with the bit that marks its length, as ids are written. */
+  /** The value including the length marker bit, which is how ids are written. */
   readonly raw: number
-  /** All bits set: a size that its writer could not know. */
+  /** Whether all bits are set, which means a size unknown to the writer. */
   readonly isUnknown: boolean
 }
 
 /**
- * Reads the EBML number at `at`: the zero bits before the first one say how many more bytes there are. Returns `undefined` where
- * none begins, where it would take more than `maxBytes`, or where the bytes end before it does. Above 2^53 the value is rounded,
- * which is past any end of a file.
+ * Reads the EBML number at `at`: the number of leading zero bits is the number of further bytes. Returns `undefined` for an
+ * invalid first byte, for more than `maxBytes`, and if the data ends too early. Values above 2^53 are rounded, which is beyond
+ * any file size.
  */
 export const readEbmlNumber = (data: Uint8Array, at: number, maxBytes = 8): EbmlNumber | undefined => {
   const first = data[at] ?? 0

@@ -1,34 +1,77 @@
 export { type JobFacts, judgeJob, repeatOf } from "./acceptance.ts"
 export { exceedsCap, judgeTransfer, judgeUpload } from "./transferAcceptance.ts"
-export * from "./FieldError.ts"
+export type { FieldError } from "./FieldError.ts"
 export * from "./Access.ts"
-export * from "./Billing.ts"
+export {
+  type Meter,
+  type PriceSnapshot,
+  type Usage,
+  type LineItem,
+  type Charge,
+  meters,
+  chargeFor,
+  type Billing,
+  billingOf,
+} from "./Billing.ts"
 export * from "./BlobKey.ts"
 export * from "./ErrorCode.ts"
-export * from "./Errors.ts"
-export * from "./Gate.ts"
-export * from "./Ids.ts"
-export * from "./InHand.ts"
+export { type SwitchName, switchNames, priceNames, type Gate, type Board, lastServedStepMs } from "./Gate.ts"
+export {
+  type JobId,
+  type UploadId,
+  type FileId,
+  type KeyId,
+  type ProjectId,
+  type RequestId,
+  formatId,
+  isId,
+  idBody,
+  idTime,
+} from "./Ids.ts"
+export { type ConcurrencyLimits, projectShare, isLimiting, type Limited, type WorkerRoom, InHand } from "./InHand.ts"
 export * from "./Job.ts"
 export * from "./JobState.ts"
 export * from "./JobTransition.ts"
 export * from "./Json.ts"
-export * from "./KilnError.ts"
+export type { KilnErrorCode } from "./KilnError.ts"
 export * from "./PortErrors.ts"
-export * from "./Lease.ts"
-export * from "./Orphan.ts"
+export { queueBudgetMs, holdsClaim, isOverdue, isClaimable, lostTooMany } from "./Lease.ts"
+export { jobOrphanReason, uploadOrphanReason } from "./Orphan.ts"
 export * from "./Priority.ts"
 export * from "./RepeatedEnd.ts"
 export * from "./StoreTime.ts"
-export * from "./Upload.ts"
+export {
+  type UploadedFile,
+  type Upload,
+  type TransferRefusal,
+  transferRefusal,
+  type UploadCap,
+  isWaiting,
+  holdsTransfer,
+} from "./Upload.ts"
 export * from "./ApiKey.ts"
-export * from "./AudioFormat.ts"
+export {
+  audioFormats,
+  type AudioFormat,
+  type AudioContainer,
+  acceptedMediaTypes,
+  containerMatches,
+  SNIFF_BYTES,
+  sniffContainer,
+} from "./AudioFormat.ts"
 export { crc32 } from "./crc32.ts"
 export { type EbmlNumber, readEbmlNumber } from "./ebmlNumber.ts"
 export * from "./CanonicalJson.ts"
 export * as Decimal from "./Decimal.ts"
-export * from "./Limits.ts"
+export { limits } from "./Limits.ts"
 export { nearestName } from "./nearestName.ts"
 export * from "./storableText.ts"
-export * from "./knownNames.ts"
+export {
+  type OptionNames,
+  requireOptions,
+  requireProviderNames,
+  requireOneOf,
+  requireNumber,
+  requireFlag,
+} from "./knownNames.ts"
 export * from "./realms.ts"

@@ -7,21 +7,21 @@ type KeysOf<Options> = Options extends unknown ? keyof Options : never
 export type OptionNames<Options> = { readonly [Name in KeysOf<Options>]-?: true }
 
 /**
- * Returns what to say of a name that does not exist: `unknown option "workers" in createEngine(); did you mean "worker"?`. Where
- * no name is like it, all are listed.
+ * Returns the error message for an unknown name: `unknown option "workers" in createEngine(); did you mean "worker"?`. If no name
+ * is similar, it lists all of them.
  */
 export const unknownName = (what: string, written: string, known: ReadonlyArray<string>): string => {
   const likely = likelyName(written.slice(0, 100), known)
   if (likely !== undefined) return `unknown ${what}; did you mean "${likely}"?`
-  return known.length === 0 ? `unknown ${what}: there is none` : `unknown ${what}; known: ${known.join(", ")}`
+  return known.length === 0 ? `unknown ${what}: no names are defined` : `unknown ${what}; known: ${known.join(", ")}`
 }
 
 const shownType = (value: unknown): string =>
   value === null ? "null" : Array.isArray(value) ? "an array" : `a value of type ${typeof value}`
 
 /**
- * Throws `TypeError` unless this is an object. An object literal or a spread must have no other options than these. A class
- * instance may: its other fields are its own, not misspelled options.
+ * Throws `TypeError` unless this is an object, and for an unknown option in an object literal. A class instance may have other
+ * fields.
  */
 export const requireOptions = (place: string, given: unknown, names: Readonly<Record<string, true>>): void => {
   if (typeof given !== "object" || given === null || Array.isArray(given))
@@ -33,8 +33,8 @@ export const requireOptions = (place: string, given: unknown, names: Readonly<Re
 }
 
 /**
- * Throws `TypeError` for an object that implements none of these names, unless it is an empty object literal, and for a name in an
- * object literal that looks like a misspelled one which is missing. Other fields and methods, such as `close`, are accepted.
+ * Throws `TypeError` for an object that has none of these names, unless it is an empty object literal, and for a name in an
+ * object literal that looks like a misspelling of a missing one. Other fields and methods, such as `close`, are accepted.
  */
 export const requireProviderNames = (place: string, given: unknown, names: ReadonlyArray<string>): void => {
   if ((typeof given !== "object" && typeof given !== "function") || given === null || Array.isArray(given))
@@ -58,14 +58,14 @@ export const requireOneOf = (what: string, value: unknown, names: ReadonlyArray<
   if (!names.includes(value)) throw new TypeError(unknownName(`${what} "${value.slice(0, 100)}"`, value, names))
 }
 
-/** What a number must be. Both bounds are inclusive; without `most`, `Infinity` is allowed. */
+/** The range of a number. Both bounds are inclusive; without `most`, `Infinity` is allowed. */
 export interface NumberRule {
   readonly least: number
   readonly most?: number
   readonly whole?: boolean
 }
 
-/** Throws `TypeError` unless the value is such a number. NaN and texts never are. */
+/** Throws `TypeError` unless the value is a number within the rule. NaN and strings are always rejected. */
 export const requireNumber = (name: string, value: unknown, rule: NumberRule): void => {
   const { least, most = Number.POSITIVE_INFINITY, whole = false } = rule
   if (typeof value === "number" && value >= least && value <= most && (!whole || Number.isInteger(value))) return
@@ -74,7 +74,7 @@ export const requireNumber = (name: string, value: unknown, rule: NumberRule): v
   throw new TypeError(`${name} must be a ${whole ? "whole " : ""}number, ${range}${shown}`)
 }
 
-/** Throws `TypeError` unless the value is `true`, `false` or not given. */
+/** Throws `TypeError` unless the value is `true`, `false` or `undefined`. */
 export const requireFlag = (name: string, value: unknown): void => {
   if (value !== undefined && typeof value !== "boolean") throw new TypeError(`${name} must be true or false`)
 }

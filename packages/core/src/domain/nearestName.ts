@@ -1,4 +1,4 @@
-/** How many single characters apart two names are (Levenshtein). */
+/** Returns the Levenshtein distance of two names. */
 const distance = (left: string, right: string): number => {
   let row = Array.from({ length: right.length + 1 }, (_, index) => index)
   for (const [at, character] of [...left].entries()) {
@@ -22,7 +22,7 @@ const nearest = (written: string, names: ReadonlyArray<string>) =>
 export const nearestName = (written: string, names: ReadonlyArray<string>): string | undefined =>
   nearest(written, names)?.name
 
-/** Returns the name a mistyped one may stand for; `undefined` where more than half of it would be mistyped. */
+/** Returns the name that a mistyped one probably means; `undefined` if more than half of its characters differ. */
 export const likelyName = (written: string, names: ReadonlyArray<string>): string | undefined => {
   const found = nearest(written, names)
   if (found === undefined) return undefined

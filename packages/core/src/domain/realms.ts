@@ -1,14 +1,14 @@
-// What a value is, whichever realm made it. Under jest, in a `vm` context or a frame, objects of the platform have other
-// prototypes than those of the program, so `instanceof` and comparisons with `Object.prototype` say no to all of them.
+// Type checks that work across realms. Under jest, in a `vm` context or a frame, objects of the platform have different
+// prototypes than those of the program, so `instanceof` and comparisons with `Object.prototype` fail for all of them.
 
 const tagOf = (value: unknown): string => Object.prototype.toString.call(value)
 
-/** Returns whether a value is an object as literals and `JSON.parse` make them: no class instance, no array. */
+/** Returns whether a value is a plain object, such as a literal or a result of `JSON.parse`, not a class instance or an array. */
 export const isPlainObject = (value: unknown): value is Readonly<Record<string, unknown>> => {
   if (typeof value !== "object" || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   if (typeof prototype !== "object" || prototype === null || prototype === Object.prototype) return true
-  // `Object.prototype` of another realm: nothing above it, and it has what no other prototype has of its own.
+  // `Object.prototype` of another realm has no prototype and has an own property that no other prototype has.
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, "isPrototypeOf")
 }
 
@@ -16,7 +16,7 @@ export const isPlainObject = (value: unknown): value is Readonly<Record<string, 
 export const isError = (value: unknown): value is Error =>
   value instanceof Error || tagOf(value) === "[object Error]" || tagOf(value) === "[object DOMException]"
 
-/** Returns whether a value is one of kiln's own errors, also one that another copy of this module made. */
+/** Returns whether a value is one of kiln's errors, including one created by another copy of this module. */
 export const isTaggedError = <E extends Error & { readonly _tag: string }>(
   value: unknown,
   ...tags: ReadonlyArray<E["_tag"]>

@@ -1,6 +1,6 @@
 /**
- * Whether every store keeps this text as it is: Postgres refuses U+0000, and SQLite replaces unpaired surrogates, so that two
- * different names would become one.
+ * Returns whether every store keeps this text unchanged: Postgres refuses U+0000, and SQLite replaces unpaired surrogates, so two
+ * different names could become equal.
  */
 export const isStorableText = (text: unknown): text is string =>
   typeof text === "string" && !text.includes("\u0000") && text.isWellFormed()

@@ -15,18 +15,18 @@ export interface NewUpload {
   readonly transferWindowMs: number
   /** Milliseconds during which a job may use the file. */
   readonly usableForMs: number
-  /** Refuses the upload when as many of its project wait for jobs; no cap by default. */
+  /** Refuses the upload if too many uploads of its project wait for jobs; no cap by default. */
   readonly cap?: {
-    /** This one included; at least 1. */
+    /** Maximum number, including this one; at least 1. */
     readonly uploads: number
-    /** Transfers an upload allows: one that has used them up waits no more. */
+    /** Number of transfers an upload allows; an upload that has used them up no longer counts as waiting. */
     readonly maxTransfers: number
   }
 }
 
 export type CreateUploadOutcome = Upload | "UploadsFull"
 
-/** Decides about a new upload, where `waiting` uploads of its project wait for jobs (`isWaiting`). */
+/** Decides about a new upload, given that `waiting` uploads of its project wait for jobs (`isWaiting`). */
 export const judgeUpload = (upload: NewUpload, waiting: number, now: number): CreateUploadOutcome =>
   upload.cap !== undefined && waiting >= upload.cap.uploads
     ? "UploadsFull"
@@ -52,24 +52,24 @@ export const judgeUpload = (upload: NewUpload, waiting: number, now: number): Cr
 export interface NewTransfer {
   readonly uploadId: UploadId
   readonly leaseDurationMs: number
-  /** Transfers the upload allows; with 0 none begins. */
+  /** Number of transfers the upload allows; with 0, none can begin. */
   readonly maxTransfers: number
-  /** How long the file will be, as far as the sender says: 1 by default, since no file is empty. */
+  /** Length that the sender declared; 1 by default, because empty files are refused. */
   readonly bytes?: number | undefined
-  /** Bytes of the project's stored files that may wait for jobs, this one included; 0, the default, is no cap. */
+  /** Maximum bytes of the project's stored files that wait for jobs, including this one; 0, the default, means no cap. */
   readonly capBytes?: number | undefined
 }
 
 export type ClaimUploadOutcome =
   | { readonly _tag: "Claimed"; readonly upload: Upload; readonly token: number }
-  /** `uploads_full`: with this file, more bytes of the project's would wait for jobs than may. */
+  /** `uploads_full`: this file would exceed the cap of the project's bytes that wait for jobs. */
   | { readonly _tag: "Refused"; readonly reason: TransferRefusal | "uploads_full" }
   | { readonly _tag: "NotFound" }
 
 /**
- * Decides about a new transfer, where `storedBytes` of the project's files wait for jobs. The first check that fails decides:
- * the upload exists, a transfer may begin (`transferRefusal`), cap of bytes. `Claimed` carries the upload as the store must
- * write it: its new token is part of the blob's key, so that a transfer that loses never overwrites the winner's file.
+ * Decides about a new transfer, given that `storedBytes` of the project's files wait for jobs. The first failing check decides:
+ * the upload exists, a transfer may begin (`transferRefusal`), cap of bytes. `Claimed` carries the upload as the store must write
+ * it. Its new token is part of the blob key, so a stale transfer never overwrites the winner's file.
  */
 export const judgeTransfer = (
   transfer: NewTransfer,
@@ -87,6 +87,6 @@ export const judgeTransfer = (
   return { _tag: "Claimed", token, upload: { ...upload, token, claimedUntil, transfers: upload.transfers + 1 } }
 }
 
-/** Returns whether so many more bytes of a project's files would pass the cap. A cap of 0, the default, allows any number. */
+/** Returns whether this many more bytes of a project's files would exceed the cap. A cap of 0, the default, allows any number. */
 export const exceedsCap = (storedBytes: number, bytes: number, capBytes = 0): boolean =>
   capBytes > 0 && storedBytes + bytes > capBytes

@@ -3,13 +3,13 @@ import type { AnswerOf, NameOf, ProviderName, ProviderRef, RequestOf } from "../
 import type { GeneratedFile } from "../providers/checks.ts"
 import type { AudioDetails } from "../providers/transcription.ts"
 
-/** Identifies a call, and says when it is no longer needed. */
+/** Identifies a call, with a signal that aborts when it is no longer needed. */
 export interface AsyncCall {
   /** An idempotency token for providers that accept one. */
   readonly jobId: JobId
   /** 1-based. */
   readonly attempt: number
-  /** Earlier attempts that ended in a provider's failure. */
+  /** Earlier attempts that ended with a provider failure. */
   readonly failures: number
   /** Aborted on a timeout, when the lease is lost and when the process stops. Pass it to `fetch`. */
   readonly signal: AbortSignal
@@ -23,7 +23,7 @@ export interface AsyncAudio extends AudioDetails {
 /** A generated file, whole in memory. */
 export type AsyncFile = GeneratedFile
 
-/** What a provider that returns a promise is asked. */
+/** The request that a provider that returns a promise receives. */
 export type AsyncRequest<Ref extends ProviderRef> = {
   readonly [Field in keyof RequestOf<Ref>]: Field extends "audio" ? AsyncAudio : RequestOf<Ref>[Field]
 }

@@ -9,20 +9,23 @@ import type { OperatorVerbs } from "./OperatorVerbs.ts"
 
 export interface ProjectOption {
   /**
-   * Whose job it is, for programs with several tenants: a plain name of 1 to 64 letters, digits, `-` and `_`. Tenants take
-   * turns, have a queue cap each, and never see each other's jobs where this is given. Default `embedded`.
+   * The owner of the job, for programs with several tenants: a name of 1 to 64 letters, digits, `-` and `_`. Projects take turns,
+   * each has its own queue cap, and calls that name a project never see jobs of another. Default `embedded`.
    */
   readonly project?: string
 }
 
 export interface SubmitOptions extends ProjectOption {
-  /** A repeat with the same key and the same request returns the same job. Made up where none is given: then every call is a job of its own. */
+  /**
+   * Repeating a call with the same key and request returns the same job. If omitted, a random key is used, so every call creates
+   * a job.
+   */
   readonly idempotencyKey?: string
-  /** `sandbox` costs nothing and never reaches a live provider. Default `sandbox`; `live` where the engine has live providers alone. */
+  /** `sandbox` is free and never reaches a live provider. Default `sandbox`; `live` if the engine has only live providers. */
   readonly mode?: JobMode
-  /** Among the waiting jobs of its project and kind. Default `normal`. */
+  /** Rank among the waiting jobs of its project and kind. Default `normal`. */
   readonly priority?: Priority
-  /** Milliseconds before which it is not begun, default 0; at most a year. */
+  /** Milliseconds until the job may start, default 0, at most a year. */
   readonly delayMs?: number
 }
 
@@ -31,26 +34,26 @@ export interface AbortOption {
 }
 
 export interface WaitOptions extends AbortOption, ProjectOption {
-  /** Milliseconds until it is given up (`WaitTimeout`), default five minutes. The job goes on. */
+  /** Milliseconds after which waiting fails with `WaitTimeout`, default five minutes. The job keeps running. */
   readonly timeoutMs?: number
 }
 
 type Named<K extends Kind, Name extends string> = Extract<K, { readonly name: Name }>
 
-/** Bytes as programs have them. */
+/** The content of a file. */
 export type FileBody = Uint8Array | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>
 
 /** An announced audio file. */
 export interface UploadTicket {
   readonly id: UploadId
   readonly format: AudioFormat
-  /** By when its transfer must have begun. */
+  /** When its transfer can no longer begin. */
   readonly expiresAt: Date
   /** Inclusive. */
   readonly maxBytes: number
 }
 
-/** Ends what it stands for, when it is called or at the end of a `using` block. */
+/** Ends a subscription when it is called, or at the end of a `using` block. */
 export interface Subscription extends Disposable {
   (): void
 }
@@ -65,37 +68,37 @@ export interface EmbeddedEngine<
   SyncTransaction = never,
 > extends AsyncDisposable {
   /**
-   * Accepts a job; when it resolves, the job survives whatever the store survives. With a `transaction` of the program's own
-   * the job exists exactly if that commits, and workers are woken then.
+   * Creates a job. Once it resolves, the job is as durable as the store. With a `transaction` of your own, the job exists if and
+   * only if that commits, and workers are woken then.
    */
   readonly submit: <Name extends K["name"]>(
     kind: Name,
     request: InputOf<Named<K, Name>>,
     options?: SubmitOptions & AbortOption & { readonly transaction?: Transaction },
   ) => Promise<JobResult<Named<K, Name>>>
-  /** The same inside a synchronous transaction, for stores that have them. Throws what `submit` rejects with. */
+  /** Creates a job inside a synchronous transaction, for stores that have them. Throws what `submit` rejects with. */
   readonly submitSync: <Name extends K["name"]>(
     kind: Name,
     request: InputOf<Named<K, Name>>,
     options: SubmitOptions & { readonly transaction: SyncTransaction },
   ) => JobResult<Named<K, Name>>
-  /** Any job of this installation; of one project, where it is given. */
+  /** Returns any job of this installation, or only of one project if it is given. */
   readonly get: <Name extends K["name"] = K["name"]>(
     job: JobReference<Name>,
     options?: ProjectOption & AbortOption,
   ) => Promise<JobResult<Named<K, Name>>>
-  /** The job once it is finished. Woken by the worker that finishes it, in this process or another. */
+  /** Waits until the job is finished and returns it. The worker that finishes it, in this process or another, wakes the call. */
   readonly wait: <Name extends K["name"] = K["name"]>(
     job: JobReference<Name>,
     options?: WaitOptions,
   ) => Promise<JobResult<Named<K, Name>>>
-  /** Submits and waits. */
+  /** Submits a job and waits for it. */
   readonly run: <Name extends K["name"]>(
     kind: Name,
     request: InputOf<Named<K, Name>>,
     options?: SubmitOptions & WaitOptions,
   ) => Promise<JobResult<Named<K, Name>>>
-  /** Deletes what a finished job retains, its files included. */
+  /** Deletes the retained data of a finished job, including its files. */
   readonly erase: (job: JobReference<string>, options?: ProjectOption & AbortOption) => Promise<void>
   /** Announces an audio file. Its job must have the same mode and project. */
   readonly createUpload: (
@@ -108,27 +111,27 @@ export interface EmbeddedEngine<
     body: FileBody,
     options?: AbortOption,
   ) => Promise<void>
-  /** A generated file, whole. */
+  /** Reads a generated file into memory. */
   readonly readFile: (file: Pick<FileRef, "id">, options?: AbortOption) => Promise<Uint8Array>
-  /** A generated file in pieces; leaving the loop closes it. */
+  /** Streams a generated file; leaving the loop closes it. */
   readonly streamFile: (file: Pick<FileRef, "id">, options?: AbortOption) => AsyncIterable<Uint8Array>
   /**
-   * Calls back when something happens to a job in this process. A convenience: what happens in another process, while nobody
-   * listens, or as this one dies is not told. What must not be missed is asked of the store: `get`, `wait`, `operator.list`.
+   * Calls a listener for each event of a job in this process. Best effort: events of other processes, events without a listener
+   * and events during a crash are lost. Use `get`, `wait` or `operator.list` for anything that must not be missed.
    */
   readonly on: <Type extends JobEventType>(
     type: Type,
     listener: (event: Extract<JobEvent, { readonly type: Type }>) => void,
   ) => Subscription
-  /** The same as a stream, from this call on until the engine has stopped. Who is slow loses the oldest of more than 1,000 events. */
+  /** Streams the same events, from this call until the engine has stopped. A slow reader loses the oldest events beyond 1,000. */
   readonly events: (options?: AbortOption) => AsyncIterableIterator<JobEvent>
-  /** What an operator may ask, about the jobs of all projects. */
+  /** Operator methods, for the jobs of all projects. */
   readonly operator: OperatorVerbs<K>
-  /** Starts the worker, where `autoStart` is off. Again is nothing. */
+  /** Starts the worker if `autoStart` is `false`. Calling it again has no effect. */
   readonly start: () => Promise<void>
   /**
-   * Accepts nothing more, lets running jobs finish, releases the rest and closes the stores. `drainMs` is how long they may
-   * take, the settings' 25 s by default. Waiting calls end with an `AbortError`.
+   * Shuts down: refuses new calls, lets running jobs finish for `drainMs` milliseconds (default from the settings: 25 s),
+   * releases the others and closes the stores. Waiting calls reject with an `AbortError`.
    */
   readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
 }

@@ -5,29 +5,29 @@ import type { NameOf, ProviderName, ProviderRef } from "../providers/builtInPort
 import type { AnyProvider } from "./AsyncProviders.ts"
 import type { BuiltInKind } from "./builtIn.ts"
 
-/** A line of the log. Never a prompt, a transcript or a secret. */
+/** A log entry. Never contains a prompt, a transcript or a secret. */
 export interface LogEntry {
   readonly level: "debug" | "info" | "warning" | "error"
   readonly message: string
-  /** What it is about: `jobId`, `attempt`, … */
+  /** Context of the message: `jobId`, `attempt`, … */
   readonly fields: Readonly<Record<string, unknown>>
   readonly at: Date
 }
 
-/** What an engine is put together from. */
+/** The parts of an engine. */
 export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Working extends boolean> {
   readonly store: StoreAdapter<Transaction, SyncTransaction>
   readonly blobs: BlobAdapter
-  /** The kinds of job it knows; the built-in four by default. */
+  /** The job kinds of the engine; the four built-in ones by default. */
   readonly kinds?: ReadonlyArray<K>
   /** Measures uploaded audio. Without one, the declared duration counts. */
   readonly probe?: ProbeAdapter
   readonly settings?: GivenSettings
-  /** `false` for a process that only submits and reads. Default: jobs run in this process. */
+  /** `false` for a process that only submits and reads. By default, jobs run in this process. */
   readonly worker?: Working
-  /** `false` leaves the worker still until `start` is called. Default: it runs as soon as the engine is there. */
+  /** `false` delays the worker until `start` is called. By default, it runs as soon as the engine is created. */
   readonly autoStart?: boolean
-  /** Where the log goes: warnings and errors to standard error by default; `false` is nowhere. */
+  /** Receives log entries. By default, warnings and errors go to standard error; `false` turns the log off. */
   readonly log?: false | ((entry: LogEntry) => void)
 }
 
@@ -43,18 +43,18 @@ type Together<Union> = (Union extends unknown ? (each: Union) => void : never) e
   ? All
   : never
 
-/** What serves all of these kinds. More may be there. */
+/** Providers that serve all of these kinds. Further providers are allowed. */
 export type ProvidersFor<K extends Kind> =
   Together<Boxed<K>> extends { readonly box: infer Box } ? WithMore<Box> : never
 
-/** In one piece, so that a compiler's message begins with the provider that is missing. */
+/** A single type, so that the compiler's message begins with the missing provider. */
 type WithMore<Box> = Box extends unknown
   ? Flat<Box & { readonly [Name in Exclude<ProviderName, keyof Box>]?: AnyProvider<Name> | undefined }>
   : never
 type Flat<Parts> = { readonly [Name in keyof Parts]: Parts[Name] }
 
 /**
- * Who serves sandbox jobs and who serves live ones, one of them at least, and each whole. A sandbox job never reaches `live`.
+ * Providers for sandbox jobs and for live jobs: at least one of the two, and each complete. A sandbox job never reaches `live`.
  */
 export type ModeProviders<Providers> =
   | { readonly sandbox: Providers; readonly live?: Providers }

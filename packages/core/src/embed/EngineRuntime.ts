@@ -58,7 +58,7 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
   const close = async () => {
     closing.abort(new DOMException("the engine is closed", "AbortError"))
     await starting?.catch(() => undefined)
-    // In this order: users of the engine, the worker, the stores. One that fails does not keep the next from closing.
+    // Closed in this order: users of the engine, the worker, the stores. A failure does not prevent the next one from closing.
     const ends = [
       () => runtime.runPromise(Scope.close(attached, Exit.void)),
       () => runtime.runPromise(Scope.close(workerScope, Exit.void)),

@@ -9,14 +9,14 @@ import type { AsyncAudio, AsyncFile, AsyncRequest } from "./AsyncProviders.ts"
 
 /** The uploaded file of a job, measured. */
 export interface AttemptAudio extends AsyncAudio {
-  /** What the caller declared, in seconds. */
+  /** The duration that the caller declared, in seconds. */
   readonly declaredSeconds: number
 }
 
-/** What `run` works with. */
+/** The argument of `run`. */
 export interface Attempt<Request = unknown, Provider extends ProviderRef = ProviderName, File extends string = string> {
   readonly request: Request
-  /** The version of the kind the request was made for. */
+  /** The version of the kind that accepted the request. */
   readonly kindVersion: number
   readonly mode: JobMode
   readonly jobId: JobId
@@ -30,32 +30,35 @@ export interface Attempt<Request = unknown, Provider extends ProviderRef = Provi
   readonly ask: {
     readonly [Each in Provider as NameOf<Each>]: (request: AsyncRequest<Each>) => Promise<AnswerOf<Each>>
   }
-  /** Whether a provider is there, for kinds that more than one set of providers can serve. */
+  /** Returns whether a provider is available, for kinds that more than one set of providers can serve. */
   readonly has: (provider: ProviderName | NameOf<Provider>) => boolean
-  /** The upload this job consumes, measured and within limits. Fails the job where the kind has none. */
+  /** Reads the upload of this job, measured and within limits. Fails the job if the kind has no upload. */
   readonly audio: () => Promise<AttemptAudio>
   /**
-   * A named step. Before it the operator's switches are looked at and whether the job is still this attempt's; its value is
-   * kept, so that a later attempt gets it without running the step again. Whatever costs money or must not happen twice
-   * belongs into one: it is made again only if its process dies before the value is kept.
+   * Runs a named step, after checking the operator's switches and that this attempt still holds the job. Its value is kept, so a
+   * later attempt gets it without running the step again. Put work that costs money or must not happen twice into a step: it is
+   * repeated only if its process crashes before the value is kept.
    *
-   * Each step of an attempt needs a name of its own, for example `item-1`, `item-2` in a loop. A name that is used twice fails
-   * the job at once and is named in the log, unless its first use failed: the same step may be tried again.
+   * Step names must be unique within an attempt, for example `item-1`, `item-2` in a loop. Using a name twice fails the job
+   * immediately and logs the name, unless its first use failed: a failed step may be repeated.
    */
   readonly step: <Value extends Json>(name: string, work: (signal: AbortSignal) => Promise<Value>) => Promise<Value>
-  /** A step that makes one of the job's files. The file is durable when it resolves; a later attempt makes it again. Written twice in one attempt, it fails the job. */
+  /**
+   * Runs a step that creates one of the job's files. The file is durable when it resolves. A later attempt creates it again.
+   * Writing it twice in one attempt fails the job.
+   */
   readonly file: (name: File, work: (signal: AbortSignal) => Promise<AsyncFile>) => Promise<void>
 }
 
-/** What a finished attempt hands over. */
+/** The result of a finished attempt. */
 export interface AttemptOutcome<Output> {
   readonly output: Output
-  /** What a live job is charged for: whole numbers, not below 0, under the kind's meters. Nothing by default. */
+  /** The usage that a live job is charged for: non-negative integers by meter of the kind. None by default. */
   readonly usage?: Readonly<Record<string, number>>
   readonly warningCode?: WarningCode
 }
 
-/** What a kind of job is made of. */
+/** The definition of a job kind. */
 export interface JobKindOptions<
   Name extends string,
   S extends AnySchema,
@@ -65,17 +68,20 @@ export interface JobKindOptions<
   OrProvider extends ProviderRef,
   Upload extends string = never,
 > extends KindDefinition<Name, S, Output, File, Provider, OrProvider, Upload> {
-  /** One attempt. What it throws fails the attempt, which is made again up to `limits.maxFailures` times; `jobFailed` says otherwise. */
+  /**
+   * Runs one attempt. An error fails the attempt, and the job is retried until `limits.maxFailures` attempts have failed. Throw
+   * `jobFailed` to choose the error code and whether to retry.
+   */
   readonly run: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File>,
   ) => Promise<AttemptOutcome<NoInfer<Output>>>
-  /** Makes attempts of sandbox jobs in place of `run`, for kinds that ask others than providers. */
+  /** Replaces `run` for sandbox jobs, for kinds that call services without a provider port. */
   readonly sandbox?: (
     attempt: Attempt<SchemaOutput<S>, Provider | OrProvider, File>,
   ) => Promise<AttemptOutcome<NoInfer<Output>>>
 }
 
-/** The kind that comes of it. */
+/** The kind that `jobKind` returns. */
 export type DefinedKind<
   Name extends string,
   S extends AnySchema,

@@ -6,7 +6,7 @@ import type { JsonObject } from "../domain/Json.ts"
 import type { Priority } from "../domain/Priority.ts"
 import type { Kind, OutputOf } from "../kinds/KindTypes.ts"
 
-/** What every job has. Times are `Date`s, by the store's clock. */
+/** Fields of every job. Times are `Date`s by the store's clock. */
 export interface JobFields<Name extends string = string> {
   readonly id: JobId
   readonly kind: Name
@@ -14,11 +14,11 @@ export interface JobFields<Name extends string = string> {
   readonly priority: Priority
   readonly createdAt: Date
   readonly warningCode: WarningCode | null
-  /** What it costs: pending while a live job is unfinished. */
+  /** The charge; pending while a live job is unfinished. */
   readonly billing: Billing
-  /** Fields of the request that stay when its data is erased: those its kind names in `keeps`. */
+  /** Fields of the request that stay when its data is erased: the ones its kind lists in `keeps`. */
   readonly kept: JsonObject
-  /** Attempts begun so far. */
+  /** Number of attempts started so far. */
   readonly attempts: number
 }
 
@@ -39,10 +39,10 @@ export interface FailedJob<Name extends string = string> extends JobFields<Name>
   readonly errorCode: ErrorCode
 }
 
-/** A job as an embedding program sees it: look at `status`, and the rest is typed. */
+/** A job. Its type is narrowed by `status`. */
 export type JobResult<K extends Kind = Kind> = K extends Kind
   ? UnfinishedJob<K["name"]> | DoneJob<K["name"], OutputOf<K>> | FailedJob<K["name"]>
   : never
 
-/** A job, or its identifier. Of a job that was submitted here, the kind is known, and so is what it brings. */
+/** A job or its id. With a job returned by `submit`, the kind is known, and so is the type of its output. */
 export type JobReference<Name extends string> = string | { readonly id: JobId; readonly kind: Name }

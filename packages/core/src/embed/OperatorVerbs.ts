@@ -7,9 +7,9 @@ import type { Kind } from "../kinds/KindTypes.ts"
 import type { JobCount, JobSummary } from "../ports/JobListing.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
 
-/** Which jobs. Everything that is given must hold. */
+/** Selects jobs. All given conditions must hold. */
 export interface ListQuery {
-  /** A name as given to `submit`, or an identifier, `prj_…`. */
+  /** A name as passed to `submit`, or an id, `prj_…`. */
   readonly project?: string
   readonly kind?: string
   readonly mode?: JobMode
@@ -18,15 +18,15 @@ export interface ListQuery {
   readonly createdFrom?: Date
   /** Exclusive. */
   readonly createdTo?: Date
-  /** Where the page before ended: its `next`. */
+  /** The previous page's `next`. */
   readonly after?: string
-  /** Jobs at most, default 100. */
+  /** Maximum number of jobs, default 100. */
   readonly limit?: number
 }
 
 type Times = "createdAt" | "claimableAt" | "finishedAt"
 
-/** A job in a list: no request, no output, nothing a caller may have erased. */
+/** A job in a list, without request, output or anything that a caller can erase. */
 export interface ListedJob extends Omit<JobSummary, Times> {
   readonly createdAt: Date
   /** When it may next be claimed, or its lease ends; `null` when finished. */
@@ -34,26 +34,26 @@ export interface ListedJob extends Omit<JobSummary, Times> {
   readonly finishedAt: Date | null
 }
 
-/** A page of jobs, newest first. It may be short and not the last: `next` says so. */
+/** A page of jobs, newest first. A page may be short without being the last; only `next` tells. */
 export interface ListPage {
   readonly jobs: ReadonlyArray<ListedJob>
   readonly next: string | undefined
 }
 
-/** How many jobs of one kind, mode and status there are. */
+/** Number of jobs of one kind, mode and status. */
 export type JobTally = JobCount
 
-/** What holds at present, for all processes: paused kinds, switches, active prices, and the kinds that a worker can serve live. */
+/** The current state for all processes: paused kinds, switches, active prices, and the kinds that a worker can serve live. */
 export type OperatorBoard = Board
 
-/** What one done live job cost. */
+/** The charge for one live job that is done. */
 export interface ListedCharge {
   readonly jobId: JobId
   readonly projectId: ProjectId
   readonly keyId: KeyId
   readonly kind: string
   readonly currency: string
-  /** A decimal, exactly. */
+  /** An exact decimal. */
   readonly amount: string
   readonly lineItems: ReadonlyArray<LineItem>
   readonly chargedAt: Date
@@ -62,46 +62,52 @@ export interface ListedCharge {
 /** The charges of a period. */
 export interface ListedCharges extends AsyncIterableIterator<ListedCharge> {
   /**
-   * Where the listing ends, exclusive: `to`, or the time up to which the ledger was complete when the listing began. No charge
-   * before it is missing or appears later, so the next period begins here. Never before `from`.
+   * Returns the exclusive end of the listing: `to`, or the time up to which the ledger was complete when the listing began. No
+   * charge before it is missing or appears later, so start the next period here. Never before `from`.
    */
   readonly until: () => Promise<Date>
 }
 
-/** What an operator may ask, about the jobs of all projects. */
+/** Operator methods, for the jobs of all projects. */
 export interface OperatorVerbs<K extends Kind> {
   readonly list: (query?: ListQuery) => Promise<ListPage>
-  /** All jobs that match, page by page. */
+  /** Iterates over all matching jobs, page by page. */
   readonly listAll: (query?: Omit<ListQuery, "after">) => AsyncIterableIterator<ListedJob>
-  /** All unfinished jobs, and those finished within `finishedWithinMs` (a day), counted by kind, mode and status. */
+  /** Counts unfinished jobs, and those finished within `finishedWithinMs` (default a day), by kind, mode and status. */
   readonly count: (question?: {
     readonly finishedWithinMs?: number
     readonly project?: string
   }) => Promise<ReadonlyArray<JobTally>>
   /**
-   * Fails an unfinished job (`canceled_by_operator`), wherever it is. An attempt that is under way is interrupted: in this
-   * process at once, in others within a second. What a provider has begun may still be paid for.
+   * Fails an unfinished job (`canceled_by_operator`). A running attempt is interrupted, immediately in this process and within a
+   * second in others. The provider may still charge for calls it has started.
    */
   readonly cancel: (job: JobReference<string>) => Promise<void>
   /**
-   * Tries a failed job again, as a new one with the same request, at the present price. What it consumed goes over to the new
-   * one. Done twice it is one new job.
+   * Retries a failed job as a new job with the same request, at the current price. The new job takes over the upload. Repeating
+   * the call returns the same new job.
    */
   readonly retry: <Name extends K["name"] = K["name"]>(
     job: JobReference<Name>,
   ) => Promise<JobResult<Extract<K, { readonly name: Name }>>>
-  /** Jobs of the kind are accepted and wait; those in hand go on. In this process at once, in others within a second. */
+  /**
+   * Pauses a kind: its jobs are accepted and wait, and running ones continue. Takes effect immediately in this process and within
+   * a second in others.
+   */
   readonly pause: (kind: string) => Promise<void>
   readonly resume: (kind: string) => Promise<void>
-  /** What is paused, switched on and priced. A switch that this process's settings force off is off. */
+  /**
+   * Returns which kinds are paused, which switches are on, and the prices. A switch that this process's settings force off is
+   * off.
+   */
   readonly board: () => Promise<OperatorBoard>
-  /** Live jobs need the switches of their kind on. A new installation has all of them off. */
+  /** Turns a switch on or off. Live jobs need the switches of their kind on. In a new installation, all are off. */
   readonly setSwitch: (name: SwitchName, on: boolean) => Promise<void>
   /**
-   * Sets a price, by unit and meter as exact decimals, for new live jobs: `{ name: "svc-image", currency: "usd", unitAmounts:
-   * { images: "0.011" } }`. Active at once, unless `active` is `false`. Rejects with a `TypeError` for a name or a meter that
-   * no job kind of this engine uses. Live jobs of a kind with a meter the price does not name are refused: give `"0"` for a
-   * free one.
+   * Sets a price for new live jobs, as exact decimals per unit of each meter: `{ name: "svc-image", currency: "usd", unitAmounts:
+   * { images: "0.011" } }`. It becomes active immediately, unless `active` is `false`. Rejects with a `TypeError` for a name or
+   * meter that no job kind of this engine uses. Live jobs of a kind are refused if the price lacks one of its meters; use `"0"`
+   * for a free meter.
    */
   readonly setPrice: (price: {
     readonly name: string
@@ -111,8 +117,8 @@ export interface OperatorVerbs<K extends Kind> {
     readonly active?: boolean
   }) => Promise<void>
   /**
-   * What was charged between two moments, from inclusive, to exclusive, in the order of time. It ends earlier if charges of
-   * the period may still appear, for instance because the period is not over: `until` says where.
+   * Lists the charges of a period in order of time; `from` is inclusive, `to` exclusive. `until` is earlier than `to` if charges
+   * of the period may still appear, for example because it is not over.
    */
   readonly charges: (period: { readonly from: Date; readonly to: Date }) => ListedCharges
 }

@@ -2,7 +2,7 @@ import { builtIn as kinds, builtInKinds as allKinds } from "../kinds/builtInKind
 import type { Kind } from "../kinds/KindTypes.ts"
 import { defaultVoices, type Voices } from "../kinds/Voices.ts"
 
-/** The types of a kind, spelled out: the declarations of this door name nothing of Effect. */
+/** The types of a kind, spelled out, because the declarations of this entry point contain no Effect types. */
 type Plain<K> =
   K extends Kind<infer Name, infer Types>
     ? Kind<
@@ -33,13 +33,13 @@ const plain = <Kinds extends object>(all: Kinds): { readonly [Name in keyof Kind
     ]),
   ) as never
 
-/** The kinds that come with kiln, by name. Those that speak are functions of the voices: `builtIn.speechSynthesis()`. */
+/** The built-in kinds, by name. The ones that speak are functions of the voices: `builtIn.speechSynthesis()`. */
 export const builtIn = plain(kinds)
 
 type Made<K> = K extends (voices?: Voices) => infer Result ? Result : K
-/** Any of the kinds that come with kiln. */
+/** Any of the built-in kinds. */
 export type BuiltInKind = { [Name in keyof typeof builtIn]: Made<(typeof builtIn)[Name]> }[keyof typeof builtIn]
 
-/** Returns all kinds that come with kiln, with other voices than the default ones where they are given. */
+/** Returns all built-in kinds, optionally with other voices. */
 export const builtInKinds = (voices: Voices = defaultVoices): ReadonlyArray<BuiltInKind> =>
   allKinds(voices) as ReadonlyArray<object> as ReadonlyArray<BuiltInKind>

@@ -1,8 +1,8 @@
 import { requireOptions } from "../domain/index.ts"
 
 /**
- * Returns the options of a call, `{}` where there are none. `ids.map(engine.get)` passes an index and the array: those are no
- * options either. Throws `TypeError` for anything else that is not an object of these options.
+ * Returns the options of a call, `{}` by default. `ids.map(engine.get)` passes an index and the array, which are ignored. Throws
+ * `TypeError` for anything else that is not an object with these options.
  */
 export const callOptions = <Options extends object>(
   place: string,

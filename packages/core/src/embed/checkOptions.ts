@@ -1,4 +1,5 @@
-import { requireFlag, requireOneOf, requireOptions, requireProviderNames, unknownName } from "../domain/index.ts"
+import { requireFlag, requireOneOf, requireOptions, requireProviderNames } from "../domain/index.ts"
+import { unknownName } from "../domain/knownNames.ts"
 import { type JobKind, portsOf } from "../kinds/index.ts"
 import { engineOptions, modeNames } from "./optionNames.ts"
 
@@ -9,7 +10,7 @@ export const requireMode = (mode: unknown): void => {
   if (mode !== "sandbox" && mode !== "live") requireOneOf("mode", mode, modes)
 }
 
-/** Throws `TypeError` for a provider whose name none of these kinds knows. */
+/** Throws `TypeError` for a provider whose name no kind uses. */
 export const checkProviders = (providers: unknown, kinds: ReadonlyArray<JobKind>): void => {
   if (providers === undefined) return
   requireOptions("providers", providers, modeNames)
@@ -30,7 +31,7 @@ export const checkEngineOptions = (options: object): void => {
     throw new TypeError("log must be a function, or false")
 }
 
-/** Throws `TypeError` for limits of kinds that this engine does not know: they would bind nothing. */
+/** Throws `TypeError` for limits of kinds that this engine does not have: they would have no effect. */
 export const checkLimits = (perKind: object, kinds: ReadonlyArray<JobKind>): void => {
   const known = kinds.map(({ name }) => name)
   const unknown = Object.keys(perKind).find((name) => !known.includes(name))

@@ -1,4 +1,4 @@
-/** Chunks of so many bytes in all, as one. */
+/** Joins chunks with this total number of bytes. */
 export const concat = (chunks: Iterable<Uint8Array>, bytes: number): Uint8Array => {
   const whole = new Uint8Array(bytes)
   let offset = 0

@@ -1,13 +1,13 @@
 import type { BuiltInKind } from "./builtIn.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
-// From its own file: the declarations of this door name nothing of Effect.
+// Imported from its own file, because the declarations of this entry point contain no Effect types.
 import type { Kind } from "../kinds/KindTypes.ts"
 import { openEmbedded } from "./openEmbedded.ts"
 
 /**
- * Puts an engine together, opens its stores and starts its worker. Rejects when a store cannot be opened. Stop it in the end,
- * or let `await using` do so: a process that ends without it leaves its running jobs to others, when their leases are over.
+ * Creates an engine, opens its stores and starts its worker. Rejects if a store cannot be opened. Stop the engine at the end, or
+ * use `await using`: otherwise its running jobs wait until their leases end before other workers take them.
  */
 export const createEngine = <
   K extends Kind = BuiltInKind,

@@ -16,7 +16,7 @@ import type {
 } from "../ports/index.ts"
 import type { Worker } from "../worker/index.ts"
 
-/** Everything an embedded engine is made of. */
+/** The services of an embedded engine. */
 export type EmbeddedServices =
   | Engine
   | Operator
@@ -35,7 +35,10 @@ export type EmbeddedServices =
   | IdGenerator
   | WakeUp
 
-/** The same with a scope that closes when the engine is stopped, before its worker and its stores: for what is built upon it. */
+/**
+ * The services with a scope that closes when the engine is stopped, before its worker and its stores. For code built on the
+ * engine.
+ */
 export type EmbeddedContext = Context.Context<EmbeddedServices | Scope.Scope>
 
 const contexts = new WeakMap<object, EmbeddedContext>()
@@ -45,7 +48,7 @@ export const keepContext = (engine: object, context: EmbeddedContext): void => {
   contexts.set(engine, context)
 }
 
-/** The services inside an engine that `createEngine` made: for what is built upon it, as a server, with Effect. */
+/** Returns the services of an engine created by `createEngine`, for code built on it with Effect, such as a server. */
 export const embeddedContext = (engine: object): EmbeddedContext => {
   const context = contexts.get(engine)
   if (context === undefined) throw new TypeError("expected an engine returned by createEngine()")

@@ -6,7 +6,7 @@ import type { JobEvent } from "../engine/JobEvent.ts"
 import { eventTypes, verbOptions } from "./optionNames.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 
-/** Events that are kept for a slow reader. */
+/** Maximum number of events buffered for a slow reader. */
 const maxKept = 1_000
 
 export const eventVerbs = ({ context, ended: stopped }: EngineRuntime): Pick<EmbeddedEngine, "on" | "events"> => {
@@ -14,8 +14,8 @@ export const eventVerbs = ({ context, ended: stopped }: EngineRuntime): Pick<Emb
   return {
     on: (type, listener) => {
       requireOneOf("event", type, Object.keys(eventTypes))
-      if (typeof listener !== "function") throw new TypeError("on() needs a function to call")
-      // What it gives back goes on: it may be the promise of an async function.
+      if (typeof listener !== "function") throw new TypeError("on() expects a function as its listener")
+      // Returned, because an async listener gives a promise, whose rejection the bus reports.
       const end = events.listen((event) =>
         event.type === type ? listener(event as Parameters<typeof listener>[0]) : undefined,
       )
@@ -30,7 +30,7 @@ export const eventVerbs = ({ context, ended: stopped }: EngineRuntime): Pick<Emb
   }
 }
 
-/** Listens from now on until it is left or aborted: then it ends, it does not throw, once what was kept is read. */
+/** Streams events from now on. When it is left or aborted, it ends without an error after the buffered events. */
 const eventStream = (events: JobEvents["Service"], signal: AbortSignal): AsyncIterableIterator<JobEvent> => {
   const kept: Array<JobEvent> = []
   let more = Promise.withResolvers<void>()

@@ -80,7 +80,7 @@ export const fileVerbs = ({ closed, context, run }: EngineRuntime, defaultMode: 
   }),
 })
 
-/** What a promise brings, unless the signal comes first. */
+/** Returns the promise's value, unless the signal aborts first. */
 const orAborted = <A>(promise: Promise<A>, signal: AbortSignal): Promise<A> => {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const abort = () => reject(signal.reason)

@@ -15,8 +15,8 @@ import type { Attempt, AttemptOutcome, DefinedKind, JobKindOptions } from "./Job
 import { wholeAudio } from "./providerSet.ts"
 
 /**
- * Defines a kind of job of one's own, in one place: what is asked for, what comes out, what it costs, and how it is done.
- * Give it to `createEngine` as one of its `kinds`, in every process that submits or runs such jobs.
+ * Defines a custom job kind: its request, output, price and attempts. Pass it to `createEngine` as one of its `kinds`, in every
+ * process that submits or runs such jobs.
  */
 export const jobKind = <
   const Name extends string,
@@ -39,26 +39,27 @@ export const jobKind = <
 }
 
 /**
- * To be thrown by an attempt: the job fails with this code, at once, or after another attempt where `retry` says so. `detail`
- * is for the log: never a prompt, a transcript or a secret.
+ * Creates an error for an attempt to throw. The job fails with this code, either immediately or, with `retry`, once the attempts
+ * are used up. `detail` goes to the log, so it must not contain a prompt, a transcript or a secret.
  */
 export const jobFailed = (errorCode: ErrorCode, detail: string, options: { readonly retry?: boolean } = {}): Error => {
-  if (!isErrorCode(errorCode)) throw new TypeError(`the error code of a job must be one of ${errorCodes.join(", ")}`)
+  if (!isErrorCode(errorCode))
+    throw new TypeError(`the error code passed to jobFailed() must be one of ${errorCodes.join(", ")}`)
   return new AttemptFailed({ errorCode, retry: options.retry ?? false, detail })
 }
 
-/** What a step that comes too late rejects with. */
+/** The rejection of a step called after its attempt. */
 const overReason = new DOMException("the attempt is over", "AbortError")
 
 type AnyRun = (attempt: Attempt) => Promise<AttemptOutcome<JsonObject>>
 
-/** Why each error was thrown to the code in between, which knows promises alone: so it can catch them, and they keep what they mean. */
+/** The cause of each error thrown to promise code, so that the code can catch and rethrow it without losing its meaning. */
 const causes = new WeakMap<object, Cause.Cause<AttemptError>>()
 
-/** What the code in between sees; `reason` where nothing failed and it was ended. */
+/** Returns the error for promise code; `reason` if nothing failed and the step was interrupted. */
 const thrownFor = (cause: Cause.Cause<AttemptError>, reason: unknown): unknown => {
   const squashed: unknown = Cause.hasInterruptsOnly(cause) ? reason : Cause.squash(cause)
-  // What is no object cannot be known again; it means what it meant, a defect.
+  // A primitive cannot be looked up again; it is still a defect.
   if (typeof squashed === "object" && squashed !== null) causes.set(squashed, cause)
   return squashed
 }
@@ -86,7 +87,7 @@ const running =
                 if (Exit.isSuccess(exit)) return exit.value
                 throw thrownFor(exit.cause, signal.aborted ? signal.reason : overReason)
               })()
-              // Whoever waits for it hears of it; where nobody does, the attempt's own end says enough.
+              // An awaited step rejects for its caller. If nobody awaits it, the end of the attempt reports enough.
               began.catch(() => undefined)
               return began
             }
@@ -96,7 +97,7 @@ const running =
         })
         return Effect.matchEffect(work, {
           onSuccess: (outcome: Partial<AttemptOutcome<JsonObject>> | undefined) => {
-            // JavaScript may return nothing: the engine says what is wrong with that.
+            // JavaScript code may return nothing; the engine reports what is wrong with that.
             const { output, usage = {}, warningCode } = outcome ?? {}
             return Effect.succeed({ output: output as JsonObject, files, usage, warningCode })
           },
@@ -111,7 +112,7 @@ const running =
       }),
     )
 
-/** Work as a step takes it. What it throws ends the step as it would end the attempt. */
+/** Turns a step's promise into an effect. An error ends the step as it would end the attempt. */
 const promised = <A>(work: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, AttemptError> =>
   Effect.matchEffect(Effect.tryPromise({ try: async (signal) => work(signal), catch: (thrown) => thrown }), {
     onSuccess: Effect.succeed,

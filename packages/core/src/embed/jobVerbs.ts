@@ -1,13 +1,6 @@
 import * as Effect from "effect/Effect"
-import {
-  authorize,
-  type Job,
-  type JobMode,
-  JobNotFound,
-  KindUnknown,
-  requireNumber,
-  requireOptions,
-} from "../domain/index.ts"
+import { authorize, type Job, type JobMode, requireNumber, requireOptions } from "../domain/index.ts"
+import { JobNotFound, KindUnknown } from "../domain/Errors.ts"
 import { Engine, EngineConfig } from "../engine/index.ts"
 import { readJob } from "../engine/readJob.ts"
 import { waitForJob } from "../engine/waitForJob.ts"
@@ -31,11 +24,11 @@ type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
 
 export const idOf = (job: JobReference<string>): string => (typeof job === "string" ? job : job.id)
 
-/** A job as the program sees it. */
+/** Converts a job for the program. */
 export const shown = (job: Job) =>
   Effect.map(EngineConfig, ({ defaultCurrency }) => toJobResult<never>(job, defaultCurrency))
 
-/** Whether a job is of this project; any job is, where none is given. */
+/** Returns a test whether a job belongs to this project; without a project, every job does. */
 const isOf = (project: string | undefined): ((job: Job) => boolean) => {
   const projectId = project === undefined ? undefined : projectIdOf(project)
   return (job) => projectId === undefined || job.projectId === projectId
@@ -59,7 +52,7 @@ const asked = Effect.fnUntraced(function* (
   const { delayMs, idempotencyKey, mode = defaultMode, priority, project } = options
   requireMode(mode)
   if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey))
-    return yield* Effect.die(new TypeError("an idempotency key is 1 to 255 visible ASCII characters without spaces"))
+    return yield* Effect.die(new TypeError("idempotencyKey must be 1 to 255 visible ASCII characters without spaces"))
   const grant = authorize(callerOf(mode, project, [kind.keyScope]), kind.keyScope)
   if (grant === undefined) return yield* Effect.die(new TypeError(`no grant for ${kind.keyScope}`))
   return {
@@ -71,7 +64,7 @@ const asked = Effect.fnUntraced(function* (
   }
 })
 
-/** The options of `run`, for each of the two verbs it consists of. Throws `TypeError` before either is begun. */
+/** Splits the options of `run` into those of `submit` and `wait`. Throws `TypeError` before either starts. */
 export const partsOfRun = (options: SubmitOptions & WaitOptions) => {
   requireOptions("run()", options, verbOptions.run)
   const { timeoutMs, ...submitting } = options
@@ -97,9 +90,11 @@ export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
         Effect.gen(function* () {
           const engine = yield* Engine
           const what = yield* asked(kind, request, options, defaultMode)
-          // Named and not there is a mistake, and must not become a job that does not depend on the transaction.
+          // An explicit `undefined` is a mistake and must not create a job outside the transaction.
           if (transaction === undefined && "transaction" in given)
-            return yield* Effect.die(new TypeError("the transaction is undefined"))
+            return yield* Effect.die(
+              new TypeError("transaction is undefined; leave the option out to submit without one"),
+            )
           const { job } = yield* transaction === undefined
             ? engine.createJob(what.grant, what.kind, request, what.idempotencyKey, what.placement)
             : engine.createJobIn(transaction, what)

@@ -22,15 +22,15 @@ import { layerLog } from "./log.ts"
 
 type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
 
-/** What is different inside an engine that does not live in real time. */
+/** Overrides inside an engine that does not run in real time. */
 export interface EmbeddedInside {
-  /** References for everything inside, for example another `Clock`. */
+  /** References provided to everything inside, for example another `Clock`. */
   readonly references?: Layer.Layer<never>
-  /** `false` where who assembled it sweeps by hand. */
+  /** `false` if the caller runs the sweeps itself. */
   readonly sweeps?: boolean
 }
 
-/** What is put together, with everything that has a default decided. */
+/** The parts of an engine, with all defaults applied. */
 export interface Assembly
   extends Pick<EngineParts<Kind, unknown, unknown, boolean>, "store" | "blobs" | "probe" | "log">, EmbeddedInside {
   readonly kinds: ReadonlyArray<JobKind>
@@ -42,14 +42,14 @@ const noProbe = Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ second
 
 const examples = { store: "sqliteStore({ path })", blobs: "fileBlobs({ directory })", probe: "audioProbe()" } as const
 
-/** The layer inside an adapter. What is no adapter of kiln's says so here, whatever its type was made to say. */
+/** Returns the layer inside an adapter. Throws `TypeError` for anything else, whatever its static type. */
 const layerIn = <Service>(adapter: object, what: keyof typeof examples): Layer.Layer<Service, unknown> => {
   const inside = typeof adapter === "object" && adapter !== null ? insideOf(adapter) : undefined
-  if (!Layer.isLayer(inside)) throw new TypeError(`"${what}" must be an adapter of kiln's, such as ${examples[what]}`)
+  if (!Layer.isLayer(inside)) throw new TypeError(`"${what}" must be a kiln adapter, such as ${examples[what]}`)
   return inside as Layer.Layer<Service, unknown>
 }
 
-/** The engine and a worker that waits to be started, over the adapters. */
+/** Builds the engine and a worker that waits to be started, on these adapters. */
 export const layerEmbedded = (assembly: Assembly): Layer.Layer<EmbeddedServices, unknown> => {
   const { blobs, kinds, log, probe, providers, settings, store } = assembly
   const references = Layer.mergeAll(

@@ -1,10 +1,13 @@
 import type { LedgerEntry, LedgerPage, LedgerPart } from "../ports/Ledger.ts"
 import type { ListedCharge, ListedCharges } from "./OperatorVerbs.ts"
 
-/** Entries asked for at once. */
+/** Number of entries per page. */
 const pageSize = 500
 
-/** Lists the charges of a period (unix milliseconds) page by page, up to where the first page says that the ledger is complete. */
+/**
+ * Lists the charges of a period (Unix milliseconds) page by page, up to the time at which the first page reports the ledger
+ * complete.
+ */
 export const listedCharges = (
   { from, to }: { readonly from: number; readonly to: number },
   ask: (page: LedgerPage) => Promise<LedgerPart>,

@@ -15,12 +15,12 @@ const levels: Readonly<Record<string, LogEntry["level"]>> = {
   Fatal: "error",
 }
 
-/** Where the log of an engine goes: warnings and errors to standard error, nowhere, or all of it to a function. */
+/** Sends the log of an engine to a function, nowhere (`false`), or by default warnings and errors to standard error. */
 export const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): Layer.Layer<never> => {
   if (log === undefined)
     return Layer.merge(
       Layer.succeed(References.MinimumLogLevel, "Warn"),
-      // Standard output is the program's own.
+      // Standard output belongs to the program.
       Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)]),
     )
   if (log === false) return Logger.layer([])
@@ -32,7 +32,7 @@ export const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): 
       const fields = fiber.getRef(References.CurrentLogAnnotations)
       callSafely(
         () => log({ level: levels[logLevel] ?? "info", message: [...texts, ...why].join(" "), fields, at: date }),
-        // There is nowhere left to say it.
+        // There is nowhere left to report it.
         () => undefined,
       )
     }),

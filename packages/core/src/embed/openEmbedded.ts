@@ -15,27 +15,28 @@ import { openRuntime } from "./EngineRuntime.ts"
 import { servedBy } from "../worker/runnableKinds.ts"
 import { settingsOf } from "./settingsOf.ts"
 
-/** What only those who assemble an engine for others decide, as a testing kit does. */
+/** Overrides for code that builds engines for others, such as a testing kit. */
 export interface EmbeddedOverrides extends EmbeddedInside {
-  /** The mode of jobs that name none. */
+  /** The mode of jobs submitted without one. */
   readonly defaultMode?: JobMode
-  /** Takes kinds that nobody serves. */
+  /** Accepts kinds without providers. */
   readonly unserved?: boolean
   /** Replaces the setting of this name. */
   readonly concurrency?: number
 }
 
-/** What they are, and of each name one: a request is read by the kind that runs it. */
+/** Returns the kinds. Throws `TypeError` for a value that is not a kind, and for two kinds with the same name. */
 const kindsOf = (given: ReadonlyArray<Kind> = builtInKinds()): ReadonlyArray<JobKind> => {
   const kinds = given as ReadonlyArray<JobKind>
   const names = kinds.map((kind) => kind.name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice !== undefined) throw new TypeError(`two kinds are called "${twice}"`)
-  if (kinds.some((kind) => typeof kind.run !== "function")) throw new TypeError("a kind is made by jobKind or JobKind")
+  if (twice !== undefined) throw new TypeError(`two kinds have the name "${twice}"; names must be unique`)
+  if (kinds.some((kind) => typeof kind.run !== "function"))
+    throw new TypeError("expected a kind created by jobKind() or JobKind()")
   return kinds
 }
 
-/** The types say so as well; but a job of a kind that nobody serves waits in silence until its queue limit. */
+/** The types require this too, but a job of a kind without providers would wait silently until its queue limit. */
 const expectServed = (kinds: ReadonlyArray<JobKind>, { live, sandbox }: Assembly["providers"]): void => {
   for (const kind of kinds)
     if (servedBy(sandbox, kind) === undefined && servedBy(live, kind) === undefined)

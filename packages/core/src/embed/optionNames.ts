@@ -5,7 +5,7 @@ import type { EngineParts, ModeProviders } from "./EngineOptions.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
 import type { ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
 
-// What each call takes, for programs in JavaScript and for names a spread has hidden from the compiler.
+// The options of each call, checked at run time for JavaScript programs and for spreads that hide names from the compiler.
 
 export const engineOptions: OptionNames<
   EngineParts<Kind, never, never, boolean> & { readonly providers?: ModeProviders<object> }

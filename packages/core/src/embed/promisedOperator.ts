@@ -20,7 +20,10 @@ import { countQuestion, listQuery, periodOptions, priceOptions } from "./optionN
 import type { ListedJob, ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 
-/** The operator's verbs as promises. Those with plain arguments and results are the engine's own; the others convert times and jobs. */
+/**
+ * Returns the operator's methods as promises. Methods with plain arguments and results are passed through; the others convert
+ * times and jobs.
+ */
 export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime): OperatorVerbs<K> => {
   const operator = Context.get(context, Operator)
   const list: OperatorVerbs<K>["list"] = async (query = {}) => {
@@ -51,7 +54,7 @@ export const promisedOperator = <K extends Kind>({ context, run }: EngineRuntime
     board: () => run(operator.board),
     setSwitch: async (name, on) => {
       requireOneOf("switch", name, switchNames)
-      if (typeof on !== "boolean") throw new TypeError("a switch is set to true or false")
+      if (typeof on !== "boolean") throw new TypeError("setSwitch() expects true or false")
       return run(operator.setSwitch(name, on))
     },
     setPrice: async (price) => {

@@ -16,7 +16,9 @@ export const asyncProviders = <Providers extends AsyncProviders>(
 export const providerUnavailable = (detail: string, retryAfterMs?: number): Error => unavailable(detail, retryAfterMs)
 /** Thrown by a provider, or by the check of a port, for an invalid answer. Retried. */
 export const resultInvalid = (detail: string): Error => invalid(detail)
-/** Thrown by a provider that refuses a request for good: because of what it says (`content`), or for another reason (`input`). */
+/**
+ * Thrown by a provider that refuses a request permanently, because of its content (`content`) or for another reason (`input`).
+ */
 export const providerRefused = (what: "content" | "input", detail: string): Error => refused(what, detail)
 /** Thrown by a provider that works for no job until its operator fixes it. It is paused, and jobs wait at no cost. */
 export const providerBroken = (reason: "configuration" | "quota", detail: string, retryAfterMs?: number): Error =>

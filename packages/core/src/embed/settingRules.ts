@@ -1,18 +1,19 @@
-import { type NumberRule, type OptionNames, switchNames } from "../domain/index.ts"
+import { type OptionNames, switchNames } from "../domain/index.ts"
+import type { NumberRule } from "../domain/knownNames.ts"
 import type { EngineSettings, ProviderSettings } from "../engine/EngineSettings.ts"
 import type { ProviderBounds } from "../providers/ProviderPort.ts"
 
-/** A hundred years: longer times are slips, and times stay numbers that are exact. */
+/** A hundred years: longer times are mistakes, and sums of times stay exact numbers. */
 const longestMs = 36_500 * 86_400_000
 
 const time: NumberRule = { least: 1, most: longestMs }
-/** 0 means at once, or no end. */
+/** 0 means immediately, or no limit, depending on the setting. */
 const timeOrNone: NumberRule = { least: 0, most: longestMs }
 const count: NumberRule = { least: 1, most: Number.MAX_SAFE_INTEGER, whole: true }
-/** 0 means no bound, or none at all. */
+/** 0 means no limit, or none at all, depending on the setting. */
 const countOrNone: NumberRule = { least: 0, most: Number.MAX_SAFE_INTEGER, whole: true }
 
-/** What the value of a setting must be: a number, a currency, names of a list, or counts by names of the program's own. */
+/** The rule for a setting's value: a number, a currency, names from a list, or counts by name. */
 export type SettingRule =
   | NumberRule
   | "currency"
@@ -39,7 +40,7 @@ type RuleOfPlain<Value> = [Value] extends [boolean]
             : Rules<Value>
 type Rules<Settings> = { readonly [Name in keyof OptionNames<Settings>]: RuleOf<Settings[Name & keyof Settings]> }
 
-/** What each setting must be. A setting without a rule does not compile. */
+/** The rule for each setting. A setting without a rule does not compile. */
 export const settingRules: Rules<EngineSettings> = {
   upload: {
     maxBytes: count,

@@ -1,12 +1,13 @@
-import { isPlainObject, requireFlag, requireNumber, requireOneOf, unknownName } from "../domain/index.ts"
+import { isPlainObject, requireFlag, requireNumber, requireOneOf } from "../domain/index.ts"
+import { unknownName } from "../domain/knownNames.ts"
 import type { GivenSettings } from "../engine/EngineSettings.ts"
 import { defaultEngineSettings, type EngineSettings } from "../engine/index.ts"
 import { builtInPorts, type ProviderPort } from "../providers/index.ts"
 import { type SettingRule, settingRules } from "./settingRules.ts"
 
 /**
- * Completes settings with the defaults, those of these provider ports among them. Throws `TypeError` for an unknown setting or
- * port, and for a value out of range: a worker might otherwise stop without a word.
+ * Completes settings with the defaults, including the limits of these provider ports. Throws `TypeError` for an unknown setting
+ * or port and for a value out of range, which could otherwise stop a worker silently.
  */
 export const settingsOf = (
   given: GivenSettings = {},
@@ -24,7 +25,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 const merged = (place: string, given: unknown, defaults: object, rules: object): Fields => {
   requireFields(place, given)
-  // The other fields of a class instance are its own.
+  // A class instance may have other fields.
   const unknown = isPlainObject(given) ? Object.keys(given).find((name) => !Object.hasOwn(rules, name)) : undefined
   if (unknown !== undefined)
     throw new TypeError(unknownName(`setting "${unknown}" in ${place}`, unknown, Object.keys(rules)))

@@ -2,7 +2,7 @@ import { billingOf, type Job, type JobStatus } from "../domain/index.ts"
 import type { Kind } from "../kinds/index.ts"
 import type { JobResult } from "./JobResult.ts"
 
-/** Puts output and files together under their names. */
+/** Converts a job, with its output and files under their names. */
 export const toJobResult = <K extends Kind>(job: Job, defaultCurrency: string): JobResult<K> => {
   const { attempts, createdAt, id, kept, kind, mode, priority, status, warningCode } = job
   const common = { id, kind, mode, priority, kept, attempts, status, warningCode, createdAt: dateOf(createdAt) }

@@ -11,7 +11,8 @@ import type {
   StoreUnavailable,
   Upload,
 } from "../domain/index.ts"
-import { owns, withForcedOff } from "../domain/index.ts"
+import { owns } from "../domain/index.ts"
+import { withForcedOff } from "../domain/Gate.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import {

@@ -1,6 +1,5 @@
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -9,22 +8,47 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import { StoreUnavailable } from "../domain/index.ts"
-import { JobStore, UploadStore, WaitsBriefly } from "../ports/index.ts"
+import {
+  type Checkpoint,
+  type ClaimRef,
+  type Completion,
+  type CreateOutcome,
+  type Deferral,
+  type EraseOutcome,
+  type Erasure,
+  type Failure,
+  type FencedOutcome,
+  JobStore,
+  type NewJob,
+  ShortLockWait,
+  UploadStore,
+} from "../ports/index.ts"
 
-/** Items of one store call at most. */
+/** Maximum number of items in one store call, unless a single caller has more. */
 const maxBatchSize = 500
-
-const engineClosed = Effect.fail(new StoreUnavailable({ operation: "groupCommit", cause: "the engine is closed" }))
 
 type BatchVerb<In, Out> = (items: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>, StoreUnavailable>
 
-interface Waiting<In, Out> {
-  readonly items: ReadonlyArray<In>
-  readonly outcome: Deferred.Deferred<ReadonlyArray<Out>, StoreUnavailable>
+type Settle<Out> = (exit: Exit.Exit<ReadonlyArray<Out>, StoreUnavailable>) => void
+
+/** A batch verb whose concurrent callers share calls of the verb below it. */
+export interface GroupedVerb<In, Out> {
+  (items: ReadonlyArray<In>): Effect.Effect<ReadonlyArray<Out>, StoreUnavailable>
+  /**
+   * Adds items to the next call, without a fiber for the caller. `settle` is called once, with the outcomes of these items in
+   * their order or with the failure of the call: later, or before `push` returns when the engine is closed. An exception in
+   * `settle` is logged and affects nobody else.
+   */
+  readonly push: (items: ReadonlyArray<In>, settle: Settle<Out>) => void
 }
 
-/** The first of those who wait, as many as one call may hold. */
-const firstBatch = <In, Out>(waiting: ReadonlyArray<Waiting<In, Out>>): ReadonlyArray<Waiting<In, Out>> => {
+interface Waiting<In, Out> {
+  readonly items: ReadonlyArray<In>
+  readonly settle: Settle<Out>
+}
+
+/** Removes the first entries from the list, as many as one call may hold, and returns them. */
+const detachBatch = <In, Out>(waiting: Array<Waiting<In, Out>>): ReadonlyArray<Waiting<In, Out>> => {
   let size = 0
   let count = 0
   for (const entry of waiting) {
@@ -32,36 +56,49 @@ const firstBatch = <In, Out>(waiting: ReadonlyArray<Waiting<In, Out>>): Readonly
     size += entry.items.length
     count += 1
   }
-  return waiting.slice(0, count)
+  return waiting.splice(0, count)
 }
 
-/** Calls the verb once for a whole batch and answers everybody in it, at once or when what somebody else holds is free. */
-const committing = <In, Out>(verb: BatchVerb<In, Out>) => {
+/** Settles one entry. An exception in its callback goes to `report`, so that the rest of the batch is settled. */
+const settleEntry = <In, Out>(
+  entry: Waiting<In, Out>,
+  exit: Exit.Exit<ReadonlyArray<Out>, StoreUnavailable>,
+  report: (error: unknown) => void,
+): void => {
+  try {
+    entry.settle(exit)
+  } catch (error) {
+    report(error)
+  }
+}
+
+/** Calls the verb once for a whole batch and settles every entry, now or once a conflicting transaction has ended. */
+const committing = <In, Out>(verb: BatchVerb<In, Out>, report: (error: unknown) => void) => {
   const severed = new Set<Fiber.Fiber<void>>()
 
   const commit = (batch: ReadonlyArray<Waiting<In, Out>>, briefly: boolean): Effect.Effect<void> => {
     const call = Effect.suspend(() => verb(batch.flatMap((entry) => entry.items)))
-    return Effect.flatMap(Effect.exit(Effect.provideService(call, WaitsBriefly, briefly)), (exit) => {
+    return Effect.flatMap(Effect.exit(Effect.provideService(call, ShortLockWait, briefly)), (exit) => {
       if (Exit.isSuccess(exit)) {
         let offset = 0
-        for (const { items, outcome } of batch) {
-          Deferred.doneUnsafe(outcome, Effect.succeed(exit.value.slice(offset, offset + items.length)))
-          offset += items.length
+        for (const entry of batch) {
+          settleEntry(entry, Exit.succeed(exit.value.slice(offset, offset + entry.items.length)), report)
+          offset += entry.items.length
         }
         return Effect.void
       }
       const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-      // A defect may be one caller's alone: the others must not share it.
+      // One caller may have caused the defect: the others must not share it.
       if (batch.length > 1 && error === undefined)
         return Effect.forEach(batch, (entry) => commit([entry], briefly), { discard: true })
-      // Nor the waiting for what somebody else holds, and neither must those who come next.
+      // Only the callers whose items conflict wait, not the whole batch and not the next one.
       if (briefly && error?.contended === true) return Effect.forEach(batch, sever, { discard: true })
-      for (const { outcome } of batch) Deferred.doneUnsafe(outcome, exit)
+      for (const entry of batch) settleEntry(entry, exit, report)
       return Effect.void
     })
   }
 
-  /** Lets one caller wait by itself. Of no scope, which could be closed by now: then nobody would be answered. */
+  /** Commits one entry in its own fiber. Detached, because the scope may be closing: the caller must still be settled. */
   const sever = (entry: Waiting<In, Out>): Effect.Effect<void> =>
     Effect.map(Effect.forkDetach(commit([entry], false), { uninterruptible: true }), (fiber) => {
       severed.add(fiber)
@@ -74,84 +111,88 @@ const committing = <In, Out>(verb: BatchVerb<In, Out>) => {
   }
 }
 
+const engineClosed = () => Exit.fail(new StoreUnavailable({ operation: "groupCommit", cause: "the engine is closed" }))
+
 /**
- * Lets concurrent callers of a batch verb share one call, and so one commit: whoever calls while
- * a call is under way, or in the same turn, is in the next one. Each caller still waits until its
- * own items are durable. A caller that is interrupted leaves its items in the batch: what was
- * asked for happens whole or not at all, never half.
+ * Lets concurrent callers of a batch verb share one call, and so one commit. Items that arrive during a call, or in the same
+ * turn, are in the next one. Each caller waits until its own items are durable. An interrupted caller leaves its items in the
+ * batch: a request happens whole or not at all.
  *
- * Before each call `gather` lets others join: whoever is about to call in this turn, unless it is said otherwise.
+ * Before each call `gather` lets others join; by default, those that are about to call in this turn.
  */
 export const groupCommit = <In, Out>(
   verb: BatchVerb<In, Out>,
   gather: Effect.Effect<void> = Effect.yieldNow,
-): Effect.Effect<BatchVerb<In, Out>, never, Scope.Scope> =>
+): Effect.Effect<GroupedVerb<In, Out>, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const scope = yield* Effect.scope
-    let waiting: Array<Waiting<In, Out>> = []
+    // Several callers share a call, so it is not part of the trace of one of them.
+    const context = Context.omit(Tracer.ParentSpan)(yield* Effect.context())
+    const fork = Effect.runForkWith(context)
+    const report = (error: unknown) => void fork(Effect.logError("a callback of a shared store call failed", error))
+    const { commit, severedEnded } = committing(verb, report)
+    const waiting: Array<Waiting<In, Out>> = []
+    let drainFiber: Fiber.Fiber<void> | undefined
     let draining = false
     let closed = false
 
-    const { commit, severedEnded } = committing(verb)
-
-    const drain: Effect.Effect<void> = Effect.gen(function* () {
+    // Detached before it is settled: a settled caller runs at once and may push again.
+    const commitNext = Effect.uninterruptible(Effect.suspend(() => commit(detachBatch(waiting))))
+    const drain = Effect.gen(function* () {
       while (waiting.length > 0) {
         yield* gather
-        yield* Effect.uninterruptible(
-          Effect.suspend(() => {
-            const batch = firstBatch(waiting)
-            waiting = waiting.slice(batch.length)
-            return commit(batch)
-          }),
-        )
+        yield* commitNext
       }
       draining = false
     })
 
-    // A call is shared by several callers, so it is not part of the first one's trace.
-    const untraced = Effect.updateContext(drain, (context: Context.Context<never>) =>
-      Context.omit(Tracer.ParentSpan)(context),
-    )
-
-    // Added before the drain fiber, and so run after it: calls in progress have ended by then.
     yield* Effect.addFinalizer(() =>
-      Effect.suspend(() => {
+      Effect.gen(function* () {
         closed = true
-        for (const { outcome } of waiting) Deferred.doneUnsafe(outcome, engineClosed)
-        waiting = []
-        return severedEnded
+        // A call in progress ends and settles its callers.
+        if (draining && drainFiber !== undefined) yield* Fiber.interrupt(drainFiber)
+        for (const entry of waiting.splice(0)) settleEntry(entry, engineClosed(), report)
+        yield* severedEnded
       }),
     )
 
-    return (items) =>
-      items.length === 0
-        ? Effect.succeed([])
-        : // Whoever says that it drains must come to do so: only the waiting may be interrupted.
-          Effect.uninterruptibleMask((restore) =>
-            Effect.gen(function* () {
-              if (closed) return yield* engineClosed
-              const outcome = Deferred.makeUnsafe<ReadonlyArray<Out>, StoreUnavailable>()
-              waiting.push({ items, outcome })
-              if (!draining) {
-                draining = true
-                yield* Effect.forkIn(Effect.interruptible(untraced), scope)
-              }
-              return yield* restore(Deferred.await(outcome))
-            }),
-          )
+    const push = (items: ReadonlyArray<In>, settle: Settle<Out>): void => {
+      if (closed) return settle(engineClosed())
+      waiting.push({ items, settle })
+      if (draining) return
+      draining = true
+      drainFiber = fork(drain)
+    }
+    return Object.assign(
+      (items: ReadonlyArray<In>): Effect.Effect<ReadonlyArray<Out>, StoreUnavailable> =>
+        items.length === 0 ? Effect.succeed([]) : Effect.callback((resume) => push(items, resume)),
+      { push },
+    )
   })
 
 /**
- * The stores whose single calls share commits. They stand between any adapter and the engine.
- * Heartbeats are one call for all leases of a process already, and must not wait for each other.
+ * The verbs of `JobStore` whose callers share calls, for parts of the engine that push items without a fiber each. They bypass
+ * the spans of the store's verbs. `extendLeases` is not among them: a heartbeat is one call for all leases of a process.
  */
-export const layerGroupCommit: Layer.Layer<JobStore | UploadStore, never, JobStore | UploadStore> = Layer.merge(
-  Layer.effect(
-    JobStore,
+export class GroupCommit extends Context.Service<
+  GroupCommit,
+  {
+    readonly createJobs: GroupedVerb<NewJob, CreateOutcome>
+    readonly checkpointJobs: GroupedVerb<Checkpoint, FencedOutcome>
+    readonly completeJobs: GroupedVerb<Completion, FencedOutcome>
+    readonly failJobs: GroupedVerb<Failure, FencedOutcome>
+    readonly deferJobs: GroupedVerb<Deferral, FencedOutcome>
+    readonly releaseJobs: GroupedVerb<ClaimRef, FencedOutcome>
+    readonly eraseJobs: GroupedVerb<Erasure, EraseOutcome>
+  }
+>()("@kiln/core/engine/GroupCommit") {}
+
+/** The stores whose single calls share commits, and `GroupCommit`. They stand between any adapter and the engine. */
+export const layerGroupCommit: Layer.Layer<GroupCommit | JobStore | UploadStore, never, JobStore | UploadStore> =
+  Layer.effectContext(
     Effect.gen(function* () {
       const store = yield* JobStore
-      return JobStore.of({
-        ...store,
+      const uploads = yield* UploadStore
+      const grouped = GroupCommit.of({
         createJobs: yield* groupCommit(store.createJobs),
         checkpointJobs: yield* groupCommit(store.checkpointJobs),
         completeJobs: yield* groupCommit(store.completeJobs),
@@ -160,13 +201,12 @@ export const layerGroupCommit: Layer.Layer<JobStore | UploadStore, never, JobSto
         releaseJobs: yield* groupCommit(store.releaseJobs),
         eraseJobs: yield* groupCommit(store.eraseJobs),
       })
+      return Context.make(GroupCommit, grouped).pipe(
+        Context.add(JobStore, JobStore.of({ ...store, ...grouped })),
+        Context.add(
+          UploadStore,
+          UploadStore.of({ ...uploads, createUploads: yield* groupCommit(uploads.createUploads) }),
+        ),
+      )
     }),
-  ),
-  Layer.effect(
-    UploadStore,
-    Effect.gen(function* () {
-      const store = yield* UploadStore
-      return UploadStore.of({ ...store, createUploads: yield* groupCommit(store.createUploads) })
-    }),
-  ),
-)
+  )

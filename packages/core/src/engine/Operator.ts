@@ -4,14 +4,14 @@ import * as Layer from "effect/Layer"
 import {
   type Board,
   isStorableText,
-  KindUnknown,
-  priceProblem,
   type PriceSnapshot,
   type StoreUnavailable,
   type SwitchName,
   switchNames,
-  withForcedOff,
 } from "../domain/index.ts"
+import { KindUnknown } from "../domain/Errors.ts"
+import { priceProblem } from "../domain/Billing.ts"
+import { withForcedOff } from "../domain/Gate.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
 import { closedKinds, unusedProblem } from "../kinds/pricing.ts"
 import {

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import { isId, JobFinished, JobNotFound } from "../domain/index.ts"
+import { isId } from "../domain/index.ts"
+import { JobFinished, JobNotFound } from "../domain/Errors.ts"
 import { JobStore } from "../ports/index.ts"
 import { emitFailed, JobEvents } from "./JobEvents.ts"
 

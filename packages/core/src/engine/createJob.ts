@@ -1,9 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { type Grant, type Job } from "../domain/index.ts"
 import {
-  type Grant,
   IdempotencyKeyReused,
-  type Job,
   JobNotRetryable,
   LiveNotActive,
   QueueFull,
@@ -11,8 +10,8 @@ import {
   UploadExpired,
   UploadNotFound,
   UploadNotReady,
-  type UploadRefusal,
-} from "../domain/index.ts"
+} from "../domain/Errors.ts"
+import type { UploadRefusal } from "../domain/Upload.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { type CreateOutcome, JobStore, WakeUp } from "../ports/index.ts"
 import { JobEvents, refOf } from "./JobEvents.ts"

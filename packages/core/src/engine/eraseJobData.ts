@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import { isId, JobNotFound, JobProcessing, type Principal } from "../domain/index.ts"
+import { isId, type Principal } from "../domain/index.ts"
+import { JobNotFound, JobProcessing } from "../domain/Errors.ts"
 import { JobStore } from "../ports/index.ts"
 import { JobEvents } from "./JobEvents.ts"
 import { purgeBlobs } from "./purgeBlobs.ts"

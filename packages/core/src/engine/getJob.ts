@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import { isId, type Job, JobNotFound, type Principal, type StoreUnavailable } from "../domain/index.ts"
+import { isId, type Job, type Principal, type StoreUnavailable } from "../domain/index.ts"
+import { JobNotFound } from "../domain/Errors.ts"
 import type { JobStore } from "../ports/index.ts"
 
 /**

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import { FileGone, isId } from "../domain/index.ts"
+import { isId } from "../domain/index.ts"
+import { FileGone } from "../domain/Errors.ts"
 import { type BlobRange, BlobStore, JobStore, type StoredFile } from "../ports/index.ts"
 import { openNamed } from "./openNamed.ts"
 

@@ -4,15 +4,15 @@ import {
   authorize,
   type Gate,
   type Grant,
-  InvalidRequest,
   isId,
   type JobId,
   type JsonObject,
   priorities,
   type Priority,
-  unknownUploadId,
   type UploadId,
 } from "../domain/index.ts"
+import { InvalidRequest } from "../domain/Errors.ts"
+import { unknownUploadId } from "../domain/Ids.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { IdGenerator, type NewJob } from "../ports/index.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"

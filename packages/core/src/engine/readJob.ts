@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import { isId, JobNotFound } from "../domain/index.ts"
+import { isId } from "../domain/index.ts"
+import { JobNotFound } from "../domain/Errors.ts"
 import { JobDirectory } from "../ports/index.ts"
 
 /** Any job, for whoever may see all of them. */

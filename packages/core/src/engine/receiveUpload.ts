@@ -5,28 +5,30 @@ import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import {
   acceptedMediaTypes,
-  acceptsContentType,
-  AudioFormatMismatch,
   type BlobTooLarge,
   containerMatches,
-  EmptyFile,
-  FileTooLarge,
   isId,
   SNIFF_BYTES,
   sniffContainer,
   type TransferRefusal,
-  UnsupportedContentType,
   type Upload,
-  UploadAlreadyCompleted,
   uploadBlobKey,
   type UploadCap,
-  UploadExpired,
   type UploadId,
+} from "../domain/index.ts"
+import { acceptsContentType } from "../domain/AudioFormat.ts"
+import {
+  AudioFormatMismatch,
+  EmptyFile,
+  FileTooLarge,
+  UnsupportedContentType,
+  UploadAlreadyCompleted,
+  UploadExpired,
   UploadInProgress,
   UploadNotFound,
   UploadsFull,
   UploadTimeout,
-} from "../domain/index.ts"
+} from "../domain/Errors.ts"
 import { BlobStore, type TransferRef, UploadStore } from "../ports/index.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 

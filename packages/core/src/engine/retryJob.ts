@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import { authorize, JobNotRetryable, KindUnknown, type Principal } from "../domain/index.ts"
+import { authorize, type Principal } from "../domain/index.ts"
+import { JobNotRetryable, KindUnknown } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"
 import { type Accepted, acceptedOf, announce } from "./createJob.ts"

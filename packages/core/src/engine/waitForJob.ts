@@ -2,15 +2,8 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import {
-  isFinished,
-  isId,
-  type Job,
-  type JobId,
-  JobNotFound,
-  type StoreUnavailable,
-  WaitTimeout,
-} from "../domain/index.ts"
+import { isFinished, isId, type Job, type JobId, type StoreUnavailable } from "../domain/index.ts"
+import { JobNotFound, WaitTimeout } from "../domain/Errors.ts"
 import { JobDirectory, WakeUp } from "../ports/index.ts"
 import { groupCommit } from "./GroupCommit.ts"
 import { isEnd, JobEvents } from "./JobEvents.ts"

@@ -69,7 +69,7 @@ export interface MeasuredAudio extends AudioInput {
 
 /**
  * The providers of the job's mode. Calls stay within the provider's limits, and answers are checked. The providers of the set
- * that serves the kind are always there; asking a missing one is a defect and fails the job.
+ * that serves the kind are always available; asking a missing one is a defect and fails the job.
  */
 export type Ask<Ref extends ProviderRef = ProviderName> = {
   readonly [Each in Ref as NameOf<Each>]: (
@@ -77,7 +77,7 @@ export type Ask<Ref extends ProviderRef = ProviderName> = {
   ) => Effect.Effect<AnswerOf<Each>, AttemptError>
 }
 
-/** What `run` works with. */
+/** The context passed to `run`. */
 export interface AttemptContext<Request, Ref extends ProviderRef = never> {
   readonly request: Request
   /** The version of the kind that accepted the request, between the kind's `readsFrom` and `version`. */
@@ -85,7 +85,7 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
   readonly mode: JobMode
   readonly call: ProviderCall
   readonly ask: Ask<ProviderName | Ref>
-  /** Whether a provider is there, for kinds that more than one set of providers can serve. */
+  /** Returns whether a provider is available, for kinds that more than one set of providers can serve. */
   readonly has: (provider: NameOf<ProviderName | Ref>) => boolean
   /** The job's upload, measured and within limits. Fails the job if the kind has no upload. */
   readonly audio: Effect.Effect<MeasuredAudio, AttemptError>

@@ -18,9 +18,9 @@ import { type RequestReader, type RequestSchema, requestReader } from "./request
 import { isStandardSchema } from "./StandardSchema.ts"
 import { validated } from "./validated.ts"
 
-/** Everything particular to one kind of job. Engine, worker and stores know only this. */
+/** The complete definition of one kind of job. Engine, worker and stores use nothing else. */
 export interface JobKind<Name extends string = string, Types extends KindTypes = KindTypes> extends Kind<Name, Types> {
-  /** Of the requests this code accepts, from 1. */
+  /** The version of the requests that this code accepts, from 1. */
   readonly version: number
   /** The oldest version of stored requests this code can run, and with it every one up to `version`. */
   readonly readsFrom: number
@@ -36,26 +36,26 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly reader: RequestReader<Types["request"]>
   /** Fields of the request that are not the caller's data: they stay when it is erased. */
   readonly keeps: ReadonlyArray<string>
-  /** The output without its files; `undefined` where any JSON object is taken. */
+  /** The output without its files; `undefined` if any JSON object is accepted. */
   readonly output: object | undefined
-  /** Names of the files a finished job has. */
+  /** Names of the files of a finished job. */
   readonly files: ReadonlyArray<string>
-  /** What the files are, by name; those that are described. */
+  /** Descriptions of files by name, for the files that have one. */
   readonly fileDescriptions: Readonly<Record<string, string>>
   /** The meters that jobs of the kind may report. A price of the kind must name all of them. */
   readonly meters: ReadonlyArray<Meter>
   readonly limits: KindLimits
-  /** What live jobs of this kind need. It requires no live worker: the caller of `createJob` decides that. */
+  /** The prerequisites of live jobs of this kind. It requires no live worker: the caller of `createJob` decides that. */
   readonly gate: Gate
-  /** Sets of provider ports, by name, each of which can serve the kind. The first complete one does. */
+  /** Sets of provider ports, by name, each of which can serve the kind. The first complete set is used. */
   readonly providers: ReadonlyArray<ReadonlyArray<string>>
   /** The declarations of all those ports. */
   readonly ports: ReadonlyArray<ProviderPort>
   /** The field of the request that names the upload a job consumes; `undefined` when the kind takes none. */
   readonly upload: string | undefined
-  /** Why an output is not what the kind promises; `undefined` when it is. */
+  /** Returns why an output is not what the kind promises; `undefined` if it is valid. */
   outputProblem(output: JsonObject): string | undefined
-  /** One attempt. Interrupted when the claim is lost or the worker stops. */
+  /** Runs one attempt. It is interrupted when the claim is lost or the worker stops. */
   run(attempt: AttemptContext<Types["request"]>): Effect.Effect<AttemptResult, AttemptError>
 }
 
@@ -65,8 +65,8 @@ type Run<Request, Output, Ref extends ProviderRef> = (
 
 /**
  * Defines a job kind. Raise `version` whenever stored requests of the new code could not be run by the old code: while a new
- * release is rolled out, workers of the old one leave such jobs to the others. Raise `readsFrom` (default 1) once the code
- * for older requests is gone and none of them is unfinished any more; what is left of them waits until it times out.
+ * release is rolled out, workers of the old one leave such jobs to the others. Raise `readsFrom` (default 1) once the code for
+ * older requests is gone and their jobs are finished; unfinished ones wait until they time out.
  */
 export const JobKind = <
   const Name extends string,
@@ -112,7 +112,7 @@ export const JobKind = <
     ports: [...(orProviders ?? []), ...providers].map(portOf),
     upload: definition.upload,
     outputProblem: outputCheck(definition.output),
-    // Checked against what the kind promises before it is kept.
+    // Checked against the kind's promises before it is stored.
     run: (attempt: AttemptContext<Request>) =>
       // The worker's context has every port of the kind.
       (attempt.mode === "sandbox" ? sandbox : run)(attempt as never) as Effect.Effect<AttemptResult, AttemptError>,
@@ -121,22 +121,22 @@ export const JobKind = <
 
 const nameOfRef = (ref: ProviderRef): string => (typeof ref === "string" ? ref : ref.name)
 
-/** What is charged must be declared. A kind without a price may report the meters of the built-in kinds as well. */
+/** Charged meters must be declared. A kind without a price may also report the meters of the built-in kinds. */
 const metersOf = ({ meters = [], price }: { readonly price?: string; readonly meters?: ReadonlyArray<Meter> }) =>
   price === undefined ? [...builtInMeters, ...meters] : meters
 
-/** Stores write a kind and its version as one word, with this sign between them. */
+/** Stores write a kind and its version as one word, separated by this character. */
 const nameOf = <Name extends string>(name: Name): Name => {
   if (name === "" || name.includes("@") || !isStorableText(name))
-    throw new TypeError(`"${name}" cannot be the name of a job kind`)
+    throw new TypeError(`"${name}" is not a valid name for a job kind`)
   return name
 }
 
-/** They are part of blob keys, which every blob store must be able to tell apart. */
+/** The names are part of blob keys, which every blob store must be able to tell apart. */
 const filesOf = (names: ReadonlyArray<string>): ReadonlyArray<string> => {
   const wrong = names.find((name) => !/^[0-9a-z]{1,64}$/.test(name))
   if (wrong !== undefined)
-    throw new TypeError(`the name of a file is made of lower-case letters and digits: "${wrong}"`)
+    throw new TypeError(`a file name must consist of lower-case letters and digits, not "${wrong}"`)
   return names
 }
 

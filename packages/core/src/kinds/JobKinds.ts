@@ -3,14 +3,14 @@ import { builtInKinds } from "./builtInKinds.ts"
 import { builtInPorts, type ProviderPort } from "../providers/index.ts"
 import type { JobKind } from "./JobKind.ts"
 
-/** The kinds this installation knows, the four of the service unless others are provided. */
+/** The job kinds of this installation; by default the four built-in ones. */
 export const JobKinds = Context.Reference<ReadonlyArray<JobKind>>("@kiln/core/kinds/JobKinds", {
   defaultValue: () => builtInKinds(),
 })
 
 /**
- * Returns the provider ports of an installation: the built-in ones, and those its kinds declare. Throws `TypeError` for two
- * ports of one name.
+ * Returns the provider ports of an installation: the built-in ones and those its kinds declare. Throws `TypeError` if two ports
+ * have the same name.
  */
 export const portsOf = (kinds: ReadonlyArray<JobKind>): ReadonlyArray<ProviderPort> => {
   const ports = new Set<ProviderPort>([...builtInPorts, ...kinds.flatMap((kind) => kind.ports)])

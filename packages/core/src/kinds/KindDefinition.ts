@@ -5,30 +5,30 @@ import type { ProviderRef } from "../providers/builtInPorts.ts"
 import type { FileRef, KindTypes } from "./KindTypes.ts"
 import type { StandardSchema } from "./StandardSchema.ts"
 
-/** Bounds of one kind, in place of the engine's. Durations in milliseconds. */
+/** Limits of one kind, which replace the engine's. Durations in milliseconds. */
 export interface KindLimits {
-  /** All waiting of a job together, then `queue_timeout`. */
+  /** Total waiting time of a job, after which it fails with `queue_timeout`. */
   readonly queueLimitMs?: number
-  /** All running of a job together, then `job_timeout`. */
+  /** Total running time of a job, after which it fails with `job_timeout`. */
   readonly runLimitMs?: number
-  /** Attempts that may fail, default 3. */
+  /** Failed attempts after which the job fails, default 3. */
   readonly maxFailures?: number
   /** Concurrent jobs of the kind in the whole installation, for each mode. */
   readonly concurrency?: number
 }
 
-/** What requests and outputs are described with: any Standard Schema (Zod, Valibot, ArkType, …), or a struct of Effect Schema. */
+/** A schema for requests and outputs: any Standard Schema (Zod, Valibot, ArkType, …), or a struct of Effect Schema. */
 export type AnySchema =
   | StandardSchema
   | { readonly fields: Readonly<Record<string, unknown>>; readonly Type: unknown; readonly Encoded: unknown }
 
-/** What a caller submits for what is described like this. */
+/** The type that a caller submits for a schema. */
 export type SchemaInput<S> = S extends { readonly Encoded: infer Encoded }
   ? Encoded
   : S extends StandardSchema<infer Input, unknown>
     ? Input
     : never
-/** What comes out of reading it. */
+/** The type that a schema decodes to. */
 export type SchemaOutput<S> = S extends { readonly Type: infer Type }
   ? Type
   : S extends StandardSchema<unknown, infer Output>
@@ -52,7 +52,7 @@ export interface DefinedTypes<
 }
 type Simplify<T> = { readonly [Key in keyof T]: T[Key] }
 
-/** What a kind is defined with, apart from its attempts. */
+/** The options of a job kind, except for its attempts. */
 export interface KindDefinition<
   Name extends string,
   S,
@@ -62,30 +62,30 @@ export interface KindDefinition<
   OrProvider extends ProviderRef,
   Upload extends string = never,
 > {
-  /** What callers see as `type`. Written in the store: never changes. */
+  /** The `type` that callers see. It is stored, so it must never change. */
   readonly name: Name
-  /** One sentence for callers, shown in the API's description and on the page for trying it. */
+  /** One sentence for callers, shown in the OpenAPI document and on the try page. */
   readonly description?: string
-  /** The request. A schema that validates without waiting; a job's stored request is read with it once more by each attempt. */
+  /** The request. The schema must validate synchronously. Each attempt decodes the stored request with it again. */
   readonly request: S
-  /** A request that is accepted, for the API's description, the page for trying it and the simulation. */
+  /** A valid request, for the OpenAPI document, the try page and the simulation. */
   readonly example?: SchemaInput<S>
-  /** The output without its files. What an attempt brings is checked; without it, any JSON object is taken. */
+  /** The output without its files. The output of every attempt is checked against it. If omitted, any JSON object is accepted. */
   readonly output?: StandardSchema<unknown, Output> | { readonly Type: Output; readonly Encoded: unknown }
   /**
-   * Names of the files that a finished job has, all of them: lower-case letters and digits. An object gives each a
-   * description: `{ audio: "The audio file." }`. None by default.
+   * Names of all files of a finished job, in lower-case letters and digits. An object gives each a description: `{ audio: "The
+   * audio file." }`. None by default.
    */
   readonly files?: ReadonlyArray<File> | Readonly<Record<File, string>>
   /** Fields of the request that are not the caller's data: they stay, as `kept`, when the rest is erased. None by default. */
   readonly keeps?: ReadonlyArray<string & keyof SchemaInput<S>>
-  /** A positive integer, default 1. Raise it whenever workers of the old code could not run requests of the new. */
+  /** A positive integer, default 1. Raise it whenever workers with the old code could not run new requests. */
   readonly version?: number
   /** The oldest version whose stored requests can still be run, default 1. */
   readonly readsFrom?: number
-  /** The scope an API key must have, default the kind's name with `.create` behind it. */
+  /** The scope an API key must have; by default the kind's name followed by `.create`. */
   readonly keyScope?: KeyScope
-  /** The price live jobs are charged by; without one they cost nothing. */
+  /** The price that live jobs are charged by. Without one they are free. */
   readonly price?: string
   /**
    * The meters that `run` reports as `usage`. A kind with a `price` must list all of them, those of the built-in kinds
@@ -95,11 +95,11 @@ export interface KindDefinition<
   /** Switches that must be on for live jobs. None by default. */
   readonly switches?: ReadonlyArray<SwitchName>
   /**
-   * The providers it asks: built-in ones by name, others by their `providerPort`. A process that lacks one does not run the
+   * The providers it calls: built-in ones by name, others by their `providerPort`. A process that lacks one does not run the
    * kind. None by default.
    */
   readonly providers?: ReadonlyArray<Provider>
-  /** Providers that can serve the kind instead, and do so if all of them are there. */
+  /** Alternative providers, used if all of them are available. */
   readonly orProviders?: ReadonlyArray<OrProvider>
   readonly limits?: KindLimits
   /** The field of the request that names the upload a job consumes. Without it, jobs of the kind take no upload. */

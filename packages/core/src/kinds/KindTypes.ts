@@ -16,22 +16,21 @@ export interface KindNeeds {
   readonly or: ProviderRef
 }
 
-/** What a kind means to the types of those who use it. Nothing of this exists at run time. */
+/** The types of a kind's values. They do not exist at run time. */
 export interface KindTypes {
-  /** What a caller submits. */
-  readonly input: unknown
-  /** What an attempt works with. */
+  /** The request as a caller submits it. */ readonly input: unknown
+  /** The decoded request, as an attempt receives it. */
   readonly request: unknown
-  /** What a finished job brought, its files among it. */
+  /** The output of a finished job, including its files. */
   readonly output: unknown
   readonly needs: KindNeeds
-  /** The field of the request that names an upload; `never` where the kind takes none. */
+  /** The field of the request that names an upload; `never` if the kind takes none. */
   readonly upload?: string
 }
 
-/** A job kind, as far as those who submit its jobs see it. `jobKind` and `JobKind` make them. */
+/** A job kind, as seen by callers that submit its jobs. `jobKind` and `JobKind` create them. */
 export interface Kind<Name extends string = string, Types extends KindTypes = KindTypes> {
-  /** What callers see as `type`. */
+  /** The `type` that callers see. */
   readonly name: Name
   /** Types only: there is no value. */
   readonly "~kind": Types
@@ -39,7 +38,7 @@ export interface Kind<Name extends string = string, Types extends KindTypes = Ki
 
 /** The types of a kind. */
 export type TypesOf<K extends Kind> = K["~kind"]
-/** What a caller submits for a kind. */
+/** The request of a kind, as a caller submits it. */
 export type InputOf<K extends Kind> = TypesOf<K>["input"]
-/** What a finished job of a kind brought. */
+/** The output of a finished job of a kind. */
 export type OutputOf<K extends Kind> = TypesOf<K>["output"]

@@ -1,4 +1,4 @@
-/** What a schema library of any vendor gives, by the Standard Schema specification, version 1 (https://standardschema.dev). */
+/** A schema of any library that implements Standard Schema, version 1 (https://standardschema.dev). */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
     readonly version: 1

@@ -2,7 +2,7 @@ import * as Schema from "effect/Schema"
 import { OneOf } from "./fields.ts"
 import type { Voices } from "./Voices.ts"
 
-/** The public name of a voice. One schema for one set of voices: kinds that share it share its place in an API's description. */
+/** The public name of a voice. Kinds with the same voices share one schema, and so one component of the OpenAPI document. */
 export const VoiceName = (voices: Voices) => {
   const known = made.get(voices) ?? makeVoiceName(voices)
   made.set(voices, known)

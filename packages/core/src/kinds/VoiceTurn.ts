@@ -18,21 +18,21 @@ const request = (voices: Voices) =>
   })
 type VoiceTurnRequest = ReturnType<typeof request>["Type"]
 
-/** What either way of making a turn comes to. */
+/** The result of a turn, whether made in one call or in three steps. */
 interface TurnMade {
   readonly text: string
   readonly audio: OutputFile
   readonly outputTokens: number
   readonly truncated: boolean
-  /** `undefined` where who made it does not say what was understood. */
+  /** `undefined` if the provider does not return a transcript. */
   readonly transcript: string | undefined
-  /** How long the provider says the audio is. */
+  /** Duration of the audio according to the provider. */
   readonly seconds: number | undefined
 }
 
 /**
- * Audio in; text and voice out: by one provider that does it whole, or in three steps, transcribe, reply, speak. What a
- * finished step brought is kept, so that an attempt which starts over does not buy it again.
+ * Turns audio into text and voice: with one provider for all of it, or in three steps, transcribe, reply, speak. The result of
+ * each finished step is kept, so a later attempt does not pay for it again.
  */
 export const VoiceTurn = (voices: Voices) =>
   JobKind({
@@ -77,7 +77,7 @@ const turnInSteps = Effect.fnUntraced(function* (
     "transcribe",
     Effect.map(ask.transcription({ audio }), ({ seconds = null, text }) => ({ text, seconds })),
   )
-  // Its length says whether the job may go on at all: what is too long buys no reply.
+  // Checked first: if the audio is too long, no reply is paid for.
   yield* heardAudio(audio, transcript.seconds ?? undefined)
   const reply = yield* step(
     "reply",
@@ -109,7 +109,7 @@ const turnWhole = Effect.fnUntraced(function* (
   } satisfies TurnMade
 })
 
-/** Speech takes texts of a bounded length; few replies of 1,024 tokens are longer. Cut between two words where there are any. */
+/** Cuts a reply to the maximum length of speech, between two words if possible. Few replies of 1,024 tokens are longer. */
 const speakable = ({ outputTokens, text, truncated }: Reply) => {
   const characters = [...text]
   if (characters.length <= limits.inputCharacters) return { text, outputTokens, truncated }

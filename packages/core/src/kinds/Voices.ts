@@ -1,11 +1,11 @@
-import { defaultVoiceNames } from "../domain/index.ts"
+import { defaultVoiceNames } from "../domain/Limits.ts"
 
-/** Public voice names and the provider's voice behind each. */
+/** Public voice names and the provider's voice for each. */
 export interface Voices {
   readonly byName: Readonly<Record<string, string>>
-  /** The public name used where a request names none. */
+  /** The public name used if a request names none. */
   readonly default: string
-  /** Whether other names are accepted too. Clients do not know which voices an installation has. */
+  /** Whether other names are accepted too. Clients set this, because they do not know an installation's voices. */
   readonly isOpen?: boolean
 }
 
@@ -14,7 +14,7 @@ export const defaultVoices: Voices = {
   default: defaultVoiceNames[0],
 }
 
-/** The provider's voice for a request's; requests were checked to name a known one. */
+/** Returns the provider's voice for a request's voice, which validation has already checked. */
 export const providerVoice = (voices: Voices, name: string | undefined): string => {
   const voice = name ?? voices.default
   return Object.hasOwn(voices.byName, voice) ? (voices.byName[voice] ?? voice) : voice

@@ -1,6 +1,6 @@
 import { canonicalJson, type JsonObject } from "../domain/index.ts"
 
-/** A value as JSON; `undefined` where JSON cannot carry it. */
+/** Returns a value as JSON text; `undefined` if JSON cannot represent it. */
 export const asJson = (value: unknown): string | undefined => {
   try {
     return canonicalJson(value)
@@ -9,7 +9,7 @@ export const asJson = (value: unknown): string | undefined => {
   }
 }
 
-/** A copy of what JSON carries of an object; `undefined` where it is none, or holds what JSON cannot carry. */
+/** Returns a JSON copy of an object; `undefined` if it is not an object or JSON cannot represent it. */
 export const asJsonObject = (value: unknown): JsonObject | undefined => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined
   const json = asJson(value)

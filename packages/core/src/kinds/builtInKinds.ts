@@ -6,7 +6,7 @@ import { Transcription } from "./Transcription.ts"
 import { defaultVoices, type Voices } from "./Voices.ts"
 import { VoiceTurn } from "./VoiceTurn.ts"
 
-/** Every built-in kind, under the name by which programs choose it. Kinds that speak are functions of the voices. */
+/** The built-in kinds, under the names that programs use. Kinds that speak are functions of the voices. */
 export const builtIn = {
   transcription: Transcription,
   speechSynthesis: SpeechSynthesis,
@@ -18,7 +18,7 @@ type Made<K> = K extends (voices: Voices) => infer Kind ? Kind : K
 /** The type of any of the built-in kinds. */
 export type BuiltInJobKind = { [Name in keyof typeof builtIn]: Made<(typeof builtIn)[Name]> }[keyof typeof builtIn]
 
-/** Returns all built-in kinds, with the given voices where they speak. */
+/** Returns all built-in kinds, with the given voices for those that speak. */
 export const builtInKinds = (voices: Voices = defaultVoices): ReadonlyArray<BuiltInJobKind> =>
   Object.values(builtIn).map((kind) => (typeof kind === "function" ? kind(voices) : kind))
 

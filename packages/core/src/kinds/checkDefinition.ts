@@ -37,7 +37,7 @@ const limitNames: OptionNames<KindLimits> = {
   concurrency: true,
 }
 
-/** Throws `TypeError` for a definition that has what no kind has, or lacks what each needs. */
+/** Throws `TypeError` for a definition with an unknown or missing option. */
 export const checkDefinition = (definition: object): void => {
   requireOptions("a job kind", definition, definitionNames)
   const given: { readonly [Name in keyof typeof definitionNames]?: unknown } = definition
@@ -63,7 +63,7 @@ export const checkDefinition = (definition: object): void => {
 const namesIn = (refs: unknown): unknown =>
   Array.isArray(refs) ? refs.filter((ref: unknown) => fieldOf(ref, "check") === undefined) : refs
 
-/** Of libraries whose schemas are functions as well. */
+/** Schemas of some libraries are functions. */
 const requireSchema = (place: string, name: "request" | "output", schema: unknown): void => {
   const isSchema =
     (typeof schema === "object" || typeof schema === "function") &&

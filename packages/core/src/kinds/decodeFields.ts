@@ -2,17 +2,17 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as SchemaIssue from "effect/SchemaIssue"
 import "./fieldRuleAnnotation.ts"
-import type { FieldError, FieldRule } from "../domain/index.ts"
+import type { FieldError } from "../domain/index.ts"
+import type { FieldRule } from "../domain/FieldError.ts"
 
-/** A struct of fields: what requests are described with. */
+/** A struct of fields that describes a request. */
 export type FieldsSchema<T> = Schema.Codec<T, unknown> & { readonly fields: Readonly<Record<string, unknown>> }
 
 const typeNames: Record<string, string> = { String: "a string", Number: "a number", Boolean: "true or false" }
 
 /**
- * Decodes a request against its fields: the value, or every offending field with the first rule it
- * breaks, in the order in which the fields are declared, unknown ones last. What is no object at all is one error
- * with an empty field name.
+ * Decodes a request against its fields: the value, or every offending field with the first rule it breaks, in the order in which
+ * the fields are declared, unknown ones last. A value that is not an object gives one error with an empty field name.
  */
 export const decodeFields = <T>(
   schema: FieldsSchema<T>,

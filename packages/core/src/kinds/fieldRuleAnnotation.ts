@@ -1,4 +1,4 @@
-import type { FieldRule } from "../domain/index.ts"
+import type { FieldRule } from "../domain/FieldError.ts"
 
 // Each check carries the rule it enforces, so that a refused request can be told which one it broke.
 declare module "effect/Schema" {

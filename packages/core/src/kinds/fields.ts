@@ -41,8 +41,8 @@ export const OneOf = <const Names extends ReadonlyArray<string>>(names: Names) =
   ) as Schema.Codec<string> as Schema.Codec<Names[number]>
 
 /**
- * Tells the JSON Schema that a number is never written as "Infinity". It comes after the bounds, which no such number keeps:
- * callers hear of those.
+ * Tells the JSON Schema that a number is never written as "Infinity". It comes after the bounds, which such numbers violate, so
+ * callers see the bound's message.
  */
 const jsonNumber = Schema.isFinite({ fieldRule: { reason: "type", message: "must be a number" } })
 
@@ -78,7 +78,7 @@ export const PositiveUpTo = (max: number) =>
     jsonNumber,
   )
 
-/** The upload a job consumes. A malformed identifier is answered like an unknown one, so only the type is checked. */
+/** The upload a job consumes. Only the type is checked, because a malformed identifier gets the response of an unknown one. */
 export const UploadReference = Schema.String.annotate({
   description: "`id` of an upload whose file has arrived. One upload serves one job.",
 })

@@ -1,4 +1,5 @@
-import { type Meter, nearestName, type PriceSnapshot, uncoveredMeters } from "../domain/index.ts"
+import { type Meter, nearestName, type PriceSnapshot } from "../domain/index.ts"
+import { uncoveredMeters } from "../domain/Billing.ts"
 import type { JobKind } from "./JobKind.ts"
 
 type Priced = Pick<PriceSnapshot, "name" | "unitAmounts">
@@ -11,7 +12,7 @@ const didYouMean = (written: string, names: ReadonlyArray<string>): string => {
 
 const usersOf = (kinds: ReadonlyArray<PricedKind>, name: string) => kinds.filter(({ gate }) => gate.price === name)
 
-/** Returns what a price names that no kind uses: itself or a meter, with the nearest known name; `undefined` if nothing. */
+/** Returns a message if no kind uses the price or one of its meters, with the nearest known name; otherwise `undefined`. */
 export const unusedProblem = (kinds: ReadonlyArray<PricedKind>, { name, unitAmounts }: Priced): string | undefined => {
   const users = usersOf(kinds, name)
   if (users.length === 0) {
@@ -23,7 +24,9 @@ export const unusedProblem = (kinds: ReadonlyArray<PricedKind>, { name, unitAmou
   return unknown && `no job kind with the price "${name}" has the meter "${unknown}"${didYouMean(unknown, known)}`
 }
 
-/** Kinds whose live jobs a price refuses, with their meters it does not name. A meter that is free must be named with "0". */
+/**
+ * Returns the kinds whose live jobs a price would refuse, with the meters it does not name. A free meter must be listed with "0".
+ */
 export const closedKinds = (
   kinds: ReadonlyArray<PricedKind>,
   price: Priced,

@@ -6,22 +6,22 @@ import { decodeFields, type FieldsSchema } from "./decodeFields.ts"
 import { isStandardSchema, type StandardIssue, type StandardSchema } from "./StandardSchema.ts"
 import { validated } from "./validated.ts"
 
-/** A request that was read. */
+/** A decoded request. */
 export interface ReadRequest<Request> {
-  /** What an attempt works with. */
+  /** The value that an attempt receives. */
   readonly value: Request
-  /** What is stored, and read again by each attempt: JSON. */
+  /** The stored JSON, which each attempt decodes again. */
   readonly stored: JsonObject
 }
 
-/** How requests of a kind are read: what they become, or every field that is wrong. */
+/** Decodes requests of a kind, or reports every invalid field. */
 export interface RequestReader<Request> {
-  /** The names of the fields, in order, where the schema tells them. */
+  /** The names of the fields, in order, if the schema states them. */
   readonly fields: ReadonlyArray<string> | undefined
   readonly read: (input: unknown) => Result.Result<ReadRequest<Request>, ReadonlyArray<FieldError>>
 }
 
-/** What requests, and outputs, can be described with: fields of an Effect Schema, or any Standard Schema. */
+/** A schema for requests and outputs: a struct of Effect Schema, or any Standard Schema. */
 export type RequestSchema<Request> = FieldsSchema<Request> | StandardSchema<unknown, Request>
 
 export const requestReader = <Request>(schema: RequestSchema<Request>): RequestReader<Request> =>
@@ -29,7 +29,7 @@ export const requestReader = <Request>(schema: RequestSchema<Request>): RequestR
     ? { fields: undefined, read: (input) => readStandard(schema, input) }
     : { fields: Object.keys(schema.fields), read: (input) => readFields(schema, input) }
 
-/** What was decoded is encoded again, so that what is stored is what another decoding takes. */
+/** Stores the re-encoded value, which is certain to decode again. */
 const readFields = <Request>(schema: FieldsSchema<Request>, input: unknown) =>
   Result.map(decodeFields(schema, input), (value) => {
     const stored = asJsonObject(Schema.encodeSync(schema)(value))
@@ -37,20 +37,20 @@ const readFields = <Request>(schema: FieldsSchema<Request>, input: unknown) =>
     return { value, stored }
   })
 
-/** What came in is stored as it came: only that is sure to be JSON, and to be taken once more. */
+/** Stores the input unchanged: only the input is certain to be JSON and to be accepted again. */
 const readStandard = <Request>(
   schema: StandardSchema<unknown, Request>,
   input: unknown,
 ): Result.Result<ReadRequest<Request>, ReadonlyArray<FieldError>> => {
   const stored = asJsonObject(input)
   if (stored === undefined)
-    return Result.fail([{ field: "", reason: "type", message: "must be an object that JSON can carry" }])
+    return Result.fail([{ field: "", reason: "type", message: "must be an object that JSON can represent" }])
   const result = validated(schema, stored)
   if (result.issues === undefined) return Result.succeed({ value: result.value, stored })
   return Result.fail(fieldErrors(result.issues, stored))
 }
 
-/** One for each field, the first of several. */
+/** Returns one error for each field, the first if there are several. */
 const fieldErrors = (issues: ReadonlyArray<StandardIssue>, input: JsonObject): ReadonlyArray<FieldError> => {
   const found = new Map<string, FieldError>()
   for (const { message, path = [] } of issues) {

@@ -7,7 +7,10 @@ import { AttemptFailed, type MeasuredAudio } from "./AttemptContext.ts"
 const failed = (errorCode: AttemptFailed["errorCode"], detail: string) =>
   new AttemptFailed({ errorCode, retry: false, detail })
 
-/** Measures an uploaded file and refuses what does not decode, is too short or too long. Where the file carries no length, the declared one counts. */
+/**
+ * Measures an uploaded file. Refuses one that does not decode, is too short or too long. If the file does not state its duration,
+ * the declared one counts.
+ */
 export const measureUpload = Effect.fnUntraced(function* (upload: Upload, file: Pick<AudioInput, "bytes" | "content">) {
   const probe = yield* MediaProbe
   const measured = yield* probe
@@ -31,8 +34,8 @@ const durationWarning = (seconds: number, declaredSeconds: number): WarningCode 
   Math.abs(seconds - declaredSeconds) > Math.max(2, declaredSeconds * 0.05) ? "duration_mismatch" : undefined
 
 /**
- * What counts of a file that was listened to: the longer of what was measured and what the provider says, for the limit, for
- * the bill (whole seconds, rounded up) and for the warning.
+ * Determines the duration of a processed file for the limit, the charge (whole seconds, rounded up) and the warning: the longer
+ * of the measured duration and the provider's.
  */
 export const heardAudio = (
   audio: MeasuredAudio,
@@ -40,13 +43,13 @@ export const heardAudio = (
 ): Effect.Effect<{ readonly billedSeconds: number; readonly warningCode: WarningCode | undefined }, AttemptFailed> => {
   const seconds = Math.max(audio.seconds, reportedSeconds ?? 0)
   if (seconds > limits.maxMeasuredSeconds)
-    return Effect.fail(failed("audio_too_long", `${seconds} s, says the provider`))
+    return Effect.fail(failed("audio_too_long", `the provider reports ${seconds} s`))
   return Effect.succeed({
     billedSeconds: Math.ceil(seconds),
     warningCode: durationWarning(seconds, audio.declaredSeconds),
   })
 }
 
-/** A transcript without a word is a result, and worth a warning. */
+/** A transcript without words is a valid result with a warning. */
 export const speechWarning = (transcript: string | undefined): WarningCode | undefined =>
   transcript?.trim() === "" ? "no_speech_detected" : undefined

@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { BlobCorrupt, BlobNotFound, BlobTooLarge, BlobUnavailable } from "../domain/index.ts"
 
-/** What is known of a stored blob. */
+/** Length and hash of a stored blob. */
 export interface BlobInfo {
   readonly bytes: number
   /** Lower-case hex, computed while it was written. */
@@ -16,21 +16,26 @@ export interface BlobRange {
   readonly length?: number | undefined
 }
 
-/** An opened blob: what was written, whole, and the bytes asked for. */
+/** An opened blob: the length and hash of the whole blob, and the requested bytes. */
 export interface OpenBlob extends BlobInfo {
-  /** Fails with `BlobCorrupt`, before its last chunk, where a whole read does not have the length and SHA-256 that were written. */
+  /**
+   * When the whole blob is read, fails with `BlobCorrupt` before the last chunk if length or SHA-256 differ from what was
+   * written.
+   */
   readonly content: Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>
 }
 
 /**
- * Bytes. Keys are `/`-separated parts of `[0-9a-z]+`, made by the server only (`domain/BlobKey.ts`);
- * any other key is a defect. What `put` returned for is durable and whole; what it failed for, or
- * was interrupted in, is not readable.
+ * Stores bytes. Keys are `/`-separated parts of `[0-9a-z]+`, created by the server only (`domain/BlobKey.ts`); any other key is a
+ * defect. Once `put` has succeeded, the blob is durable and complete. If it failed or was interrupted, the blob cannot be read.
  */
 export class BlobStore extends Context.Service<
   BlobStore,
   {
-    /** Stores a stream under a new key, counting and hashing while it flows. Replaces nothing: keys are never reused for other bytes. */
+    /**
+     * Stores a stream under a new key and computes its length and hash on the way. Never replaces a blob: keys are not reused for
+     * other bytes.
+     */
     readonly put: <E>(
       key: string,
       content: Stream.Stream<Uint8Array, E>,
@@ -41,9 +46,12 @@ export class BlobStore extends Context.Service<
       key: string,
       range?: BlobRange,
     ) => Effect.Effect<OpenBlob, BlobNotFound | BlobUnavailable | BlobCorrupt>
-    /** Removes every blob whose key is `prefix` or lies under `prefix/`, and verifies that they are gone. Removing what is not there succeeds. */
+    /**
+     * Removes every blob whose key is `prefix` or lies under `prefix/`, and verifies that they are gone. Succeeds if there is
+     * nothing to remove.
+     */
     readonly remove: (prefix: string) => Effect.Effect<void, BlobUnavailable>
-    /** Keys under `prefix/`, in no particular order, blobs that are being written not included. */
+    /** Lists the keys under `prefix/`, in no particular order, without blobs that are still being written. */
     readonly list: (prefix: string) => Stream.Stream<string, BlobUnavailable>
   }
 >()("@kiln/core/ports/BlobStore") {}

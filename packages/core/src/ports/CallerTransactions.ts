@@ -4,26 +4,27 @@ import type { StoreUnavailable } from "../domain/index.ts"
 import type { CreateOutcome, NewJob } from "../domain/acceptance.ts"
 
 /**
- * Accepting jobs inside a transaction of the embedding program: they exist exactly if that transaction commits, and workers
- * of this installation are woken then. Which handles count as transactions is the adapter's to say; anything else is a
- * defect (`TypeError`).
+ * Creates jobs inside a transaction of the embedding program. They exist if and only if that transaction commits, which then
+ * wakes the workers of this installation. The adapter defines which handles are transactions; any other handle is a defect
+ * (`TypeError`).
  *
- * Nothing is locked that another caller's transaction needs, unless both use one idempotency key or one upload. So of two
- * open transactions neither sees the other's jobs, and the queue cap, which is counted without a lock, may be passed by as many.
+ * It takes no lock that another caller's transaction needs, unless both use the same idempotency key or upload. Two open
+ * transactions do not see each other's jobs, so the queue cap, which is counted without a lock, may be exceeded by that many
+ * jobs.
  */
 export class CallerTransactions extends Context.Service<
   CallerTransactions,
   {
-    /** Decides and writes like `JobStore.createJobs`; whether it comes about is decided by the caller's commit. */
+    /** Decides and writes like `JobStore.createJobs`, but takes effect only when the caller commits. */
     readonly createJobs: (
       transaction: unknown,
       jobs: ReadonlyArray<NewJob>,
     ) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable>
-    /** The same without waiting for anything, where handles are synchronous; throws `StoreUnavailable`. */
+    /** The same as a synchronous call, if the adapter's handles are synchronous. Throws `StoreUnavailable`. */
     readonly synchronous:
       | {
           readonly createJobs: (transaction: unknown, jobs: ReadonlyArray<NewJob>) => ReadonlyArray<CreateOutcome>
-          /** HMAC-SHA-256, which the platform's own interface only has with promises. */
+          /** HMAC-SHA-256. The Web Crypto API only offers it with promises. */
           readonly hmacSha256: (key: Uint8Array, message: Uint8Array) => Uint8Array
         }
       | undefined

@@ -2,9 +2,10 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import { formatId, type IdByPrefix, type IdPrefix } from "../domain/index.ts"
+import { formatId } from "../domain/index.ts"
+import type { IdByPrefix, IdPrefix } from "../domain/Ids.ts"
 
-/** Makes identifiers. A port, so that simulations can replay them. */
+/** Creates identifiers. It is a port so that simulations can replay them. */
 export class IdGenerator extends Context.Service<
   IdGenerator,
   {

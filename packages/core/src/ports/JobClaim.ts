@@ -14,8 +14,8 @@ import type {
 import type { Upload } from "../domain/index.ts"
 
 /**
- * Which jobs a worker can run now: a lane is one project's jobs of one kind, version and mode. Versions have lanes of their
- * own, so that a job nobody here can run never stands at the head of a line.
+ * Jobs that a worker can run now. A lane holds one project's jobs of one kind, version and mode. Each version has its own lanes,
+ * so that a job of a version this worker cannot run never blocks the others.
  */
 export interface Runnable {
   readonly kind: string
@@ -24,15 +24,15 @@ export interface Runnable {
 }
 
 /**
- * What a worker asks for.
+ * A worker's request for jobs.
  *
- * A job is in hand while it is held under a lease that has not ended: jobs of lost workers make room by themselves. A lane
- * is at its limit when as many jobs of its kind and mode, or of its project and mode, are in hand as `limits` allow; what
- * the claim itself hands out counts from that moment. A lane at its limit is passed over for the rest of the claim: it takes
- * no turn and keeps its place in the order, and its jobs, those to be abandoned among them, stay as they are.
+ * A job counts as running while it is held under a lease that has not ended, so jobs of lost workers make room by themselves. A
+ * lane is at its limit when as many jobs of its kind and mode, or of its project and mode, are running as `limits` allow. Jobs
+ * that the claim hands out count immediately. A lane at its limit is skipped for the rest of the claim: it takes no turn, keeps
+ * its place in the order, and its jobs, including those to be abandoned, do not change.
  *
- * Limits bind claims only: each goes by its own, and none takes away what others have in hand, or have again because
- * a lease was extended after its end.
+ * Limits apply to claims only. Each claim uses its own limits, and none stops jobs that already run, or run again because a lease
+ * was extended after its end.
  */
 export interface ClaimRequest {
   readonly runnable: ReadonlyArray<Runnable>
@@ -40,22 +40,25 @@ export interface ClaimRequest {
   /** Claims at most this many. */
   readonly limit: number
   /**
-   * The free slots of the worker that asks and what one project may hold of them; absent, there is no bound but `limit`. A lane
-   * whose mode has no free slot, or whose project holds its share, is passed over like a lane at its limit. Only the worker
-   * knows when that changes, so `nextInMs` says nothing of such lanes.
+   * The worker's free slots, and how many of them one project may hold; if omitted, only `limit` applies. A lane whose mode has
+   * no free slot, or whose project holds its share, is skipped like a lane at its limit. Only the worker knows when that changes,
+   * so `nextInMs` ignores such lanes.
    */
   readonly worker?: WorkerRoom | undefined
   readonly leaseDurationMs: number
-  /** A job that loses its worker this often fails (`attempts_exhausted`). */
+  /** A job that loses its worker this many times fails (`attempts_exhausted`). */
   readonly maxLostWorkers: number
 }
 
-/** A job in a worker's hands. */
+/** A job that a worker holds under a lease. */
 export interface Claim {
   readonly job: Job
-  /** Goes into every further verb about this job. */
+  /** The fencing token, which every later verb about this job must present. */
   readonly token: number
-  /** Milliseconds of lease from the moment the store granted it: what a worker may count on, on its own monotonic clock, from before it asked. */
+  /**
+   * Milliseconds of lease from the moment the store granted it. A worker counts them on its own monotonic clock, from before it
+   * sent the request.
+   */
   readonly leaseRemainingMs: number
   /** The upload it consumes; `null` where the kind has none. */
   readonly upload: Upload | null
@@ -63,28 +66,28 @@ export interface Claim {
 
 export interface ClaimResult {
   readonly claims: ReadonlyArray<Claim>
-  /** Jobs that had lost their last worker and were failed instead. */
+  /** Jobs that had lost too many workers and were failed instead. */
   readonly abandoned: ReadonlyArray<JobId>
   /**
-   * Milliseconds until something else may become claimable (a lower bound); `undefined` when nothing is waiting. It is 0
-   * exactly where a lane below its limits has more that is claimable now. A lane at its limit comes no earlier than room
-   * does by itself: with the first end of a lease that counts against the limit.
+   * Milliseconds until another job may become claimable (a lower bound); `undefined` if nothing is waiting. It is 0 if and only
+   * if a lane below its limits has more claimable jobs now. A lane at its limit counts from the first end of a lease that counts
+   * against the limit.
    */
   readonly nextInMs: number | undefined
 }
 
-/** Names a claim. */
+/** Identifies a claim. */
 export interface ClaimRef {
   readonly jobId: JobId
   readonly token: number
 }
 
 /**
- * `Written`: it is so, and survives whatever the store survives; written now, or by an earlier try of the same claim
- * whose answer was lost. What that first try said stands, and a repeat writes nothing, whatever it says.
+ * `Written`: the change is durable. It was written now, or by an earlier call of the same claim whose answer was lost. The first
+ * call's values stand; a repeat writes nothing.
  *
- * `LeaseLost`: the claim no longer holds the job, and nothing was written now. Of a repeat that comes after somebody else's
- * claim, or after the record is gone, this is all that can be said; either way the claim may write no more.
+ * `LeaseLost`: the claim no longer holds the job, and nothing was written now. A repeat after another worker's claim, or after
+ * the record was removed, also gets this answer. In every case the claim can write nothing more.
  */
 export type FencedOutcome = "Written" | "LeaseLost"
 
@@ -105,7 +108,7 @@ export interface Completion extends ClaimRef {
   /** Their blobs are durable already. */
   readonly files: ReadonlyArray<OutputFile>
   readonly warningCode: WarningCode | null
-  /** Exactly for live jobs. Written once, in this transaction. */
+  /** Set for live jobs only. Written once, in this transaction. */
   readonly charge: Charge | null
 }
 

@@ -3,21 +3,21 @@ import type * as Effect from "effect/Effect"
 import type { Job, JobId, ProjectId, StoreUnavailable } from "../domain/index.ts"
 import type { JobCount, JobList, JobPage } from "./JobListing.ts"
 
-/** Jobs of all projects, for the operator. Reads only. */
+/** Reads jobs of all projects for the operator. */
 export class JobDirectory extends Context.Service<
   JobDirectory,
   {
-    /** A page of jobs. A cursor that no page gave is a defect (`TypeError`). */
+    /** Returns a page of jobs. An invalid cursor is a defect (`TypeError`). */
     readonly listJobs: (page: JobPage) => Effect.Effect<JobList, StoreUnavailable>
     /**
-     * All unfinished jobs, and those finished within the last `finishedWithinMs`, counted; of one project where it is given. By
-     * kind, mode and status; what there is none of is left out.
+     * Counts all unfinished jobs, and those finished within the last `finishedWithinMs`, by kind, mode and status, optionally of
+     * one project. Groups without jobs are omitted.
      */
     readonly countJobs: (question: {
       readonly finishedWithinMs: number
       readonly projectId?: ProjectId | undefined
     }) => Effect.Effect<ReadonlyArray<JobCount>, StoreUnavailable>
-    /** These jobs, whosever they are. */
+    /** Returns these jobs, regardless of owner. */
     readonly readJobs: (jobIds: ReadonlyArray<JobId>) => Effect.Effect<ReadonlyArray<Job | undefined>, StoreUnavailable>
   }
 >()("@kiln/core/ports/JobDirectory") {}

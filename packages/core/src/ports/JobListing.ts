@@ -3,7 +3,9 @@ import type { ProjectId } from "../domain/Ids.ts"
 import type { Job } from "../domain/Job.ts"
 import type { JobStatus } from "../domain/JobState.ts"
 
-/** A job as an operator's list shows it: no request, no output, nothing a caller may have erased. Times in unix milliseconds. */
+/**
+ * A job as shown in an operator's list: without request, output or anything that a caller can erase. Times in unix milliseconds.
+ */
 export type JobSummary = Pick<
   Job,
   | "id"
@@ -25,7 +27,7 @@ export type JobSummary = Pick<
   | "finishedAt"
 >
 
-/** Which jobs. Everything that is given must hold. */
+/** Selects jobs. All given conditions must hold. */
 export interface JobQuery {
   readonly projectId?: ProjectId | undefined
   readonly kind?: string | undefined
@@ -38,7 +40,7 @@ export interface JobQuery {
 }
 
 export interface JobPage extends JobQuery {
-  /** Where the page before ended: its `next`. */
+  /** The previous page's `next`. */
   readonly after?: string | undefined
   /** Jobs at most, at least 1. */
   readonly limit: number
@@ -48,17 +50,17 @@ export interface JobList {
   /** Newest first: by `createdAt`, then by `id`, both descending. */
   readonly jobs: ReadonlyArray<JobSummary>
   /**
-   * Where the next page begins; `undefined` when this was the last. A page may be short, or empty, and not the last: a store
-   * looks through a bounded number of rows for each.
+   * Cursor of the next page; `undefined` on the last page. A page may be short or empty without being the last, because a store
+   * scans a bounded number of rows for each.
    */
   readonly next: string | undefined
 }
 
-/** How many jobs of one kind, mode and status there are. */
+/** Number of jobs of one kind, mode and status. */
 export interface JobCount {
   readonly kind: string
   readonly mode: JobMode
-  /** `delayed`: queued, and not to be claimed before some later time. */
+  /** `delayed`: queued, but not claimable before its delay ends. */
   readonly status: JobStatus | "delayed"
   /** More than 0. */
   readonly count: number

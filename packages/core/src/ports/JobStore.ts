@@ -1,15 +1,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type {
-  FileId,
-  Job,
-  JobId,
-  KeyId,
-  OrphanReason,
-  OutputFile,
-  Principal,
-  StoreUnavailable,
-} from "../domain/index.ts"
+import type { FileId, Job, JobId, KeyId, OutputFile, Principal, StoreUnavailable } from "../domain/index.ts"
+import type { OrphanReason } from "../domain/Orphan.ts"
 import type {
   Checkpoint,
   ClaimRef,
@@ -25,41 +17,41 @@ import type {
 import type { CreateOutcome, NewJob } from "../domain/acceptance.ts"
 import type { LedgerPage, LedgerPart } from "./Ledger.ts"
 
-/** What became of one item of `cancelJobs`. */
+/** The outcome of one item of `cancelJobs`. */
 export type CancelOutcome = "Canceled" | "AlreadyFinished" | "NotFound"
 
-/** Erases on behalf of `principal`, who must own the job. */
+/** A request to erase a job's data. `principal` must own the job. */
 export interface Erasure {
   readonly jobId: JobId
   readonly principal: Principal
 }
 export type EraseOutcome =
-  /** Unreachable from now on. The blobs under these prefixes remain to be purged. */
+  /** The data is unreachable from now on. The blobs under these prefixes must still be purged. */
   | { readonly _tag: "Erased"; readonly purges: ReadonlyArray<Purge> }
-  /** Its data was gone already; purges that are still due come along. */
+  /** The data was already gone. Purges that are still due are included. */
   | { readonly _tag: "AlreadyErased"; readonly purges: ReadonlyArray<Purge> }
   | { readonly _tag: "Unfinished" }
   | { readonly _tag: "NotFound" }
 
-/** Blobs that nothing refers to any more and that are still to be removed. Kept until confirmed. */
+/** Blobs that nothing refers to any more and that must still be removed. The record is kept until removal is confirmed. */
 export interface Purge {
   readonly blobPrefix: string
 }
 
-/** What the sweep did. */
+/** The result of a pruning step. */
 export interface PruneResult {
-  /** Records changed; fewer than the limit means there is nothing left for now. */
+  /** Number of records changed. Fewer than the limit means that nothing is left for now. */
   readonly count: number
   readonly purges: ReadonlyArray<Purge>
 }
 
-/** A blob that no row names and no claim or transfer can still commit. */
+/** A blob that no record names and no claim or transfer can still commit. */
 export interface Orphan {
   readonly blobKey: string
   readonly reason: OrphanReason
 }
 
-/** What a store keeps about its blob store, and what is needed to judge it. */
+/** The store's lineage text, with the facts needed to judge it. */
 export interface StoredLineage {
   /** Raised by each write; 0 before the first. */
   readonly version: number
@@ -67,7 +59,7 @@ export interface StoredLineage {
   readonly document: string | null
   /** Store time, Unix milliseconds. */
   readonly now: number
-  /** The highest body of the ids of jobs and uploads; `null` where there is none. */
+  /** The highest id body of all jobs and uploads; `null` in an empty store. */
   readonly newestId: string | null
 }
 
@@ -76,7 +68,7 @@ export interface StoredFile extends OutputFile {
   readonly jobId: JobId
 }
 
-/** What survives this store, so that tests know what to ask of it. */
+/** What a store survives, so that tests know what to expect of it. */
 export interface StoreCapabilities {
   /** Written records survive the process. */
   readonly durable: boolean
@@ -85,38 +77,42 @@ export interface StoreCapabilities {
 }
 
 /**
- * The records of jobs. Every verb is one atomic step that owns its transaction: after a verb
- * returned, what it wrote survives whatever the store's capabilities say it survives. Verbs take
- * batches; each item has its own outcome, in the order of the items, and one refused item does not
- * disturb the others. Time is the store's own. `StoreUnavailable` says nothing about whether the
- * step happened, and every verb may be repeated: creations are keyed, claims are fenced, and an end
- * of a claim that came about already is recognized (`isRepeatedEnd`) and answered as it was the
- * first time. So one claim given twice to a verb, in one batch or in two, is written once and gets
- * the same answer twice.
+ * The records of jobs. Every verb is one atomic step with its own transaction. Once a verb has returned, its changes are as
+ * durable as the store's capabilities promise. Verbs take batches. Each item has its own outcome, in the order of the items, and
+ * a refused item does not affect the others. All times are the store's. After `StoreUnavailable` it is unknown whether the step
+ * happened, but every verb can be repeated: creations have a key, claims have a fencing token, and an end that was already
+ * written is recognized (`isRepeatedEnd`) and gets its first answer. A claim that is passed twice to a verb, in one batch or in
+ * two, is written once and gets the same answer twice.
  */
 export class JobStore extends Context.Service<
   JobStore,
   {
     readonly capabilities: StoreCapabilities
 
-    /** Accepts jobs: idempotency, what is retried, gate, upload, queue cap, insertion, in that order and in one transaction. */
+    /**
+     * Creates jobs. Checks idempotency, retried job, gate, upload and queue cap in that order, and inserts, all in one
+     * transaction.
+     */
     readonly createJobs: (jobs: ReadonlyArray<NewJob>) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable>
 
-    /** The job, if this principal owns it. There is no way to read another's. */
+    /** Returns each job if its principal owns it. There is no way to read another caller's job. */
     readonly findJobs: (
       items: ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>,
     ) => Effect.Effect<ReadonlyArray<Job | undefined>, StoreUnavailable>
 
-    /** The job this key bound to an idempotency key. */
+    /** Returns the job that this key created with an idempotency key. */
     readonly findByIdempotencyKey: (
       keyId: KeyId,
       idempotencyKey: string,
     ) => Effect.Effect<Job | undefined, StoreUnavailable>
 
-    /** A file that is still reachable: its job is done and its data is kept. */
+    /** Returns a file whose job is done and still has its data. */
     readonly findFile: (fileId: FileId) => Effect.Effect<StoredFile | undefined, StoreUnavailable>
 
-    /** Hands out claimable jobs, projects in turn, each project's by priority and then in order of arrival, within limits of concurrency. */
+    /**
+     * Claims jobs within the concurrency limits. Projects take turns; the jobs of a project come by priority, then in order of
+     * arrival.
+     */
     readonly claimJobs: (request: ClaimRequest) => Effect.Effect<ClaimResult, StoreUnavailable>
 
     readonly extendLeases: (
@@ -125,63 +121,63 @@ export class JobStore extends Context.Service<
     readonly checkpointJobs: (
       items: ReadonlyArray<Checkpoint>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
-    /** A repeat says `Written` for as long as the record is there, its data erased or not. */
+    /** A repeat returns `Written` as long as the record exists, even if its data was erased. */
     readonly completeJobs: (
       items: ReadonlyArray<Completion>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
-    /** A repeat is one with the same error code. */
+    /** Only a call with the same error code counts as a repeat. */
     readonly failJobs: (items: ReadonlyArray<Failure>) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
-    /** Gives a job back for later. A repeat is recognized until the next claim. */
+    /** Returns a job to the queue with a delay. A repeat is recognized until the next claim. */
     readonly deferJobs: (
       items: ReadonlyArray<Deferral>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
-    /** Gives a job back at once. After a deferral by the same claim it changes nothing: the job is given back already. */
+    /** Returns a job to the queue immediately. After a deferral by the same claim it is a no-op. */
     readonly releaseJobs: (
       items: ReadonlyArray<ClaimRef>,
     ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
 
     /**
-     * Fails unfinished jobs, whoever has them in hand (`canceled_by_operator`); for the operator, so of any project. A repeat
-     * says `AlreadyFinished`.
+     * Fails unfinished jobs of any project, even while a worker holds them (`canceled_by_operator`). A repeat returns
+     * `AlreadyFinished`.
      */
     readonly cancelJobs: (jobIds: ReadonlyArray<JobId>) => Effect.Effect<ReadonlyArray<CancelOutcome>, StoreUnavailable>
-    /** Whether each claim still holds its job. Reads only: what says `true` may be lost a moment later. */
+    /** Returns whether each claim still holds its job. It only reads, so a claim may be lost a moment later. */
     readonly checkClaims: (items: ReadonlyArray<ClaimRef>) => Effect.Effect<ReadonlyArray<boolean>, StoreUnavailable>
 
-    /** Fails up to `limit` jobs whose deadline has come; says which. */
+    /** Fails up to `limit` jobs whose deadline has passed, and returns their ids. */
     readonly expireJobs: (limit: number) => Effect.Effect<ReadonlyArray<JobId>, StoreUnavailable>
 
-    /** Deletes what finished jobs retain: request, checkpoints, output, files, upload. */
+    /** Deletes the retained data of finished jobs: request, checkpoints, output, files, upload. */
     readonly eraseJobs: (items: ReadonlyArray<Erasure>) => Effect.Effect<ReadonlyArray<EraseOutcome>, StoreUnavailable>
 
-    /** The same by age: jobs finished at least `olderThanMs` ago, up to `limit`. */
+    /** Does the same for up to `limit` jobs that finished at least `olderThanMs` ago. */
     readonly expireData: (olderThanMs: number, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
 
-    /** Removes the records of jobs finished at least `olderThanMs` ago, with whatever they retain, up to `limit`. */
+    /** Removes the records and data of up to `limit` jobs that finished at least `olderThanMs` ago. */
     readonly deleteJobs: (olderThanMs: number, limit: number) => Effect.Effect<PruneResult, StoreUnavailable>
 
     /**
-     * What was charged, by `chargedAt`, then by `jobId`; a full page may be followed by another. Writes as well: it closes the
-     * ledger up to `until`, and a charge that is committed later gets a time of `until` or later.
+     * Lists charges by `chargedAt`, then by `jobId`; a full page may be followed by another. It also writes: it closes the ledger
+     * up to `until`, so a charge that is committed later gets a time of `until` or later.
      */
     readonly listCharges: (page: LedgerPage) => Effect.Effect<LedgerPart, StoreUnavailable>
 
-    /** Purges not confirmed yet, oldest first, up to `limit`. */
+    /** Lists up to `limit` unconfirmed purges, oldest first. */
     readonly listPurges: (limit: number) => Effect.Effect<ReadonlyArray<Purge>, StoreUnavailable>
-    /** Says that the blobs under these prefixes are verified gone. */
+    /** Records that the blobs under these prefixes are verified to be gone. */
     readonly confirmPurges: (purges: ReadonlyArray<Purge>) => Effect.Effect<void, StoreUnavailable>
 
     /**
-     * Of these blobs of jobs, in their order, those that no row names and that are not of their job's present token: a finished job
-     * needs only the blobs that its files name.
+     * Returns, in their order, the given job blobs that no record names and that do not carry their job's current token. A
+     * finished job needs only the blobs that its files name.
      */
     readonly findOrphans: (
       blobs: ReadonlyArray<{ readonly blobKey: string; readonly jobId: JobId; readonly token: number }>,
     ) => Effect.Effect<ReadonlyArray<Orphan>, StoreUnavailable>
 
-    /** Reads what the store remembers about its blob store. */
+    /** Reads the store's lineage text. */
     readonly readLineage: Effect.Effect<StoredLineage, StoreUnavailable>
-    /** Replaces that text where it still has this version. Returns false, and writes nothing, where another process was first. */
+    /** Replaces the lineage text if it still has this version. Returns false and writes nothing if another process was first. */
     readonly writeLineage: (version: number, document: string) => Effect.Effect<boolean, StoreUnavailable>
   }
 >()("@kiln/core/ports/JobStore") {}

@@ -9,7 +9,7 @@ export interface Project {
   readonly createdAt: number
 }
 
-/** A key without its secret, which nobody knows any more. Times are unix milliseconds. */
+/** A key without its secret, which is not stored. Times are unix milliseconds. */
 export interface ApiKeyRecord {
   readonly id: KeyId
   readonly projectId: ProjectId
@@ -29,7 +29,7 @@ export interface NewApiKey {
   readonly scopes: ReadonlyArray<KeyScope>
   readonly name: string | null
   readonly expiresAt: number | null
-  /** SHA-256 of the whole secret, lower-case hex. The secret itself is never stored. */
+  /** SHA-256 of the whole secret, in lower-case hex. The secret itself is never stored. */
   readonly secretHash: string
 }
 
@@ -37,25 +37,28 @@ export interface NewApiKey {
 export class KeyDirectory extends Context.Service<
   KeyDirectory,
   {
-    /** `undefined` when a project of that name exists already. */
+    /** Creates a project. Returns `undefined` if its name is taken. */
     readonly createProject: (project: {
       readonly id: ProjectId
       readonly name: string
     }) => Effect.Effect<Project | undefined, StoreUnavailable>
     readonly listProjects: Effect.Effect<ReadonlyArray<Project>, StoreUnavailable>
-    /** `undefined` when the project does not exist. */
+    /** Creates a key. Returns `undefined` if the project does not exist. */
     readonly createKey: (key: NewApiKey) => Effect.Effect<ApiKeyRecord | undefined, StoreUnavailable>
-    /** Makes a project and a key, both or neither, and only where the directory holds no key yet; says whether it did. */
+    /** Creates a project and a key together, but only if the directory has no keys yet. Returns whether it did. */
     readonly createFirstKey: (
       project: { readonly id: ProjectId; readonly name: string },
       key: NewApiKey,
     ) => Effect.Effect<boolean, StoreUnavailable>
     readonly listKeys: Effect.Effect<ReadonlyArray<ApiKeyRecord>, StoreUnavailable>
-    /** The record, as it is after the call; `undefined` when there is none. Revoking again changes nothing. */
+    /** Revokes a key and returns its record; `undefined` for an unknown key. Revoking it again is a no-op. */
     readonly revokeKey: (keyId: KeyId) => Effect.Effect<ApiKeyRecord | undefined, StoreUnavailable>
-    /** The record that owns this secret, expired and revoked ones included; `undefined` when unknown or the secret's overlap has ended. */
+    /**
+     * Returns the record that owns this secret, even if expired or revoked; `undefined` if it is unknown or the secret's overlap
+     * has ended.
+     */
     readonly findKey: (secretHash: string) => Effect.Effect<ApiKeyRecord | undefined, StoreUnavailable>
-    /** Notes when keys were last used. May be lost in a crash. */
+    /** Records when keys were last used. Best effort: updates may be lost in a crash. */
     readonly touchKeys: (
       uses: ReadonlyArray<{ readonly keyId: KeyId; readonly usedAt: number }>,
     ) => Effect.Effect<void, StoreUnavailable>

@@ -1,20 +1,20 @@
 import type { Charge, JobId, KeyId, ProjectId } from "../domain/index.ts"
 
-/** One done live job in the ledger. Stays when the record of its job is gone. */
+/** The ledger's entry for one live job that is done. It outlives the job's record. */
 export interface LedgerEntry {
   readonly jobId: JobId
   readonly projectId: ProjectId
   readonly keyId: KeyId
   readonly kind: string
   /**
-   * When the job was finished, unix milliseconds, store time; later only where the ledger had been read up to a later time
-   * before this entry was committed.
+   * When the job finished, in Unix milliseconds of store time. It is later if the ledger had already been read past that time
+   * when this entry was committed.
    */
   readonly chargedAt: number
   readonly charge: Charge
 }
 
-/** Asks for a piece of the ledger. */
+/** Selects a page of the ledger. */
 export interface LedgerPage {
   /** Unix milliseconds, inclusive. */
   readonly from: number
@@ -26,14 +26,14 @@ export interface LedgerPage {
   readonly limit: number
 }
 
-/** A piece of the ledger, and how far it is complete. */
+/** A page of the ledger, and how far the ledger is complete. */
 export interface LedgerPart {
-  /** Each with a time before `until`; fewer than the limit if there are no more before it. */
+  /** Entries with a time before `until`; fewer than the limit if there are no more. */
   readonly entries: ReadonlyArray<LedgerEntry>
   /**
-   * The end up to which the ledger is complete, exclusive, unix milliseconds: `to`, or an earlier time if charges with a time
-   * before `to` may still be committed. No charge with a time before `until` appears after this answer, in this process or in
-   * another. Ask for the following pages, and for the next period, with this time.
+   * The time up to which the ledger is complete, exclusive, in Unix milliseconds: `to`, or an earlier time if charges with a time
+   * before `to` may still be committed. After this call, no charge with a time before `until` appears, in any process. Ask for
+   * the following pages, and for the next period, with this time.
    */
   readonly until: number
 }

@@ -10,11 +10,11 @@ export class MediaUnreadable extends Schema.TaggedError<MediaUnreadable>()("Medi
 }) {}
 
 export interface MediaInfo {
-  /** `undefined` where the file carries no length and it could not be measured. */
+  /** `undefined` if the file does not state its duration and it could not be measured. */
   readonly seconds: number | undefined
 }
 
-/** Measures what really arrived. */
+/** Measures the duration of an uploaded audio file. */
 export class MediaProbe extends Context.Service<
   MediaProbe,
   {

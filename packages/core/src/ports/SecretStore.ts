@@ -6,11 +6,14 @@ import type { StoreUnavailable } from "../domain/index.ts"
 export class SecretStore extends Context.Service<
   SecretStore,
   {
-    /** The secret of this name; `candidate` becomes it if there is none yet. All callers get the same one, also when they race. */
+    /**
+     * Returns the secret with this name, and stores `candidate` first if it does not exist. All callers get the same secret, even
+     * if they race.
+     */
     readonly getOrCreate: (name: string, candidate: Uint8Array) => Effect.Effect<Uint8Array, StoreUnavailable>
-    /** Returns the secret of this name, and makes none; `undefined` when there is none. */
+    /** Returns the secret with this name; `undefined` if it does not exist. */
     readonly find: (name: string) => Effect.Effect<Uint8Array | undefined, StoreUnavailable>
-    /** Removes the secret of this name; false when there was none. Processes that have read it keep their copy. */
+    /** Removes the secret with this name; returns false if it did not exist. Processes that have read it keep their copy. */
     readonly remove: (name: string) => Effect.Effect<boolean, StoreUnavailable>
   }
 >()("@kiln/core/ports/SecretStore") {}

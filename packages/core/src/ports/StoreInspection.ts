@@ -5,38 +5,37 @@ import type { JobStore } from "./JobStore.ts"
 import type { PublishedWorker } from "./Switchboard.ts"
 import type { UploadStore } from "./UploadStore.ts"
 
-/** One step of a schema. */
+/** One step of a schema's history. */
 export interface Migration {
-  /** Says that it was applied; never changes. */
+  /** Recorded once it is applied; never changes. */
   readonly name: string
-  /** Runs in one transaction, together with the note that it ran. */
+  /** Runs in the same transaction as the record that it was applied. */
   readonly sql: string
 }
 
-/** How far the schema of a store is. */
+/** Which migrations of a store were applied. */
 export interface MigrationStatus {
-  /** Those of this version that were applied, in order. */
+  /** Applied migrations of this version, in order. */
   readonly applied: ReadonlyArray<{
     readonly name: string
-    /** Unix milliseconds of store time. */
-    readonly appliedAt: number
+    /** Unix milliseconds of store time. */ readonly appliedAt: number
   }>
-  /** Those of this version that were not, in the order in which they will be. */
+  /** Migrations of this version that are not applied yet, in order. */
   readonly pending: ReadonlyArray<Migration>
-  /** What a newer version applied. This one may still run beside it. */
+  /** Migrations applied by a newer version. This version may still run beside it. */
   readonly unknown: ReadonlyArray<string>
 }
 
-/** A part of the schema that is not as the migrations leave it. */
+/** A part of the schema that differs from the result of the migrations. */
 export interface SchemaDrift {
-  /** What it is and its name: `table jobs`, `column jobs.token`, `index jobs_ready`, `trigger jobs_legal_moves`. */
+  /** Its type and name: `table jobs`, `column jobs.token`, `index jobs_ready`, `trigger jobs_legal_moves`. */
   readonly object: string
   readonly problem: "missing" | "changed" | "extra"
 }
 
-/** A blob that a committed row names. */
+/** A blob that a committed record names. */
 export interface NamedBlob {
-  /** Of the generated file, or of the upload. */
+  /** The id of the generated file or of the upload. */
   readonly id: FileId | UploadId
   readonly blobKey: string
   readonly bytes: number
@@ -44,35 +43,35 @@ export interface NamedBlob {
   readonly sha256: string
 }
 
-/** Purges that were not confirmed yet. */
+/** Unconfirmed purges. */
 export interface DuePurges {
   readonly count: number
-  /** Milliseconds of store time since the oldest was recorded; 0 where there is none. */
+  /** Milliseconds of store time since the oldest was recorded; 0 without any. */
   readonly oldestAgeMs: number
 }
 
 /**
- * What an operator asks of a store that no verb answers. Nothing here changes anything. Below `damage` everything needs
- * a schema of which at least one migration was applied.
+ * Read-only checks for operators that no other port offers. Everything after `damage` needs a schema with at least one applied
+ * migration.
  */
 export interface StoreInspection {
   readonly migrations: Effect.Effect<MigrationStatus, StoreUnavailable>
-  /** What of the schema is not as the migrations leave it. */
+  /** Lists parts of the schema that differ from the result of the migrations. */
   readonly schemaDrift: Effect.Effect<ReadonlyArray<SchemaDrift>, StoreUnavailable>
-  /** What is broken in the database itself, in its own words. */
+  /** Lists damage to the database itself, in the database's own words. */
   readonly damage: Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
-  /** Every blob that a row promises to be there, a page at a time. */
+  /** Streams every blob that a record names, page by page. */
   readonly namedBlobs: Stream.Stream<NamedBlob, StoreUnavailable>
-  /** Whether the row that named a blob still does. */
+  /** Returns whether the record that named a blob still names it. */
   readonly isNamed: (blob: NamedBlob) => Effect.Effect<boolean, StoreUnavailable>
   readonly duePurges: Effect.Effect<DuePurges, StoreUnavailable>
-  /** A secret by its name, if it was made already. */
+  /** Returns a secret by name, if it exists. */
   readonly findSecret: (name: string) => Effect.Effect<Uint8Array | undefined, StoreUnavailable>
-  /** What the running workers publish. Needs all migrations. */
+  /** Lists the workers as in `Switchboard`. Needs all migrations. */
   readonly listWorkers: Effect.Effect<ReadonlyArray<PublishedWorker>, StoreUnavailable>
-  /** As of `JobStore`. Needs all migrations. */
+  /** As in `JobStore`. Needs all migrations. */
   readonly readLineage: JobStore["Service"]["readLineage"]
   readonly findOrphans: JobStore["Service"]["findOrphans"]
-  /** As of `UploadStore`. */
+  /** As in `UploadStore`. */
   readonly findUploadOrphans: UploadStore["Service"]["findUploadOrphans"]
 }

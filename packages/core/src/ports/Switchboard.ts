@@ -10,34 +10,34 @@ export interface PriceVersion extends PriceSnapshot {
   readonly createdAt: number
 }
 
-/** What a worker process says of itself. */
+/** A worker process's published state. */
 export interface PublishedWorker {
   readonly workerId: string
-  /** Kinds it can serve live. */
+  /** Job kinds it can serve live. */
   readonly liveKinds: ReadonlyArray<string>
   /** Its live providers. */
   readonly providers: ReadonlyArray<ProviderStanding>
 }
 
-/** The operator's switches and prices, and what the running workers publish. Everything is off in a new installation. */
+/** The operator's switches and prices, and the state that running workers publish. Everything is off in a new installation. */
 export class Switchboard extends Context.Service<
   Switchboard,
   {
     readonly readBoard: Effect.Effect<Board, StoreUnavailable>
-    /** Pauses a kind of job, or lets it go on. Of a kind nobody knows as well: the store does not know kinds. */
+    /** Pauses or resumes a job kind. Accepts any name, because the store does not know the kinds. */
     readonly pauseKind: (kind: string, paused: boolean) => Effect.Effect<void, StoreUnavailable>
     readonly setSwitch: (name: SwitchName, on: boolean) => Effect.Effect<void, StoreUnavailable>
-    /** Adds a version; an active price stays active with it, for new jobs. */
+    /** Adds a version of a price. If the price is active, new jobs use this version. */
     readonly setPrice: (price: Omit<PriceSnapshot, "version">) => Effect.Effect<PriceVersion, StoreUnavailable>
-    /** `false` when no such price was ever set. */
+    /** Activates or deactivates a price. Returns `false` if no such price was ever set. */
     readonly activatePrice: (name: string, active: boolean) => Effect.Effect<boolean, StoreUnavailable>
-    /** All versions, by name and version. */
+    /** Lists all versions of all prices, by name and version. */
     readonly listPrices: Effect.Effect<ReadonlyArray<PriceVersion>, StoreUnavailable>
-    /** Says what a worker process can serve live, for the next `ttlMs` milliseconds. */
+    /** Publishes a worker process's state, valid for the next `ttlMs` milliseconds. */
     readonly publishWorker: (
       worker: PublishedWorker & { readonly ttlMs: number },
     ) => Effect.Effect<void, StoreUnavailable>
-    /** What workers published and still counts, by worker. */
+    /** Lists the published workers whose entry has not expired, by worker. */
     readonly listWorkers: Effect.Effect<ReadonlyArray<PublishedWorker>, StoreUnavailable>
   }
 >()("@kiln/core/ports/Switchboard") {}

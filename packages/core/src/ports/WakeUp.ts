@@ -6,35 +6,34 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { JobId } from "../domain/index.ts"
 
-/** How far a notification is heard: in the process that sends it, or in every process of the installation. */
+/** The reach of a notification: the process that sends it, or every process of the installation. */
 export type WakeUpReach = "process" | "installation"
 
 /**
- * A hint that there may be work, within one process or across several. Correctness never depends on it: workers look by
- * themselves as well, only less often where a hint reaches everybody.
+ * Signals that there may be work, within one process or across several. Correctness never depends on it: workers also poll, only
+ * less often where notifications reach every process.
  *
- * A store that can carry hints between processes (LISTEN/NOTIFY, say) provides this port beside its own. Such a one hears
- * its own process's notifications as well, and completes `wait` also whenever its reach changes: while it heard nothing,
- * something may have been said.
+ * A store that can send notifications between processes (such as LISTEN/NOTIFY) provides this port beside its own. It also
+ * delivers notifications of its own process, and completes `wait` whenever its reach changes, because it may have missed some in
+ * between.
  */
 export class WakeUp extends Context.Service<
   WakeUp,
   {
-    /** Says that a job may have become claimable. Never waits. */
+    /** Signals that a job may have become claimable. Never waits. */
     readonly notify: Effect.Effect<void>
-    /** Completes at the next notification, or at once if one came since the last wait. */
+    /** Completes at the next notification, or immediately if one arrived since the last wait. */
     readonly wait: Effect.Effect<void>
-    /** How far a notification is heard right now. Never waits. `installation`: what any process says is heard here. */
+    /** Returns the current reach. Never waits. `installation`: notifications from every process arrive here. */
     readonly reach: Effect.Effect<WakeUpReach>
     /**
-     * Says, until the scope closes, which jobs ended in other processes, as far as it hears of them; `"any"` where only that
-     * some job may have. A hint like the others: who waits for a job looks by itself as well, seldom where the reach is
-     * `installation`.
+     * Reports, until the scope closes, which jobs finished in other processes; `"any"` means that some job may have finished.
+     * Best effort: a caller that waits for a job also polls, less often if the reach is `installation`.
      */
     readonly onFinished: (hear: (jobs: ReadonlyArray<JobId> | "any") => void) => Effect.Effect<void, never, Scope.Scope>
   }
 >()("@kiln/core/ports/WakeUp") {
-  /** The one that came with the stores this is built upon, or else one within this process. */
+  /** The implementation provided with the stores, otherwise one within this process. */
   static readonly layer: Layer.Layer<WakeUp> = Layer.effect(
     WakeUp,
     Effect.gen(function* () {

@@ -2,11 +2,10 @@ import type { Json, JsonObject, LineItem } from "../domain/index.ts"
 import type { ProviderStanding } from "../providers/index.ts"
 
 /*
- * For stores that keep parts of their records as JSON text. What is read was written by a store of the same kind, so only its
- * outline is looked at; a record whose text is damaged is unreadable alone.
+ * For stores that keep parts of their records as JSON text. The text was written by a store of the same type, so only its outline is checked. A record with damaged text is unreadable; the others are not affected.
  */
 
-/** A row whose JSON is damaged. That record alone is unreadable. */
+/** A row with damaged JSON. Only that record is unreadable. */
 export class UndecodableRow extends Error {
   override readonly name = "UndecodableRow"
 }
@@ -47,11 +46,11 @@ const decodeObjects = (text: string, record: string): ReadonlyArray<JsonObject> 
 export const decodeLineItems = (text: string, record: string): ReadonlyArray<LineItem> =>
   decodeObjects(text, record) as ReadonlyArray<JsonObject & LineItem>
 
-/** Parses how a worker's providers stand. */
+/** Parses the state of a worker's providers. */
 export const decodeStandings = (text: string, record: string): ReadonlyArray<ProviderStanding> =>
   decodeObjects(text, record) as ReadonlyArray<JsonObject & ProviderStanding>
 
-/** Parses whatever JSON it is. */
+/** Parses any JSON value. */
 export const decodeJson = (text: string, record: string): Json => {
   try {
     return JSON.parse(text) as Json

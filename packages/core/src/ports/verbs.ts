@@ -19,7 +19,7 @@ interface StorePorts {
 /** The name of a port of a record store: the key of its service, and of its entry in `storeVerbs`. */
 export type StorePortName = keyof StorePorts
 
-/** What a verb does to the records: `read` leaves them as they are, `write` may change them. */
+/** Whether a verb may change records: `read` never does, `write` may. */
 export type VerbNature = "read" | "write"
 
 type AnyEffect = Effect.Effect<unknown, unknown>
@@ -29,7 +29,7 @@ type VerbName<Service> = {
   readonly [Name in keyof Service]: Service[Name] extends AnyEffect | ((...input: never) => AnyEffect) ? Name : never
 }[keyof Service]
 
-/** A nature for each verb of each port: none may be missing, none may be there that the port does not have. */
+/** The nature of each verb of each port. A missing verb, or one that the port does not have, does not compile. */
 export type StoreVerbs = {
   readonly [Port in StorePortName]: { readonly [Verb in VerbName<StorePorts[Port]>]: VerbNature }
 }
@@ -57,7 +57,7 @@ export const storeVerbs = {
     eraseJobs: "write",
     expireData: "write",
     deleteJobs: "write",
-    // Closes the ledger as far as it was listed.
+    // Closes the ledger up to the end of what it lists.
     listCharges: "write",
     listPurges: "read",
     confirmPurges: "write",
@@ -111,7 +111,7 @@ export type ReadVerb<Port extends StorePortName = StorePortName> = OfNature<Port
 /** The verbs of a port that are declared to write. */
 export type WriteVerb<Port extends StorePortName = StorePortName> = OfNature<Port, "write">
 
-/** Returns what a verb is declared to do. Throws `TypeError` for a verb that its port does not declare. */
+/** Returns whether a verb is declared to read or to write. Throws `TypeError` for a verb that its port does not declare. */
 export const natureOf = (port: StorePortName, verb: string): VerbNature => {
   const declared: Readonly<Record<string, VerbNature>> = storeVerbs[port]
   const nature = Object.hasOwn(declared, verb) ? declared[verb] : undefined

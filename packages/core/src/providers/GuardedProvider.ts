@@ -7,7 +7,10 @@ import { makeCircuitBreaker } from "./circuitBreaker.ts"
 import { providerUnavailable } from "./ProviderError.ts"
 import type { ProviderBounds } from "./ProviderPort.ts"
 
-/** Running jobs for each allowed call, those that make it included. One job is there when a call ends, and no more wait in slots that others need. */
+/**
+ * Running jobs for each allowed call, including the job that makes it. One job is ready when a call ends, and no more occupy
+ * slots that others need.
+ */
 const jobsPerCall = 2
 
 /** Guards one live provider of this process: its circuit breaker, its limit of concurrent calls, its timeout. */
@@ -71,8 +74,8 @@ export const guardProvider = Effect.fnUntraced(function* (
 export type GuardedProvider = Effect.Success<ReturnType<typeof guardProvider>>
 
 /**
- * Runs someone else's code in a fiber of its own. An interruption is passed on without waiting for the fiber, which may ignore
- * its signal or take long to end.
+ * Runs third-party code in a separate fiber. An interruption does not wait for that fiber, which may ignore its signal or take
+ * long to end.
  */
 const disconnected = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.uninterruptibleMask((restore) =>

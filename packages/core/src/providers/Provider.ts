@@ -13,9 +13,12 @@ export interface ProviderCall {
   readonly jobId: JobId
   /** 1-based. */
   readonly attempt: number
-  /** Earlier attempts that ended in a provider's failure. */
+  /** Earlier attempts that ended with a provider failure. */
   readonly failures: number
-  /** Earlier attempts that gave the job back and count neither as a failure nor as a lost worker, such as a requested delay. */
+  /**
+   * Earlier attempts that returned the job to the queue without counting as a failure or a lost worker, such as a requested
+   * delay.
+   */
   readonly deferrals: number
 }
 
@@ -24,7 +27,7 @@ export interface AudioInput extends AudioDetails {
   readonly content: Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>
 }
 
-/** What a provider that returns an Effect is asked. */
+/** The request that a provider that returns an Effect receives. */
 export type ProviderRequest<Ref extends ProviderRef> = {
   readonly [Field in keyof RequestOf<Ref>]: Field extends "audio" ? AudioInput : RequestOf<Ref>[Field]
 }

@@ -30,9 +30,8 @@ export class ProviderBroken extends Schema.TaggedError<ProviderBroken>()("Provid
 }) {}
 
 /**
- * The provider asks to be called again later, with nothing to wait for in between. The job leaves its slot, is claimed again
- * after the delay and calls anew. This costs no budget, only time of the queue limit. `ProviderCall.deferrals` tells the
- * provider how often it has happened.
+ * The provider asks to be called again later. The job leaves its slot, is claimed again after the delay and repeats the call.
+ * This costs no budget, only time of the queue limit. `ProviderCall.deferrals` tells the provider how often it has happened.
  */
 export class ProviderPostponed extends Schema.TaggedError<ProviderPostponed>()("ProviderPostponed", {
   /** Milliseconds, limited to between 100 and `attempts.retryAfterMaxMs`. */
@@ -58,7 +57,7 @@ export const providerUnavailable = (detail: string, retryAfterMs?: number): Prov
 export const resultInvalid = (detail: string): ProviderFailure =>
   new ProviderFailure({ errorCode: "result_invalid", retry: true, detail })
 
-/** The provider refuses the request for good: because of what it says (`content`), or for another reason (`input`). */
+/** The provider refuses the request permanently, because of its content (`content`) or for another reason (`input`). */
 export const providerRefused = (what: "content" | "input", detail: string): ProviderFailure =>
   new ProviderFailure({
     errorCode: what === "content" ? "content_rejected" : "provider_rejected",

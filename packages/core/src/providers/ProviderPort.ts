@@ -13,7 +13,7 @@ export interface ProviderBounds {
  * in either style, its limits, the check of its answers and its fake are all derived from it.
  */
 export interface ProviderPort<Name extends string = string, Request = never, Answer = unknown> {
-  /** The key under which providers, settings, metrics and `ask` know the port. */
+  /** The name of the port in providers, settings, metrics and `ask`. */
   readonly name: Name
   /** Default limits of a live provider. `settings.providers` overrides them. */
   readonly bounds: ProviderBounds
@@ -23,7 +23,7 @@ export interface ProviderPort<Name extends string = string, Request = never, Ans
   readonly example?: Answer
 }
 
-/** What `providerPort` takes. */
+/** The options of `providerPort`. */
 export interface ProviderPortOptions<Name extends string, Request, Answer> {
   /** A lower-case letter, then letters and digits; at most 64 characters. */
   readonly name: Name
@@ -32,9 +32,9 @@ export interface ProviderPortOptions<Name extends string, Request, Answer> {
   /** Default limit of concurrent calls; 0, no limit, if omitted. */
   readonly concurrency?: number
   /**
-   * Validates an answer and returns what kinds get of it. The provider is someone else's code, so the answer is `unknown`.
-   * The types of both parameters declare the port: annotate `request`. Throw `resultInvalid("…")` to say what is wrong in
-   * the log; of any other error the log names only the class, because its message may quote the answer.
+   * Validates an answer and returns the value that kinds receive. The provider is third-party code, so the answer is `unknown`.
+   * The types of both parameters declare the port: annotate `request`. Throw `resultInvalid("…")` to say what is wrong in the
+   * log; of any other error the log names only the class, because its message may quote the answer.
    */
   readonly check: (answer: unknown, request: Request) => Answer
   /** A valid answer for fakes. */

@@ -5,7 +5,7 @@ import { speech } from "./speech.ts"
 import { transcription } from "./transcription.ts"
 import { voiceTurn } from "./voiceTurn.ts"
 
-/** The provider ports of kiln. A new one is one more file and one more entry here. */
+/** The built-in provider ports. To add one, add a file and an entry here. */
 export const builtInPorts = [transcription, reply, speech, image, voiceTurn] as const
 type BuiltInPort = (typeof builtInPorts)[number]
 
@@ -19,10 +19,10 @@ export type PortOf<Ref extends ProviderRef> = Ref extends ProviderName
   ? Extract<BuiltInPort, { readonly name: Ref }>
   : Ref
 export type NameOf<Ref extends ProviderRef> = Ref extends ProviderPort<infer Name> ? Name : Ref & string
-/** What a port is asked. */
+/** The request of a port. */
 export type RequestOf<Ref extends ProviderRef> =
   PortOf<Ref> extends ProviderPort<string, infer Request> ? Request : never
-/** What it answers, once checked. */
+/** The checked answer of a port. */
 export type AnswerOf<Ref extends ProviderRef> =
   PortOf<Ref> extends ProviderPort<string, never, infer Answer> ? Answer : never
 

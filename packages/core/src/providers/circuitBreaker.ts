@@ -31,7 +31,7 @@ export interface ProviderStanding {
   readonly since: number
 }
 
-/** The circuit breaker of one provider: whether calls may go out, and what their outcomes say of the provider. */
+/** Creates the circuit breaker of one provider. It decides whether calls may go out, and learns from their outcomes. */
 export const makeCircuitBreaker = Effect.fnUntraced(function* (
   name: string,
   limits: CircuitLimits,
@@ -61,8 +61,8 @@ export const makeCircuitBreaker = Effect.fnUntraced(function* (
   return {
     passage,
     /**
-     * Admits a call, and says whether it is the probe and what to do when it ends. Other calls fail instead of waiting for a
-     * probe: it may take as long as any call, and they would wait in a slot and within the run limit.
+     * Admits a call. Returns whether it is the probe, and what to do when it ends. Other calls fail instead of waiting for the
+     * probe, because they would hold a slot and use up their run limit.
      */
     enter: Effect.gen(function* () {
       const allowed = yield* passage
@@ -98,12 +98,12 @@ const logStanding = (name: string, circuit: Circuit, now: number): Effect.Effect
       )
     : Effect.logInfo(`the provider of ${name} works again`)
 
-/** Reads what a call's end says of the provider. Failures that a request can cause do not count against it. */
+/** Interprets the end of a call. Failures that a request can cause do not count against it. */
 const readExit = (
   exit: Exit.Exit<unknown, unknown>,
 ): { readonly outcome: CallOutcome; readonly failure: CallFailure | undefined } => {
   if (Exit.isSuccess(exit)) return { outcome: "answered", failure: undefined }
-  // Errors of other kinds, of a blob store for one, say nothing of the provider.
+  // Other errors, such as a blob store's, reveal nothing about the provider.
   const error = Option.getOrUndefined(Exit.findErrorOption(exit)) as ProviderError | { readonly _tag?: undefined }
   switch (error?._tag) {
     case "ProviderBroken":

@@ -19,12 +19,12 @@ const IEND = 0x49454e44
 const CHUNK_FRAME = 12
 
 /**
- * What keeps these bytes from being a PNG of `size` by `size` pixels, without a word of their content; `undefined` if
- * nothing does. Every chunk is walked and its checksum computed, so a cut, a flipped bit or anything appended shows. The
- * pixels themselves stay compressed: that they decode is what the checksums vouch for.
+ * Returns why these bytes are not a PNG of `size` by `size` pixels, without quoting their content; `undefined` if they are.
+ * Verifies the checksum of every chunk, so a cut, a flipped bit or appended data is detected. The pixels stay compressed; the
+ * checksums imply that they decode.
  */
 export const generatedPng = (data: Uint8Array, size: number): string | undefined => {
-  if (!SIGNATURE.every((byte, index) => data[index] === byte)) return "its signature is not that of a PNG"
+  if (!SIGNATURE.every((byte, index) => data[index] === byte)) return "it does not have the signature of a PNG"
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength)
   const seen = { previous: 0, lacksPalette: false, pixels: 0 }
   let at = SIGNATURE.length
@@ -40,12 +40,12 @@ export const generatedPng = (data: Uint8Array, size: number): string | undefined
     } else if (seen.previous === 0) return "it does not begin with its header"
     else if (type === PLTE) seen.lacksPalette = false
     else if (type === IDAT) {
-      if (seen.pixels > 0 && seen.previous !== IDAT) return "its pixels are torn apart"
+      if (seen.pixels > 0 && seen.previous !== IDAT) return "its pixel chunks are not consecutive"
       if (seen.lacksPalette) return "it lacks its palette"
       seen.pixels += view.getUint32(at)
     } else if (type === IEND) return endProblem(view, at, seen.pixels)
-    // A letter without bit 5 says "do not show this image unless you know this chunk", and there are no others.
-    else if ((type & 0x20000000) === 0) return `the chunk at ${at} is none that a PNG has`
+    // A type without bit 5 is critical: a decoder must know it, and PNG defines no others.
+    else if ((type & 0x20000000) === 0) return `the chunk at ${at} has an unknown critical type`
     seen.previous = type
     at = end
   }

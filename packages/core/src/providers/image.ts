@@ -4,7 +4,7 @@ import { generatedPng } from "./generatedPng.ts"
 import { resultInvalid } from "./ProviderError.ts"
 import { providerPort } from "./ProviderPort.ts"
 
-/** Bytes: 1024 by 1024 pixels of 16 bits a channel take half of it, uncompressed. */
+/** Maximum size in bytes: 1024 by 1024 pixels with 16 bits per channel take half of it, uncompressed. */
 const maxImageBytes = 16 * 1_024 * 1_024
 
 /** Requires a complete PNG of exactly `size` by `size` pixels and at most 16 MiB. Throws `result_invalid`. */

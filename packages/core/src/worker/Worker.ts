@@ -6,6 +6,7 @@ import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { StoreUnavailable, WorkerRoom } from "../domain/index.ts"
+import { unknownName } from "../domain/knownNames.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
 import {
@@ -47,13 +48,23 @@ export type WorkerNeeds =
 
 type MakerNeeds = WorkerNeeds | GateWatch | ProviderGuard
 
-/** Guards the live providers of this process, each within its settings or else the limits of its port. */
+/**
+ * Guards the live providers of this process, each within its settings, by default the limits of its port. Settings for a provider
+ * that no kind can use are a defect (`TypeError`), so a misspelled name fails at start-up.
+ */
 const layerProviderGuard = Layer.effect(
   ProviderGuard,
   Effect.gen(function* () {
     const { circuit, providers: settings } = yield* EngineConfig
     const { live } = yield* Providers
-    const served = portsOf(yield* JobKinds).filter(({ name }) => live[name] !== undefined)
+    const ports = portsOf(yield* JobKinds)
+    const names = ports.map(({ name }) => name)
+    const unknown = Object.keys(settings).find((name) => !names.includes(name))
+    if (unknown !== undefined)
+      return yield* Effect.die(
+        new TypeError(unknownName(`provider "${unknown}" in settings.providers`, unknown, names)),
+      )
+    const served = ports.filter(({ name }) => live[name] !== undefined)
     return yield* makeProviderGuard(
       new Map(served.map(({ bounds, name }) => [name, settings[name] ?? bounds])),
       circuit,

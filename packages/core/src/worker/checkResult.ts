@@ -1,13 +1,6 @@
 import * as Effect from "effect/Effect"
-import {
-  type Charge,
-  chargeFor,
-  type Job,
-  type JsonObject,
-  limits,
-  uncoveredMeters,
-  warningCodes,
-} from "../domain/index.ts"
+import { type Charge, chargeFor, type Job, type JsonObject, limits, warningCodes } from "../domain/index.ts"
+import { uncoveredMeters } from "../domain/Billing.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { asJsonObject } from "../kinds/asJson.ts"
 import { AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"

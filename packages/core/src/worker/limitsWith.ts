@@ -1,4 +1,5 @@
-import type { ConcurrencyLimits, EngineLimits } from "../domain/index.ts"
+import type { ConcurrencyLimits } from "../domain/index.ts"
+import type { EngineLimits } from "../domain/InHand.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 
 /** The installation's limits together with those of the kinds themselves: of two for one kind, the lower. A project's share is each worker's own limit. */

@@ -109,7 +109,7 @@ it.each<[name: string, call: () => unknown, message: string]>([
   ["readFile", () => engine.readFile({ id: "fil_1" }, given({ range: 1 })), 'unknown option "range" in readFile()'],
   ["on", () => engine.on(given("finished"), () => undefined), 'unknown event "finished"'],
   ["on", () => engine.on(given("typo"), () => undefined), 'unknown event "typo"'],
-  ["on", () => engine.on("done", given(undefined)), "on() needs a function to call"],
+  ["on", () => engine.on("done", given(undefined)), "on() expects a function as its listener"],
   ["events", () => engine.events(given({ types: ["done"] })), "in events()"],
   ["stop", () => engine.stop(given({ drain: 1 })), 'did you mean "drainMs"?'],
   ["stop", () => engine.stop({ drainMs: Number.NaN }), "drainMs must be a number"],
@@ -132,7 +132,7 @@ it.each<[name: string, call: () => unknown, message: string]>([
   ["pause", () => engine.operator.pause("ecko"), 'unknown job kind "ecko"; did you mean "echo"?'],
   ["resume", () => engine.operator.resume("ecko"), 'unknown job kind "ecko"; did you mean "echo"?'],
   ["setSwitch", () => engine.operator.setSwitch(given("image"), true), 'did you mean "images"?'],
-  ["setSwitch", () => engine.operator.setSwitch("ai", given("on")), "a switch is set to true or false"],
+  ["setSwitch", () => engine.operator.setSwitch("ai", given("on")), "setSwitch() expects true or false"],
   ["setPrice", () => engine.operator.setPrice(given({ name: "p", unitAmount: {} })), 'did you mean "unitAmounts"?'],
   ["charges", () => engine.operator.charges(given({ from: new Date(0), until: new Date(1) })).next(), "until"],
   [

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type JobKind, JobKinds } from "@kiln/core/effect"
+import { type JobKind, JobKinds } from "@kiln/core/kinds"
 import { billingOf } from "@kiln/core/domain"
 import { JobStore, ProviderFailure } from "@kiln/core/ports"
 import { Effect } from "effect"

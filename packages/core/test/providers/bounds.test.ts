@@ -36,6 +36,17 @@ describe("the bounds of a provider", () => {
     }).pipe(within({ live: { ...fake.providers, speech }, settings: bounds(2) }))
   })
 
+  it.effect("of an unknown name stop the worker from starting, with the likely name", () =>
+    Effect.gen(function* () {
+      const misspelled = {
+        ...settings,
+        providers: { ...defaultEngineSettings.providers, speach: { concurrency: 1, callLimitMs: 60_000 } },
+      }
+      const exit = yield* Effect.exit(Effect.void.pipe(within({ settings: misspelled })))
+      assert.include(String(exit), 'unknown provider "speach" in settings.providers; did you mean "speech"?')
+    }),
+  )
+
   it.effect("leave the worker's other slots to other jobs: no more wait for a place than can have it next", () => {
     const fake = makeFakeProviders()
     fake.usually("speech", answerLate(50_000, defaultAnswers.speech))

@@ -1,14 +1,13 @@
 import { authorize, type Grant, type JobMode, type Principal } from "@kiln/core/domain"
 import {
-  builtInKinds,
   defaultEngineSettings,
   type Engine,
   EngineConfig,
   type EngineSettings,
-  type JobKind,
   layerCrypto,
   layerEngine,
 } from "@kiln/core/effect"
+import { builtInKinds, type JobKind } from "@kiln/core/kinds"
 import {
   type BlobStore,
   effectProvider,

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { principal } from "./harness.ts"
 import { openBoard, readJob, submitSpeech } from "./jobs.ts"
 
-/** Who submits the live jobs of the tests of providers. */
+/** The caller that submits the live jobs of the provider tests. */
 export const live = principal("live")
 export const open = openBoard({ input_characters: "0.000015", input_audio_seconds: "0.1", output_tokens: "0.1" })
 /** Pauses that can be told apart, and are soon over. */

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { JobFamily } from "@kiln/client/api"
+import type { JobFamily } from "@kiln/client"
 import type { KeyScope } from "@kiln/core/domain"
 import type { Refusal } from "../server/Refusal.ts"
 import { noContent, type Reply } from "../server/Reply.ts"

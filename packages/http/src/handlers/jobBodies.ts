@@ -1,4 +1,5 @@
-import type { JobBody, JobFamily } from "@kiln/client/api"
+import type { JobFamily } from "@kiln/client"
+import type { JobBody } from "@kiln/client/api"
 import { type Billing, billingOf, type Job, type JsonObject } from "@kiln/core/domain"
 import type { FieldNames } from "./fieldNames.ts"
 

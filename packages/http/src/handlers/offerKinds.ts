@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
-import { builtInRoutes, type JobFamily, type JobRoute } from "@kiln/client/api"
-import type { JobKind } from "@kiln/core/effect"
+import type { JobFamily, JobRoute } from "@kiln/client"
+import { builtInRoutes } from "@kiln/client/api"
+import type { JobKind } from "@kiln/core/kinds"
 import { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
 import { fieldNames, type FieldNames } from "./fieldNames.ts"
 

@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { JobFamily } from "@kiln/client/api"
+import type { JobFamily } from "@kiln/client"
 import { isFinished, type Job, type KeyScope, type Principal } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"

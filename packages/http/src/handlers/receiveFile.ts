@@ -25,7 +25,7 @@ export const receiveFile = (context: HandlerContext): Handler =>
     // A sender that goes away ends the transfer at once, and frees its claim.
     yield* Effect.mapError(Effect.interruptible(received), (error) => {
       if (error instanceof BodyBroken) return error
-      // Nobody may learn whether an upload with this id ever existed.
+      // The response must not reveal whether such an upload ever existed.
       return error._tag === "UploadNotFound" ? new Refusal({ code: "upload_url_invalid" }) : refusalFor(error)
     })
     return noContent
@@ -41,7 +41,7 @@ const checkSignature = Effect.fnUntraced(function* (
     return yield* new Refusal({ code: verified.reason === "expired" ? "upload_expired" : "upload_url_invalid" })
 })
 
-/** Answers the question of a browser whether it may send something, for whoever holds a URL will be checked then. */
+/** Answers the preflight request of a browser. The URL's signature is checked by the transfer itself. */
 export const preflight =
   (methods: string): Handler =>
   () =>

@@ -1,5 +1,6 @@
 import type { CreateJobError, ReceiveError } from "@kiln/core/effect"
-import type { BlobCorrupt, FileGone, InvalidRequest, JobNotFound, JobProcessing } from "@kiln/core/domain"
+import type { FileGone, InvalidRequest, JobNotFound, JobProcessing } from "@kiln/core"
+import type { BlobCorrupt } from "@kiln/core/domain"
 import { Refusal } from "../server/Refusal.ts"
 
 /** The engine's errors that reach clients. `InvalidRequest` needs the wire names of its fields: see `FieldNames.refuse`. */

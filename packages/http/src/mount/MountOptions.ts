@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http"
-import type { JobRoute } from "@kiln/client/api"
+import type { JobRoute } from "@kiln/client"
 import type { Caller } from "../server/Caller.ts"
 import type { NodeRequest, NodeResponse } from "../server/NodeExchange.ts"
 import type { RateLimits } from "../wire/RateLimiter.ts"

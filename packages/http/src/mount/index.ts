@@ -1,4 +1,4 @@
-export { jobFamily, type JobFamily, type JobRoute, type JobRouteOptions, jobRoute } from "@kiln/client/api"
+export { jobFamily, type JobFamily, type JobRoute, type JobRouteOptions, jobRoute } from "@kiln/client"
 export type { Caller } from "../server/Caller.ts"
 export type { RateLimitPolicy, RateLimits } from "../wire/RateLimiter.ts"
 export { type ApiKey, type ApiKeyOptions, createApiKey } from "./createApiKey.ts"

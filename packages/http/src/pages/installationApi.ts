@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as OpenApi from "effect/http-api/OpenApi"
-import { declareApi, type JobRoute } from "@kiln/client/api"
-import { builtInKinds, type JobKind, type Kind, type Voices } from "@kiln/core/effect"
+import type { JobRoute } from "@kiln/client"
+import { declareApi } from "@kiln/client/api"
+import { builtInKinds, type JobKind, type Kind, type Voices } from "@kiln/core/kinds"
 import { offerKinds, type OfferedKinds } from "../handlers/offerKinds.ts"
 
 /** The declaration of one installation, with the kinds it offers. */

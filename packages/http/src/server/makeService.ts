@@ -6,7 +6,7 @@ import { IdGenerator, type KeyDirectory, type SecretStore } from "@kiln/core/por
 import { Readiness } from "../Health.ts"
 import type { HttpSettings } from "../HttpConfig.ts"
 import { offerKinds } from "../handlers/offerKinds.ts"
-import type { JobRoute } from "@kiln/client/api"
+import type { JobRoute } from "@kiln/client"
 import { pageRoutes } from "../pages/pageRoutes.ts"
 import { makeRoutes } from "../Routes.ts"
 import { parseTrustedProxies } from "../wire/ClientAddress.ts"

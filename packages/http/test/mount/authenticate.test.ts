@@ -3,12 +3,12 @@ import { type Caller, fetchHandler } from "@kiln/http/mount"
 import { openEngine } from "./support/MountedEngine.ts"
 import { publicUrl } from "./support/servers.ts"
 
-/** A program with users of its own: a session in a cookie says who somebody is. */
+/** A program with its own users, identified by a session cookie. */
 const users: Readonly<Record<string, Caller>> = {
   ann: { projectId: "team-1", keyId: "ann", mode: "sandbox", scopes: ["audio.create", "images.create"] },
   annLive: { projectId: "team-1", keyId: "ann", mode: "live", scopes: ["audio.create"] },
   bob: { projectId: "team-1", keyId: "bob", mode: "sandbox", scopes: ["audio.create"] },
-  // A team and a user whose names put together are those of another.
+  // A team and a user whose concatenated names equal those of another pair.
   eve: { projectId: "team-1_ann", mode: "sandbox", scopes: ["audio.create"] },
   mallory: { projectId: "team-2", keyId: "ann", mode: "sandbox", scopes: ["audio.create"] },
   everybody: { projectId: "team-1", mode: "sandbox", scopes: ["audio.create"] },

@@ -96,7 +96,7 @@ describe.each(handlers)("when an engine stops, %s", (_, mount) => {
     expect((await client.ask("GET", "/readyz")).status).toBe(503)
   })
 
-  it("lets go of a transfer that is running, whose URL takes the file as soon as another engine is there", async () => {
+  it("releases a running transfer, whose URL accepts the file as soon as another engine runs", async () => {
     using place = directory()
     const first = await openIn(place.path)
     const { key } = await createApiKey(first, { scopes: ["audio.create"] })
@@ -124,7 +124,7 @@ describe.each(handlers)("when an engine stops, %s", (_, mount) => {
     sending.destroy()
   })
 
-  it("does not wait for who is slow to download, whose file comes whole or breaks off", async () => {
+  it("does not wait for a slow download, which ends complete or is cut off", async () => {
     const { client, engine, openTheDoor, server } = await openOven()
     await using _server = server
     openTheDoor()

@@ -1,5 +1,5 @@
 import { builtInKinds } from "@kiln/core"
-import { JobKind } from "@kiln/core/effect"
+import { JobKind } from "@kiln/core/kinds"
 import { openApiDocument } from "@kiln/http"
 import { type JobRoute, jobRoute, nodeHandler } from "@kiln/http/mount"
 import { Effect, Schema } from "effect"

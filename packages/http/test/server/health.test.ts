@@ -146,7 +146,7 @@ describe("Readiness", () => {
     return Effect.gen(function* () {
       const readiness = yield* Readiness
       const status = Effect.map(readiness.report, (report) => report.checks["worker"])
-      /** What it says to somebody who asks again and again, as balancers do, for 8 s. */
+      /** Polls it for 8 s, like a load balancer. */
       const settled = Effect.gen(function* () {
         let said: string | undefined
         for (let asked = 0; asked < 4; asked++) {

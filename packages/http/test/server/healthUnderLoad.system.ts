@@ -6,7 +6,7 @@ import { Readiness } from "../../src/index.ts"
 import { startServer } from "./startServer.ts"
 
 describe("Readiness", () => {
-  /** Asks every second for this long, and answers with what was said of `blobs` each time. */
+  /** Asks every second for this long, and returns each status of `blobs`. */
   const askEverySecond = (seconds: number) =>
     Effect.gen(function* () {
       const readiness = yield* Readiness

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { builtInKinds, decodeFields, type FieldsSchema, UploadRequest } from "@kiln/core/effect"
+import { UploadRequest } from "@kiln/core/effect"
+import { builtInKinds, decodeFields, type FieldsSchema } from "@kiln/core/kinds"
 import { OpenApi } from "effect/http-api"
 import { describe, expect, it } from "vitest"
 import { errorCatalogue, KilnApi } from "@kiln/client/api"
@@ -83,7 +84,7 @@ describe("the description", () => {
     expect([...described, ...outside].sort()).toEqual(Object.keys(errorCatalogue).sort())
   })
 
-  it("says of every operation what it is, who may call it, and which headers come back", () => {
+  it("documents the purpose, authorization and response headers of every operation", () => {
     for (const [method, path, operation] of operations) {
       const name = `${method} ${path}`
       expect(operation.summary, name).toMatch(/\S/)

@@ -17,7 +17,7 @@ export interface ServerOptions {
   readonly worker?: boolean
   /** Stands in front of the key directory. */
   readonly wrapKeys?: (keys: KeyDirectory["Service"]) => KeyDirectory["Service"]
-  /** In the place of the memory blob store. */
+  /** Replaces the memory blob store. */
   readonly blobs?: typeof MemoryBlobStore.layer
 }
 

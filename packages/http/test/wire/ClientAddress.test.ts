@@ -12,7 +12,7 @@ const nobody = trusted("")
 const proxies = trusted("10.0.0.0/8, 192.0.2.7,2001:db8::/32, ::1")
 
 describe("clientAddress", () => {
-  it("believes nobody who is not named", () => {
+  it("trusts only listed proxies", () => {
     expect(clientAddress("203.0.113.5", ["1.2.3.4"], nobody)).toBe("203.0.113.5")
     expect(clientAddress("127.0.0.1", ["1.2.3.4"], nobody)).toBe("127.0.0.1")
     expect(clientAddress("203.0.113.5", ["1.2.3.4"], proxies)).toBe("203.0.113.5")

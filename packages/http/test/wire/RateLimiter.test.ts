@@ -37,7 +37,7 @@ describe("RateLimiter", () => {
     ])
   })
 
-  it("never lets through more than burst plus what flowed in, in any window, and never less to who waits", () => {
+  it("never allows more than burst plus refill in any window, and never less to a caller that waits", () => {
     const ask = fc.record({
       step: fc.oneof(fc.nat(50), fc.nat(5000), fc.constant(0), fc.nat(120_000)),
       key: fc.constantFrom("a", "b", "c"),
@@ -153,7 +153,7 @@ describe("memory", () => {
     expect(limiter.size).toBeLessThanOrEqual(20)
   })
 
-  it("forgets nobody who is not full, below half the maximum", () => {
+  it("forgets only full buckets below half the maximum", () => {
     const limiter = new RateLimiter({ perMinute: 1, burst: 2 }, { maxKeys: 1000 })
     for (let i = 0; i < 500; i++) limiter.take(`k${i}`, START + i)
     for (let i = 0; i < 500; i++)

@@ -7,7 +7,7 @@ import { type CallerContext, digest } from "./CallerContext.ts"
 /** The beginning of a WAV file, which is all that is looked at. */
 const wavHeader = new TextEncoder().encode("RIFF0000WAVEfmt ")
 
-/** Announces a file and sends it, now and then twice at once; `undefined` when it came to nothing. */
+/** Announces a file and sends it, sometimes twice concurrently; returns `undefined` if that failed. */
 export const sendFile = (caller: CallerContext) =>
   Effect.gen(function* () {
     const { dice } = caller.kernel

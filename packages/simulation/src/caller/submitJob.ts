@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { type JobId, type JsonObject, priorities, type UploadId } from "@kiln/core/domain"
-import type { JobKind } from "@kiln/core/effect"
+import type { JobKind } from "@kiln/core/kinds"
 import type { CallerContext } from "./CallerContext.ts"
 
-/** Asks for a job until the answer is known, now and then twice at once; `undefined` when it is refused for good. */
+/** Submits a job until the outcome is known, sometimes twice concurrently; returns `undefined` if it is refused permanently. */
 export const submitJob = (caller: CallerContext, kind: JobKind, input: JsonObject, key: string) =>
   Effect.gen(function* () {
     const times = caller.kernel.dice.chance(0.2) ? [1, 2] : [1]

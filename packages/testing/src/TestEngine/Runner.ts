@@ -1,5 +1,6 @@
 import { isFinished, type JobId, type JobStatus } from "@kiln/core/domain"
-import { type EmbeddedServices, EngineConfig, JobKinds } from "@kiln/core/effect"
+import { type EmbeddedServices, EngineConfig } from "@kiln/core/effect"
+import { JobKinds } from "@kiln/core/kinds"
 import { JobDirectory } from "@kiln/core/ports"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -10,16 +11,16 @@ import type { TimeTravel } from "./TimeTravel.ts"
 import { makeRetryWait } from "./RetryWait.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
 
-/** Attempts one `drain` makes at most: more are jobs that make jobs without end. */
+/** Maximum number of attempts of one `drain`. More means that jobs create jobs endlessly. */
 const maxAttempts = 1_000
 const pageSize = 500
 
-/** Runs jobs when it is told to. */
+/** Runs jobs on demand. */
 export interface Runner {
-  /** Makes one attempt, and says of which job. */
+  /** Runs one attempt and returns the id of its job. */
   readonly runNext: () => Promise<JobId | undefined>
   readonly drain: (throughRetries: boolean) => Promise<number>
-  /** Runs jobs until this one is finished, or until nobody here can go on with it. Time passes by itself. */
+  /** Runs jobs until this one is finished, or until this engine cannot continue it. Time advances automatically. */
   readonly finish: (jobId: JobId) => Promise<void>
 }
 
@@ -34,7 +35,8 @@ export const makeRunner = (
   const directory = Context.get(context, JobDirectory)
   const { inHand, make } = makeAttempts(context, inside)
   const limited = hasLimits(context)
-  // A fake that hangs or is late waits for time; whatever else an attempt waits for is real, and must not be overtaken.
+  // A fake that hangs or is late waits for time to advance. Anything else an attempt waits for is real, so time must not run
+  // ahead of it.
   const attemptInTime = () => make(Effect.forever(Effect.andThen(fakes.untilWaiting, timeTravel.advanceToNextWake)))
   const attemptOnce = mode === "inline" ? attemptInTime : () => make(Effect.never)
   const newRetryWait = () => makeRetryWait(context, inside, time, timeTravel)
@@ -62,7 +64,9 @@ export const makeRunner = (
           retryWait.reset()
         } else if (!throughRetries || !(await retryWait.waitForNext(await inside(waiting)))) return made
       }
-      throw new Error(`there is no end to it: ${maxAttempts} attempts, and still jobs that may run`)
+      throw new Error(
+        `drain() stopped after ${maxAttempts} attempts, and there are still runnable jobs; check for jobs that create jobs endlessly`,
+      )
     },
     finish: async (jobId) => {
       const retryWait = newRetryWait()
@@ -72,7 +76,7 @@ export const makeRunner = (
         const here = inHand.get(jobId)
         if (here !== undefined) await here
         else if ((await attemptInTime()) !== undefined) retryWait.reset()
-        // Others have its place: in a moment it is free.
+        // Other jobs have its slot, which will be free in a moment.
         else if (limited && inHand.size > 0 && job.claimableAt <= time.now()) await Promise.race(inHand.values())
         else if (!(await retryWait.waitForNext([job.claimableAt]))) return
       }
@@ -80,11 +84,11 @@ export const makeRunner = (
   }
 }
 
-/** Whether a job may have to wait for others to end. */
+/** Returns whether a job may have to wait for others to end. */
 const hasLimits = (context: Context.Context<EmbeddedServices>): boolean => {
   const { limits } = Context.get(context, EngineConfig)
   return (
-    // A share bounds a running worker, and this one makes single attempts.
+    // A share limits a worker with several slots; this one runs single attempts.
     (limits.perProject !== "share" && limits.perProject > 0) ||
     Object.keys(limits.perKind).length > 0 ||
     Context.get(context, JobKinds).some((kind) => kind.limits.concurrency !== undefined)

@@ -21,12 +21,12 @@ import type { ProgrammableProviders } from "../fakes/ProgrammableProviders.ts"
 import type { TimeSpan } from "./TimeSpan.ts"
 
 /**
- * How jobs come to be run.
+ * When jobs run.
  *
- * - `inline`: `submit` resolves with the finished job. Time passes by itself between its attempts, while a fake hangs or is
+ * - `inline`: `submit` resolves with the finished job. Time advances automatically between its attempts, while a fake hangs or is
  *   late, and until a delayed job may begin.
- * - `manual`: nothing runs until the test says so, with `runNext` or `drain`, and no time passes but by `advance`.
- * - `live`: a worker runs jobs by itself, as in production, in real time.
+ * - `manual`: jobs run only in `runNext` and `drain`, and time advances only with `advance`.
+ * - `live`: a worker runs jobs in real time, as in production.
  */
 export type RunMode = "inline" | "manual" | "live"
 
@@ -38,9 +38,9 @@ export interface TestPrice {
 }
 
 export interface TestEngineOptions<K extends Kind = BuiltInKind> {
-  /** The kinds of job it knows; the built-in four by default. */
+  /** The job kinds of the engine; the four built-in ones by default. */
   readonly kinds?: ReadonlyArray<K>
-  /** How jobs are run; default `inline`: waiting for a job cannot hang, and tests need no workers. */
+  /** When jobs run; default `inline`, in which waiting for a job cannot hang and tests need no worker. */
   readonly mode?: RunMode
   /**
    * The providers of sandbox and live jobs: a fake, which is the default, a provider of the test, or none. `voiceTurn` is
@@ -52,17 +52,17 @@ export interface TestEngineOptions<K extends Kind = BuiltInKind> {
   /** The mode of jobs without an explicit one; default `sandbox`. */
   readonly jobMode?: JobMode
   /**
-   * Prices by name, over those there are by default: one cent (usd) for each unit of every meter, for each price that a kind
-   * names. `false` leaves all prices and switches as a new installation has them: off.
+   * Prices by name, which replace the defaults: one cent (usd) for each unit of every meter, for each price that a kind names.
+   * `false` leaves all prices and switches off, as in a new installation.
    */
   readonly prices?: false | Readonly<Record<string, TestPrice>>
   /** Measures uploaded audio. Without one, the declared duration counts. */
   readonly probe?: ProbeAdapter
-  /** Outside of `live`, jobs run one at a time whatever `concurrency` says. */
+  /** Except in `live` mode, jobs run one at a time, regardless of `concurrency`. */
   readonly settings?: GivenSettings
-  /** Where virtual time begins, default 2030-01-01T00:00:00Z. Not in `live`. */
+  /** Start of virtual time, default 2030-01-01T00:00:00Z. Not in `live` mode. */
   readonly startAt?: Date
-  /** Where the log goes; nowhere by default. */
+  /** Receives log entries; by default, the log is off. */
   readonly log?: (entry: LogEntry) => void
 }
 
@@ -70,38 +70,38 @@ export interface TestEngineOptions<K extends Kind = BuiltInKind> {
 export type CustomPort<K extends Kind> = Declared<Extract<TypesOf<K>["needs"]["all" | "or"], ProviderPort>>
 type Declared<Port> = Port extends ProviderPort<infer Name> ? (string extends Name ? never : Port) : never
 
-/** A job that was accepted. */
+/** A submitted job. */
 export type SubmittedJob<K extends Kind = Kind> = K extends Kind
   ? {
       readonly id: JobId
       readonly kind: K["name"]
-      /** As it is stored: what was submitted. `null` once its data is gone. */
+      /** The submitted request, as stored. `null` once its data is gone. */
       readonly request: InputOf<K> | null
       readonly mode: JobMode
-      /** `embedded` where none was named. */
+      /** `embedded` if none was given. */
       readonly project: string
       readonly priority: Priority
-      /** How it stands now. */
+      /** The current status. */
       readonly status: JobStatus
     }
   : never
 
-/** A whole engine in memory, for tests: everything an engine has, time that passes when it is told to, and fakes. */
+/** A complete engine in memory for tests, with virtual time and fakes. */
 export interface TestEngine<K extends Kind = Kind> extends EmbeddedEngine<K> {
-  /** The fakes: their verbs set what they answer, `calls` lists what they were asked. A fake that was replaced is never called. */
+  /** The fakes: their methods set their answers, and `calls` lists their calls. A fake that was replaced is never called. */
   readonly providers: ProgrammableProviders<CustomPort<K>>
-  /** The time inside the engine. */
+  /** Returns the time inside the engine. */
   readonly now: () => Date
   /**
-   * Lets so much time pass: leases, delays, backoff and retention come due in their order, and what is overdue has been
-   * swept when it resolves. In `inline` mode the jobs that may run by then are run. Rejects in `live` mode.
+   * Advances time: leases, delays, backoff and retention come due in order, and overdue records have been swept when it resolves.
+   * In `inline` mode, jobs that become runnable are run. Rejects in `live` mode.
    */
   readonly advance: (span: TimeSpan) => Promise<void>
   /** Runs one attempt of the next runnable job; `undefined` if no job is runnable. Rejects in `live` mode. */
   readonly runNext: () => Promise<JobResult<K> | undefined>
   /**
-   * Makes attempts until no job may run now and says how many it made; with `throughRetries`, until none will: time passes
-   * by itself up to the next retry, or the beginning of a delayed job. Rejects after 1,000 attempts, and in `live` mode.
+   * Runs attempts until no job is runnable, and returns their number. With `throughRetries`, it also advances time to each retry
+   * and delayed job, until none is left. Rejects after 1,000 attempts, and in `live` mode.
    */
   readonly drain: (options?: { readonly throughRetries?: boolean }) => Promise<number>
   /** The jobs accepted so far, oldest first. Replays of an idempotency key are not included. */

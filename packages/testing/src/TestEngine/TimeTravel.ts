@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { RunInEngine } from "./EngineAccess.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
 
-/** Sweeps during one `advance`, however long it is. */
+/** Number of sweeps during one `advance`, regardless of its length. */
 const sweepsOnTheWay = 60
 const shortestStrideMs = 1_000
 

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scheduler from "effect/Scheduler"
 
-/** Time that passes only when it is told to. */
+/** Virtual time, which advances only on demand. */
 export interface VirtualTime {
   /** The clock, for everything inside an engine. */
   readonly references: Layer.Layer<never>
@@ -89,13 +89,13 @@ const clockAt = (now: () => number, sleep: Clock.Clock["sleep"]): Clock.Clock =>
   }
 }
 
-/** Taken before a test can put another one in its place. */
+/** Read before a test can replace it. */
 const { setImmediate } = globalThis
 const turn = () => new Promise<void>((resolve) => setImmediate(() => resolve()))
 
-/** Turns in a row without anything to do, after which nothing more comes by itself. */
+/** Consecutive idle turns after which no more work is expected. */
 const quietTurns = 2
-/** Turns that are waited for at most: what keeps going for longer is not waited for. */
+/** Maximum number of turns to wait for work that does not end. */
 const maxTurns = 10_000
 
 /** A scheduler that reports when all fibers are waiting for something other than their turn. */

@@ -1,5 +1,5 @@
 import type { Kind } from "@kiln/core"
-import { builtInKinds, type JobKind, portsOf } from "@kiln/core/effect"
+import { builtInKinds, type JobKind, portsOf } from "@kiln/core/kinds"
 import type { ProviderPort } from "@kiln/core/ports"
 import { isDate, type OptionNames, requireOneOf, requireOptions, requireProviderNames } from "@kiln/core/domain"
 import type { RunMode, TestEngineOptions, TestPrice } from "./TestEngine.ts"
@@ -18,7 +18,7 @@ const optionNames: OptionNames<TestEngineOptions<Kind>> = {
 const runModes: { readonly [Mode in RunMode]: true } = { inline: true, manual: true, live: true }
 const priceNames: OptionNames<TestPrice> = { currency: true, unitAmounts: true }
 
-/** Throws `TypeError` for options of `testEngine` that do not exist or mean nothing. */
+/** Throws `TypeError` for unknown or invalid options of `testEngine`. */
 export const checkTestOptions = (options: object): void => {
   requireOptions("testEngine()", options, optionNames)
   const {

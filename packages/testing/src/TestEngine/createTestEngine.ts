@@ -18,15 +18,15 @@ import { noteSubmissions } from "./submissions.ts"
 import type { CustomPort, TestEngine, TestEngineOptions } from "./TestEngine.ts"
 import { makeVirtualTime } from "./VirtualTime.ts"
 
-/** Far enough from today for a time that came from somewhere else to show. */
+/** Far enough from today that a time from another clock is noticed. */
 const defaultStartMs = Date.UTC(2030, 0, 1)
 
-/** Backoff is the same in every run: half of what it may be at most. */
+/** Makes backoff the same in every run: half of its maximum. */
 const sameChance = Layer.succeed(Random.Random, { nextDoubleUnsafe: () => 0.5, nextIntUnsafe: () => 0 })
 
 /**
- * A whole engine in memory: `await using kiln = await testEngine()`. Fakes answer, live jobs have their prices and switches,
- * and jobs are run as `mode` says: by default to their end, before `submit` resolves.
+ * Creates a complete engine in memory: `await using kiln = await testEngine()`. Fakes answer, live jobs have their prices and
+ * switches, and jobs run as `mode` says: by default to their end, before `submit` resolves.
  */
 export const testEngine = async <K extends Kind = BuiltInKind>(
   options: TestEngineOptions<K> = {},
@@ -39,7 +39,7 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
   const time = makeVirtualTime(options.startAt?.getTime() ?? defaultStartMs)
   const live = mode === "live"
   const engine = await openEmbedded<K>(
-    // Whether these providers serve these kinds is the test's own affair: a job that nobody serves stays queued.
+    // The test decides whether its providers serve its kinds: a job without a provider stays queued.
     partsOf(options, known, fakes) as never,
     {
       defaultMode: jobMode,

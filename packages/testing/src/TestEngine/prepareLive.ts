@@ -1,5 +1,6 @@
 import { switchNames } from "@kiln/core/domain"
-import { type EmbeddedServices, JobKinds, Operator } from "@kiln/core/effect"
+import { type EmbeddedServices, Operator } from "@kiln/core/effect"
+import { JobKinds } from "@kiln/core/kinds"
 import { IdGenerator, Providers, Switchboard } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import type { TestPrice } from "./TestEngine.ts"
@@ -28,7 +29,7 @@ export const openForLive = (
     yield* Effect.forEach(switchNames, (name) => operator.setSwitch(name, true), { discard: true })
   })
 
-/** Says what is served live, as a worker does that is always there. */
+/** Publishes the kinds that are served live, like a worker that is always running. */
 export const serveLiveForEver: Effect.Effect<void, unknown, EmbeddedServices> = Effect.gen(function* () {
   const { live } = yield* Providers
   const served = (yield* JobKinds).filter((kind) =>

@@ -6,7 +6,7 @@ import * as Context from "effect/Context"
 import type { RunInEngine } from "./EngineAccess.ts"
 import type { SubmittedJob } from "./TestEngine.ts"
 
-/** Notes what is accepted from now on. */
+/** Records submissions from now on. */
 export const noteSubmissions = <K extends Kind>(context: Context.Context<EmbeddedServices>, inside: RunInEngine) => {
   const jobIds: Array<JobId> = []
   Context.get(context, JobEvents).listen((event) => {

@@ -73,7 +73,7 @@ interface Fake {
   readonly provider: AnyProvider
 }
 
-/** Makes fakes of the built-in ports, and of any others. */
+/** Creates fakes of the built-in ports, and of any others. */
 export const makeFakeProviders = <Port extends ProviderPort = never>(
   ports: ReadonlyArray<Port> = [],
 ): FakeProviders<Port> => {
@@ -149,6 +149,6 @@ const enlarge =
   (name: string) =>
   (bytes: number): unknown => {
     const make = Object.hasOwn(enlarged, name) ? enlarged[name as ProviderName] : undefined
-    if (make === undefined) throw new TypeError(`there is no huge answer of ${name}; use malformed(…) with one`)
+    if (make === undefined) throw new TypeError(`the port ${name} has no huge answer; pass one to malformed(…)`)
     return make(bytes)
   }

@@ -41,11 +41,11 @@ type AskedFor<Request> = {
   readonly [Field in keyof Request]: Field extends "audio" ? Omit<Request[Field], "content"> : Request[Field]
 }
 
-/** What a fake is told to do. */
+/** Methods that set the behavior of a fake. */
 export interface FakeVerbs<Ref extends ProviderRef, Next> {
   /** Answers with the default answer and these fields. */
   readonly answer: (fields?: Partial<AnswerOf<Ref>>) => Next
-  /** Answers after so many milliseconds of the engine's time. */
+  /** Answers after this many milliseconds of the engine's time. */
   readonly answerLate: (delayMs: number, fields?: Partial<AnswerOf<Ref>>) => Next
   /** Fails, by default with `provider_unavailable`. `retryAfterMs` is the delay the provider asks for. */
   readonly fail: (how?: FakeFailure, options?: { readonly retryAfterMs?: number }) => Next

@@ -10,7 +10,7 @@ const examples = Object.fromEntries(
   builtInPorts.map((port: ProviderPort) => [port.name, port.example]),
 ) as object as DefaultAnswers
 
-/** What fakes answer unless they are told otherwise: valid, and no two files the same. */
+/** The default answers of fakes: valid, and every file is different. */
 export const defaultAnswers: DefaultAnswers = {
   ...examples,
   transcription: { text: "fake transcript" },
@@ -26,7 +26,10 @@ export const defaultAnswers: DefaultAnswers = {
   },
 }
 
-/** The same answers with so many characters of text, or a file of at least so many bytes. A port that is missing has no `huge` answer. */
+/**
+ * The default answers with this many characters of text, or a file of at least this many bytes. Ports not listed have no `huge`
+ * answer.
+ */
 export const enlarged: { readonly [Name in ProviderName]?: (bytes: number) => AnswerOf<Name> } = {
   transcription: (bytes) => ({ text: "x".repeat(bytes) }),
   reply: (bytes) => ({ ...defaultAnswers.reply, text: "x".repeat(bytes) }),

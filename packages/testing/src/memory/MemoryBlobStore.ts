@@ -14,7 +14,9 @@ export const MemoryBlobStore = {
   ),
 }
 
-/** A blob is there from one moment to the next, when all of it has arrived; it is replaced and removed as a whole. */
+/**
+ * Creates a blob store over a map. A blob appears atomically once all of it has arrived, and is replaced and removed as a whole.
+ */
 export const makeMemoryBlobStore = (
   blobs: Map<string, { readonly bytes: Uint8Array; readonly info: BlobInfo }>,
 ): BlobStore["Service"] =>
@@ -49,9 +51,9 @@ export const makeMemoryBlobStore = (
   })
 
 const requireBlobKey = (key: string): Effect.Effect<void> =>
-  isBlobKey(key) ? Effect.void : Effect.die(new TypeError("a blob key is parts of [0-9a-z]+ joined by /"))
+  isBlobKey(key) ? Effect.void : Effect.die(new TypeError("a blob key must consist of parts of [0-9a-z]+ joined by /"))
 
-/** Copies what arrives: a source may use one buffer for all its chunks. */
+/** Copies the content, because a source may reuse one buffer for all its chunks. */
 const collect = Effect.fnUntraced(function* <E>(content: Stream.Stream<Uint8Array, E>, maxBytes: number) {
   const chunks: Array<Uint8Array> = []
   let bytes = 0
@@ -67,7 +69,7 @@ const collect = Effect.fnUntraced(function* <E>(content: Stream.Stream<Uint8Arra
 
 const CHUNK_BYTES = 64 * 1024
 
-/** Copies what leaves: a reader may write into what it got. */
+/** Copies the bytes, because a reader may write into them. */
 const copiesOf = (bytes: Uint8Array): Stream.Stream<Uint8Array> =>
   Stream.unfold(0, (position) =>
     Effect.sync(() =>

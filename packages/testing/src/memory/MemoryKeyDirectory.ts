@@ -11,7 +11,7 @@ export const makeMemoryKeyDirectory = (state: MemoryState): KeyDirectory["Servic
       step((now) => {
         if (state.keys.size > 0 || createProject(state, project, now) === undefined) return false
         if (createKey(state, key, now) !== undefined) return true
-        throw new TypeError("the first key belongs to the project made with it")
+        throw new TypeError("the first key must belong to the project created with it")
       }),
     listKeys: step(() => [...state.keys.values()]),
     revokeKey: (keyId) =>
@@ -24,7 +24,7 @@ export const makeMemoryKeyDirectory = (state: MemoryState): KeyDirectory["Servic
       step(() => {
         for (const { keyId, usedAt } of uses) {
           const key = state.keys.get(keyId)
-          // Notes arrive late and out of order; "last used" never goes back.
+          // Updates arrive late and out of order; "last used" never goes back.
           if (key !== undefined) putKey(state, { ...key, lastUsedAt: Math.max(key.lastUsedAt ?? usedAt, usedAt) })
         }
       }),
@@ -32,7 +32,7 @@ export const makeMemoryKeyDirectory = (state: MemoryState): KeyDirectory["Servic
 
 const createProject = (state: MemoryState, project: Omit<Project, "createdAt">, now: number): Project | undefined => {
   if ([...state.projects.values()].some((other) => other.name === project.name)) return undefined
-  if (state.projects.has(project.id)) throw new TypeError(`${project.id} is another project's`)
+  if (state.projects.has(project.id)) throw new TypeError(`the id ${project.id} belongs to another project`)
   const made = Object.freeze({ id: project.id, name: project.name, createdAt: now })
   state.projects.set(made.id, made)
   return made
@@ -41,7 +41,7 @@ const createProject = (state: MemoryState, project: Omit<Project, "createdAt">, 
 const createKey = (state: MemoryState, key: NewApiKey, now: number): ApiKeyRecord | undefined => {
   if (!state.projects.has(key.projectId)) return undefined
   const { secretHash, ...record } = key
-  if (state.keys.has(key.id) || state.secrets.has(secretHash)) throw new TypeError(`key ${key.id} exists already`)
+  if (state.keys.has(key.id) || state.secrets.has(secretHash)) throw new TypeError(`key ${key.id} already exists`)
   state.secrets.set(secretHash, { keyId: key.id, validUntil: null })
   return putKey(state, keep({ ...record, createdAt: now, revokedAt: null, lastUsedAt: null }))
 }

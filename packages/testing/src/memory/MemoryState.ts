@@ -4,25 +4,25 @@ import type { Charge, Job, JobId, Json, KeyId, ProjectId, SwitchName, Upload, Up
 import { isFinished, readClocks, StoreTime } from "@kiln/core/domain"
 import type { ApiKeyRecord, LedgerEntry, PriceVersion, Project, PublishedWorker, Purge } from "@kiln/core/ports"
 
-/** One project's unfinished jobs of one kind, version and mode. Lanes keep their creation order for ever. */
+/** One project's unfinished jobs of one kind, version and mode. Lanes keep their creation order permanently. */
 export interface Lane {
   readonly projectId: ProjectId
   readonly kind: string
   readonly kindVersion: number
   readonly mode: Job["mode"]
   readonly unfinished: Set<JobId>
-  /** Where this lane stands in start-time fair queueing; see `claimJobs`. */
+  /** The lane's position in start-time fair queueing; see `claimJobs`. */
   virtualTime: number
 }
 
 /** A secret of a key. */
 export interface KeySecret {
   readonly keyId: KeyId
-  /** When its overlap ends; `null` for the present secret. */
+  /** When its overlap ends; `null` for the current secret. */
   readonly validUntil: number | null
 }
 
-/** Everything one memory store knows. Only the verbs touch it, each in one synchronous step. */
+/** The state of one memory store. Only the verbs change it, each in one synchronous step. */
 export interface MemoryState {
   readonly jobs: Map<JobId, Job>
   readonly jobByIdempotencyKey: Map<string, JobId>
@@ -32,7 +32,7 @@ export interface MemoryState {
   virtualTime: number
   /** The ledger. Outlives the jobs. */
   readonly charges: Map<JobId, LedgerEntry>
-  /** What is charged from now on has this time or a later one. */
+  /** Charges from now on get this time or a later one. */
   ledgerClosedUntil: number
   readonly uploads: Map<UploadId, Upload>
   /** By prefix, oldest first. */
@@ -47,7 +47,7 @@ export interface MemoryState {
   /** When each kind was last served live. */
   readonly servedKinds: Map<string, number>
   readonly namedSecrets: Map<string, Uint8Array>
-  /** What `writeLineage` wrote last. */
+  /** The text last written by `writeLineage`. */
   lineage: { readonly version: number; readonly document: string | null }
 }
 
@@ -73,7 +73,7 @@ export const emptyState = (): MemoryState => ({
   lineage: { version: 0, document: null },
 })
 
-/** What is saved of a state. A field that is missing here does not compile. */
+/** The saved part of a state. A missing field does not compile. */
 const savedOf = (state: MemoryState) =>
   ({
     virtualTime: state.virtualTime,
@@ -97,10 +97,10 @@ const savedOf = (state: MemoryState) =>
     lineage: state.lineage,
   }) satisfies Record<keyof MemoryState, unknown>
 
-/** The whole state as one line of JSON. The same state gives the same text. */
+/** Encodes the whole state as one line of JSON. Equal states give equal texts. */
 export const encodeState = (state: MemoryState): string => JSON.stringify(savedOf(state))
 
-/** The state of which `encodeState` made this text. Throws where it is not one. */
+/** Decodes the output of `encodeState`. Throws for anything else. */
 export const decodeState = (text: string): MemoryState => {
   const saved = freeze(JSON.parse(text) as ReturnType<typeof savedOf>)
   return {
@@ -126,7 +126,7 @@ export const decodeState = (text: string): MemoryState => {
   }
 }
 
-/** What the ledger says of a job that was finished then. */
+/** Returns the ledger entry of a job that finished at this time. */
 export const entryOf = ({ id, keyId, kind, projectId }: Job, charge: Charge, chargedAt: number): LedgerEntry => ({
   jobId: id,
   projectId,
@@ -136,7 +136,7 @@ export const entryOf = ({ id, keyId, kind, projectId }: Job, charge: Charge, cha
   charge,
 })
 
-/** Store time by each clock. It lasts as long as the clock, which in a program is the process. */
+/** Store time for each clock. It lives as long as the clock, which in a program is the process. */
 const storeTimes = new WeakMap<Clock.Clock, StoreTime>()
 
 const storeTimeBy = (clock: Clock.Clock): number => {
@@ -145,11 +145,11 @@ const storeTimeBy = (clock: Clock.Clock): number => {
   return storeTime.now(readClocks(clock))
 }
 
-/** One atomic step at one store time. Synchronous, so nothing else can run in between; what it throws is a defect. */
+/** Runs one atomic step at one store time. It is synchronous, so nothing can run in between. An error is a defect. */
 export const step = <A>(run: (now: number) => A): Effect.Effect<A> =>
   Clock.clockWith((clock) => Effect.sync(() => run(storeTimeBy(clock))))
 
-/** A frozen copy: neither the caller's later changes nor a reader's reach the store. */
+/** Returns a frozen copy, so that later changes by callers or readers do not reach the store. */
 export const keep = <A extends Json | object>(value: A): A => freeze(structuredClone(value))
 
 const freeze = <A>(value: A): A => {
@@ -177,14 +177,14 @@ const laneOf = (state: MemoryState, job: Job): Lane => {
 
 /** Adds a new job to everything that refers to it. */
 export const insertJob = (state: MemoryState, job: Job): void => {
-  if (state.jobs.has(job.id)) throw new TypeError(`job ${job.id} exists already`)
+  if (state.jobs.has(job.id)) throw new TypeError(`job ${job.id} already exists`)
   state.jobs.set(job.id, job)
   state.jobByIdempotencyKey.set(idempotencyIndex(job.keyId, job.idempotencyKey), job.id)
   state.unfinishedByProject.set(job.projectId, (state.unfinishedByProject.get(job.projectId) ?? 0) + 1)
   laneOf(state, job).unfinished.add(job.id)
 }
 
-/** Replaces a job by its next version. Whatever finishes it, its checkpoints go. */
+/** Replaces a job with its next version. Removes the checkpoints of a finished job. */
 export const putJob = (state: MemoryState, next: Job): Job => {
   const before = state.jobs.get(next.id)
   const finishes = isFinished(next) && before !== undefined && !isFinished(before)
@@ -202,7 +202,7 @@ export const putUpload = (state: MemoryState, upload: Upload): Upload => {
   return upload
 }
 
-/** Records purges that must happen. One that is due already keeps its place. */
+/** Records purges. A purge that is already due keeps its place. */
 export const addPurges = (state: MemoryState, prefixes: ReadonlyArray<string>): ReadonlyArray<Purge> =>
   prefixes.map((blobPrefix) => {
     const purge = state.purges.get(blobPrefix) ?? Object.freeze({ blobPrefix })

@@ -23,15 +23,15 @@ import { makeMemoryUploadStore } from "./MemoryUploadStore.ts"
 
 type Stores = JobStore | JobDirectory | UploadStore | KeyDirectory | Switchboard | SecretStore
 
-/** A place that keeps the state of memory stores, as one text. */
+/** A place that stores the state of memory stores as one text. */
 export interface Persistence {
-  /** What the stores shall declare of themselves. */
+  /** The capabilities that the stores declare. */
   readonly capabilities: StoreCapabilities
-  /** The text saved last; `undefined` where nothing ever was. */
+  /** Returns the text last saved; `undefined` before the first save. */
   readonly load: Effect.Effect<string | undefined, unknown>
   /**
-   * Keeps this text instead of the last one, and returns when it is as durable as the capabilities
-   * say. Where it fails, `load` gives the last text or this one, never a part. Never runs twice at once.
+   * Replaces the saved text, and returns when it is as durable as the capabilities say. After a failure, `load` returns the old
+   * text or the new one, never a part. It is never called concurrently.
    */
   readonly save: (text: string) => Effect.Effect<void, unknown>
 }
@@ -41,14 +41,13 @@ export interface Persistence {
  * compared with. Store time is the Effect `Clock`, and never goes backwards while the process lives (`StoreTime`).
  */
 export const MemoryStores = {
-  /** Each build is a fresh, empty store; the six ports of one build share it. Nothing survives the process. */
+  /** Each build is a new, empty store, shared by its six ports. Nothing survives the process. */
   layer: Layer.effectContext(Effect.sync(() => portsOf(emptyState()))),
 
   /**
-   * The same stores over a state that is kept elsewhere: loaded when the layer is built, and saved by
-   * every verb that changed it before that verb answers. A verb whose change cannot be saved fails
-   * with `StoreUnavailable` and has changed nothing that can be read. One verb at a time, and each
-   * saves everything: for small states, examples and tests.
+   * The same stores with persisted state: it is loaded when the layer is built, and every verb that changes it saves it before it
+   * returns. A verb whose change cannot be saved fails with `StoreUnavailable`, and the change is not visible. Verbs run one at a
+   * time and each saves everything, so this suits small states, examples and tests.
    */
   layerPersisted: (persistence: Persistence): Layer.Layer<Stores, StoreUnavailable> =>
     Layer.effectContext(
@@ -73,13 +72,13 @@ export const MemoryStores = {
 
 const stateOfJobs = new WeakMap<JobStore["Service"], MemoryState>()
 
-/** Other memory stores with the same content, as a restored backup has it; `undefined` for what are no memory stores. */
+/** Returns separate memory stores with the same content, like a restored backup; `undefined` if these are not memory stores. */
 export const copyMemoryStores = (jobs: JobStore["Service"]): Context.Context<Stores> | undefined => {
   const state = stateOfJobs.get(jobs)
   return state && portsOf(decodeState(encodeState(state)))
 }
 
-/** The ports over one state. */
+/** Returns the ports over one state. */
 export const portsOf = (state: MemoryState): Context.Context<Stores> => {
   const jobs = makeMemoryJobStore(state)
   stateOfJobs.set(jobs, state)
@@ -97,7 +96,7 @@ const unavailable =
   (cause: unknown): StoreUnavailable =>
     new StoreUnavailable({ operation, cause })
 
-/** Runs one verb after the other, readers too: none sees what is not saved yet. */
+/** Runs verbs one at a time, including reads, so that none sees unsaved changes. */
 const makeCommit = Effect.fnUntraced(function* (state: MemoryState, { save }: Persistence) {
   const turn = Semaphore.makeUnsafe(1)
   let saved = encodeState(state)
@@ -116,7 +115,7 @@ const makeCommit = Effect.fnUntraced(function* (state: MemoryState, { save }: Pe
       return answer
     }).pipe(
       Effect.tapCause(() => Effect.sync(() => Object.assign(state, decodeState(saved)))),
-      // Between the change and the answer nobody may leave: the state would be ahead of what is saved.
+      // Uninterruptible from the change to the answer: otherwise the state would be ahead of the saved text.
       Effect.uninterruptible,
       turn.withPermits(1),
     )

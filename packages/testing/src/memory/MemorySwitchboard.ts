@@ -21,7 +21,7 @@ export const makeMemorySwitchboard = (state: MemoryState): Switchboard["Service"
     publishWorker: ({ liveKinds, providers, ttlMs, workerId }) =>
       step((now) => {
         state.workers.set(workerId, { published: keep({ workerId, liveKinds, providers }), until: now + ttlMs })
-        // The last word of a worker that stops is exact.
+        // A worker that stops publishes the exact time.
         const before = ttlMs > 0 ? now - lastServedStepMs : now
         for (const kind of liveKinds)
           if ((state.servedKinds.get(kind) ?? -Infinity) < before) state.servedKinds.set(kind, now)
@@ -41,7 +41,7 @@ export const readBoard = (state: MemoryState, now: number): Board => ({
   pausedKinds: [...state.pausedKinds].sort(),
 })
 
-/** What workers published counts until its time is up, exclusive. */
+/** Returns the published workers that have not expired; the end is exclusive. */
 const publishedWorkers = (state: MemoryState, now: number): ReadonlyArray<PublishedWorker> =>
   [...state.workers.keys()].sort().flatMap((workerId) => {
     const worker = state.workers.get(workerId)
@@ -57,7 +57,7 @@ const setPrice = (state: MemoryState, price: Omit<PriceSnapshot, "version">, now
   return added
 }
 
-/** Activating means the latest version. */
+/** Activates or deactivates the latest version. */
 const activatePrice = (state: MemoryState, name: string, active: boolean): boolean => {
   const versions = state.prices.get(name)
   if (versions === undefined) return false

@@ -61,7 +61,7 @@ const storedBytes = (state: MemoryState, projectId: ProjectId, now: number): num
   waitingOf(state, projectId, now, Infinity).reduce((sum, { file }) => sum + (file?.bytes ?? 0), 0)
 
 const createUpload = (state: MemoryState, upload: NewUpload, now: number): CreateUploadOutcome => {
-  if (state.uploads.has(upload.id)) throw new TypeError(`upload ${upload.id} exists already`)
+  if (state.uploads.has(upload.id)) throw new TypeError(`upload ${upload.id} already exists`)
   const { cap, projectId } = upload
   const waiting = cap === undefined ? 0 : waitingOf(state, projectId, now, cap.maxTransfers).length
   const outcome = judgeUpload(upload, waiting, now)
@@ -95,7 +95,7 @@ const write = (state: MemoryState, transfer: TransferRef, changes: Partial<Uploa
   return "Written"
 }
 
-/** Ends a transfer. What its first try has written already is not written again, and is written all the same. */
+/** Ends a transfer. A repeat returns `Written` without writing again. */
 const end = (
   state: MemoryState,
   transfer: TransferRef,

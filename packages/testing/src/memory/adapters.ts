@@ -5,7 +5,7 @@ import { emptyState } from "./MemoryState.ts"
 import { portsOf } from "./MemoryStores.ts"
 
 /**
- * Record stores in memory, for programs without Effect. Each call makes a new, empty store; engines that are given the same
+ * Creates record stores in memory, for programs without Effect. Each call creates a new, empty store; engines that use the same
  * one share its records. Nothing survives the process.
  */
 export const memoryStore = (...none: ReadonlyArray<never>): StoreAdapter => {
@@ -13,7 +13,7 @@ export const memoryStore = (...none: ReadonlyArray<never>): StoreAdapter => {
   return storeAdapter(Layer.succeedContext(portsOf(emptyState())))
 }
 
-/** A blob store in memory, for programs without Effect. Each call makes a new, empty one, shared like `memoryStore`. */
+/** Creates a blob store in memory, for programs without Effect. Each call creates a new, empty one, shared like `memoryStore`. */
 export const memoryBlobs = (...none: ReadonlyArray<never>): BlobAdapter => {
   requireNone("memoryBlobs()", none)
   return blobAdapter(Layer.succeed(BlobStore, makeMemoryBlobStore(new Map())))

@@ -9,7 +9,7 @@ export interface VerbCall {
   readonly nature: VerbNature
 }
 
-/** What is done around each call of a verb. */
+/** Wraps each call of a verb. */
 export type AroundVerb = <A>(
   call: VerbCall,
   verb: Effect.Effect<A, StoreUnavailable>,
@@ -17,7 +17,7 @@ export type AroundVerb = <A>(
 
 type Verb = (...input: ReadonlyArray<unknown>) => Effect.Effect<unknown, StoreUnavailable>
 
-/** The same port with something around each call of each verb. Throws `TypeError` for a verb that is not declared. */
+/** Returns the port with each call of each verb wrapped. Throws `TypeError` for a verb that is not declared. */
 export const mapVerbs = <Port extends object>(port: StorePortName, service: Port, around: AroundVerb): Port => {
   const members: ReadonlyArray<readonly [string, unknown]> = Object.entries(service)
   const mapped = members.map(([name, member]) => {

@@ -12,17 +12,17 @@ import {
 
 /** The matchers that `import "@kiln/testing/vitest"` adds to `expect`. */
 export interface KilnMatchers<R, T> {
-  /** The job is done. */
+  /** Asserts that the job is done. */
   readonly toBeDone: () => R
-  /** The job failed, with this code where one is given. */
+  /** Asserts that the job failed, with this code if given. */
   readonly toHaveFailedWith: (errorCode?: ErrorCode) => R
-  /** The job is done and brought this: of objects, the fields that are named. */
+  /** Asserts that the job is done with this output; of objects, only the given fields are compared. */
   readonly toHaveOutput: (output: [T] extends [SeenJob] ? PartOf<OutputFrom<T>> : object) => R
-  /** The job was charged, this amount where one is given: an exact decimal. */
+  /** Asserts that the job was charged, with this amount if given: an exact decimal. */
   readonly toHaveBeenCharged: (charge?: string | ExpectedCharge) => R
   /**
-   * Such a job was submitted to the engine, at least once or `times` times: of the request, the fields that are named. To be
-   * awaited: `await expect(kiln).toHaveSubmitted("speech_synthesis", { input: "Hello" })`.
+   * Asserts that such a job was submitted to the engine, at least once or `times` times; of the request, only the given fields
+   * are compared. Await it: `await expect(kiln).toHaveSubmitted("speech_synthesis", { input: "Hello" })`.
    */
   readonly toHaveSubmitted: <Name extends JobOf<T>["kind"]>(
     kind: Name,
@@ -48,10 +48,10 @@ export const matchers = {
 
 const jobFrom = (value: unknown): SeenJob => {
   if (typeof value === "object" && value !== null && "status" in value && "billing" in value) return value as SeenJob
-  throw new TypeError("this is no job: await the promise of one, or `submit` one first")
+  throw new TypeError("expected a job: await its promise, or submit one first")
 }
 
 const engineFrom = (value: unknown): Remembers => {
   if (typeof value === "object" && value !== null && "submitted" in value) return value as Remembers
-  throw new TypeError("this is no test engine")
+  throw new TypeError("expected an engine returned by testEngine()")
 }

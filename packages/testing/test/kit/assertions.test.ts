@@ -147,8 +147,8 @@ describe("matchers", () => {
     [() => expect(charged).not.toHaveBeenCharged("0.05"), "not to have been charged"],
     [() => expect(kiln).toHaveSubmitted("greeting", { name: "Bob" }), "to have been submitted"],
     [() => expect(kiln).not.toHaveSubmitted("greeting", { name: "Ada" }), "not to have been submitted"],
-    [() => expect(Promise.resolve(done)).toBeDone(), "this is no job"],
-    [() => expect(done).toHaveSubmitted("greeting" as never), "this is no test engine"],
+    [() => expect(Promise.resolve(done)).toBeDone(), "expected a job"],
+    [() => expect(done).toHaveSubmitted("greeting" as never), "expected an engine returned by testEngine()"],
   ])("fail with words: %#", async (assertion, words) => {
     expect(await thrownBy(assertion)).toMatchObject({ message: expect.stringContaining(words) })
   })

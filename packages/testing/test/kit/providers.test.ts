@@ -59,7 +59,7 @@ it("fakes answer what they are told, once or always, with the rest of it as usua
   })
 })
 
-it("a voice turn goes to who makes it in one piece, where there is one", async () => {
+it("a voice turn goes to the provider that makes it in one call, if there is one", async () => {
   await using kiln = await testEngine({ providers: { voiceTurn: "fake" } })
   const ticket = await kiln.createUpload({ format: "mp3", declaredSeconds: 1 })
   await kiln.receiveUpload(ticket, "audio/mpeg", fakeMp3())

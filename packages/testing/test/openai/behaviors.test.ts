@@ -27,7 +27,7 @@ import { bytesOf, draw, pngSize, requests, speak, withStandIn } from "./support.
 
 const endpoints = ["transcription", "speech", "chat", "responses", "image", "models"] as const
 
-/** What became of a request: its status and its body, or where it broke. */
+/** The result of a request: its status and body, or where it failed. */
 const fate = async (request: Promise<Response>) => {
   const response = await request.catch(() => "no answer" as const)
   if (response === "no answer") return { response, body: Buffer.alloc(0) }

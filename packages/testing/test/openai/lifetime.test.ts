@@ -236,7 +236,7 @@ describe("a process of its own", () => {
       }
     }))
 
-  it("keeps its journal when it is killed, and another goes on with it", () =>
+  it("keeps its journal when it is killed, and another stand-in continues it", () =>
     withDirectory(async (directory) => {
       const journal = join(directory, "calls.jsonl")
       const spoken = (url: string) =>

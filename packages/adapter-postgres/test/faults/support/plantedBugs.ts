@@ -34,14 +34,14 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     noticed: /^claimUpload: answered \{"_tag":"Refused"/,
   },
   {
-    bug: "a COMMIT without an answer counts as failed, without a look at what became of it",
+    bug: "a COMMIT without an answer counts as failed, without checking whether it happened",
     edits: [inDatabase(committed, 'if (fate === "committed") return lost')],
     scenario: "reportLostCommits.ts",
     arguments: ["answer lost", "claimJobs"],
     noticed: /^claimJobs: answered \{"failedWith":".*StoreUnavailable/,
   },
   {
-    bug: "a COMMIT without an answer counts as done, without a look at what became of it",
+    bug: "a COMMIT without an answer counts as done, without checking whether it happened",
     edits: [inDatabase('if (meaningOf(error) !== "connection") throw error', 'return { _tag: "Done", value }')],
     scenario: "reportLostCommits.ts",
     arguments: ["cut before", "createJobs"],

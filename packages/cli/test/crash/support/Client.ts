@@ -40,7 +40,7 @@ export class Client {
     })
   }
 
-  /** Creates a job and answers with its id. */
+  /** Creates a job and returns its id. */
   async create(path: string, body: object): Promise<string> {
     const response = await this.post(path, body)
     const text = await response.text()

@@ -15,7 +15,7 @@ import {
 } from "./Records.ts"
 import { noise, sha256Of } from "./speech.ts"
 
-/** What became of a data directory whose process was killed. */
+/** The state of a data directory after its process was killed. */
 export interface Recovery {
   /** Jobs somebody was told are accepted. */
   readonly accepted: number

@@ -28,7 +28,7 @@ const ended = async (child: ChildProcess, limitMs: number): Promise<number | Nod
   return code ?? signal
 }
 
-/** Runs a script under strace and answers with what it printed and how it ended. */
+/** Runs a script under strace and returns its output and how it ended. */
 export const runTraced = async (
   script: string,
   args: ReadonlyArray<string>,

@@ -3,7 +3,7 @@ import { framesProblem } from "./framesProblem.ts"
 /** The largest index of a sample rate that exists. */
 const MAX_RATE_INDEX = 12
 
-/** What is wrong with AAC in ADTS frames: `undefined` if they are whole, at least one. */
+/** Returns what is wrong with AAC in ADTS frames; `undefined` if there is at least one and all are complete. */
 export const adtsProblem = (data: Uint8Array): string | undefined => framesProblem(data, lengthAt)
 
 const lengthAt = (data: Uint8Array, at: number): number => {

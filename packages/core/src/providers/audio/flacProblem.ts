@@ -4,9 +4,9 @@ const STREAMINFO_BYTES = 34
 const ID3V1_BYTES = 128
 
 /**
- * What is wrong with a FLAC file: `undefined` if it describes itself and its frames are whole. Every frame ends with its
- * own checksum, after which the checksum's register is as empty as at the start: it is enough to compute one over all
- * frames. A cut between two frames does not show.
+ * Returns what is wrong with a FLAC file; `undefined` if it has its metadata and all frames are complete. Every frame ends with
+ * its own checksum, which returns the register to zero, so one computation over all frames suffices. A cut between two frames is
+ * not detected.
  */
 export const flacProblem = (data: Uint8Array): string | undefined => {
   const first = firstFrame(data)
@@ -16,7 +16,7 @@ export const flacProblem = (data: Uint8Array): string | undefined => {
   return crc16(data, first, end) === 0 ? undefined : "its frames are cut short or damaged"
 }
 
-/** Where the metadata ends, or what is wrong with it. */
+/** Returns the offset at which the metadata ends, or what is wrong with it. */
 const firstFrame = (data: Uint8Array): number | string => {
   const view = viewOf(data)
   let at = 4
@@ -30,7 +30,7 @@ const firstFrame = (data: Uint8Array): number | string => {
   }
 }
 
-/** What a byte leaves in the register. */
+/** The register after one byte. */
 const table0 = Uint16Array.from({ length: 256 }, (_, byte) => {
   let crc = byte << 8
   for (let bit = 0; bit < 8; bit++) crc = (crc << 1) ^ (crc & 0x8000 ? 0x8005 : 0)
@@ -38,7 +38,7 @@ const table0 = Uint16Array.from({ length: 256 }, (_, byte) => {
 })
 const withByte = (crc: number, byte: number): number => ((crc & 0xff) << 8) ^ (table0[(crc >> 8) ^ byte] ?? 0)
 
-/** And what is left of it one, two and three zeros later, so that four bytes go in at once. */
+/** The register after one, two and three more zero bytes, so that four bytes can be processed at once. */
 const table1 = table0.map((crc) => withByte(crc, 0))
 const table2 = table1.map((crc) => withByte(crc, 0))
 const table3 = table2.map((crc) => withByte(crc, 0))

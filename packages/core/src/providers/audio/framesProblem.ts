@@ -1,8 +1,8 @@
 import { afterTags } from "./tags.ts"
 
 /**
- * What is wrong with audio that is frames and nothing else but tags, and has a frame's first two bytes behind the tags it
- * begins with. `lengthAt` gives the bytes of the frame whose header stands at an offset, or 0 where none does.
+ * Returns what is wrong with audio that consists only of frames and tags; `undefined` if it is complete. `lengthAt` returns the
+ * length in bytes of the frame whose header is at an offset, or 0 without one.
  */
 export const framesProblem = (
   data: Uint8Array,

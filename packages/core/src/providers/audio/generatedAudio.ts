@@ -8,14 +8,14 @@ import { afterTags } from "./tags.ts"
 import { wavProblem } from "./wavProblem.ts"
 import { webmProblem } from "./webmProblem.ts"
 
-/** The media type of bytes that are audio, or why they are not: words for a log, without a byte of the content. */
+/** The media type of audio bytes, or why they are not valid audio, as a log message without any of the content. */
 export type GeneratedAudio = { readonly mediaType: string; readonly problem?: undefined } | { readonly problem: string }
 
 interface Container {
   readonly mediaType: string
-  /** Whether the bytes begin like this container; `first` is where they do when tags are left out. */
+  /** Whether the bytes begin like this container; `first` is the offset after leading tags. */
   readonly begins: (data: Uint8Array, first: number) => boolean
-  /** What is wrong with bytes that begin like it; `undefined` if nothing. */
+  /** Returns what is wrong with bytes that begin like it; `undefined` if they are valid. */
   readonly problem: (data: Uint8Array) => string | undefined
 }
 
@@ -40,12 +40,12 @@ const hasSync = (data: Uint8Array, at: number, layer: number): boolean => {
 }
 
 /**
- * Tells what audio these bytes are, by walking the container to its end: frames, chunks, pages or boxes, each of them whole.
- * Nothing is decoded and nothing copied. Where a container does not say how much there is to come (frames, pages,
- * streamed files), a file that ends between two of its pieces cannot be told from a shorter one.
+ * Determines the audio format of these bytes by walking the container to its end and requiring that all frames, chunks, pages or
+ * boxes are complete. Nothing is decoded or copied. If a container does not state its total length (frames, pages, streamed
+ * files), a file that was cut between two pieces looks like a shorter one.
  */
 export const generatedAudio = (data: Uint8Array): GeneratedAudio => {
-  // Zeros may follow a tag; what begins with them is samples without a container.
+  // Zeros may follow a tag; a file that begins with zeros is raw samples without a container.
   const first = data[0] === 0 ? 0 : afterTags(data, 0)
   const container = containers.find(({ begins }) => begins(data, first))
   if (container === undefined) return { problem: "no audio file begins like this" }

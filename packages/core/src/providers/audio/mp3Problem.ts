@@ -6,7 +6,7 @@ const bitrates1 = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 
 const bitrates2 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160]
 const sampleRates1 = [44_100, 48_000, 32_000]
 
-/** What is wrong with an MP3: `undefined` if it is whole frames of layer III, at least one. */
+/** Returns what is wrong with an MP3; `undefined` if it has at least one frame of layer III and all are complete. */
 export const mp3Problem = (data: Uint8Array): string | undefined => framesProblem(data, lengthAt)
 
 const lengthAt = (data: Uint8Array, at: number): number => {

@@ -10,10 +10,13 @@ const Type = {
 } as const
 const sound = fourCharacters("soun")
 
-/** Boxes that hold boxes which count: the way to what a track says it is. */
+/** Boxes whose children are checked: the path to a track's type. */
 const entered = new Set<number>([Type.moov, Type.trak, Type.mdia])
 
-/** What is wrong with an MP4: `undefined` if it is whole boxes, among them a movie with a track of sound, and its media. */
+/**
+ * Returns what is wrong with an MP4; `undefined` if all boxes are complete and include a movie with an audio track, and its
+ * media.
+ */
 export const mp4Problem = (data: Uint8Array): string | undefined => {
   const view = viewOf(data)
   const seen = { movie: false, sound: false, media: false, fragment: false }
@@ -38,7 +41,10 @@ export const mp4Problem = (data: Uint8Array): string | undefined => {
   return seen.media && !seen.fragment ? undefined : "it lacks its media"
 }
 
-/** Bytes of the box at `at`, if it is whole. A size of 0 reaches to the end, 1 says that the size follows. */
+/**
+ * Returns the length of the box at `at`, if it is complete. A size of 0 means to the end of the file, 1 means that the size
+ * follows.
+ */
 const sizeAt = (view: DataView, at: number): number | undefined => {
   const present = view.byteLength - at
   const short = present < 8 ? -1 : view.getUint32(at)

@@ -2,14 +2,14 @@ import { startsWith } from "./bytes.ts"
 
 const PAGE_HEADER = 27
 
-/** How the first packet of each codec begins, and how many packets precede the sound. */
+/** The beginning of each codec's first packet, and the number of packets before the audio. */
 const codecs = [
   { begins: "OpusHead", headers: 2 },
   { begins: "\x01vorbis", headers: 3 },
   { begins: "\x7fFLAC", headers: 2 },
 ]
 
-/** What is wrong with an Ogg file: `undefined` if it is whole pages of Opus, Vorbis or FLAC with a packet of sound. */
+/** Returns what is wrong with an Ogg file; `undefined` if it has complete pages of Opus, Vorbis or FLAC with an audio packet. */
 export const oggProblem = (data: Uint8Array): string | undefined => {
   const codec = codecs.find(({ begins }) => startsWith(data, PAGE_HEADER + (data[26] ?? 0), begins))
   if (codec === undefined) return "its codec is neither Opus nor Vorbis nor FLAC"
@@ -29,7 +29,7 @@ export const oggProblem = (data: Uint8Array): string | undefined => {
     if (body > data.length || end > data.length) return "its last page is cut short"
     at = end
   }
-  // A segment of 255 bytes says that its packet goes on.
+  // A segment of 255 bytes means that its packet continues.
   if (lastSegment === 255) return "its last packet is cut short"
   return packets > codec.headers ? undefined : "it has no packet of sound"
 }

@@ -4,8 +4,8 @@ const ID3V1_BYTES = 128
 const APE_HEADER_BYTES = 32
 
 /**
- * Where the tags and zeros at `at` end, which writers put before, behind and, by joining files, between frames; `at` where
- * there are none. For one that is cut short it is past the end of the data.
+ * Returns the offset after the tags and zeros at `at`; `at` without any. Encoders put them before, after and, in joined files,
+ * between frames. For a tag that is cut short, the offset is past the end of the data.
  */
 export const afterTags = (data: Uint8Array, at: number): number => {
   let next = at

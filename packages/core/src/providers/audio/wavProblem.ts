@@ -1,11 +1,11 @@
 import { MAX_PIECES, startsWith, viewOf } from "./bytes.ts"
 
-/** From here on a length is one that a streaming writer left because it could not know: 0xFFFFFFFF, or the 0x7FFFF000 of some. */
+/** Lengths from here on are placeholders of streaming encoders: 0xFFFFFFFF, or 0x7FFFF000 for some. */
 const UNKNOWN_LENGTH = 0x7fff_f000
 
 /**
- * What is wrong with a WAVE file: `undefined` if its samples are described and as many as it says, at least one. What
- * follows them is not looked at, and neither is the length of the whole, which many writers get wrong.
+ * Returns what is wrong with a WAVE file; `undefined` if it describes its samples and has as many as it states, at least one.
+ * Data after the samples is ignored, and so is the total length, which many encoders get wrong.
  */
 export const wavProblem = (data: Uint8Array): string | undefined => {
   const view = viewOf(data)
@@ -17,7 +17,7 @@ export const wavProblem = (data: Uint8Array): string | undefined => {
     const body = at + 8
     if (startsWith(data, at, "data")) {
       if (bytesPerFrame === 0) return "its samples are not described"
-      // A writer that did go back to fill in the length of the whole knew that there are none.
+      // An encoder that went back to fill in the total length knew that there are no samples.
       if (bytes === 0 && view.getUint32(4, true) + 8 === data.length) return "it has no samples"
       const stated = bytes === 0xffff_ffff ? longDataBytes : bytes
       return samplesProblem(data.length - body, stated, bytesPerFrame)
@@ -31,7 +31,7 @@ export const wavProblem = (data: Uint8Array): string | undefined => {
   return "it has no samples"
 }
 
-/** Bytes that one sample of every channel takes; 0 where the description is none. */
+/** Returns the bytes of one sample of every channel; 0 if the description is invalid. */
 const frameBytes = (view: DataView, at: number): number => {
   const [format, channels] = [view.getUint16(at, true), view.getUint16(at + 2, true)]
   const sampleRate = view.getUint32(at + 4, true)

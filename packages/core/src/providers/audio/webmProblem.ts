@@ -13,10 +13,15 @@ const Id = {
   blockGroup: 0xa0,
 } as const
 
-/** Elements that hold elements which count. Walked into, so that it does not matter where a live recording says they end. */
+/**
+ * Elements whose children are checked. The walk enters them, so the end that a live recording states for them does not matter.
+ */
 const entered = new Set<number>([Id.ebml, Id.segment, Id.tracks, Id.trackEntry, Id.cluster])
 
-/** What is wrong with a WebM: `undefined` if it is whole elements, among them a track of sound and a block in a cluster. */
+/**
+ * Returns what is wrong with a WebM; `undefined` if all elements are complete and include an audio track and a block in a
+ * cluster.
+ */
 export const webmProblem = (data: Uint8Array): string | undefined => {
   const seen = { webm: false, sound: false, cluster: false, block: false }
   let at = 0

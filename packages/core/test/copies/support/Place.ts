@@ -1,13 +1,12 @@
 import {
-  builtInKinds,
   defaultEngineSettings,
   Engine,
   EngineConfig,
   type EngineSettings,
-  JobKinds,
   layerCrypto,
   layerEngine,
 } from "@kiln/core/effect"
+import { builtInKinds, JobKinds } from "@kiln/core/kinds"
 import { isFinished } from "@kiln/core/domain"
 import { BlobStore, type IdGenerator, JobStore, MediaProbe, Providers, type UploadStore } from "@kiln/core/ports"
 import { adoptBlobs, BlobGuard, layerSweeps, sweepOrphans, Worker } from "@kiln/core/worker"

@@ -56,7 +56,7 @@ export const claiming: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
-    bug: "what is given back is taken from whoever has it now: by id alone",
+    bug: "a release checks only the id, so it ends the new holder's claim",
     race: "release × takeover",
     shows: /^true .*wrote releaseJobs with the token/,
     plant: inJobs((adapters) => ({

@@ -30,7 +30,7 @@ export const deleting: ReadonlyArray<PlantedBug> = [
     })),
   },
   {
-    bug: "whoever erases second is told that it is gone while it is there",
+    bug: "the second erasure reports that the data is gone while it still exists",
     race: "erase × erase",
     shows: /^true .*to deeply equal \[\]/,
     plant: inJobs(({ jobs }) => ({

@@ -166,7 +166,7 @@ export const beatAndComplete = race({
 })
 
 export const releaseAndTakeover = race({
-  name: "release × takeover: what is given back is not taken from whoever has it now",
+  name: "release × takeover: a release does not end the new holder's claim",
   given: fc.boolean(),
   reaches: ["A releaseJobs Written", "A releaseJobs LeaseLost", "B won", "C won"],
   run: Effect.fnUntraced(function* (world, late) {

@@ -82,7 +82,7 @@ export const putAndPut = race({
 })
 
 export const putAndTakeover = race({
-  name: "PUT × PUT after the first one's lease: at most one is received, whoever goes on",
+  name: "PUT × PUT after the first one's lease: at most one is received, in every order",
   given: fc.record({
     wakesAfterMs: fc.constantFrom(9_000, 29_000, 30_000),
     sweeps: fc.boolean(),

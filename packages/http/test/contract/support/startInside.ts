@@ -111,7 +111,7 @@ const layerLogs = (logs: Array<string>) =>
     Layer.succeed(References.MinimumLogLevel, "All"),
   )
 
-/** Puts what a test wrapped in the place of the ports themselves. */
+/** Replaces ports with those that a test wrapped. */
 const layerWrapped = (wrap: (ports: Ports) => Partial<Ports>) =>
   Layer.effectContext(
     Effect.gen(function* () {

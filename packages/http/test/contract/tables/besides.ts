@@ -4,7 +4,7 @@ import { mountPrefix } from "../support/Service.ts"
 import { row, rows, table } from "../support/tables.ts"
 import { file, routes, upload } from "./routes.ts"
 
-/** What a request may carry without changing anything, who may send it, and what is served besides the API. */
+/** Request details that change nothing, cross-origin requests, and everything served besides the API. */
 
 const extras = rows<readonly [string, Omit<Call, "path">]>(
   [

@@ -5,7 +5,7 @@ import { activate, audioPrice, everythingOn, pending, setPrice, turnSwitch, whil
 import { row, rows, table, tableInTurn } from "../support/tables.ts"
 import { expectReplay } from "./idempotency.ts"
 
-/** Live jobs: what they ask for before they are accepted, and what becomes of them when it goes away. */
+/** Live jobs: their prerequisites, and what happens to them when one is turned off. */
 
 export const liveSettings = { live: true, engine: { concurrency: 1 } } as const
 export const forcedOffSettings = { live: true, engine: { forcedOff: ["ai"] } } as const

@@ -237,7 +237,7 @@ const desynchronized = rows(
     const connection = await api.connect()
     const refused = await api.answerOn(connection.send(requestBytes(request)), request.method)
     expect(refused.status).toBeGreaterThanOrEqual(400)
-    // Either the connection has ended, or it goes on with what is really next.
+    // Either the connection has ended, or it continues with the real next request.
     const wire = await connection
       .send(get("/really-next"))
       .read("GET")

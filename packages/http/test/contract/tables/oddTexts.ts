@@ -81,7 +81,7 @@ const pathRows: ReadonlyArray<Row> = rows(
     ["GET", (id: string) => `/v1/files/${id}`],
     ["PUT", (id: string) => `/v1/audio/uploads/${id}/file`],
   ] as const,
-  ([method, path]) => `${method} ${path("{id}")}: a malformed id is nobody's`,
+  ([method, path]) => `${method} ${path("{id}")}: a malformed id is not found`,
   async (api, [method, path]) => {
     for (const id of malformedIds) {
       const answer = await api.send({ method, path: path(id) })

@@ -4,12 +4,12 @@ import { type Key, wav } from "@kiln/service-lab"
 import { type Row, row, rows, table } from "../support/tables.ts"
 import { creations } from "./success.ts"
 
-/** Whose jobs and files are whose: what is not the caller's does not exist, byte for byte. */
+/** Ownership of jobs and files: a record of another caller looks exactly like one that does not exist. */
 
 const unknownJob = "job_00000000000000000000000000"
 const unknownUpload = "upl_00000000000000000000000000"
 
-/** Everybody who is not the key that made a job. */
+/** Every caller except the key that created a job. */
 const strangers: ReadonlyArray<readonly [name: string, make: (api: Api, owner: Key) => Promise<Key>]> = [
   ["another key of the project", (api, owner) => api.newKey({ besides: owner })],
   ["a live key of the project", (api, owner) => api.newKey({ besides: owner, mode: "live" })],

@@ -2,7 +2,7 @@ import { applyEvent, type JobId } from "@kiln/core/domain"
 import type { CancelOutcome } from "@kiln/core/ports"
 import { type MemoryState, putJob } from "../MemoryState.ts"
 
-/** Fails unfinished jobs, whoever has them in hand. */
+/** Fails unfinished jobs, even while a worker holds them. */
 export const cancelJobs = (
   state: MemoryState,
   jobIds: ReadonlyArray<JobId>,

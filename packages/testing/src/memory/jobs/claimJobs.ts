@@ -3,17 +3,17 @@ import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
 import { type Lane, type MemoryState, putJob } from "../MemoryState.ts"
 import { roomAt } from "./roomAt.ts"
 
-/** A lane with those of its jobs that may be claimed now, the last one first to go. */
+/** A lane with its claimable jobs; the last one is claimed first. */
 interface Line {
   readonly lane: Lane
   readonly claimable: Array<Job>
 }
 
 /**
- * Start-time fair queueing. A lane is served at its own virtual time, or at that of the last lane
- * served if that is later, and then stands one further. So a lane that had nothing claimable for a
- * while (empty, deferred, gated) saves up no credit, and whoever has few jobs waits for at most one
- * job of each other lane. A lane at its limit is passed over as if it were empty, and so is one for which the worker has no slot.
+ * Claims jobs by start-time fair queueing. A lane is served at its own virtual time, or at that of the last lane served if that
+ * is later, and then moves on by one. A lane that had nothing claimable for a while (empty, deferred, gated) therefore
+ * accumulates no credit, and a project with few jobs waits for at most one job of each other lane. A lane at its limit, or
+ * without a free slot in the worker, is skipped like an empty one.
  */
 export const claimJobs = (state: MemoryState, request: ClaimRequest, now: number): ClaimResult => {
   const lanes = [...state.lanes.values()].filter((lane) =>
@@ -55,7 +55,7 @@ export const claimJobs = (state: MemoryState, request: ClaimRequest, now: number
 
 const startOf = (state: MemoryState, lane: Lane): number => Math.max(lane.virtualTime, state.virtualTime)
 
-/** The first of the lanes that would be served earliest. `lines` are in the order of the lanes' creation. */
+/** Returns the first of the lanes to be served earliest. `lines` are in the order of the lanes' creation. */
 const nextLine = (state: MemoryState, lines: ReadonlyArray<Line>): Line | undefined => {
   let next: Line | undefined
   for (const line of lines) {
@@ -86,7 +86,7 @@ const claimOf = (state: MemoryState, job: Job, now: number): Claim => ({
 })
 
 /**
- * Until the next lease ends or the next delay is over, and there is room. A job whose deadline comes first will never be
+ * Returns the milliseconds until the next lease or delay ends and there is room. A job whose deadline comes first never becomes
  * claimable.
  */
 const nextInMs = (

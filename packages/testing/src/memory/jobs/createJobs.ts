@@ -3,7 +3,7 @@ import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { idempotencyIndex, insertJob, keep, type MemoryState, putJob, putUpload } from "../MemoryState.ts"
 import { readBoard } from "../MemorySwitchboard.ts"
 
-/** Items earlier in the batch count for later ones. */
+/** Creates jobs. Earlier items of the batch count for later ones. */
 export const createJobs = (
   state: MemoryState,
   jobs: ReadonlyArray<NewJob>,

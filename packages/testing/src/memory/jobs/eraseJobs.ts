@@ -3,8 +3,8 @@ import type { EraseOutcome, Erasure } from "@kiln/core/ports"
 import { addPurges, type MemoryState, putJob, putUpload } from "../MemoryState.ts"
 
 /**
- * A job whose data had expired by age is `AlreadyErased` for its first explicit erasure: nothing
- * was left to delete. It says `data_deleted` from then on, since that is what its owner asked for.
+ * Erases the data of jobs. A job whose data had expired by age is `AlreadyErased` at its first explicit erasure, because nothing
+ * was left to delete. It reports `data_deleted` from then on, as its owner requested.
  */
 export const eraseJobs = (state: MemoryState, items: ReadonlyArray<Erasure>): ReadonlyArray<EraseOutcome> =>
   items.map(({ jobId, principal }) => {
@@ -16,7 +16,7 @@ export const eraseJobs = (state: MemoryState, items: ReadonlyArray<Erasure>): Re
     return { _tag: "AlreadyErased", purges: blobPrefixesOf(job).flatMap((prefix) => state.purges.get(prefix) ?? []) }
   })
 
-/** Deletes what a finished job retains, and records what is to be purged. */
+/** Deletes the retained data of a finished job, and records the purges. */
 export const blank = (
   state: MemoryState,
   job: Job,

@@ -1,7 +1,10 @@
 import { applyEvent, isFinished, isOverdue, type JobId, overdueEvent } from "@kiln/core/domain"
 import { type MemoryState, putJob } from "../MemoryState.ts"
 
-/** Fails overdue jobs, the longest overdue first. One whose worker vanished is taken back instead, and does not count. */
+/**
+ * Fails overdue jobs, the longest overdue first. A job whose worker vanished is returned to the queue instead, and does not
+ * count.
+ */
 export const expireJobs = (state: MemoryState, limit: number, now: number): ReadonlyArray<JobId> => {
   const overdue = [...state.jobs.values()]
     .filter((job) => isOverdue(job, now))

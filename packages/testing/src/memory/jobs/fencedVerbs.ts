@@ -1,4 +1,4 @@
-import { applyEvent, type ClaimEnd, holdsClaim, isRepeatedEnd, type Job, type JobEvent } from "@kiln/core/domain"
+import { applyEvent, type ClaimEnd, holdsClaim, isRepeatedEnd, type Job, type TransitionEvent } from "@kiln/core/domain"
 import type {
   Checkpoint,
   ClaimRef,
@@ -11,11 +11,14 @@ import type {
 } from "@kiln/core/ports"
 import { entryOf, keep, type MemoryState, putJob } from "../MemoryState.ts"
 
-/** Applies an event to the job of a claim, with what else it changes. `undefined`: the claim does not hold the job, nothing was written. */
+/**
+ * Applies an event to the job of a claim, with other changes. Returns `undefined`, and writes nothing, if the claim does not hold
+ * the job.
+ */
 const write = (
   state: MemoryState,
   claim: ClaimRef,
-  event: (job: Job) => JobEvent,
+  event: (job: Job) => TransitionEvent,
   now: number,
   changes: (job: Job) => Partial<Job> = () => ({}),
 ): Job | undefined => {
@@ -28,7 +31,7 @@ const write = (
   return written
 }
 
-/** What the ledger says of a job it says once and for all. */
+/** Writes the ledger entry of a job, once. */
 const enterCharge = (state: MemoryState, job: Job): void => {
   if (job.charge === null || job.finishedAt === null || state.charges.has(job.id)) return
   state.charges.set(job.id, keep(entryOf(job, job.charge, Math.max(job.finishedAt, state.ledgerClosedUntil))))
@@ -36,7 +39,7 @@ const enterCharge = (state: MemoryState, job: Job): void => {
 
 const outcome = (written: Job | undefined): FencedOutcome => (written === undefined ? "LeaseLost" : "Written")
 
-/** Ends a claim. What its first try has written already is not written again, and is written all the same. */
+/** Ends a claim. A repeat returns `Written` without writing again. */
 const end = (
   state: MemoryState,
   claim: ClaimRef,
@@ -63,7 +66,7 @@ export const extendLeases = (
     )
     return job === undefined
       ? { _tag: "LeaseLost" }
-      : // Past the run limit nothing can be granted any more.
+      : // Past the run limit, no lease can be granted.
         { _tag: "Extended", leaseRemainingMs: Math.max(0, (job.claimableAt ?? now) - now) }
   })
 
@@ -91,11 +94,13 @@ export const completeJobs = (
   items: ReadonlyArray<Completion>,
   now: number,
 ): ReadonlyArray<FencedOutcome> => {
-  // Before anything is written: a defect must not leave half a batch behind.
+  // Checked before anything is written, so that a defect does not leave half a batch.
   for (const item of items) {
     const job = state.jobs.get(item.jobId)
     if (job !== undefined && holdsClaim(job, item.token) && (job.mode === "live") !== (item.charge !== null))
-      throw new TypeError(`a ${job.mode} job completes ${job.mode === "live" ? "with" : "without"} a charge: ${job.id}`)
+      throw new TypeError(
+        `a ${job.mode} job must complete ${job.mode === "live" ? "with" : "without"} a charge: ${job.id}`,
+      )
   }
   return items.map((item) =>
     end(

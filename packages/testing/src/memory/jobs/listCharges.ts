@@ -3,11 +3,14 @@ import type { MemoryState } from "../MemoryState.ts"
 
 type Place = Pick<LedgerEntry, "chargedAt" | "jobId">
 
-/** Where an entry stands in the ledger: by its time, those of one instant by their job's id. */
+/** Orders entries by time, then by job id. */
 const compare = (a: Place, b: Place): number =>
   a.chargedAt - b.chargedAt || (a.jobId < b.jobId ? -1 : a.jobId > b.jobId ? 1 : 0)
 
-/** Closes the ledger behind now and behind its last entry: a charge written later, even in this millisecond, gets a later time. */
+/**
+ * Lists charges, and closes the ledger after now and after its last entry: a later charge, even in this millisecond, gets a later
+ * time.
+ */
 export const listCharges = (state: MemoryState, { after, from, limit, to }: LedgerPage, now: number): LedgerPart => {
   const last = [...state.charges.values()].reduce((time, { chargedAt }) => Math.max(time, chargedAt), now)
   const until = Math.min(to, Math.max(state.ledgerClosedUntil, last + 1))

@@ -1,7 +1,7 @@
 import type { ConcurrencyLimits, Job } from "@kiln/core/domain"
 import type { Lane, MemoryState } from "../MemoryState.ts"
 
-/** When a lane has room under its limits, if nothing ends before its lease does: `now` where it has room already. */
+/** Returns when a lane has room under its limits if no job ends before its lease: `now` if it already has room. */
 export const roomAt = (state: MemoryState, lane: Lane, limits: ConcurrencyLimits, now: number): number => {
   const { perKind, perProject } = limits
   const ofKind = Object.hasOwn(perKind, lane.kind) ? perKind[lane.kind] : undefined
@@ -23,6 +23,6 @@ const roomAmong = (state: MemoryState, limit: number, now: number, counts: (lane
   return leaseEnds.length < limit ? now : Math.min(...leaseEnds)
 }
 
-/** Of a job that is in hand. */
+/** Returns the end of a running job's lease. */
 const leaseEnd = (job: Job | undefined, now: number): ReadonlyArray<number> =>
   job?.held === true && job.claimableAt !== null && job.claimableAt > now ? [job.claimableAt] : []

@@ -1,6 +1,6 @@
 import { kiln } from "../../../../lib/kiln.ts"
 
-/** kiln needs Node, and no answer of it is the same for the next one who asks. */
+/** kiln needs the Node runtime, and its responses must not be cached. */
 export const runtime = "nodejs"
 export const dynamic = "force-dynamic"
 

@@ -1,0 +1,41 @@
+import type { Store } from "../engines/engines.ts"
+
+/** A measurement that one process makes with one engine. Times in seconds, rates per second. */
+export type Task =
+  /** Adds jobs one by one for `seconds`, by this many callers. Result: `rate`. */
+  | { readonly do: "create"; readonly callers: number; readonly seconds: number }
+  /** Adds `count` jobs at once. Result: `rate`. */
+  | { readonly do: "bulk"; readonly count: number }
+  /** Waits for `go`, runs jobs, and reports how many it has run as it goes. */
+  | { readonly do: "drain"; readonly report: number }
+  /** Adds `count` jobs at `rate`, or if that is 0, each when the one before has started. `worker` runs them here as well. */
+  | { readonly do: "pace"; readonly count: number; readonly rate: number; readonly worker: boolean }
+  /** Runs jobs of another process and reports how long each waited. */
+  | { readonly do: "serve" }
+
+export interface ChildOptions {
+  readonly store: Store
+  readonly engine: string
+  readonly place: string
+  readonly kiln: string
+  readonly task: Task
+}
+
+/** A message of the parent to a child. */
+export type Order = "go" | "isEmpty" | "end" | "started"
+
+/** A message of a child to the parent. */
+export type Message =
+  | { readonly type: "ready" }
+  | { readonly type: "ran"; readonly ran: number }
+  | { readonly type: "isEmpty"; readonly isEmpty: boolean }
+  | { readonly type: "started"; readonly waitedMs: number }
+  | { readonly type: "result"; readonly result: Result }
+
+export interface Result {
+  readonly rate?: number
+  /** How long each job waited from its submission to its start. */
+  readonly waitedMs?: ReadonlyArray<number>
+  /** The largest resident set of this process, in MB. */
+  readonly peakMb: number
+}

@@ -1,0 +1,79 @@
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import type * as Core from "@kiln/core"
+import type * as Postgres from "@kiln/adapter-postgres"
+import type * as Sqlite from "@kiln/adapter-sqlite"
+import type * as Testing from "@kiln/testing"
+import type { Engine, OpenOptions, Payload } from "./Engine.ts"
+
+/** Loads the built package of this name. */
+export const loadBuilt = async <Module>(directory: string, name: string): Promise<Module> =>
+  (await import(pathToFileURL(join(directory, "packages", name, "dist/index.js")).href)) as Module
+
+interface BulkSubmit {
+  readonly submitMany?: (kind: "noop", requests: ReadonlyArray<Payload>) => Promise<unknown>
+}
+
+const anyPayload = {
+  "~standard": {
+    version: 1 as const,
+    vendor: "kiln-bench",
+    validate: (value: unknown) => ({ value: value as Payload }),
+  },
+}
+
+const storeFor = async ({ kiln, place }: OpenOptions): Promise<Core.StoreAdapter> => {
+  if (place.startsWith("postgres")) {
+    const { postgresStore } = await loadBuilt<typeof Postgres>(kiln, "adapter-postgres")
+    return postgresStore({ url: place }) as Core.StoreAdapter
+  }
+  const { sqliteStore } = await loadBuilt<typeof Sqlite>(kiln, "adapter-sqlite")
+  return sqliteStore({ path: place }) as Core.StoreAdapter
+}
+
+/** Waits until at most this many calls are open; a million open promises would measure memory. */
+const inChunks = async (
+  payloads: ReadonlyArray<Payload>,
+  size: number,
+  add: (chunk: ReadonlyArray<Payload>) => unknown,
+) => {
+  for (let from = 0; from < payloads.length; from += size) await add(payloads.slice(from, from + size))
+}
+
+export const kiln: Engine = {
+  open: async (options) => {
+    const core = await loadBuilt<typeof Core>(options.kiln, "core")
+    const testing = await loadBuilt<typeof Testing>(options.kiln, "testing")
+    const noop = core.jobKind({
+      name: "noop",
+      request: anyPayload,
+      run: ({ request }) => {
+        options.onStart(request)
+        return Promise.resolve({ output: {} })
+      },
+    })
+    const engine = await core.createEngine({
+      store: await storeFor(options),
+      // No job here has a file.
+      blobs: testing.memoryBlobs(),
+      kinds: [noop],
+      autoStart: false,
+      settings: { concurrency: 500, queueCap: 0, limits: { perProject: 0 } },
+    })
+    const bulk = engine as BulkSubmit
+    return {
+      add: (payload) => engine.submit("noop", payload),
+      addMany: (payloads) =>
+        inChunks(payloads, 5_000, (chunk) =>
+          bulk.submitMany === undefined
+            ? Promise.all(chunk.map((payload) => engine.submit("noop", payload)))
+            : bulk.submitMany("noop", chunk),
+        ),
+      start: () => engine.start(),
+      isEmpty: async () =>
+        (await engine.operator.count()).every(
+          ({ count, status }) => status === "done" || status === "failed" || count === 0,
+        ),
+    }
+  },
+}

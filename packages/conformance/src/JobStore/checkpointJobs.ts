@@ -1,0 +1,85 @@
+import { expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type { Json } from "@kiln/core/domain"
+import { JobStore } from "@kiln/core/ports"
+import { advance, claim, claimOne, complete, create, createAndClaim, now, read } from "../arrange.ts"
+import { check, type Section } from "../Check.ts"
+import { expectMoved } from "../expectations.ts"
+import { jobId, leaseDurationMs, newJob } from "../fixtures.ts"
+
+export const checkpointJobs: Section = {
+  name: "JobStore.checkpointJobs",
+  checks: [
+    check(
+      "keeps finished steps for the next attempt: after a release, a deferral, a lost worker",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const values: Record<string, Json> = {
+          transcribe: { text: "a\u2028é😀" },
+          reply: ["x", 1, null],
+          speak: "s",
+          constructor: 0.1,
+        }
+        yield* create(newJob(1))
+        let expected: Record<string, Json> = {}
+        for (const [step, value] of Object.entries(values)) {
+          const { job, token } = yield* claimOne()
+          expect(job.checkpoints).toEqual(expected)
+          expect(yield* store.checkpointJobs([{ jobId: jobId(1), token, step, value }])).toEqual(["Written"])
+          expected = { ...expected, [step]: value }
+          const after = yield* read(newJob(1))
+          expect(after.checkpoints).toEqual(expected)
+          expectMoved(job, { event: "checkpointed", token }, yield* now, after)
+          if (step === "transcribe") yield* store.releaseJobs([{ jobId: jobId(1), token }])
+          else if (step === "reply")
+            yield* store.deferJobs([{ jobId: jobId(1), token, delayMs: 0, countsAsFailure: true }])
+          else yield* advance(leaseDurationMs)
+        }
+        expect((yield* claimOne()).job.checkpoints).toEqual(values)
+      }),
+    ),
+
+    check(
+      "a step may be kept again, and several in one batch",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const { token } = yield* createAndClaim()
+        const item = { jobId: jobId(1), token }
+        yield* store.checkpointJobs([
+          { ...item, step: "a", value: 1 },
+          { ...item, step: "b", value: 2 },
+          { ...item, step: "a", value: 3 },
+        ])
+        expect((yield* read(newJob(1))).checkpoints).toEqual({ a: 3, b: 2 })
+      }),
+    ),
+
+    check(
+      "every end of the job clears them",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const limits = { queueLimitMs: 100_000, runLimitMs: 100_000 }
+        yield* create(newJob(1), newJob(2), newJob(3, { limits }), newJob(4))
+        const { claims } = yield* claim({ limit: 4 })
+        yield* store.checkpointJobs(
+          claims.map(({ job, token }) => ({ jobId: job.id, token, step: "a", value: "secret" })),
+        )
+        const [one, two] = claims
+        if (one === undefined || two === undefined) throw new Error("expected claims")
+        yield* complete(one)
+        yield* store.failJobs([{ jobId: two.job.id, token: two.token, errorCode: "provider_rejected" }])
+        yield* advance(leaseDurationMs)
+        expect((yield* claim({ maxLostWorkers: 1 })).abandoned).toHaveLength(2)
+        for (const n of [1, 2, 3, 4]) expect((yield* read(newJob(n))).checkpoints).toEqual({})
+        const five = yield* createAndClaim(newJob(5, { limits }))
+        yield* store.checkpointJobs([{ jobId: jobId(5), token: five.token, step: "a", value: "secret" }])
+        yield* advance(200_000)
+        expect(yield* store.expireJobs(10)).toEqual([])
+        expect((yield* read(newJob(5))).checkpoints, "kept when the job returns to the queue").toEqual({ a: "secret" })
+        yield* advance(100_000)
+        expect(yield* store.expireJobs(10)).toHaveLength(1)
+        expect((yield* read(newJob(5))).checkpoints).toEqual({})
+      }),
+    ),
+  ],
+}

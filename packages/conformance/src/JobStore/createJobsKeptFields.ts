@@ -1,0 +1,51 @@
+import { expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { JobStore } from "@kiln/core/ports"
+import { advance, createDone, createFailed, create, exists, first, read } from "../arrange.ts"
+import { check, type Section } from "../Check.ts"
+import { newJob, ownerOf } from "../fixtures.ts"
+
+const kept = { model: "small", "a key with spaces": [1, 2.5, null, { deep: "é😀" }], flag: true }
+
+/** Fields of the request that are not the caller's data. */
+export const keptFields: Section = {
+  name: "JobStore.createJobs: kept fields",
+  checks: [
+    check(
+      "are read as they were written, apart from the request",
+      Effect.gen(function* () {
+        const job = first(yield* create(newJob(1, { kept, request: { input: "text" } })))
+        expect(job).toMatchObject({ kept, request: { input: "text" } })
+        expect((yield* read(newJob(1))).kept).toEqual(kept)
+        expect(first(yield* create(newJob(2))).kept).toEqual({})
+      }),
+    ),
+
+    check(
+      "stay when the owner erases the job's data, and when it expires",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const one = yield* createDone(newJob(1, { kept }))
+        yield* store.eraseJobs([{ jobId: one.id, principal: ownerOf(one) }])
+        expect(yield* read(one)).toMatchObject({ retained: "deleted", request: null, kept })
+        const two = yield* createFailed(newJob(2, { kept }))
+        yield* advance(100)
+        expect((yield* store.expireData(100, 10)).count).toBe(1)
+        expect(yield* read(two)).toMatchObject({ retained: "expired", request: null, kept })
+        yield* store.eraseJobs([{ jobId: two.id, principal: ownerOf(two) }])
+        expect(yield* read(two)).toMatchObject({ retained: "deleted", kept })
+      }),
+    ),
+
+    check(
+      "are removed with the record",
+      Effect.gen(function* () {
+        const store = yield* JobStore
+        const job = yield* createDone(newJob(1, { kept }))
+        expect((yield* store.deleteJobs(0, 10)).count).toBe(1)
+        expect(yield* exists(job)).toBe(false)
+        expect(first(yield* create(newJob(1, { kept: {} }))).kept, "nothing of them comes back").toEqual({})
+      }),
+    ),
+  ],
+}

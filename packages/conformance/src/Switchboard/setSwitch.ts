@@ -1,0 +1,38 @@
+import { expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { Switchboard } from "@kiln/core/ports"
+import { check, type Section } from "../Check.ts"
+
+export const switches: Section<Switchboard> = {
+  name: "Switchboard.readBoard, setSwitch",
+  checks: [
+    check(
+      "everything is off in a new installation",
+      Effect.gen(function* () {
+        const board = yield* Switchboard
+        expect(yield* board.readBoard).toEqual({
+          switches: { ai: false, audio: false, images: false },
+          prices: {},
+          liveKinds: [],
+          lastServedAt: {},
+          pausedKinds: [],
+        })
+        expect(yield* board.listPrices).toEqual([])
+      }),
+    ),
+
+    check(
+      "turns each switch on and off by itself",
+      Effect.gen(function* () {
+        const board = yield* Switchboard
+        const { readBoard } = board
+        yield* board.setSwitch("audio", true)
+        yield* board.setSwitch("audio", true)
+        expect((yield* readBoard).switches).toEqual({ ai: false, audio: true, images: false })
+        yield* board.setSwitch("ai", true)
+        yield* board.setSwitch("audio", false)
+        expect((yield* readBoard).switches).toEqual({ ai: true, audio: false, images: false })
+      }),
+    ),
+  ],
+}

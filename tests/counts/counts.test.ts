@@ -1,0 +1,101 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { postgresStore } from "@kiln/adapter-postgres"
+import { sqliteStore } from "@kiln/adapter-sqlite"
+import type { StoreAdapter } from "@kiln/core"
+import { freshDatabase, tcpProxy } from "@kiln/postgres-lab"
+import { describe, expect, it } from "vitest"
+import { countSqlite } from "./countSqlite.ts"
+import { createBy32, createOneByOne, drain, type Engine, fibersMade, jobs, openCounted } from "./workloads.ts"
+
+/**
+ * Limits for a hundred jobs. Counts are the same on a fast and on a slow machine, so a change that makes every job more
+ * expensive fails here. Lower a limit when its count has fallen; raise one only with a reason. Those of Postgres leave room
+ * for statements that a process sends by the clock, and for callers that meet in more batches on a busy machine.
+ */
+const limits = {
+  sqlite: {
+    "1 caller": { statements: 1_000, commits: 100, pages: 830, fibers: 205 },
+    "32 callers": { statements: 330, commits: 4, pages: 55, fibers: 110 },
+    drain: { statements: 560, commits: 3, pages: 42, fibers: 940 },
+  },
+  postgres: {
+    "1 caller": { statements: 1_200, flights: 370, transactions: 160, fibers: 260 },
+    "32 callers": { statements: 130, flights: 40, transactions: 20, fibers: 125 },
+    drain: { statements: 50, flights: 34, transactions: 24, fibers: 980 },
+  },
+} as const
+
+type Counts = Readonly<Record<string, number>>
+
+const expectWithin = (counted: Counts, limit: Counts): void => {
+  const over = Object.entries(counted).filter(([name, count]) => count > (limit[name] ?? 0))
+  expect(over, `counted ${JSON.stringify(counted)}, at most ${JSON.stringify(limit)}`).toEqual([])
+}
+
+const workloads: Readonly<
+  Record<"1 caller" | "32 callers" | "drain", (engine: Engine, begin: () => void) => Promise<void>>
+> = {
+  "1 caller": (engine, begin) => {
+    begin()
+    return createOneByOne(engine)
+  },
+  "32 callers": (engine, begin) => {
+    begin()
+    return createBy32(engine)
+  },
+  drain,
+}
+const names = ["1 caller", "32 callers", "drain"] as const
+
+/** Opens an engine, submits one job so that everything is prepared, and stops it at the end. */
+const withEngine = async (store: StoreAdapter, use: (engine: Engine) => Promise<void>): Promise<void> => {
+  const engine = await openCounted(store)
+  try {
+    await engine.submit("noop", {})
+    await use(engine)
+  } finally {
+    await engine.stop({ drainMs: 0 })
+  }
+}
+
+describe(`work for ${jobs} jobs`, () => {
+  describe("SQLite", () => {
+    it.each(names)("%s", async (name) => {
+      const directory = mkdtempSync(join(tmpdir(), "kiln-counts-"))
+      const path = join(directory, "kiln.db")
+      try {
+        await withEngine(sqliteStore({ path }) as StoreAdapter, async (engine) => {
+          using stack = new DisposableStack()
+          let counter: ReturnType<typeof countSqlite> | undefined
+          let fibers = 0
+          await workloads[name](engine, () => {
+            counter = stack.use(countSqlite(path))
+            fibers = fibersMade()
+          })
+          expectWithin({ ...counter?.counts(), fibers: fibersMade() - fibers - 1 }, limits.sqlite[name])
+        })
+      } finally {
+        rmSync(directory, { recursive: true })
+      }
+    })
+  })
+
+  describe("Postgres", () => {
+    it.each(names)("%s", async (name) => {
+      await using database = await freshDatabase()
+      await using proxy = await tcpProxy(database.url)
+      await withEngine(postgresStore({ url: proxy.url }) as StoreAdapter, async (engine) => {
+        let fibers = 0
+        await workloads[name](engine, () => {
+          proxy.resetCounts()
+          fibers = fibersMade()
+        })
+        const statements = [...proxy.statements().values()].reduce((sum, count) => sum + count, 0)
+        const counted = { statements, flights: proxy.flights(), transactions: proxy.transactions() }
+        expectWithin({ ...counted, fibers: fibersMade() - fibers - 1 }, limits.postgres[name])
+      })
+    })
+  })
+})
