@@ -16,4 +16,4 @@ export const spanOf = (bytes: number, range: BlobRange | undefined): Span => {
 }
 
 /** Maximum length of a chunk in a stream that is read, in bytes. */
-export const READ_CHUNK_BYTES = 64 * 1024
+export const READ_CHUNK_BYTES = 256 * 1024

@@ -1,5 +1,8 @@
+import { isReadonlyArrayNonEmpty, type NonEmptyReadonlyArray } from "effect/Array"
+import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import type * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
 import type { Exchange } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
@@ -11,8 +14,8 @@ const bodyLimitMs = 30_000
 /** The sender disconnected during the body, so there is no response. */
 export class BodyBroken extends Data.TaggedError("BodyBroken")<{}> {}
 
-/** Minimum size of an upload's pieces in bytes, if the sender provides them: each piece is hashed and written separately. */
-const uploadPieceBytes = 32_768
+/** Bytes of an upload that are hashed and written together, if the sender provides them in time. */
+const uploadBatchBytes = 262_144
 
 /** Passes the body to `take` piece by piece and counts it, until it ends or `take` returns false. */
 const readBody = (
@@ -73,31 +76,18 @@ const grown = (bytes: Uint8Array, size: number): Uint8Array => {
   return larger
 }
 
-/** Streams the body in pieces of useful size, on demand: unread bytes stay with the sender. */
+/** Streams the body in batches of pieces, on demand: most unread bytes stay with the sender. */
 export const streamBody = (exchange: Exchange): Stream.Stream<Uint8Array, BodyBroken> =>
-  Stream.unwrap(
-    Effect.as(
-      beginBody(exchange),
-      Stream.unfold(undefined, () => nextPiece(exchange)),
-    ),
-  )
+  Stream.fromPull(Effect.as(beginBody(exchange), nextPieces(exchange)))
 
-const nextPiece = (exchange: Exchange): Effect.Effect<readonly [Uint8Array, undefined] | undefined, BodyBroken> =>
+const nextPieces = (exchange: Exchange): Pull.Pull<NonEmptyReadonlyArray<Uint8Array>, BodyBroken> =>
   Effect.suspend(() => {
-    let piece: Uint8Array | undefined
-    const read = readBody(
-      exchange,
-      (bytes) => {
-        piece = bytes
-        return false
-      },
-      { minBytes: uploadPieceBytes },
-    )
-    return Effect.flatMap(read, (end) =>
-      end === "broken"
-        ? Effect.fail(new BodyBroken())
-        : Effect.succeed(piece === undefined ? undefined : ([piece, undefined] as const)),
-    )
+    const pieces: Array<Uint8Array> = []
+    const read = readBody(exchange, (piece) => pieces.push(piece) > 0, { minBytes: uploadBatchBytes, once: true })
+    return Effect.flatMap(read, (end): Pull.Pull<NonEmptyReadonlyArray<Uint8Array>, BodyBroken> => {
+      if (end === "broken") return Effect.fail(new BodyBroken())
+      return isReadonlyArrayNonEmpty(pieces) ? Effect.succeed(pieces) : Cause.done()
+    })
   })
 
 /**
