@@ -58,7 +58,7 @@ const readSpan = (handle: FileHandle, key: string, info: BlobInfo, span: Span) =
 /** Reads the next piece while one is hashed and used. */
 async function* piecesOf(handle: FileHandle, key: string, info: BlobInfo, { from, to, whole }: Span) {
   const hash = whole ? createHash("sha256") : undefined
-  for (let start = from, reading = readPiece(handle, start, to); ; ) {
+  for (let start = from, reading = readPiece(handle, start, to); ;) {
     const end = Math.min(start + READ_CHUNK_BYTES, to)
     const piece = await reading
     if (piece.length < end - start) throw new BlobCorrupt({ key })

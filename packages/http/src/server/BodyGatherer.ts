@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 import type { PieceBudget } from "./PieceBudget.ts"
 import type { BodyEnd, ReadOptions } from "./RequestSource.ts"
 
-/** Bytes buffered before the sender is paused, unless a reader waits for more. */
-const capacityBytes = 65_536
+/** Bytes buffered before the sender is paused. */
+export const capacityBytes = 65_536
 /** Pieces of at least this many bytes are passed on unchanged; smaller ones are merged. */
 const passedOnBytes = 4_096
 const firstBufferBytes = 512
@@ -37,7 +37,6 @@ export class BodyGatherer {
   #bytes = 0
   #small = 0
   #isFull = false
-  #capacity = capacityBytes
   #leaveLine: (() => void) | undefined
   #end: "complete" | "broken" | undefined
   #wake: (() => void) | undefined
@@ -74,7 +73,7 @@ export class BodyGatherer {
       this.#whole.push(piece)
     } else this.#copy(piece)
     this.#bytes += piece.length
-    if (this.#bytes >= this.#capacity) this.#isFull = true
+    if (this.#bytes >= capacityBytes) this.#isFull = true
     if (this.#isOverBudget(piece))
       this.#leaveLine ??= this.#budget.wait(() => {
         this.#leaveLine = undefined
@@ -104,15 +103,13 @@ export class BodyGatherer {
 
   /**
    * Passes buffered and arriving pieces to `take` until the body ends or `take` returns false. Waits up to 25 ms for at least
-   * `minBytes`. Buffers as much for the rest of the body, so that a sender can go on while its last bytes are written. An
-   * interrupted read loses nothing.
+   * `minBytes`. An interrupted read loses nothing.
    */
   read(
     take: (piece: Uint8Array) => boolean,
     { minBytes = 1, once = false, stopsAtTrickle = false }: ReadOptions = {},
   ): Effect.Effect<BodyEnd> {
     return Effect.callback((resume) => {
-      this.#capacity = Math.max(this.#capacity, minBytes)
       let timer: NodeJS.Timeout | undefined
       let isDue = false
       let isScheduled = false
@@ -186,7 +183,7 @@ export class BodyGatherer {
     if (this.#whole.length === 0) this.#sealBuffer()
     const piece = this.#whole.shift() ?? new Uint8Array(0)
     this.#bytes -= piece.length
-    if (this.#isFull && this.#bytes < this.#capacity / 2) {
+    if (this.#isFull && this.#bytes < capacityBytes / 2) {
       this.#isFull = false
       this.#goOn()
     }

@@ -43,9 +43,7 @@ export const makeAdmit = (authenticate: Authenticate, limits: RateLimits) => {
         new Refusal({ code: "rate_limited", headers: { "retry-after": String(decision.retryAfterSeconds) } }),
       )
     }
-    return Effect.flatMap(authenticate(exchange), (principal) =>
-      Clock.clockWith((clock) => admitted(principal, clock)),
-    )
+    return Effect.flatMap(authenticate(exchange), (principal) => Clock.clockWith((clock) => admitted(principal, clock)))
   }
 }
 

@@ -4,6 +4,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
+import { capacityBytes } from "./BodyGatherer.ts"
 import type { Exchange } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
 import type { BodyEnd, ReadOptions } from "./RequestSource.ts"
@@ -13,9 +14,6 @@ const bodyLimitMs = 30_000
 
 /** The sender disconnected during the body, so there is no response. */
 export class BodyBroken extends Data.TaggedError("BodyBroken")<{}> {}
-
-/** Bytes of an upload that are hashed and written together, if the sender provides them in time. */
-const uploadBatchBytes = 262_144
 
 /** Passes the body to `take` piece by piece and counts it, until it ends or `take` returns false. */
 const readBody = (
@@ -76,14 +74,17 @@ const grown = (bytes: Uint8Array, size: number): Uint8Array => {
   return larger
 }
 
-/** Streams the body in batches of pieces, on demand: most unread bytes stay with the sender. */
+/**
+ * Streams the body in batches, on demand: unread bytes stay with the sender. Larger batches cost more: their buffers are so many
+ * that each is fresh memory, while small ones are collected early and used again.
+ */
 export const streamBody = (exchange: Exchange): Stream.Stream<Uint8Array, BodyBroken> =>
   Stream.fromPull(Effect.as(beginBody(exchange), nextPieces(exchange)))
 
 const nextPieces = (exchange: Exchange): Pull.Pull<NonEmptyReadonlyArray<Uint8Array>, BodyBroken> =>
   Effect.suspend(() => {
     const pieces: Array<Uint8Array> = []
-    const read = readBody(exchange, (piece) => pieces.push(piece) > 0, { minBytes: uploadBatchBytes, once: true })
+    const read = readBody(exchange, (piece) => pieces.push(piece) > 0, { minBytes: capacityBytes, once: true })
     return Effect.flatMap(read, (end): Pull.Pull<NonEmptyReadonlyArray<Uint8Array>, BodyBroken> => {
       if (end === "broken") return Effect.fail(new BodyBroken())
       return isReadonlyArrayNonEmpty(pieces) ? Effect.succeed(pieces) : Cause.done()
