@@ -41,9 +41,9 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
   const failed = makeRefuseCredentials(options)
   const remembered = new Map<string, Remembered>()
 
-  const remember = (hash: string, entry: Remembered): void => {
-    remembered.delete(hash)
-    remembered.set(hash, entry)
+  const remember = (keyHash: string, entry: Remembered): void => {
+    remembered.delete(keyHash)
+    remembered.set(keyHash, entry)
     const oldest = remembered.size > maxRemembered ? remembered.keys().next() : undefined
     if (oldest?.done === false) remembered.delete(oldest.value)
   }

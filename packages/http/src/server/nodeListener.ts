@@ -26,7 +26,7 @@ export type NodeListener = (request: NodeRequest, response: NodeResponse) => voi
  */
 export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.Scope): Effect.fn.Return<NodeListener> {
   const isTraced = yield* Effect.withFiber((fiber) => Effect.succeed(fiber.cache.tracer !== undefined))
-  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const run = Effect.runForkWith(yield* Effect.context())
   const ready = new WeakMap<NodeRequest, Reply>()
   const answering = answerNode(app, ready)
   const inTime = yield* NodeHttpServer.makeHandler(answering, { scope })
