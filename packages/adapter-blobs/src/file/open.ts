@@ -72,7 +72,7 @@ async function* piecesOf(handle: FileHandle, key: string, info: BlobInfo, { from
   }
 }
 
-/** Begins to read a piece. It may fail before anybody waits for it, or without anybody who does. */
+/** Starts reading a piece. A failure that nobody awaits is ignored: the reader has stopped. */
 const readPiece = (handle: FileHandle, start: number, to: number): Promise<Uint8Array> => {
   const reading = readAt(handle, start, Math.min(READ_CHUNK_BYTES, to - start))
   reading.catch(() => undefined)

@@ -78,7 +78,7 @@ const keepListening = (request: NodeRequest, response: NodeResponse): void => {
 }
 const ignore = (): void => {}
 
-/** The reply where even the error could not be put into words. */
+/** Sent if a request failed without a reply. */
 const broken: Reply = { status: 500, headers: {}, body: undefined }
 
 const answerNode = (app: App, ready: WeakMap<NodeRequest, Reply>) =>

@@ -64,7 +64,7 @@ const refusesRevoked = ({ makeAuthenticate }: typeof Authenticator): Promise<boo
     })
     yield* authenticate(exchange)
     record = { ...record, revokedAt: 1 }
-    // Frequent requests must not keep it in use either.
+    // Frequent use must not extend the time in the cache.
     for (let waited = 0; waited < revocationMs; waited += 500) {
       yield* TestClock.adjust(500)
       yield* Effect.exit(authenticate(exchange))
@@ -84,7 +84,7 @@ it.each([
   ["a cached key is never looked up again", "now - entry.lookedUpAt < believedForMs", "believedForMs > 0"],
   ["a key is cached for longer than a revocation may take", "believedForMs = 3_000", "believedForMs = 6_000"],
   [
-    "each use caches a key anew",
+    "each use extends the time in the cache",
     "return Effect.succeed(accept(known, now))",
     "return Effect.succeed((remember(keyHash, { ...known, lookedUpAt: now }), accept(known, now)))",
   ],
