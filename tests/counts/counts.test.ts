@@ -18,12 +18,12 @@ const limits = {
   sqlite: {
     "1 caller": { statements: 810, commits: 100, pages: 830, fibers: 110 },
     "32 callers": { statements: 230, commits: 4, pages: 55, fibers: 14 },
-    drain: { statements: 350, commits: 3, pages: 42, fibers: 940 },
+    drain: { statements: 350, commits: 3, pages: 42, fibers: 135 },
   },
   postgres: {
     "1 caller": { statements: 400, flights: 170, transactions: 160, fibers: 160 },
     "32 callers": { statements: 50, flights: 20, transactions: 20, fibers: 30 },
-    drain: { statements: 50, flights: 34, transactions: 24, fibers: 980 },
+    drain: { statements: 50, flights: 34, transactions: 24, fibers: 180 },
   },
 } as const
 
