@@ -82,11 +82,4 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     to: "const job = jobOf(tx, row)",
     section: "JobStore.claimJobs",
   },
-  {
-    bug: "a claim reads as many jobs as it may take, and not whether there are more",
-    file: "jobs/claimJobs.ts",
-    from: "request.limit - claimed + 1",
-    to: "request.limit - claimed",
-    section: "JobStore.claimJobs",
-  },
 ]
