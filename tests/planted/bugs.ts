@@ -84,8 +84,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       core("domain/acceptance.ts", "if (existing !== undefined)", "if (false as boolean && existing !== undefined)"),
       core(
         "engine/createJob.ts",
-        "  const [outcome] = yield* store.createJobs([",
-        "  const known = yield* store.findByIdempotencyKey(grant.keyId, idempotencyKey)\n  if (known !== undefined) return { job: known, replayed: true } satisfies Accepted\n  const [outcome] = yield* store.createJobs([",
+        "            Effect.flatMap(store.createJobs([prepare(draft.success)]), ([outcome]) =>\n              Effect.fromResult(acceptedOf(outcome)),\n            ),",
+        "            Effect.flatMap(store.findByIdempotencyKey(asked.grant.keyId, asked.idempotencyKey), (known) => known !== undefined ? Effect.succeed({ job: known, replayed: true }) : Effect.flatMap(store.createJobs([prepare(draft.success)]), ([outcome]) => Effect.fromResult(acceptedOf(outcome)))),",
       ),
     ],
     seed: 1,
@@ -238,7 +238,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "callers that share a commit get each other's answers",
-    edits: [core("engine/GroupCommit.ts", "offset += items.length", "offset += 0")],
+    edits: [core("engine/GroupCommit.ts", "offset += entry.items.length", "offset += 0")],
     seed: 19,
     breaks: "no job is lost",
   },
@@ -447,7 +447,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "an upload that another job has used is a surprise",
     edits: [
       core(
-        "engine/createJob.ts",
+        "engine/acceptedOf.ts",
         "      return Result.fail(uploadRefused[outcome.reason]())",
         '      if (outcome.reason === "already_used") throw new Error("an upload is used once")\n      return Result.fail(uploadRefused[outcome.reason]())',
       ),

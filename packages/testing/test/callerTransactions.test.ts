@@ -15,7 +15,7 @@ callerTransactionsConformance({
 
 /** The failure of the check with this name prefix for a double with this defect. */
 const verdictOf = Effect.fnUntraced(function* (beginning: string, wrong: Wrongs) {
-  const checks = callerChecks("effect").filter(({ name }) => name.startsWith(beginning))
+  const checks = callerChecks.filter(({ name }) => name.startsWith(beginning))
   const exits = yield* Effect.forEach(checks, (check) =>
     Effect.exit(runCallerCheck(check, { place: memoryTransactions(wrong) })),
   )

@@ -1,4 +1,3 @@
-import { createHmac } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
@@ -81,7 +80,6 @@ export const makeSqliteCallerTransactions = (
               throw isUnavailable(cause) ? unavailable(cause) : cause
             }
           },
-          hmacSha256: (key, message) => Uint8Array.from(createHmac("sha256", key).update(message).digest()),
         },
       }),
     )

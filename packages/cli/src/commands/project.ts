@@ -21,7 +21,7 @@ const create = Command.make(
         const problem = projectNameProblem(name)
         if (problem !== undefined) return yield* misused(`NAME ${problem}`)
         const directory = yield* KeyDirectory
-        const id = yield* (yield* IdGenerator).next("prj")
+        const id = (yield* IdGenerator).next("prj")
         const project = yield* directory.createProject({ id, name })
         if (project === undefined) return yield* failed(`a project named ${name} already exists`)
         yield* answer({ json: { project_id: project.id, name: project.name }, text: `${project.id}  ${project.name}` })

@@ -152,7 +152,7 @@ const fileWriter = (
       }),
       (error) => (error._tag === "BlobTooLarge" ? tooLarge : error),
     )
-    return { id: yield* ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
+    return { id: ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
   })
 
 /** Says why a value cannot be stored. Checked here, so that every store gives the same answer. */

@@ -1,4 +1,3 @@
-import { createHmac } from "node:crypto"
 import { Clock, Context, Effect, Layer, Scope } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { CallerTransactions, type CreateOutcome, type NewJob, WakeUp } from "@kiln/core/ports"
@@ -89,7 +88,6 @@ export const memoryTransactions = (wrongs: Wrongs = {}): Effect.Effect<CallerPla
         }),
       synchronous: {
         createJobs: (handle, jobs) => decide(state, requireTransaction(handle), jobs, Date.now(), wrongs),
-        hmacSha256: (key, message) => createHmac("sha256", key).update(message).digest(),
       },
     })
     const commit = (transaction: MemoryTransaction) => async (): Promise<void> => {

@@ -86,20 +86,17 @@ const layerProcess = (
 ) =>
   Worker.layer.pipe(
     Layer.provideMerge(Layer.merge(Engine.layer, Operator.layer)),
-    Layer.provideMerge(Layer.mergeAll(JobReader.layer, layerGroupCommit, WakeUp.layer, JobEvents.layer)),
+    Layer.provideMerge(Layer.merge(JobReader.layer, layerGroupCommit)),
+    Layer.provideMerge(Layer.merge(WakeUp.layer, JobEvents.layer)),
     Layer.provideMerge(
       Layer.mergeAll(
         Layer.succeedContext(asContext(adapters)),
         Layer.succeed(EngineConfig, more),
         Layer.succeed(Providers, providers),
         Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: 3 }) }),
-        // The real one signs in another thread, which answers when it likes.
-        Layer.succeed(Fingerprint, {
-          of: (kind, request) => Effect.succeed(`${kind} ${canonicalJson(request)}`),
-          ofSync: (kind, request) => `${kind} ${canonicalJson(request)}`,
-        }),
+        Layer.succeed(Fingerprint, { of: (kind, request) => `${kind} ${canonicalJson(request)}` }),
         Layer.succeed(IdGenerator, {
-          next: (prefix) => Effect.sync(() => formatId(prefix, Uint8Array.from({ length: 16 }).fill(nextId(), 15))),
+          next: (prefix) => formatId(prefix, Uint8Array.from({ length: 16 }).fill(nextId(), 15)),
         }),
       ),
     ),
