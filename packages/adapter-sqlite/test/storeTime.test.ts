@@ -11,7 +11,7 @@ import { temporaryFile } from "./support/temporaryDirectory.ts"
 const { charge, completionOf, jobId, leaseDurationMs, newJob, newLiveJob, noLimits } = fixtures
 const hour = 3_600_000
 
-/** A machine with a wall clock that can be set, and what its processes log. */
+/** A machine whose wall clock can be set. Collects the warnings of its processes. */
 class Machine {
   wallMs = 1_800_000_000_000
   monotonicMs = 1
@@ -22,7 +22,7 @@ class Machine {
     this.monotonicMs += ms
   }
 
-  /** Runs an effect by this machine's clocks. */
+  /** Runs an effect with this machine's clocks. */
   run<A, E>(effect: Effect.Effect<A, E>): Promise<A> {
     const wall = () => this.wallMs
     const nanos = () => BigInt(Math.round(this.monotonicMs * 1e6))
@@ -43,7 +43,7 @@ class Machine {
     )
   }
 
-  /** Opens the file as a process does. */
+  /** Opens the file like a separate process. */
   async open(path: string) {
     const scope = Scope.makeUnsafe()
     const database = await this.run(Effect.provideService(openDatabase({ path }), Scope.Scope, scope))
@@ -159,7 +159,7 @@ onFile("keeping the time costs no commit: what writes nothing else writes nothin
   const { close, database, jobs } = await machine.open(path)
   await machine.run(jobs.createJobs([newJob(1, { delayMs: hour })]))
   const changes = () => database.connection.prepare("SELECT total_changes() AS n").get([])
-  // A look at a lane that has nothing now notes that once.
+  // A claim that finds nothing in a lane records that once.
   await machine.run(jobs.claimJobs(request()))
   const before = changes()
   machine.pass(1_000)
