@@ -107,7 +107,7 @@ onFile(
 )
 
 onFile(
-  "after the clock went forward a day, or the machine slept, a job in hand is extended and completed",
+  "after the clock went forward a day, or the machine slept, a claimed job is extended and completed",
   async (machine, path) => {
     const { close, jobs } = await machine.open(path)
     await machine.run(jobs.createJobs([newJob(1, { limits: { queueLimitMs: 24 * hour, runLimitMs: hour / 2 } })]))
@@ -191,3 +191,27 @@ onFile("a caller's transaction reads and keeps the same time", async (machine, p
   expect(third).toMatchObject({ job: { createdAt: acceptedAt + 18_000 } })
   await closeAgain()
 })
+
+onFile(
+  "a process that starts after the clock went back continues from the newest job, and also after that job was deleted",
+  async (machine, path) => {
+    const createdAt = async ({ jobs }: Awaited<ReturnType<Machine["open"]>>, n: number) => {
+      const [outcome] = await machine.run(jobs.createJobs([newJob(n)]))
+      return outcome?._tag === "Created" ? outcome.job.createdAt : expect.unreachable()
+    }
+    const first = await machine.open(path)
+    const start = await createdAt(first, 1)
+    await first.close()
+    machine.wallMs -= hour
+    const second = await machine.open(path)
+    const next = await createdAt(second, 2)
+    expect(next).toBeGreaterThanOrEqual(start)
+    await machine.run(second.jobs.cancelJobs([jobId(1), jobId(2)]))
+    expect(await machine.run(second.jobs.deleteJobs(0, 10))).toMatchObject({ count: 2 })
+    await second.close()
+    machine.wallMs -= hour
+    const third = await machine.open(path)
+    expect(await createdAt(third, 3)).toBeGreaterThanOrEqual(next)
+    await third.close()
+  },
+)
