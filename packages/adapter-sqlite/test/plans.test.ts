@@ -5,6 +5,7 @@ import { callEveryVerb, fixtures } from "@kiln/conformance"
 import type { Database } from "../src/Database.ts"
 import { jobByIdempotencyKey, jobByOwner } from "../src/jobs/JobRow.ts"
 import { claimableJobs, claimableStates } from "../src/jobs/claimJobs.ts"
+import { finishCharged, finishFree } from "../src/jobs/completeJobs.ts"
 import { unfinishedJobs } from "../src/jobs/createJobs.ts"
 import { finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
@@ -127,6 +128,16 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     ],
   ],
   ["a move of a job", updateUnfinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
+  [
+    "the completion of a sandbox job",
+    finishFree.sql,
+    ["SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)"],
+  ],
+  [
+    "the completion of a live job",
+    finishCharged.sql,
+    ["SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)"],
+  ],
   ["the end of a job", updateFinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
   [
     "jobs whose data is to expire",
