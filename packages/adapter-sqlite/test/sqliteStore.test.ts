@@ -27,7 +27,7 @@ const arrange = Effect.gen(function* () {
   return { engine, connection, kysely }
 })
 
-it.live("a job submitted in a transaction runs after its commit, and there is none after its rollback", () =>
+it.live("a job submitted in a transaction runs after its commit, and does not exist after its rollback", () =>
   Effect.gen(function* () {
     const { connection, engine, kysely } = yield* arrange
     const submitted = yield* Effect.promise(async () => {

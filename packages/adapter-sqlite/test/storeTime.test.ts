@@ -127,7 +127,7 @@ onFile(
 )
 
 onFile(
-  "no charge gets a time before the end of an export, also if the clock goes back and the process starts anew",
+  "no charge gets a time before the end of an export, also if the clock goes back and the process restarts",
   async (machine, path) => {
     const everything = { from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 }
     const one = await machine.open(path)
