@@ -28,7 +28,7 @@ import { hintOnce, makePostgresWakeUp, makeTeller, type PostgresWakeUp } from ".
 import { noteTurns } from "./jobs/nextClaimable.ts"
 import type { KyselyTransaction, PgClient } from "./callers/CallerConnection.ts"
 
-/** What the layer provides. */
+/** The services that the layer provides. */
 type PostgresStore =
   | JobStore
   | JobDirectory
@@ -39,7 +39,7 @@ type PostgresStore =
   | SecretStore
   | WakeUp
 
-/** Hears of nothing but its own process; and tells others of work and of what ended here, or not even that. */
+/** Wakes only within its own process; if `tells` is set, also notifies others of work and of finished jobs. */
 const deafWakeUp = (
   { connections, database }: OpenDatabase,
   tells: boolean,
@@ -54,19 +54,19 @@ const deafWakeUp = (
     }
   })
 
-/** NOTIFY goes through a pooler in transaction mode, LISTEN does not. */
+/** NOTIFY works through a pooler in transaction mode, LISTEN does not. */
 const notificationsOf = ({ notifications = true, pooler }: PostgresOptions): boolean | "send" =>
   notifications === true && pooler === "transaction" ? "send" : notifications
 
 /**
- * All record stores in one schema of a Postgres database, for any number of processes on any number of machines. What a
- * verb returned for was committed with `synchronous_commit = on`. Store time is the database's clock. The database
- * holds secrets and request data: give its role to nobody else.
+ * All record stores in one schema of a Postgres database, for any number of processes on any number of machines. Once a verb
+ * returns, its changes are committed with `synchronous_commit = on`. Store time is the database's clock. The database
+ * contains secrets and request data, so do not share its role.
  *
- * Unless notifications are turned off, the layer brings the wake-up between processes as well.
+ * Unless notifications are off, the layer also provides the wake-up between processes.
  */
 export const PostgresStores = {
-  /** Fails with `StoreUnavailable` where the database cannot be reached, or its schema not brought up to date. */
+  /** Fails with `StoreUnavailable` if the database cannot be reached or the schema cannot be brought up to date. */
   layer: (options: PostgresOptions): Layer.Layer<PostgresStore, StoreUnavailable> =>
     Layer.effectContext(
       Effect.gen(function* () {
@@ -99,8 +99,8 @@ export const PostgresStores = {
 }
 
 /**
- * All record stores in one schema of a Postgres database, for programs without Effect. Jobs can be created inside a
- * transaction that the program began on a client of `pg`, or with Kysely. Throws `TypeError` for options that cannot be used.
+ * All record stores in one schema of a Postgres database, for programs without Effect. Jobs can be created inside the program's
+ * own transaction, begun on a `pg` client or with Kysely. Throws `TypeError` for invalid options.
  */
 export const postgresStore = (options: PostgresOptions): StoreAdapter<PgClient | KyselyTransaction> => {
   checkPostgresOptions(options)

@@ -18,10 +18,10 @@ interface Turn {
   users: number
 }
 
-/** Of this process, as long as somebody stands in line. */
+/** Semaphores in use in this process, by name. */
 const turns = new Map<unknown, Turn>()
 
-/** One after the other of all that bear the same name. */
+/** Serializes work with the same name. */
 const inTurn = <A, E>(name: unknown, work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.suspend(() => {
     const turn = turns.get(name) ?? { semaphore: Semaphore.makeUnsafe(1), users: 0 }
@@ -36,18 +36,18 @@ const inTurn = <A, E>(name: unknown, work: Effect.Effect<A, E>): Effect.Effect<A
     )
   })
 
-/** Where a session leads. */
+/** The database that a session uses. */
 export interface Place {
   /**
-   * Which tables these are, of all in the world: the server by the moment it started, the database and the table by their
-   * numbers. So a copy of a database on another server is told from it, too.
+   * Identifies the tables: the server by its start time, the database and the table by their oids. Distinguishes a copy of the
+   * database on another server.
    */
   readonly tables: string
-  /** The server's process. */
+  /** The id of the server process. */
   readonly backend: number
 }
 
-/** Needs no rights, and fails nowhere, since that would end a caller's transaction: where there is no such table, it is another one's place. */
+/** Needs no privileges and never fails, which would abort the caller's transaction. Without such a table it returns a different value. */
 const presentPlace = statement(() =>
   query.selectNoFrom([
     sql<string>`concat_ws(' ',
@@ -67,24 +67,24 @@ const readPlace = async (session: Session): Promise<Place> => {
 
 const operation = "CallerTransactions.createJobs"
 
-/** No process's mark: this one hears of it as well, and at the caller's commit. */
+/** Not the mark of any process, so that this one receives the notification too, when the caller commits. */
 const fromCaller = "caller"
 
-/** What happens after it is undone together, and what the caller did before is not. */
+/** A rollback to it undoes kiln's statements, but not the caller's earlier ones. */
 const savepoint = "kiln_create_jobs"
 
 /**
- * Jobs inside transactions of callers'. Until it commits, such a one holds the job's own rows, and a KEY SHARE lock on its
- * lane, which no other addition meets. Whatever another would wait for is done on a connection of our own and committed before
- * the verb returns: the lane is made, and told that it may have something. Nobody takes that back meanwhile (see
- * `settle_lanes`), so a claim after the commit finds the job; until then the lane is found empty now and then.
+ * Creates jobs in transactions of callers. Until the caller commits, the transaction holds only the jobs' own rows and a shared
+ * advisory lock for each lane, which does not block other additions. Changes that others would wait for are made on a
+ * separate connection and committed before the verb returns: the lane is created and its `next_at` lowered. `settle_lanes`
+ * skips the lane meanwhile, so a claim after the commit finds the job; until then claims may find the lane empty.
  *
- * Send nothing else on the transaction until a call has answered: if it fails, everything since it began is rolled back, to a
- * savepoint, and so is a statement of the caller's that was performed in between. Nothing is rolled back when it answers.
+ * Send nothing else on the transaction until a call has returned: if it fails, it rolls back to a savepoint, and with it any
+ * statement that the caller sent in between. Nothing is rolled back if the call succeeds.
  *
- * After a call the transaction cannot be prepared for a two-phase commit (`PREPARE TRANSACTION`), which the server refuses to
- * whatever sent a NOTIFY; with `notifications: false` it can. At SERIALIZABLE most transactions that meet others of one
- * project fail and have to begin again; READ COMMITTED loses nothing by it.
+ * After a call the transaction cannot be prepared for a two-phase commit (`PREPARE TRANSACTION`), which the server refuses after
+ * NOTIFY; with `notifications: false` it can. At SERIALIZABLE, most concurrent transactions of one project fail and have to be
+ * retried; READ COMMITTED is sufficient.
  */
 export const makePostgresCallerTransactions = (
   db: Database,
@@ -101,17 +101,17 @@ export const makePostgresCallerTransactions = (
     synchronous: undefined,
   })
 
-/** What the server says of what the calling program does wrong. */
+/** Errors of the server that are mistakes of the calling program. */
 const misuses: Readonly<Record<string, string>> = {
   "25P01": "no transaction was begun on this connection",
-  "25P02": "the transaction is aborted: a statement of it failed before, and now it takes nothing but a ROLLBACK",
-  "25006": "the transaction may only read: begin it READ WRITE",
-  "3B001": "the transaction was rolled back before this call had answered",
+  "25P02": "the transaction is aborted because a statement failed; roll it back",
+  "25006": "the transaction is read-only; begin it READ WRITE",
+  "3B001": "the transaction was rolled back before this call returned",
 }
 
-const elsewhere = "the transaction is on another database than the store's, or on another server"
+const elsewhere = "the transaction must be on the store's server and database"
 
-/** The steps on one handle. */
+/** The steps on a caller's handle. */
 class CallerSteps {
   readonly #connection: CallerConnection
   readonly #db: Database
@@ -130,7 +130,7 @@ class CallerSteps {
       const own = yield* this.#makeLanes(jobs)
       const { backend, tables } = yield* this.#inSession(readPlace)
       if (tables !== own.tables) return yield* Effect.die(new TypeError(elsewhere))
-      // Another handle may be of the same transaction: their savepoints would be each other's.
+      // Two handles of the same transaction would use each other's savepoints.
       return yield* inTurn(`${tables} ${backend}`, this.#tryInside(jobs))
     })
   }
@@ -159,8 +159,8 @@ class CallerSteps {
   }
 
   /**
-   * Before anything is sent on the caller's connection: a transaction that goes by one snapshot takes it with its first statement.
-   * Answers where the lanes are.
+   * Creates lanes before anything is sent on the caller's connection, whose snapshot may be taken with its first statement.
+   * Returns where the lanes are.
    */
   #makeLanes(jobs: ReadonlyArray<NewJob>): Effect.Effect<Place, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
@@ -193,7 +193,7 @@ class CallerSteps {
     )
   }
 
-  /** What the server refuses is the caller's to try again, with the whole transaction; what is wrong is a defect. */
+  /** Refusals of the server fail, so that the caller can retry the whole transaction; anything else is a defect. */
   #send<A>(work: () => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return Effect.tryPromise({ try: work, catch: (error) => error }).pipe(
       Effect.catch((error) => {

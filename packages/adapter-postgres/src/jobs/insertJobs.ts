@@ -59,7 +59,7 @@ const leaveSweep = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text" },
   query.updateTable("uploads").from(item).set({ sweep_at: null }).whereRef("uploads.id", "=", "item.id"),
 )
 
-/** The rows of accepted jobs in lanes that are there, in the order of the items. */
+/** Builds the rows of accepted jobs, in the order of the items. */
 export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>) =>
   accepted.map(({ item, job, priceId, retried }) => {
     const { claimableAt, createdAt, deadlineAt, phaseStartedAt } = job
@@ -135,7 +135,7 @@ export const addJobs = (
   })
 }
 
-/** The lanes in which jobs were added, for those who lower `next_at` themselves. */
+/** The lanes and times of rows, for callers that lower `next_at` themselves. */
 export const claimableRows = (rows: ReadonlyArray<NewRow>): ReadonlyArray<MayBeClaimable> =>
   rows.map(({ claimableAt, laneId }) => ({ laneId, claimableAt }))
 
@@ -172,6 +172,6 @@ export const insertJobs = async (
     addJobs(tx, rows, { own: true, acceptedAt: tx.now }),
     consumeUploads(tx, rows),
   ])
-  // Seen from the beginning, it is a replay; or a lane was removed.
+  // When the step starts over, it finds a replay, or that a lane is missing.
   if (added?.accepted == null || added.unbound !== null) throw new Superseded()
 }

@@ -3,12 +3,12 @@ import type { NewJob } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
-/** A failed job with its data, locked until the transaction ends. */
+/** A failed job that still has its data, locked until the transaction ends. */
 export interface RetriedJob extends Pick<Job, "id" | "status" | "retained" | "uploadId"> {
   readonly seq: number
 }
 
-/** Failed jobs of these owners, with their data; nobody erases them meanwhile, or takes what they had consumed. In the order in which erasures lock jobs. */
+/** Locks failed jobs of these owners that still have their data, so that neither data nor upload is taken meanwhile. In the order in which erasures lock jobs. */
 const lockRetried = batchStatement<
   { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
   {},
@@ -34,7 +34,7 @@ const letGo = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (i
   query.updateTable("jobs").from(item).set({ upload_id: null }).whereRef("jobs.seq", "=", "item.seq"),
 )
 
-/** The jobs that items are another try of, by the place of the item. */
+/** Locks the jobs that items retry, and returns them by the index of the item. */
 export const lockedRetried = async (
   session: Session,
   items: ReadonlyArray<NewJob>,
@@ -52,7 +52,7 @@ export const lockedRetried = async (
   )
 }
 
-/** What they had consumed is free for their retries, which take it in the same transaction: a trigger sees to it. */
+/** Detaches uploads from failed jobs. A trigger checks that retries take them in the same transaction. */
 export const letGoOfUploads = (session: Session, jobs: ReadonlyArray<RetriedJob>): Promise<number> =>
   session.runBatch(
     letGo,

@@ -10,10 +10,10 @@ import { defaultCheckMs, finishedChannel, FinishedJobs, Listener, workChannel } 
 import type { Session } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 
-/** Milliseconds between two notifications of one process at least: NOTIFY takes a lock on the whole database when it commits. */
+/** Minimum milliseconds between two notifications of a process: NOTIFY locks the whole database when it commits. */
 const coalesceMs = 20
 
-/** Sends at most one notification at a time, and none sooner than the pause after the one before. */
+/** Sends one notification at a time, with a pause after each. */
 class Notifier {
   readonly #send: () => Promise<void>
   #wanted = false
@@ -40,17 +40,17 @@ class Notifier {
     }
   }
 
-  /** What was asked for before is still sent: a process that stops gives its jobs back as its last act, and says so. */
+  /** Sends what was requested before: a process returns its jobs and announces them during shutdown. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#sending
   }
 }
 
-/** What hints are sent with: to which channel, and as whose. */
+/** How hints are sent: the channel's schema and the sender's mark. */
 interface Sender {
   readonly options: Pick<ConnectionOptions, "schema">
-  /** Empty for those that hear nothing themselves. */
+  /** Empty for processes that do not listen. */
   readonly mark: () => string
 }
 
@@ -58,14 +58,14 @@ const nobody = () => ""
 
 export interface PostgresWakeUp {
   readonly wakeUp: WakeUp["Service"]
-  /** Tells other processes of jobs that ended here. Never waits. */
+  /** Notifies other processes of jobs that ended here. Never waits. */
   readonly tellFinished: (jobs: ReadonlyArray<JobId>) => void
 }
 
 /**
- * Hints by LISTEN and NOTIFY: what one process adds, idle workers of all processes hear of. The connection that listens is
- * its own, and heals by itself; while it is down, processes poll as if there were none. Notifications are sent
- * beside the transactions that they tell of, many for one, and what is lost of them is found by polling.
+ * Wakes idle workers of all processes with LISTEN and NOTIFY. The listening connection is separate and reconnects by itself;
+ * while it is down, processes poll. Notifications are coalesced and sent outside of the transactions that they announce; polling
+ * makes up for lost ones.
  */
 export const makePostgresWakeUp = (
   options: ConnectionOptions,
@@ -97,7 +97,7 @@ export const makePostgresWakeUp = (
         Effect.asVoid(
           Effect.acquireRelease(
             Effect.sync(() => {
-              // One function may hear twice, and stop once.
+              // The same function may be registered twice.
               const hearer = (jobs: ReadonlyArray<JobId> | "any") => hear(jobs)
               hearers.add(hearer)
               const stop = listener.hearFinished()
@@ -122,7 +122,7 @@ const makeTellWork = (database: Database, { mark, options }: Sender): Effect.Eff
     return () => notifier.notify()
   })
 
-/** Sends what ended within some milliseconds at once, beside the transactions in which it did; before the scope closes, the rest. */
+/** Coalesces finished jobs into few notifications, outside of their transactions. Sends the rest before the scope closes. */
 const makeTellFinished = (
   database: Database,
   { mark, options }: Sender,
@@ -143,7 +143,7 @@ const makeTellFinished = (
     }
   })
 
-/** Both for processes that do not listen themselves. */
+/** Both functions, for processes that do not listen. */
 export const makeTeller = Effect.fnUntraced(function* (
   database: Database,
   options: Pick<ConnectionOptions, "schema">,
@@ -156,8 +156,7 @@ export const makeTeller = Effect.fnUntraced(function* (
 })
 
 /**
- * One hint, for processes that do not listen themselves: an operator's command that opens a gate has ended long before
- * workers look by themselves. Of servers without NOTIFY nothing is expected.
+ * Sends one hint, for example after an operator's command opened a gate. Ignores failures, for servers without NOTIFY.
  */
 export const hintOnce = (database: Database, options: Pick<ConnectionOptions, "schema">): Effect.Effect<void> =>
   hint(database, (session) => notify(session, workChannel(options), nobody()))
@@ -169,7 +168,7 @@ const notifications = statement((given: Given<{ channel: string; payloads: Reado
   query.selectNoFrom(sql`pg_notify(${given.channel}, unnest(${given.payloads}::text[]))`.as("sent")),
 )
 
-/** With the session's transaction, if there is one, and else at once. */
+/** Notifies when the session's transaction commits, or immediately if there is none. */
 export const notify = async (session: Session, channel: string, ...payloads: ReadonlyArray<string>): Promise<void> => {
   await session.all(notifications, { channel, payloads })
 }
