@@ -15,7 +15,7 @@ import {
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
-import { LaneNotes } from "./jobs/LanePositions.ts"
+import { LanePositions } from "./jobs/LanePositions.ts"
 import { checkPostgresOptions, openDatabase, type OpenDatabase, type PostgresOptions } from "./openDatabase.ts"
 import { makePostgresCallerTransactions } from "./callers/CallerTransactions.ts"
 import { makePostgresJobDirectory } from "./directory.ts"
@@ -24,8 +24,8 @@ import { makePostgresKeyDirectory } from "./keys.ts"
 import { makePostgresSecretStore } from "./secrets.ts"
 import { makePostgresSwitchboard } from "./board.ts"
 import { makePostgresUploadStore } from "./uploads/UploadStore.ts"
-import { hintOnce, makePostgresWakeUp, makeTeller, type PostgresWakeUp } from "./wakeUp/WakeUp.ts"
-import { noteTurns } from "./jobs/nextClaimable.ts"
+import { hintOnce, makePostgresWakeUp, makeNotifiers, type PostgresWakeUp } from "./wakeUp/WakeUp.ts"
+import { saveTurns } from "./jobs/nextClaimable.ts"
 import type { KyselyTransaction, PgClient } from "./callers/CallerConnection.ts"
 
 /** The services that the layer provides. */
@@ -40,17 +40,17 @@ type PostgresStore =
   | WakeUp
 
 /** Wakes only within its own process; if `tells` is set, also notifies others of work and of finished jobs. */
-const deafWakeUp = (
+const localWakeUp = (
   { connections, database }: OpenDatabase,
   tells: boolean,
 ): Effect.Effect<PostgresWakeUp, never, Scope.Scope> =>
   Effect.gen(function* () {
     const wakeUp = Context.get(yield* Layer.build(WakeUp.layer), WakeUp)
-    if (!tells) return { wakeUp, tellFinished: () => undefined }
-    const { tellFinished, tellWork } = yield* makeTeller(database, connections)
+    if (!tells) return { wakeUp, announceFinished: () => undefined }
+    const { announceFinished, announceWork } = yield* makeNotifiers(database, connections)
     return {
-      wakeUp: WakeUp.of({ ...wakeUp, notify: Effect.andThen(wakeUp.notify, Effect.sync(tellWork)) }),
-      tellFinished,
+      wakeUp: WakeUp.of({ ...wakeUp, notify: Effect.andThen(wakeUp.notify, Effect.sync(announceWork)) }),
+      announceFinished,
     }
   })
 
@@ -74,15 +74,15 @@ export const PostgresStores = {
         const { connections, database, heartbeats } = open
         const notifications = notificationsOf(options)
         const hint = notifications === false ? Effect.void : hintOnce(database, connections)
-        const { tellFinished, wakeUp } =
+        const { announceFinished, wakeUp } =
           notifications === true
             ? yield* makePostgresWakeUp(connections, database)
-            : yield* deafWakeUp(open, notifications === "send")
-        const notes = new LaneNotes(options.noteLanesEveryMs ?? 1_000)
+            : yield* localWakeUp(open, notifications === "send")
+        const positions = new LanePositions(options.noteLanesEveryMs ?? 1_000)
         yield* Effect.addFinalizer(() =>
-          Effect.ignore(database.read("LaneNotes.rest", (session) => noteTurns(session, notes.rest()))),
+          Effect.ignore(database.read("LanePositions.unsaved", (session) => saveTurns(session, positions.unsaved()))),
         )
-        return Context.make(JobStore, makePostgresJobStore(database, heartbeats, notes, tellFinished)).pipe(
+        return Context.make(JobStore, makePostgresJobStore(database, heartbeats, positions, announceFinished)).pipe(
           Context.add(JobDirectory, makePostgresJobDirectory(database)),
           Context.add(
             CallerTransactions,

@@ -10,7 +10,7 @@ export type CopyValue = string | number | boolean | null | Uint8Array
 export type CopyRow = Readonly<Record<string, CopyValue>>
 
 /** Rows for one table of this store. */
-interface Placed {
+interface TargetRows {
   readonly table: string
   readonly rows: ReadonlyArray<CopyRow>
 }
@@ -63,7 +63,7 @@ const jobRow = (row: CopyRow): CopyRow => {
 const queueRow = (row: CopyRow): CopyRow => ({ ...only(row, [...shared, ...queued]), job_seq: row["seq"] ?? null })
 
 /** Maps rows to the tables of this store: an unfinished job has a row in `jobs` and one in `queue`. */
-const placesOf = (table: string, rows: ReadonlyArray<CopyRow>): ReadonlyArray<Placed> =>
+const targetRowsOf = (table: string, rows: ReadonlyArray<CopyRow>): ReadonlyArray<TargetRows> =>
   table === "jobs"
     ? [
         { table, rows: rows.map(jobRow) },
@@ -133,7 +133,7 @@ export const openCopyTarget = (options: {
     return {
       write: (table, rows) =>
         Effect.forEach(
-          placesOf(table, rows),
+          targetRowsOf(table, rows),
           (place) => {
             sent.set(place.table, (sent.get(place.table) ?? 0) + place.rows.length)
             return insert(send, inSchema(place.table), place.rows)

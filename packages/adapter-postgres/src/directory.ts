@@ -131,7 +131,7 @@ const isBefore = (a: Place, b: Place): boolean =>
   a.createdAt > b.createdAt || (a.createdAt === b.createdAt && a.id > b.id)
 
 /** The position up to which all parts were scanned: the newest position at which the scan of a part stopped. */
-const frontierOf = (rows: ReadonlyArray<ListRow>, lookAt: number, limit: number): ListRow | undefined => {
+const scannedUpTo = (rows: ReadonlyArray<ListRow>, lookAt: number, limit: number): ListRow | undefined => {
   const ends = [...Map.groupBy(rows, ({ part }) => part).values()].flatMap((found) => {
     const last = found.at(-1)
     return last !== undefined && (found.length === limit || last.place === lookAt) ? [last] : []
@@ -157,7 +157,7 @@ const listJobs = async (session: Session, page: JobPage): Promise<JobList> => {
     mode: page.mode ?? null,
     status: page.status ?? null,
   })
-  const frontier = frontierOf(rows, lookAt, page.limit + 1)
+  const frontier = scannedUpTo(rows, lookAt, page.limit + 1)
   const known = rows.filter((row) => row.matches && (frontier === undefined || !isBefore(frontier, row)))
   const jobs = known.slice(0, page.limit)
   const end = known.length > page.limit ? jobs.at(-1) : frontier

@@ -14,7 +14,7 @@ import { overdueJobs } from "../src/jobs/expireJobs.ts"
 import { unusedUploads } from "../src/uploads/sweepUploads.ts"
 import { jobsBefore } from "../src/directory.ts"
 import { chargesAfter, closeLedger } from "../src/jobs/listCharges.ts"
-import { jobsInHand } from "../src/jobs/laneOrder.ts"
+import { heldJobs } from "../src/jobs/laneOrder.ts"
 import { lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
 import { storedLineage } from "../src/jobs/blobs.ts"
 import { earliestLane } from "../src/jobs/nextClaimable.ts"
@@ -162,7 +162,7 @@ const wholeKeys: Readonly<Record<string, RegExp>> = {
  * many there are.
  */
 const wholeFor: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
-  [jobsInHand.sql, ["queue_held"]],
+  [heldJobs.sql, ["queue_held"]],
   [storedLineage.sql, ["jobs_id_key", "uploads_id_key"]],
   // The last entry alone, from the end of the index.
   [closeLedger.sql, ["charges_by_time"]],
@@ -294,7 +294,7 @@ it.live("a claim without limits counts nothing", () =>
   Effect.gen(function* () {
     const query = vi.spyOn(pg.Client.prototype, "query")
     const counts = () =>
-      query.mock.calls.some(([config]: ReadonlyArray<unknown>) => Object(config).text === jobsInHand.sql)
+      query.mock.calls.some(([config]: ReadonlyArray<unknown>) => Object(config).text === heldJobs.sql)
     const layer = PostgresStores.layer({ url: yield* everyState, poolSize: 2, notifications: false })
     yield* Effect.gen(function* () {
       const { claimJobs } = yield* JobStore

@@ -58,16 +58,16 @@ export class CallerConnection implements Connection {
 
   /** Runs a command without a result. */
   async command(text: string): Promise<void> {
-    await this.#inTurn(text, [])
+    await this.#serialized(text, [])
   }
 
   async query({ answer, text, values }: Parameters<Connection["query"]>[0]) {
-    if (answer === "count") return { rows: [], rowCount: Number(await this.#inTurn(asCount(text), values)) }
-    const rows = JSON.parse(await this.#inTurn(asJson(text), values)) as ReadonlyArray<unknown>
+    if (answer === "count") return { rows: [], rowCount: Number(await this.#serialized(asCount(text), values)) }
+    const rows = JSON.parse(await this.#serialized(asJson(text), values)) as ReadonlyArray<unknown>
     return { rows, rowCount: rows.length }
   }
 
-  async #inTurn(text: string, values: ReadonlyArray<unknown>): Promise<string> {
+  async #serialized(text: string, values: ReadonlyArray<unknown>): Promise<string> {
     const sent = this.#last.then(() => this.#send(text, values))
     this.#last = sent.catch(() => undefined)
     const [row] = (await sent).rows

@@ -22,7 +22,7 @@ interface Turn {
 const turns = new Map<unknown, Turn>()
 
 /** Serializes work with the same name. */
-const inTurn = <A, E>(name: unknown, work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+const serialized = <A, E>(name: unknown, work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.suspend(() => {
     const turn = turns.get(name) ?? { semaphore: Semaphore.makeUnsafe(1), users: 0 }
     turns.set(name, turn)
@@ -37,7 +37,7 @@ const inTurn = <A, E>(name: unknown, work: Effect.Effect<A, E>): Effect.Effect<A
   })
 
 /** The database that a session uses. */
-export interface Place {
+interface Location {
   /**
    * Identifies the tables: the server by its start time, the database and the table by their oids. Distinguishes a copy of the
    * database on another server.
@@ -48,7 +48,7 @@ export interface Place {
 }
 
 /** Needs no privileges and never fails, which would abort the caller's transaction. Without such a table it returns a different value. */
-const presentPlace = statement(() =>
+const presentLocation = statement(() =>
   query.selectNoFrom([
     sql<string>`concat_ws(' ',
       extract(epoch from pg_catalog.pg_postmaster_start_time()),
@@ -59,8 +59,8 @@ const presentPlace = statement(() =>
   ]),
 )
 
-const readPlace = async (session: Session): Promise<Place> => {
-  const place = await session.get(presentPlace, {})
+const readLocation = async (session: Session): Promise<Location> => {
+  const place = await session.get(presentLocation, {})
   if (place === undefined) throw new TypeError("a SELECT without FROM has a row")
   return place
 }
@@ -96,13 +96,13 @@ export const makePostgresCallerTransactions = (
       Effect.suspend(() => {
         const connection = new CallerConnection(transaction)
         const steps = new CallerSteps(connection, db, wire, notifications)
-        return jobs.length === 0 ? Effect.succeed([]) : inTurn(connection.handle, steps.createJobs(jobs))
+        return jobs.length === 0 ? Effect.succeed([]) : serialized(connection.handle, steps.createJobs(jobs))
       }).pipe(Effect.uninterruptible),
     synchronous: undefined,
   })
 
 /** Errors of the server that are mistakes of the calling program. */
-const misuses: Readonly<Record<string, string>> = {
+const callerMistakes: Readonly<Record<string, string>> = {
   "25P01": "no transaction was begun on this connection",
   "25P02": "the transaction is aborted because a statement failed; roll it back",
   "25006": "the transaction is read-only; begin it READ WRITE",
@@ -128,10 +128,10 @@ class CallerSteps {
   createJobs(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
       const own = yield* this.#makeLanes(jobs)
-      const { backend, tables } = yield* this.#inSession(readPlace)
+      const { backend, tables } = yield* this.#inSession(readLocation)
       if (tables !== own.tables) return yield* Effect.die(new TypeError(elsewhere))
       // Two handles of the same transaction would use each other's savepoints.
-      return yield* inTurn(`${tables} ${backend}`, this.#tryInside(jobs))
+      return yield* serialized(`${tables} ${backend}`, this.#tryInside(jobs))
     })
   }
 
@@ -162,10 +162,10 @@ class CallerSteps {
    * Creates lanes before anything is sent on the caller's connection, whose snapshot may be taken with its first statement.
    * Returns where the lanes are.
    */
-  #makeLanes(jobs: ReadonlyArray<NewJob>): Effect.Effect<Place, StoreUnavailable> {
+  #makeLanes(jobs: ReadonlyArray<NewJob>): Effect.Effect<Location, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
       const [known, place] = yield* this.#db.read(operation, (session) =>
-        Promise.all([findLanes(session, jobs), readPlace(session)]),
+        Promise.all([findLanes(session, jobs), readLocation(session)]),
       )
       if (!jobs.every((job) => known.has(laneName(job))))
         yield* this.#db.write(operation, (tx) => makeLanes(tx, jobs, known))
@@ -197,7 +197,7 @@ class CallerSteps {
   #send<A>(work: () => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return Effect.tryPromise({ try: work, catch: (error) => error }).pipe(
       Effect.catch((error) => {
-        const misuse = misuses[sqlState(error) ?? ""]
+        const misuse = callerMistakes[sqlState(error) ?? ""]
         if (misuse !== undefined) return Effect.die(new TypeError(misuse, { cause: error }))
         const isRefusal = error instanceof LaneNotSeen || error instanceof StoreUnavailable
         return !isRefusal && meaningOf(error) === "defect"

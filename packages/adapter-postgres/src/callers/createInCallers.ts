@@ -12,7 +12,7 @@ import {
   consumeUploads,
   type NewRow,
   rowsOf,
-  takeUploads,
+  detachRetried,
 } from "../jobs/insertJobs.ts"
 import { batchStatement, query, statement, storeTime } from "../Statement.ts"
 import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
@@ -35,7 +35,7 @@ const addInCallers = async (
   const theirs = new Map<string, Job>()
   let left = rows
   for (let tries = 0; tries < mostTries; tries++) {
-    await takeUploads(session, left)
+    await detachRetried(session, left)
     const unbound = new Set((await addJobs(session, left, { own: false, acceptedAt }))?.unbound)
     left = left.filter((_, index) => unbound.has(index + 1))
     if (left.length === 0) return theirs

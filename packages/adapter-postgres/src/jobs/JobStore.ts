@@ -10,7 +10,7 @@ import {
 } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import type { StateRow } from "./jobRow.ts"
-import type { LaneNotes } from "./LanePositions.ts"
+import type { LanePositions } from "./LanePositions.ts"
 import { isCorrupt } from "../postgresErrors.ts"
 import type { Transaction } from "../Session.ts"
 import { wholeAge } from "../Statement.ts"
@@ -36,21 +36,21 @@ import { lockedJobs, lockedJobsAndLanes } from "./writeStates.ts"
  * Claims jobs and fails those that cannot be read. If a page is damaged and its job is unknown, jobs are claimed one by one
  * until it is found.
  */
-const pastUnreadable = (
+const claimReadable = (
   db: Database,
-  notes: LaneNotes,
+  positions: LanePositions,
   request: ClaimRequest,
 ): Effect.Effect<Claimed, StoreUnavailable> =>
   db
     .writeAfter(
       "JobStore.claimJobs",
-      (session) => openClaim(session, request, notes),
+      (session) => openClaim(session, request, positions),
       (tx, opened) => claimJobs(tx, request, opened),
     )
     .pipe(
       Effect.catchTag("StoreUnavailable", (error) =>
         isCorrupt(error.cause) && request.limit > 1
-          ? pastUnreadable(db, notes, { ...request, limit: 1 })
+          ? claimReadable(db, positions, { ...request, limit: 1 })
           : Effect.fail(error),
       ),
       Effect.catchDefect((defect) =>
@@ -62,7 +62,7 @@ const pastUnreadable = (
                 Effect.andThen(
                   Effect.logError("a job could not be read and has failed: its record is damaged", defect.jobId),
                 ),
-                Effect.andThen(pastUnreadable(db, notes, request)),
+                Effect.andThen(claimReadable(db, positions, request)),
               )
           : Effect.die(defect),
       ),
@@ -74,7 +74,7 @@ const pastUnreadable = (
  */
 const claim = Effect.fnUntraced(function* (
   db: Database,
-  notes: LaneNotes,
+  positions: LanePositions,
   backlog: { more: boolean },
   request: ClaimRequest,
 ): Effect.fn.Return<ClaimResult, StoreUnavailable> {
@@ -83,9 +83,9 @@ const claim = Effect.fnUntraced(function* (
     if (!seen.now) return { claims: [], abandoned: [], nextInMs: seen.nextInMs }
   }
   backlog.more = false
-  const claimed = yield* pastUnreadable(db, notes, request)
+  const claimed = yield* claimReadable(db, positions, request)
   const { abandoned, claims } = claimed
-  const due = notes.claimed(claimed, performance.now())
+  const due = positions.claimed(claimed, performance.now())
   const nextInMs = yield* db
     .read("JobStore.claimJobs", (session) => settleAfter(session, request.runnable, claimed, due))
     .pipe(Effect.catchTag("StoreUnavailable", (error) => (claims.length > 0 ? Effect.succeed(0) : Effect.fail(error))))
@@ -94,12 +94,12 @@ const claim = Effect.fnUntraced(function* (
 }, Effect.uninterruptible)
 
 /** Called with jobs that ended here. Never waits. */
-export type TellFinished = (jobs: ReadonlyArray<JobId>) => void
+export type AnnounceFinished = (jobs: ReadonlyArray<JobId>) => void
 
 /** Runs the verb and announces the jobs it ended. */
 const ends = <Item extends { readonly jobId: JobId }, E>(
   verb: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<FencedOutcome>, E>,
-  tell: TellFinished,
+  tell: AnnounceFinished,
 ) => {
   return (items: ReadonlyArray<Item>) =>
     Effect.tap(verb(items), (outcomes) =>
@@ -131,7 +131,7 @@ const locking =
 /** Verbs that end jobs without a claim. */
 const endingFromOutside = (
   db: Database,
-  tell: TellFinished,
+  tell: AnnounceFinished,
 ): Pick<JobStore["Service"], "cancelJobs" | "expireJobs"> => ({
   cancelJobs: (jobIds) =>
     Effect.tap(
@@ -161,11 +161,11 @@ const endingFromOutside = (
 export const makePostgresJobStore = (
   db: Database,
   heartbeats: Database,
-  notes: LaneNotes,
-  tell: TellFinished,
+  positions: LanePositions,
+  tell: AnnounceFinished,
 ): JobStore["Service"] => {
   const ending = locking(db, lockedJobs)
-  const givingBack = locking(db, lockedJobsAndLanes)
+  const returning = locking(db, lockedJobsAndLanes)
   /** Whether the last claim left work behind. */
   const backlog = { more: false }
   return JobStore.of({
@@ -176,7 +176,7 @@ export const makePostgresJobStore = (
       db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),
     findFile: (fileId) => db.read("JobStore.findFile", (session) => findFile(session, fileId)),
     claimJobs: (request) =>
-      Effect.tap(claim(db, notes, backlog, request), ({ abandoned }) => Effect.sync(() => tell(abandoned))),
+      Effect.tap(claim(db, positions, backlog, request), ({ abandoned }) => Effect.sync(() => tell(abandoned))),
     extendLeases: (items) =>
       heartbeats.writeAfter(
         "JobStore.extendLeases",
@@ -186,8 +186,8 @@ export const makePostgresJobStore = (
     checkpointJobs: ending("checkpointJobs", checkpointJobs),
     completeJobs: ends(ending("completeJobs", completeJobs), tell),
     failJobs: ends(ending("failJobs", failJobs), tell),
-    deferJobs: givingBack("deferJobs", deferJobs),
-    releaseJobs: givingBack("releaseJobs", releaseJobs),
+    deferJobs: returning("deferJobs", deferJobs),
+    releaseJobs: returning("releaseJobs", releaseJobs),
     ...endingFromOutside(db, tell),
     checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
     eraseJobs: (items) =>

@@ -1,5 +1,5 @@
 /** Maximum number of lanes whose changes are not saved yet. */
-const maxPending = 16
+const maxUnsaved = 16
 
 /** A lane whose jobs were claimed. */
 export interface Served {
@@ -10,7 +10,7 @@ export interface Served {
 }
 
 /** What a claim learned about lanes. */
-export interface LanesAfter {
+export interface ClaimedLanes {
   readonly served: ReadonlyArray<Served>
   /** Lanes that were searched. */
   readonly visited: ReadonlyArray<number>
@@ -26,7 +26,7 @@ interface Pending {
 }
 
 /** What to save after a claim. */
-export interface Due {
+export interface LaneUpdate {
   /** Lanes and their turns, as `serve_lanes` takes them. */
   readonly served: ReadonlyArray<readonly [laneId: number, turns: Pending]>
   readonly clock: number
@@ -44,13 +44,13 @@ export interface Due {
  * saved at most once per `saveEveryMs`, and an empty lane is set aside only if it is still empty that much later: a lane with an
  * occasional job is not written at all. Until then the process uses its own counts. A crash loses a turn, never a job.
  */
-export class LaneNotes {
+export class LanePositions {
   readonly #saveEveryMs: number
   readonly #pending = new Map<number, Pending>()
   readonly #emptySince = new Map<number, number>()
   readonly #advancedAt = new Map<number, number>()
   #clock = 0
-  #notedAt = -Infinity
+  #savedAt = -Infinity
 
   constructor(saveEveryMs: number) {
     this.#saveEveryMs = saveEveryMs
@@ -68,7 +68,7 @@ export class LaneNotes {
   }
 
   /** Records a committed claim and returns what to save now. */
-  claimed({ clock, exhausted, served, visited }: LanesAfter, now: number): Due {
+  claimed({ clock, exhausted, served, visited }: ClaimedLanes, now: number): LaneUpdate {
     this.#clock = Math.max(this.#clock, clock)
     for (const { count, id, start } of served) {
       if (count === 0) continue
@@ -78,9 +78,9 @@ export class LaneNotes {
       this.#emptySince.delete(id)
     }
     // Many empty lanes would hide others that have jobs.
-    const tooMany = exhausted.size >= maxPending
+    const tooMany = exhausted.size >= maxUnsaved
     const settle = visited.filter((id) =>
-      exhausted.has(id) ? this.#isEmptyLong(id, now) || tooMany : this.#isBehind(id, now),
+      exhausted.has(id) ? this.#isEmptyForLong(id, now) || tooMany : this.#isBehind(id, now),
     )
     const settled = new Set(settle)
     const unsettled = [...exhausted].filter((id) => !settled.has(id))
@@ -96,11 +96,11 @@ export class LaneNotes {
   }
 
   /** Returns everything that is not saved yet, for shutdown. */
-  rest(): Pick<Due, "served" | "clock"> {
+  unsaved(): Pick<LaneUpdate, "served" | "clock"> {
     return { served: this.#takeTurns(Infinity), clock: this.#clock }
   }
 
-  #isEmptyLong(id: number, now: number): boolean {
+  #isEmptyForLong(id: number, now: number): boolean {
     const since = this.#emptySince.get(id) ?? now
     this.#emptySince.set(id, since)
     return now - since >= this.#saveEveryMs
@@ -113,10 +113,10 @@ export class LaneNotes {
     return true
   }
 
-  #takeTurns(now: number): Due["served"] {
-    const due = now - this.#notedAt >= this.#saveEveryMs || this.#pending.size >= maxPending
+  #takeTurns(now: number): LaneUpdate["served"] {
+    const due = now - this.#savedAt >= this.#saveEveryMs || this.#pending.size >= maxUnsaved
     if (!due || this.#pending.size === 0) return []
-    this.#notedAt = now
+    this.#savedAt = now
     const turns = [...this.#pending]
     this.#pending.clear()
     return turns

@@ -4,11 +4,11 @@ import { type Claim, type ClaimRequest, UndecodableRow } from "@kiln/core/ports"
 import { jobOf, jobsBySeq, stateColumns, stateOf, type StateRow } from "./jobRow.ts"
 import type { Session, Transaction } from "../Session.ts"
 import { finishJobs, lockedJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
-import type { LaneNotes, LanesAfter, Served } from "./LanePositions.ts"
+import type { LanePositions, ClaimedLanes, Served } from "./LanePositions.ts"
 import { isCorrupt } from "../postgresErrors.ts"
 import { batchStatement, query } from "../Statement.ts"
 import { uploadOf, uploadsOfJobs } from "../uploads/uploadRow.ts"
-import { loadInHand } from "./laneOrder.ts"
+import { countHeldJobs } from "./laneOrder.ts"
 import { type Lane, type LanesFound, lanesWithWork, shareTurns } from "./laneOrder.ts"
 
 /** The job to be claimed cannot be read: a damaged row or a corrupt page. */
@@ -90,7 +90,7 @@ export const lockHeads = batchStatement<{ laneId: number; floor: number; count: 
 )
 
 /** The result of a claim, and what to save about its lanes after the commit. */
-export interface Claimed extends LanesAfter {
+export interface Claimed extends ClaimedLanes {
   readonly claims: ReadonlyArray<Claim>
   readonly abandoned: ReadonlyArray<JobId>
   readonly inHand: InHand
@@ -117,10 +117,14 @@ export interface OpenedClaim {
   readonly next: (session: Session, visited: ReadonlySet<number>) => Promise<LanesFound>
 }
 
-export const openClaim = async (session: Session, request: ClaimRequest, notes: LaneNotes): Promise<OpenedClaim> => {
-  const inHand = await loadInHand(session, request)
+export const openClaim = async (
+  session: Session,
+  request: ClaimRequest,
+  positions: LanePositions,
+): Promise<OpenedClaim> => {
+  const inHand = await countHeldJobs(session, request)
   const limit = Math.max(pageSize, request.limit)
-  const among = { runnable: request.runnable, notes }
+  const among = { runnable: request.runnable, positions }
   return {
     inHand,
     found: await lanesWithWork(session, among, limit, inHand, []),

@@ -79,7 +79,7 @@ export const failJobs = async (
 }
 
 /** Ends claims of jobs that stay in the queue, and lowers `next_at` of their lanes. The jobs and lanes were locked. */
-const giveBack = async (
+const returnToQueue = async (
   tx: Transaction,
   items: ReadonlyArray<ClaimEnding>,
   jobs: ReadonlyArray<StateRow>,
@@ -98,7 +98,7 @@ export const deferJobs = (
   items: ReadonlyArray<Deferral>,
   jobs: ReadonlyArray<StateRow>,
 ): Promise<ReadonlyArray<FencedOutcome>> =>
-  giveBack(
+  returnToQueue(
     tx,
     items.map(({ countsAsFailure, delayMs, jobId, token }) => ({
       jobId,
@@ -114,7 +114,7 @@ export const releaseJobs = (
   items: ReadonlyArray<ClaimRef>,
   jobs: ReadonlyArray<StateRow>,
 ): Promise<ReadonlyArray<FencedOutcome>> =>
-  giveBack(
+  returnToQueue(
     tx,
     items.map(({ jobId, token }) => ({
       jobId,

@@ -49,7 +49,7 @@ const eraseUploads = batchStatement<{ uploadId: UploadId }, {}, unknown>({ uploa
 )
 
 /** Runs last, because a trigger refuses it while data is left. Only for finished jobs whose data is as it was read. */
-const blankRows = batchStatement<
+const markErased = batchStatement<
   { seq: number; from: RetainedData; warningCode: string | null },
   { retained: RetainedData },
   unknown
@@ -76,7 +76,7 @@ export const uploadsOf = (
     .toSorted((a, b) => (a.uploadId < b.uploadId ? -1 : 1))
 
 /** Deletes the retained data of finished jobs. Rows, codes, times and charges stay. The jobs were locked by this transaction. */
-const blankJobs = async (
+const eraseRetained = async (
   tx: Transaction,
   jobs: ReadonlyArray<RetentionRow>,
   retained: "deleted" | "expired",
@@ -96,7 +96,7 @@ const blankJobs = async (
     tx.runBatch(eraseUploads, uploadsOf(jobs), {}),
   ])
   const blanked = await tx.runBatch(
-    blankRows,
+    markErased,
     jobs.map(({ retained: from, seq, warningCode }) => ({
       seq,
       from,
@@ -147,7 +147,7 @@ export const eraseJobs = async (
   )
   const finished = new Map([...owned.values()].filter(({ status }) => status !== null).map((job) => [job.id, job]))
   const present = [...finished.values()].filter(({ retained }) => retained !== "deleted")
-  await blankJobs(tx, present, "deleted")
+  await eraseRetained(tx, present, "deleted")
   await recordPurges(tx, present.filter(({ retained }) => retained === "kept").flatMap(blobPrefixesOf))
   const due = new Set(
     (await stillDue(tx, [...finished.values()].flatMap(blobPrefixesOf))).map((purge) => purge.blobPrefix),
@@ -194,6 +194,6 @@ export const anyKeptJob = statement((given: Given<{ olderThanMs: number }>) =>
 
 export const expireData = async (tx: Transaction, olderThanMs: number, limit: number): Promise<PruneResult> => {
   const jobs = await tx.all(keptJobs, { finishedBy: tx.now - olderThanMs, limit })
-  await blankJobs(tx, jobs, "expired")
+  await eraseRetained(tx, jobs, "expired")
   return { count: jobs.length, purges: await recordPurges(tx, jobs.flatMap(blobPrefixesOf)) }
 }

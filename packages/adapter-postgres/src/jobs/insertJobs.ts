@@ -5,7 +5,7 @@ import { Superseded } from "../postgresErrors.ts"
 import { briefLockTimeoutMs, type Mark, markColumns, type Session, type Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 import { laneName, makeLanes, type MayBeClaimable } from "./lanes.ts"
-import { letGoOfUploads, type RetriedJob } from "./retriedJobs.ts"
+import { detachUploads, type RetriedJob } from "./retriedJobs.ts"
 
 /** A job that was decided to be accepted. */
 export interface Accepted {
@@ -140,8 +140,8 @@ export const claimableRows = (rows: ReadonlyArray<NewRow>): ReadonlyArray<MayBeC
   rows.map(({ claimableAt, laneId }) => ({ laneId, claimableAt }))
 
 /** Gives the uploads of retried jobs to their retries. */
-export const takeUploads = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>
-  letGoOfUploads(
+export const detachRetried = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>
+  detachUploads(
     session,
     rows.flatMap(({ retried }) => retried ?? []),
   )
@@ -168,7 +168,7 @@ export const insertJobs = async (
   )
   const rows = rowsOf(accepted, lanes)
   const [, added] = await Promise.all([
-    takeUploads(tx, rows),
+    detachRetried(tx, rows),
     addJobs(tx, rows, { own: true, acceptedAt: tx.now }),
     consumeUploads(tx, rows),
   ])

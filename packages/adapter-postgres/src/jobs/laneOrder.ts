@@ -3,7 +3,7 @@ import { InHand, isLimiting, type JobMode, type Limited, type ProjectId } from "
 import type { ClaimRequest, Runnable } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, type Given, query, statement, storeTime, whole } from "../Statement.ts"
-import type { LaneNotes } from "./LanePositions.ts"
+import type { LanePositions } from "./LanePositions.ts"
 
 /** Serializes claims with limits until the transaction ends, so that each counts the jobs claimed by the one before. */
 const oneAtATime = statement(() =>
@@ -13,7 +13,7 @@ const oneAtATime = statement(() =>
 )
 
 /** Counts held jobs in an index that contains only them. */
-export const jobsInHand = statement(() =>
+export const heldJobs = statement(() =>
   query
     .selectFrom("queue")
     .select(["mode", "kind", "project_id as projectId"])
@@ -27,10 +27,10 @@ export const jobsInHand = statement(() =>
 )
 
 /** Counts held jobs if there are limits. The request states the jobs in the worker's own slots, which needs no lock. */
-export const loadInHand = async (session: Session, { limits, worker }: ClaimRequest): Promise<InHand> => {
+export const countHeldJobs = async (session: Session, { limits, worker }: ClaimRequest): Promise<InHand> => {
   if (!isLimiting(limits)) return new InHand(limits, [], worker)
   await session.all(oneAtATime, {})
-  return new InHand(limits, await session.all(jobsInHand, {}), worker)
+  return new InHand(limits, await session.all(heldJobs, {}), worker)
 }
 
 /** Projects at their limit, each as `mode id`. */
@@ -148,26 +148,26 @@ export interface LanesFound {
  */
 export const lanesWithWork = async (
   session: Session,
-  { notes, runnable }: { readonly runnable: ReadonlyArray<Runnable>; readonly notes: LaneNotes },
+  { positions, runnable }: { readonly runnable: ReadonlyArray<Runnable>; readonly positions: LanePositions },
   limit: number,
   inHand: InHand,
   without: ReadonlyArray<number>,
 ): Promise<LanesFound> => {
   const kinds = distinct(runnable).filter((item) => !inHand.kindIsFull(item))
-  const page = { noted: notes.clock(0), limit, fullProjects: fullProjectNames(inHand), without }
+  const page = { noted: positions.clock(0), limit, fullProjects: fullProjectNames(inHand), without }
   const [behind, ahead, stored] = await Promise.all([
     session.batch(lanesBehind, kinds, page),
     session.batch(lanesAhead, kinds, page),
     session.get(fairnessClock, {}),
   ])
-  const clock = notes.clock(stored?.virtualTime ?? 0)
+  const clock = positions.clock(stored?.virtualTime ?? 0)
   const lanes = [...behind, ...ahead].map(({ id, kind, mode, nextAt, projectId, virtualTime }) => ({
     id,
     kind,
     mode,
     projectId,
     floor: nextAt,
-    turn: Math.max(notes.turn(id, virtualTime), clock),
+    turn: Math.max(positions.turn(id, virtualTime), clock),
   }))
   return { lanes: lanes.sort(byTurn), clock, more: behind.length >= limit || ahead.length >= limit }
 }

@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { JobMode } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
-import type { Due } from "./LanePositions.ts"
+import type { LaneUpdate } from "./LanePositions.ts"
 import type { Session } from "../Session.ts"
 import type { Claimed } from "./claimJobs.ts"
 import { fullProjectNames } from "./laneOrder.ts"
@@ -72,19 +72,19 @@ const maxCorrections = 16
 interface Known {
   readonly fullProjects: ReadonlyArray<string>
   readonly without: ReadonlyArray<number>
-  readonly believed: ReadonlySet<number>
+  readonly corrected: ReadonlySet<number>
 }
 
-const nothingKnown: Known = { fullProjects: [], without: [], believed: new Set() }
+const noneCorrected: Known = { fullProjects: [], without: [], corrected: new Set() }
 
 /** Finds the earliest lane and corrects its `next_at` first: its job may have ended, or its lease may have been extended. */
-const believedEarliest = async (session: Session, runnable: ReadonlyArray<Runnable>, known: Known) => {
+const correctedEarliest = async (session: Session, runnable: ReadonlyArray<Runnable>, known: Known) => {
   const { fullProjects, without } = known
-  const believed = new Set(known.believed)
+  const corrected = new Set(known.corrected)
   for (let corrections = 0; ; corrections += 1) {
     const [earliest] = await session.batch(earliestLane, runnable, { fullProjects, without })
-    if (earliest === undefined || corrections === maxCorrections || believed.has(earliest.id)) return earliest
-    believed.add(earliest.id)
+    if (earliest === undefined || corrections === maxCorrections || corrected.has(earliest.id)) return earliest
+    corrected.add(earliest.id)
     await session.all(settleLanes, { laneIds: [earliest.id] })
   }
 }
@@ -94,15 +94,18 @@ export const lookForWork = async (
   session: Session,
   runnable: ReadonlyArray<Runnable>,
 ): Promise<{ readonly now: boolean; readonly nextInMs: number | undefined }> => {
-  const [earliest] = await session.batch(earliestLane, runnable, nothingKnown)
+  const [earliest] = await session.batch(earliestLane, runnable, noneCorrected)
   if (earliest !== undefined && earliest.nextAt <= earliest.now) return { now: true, nextInMs: 0 }
-  const believed = earliest && (await believedEarliest(session, runnable, nothingKnown))
-  if (believed === undefined) return { now: false, nextInMs: undefined }
-  return { now: believed.nextAt <= believed.now, nextInMs: Math.max(0, believed.nextAt - believed.now) }
+  const corrected = earliest && (await correctedEarliest(session, runnable, noneCorrected))
+  if (corrected === undefined) return { now: false, nextInMs: undefined }
+  return { now: corrected.nextAt <= corrected.now, nextInMs: Math.max(0, corrected.nextAt - corrected.now) }
 }
 
 /** Saves the positions of lanes. */
-export const noteTurns = async (session: Session, { clock, served }: Pick<Due, "served" | "clock">): Promise<void> => {
+export const saveTurns = async (
+  session: Session,
+  { clock, served }: Pick<LaneUpdate, "served" | "clock">,
+): Promise<void> => {
   if (served.length === 0) return
   await session.all(serveLanes, {
     laneIds: served.map(([id]) => id),
@@ -120,7 +123,7 @@ export const settleAfter = async (
   session: Session,
   runnable: ReadonlyArray<Runnable>,
   { claimedAt, exhausted, inHand, visited }: Claimed,
-  due: Due,
+  due: LaneUpdate,
 ): Promise<number | undefined> => {
   const open = runnable.filter((item) => !inHand.kindIsFull(item))
   const settled = new Set(due.settle)
@@ -128,16 +131,16 @@ export const settleAfter = async (
     fullProjects: fullProjectNames(inHand),
     without: due.unsettled,
     // Lanes with more jobs, and lanes that were just corrected.
-    believed: new Set(visited.filter((id) => settled.has(id) || !exhausted.has(id))),
+    corrected: new Set(visited.filter((id) => settled.has(id) || !exhausted.has(id))),
   }
   const [, unsettled, first] = await Promise.all([
-    noteTurns(session, due),
+    saveTurns(session, due),
     due.settle.length > 0 ? session.all(settleLanes, { laneIds: due.settle }) : [],
-    believedEarliest(session, open, known),
+    correctedEarliest(session, open, known),
   ])
   const addedTo = unsettled.flatMap(({ laneId }) => (exhausted.has(laneId) ? [laneId] : []))
   const without = [...known.without, ...addedTo]
-  const earliest = addedTo.length === 0 ? first : await believedEarliest(session, open, { ...known, without })
+  const earliest = addedTo.length === 0 ? first : await correctedEarliest(session, open, { ...known, without })
   const now = earliest?.now ?? claimedAt
   const inMs = Math.min(
     (earliest?.nextAt ?? Infinity) - now,

@@ -30,7 +30,7 @@ const lockRetried = batchStatement<
     .forNoKeyUpdate("jobs"),
 )
 
-const letGo = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+const detach = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
   query.updateTable("jobs").from(item).set({ upload_id: null }).whereRef("jobs.seq", "=", "item.seq"),
 )
 
@@ -53,9 +53,9 @@ export const lockedRetried = async (
 }
 
 /** Detaches uploads from failed jobs. A trigger checks that retries take them in the same transaction. */
-export const letGoOfUploads = (session: Session, jobs: ReadonlyArray<RetriedJob>): Promise<number> =>
+export const detachUploads = (session: Session, jobs: ReadonlyArray<RetriedJob>): Promise<number> =>
   session.runBatch(
-    letGo,
+    detach,
     jobs.filter(({ uploadId }) => uploadId !== null).map(({ seq }) => ({ seq })),
     {},
   )

@@ -74,7 +74,7 @@ const longestRetryMs = 5_000
 export const defaultCheckMs = 60_000
 
 /** Callbacks of a listener. */
-export interface Hearing {
+export interface ListenerCallbacks {
   /** There may be work. Also called whenever a notification may have been missed. */
   readonly work: () => void
   /** Jobs ended in other processes; `any` if notifications may have been missed. */
@@ -86,7 +86,7 @@ export class Listener {
   listening = false
   readonly #options: ConnectionOptions
   readonly #checkMs: number
-  readonly #hearing: Hearing
+  readonly #hearing: ListenerCallbacks
   #client: (pg.Client & { readonly processID?: number | null }) | undefined
   #next: NodeJS.Timeout | undefined
   #retryMs = firstRetryMs
@@ -96,7 +96,7 @@ export class Listener {
   /** Whether this connection listens to the channel of finished jobs. */
   #listensToFinished = false
 
-  constructor(options: ConnectionOptions, checkMs: number, hearing: Hearing) {
+  constructor(options: ConnectionOptions, checkMs: number, hearing: ListenerCallbacks) {
     this.#options = options
     this.#checkMs = checkMs
     this.#hearing = hearing
@@ -139,7 +139,7 @@ export class Listener {
   }
 
   /** Subscribes to finished jobs until the returned function is called. The connection listens only while there are subscribers. */
-  hearFinished(): () => void {
+  subscribeFinished(): () => void {
     this.#askers += 1
     this.#changeFinished()
     return () => {

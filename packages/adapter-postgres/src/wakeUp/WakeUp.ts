@@ -59,7 +59,7 @@ const nobody = () => ""
 export interface PostgresWakeUp {
   readonly wakeUp: WakeUp["Service"]
   /** Notifies other processes of jobs that ended here. Never waits. */
-  readonly tellFinished: (jobs: ReadonlyArray<JobId>) => void
+  readonly announceFinished: (jobs: ReadonlyArray<JobId>) => void
 }
 
 /**
@@ -80,8 +80,8 @@ export const makePostgresWakeUp = (
       finished: (jobs) => hearers.forEach((hear) => hear(jobs)),
     })
     const sender = { options, mark: () => listener.mark }
-    const tellFinished = yield* makeTellFinished(database, sender)
-    const tellWork = yield* makeTellWork(database, sender)
+    const announceFinished = yield* makeAnnounceFinished(database, sender)
+    const announceWork = yield* makeAnnounceWork(database, sender)
     yield* Effect.acquireRelease(
       Effect.sync(() => listener.start()),
       () => Effect.sync(() => listener.stop()),
@@ -89,7 +89,7 @@ export const makePostgresWakeUp = (
     const wakeUp = WakeUp.of({
       notify: Effect.sync(() => {
         latch.openUnsafe()
-        tellWork()
+        announceWork()
       }),
       wait: Effect.andThen(latch.await, Effect.asVoid(latch.close)),
       reach: Effect.sync(() => (listener.listening ? "installation" : "process")),
@@ -100,7 +100,7 @@ export const makePostgresWakeUp = (
               // The same function may be registered twice.
               const hearer = (jobs: ReadonlyArray<JobId> | "any") => hear(jobs)
               hearers.add(hearer)
-              const stop = listener.hearFinished()
+              const stop = listener.subscribeFinished()
               return () => {
                 hearers.delete(hearer)
                 stop()
@@ -110,11 +110,14 @@ export const makePostgresWakeUp = (
           ),
         ),
     })
-    return { wakeUp, tellFinished }
+    return { wakeUp, announceFinished }
   })
 
 /** Sends that there is work, once for all of some milliseconds. A hint: if it cannot be sent, polling finds what it was about. */
-const makeTellWork = (database: Database, { mark, options }: Sender): Effect.Effect<() => void, never, Scope.Scope> =>
+const makeAnnounceWork = (
+  database: Database,
+  { mark, options }: Sender,
+): Effect.Effect<() => void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const send = hint(database, (session) => notify(session, workChannel(options), mark()))
     const notifier = new Notifier(() => Effect.runPromise(send))
@@ -123,10 +126,10 @@ const makeTellWork = (database: Database, { mark, options }: Sender): Effect.Eff
   })
 
 /** Coalesces finished jobs into few notifications, outside of their transactions. Sends the rest before the scope closes. */
-const makeTellFinished = (
+const makeAnnounceFinished = (
   database: Database,
   { mark, options }: Sender,
-): Effect.Effect<PostgresWakeUp["tellFinished"], never, Scope.Scope> =>
+): Effect.Effect<PostgresWakeUp["announceFinished"], never, Scope.Scope> =>
   Effect.gen(function* () {
     const finished = new FinishedJobs()
     const channel = finishedChannel(options)
@@ -144,14 +147,18 @@ const makeTellFinished = (
   })
 
 /** Both functions, for processes that do not listen. */
-export const makeTeller = Effect.fnUntraced(function* (
+export const makeNotifiers = Effect.fnUntraced(function* (
   database: Database,
   options: Pick<ConnectionOptions, "schema">,
-): Effect.fn.Return<Pick<PostgresWakeUp, "tellFinished"> & { readonly tellWork: () => void }, never, Scope.Scope> {
+): Effect.fn.Return<
+  Pick<PostgresWakeUp, "announceFinished"> & { readonly announceWork: () => void },
+  never,
+  Scope.Scope
+> {
   const sender: Sender = { options, mark: nobody }
   return {
-    tellFinished: yield* makeTellFinished(database, sender),
-    tellWork: yield* makeTellWork(database, sender),
+    announceFinished: yield* makeAnnounceFinished(database, sender),
+    announceWork: yield* makeAnnounceWork(database, sender),
   }
 })
 
