@@ -61,7 +61,7 @@ it.live("a transaction of another database that has a kiln is refused", () =>
     yield* sql(client, "COMMIT")
     expect(yield* runSql(elsewhere, `SELECT id FROM "kiln".jobs WHERE id = '${jobId(2)}'`)).toEqual([])
     expect(refused).toBeInstanceOf(TypeError)
-    expect(String(refused)).toContain("on another database")
+    expect(String(refused)).toContain("must be on the store's server and database")
   }),
 )
 
@@ -71,7 +71,7 @@ it.live("a transaction of a database that has no kiln is refused, and goes on", 
     const client = yield* connected(elsewhere)
     yield* sql(client, "BEGIN; CREATE TABLE orders (id int)")
     const refused = yield* misuse(tags(client, newJob(1)).pipe(Effect.provide(stores(url))))
-    expect(String(refused)).toContain("on another database")
+    expect(String(refused)).toContain("must be on the store's server and database")
     yield* sql(client, "INSERT INTO orders VALUES (1); COMMIT")
     expect(yield* runSql(elsewhere, "SELECT id FROM orders")).toEqual([{ id: 1 }])
   }),

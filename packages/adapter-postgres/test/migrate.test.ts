@@ -184,7 +184,9 @@ describe("migrate: false", () => {
       const url = yield* emptyDatabase
       const error = yield* Effect.flip(open({ url, migrate: false }))
       expect(error).toMatchObject({ _tag: "StoreUnavailable", operation: "migrate" })
-      expect(String(error.cause)).toContain(`the schema kiln is not up to date, it lacks ${bundled.join(", ")}`)
+      expect(String(error.cause)).toContain(
+        `the schema kiln is not up to date; pending migrations: ${bundled.join(", ")}`,
+      )
       expect(yield* objectsOf(url)).toEqual([])
       expect(yield* postgresMigrations.status({ url })).toMatchObject({ applied: [], pending: migrations, unknown: [] })
       yield* postgresMigrations.apply({ url })
