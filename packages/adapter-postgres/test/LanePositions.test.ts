@@ -12,8 +12,8 @@ const claim = (
   clock: Math.max(0, ...Object.values(turns).map(({ count, start }) => start + count - 1)),
 })
 
-describe("what is noted about lanes", () => {
-  it("at 0, everything with every claim", () => {
+describe("LanePositions", () => {
+  it("saves everything with every claim at an interval of 0", () => {
     const positions = new LanePositions(0)
     expect(positions.claimed(claim({ 1: { start: 5, count: 2 } }, [2]), 10)).toEqual({
       served: [[1, { start: 5, count: 2 }]],
@@ -27,7 +27,7 @@ describe("what is noted about lanes", () => {
     ])
   })
 
-  it("turns at most once an interval, all of them together, and none is lost", () => {
+  it("saves turns at most once per interval, all together, and loses none", () => {
     const positions = new LanePositions(1_000)
     expect(positions.claimed(claim({ 1: { start: 0, count: 1 } }, []), 0).served).toEqual([[1, { start: 0, count: 1 }]])
     expect(positions.claimed(claim({ 1: { start: 1, count: 2 }, 2: { start: 1, count: 1 } }, []), 400).served).toEqual(
@@ -45,7 +45,7 @@ describe("what is noted about lanes", () => {
     expect(positions.unsaved().served).toEqual([])
   })
 
-  it("turns of a lane that others served meanwhile reach as far as its last", () => {
+  it("saves turns up to the last one for a lane that others served meanwhile", () => {
     const positions = new LanePositions(1_000)
     positions.claimed(claim({ 9: { start: 0, count: 1 } }, []), 0)
     positions.claimed(claim({ 1: { start: 1, count: 1 } }, []), 1)
@@ -54,21 +54,21 @@ describe("what is noted about lanes", () => {
     expect(positions.unsaved().served).toEqual([[1, { start: 1, count: 10 }]])
   })
 
-  it("turns of many lanes at once, however soon: beyond them others would not be found", () => {
+  it("saves turns of many lanes immediately, because they would hide others", () => {
     const positions = new LanePositions(1_000)
     positions.claimed(claim({ 99: { start: 0, count: 1 } }, []), 0)
     const many = Object.fromEntries(Array.from({ length: 16 }, (_, id) => [id, { start: 0, count: 1 }]))
     expect(positions.claimed(claim(many, []), 1).served).toHaveLength(16)
   })
 
-  it("an empty lane is set aside when it is still empty an interval later, and looked into until then", () => {
+  it("sets an empty lane aside if it is still empty an interval later, and searches it until then", () => {
     const positions = new LanePositions(1_000)
     expect(positions.claimed(claim({}, [1]), 0)).toMatchObject({ settle: [], unsettled: [1], againInMs: 1_000 })
     expect(positions.claimed(claim({}, [1]), 400)).toMatchObject({ settle: [], unsettled: [1], againInMs: 600 })
     expect(positions.claimed(claim({}, [1]), 1_000)).toMatchObject({ settle: [1], unsettled: [], againInMs: undefined })
   })
 
-  it("a lane that gives something between begins anew to be empty", () => {
+  it("restarts the interval when a lane had a job in between", () => {
     const positions = new LanePositions(1_000)
     positions.claimed(claim({}, [1]), 0)
     expect(positions.claimed(claim({ 1: { start: 0, count: 1 } }, [1]), 900)).toMatchObject({
@@ -78,7 +78,7 @@ describe("what is noted about lanes", () => {
     expect(positions.claimed(claim({}, [1]), 1_500)).toMatchObject({ settle: [], unsettled: [1] })
   })
 
-  it("the bound of a lane with more to give is raised once an interval", () => {
+  it("raises the bound of a lane with more jobs once per interval", () => {
     const positions = new LanePositions(1_000)
     expect(positions.claimed(claim({ 1: { start: 0, count: 1 } }, []), 0).settle).toEqual([1])
     expect(positions.claimed(claim({ 1: { start: 1, count: 1 } }, []), 500).settle).toEqual([])

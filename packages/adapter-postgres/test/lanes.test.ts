@@ -91,14 +91,14 @@ const addAndTake = async (jobs: number, opened: Awaited<ReturnType<typeof openSt
   return { done: progress.done, left: rows[0]?.left }
 }
 
-describe("lanes that several processes add to and take from", () => {
+describe("lanes used by several processes", () => {
   it("never lose a job from sight, whoever adds while others find the lane empty", { timeout: 120_000 }, async () => {
     await using opened = await openStores(4, { noteLanesEveryMs: 0 })
     await opened.client.query(slowCommits)
     expect(await addAndTake(600, opened)).toEqual({ done: 600, left: 0 })
   })
 
-  it("would lose some if lanes were set aside without their lock", { timeout: 120_000 }, async () => {
+  it("would lose jobs if lanes were set aside without their lock", { timeout: 120_000 }, async () => {
     await using opened = await openStores(4, { noteLanesEveryMs: 0 })
     await opened.client.query(slowCommits)
     const { rows } = await opened.client.query<{ definition: string }>(
@@ -133,7 +133,7 @@ describe("lanes that several processes add to and take from", () => {
     expect(floods).toBeLessThanOrEqual(8)
   })
 
-  it("stay where they are when a claim comes to nothing", async () => {
+  it("keep their positions when a claim finds nothing", async () => {
     await using opened = await openStores(1, { noteLanesEveryMs: 0 })
     const [only] = opened.stores
     if (!only) throw new Error("one store was opened")
