@@ -11,7 +11,26 @@ export const loadBuilt = async <Module>(directory: string, name: string): Promis
   (await import(pathToFileURL(join(directory, "packages", name, "dist/index.js")).href)) as Module
 
 interface BulkSubmit {
-  readonly submitMany?: (kind: "noop", requests: ReadonlyArray<Payload>) => Promise<unknown>
+  /** Absent in checkouts that are older than it. */
+  readonly submitMany?: (
+    kind: "noop",
+    submissions: ReadonlyArray<{ readonly request: Payload }>,
+  ) => Promise<ReadonlyArray<{ readonly error?: Error | undefined }>>
+  readonly submit: (kind: "noop", request: Payload) => Promise<unknown>
+}
+
+/** Adds jobs in one call; throws if the engine refused one of them. */
+const submitAll = async (engine: BulkSubmit, payloads: ReadonlyArray<Payload>): Promise<void> => {
+  if (engine.submitMany === undefined) {
+    await Promise.all(payloads.map((payload) => engine.submit("noop", payload)))
+    return
+  }
+  const outcomes = await engine.submitMany(
+    "noop",
+    payloads.map((request) => ({ request })),
+  )
+  const refused = outcomes.find(({ error }) => error !== undefined)
+  if (refused !== undefined) throw new Error("a job was refused", { cause: refused.error })
 }
 
 const anyPayload = {
@@ -60,18 +79,12 @@ export const kiln: Engine = {
       autoStart: false,
       settings: { concurrency: 500, queueCap: 0, limits: { perProject: 0 } },
     })
-    const bulk = engine as BulkSubmit
     return {
       add: (payload) => engine.submit("noop", payload),
-      addMany: (payloads) =>
-        inChunks(payloads, 5_000, (chunk) =>
-          bulk.submitMany === undefined
-            ? Promise.all(chunk.map((payload) => engine.submit("noop", payload)))
-            : bulk.submitMany("noop", chunk),
-        ),
+      addMany: (payloads) => inChunks(payloads, 5_000, (chunk) => submitAll(engine, chunk)),
       start: () => engine.start(),
       isEmpty: async () =>
-        (await engine.operator.count()).every(
+        (await engine.operator.count({ finishedWithinMs: 1 })).every(
           ({ count, status }) => status === "done" || status === "failed" || count === 0,
         ),
     }

@@ -16,13 +16,13 @@ import { createBy32, createOneByOne, drain, type Engine, fibersMade, jobs, openC
  */
 const limits = {
   sqlite: {
-    "1 caller": { statements: 1_000, commits: 100, pages: 830, fibers: 205 },
-    "32 callers": { statements: 330, commits: 4, pages: 55, fibers: 110 },
-    drain: { statements: 560, commits: 3, pages: 42, fibers: 940 },
+    "1 caller": { statements: 810, commits: 100, pages: 830, fibers: 110 },
+    "32 callers": { statements: 230, commits: 4, pages: 55, fibers: 14 },
+    drain: { statements: 350, commits: 3, pages: 42, fibers: 940 },
   },
   postgres: {
-    "1 caller": { statements: 1_200, flights: 370, transactions: 160, fibers: 260 },
-    "32 callers": { statements: 130, flights: 40, transactions: 20, fibers: 125 },
+    "1 caller": { statements: 400, flights: 170, transactions: 160, fibers: 160 },
+    "32 callers": { statements: 50, flights: 20, transactions: 20, fibers: 30 },
     drain: { statements: 50, flights: 34, transactions: 24, fibers: 980 },
   },
 } as const

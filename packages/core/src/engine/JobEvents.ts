@@ -8,7 +8,7 @@ import { JobDirectory } from "../ports/index.ts"
 import { callSafely } from "./callSafely.ts"
 import type { JobEvent, JobRef } from "./JobEvent.ts"
 
-/** Events kept for a slow reader of the stream. */
+/** Maximum number of events kept for a slow reader of the stream. */
 const maxKept = 1_000
 
 /** Hints between parts of the engine in this process. They are never required: each receiver reads the store as well. */
@@ -22,9 +22,12 @@ export type JobSignal =
 
 type Heard = JobEvent | JobSignal
 
+/** One job, changes of the switchboard, or cancellations of any job. */
+type Topic = JobId | "board" | "canceled"
+
 export const refOf = ({ id, kind, mode, projectId }: Job): JobRef => ({ jobId: id, kind, mode, projectId })
 
-/** Whether the job has reached its end. */
+/** Returns whether the event is the end of a job. */
 export const isEnd = ({ type }: Heard): boolean => type === "done" || type === "failed" || type === "finished"
 
 /**
@@ -41,8 +44,8 @@ export class JobEvents extends Context.Service<
      * they must be quick. Adding a listener twice calls it twice.
      */
     readonly listen: (listener: (event: JobEvent) => void) => () => void
-    /** Listens to the events and signals of one job, or to changes of the switchboard, until the returned function is called. */
-    readonly listenTo: (topic: JobId | "board", listener: (event: Heard) => void) => () => void
+    /** Listens to the events and signals of a topic, until the returned function is called. */
+    readonly listenTo: (topic: Topic, listener: (event: Heard) => void) => () => void
     /** The events of all jobs from now on. A slow reader loses the oldest events beyond 1,000. */
     readonly stream: Stream.Stream<JobEvent>
   }
@@ -53,8 +56,8 @@ export class JobEvents extends Context.Service<
       const context = yield* Effect.context()
       const report = (error: unknown) =>
         void Effect.runForkWith(context)(Effect.logError("a listener to job events failed", error))
-      const listeners = new Map<JobId | "board" | "jobs", Set<(event: Heard) => void>>()
-      const add = (topic: JobId | "board" | "jobs", listener: (event: Heard) => void) => {
+      const listeners = new Map<Topic | "jobs", Set<(event: Heard) => void>>()
+      const add = (topic: Topic | "jobs", listener: (event: Heard) => void) => {
         const entry = (event: Heard) => listener(event)
         const others = listeners.get(topic) ?? new Set()
         listeners.set(topic, others.add(entry))
@@ -63,13 +66,16 @@ export class JobEvents extends Context.Service<
           if (others.size === 0 && listeners.get(topic) === others) listeners.delete(topic)
         }
       }
-      const tell = (topic: JobId | "board" | "jobs", event: Heard) => {
-        for (const listener of listeners.get(topic) ?? []) callSafely(() => listener(event), report)
+      const tell = (topic: Topic | "jobs", event: Heard) => {
+        const heardBy = listeners.get(topic)
+        if (heardBy === undefined) return
+        for (const listener of heardBy) callSafely(() => listener(event), report)
       }
       const listen = (listener: (event: JobEvent) => void) => add("jobs", listener as (event: Heard) => void)
       return JobEvents.of({
         emit: (event) => {
           tell("jobId" in event ? event.jobId : "board", event)
+          if (event.type === "canceled") tell("canceled", event)
           if (!isSignal(event)) tell("jobs", event)
         },
         listen,
@@ -90,13 +96,13 @@ export class JobEvents extends Context.Service<
 const isSignal = (event: Heard): event is JobSignal =>
   event.type === "finished" || event.type === "canceled" || event.type === "board_changed"
 
-/** Emits the end of jobs that were failed by a verb that returns their ids alone. */
+/** Emits the end of jobs that failed through a verb that returns only their ids. */
 export const emitFailed = Effect.fnUntraced(function* (jobIds: ReadonlyArray<JobId>) {
   if (jobIds.length === 0) return
   const events = yield* JobEvents
   const directory = yield* JobDirectory
   for (const jobId of jobIds) events.emit({ type: "finished", jobId })
-  // Best effort: without the rows there are no details to emit.
+  // Best effort: the details come from the rows.
   const jobs = yield* Effect.orElseSucceed(directory.readJobs(jobIds), () => [])
   for (const job of jobs)
     if (job !== undefined && job.errorCode !== null)

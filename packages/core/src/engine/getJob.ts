@@ -3,7 +3,7 @@ import { isId, type Job, type Principal } from "../domain/index.ts"
 import { JobNotFound } from "../domain/Errors.ts"
 import { JobStore } from "../ports/index.ts"
 
-/** The caller's job. The only way to read one: by id and principal together. */
+/** Returns a job of this caller. Jobs are always read by id and principal together. */
 export const getJob = Effect.fnUntraced(function* (principal: Principal, jobId: string) {
   if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())
   const store = yield* JobStore
