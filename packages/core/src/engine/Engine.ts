@@ -19,7 +19,7 @@ import {
   type BlobRange,
   type BlobStore,
   type IdGenerator,
-  type JobStore,
+  JobStore,
   type OpenBlob,
   type StoredFile,
   Switchboard,
@@ -35,7 +35,7 @@ import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { eraseJobData } from "./eraseJobData.ts"
 import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
-import { getJob } from "./getJob.ts"
+import { makeGetJob } from "./getJob.ts"
 import type { JobEvents } from "./JobEvents.ts"
 import type { JobReader } from "./waitForJob.ts"
 import { findFile, openFile } from "./openFile.ts"
@@ -173,7 +173,7 @@ export class Engine extends Context.Service<
         createJobs,
         pushJob,
         ...(yield* makeCreateJobsIn),
-        getJob: (principal, jobId) => provide(getJob(principal, jobId)),
+        getJob: makeGetJob(yield* JobStore),
         waitForJob: (principal, jobId, timeoutMs) =>
           provide(waitForJob(jobId, (job) => owns(principal, job), timeoutMs)),
         eraseJobData: (principal, jobId) => provide(eraseJobData(principal, jobId)),

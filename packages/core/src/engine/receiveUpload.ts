@@ -1,3 +1,4 @@
+import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -176,16 +177,18 @@ const checkContainer =
           ? Effect.void
           : Effect.fail(new AudioFormatMismatch({ declared: upload.format, detected: detected ?? null }))
       }
-      const look = (chunk: Uint8Array) =>
-        Effect.suspend(() => {
-          if (checked) return Effect.succeed(chunk)
-          const part = chunk.subarray(0, SNIFF_BYTES - seen)
+      // What arrived together stays together, because each batch is written in one call.
+      const look = (pieces: NonEmptyReadonlyArray<Uint8Array>) => {
+        for (const piece of pieces) {
+          if (seen === SNIFF_BYTES) break
+          const part = piece.subarray(0, SNIFF_BYTES - seen)
           head.set(part, seen)
           seen += part.length
-          return seen < SNIFF_BYTES ? Effect.succeed(chunk) : Effect.as(check(), chunk)
-        })
+        }
+        return checked || seen < SNIFF_BYTES ? Effect.succeed(pieces) : Effect.as(check(), pieces)
+      }
       const shortFile = Stream.suspend(() => (checked ? Stream.empty : Stream.drain(Stream.fromEffect(check()))))
-      return Stream.concat(Stream.mapEffect(content, look), shortFile)
+      return Stream.concat(Stream.mapArrayEffect(content, look), shortFile)
     })
 
 /** Extends the claim until the transfer ends. Losing it ends the transfer. */
