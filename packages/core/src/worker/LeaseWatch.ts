@@ -66,9 +66,9 @@ export class LeaseWatch {
     let due = Infinity
     let firstAskedMs = now
     for (const lease of this.leases) {
-      if (!lease.holdsAt(now)) continue
-      due = Math.min(due, lease.endsAtMs, now + this.#pulseMs)
+      // Also of a lost one: its attempt is yet to ask why it ran out.
       firstAskedMs = Math.min(firstAskedMs, lease.askedAtMs)
+      if (lease.holdsAt(now)) due = Math.min(due, lease.endsAtMs, now + this.#pulseMs)
     }
     this.#dueMs = due
     this.#stalls = this.#stalls.filter(({ to }) => to > firstAskedMs)
