@@ -53,7 +53,11 @@ export class LeaseWatch {
 
   /** Watches until interrupted. */
   readonly run: Effect.Effect<never> = Effect.ensuring(
-    Effect.forever(Effect.suspend(() => this.#look())),
+    // Without a yield: the next timer is set before an attempt that was added can block.
+    Effect.forever(
+      Effect.suspend(() => this.#look()),
+      { disableYield: true },
+    ),
     Effect.sync(() => {
       this.#dueMs = Infinity
     }),
