@@ -51,7 +51,7 @@ describe("fingerprints", () => {
     )
   })
 
-  it("are keyed: another installation has others", async () => {
+  it("are keyed, so they differ between installations", async () => {
     const other = install()
     expect(await of("k", { input: "a" }, other)).not.toBe(await of("k", { input: "a" }))
     await other.dispose()

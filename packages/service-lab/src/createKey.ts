@@ -36,6 +36,6 @@ export const createKey = Effect.fnUntraced(function* (key: NewKey) {
     expiresAt: key.expiresAt ?? null,
     secretHash: createHash("sha256").update(secret).digest("hex"),
   })
-  if (record === undefined) throw new Error("the key was not made")
+  if (record === undefined) throw new Error("createKey returned no record")
   return { secret, id: record.id, projectId, mode } satisfies Key
 })

@@ -10,7 +10,7 @@ import { withStores } from "../withStores.ts"
 
 /** `--project` also accepts ids, so a name must not look like one. */
 const projectNameProblem = (name: string): string | undefined =>
-  isId("prj", name) ? "must not look like a project's id" : nameProblem(name)
+  isId("prj", name) ? "must not have the form of a project id" : nameProblem(name)
 
 const create = Command.make(
   "create",
@@ -42,7 +42,11 @@ const list = Command.make("list", {}, () =>
             created_at: formatTime(createdAt),
           })),
         },
-        text: formatTable(["PROJECT", "NAME", "CREATED"], rows, "no projects yet: kiln project create NAME"),
+        text: formatTable(
+          ["PROJECT", "NAME", "CREATED"],
+          rows,
+          "no projects yet; create one with kiln project create NAME",
+        ),
       })
     }),
   ),

@@ -27,7 +27,7 @@ const arrangeRefusals = Effect.gen(function* () {
 /** Decided as `JobStore.createJobs` decides. */
 export const outcomes: ReadonlyArray<CallerCheck> = [
   {
-    name: "every refusal is an outcome, and the caller's transaction goes on",
+    name: "every refusal is an outcome, and the caller's transaction continues",
     concurrent: false,
     run: Effect.fnUntraced(function* (begin) {
       const [job] = yield* arrangeRefusals
@@ -67,7 +67,7 @@ export const outcomes: ReadonlyArray<CallerCheck> = [
     }),
   },
   {
-    name: "what the transaction made already counts: an upload is used once, a queue has its cap",
+    name: "earlier calls in the transaction count: an upload is used once, a queue has its cap",
     concurrent: false,
     run: Effect.fnUntraced(function* (begin) {
       yield* createUploaded(1)
@@ -84,7 +84,7 @@ export const outcomes: ReadonlyArray<CallerCheck> = [
     }),
   },
   {
-    name: "a live job is accepted at the price of now",
+    name: "a live job is accepted at the current price",
     concurrent: false,
     run: Effect.fnUntraced(function* (begin) {
       yield* openAudioGate

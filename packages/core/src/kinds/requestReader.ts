@@ -43,7 +43,7 @@ export const requestReader = <Request>(schema: RequestSchema<Request>): RequestR
 const readFields = <Request>(schema: FieldsSchema<Request>, input: unknown) =>
   Result.map(decodeFields(schema, input), (value) => {
     const stored = asJsonObject(Schema.encodeSync(schema)(value))
-    if (stored === undefined) throw new TypeError("the schema of a request must encode to JSON")
+    if (stored === undefined) throw new TypeError("the request schema of a job kind must encode to a JSON object")
     return { value, stored }
   })
 
@@ -53,8 +53,7 @@ const readStandard = <Request>(
   input: unknown,
 ): Result.Result<ReadRequest<Request>, ReadonlyArray<FieldError>> => {
   const stored = asJsonObject(input)
-  if (stored === undefined)
-    return Result.fail([{ field: "", reason: "type", message: "must be an object that JSON can represent" }])
+  if (stored === undefined) return Result.fail([{ field: "", reason: "type", message: "must be a JSON object" }])
   const result = validated(schema, stored)
   if (result.issues === undefined) return Result.succeed({ value: result.value, stored })
   return Result.fail(fieldErrors(result.issues, stored))

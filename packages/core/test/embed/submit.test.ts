@@ -11,7 +11,7 @@ const echo = jobKind({
 
 const open = () => openWith([echo], { autoStart: false, settings: { queueCap: 1 } })
 
-/** The stack of what a call rejects with. */
+/** The stack of the error with which a call rejects. */
 const stackOf = async (call: () => Promise<unknown>): Promise<string> => {
   try {
     await call()

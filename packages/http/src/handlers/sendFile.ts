@@ -1,31 +1,21 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import type { FileGone } from "@kiln/core"
-import type { BlobCorrupt, BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import type { StoredFile } from "@kiln/core/ports"
 import type { Exchange } from "../server/Exchange.ts"
 import { Refusal } from "../server/Refusal.ts"
 import type { Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
-import { storeUnavailable } from "../server/unavailable.ts"
 import { type ByteRange, formatContentRange, parseByteRange } from "../wire/ByteRange.ts"
 import { verifySignedUrl } from "../wire/SignedUrls.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
-import { refusing } from "./refusing.ts"
-
-const refuse = refusing<FileGone | StoreUnavailable | BlobUnavailable | BlobCorrupt>({
-  FileGone: () => new Refusal({ code: "file_gone" }),
-  StoreUnavailable: storeUnavailable,
-  BlobUnavailable: storeUnavailable,
-  BlobCorrupt: (cause) => new Refusal({ code: "internal_error", cause }),
-})
+import { refusalFor } from "./refusalFor.ts"
 
 /** Sends a generated file, or a range of it. GET and HEAD. */
 export const sendFile = (context: HandlerContext): Handler =>
   Effect.fnUntraced(function* (exchange, id): Effect.fn.Return<Reply, Refusal> {
     yield* checkSignature(context, exchange)
-    const file = yield* Effect.mapError(context.engine.findFile(id), refuse)
+    const file = yield* Effect.mapError(context.engine.findFile(id), (error) => refusalFor(error))
     const range = rangeOf(exchange, file)
     const contentRange = formatContentRange(range, file.bytes)
     if (range.kind === "unsatisfiable")
@@ -42,11 +32,11 @@ export const sendFile = (context: HandlerContext): Handler =>
     const status = range.kind === "partial" ? 206 : 200
     if (exchange.method === "HEAD") return { status, headers, body: undefined }
     const wanted = range.kind === "partial" ? { offset: range.start, length } : undefined
-    const blob = yield* Effect.mapError(context.engine.openFile(file, wanted), refuse)
+    const blob = yield* Effect.mapError(context.engine.openFile(file, wanted), (error) => refusalFor(error))
     const about = { requestId: exchange.requestId, fileId: file.id }
-    // The status is sent by then: all that can be done is to cut the connection, so that nobody takes a part for the whole.
+    // The status has been sent by then, so the connection is cut, which tells the client that the file is incomplete.
     const body = Stream.tapError(blob.content, (error) =>
-      Effect.logError("a file broke off while it was sent", about, error),
+      Effect.logError("sending a file failed partway", about, error),
     )
     return { status, headers, body }
   })

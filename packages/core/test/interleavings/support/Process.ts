@@ -61,7 +61,8 @@ export interface Surroundings {
   readonly turn: (label: string) => Effect.Effect<void>
 }
 
-// Chance by machine order would be chance that no seed replays: what yields goes on in the same turn of the event loop.
+// Yielding fibers continue in the same turn of the event loop, because an order decided by the machine could not be replayed
+// from a seed.
 const microtasks = new Scheduler.MixedScheduler("async", (run) => {
   let canceled = false
   queueMicrotask(() => void (canceled || run()))
@@ -104,7 +105,7 @@ const layerProcess = (
 
 type Services = Layer.Success<ReturnType<typeof layerProcess>>
 
-/** What this process's speech provider makes: nobody else's bytes. */
+/** The bytes that only this process's speech provider produces. */
 export const speechOf = (process: string) => fakeMp3(`speech of ${process}`)
 
 export const makeProcess = Effect.fnUntraced(function* (name: string, options: ProcessOptions, around: Surroundings) {
