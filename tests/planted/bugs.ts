@@ -323,8 +323,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "engine/getJob.ts",
-        "return job satisfies Job",
-        'return { ...job, status: job.status === "processing" && !job.held ? "queued" : job.status } satisfies Job',
+        "Effect.succeed(job)",
+        'Effect.succeed({ ...job, status: job.status === "processing" && !job.held ? "queued" : job.status })',
       ),
     ],
     seed: 3,
@@ -419,7 +419,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "the piece in which a file's beginning ends is stored in part",
-    edits: [core("engine/receiveUpload.ts", "Effect.as(check(), chunk)", "Effect.as(check(), part)")],
+    edits: [
+      core(
+        "engine/receiveUpload.ts",
+        "Effect.as(check(), pieces)",
+        "Effect.as(check(), [pieces[0].subarray(0, SNIFF_BYTES)])",
+      ),
+    ],
     seed: 1,
     breaks: "the stored bytes are exactly that body",
   },
