@@ -14,6 +14,7 @@ export const cleanFolders: ReadonlyArray<string> = [
   "docs/",
   "examples/",
   "packages/adapter-blobs/",
+  "packages/adapter-s3/",
   "packages/cli/",
   "packages/client/src/effect/",
   "packages/client/src/routes/",
