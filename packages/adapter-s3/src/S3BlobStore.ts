@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { reach } from "./Bucket.ts"
 import { openClient, reporting } from "./Client.ts"
+import { link } from "./link.ts"
 import { list } from "./list.ts"
 import { open } from "./open.ts"
 import { put } from "./put.ts"
@@ -41,6 +42,7 @@ export const S3BlobStore = {
           open: open(client),
           remove: remove(client),
           list: list(client, sweep),
+          link: link(client),
         })
       }),
     )

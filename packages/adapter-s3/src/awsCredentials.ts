@@ -9,7 +9,7 @@ type Profile = Readonly<Record<string, string>>
 /**
  * Returns a function that finds an access key where AWS tools keep it: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and
  * `AWS_SESSION_TOKEN`; otherwise the profile `AWS_PROFILE` (`default`) in `AWS_SHARED_CREDENTIALS_FILE`
- * (`~/.aws/credentials`) or `AWS_CONFIG_FILE` (`~/.aws/config`). Fails with what to set if there is none.
+ * (`~/.aws/credentials`) or `AWS_CONFIG_FILE` (`~/.aws/config`). Fails, and says what to set, if it finds no key.
  *
  * Supports keys and session tokens only. Roles of machines, containers and web identities, `credential_process`, SSO and
  * `role_arn` need the AWS SDK: pass its `fromNodeProviderChain()` as `credentials`.

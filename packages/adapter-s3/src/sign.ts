@@ -4,7 +4,7 @@ import type { S3Credentials, S3Place } from "./S3BlobOptions.ts"
 
 export interface S3Request {
   readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE"
-  /** Full key of an object, with the prefix of the installation; the bucket itself if there is none. */
+  /** Full key of an object, with the prefix of the installation; the bucket itself without one. */
   readonly key?: string
   readonly query?: Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>

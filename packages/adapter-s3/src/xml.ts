@@ -12,7 +12,7 @@ const decode = (text: string): string =>
 export const elementsOf = (xml: string, name: string): ReadonlyArray<string> =>
   [...xml.matchAll(new RegExp(`<${name}(?:\\s[^>]*)?>([\\s\\S]*?)</${name}>`, "g"))].map(([, content = ""]) => content)
 
-/** Returns the text of the first element with this name; `undefined` if there is none. */
+/** Returns the text of the first element with this name; `undefined` if it does not occur. */
 export const textOf = (xml: string, name: string): string | undefined => {
   const [content] = elementsOf(xml, name)
   return content === undefined ? undefined : decode(content)

@@ -124,7 +124,7 @@ describe("faults that stay end, in bounds", { timeout: 240_000 }, () => {
             // A removal begins with two requests at once.
             expect(tries >= 5 && tries <= 10, `${tries} tries`).toBe(true)
           }
-          // What cannot be undone while S3 is away is not readable as another blob afterwards.
+          // A failed put leaves nothing that can be read afterwards.
           server.fault = ({ method }) => (method === "PUT" ? fault : undefined)
           expect((yield* Effect.flip(store.put("new/a", Stream.make(bytes), LIMIT)))._tag).toBe("BlobUnavailable")
           server.fault = () => undefined

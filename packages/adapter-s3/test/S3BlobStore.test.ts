@@ -89,6 +89,36 @@ describe("requests", () => {
   )
 })
 
+describe("links", () => {
+  const options = { expiresInSeconds: 60, contentType: "audio/mpeg", contentDisposition: 'inline; filename="a b.mp3"' }
+
+  it.live("serve the blob, and ranges of it, to anyone, for as long as they say", () =>
+    onS3((store, server) =>
+      Effect.gen(function* () {
+        const bytes = bytesOf(1000)
+        yield* store.put("jobs/a/1/audio", Stream.make(bytes), LIMIT)
+        const url = new URL(yield* store.link!("jobs/a/1/audio", options))
+        expect(url.searchParams.get("X-Amz-Expires")).toBe("60")
+        expect(url.href).not.toContain(credentials.secretAccessKey)
+        const get = (target: URL, headers = {}) => Effect.promise(() => fetch(target, { headers }))
+        const whole = yield* get(url)
+        expect(Buffer.from(yield* Effect.promise(() => whole.arrayBuffer()))).toEqual(bytes)
+        expect(url.searchParams.get("response-content-type")).toBe("audio/mpeg")
+        expect((yield* get(url, { range: "bytes=10-19" })).status).toBe(206)
+        const changed = new URL(url)
+        changed.searchParams.set("X-Amz-Expires", "3600")
+        expect((yield* get(changed)).status).toBe(403)
+        const other = new URL(url)
+        other.pathname += "x"
+        expect((yield* get(other)).status).toBe(403)
+        yield* store.remove("jobs/a")
+        expect((yield* get(url)).status).toBe(404)
+        expect(server.uploads.size).toBe(0)
+      }),
+    ),
+  )
+})
+
 describe("damage", () => {
   const damaged = (name: string, damage: (server: S3Server) => Promise<unknown>) =>
     it.live(`${name}: BlobCorrupt`, () =>

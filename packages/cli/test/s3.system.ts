@@ -48,7 +48,45 @@ describe("blobs in S3", { timeout: 120_000 }, () => {
     expect((await worker.ended()).exit).toBe(0)
   })
 
+  it("redirects downloads to the bucket with KILN_FILES=redirect, and answers what the bucket cannot", async () => {
+    await using s3 = await startS3()
+    using data = temporaryDirectory()
+    const blobs = `s3://files/kiln?endpoint=${s3.endpoint}`
+    const env = { ...keys, KILN_DATA_DIR: data.path, KILN_BLOBS: blobs, KILN_FILES: "redirect" }
+    await using kiln = await serve(env)
+    const client = new Api(kiln.listening.url, kiln.listening.first_key?.key ?? "")
+    const id = await client.createSpeech("Fetched from a bucket.")
+    const url = (await client.finished(id)).output?.audio_url ?? ""
+    const left = Number(new URL(url).searchParams.get("e")) - Date.now() / 1000
+    const redirect = await fetch(url, { redirect: "manual" })
+    expect(redirect.status).toBe(302)
+    expect(redirect.headers.get("cache-control")).toBe("private, no-store")
+    const location = new URL(redirect.headers.get("location") ?? "")
+    expect(location.origin).toBe(s3.endpoint)
+    expect(Number(location.searchParams.get("X-Amz-Expires"))).toBeLessThanOrEqual(left)
+    expect(location.searchParams.get("response-content-type")).toBe("audio/mpeg")
+    const audio = await fetch(url)
+    expect([audio.status, (await audio.arrayBuffer()).byteLength > 1_000]).toEqual([200, true])
+    expect((await fetch(url, { method: "HEAD", redirect: "manual" })).status).toBe(200)
+    expect((await fetch(`${url.slice(0, -1)}${url.endsWith("A") ? "E" : "A"}`, { redirect: "manual" })).status).toBe(
+      403,
+    )
+    await fetch(`${kiln.listening.url}/v1/jobs/${id}/data`, {
+      method: "DELETE",
+      headers: { authorization: `Bearer ${kiln.listening.first_key?.key}` },
+    })
+    expect((await fetch(url, { redirect: "manual" })).status).toBe(410)
+    expect((await fetch(location)).status).toBe(404)
+  })
+
   it.each([
+    [
+      "a redirect without S3",
+      "file:",
+      { KILN_FILES: "redirect" },
+      2,
+      "KILN_FILES can be redirect only with KILN_BLOBS",
+    ],
     ["no region", "s3://files", keys, 2, "region must be the region of the bucket"],
     ["an invalid bucket", "s3://Fi_les?region=a", keys, 2, "bucket must be the name of an S3 bucket"],
     ["no key", "s3://files?endpoint={s3}", { HOME: "/nowhere" }, 1, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"],
