@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 
-// Who may import whom. The direction is
+// Rules for imports between packages. The direction is
 //
 //   effect <- domain <- providers <- ports <- kinds <- engine, worker; client <- http <- cli
 //

@@ -66,7 +66,7 @@ interface Manifest {
 
 const packageOf = (specifier: string): string => specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/")
 
-/** A checker that reads nothing finds nothing: every source file on disk must be among what was read. */
+/** A check that reads nothing finds nothing, so every source file on disk must have been read. */
 const blindSpots = (output: ICruiseResult): Array<string> => {
   const seen = new Set(output.modules.map(({ source }) => source))
   const missed = globSync("packages/*/src/**/*.ts").filter((file) => !seen.has(file))

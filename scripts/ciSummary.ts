@@ -15,7 +15,7 @@ export interface Summary {
   readonly passed: number
   readonly failed: number
   readonly skipped: number
-  /** Why something counts as failed that no test and no check reports by itself. */
+  /** The reason of a failure that no test and no check reports. */
   readonly reasons: ReadonlyArray<string>
 }
 

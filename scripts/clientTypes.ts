@@ -51,11 +51,11 @@ const jobsOf = (routes: ReadonlyArray<Route>): ReadonlyArray<string> => {
   )
   return [
     `/** The built-in kinds, by the \`type\` of their jobs. */\nexport interface BuiltInJobs {\n${types.join("")}}\n`,
-    `/** Where the built-in kinds are offered. */\nexport const builtInRoutes = [\n${data.join(",\n")},\n] as const\n`,
+    `/** The routes of the built-in kinds. */\nexport const builtInRoutes = [\n${data.join(",\n")},\n] as const\n`,
   ]
 }
 
-/** Requests, answers, and what is wrong with a field; errors have one shape and are not listed. */
+/** Requests, responses and field problems. Errors share one shape and are not listed. */
 const isRoot = (name: string): boolean => /^Create|^Upload$|Job$|JobState$|^FieldProblem$/.test(name)
 
 /** The description names the voices of one installation; another one has others. */

@@ -12,8 +12,8 @@ const committed = join(repository, "docs/openapi.json")
 const committedTypes = join(repository, "packages/client/src/wire.ts")
 
 /**
- * The one description of an API among what a module exports, as text that is the same every time: an OpenAPI document as it
- * is served, or an `HttpApi` to derive one from.
+ * Returns the only API description among the exports of a module, as stable text: an OpenAPI document, or an `HttpApi` from
+ * which one is derived.
  */
 export const describeApi = (exported: Readonly<Record<string, unknown>>): string => {
   const descriptions = Object.values(exported).filter((value) => HttpApi.isHttpApi(value) || isDocument(value))
@@ -27,7 +27,7 @@ export const describeApi = (exported: Readonly<Record<string, unknown>>): string
 const isDocument = (value: unknown): boolean =>
   typeof value === "object" && value !== null && "openapi" in value && typeof value.openapi === "string"
 
-/** What redocly has to say about a description; it neither reports home nor asks for newer versions of itself. */
+/** Returns redocly's findings about a document. Telemetry and update checks are off. */
 export const lintDescription = (path: string, cwd = repository) => {
   const redocly = join(repository, "node_modules/@redocly/cli/bin/cli.js")
   const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" }

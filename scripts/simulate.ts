@@ -67,7 +67,7 @@ const readFlags = (): Flags | undefined => {
   }
 }
 
-/** A file of its own for each run, in a directory that goes with it. */
+/** A separate file for each run, in a temporary directory. */
 const sqlite = Layer.unwrap(
   Effect.map(
     Effect.acquireRelease(
@@ -114,7 +114,7 @@ const replay = (seed: number, { jobs, mode, store }: Flags): string =>
     "--trace",
   ].join(" ")
 
-/** Sets of this size must get into every kind of trouble; of smaller ones nothing is said. */
+/** Sets of this size must reach all coverage; smaller ones need not. */
 const enoughToSay = 100
 
 const main = async (flags: Flags): Promise<void> => {

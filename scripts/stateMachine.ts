@@ -57,7 +57,7 @@ const tryEverything = (apply: Apply): ReadonlyArray<Move> => {
   const first = created(0, { queueLimitMs: 3_600_000, runLimitMs: 45_000 })
   const reached = new Map([[kindOf(first), first]])
   const moves: Array<Move> = []
-  // A map's iteration includes what is added on the way.
+  // Iterating a map includes entries added during the iteration.
   for (const before of reached.values()) {
     const soon = (before.phaseStartedAt ?? before.finishedAt ?? 0) + 10_000
     for (const now of [soon, before.claimableAt ?? soon, before.deadlineAt ?? soon])
@@ -71,7 +71,7 @@ const tryEverything = (apply: Apply): ReadonlyArray<Move> => {
   return moves
 }
 
-/** Throws if the table says something about an event that the moves do not show. */
+/** Throws if the table contains something about an event that the moves do not show. */
 const assertTableIsTrue = (table: Table, moves: ReadonlyArray<Move>): void => {
   for (const [name, { from, to, token }] of Object.entries(table)) {
     if (name === "created") continue

@@ -115,7 +115,7 @@ const supporting = {
 }
 
 describe("boundaries", () => {
-  it("finds nothing in a tree that keeps every rule", () => {
+  it("finds nothing in a tree that follows every rule", () => {
     using tree = plantTree(lawful)
     const { status, report } = run(tree.root)
     expect(report).toMatchObject({ violations: [], blind: [] })
@@ -123,7 +123,7 @@ describe("boundaries", () => {
     expect(status).toBe(0)
   })
 
-  describe("finds what breaks a rule", () => {
+  describe("finds violations of rules", () => {
     let found: ReturnType<typeof run>
     beforeAll(() => {
       const files = Object.fromEntries(planted.map(([, file, text]) => [file, `${text}\n`]))
@@ -137,7 +137,7 @@ describe("boundaries", () => {
       expect(found.report.violations).toContainEqual(expect.objectContaining({ rule, from: file }))
     })
 
-    it("for every rule there is", () => {
+    it("for every existing rule", () => {
       const planned = new Set(planted.map(([rule]) => rule))
       expect(planned).toEqual(new Set([...rules.forbidden.map(({ name }) => name), "declared-dependencies"]))
     })
@@ -148,7 +148,7 @@ describe("boundaries", () => {
     })
   })
 
-  describe("distrusts a reading that saw nothing", () => {
+  describe("fails if nothing was read", () => {
     it("when the tree is empty", () => {
       using tree = plantTree({})
       const { status, report } = run(join(tree.root, "node_modules"))

@@ -98,7 +98,7 @@ describe(".ci/run", () => {
   const passing = `import { it } from "vitest"\nit("a", () => {})\nit("b", () => {})\n`
   const failing = `import { it } from "vitest"\nit("c", () => {})\nit("d", () => { throw new Error("d") })\nit.todo("e")\n`
 
-  it("goes on after failures and counts them", () => {
+  it("continues after failures and counts them", () => {
     const tests = {
       "tests/a.test.ts": passing,
       "tests/b.system.ts": failing,

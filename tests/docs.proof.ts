@@ -32,7 +32,7 @@ describe("snippets are found", () => {
     expect(snippet).toMatchObject({ line: 3, code: "if (x) {\n  one()\n}" })
   })
 
-  it("and none slips through", () => {
+  it("and none is missed", () => {
     expect(() => extractSnippets("a.md", markdown("typescript", "one()"))).toThrow("a.md:3: write `ts`")
     expect(() => extractSnippets("a.md", markdown("js", "one()"))).toThrow("a.md:3: write `ts`")
     expect(() => extractSnippets("a.md", markdown("ts norun", "one()"))).toThrow("a.md:3: `norun` means nothing")
@@ -88,7 +88,7 @@ describe("a broken snippet is found", () => {
     },
   )
 
-  it("by running it, among others that are sound", async () => {
+  it("by running it, among valid ones", async () => {
     expect(await together(["sound", "throwing", "imports", "misprinting", "failing"])).toEqual([
       undefined,
       expect.stringContaining("Error: broken"),
@@ -106,7 +106,7 @@ describe("a broken snippet is found", () => {
     ])
   })
 
-  it("by running it alone, where it stops the others or is in the way of their end", async () => {
+  it("by running it alone, if it stops the others or prevents their end", async () => {
     expect(await together(["sound", "hanging"], 3_000)).toEqual(["unknown", "unknown"])
     expect(await together(["exiting"])).toEqual(["unknown"])
     const alone = async (name: Case, timeoutMs: number) =>

@@ -8,7 +8,7 @@ import { repository } from "./support/plantTree.ts"
 import { repositoryFiles } from "./tidy/TidyFile.ts"
 
 describe("documentation", () => {
-  // A page of the changelog says what was true in its time.
+  // The changelog describes earlier versions.
   const documents = repositoryFiles(repository).filter(({ path }) => path.endsWith(".md") && path !== "CHANGELOG.md")
   const snippets = documents.flatMap(({ path, text }) => extractSnippets(path, text))
   let workshop: SnippetWorkshop
@@ -24,7 +24,7 @@ describe("documentation", () => {
   })
   afterAll(() => workshop[Symbol.dispose]())
 
-  it("shows how to use kiln, in snippets that run", () => {
+  it("has snippets that run", () => {
     expect(documents.map(({ path }) => path)).toContain("README.md")
     expect(snippets.filter(({ file, runs }) => runs && file === "README.md").length).toBeGreaterThan(0)
   })

@@ -34,17 +34,17 @@ describe("errors of the engine", () => {
     BlobCorrupt: "internal_error",
   }
 
-  it("have one name everywhere: the code is the name in snake_case, except where a port failed", () => {
+  it("have one name everywhere: the code is the name in snake_case, except for port errors", () => {
     const codes = Object.fromEntries(names.map((name) => [name, kiln.kilnErrors[name].code]))
     expect(codes).toEqual({ ...Object.fromEntries(names.map((name) => [name, snakeCase(name)])), ...portErrors })
   })
 
-  it("have the same code over HTTP, save those of operations that HTTP does not have", () => {
+  it("have the same code over HTTP, except those of operations that HTTP lacks", () => {
     const missing = names.filter((name) => !(kiln.kilnErrors[name].code in errorCatalogue))
     expect(missing).toEqual(["JobFinished", "JobNotRetryable", "KindUnknown", "WaitTimeout"])
   })
 
-  it.each(names)("%s can be told apart by class, name, tag and code", async (name) => {
+  it.each(names)("%s is identified by class, name, tag and code", async (name) => {
     const error = errorOf(name)
     expect(error).toBeInstanceOf(kiln.KilnError)
     expect(error).toMatchObject({ name, _tag: name, ...kiln.kilnErrors[name] })

@@ -47,8 +47,8 @@ const open = async () => {
   return { engine, fetch, key, [Symbol.asyncDispose]: () => engine.stop() }
 }
 
-describe("a kind that is declared in one place", () => {
-  it("is in the description of the API", () => {
+describe("a kind declared in one place", () => {
+  it("is in the OpenAPI document", () => {
     const { components, paths } = openApiDocument({ serverUrl: publicUrl, kinds: [dictation], routes: [route] })
     expect(Object.keys(paths)).toEqual(
       expect.arrayContaining(["/v1/voice/memos", "/v1/voice/memos/{id}", "/v1/voice/memos/{id}/data"]),

@@ -4,11 +4,11 @@ import { pageProblems, parseInvariantsPage } from "./support/invariantsPage.ts"
 import { complaints, invariants, page, reality } from "./support/invariantsReality.ts"
 
 describe("the page of invariants", () => {
-  it("names what is there, and all of it", () => {
+  it("names exactly the existing tests", () => {
     expect(pageProblems(page, reality)).toEqual([])
   })
 
-  it("knows the simulation's invariants: each is named where it is broken", () => {
+  it("names the simulation's invariants, each where it is violated", () => {
     expect(complaints.filter(([, name]) => name === undefined)).toEqual([])
     expect(invariants.length).toBeGreaterThan(30)
     for (const { breaks } of plantedBugs) expect(invariants).toContain(breaks)

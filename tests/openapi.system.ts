@@ -19,7 +19,7 @@ const write = (name: string, text: string): string => {
 const apiNamed = (path: "/first" | "/second") =>
   HttpApi.make("planted").add(HttpApiGroup.make("group").add(HttpApiEndpoint.get("read", path)))
 
-describe("the description of the API", () => {
+describe("the OpenAPI document", () => {
   it("is generated from the one API or document among the exports", () => {
     const generated = describeApi({ limit: 1, Api: apiNamed("/first") })
     expect(JSON.parse(generated)).toMatchObject({ openapi: "3.1.0", paths: { "/first": { get: {} } } })
@@ -30,7 +30,7 @@ describe("the description of the API", () => {
     expect(() => describeApi({ One: apiNamed("/first"), Two: apiNamed("/second") })).toThrow("found 2")
   })
 
-  it("is stale when the declarations moved on", () => {
+  it("is stale after the declarations change", () => {
     const path = write("stale.json", describeApi({ Api: apiNamed("/first") }))
     expect(difference(describeApi({ Api: apiNamed("/first") }), path)).toBeUndefined()
     expect(difference(describeApi({ Api: apiNamed("/second") }), path)).toMatch(/^is out of date from line \d+$/)
@@ -38,7 +38,7 @@ describe("the description of the API", () => {
   })
 })
 
-describe("the lint of the description", () => {
+describe("the lint of the OpenAPI document", () => {
   const sound = {
     openapi: "3.1.0",
     info: { title: "planted", version: "1.0.0", license: { name: "MIT", identifier: "MIT" } },
@@ -67,7 +67,7 @@ describe("the lint of the description", () => {
     }
   }
 
-  it("passes a sound one and fails a broken one, and reaches no other machine", () => {
+  it("passes a valid one and fails an invalid one, and connects to no other machine", () => {
     const good = withoutNetwork(() => lintDescription(write("sound.json", JSON.stringify(sound))))
     expect(good).toMatchObject({ status: 0, output: expect.not.stringContaining("network refused") })
     const bad = withoutNetwork(() =>

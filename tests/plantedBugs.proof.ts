@@ -8,7 +8,7 @@ import { type Edit, planting } from "./planted/Edit.ts"
 const run = promisify(execFile)
 const root = join(import.meta.dirname, "..")
 
-/** What `pnpm simulate` says of some seeds with these modules changed. */
+/** The output of `pnpm simulate` for some seeds with these modules changed. */
 const simulate = async (seed: number, runs: number, edits: ReadonlyArray<Edit>) => {
   const flags = ["--seed", String(seed), "--runs", String(runs)]
   const args = ["--conditions=@kiln/source", join(root, "scripts/simulate.ts"), ...flags]
@@ -21,10 +21,10 @@ const simulate = async (seed: number, runs: number, edits: ReadonlyArray<Edit>) 
   }
 }
 
-/** The seed that is named catches it at once. Where a change elsewhere made another run of it, one of these will. */
+/** The named seed detects it first. If a change elsewhere alters that run, one of the others must. */
 const enough = 300
 
-describe("the simulation catches", () => {
+describe("the simulation detects", () => {
   for (const { breaks, bug, edits, seed } of plantedBugs)
     it(bug, async () => {
       const { status, stderr } = await simulate(seed, enough, edits)
@@ -33,7 +33,7 @@ describe("the simulation catches", () => {
     })
 })
 
-it("a bug whose place is gone is not taken for one that was missed", async () => {
+it("a bug whose source text is gone is not reported as missed", async () => {
   const nowhere = { file: "packages/core/src/worker/Worker.ts", from: "no such text", to: "" }
   const { status, stderr } = await simulate(1, 1, [nowhere])
   expect(stderr).toContain("holds 0 times: no such text")
@@ -41,6 +41,6 @@ it("a bug whose place is gone is not taken for one that was missed", async () =>
 })
 
 // The seeds of the test command, these among them, run without a bug elsewhere.
-it("without a bug, nothing is caught", async () => {
+it("without a bug, nothing is detected", async () => {
   expect(await simulate(1, 1, [])).toMatchObject({ status: 0, stderr: "" })
 })

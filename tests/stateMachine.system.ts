@@ -67,7 +67,7 @@ describe("the diagram of another page", () => {
     expect(withDiagram(replaced, diagram)).toBe(replaced)
   })
 
-  it("has to be there, once", () => {
+  it("must exist exactly once", () => {
     expect(() => withDiagram("no diagram", diagram)).toThrow("found 0")
     expect(() => withDiagram(`${diagram}\n${diagram}`, diagram)).toThrow("found 2")
   })
@@ -88,7 +88,7 @@ describe("state-machine:check", () => {
     return { status, output: `${stdout}${stderr}` }
   }
 
-  it("passes for what is committed", () => {
+  it("passes for the committed page", () => {
     using tree = plantTree(real)
     expect(run(tree.root, "--check")).toEqual({
       status: 0,
@@ -130,7 +130,7 @@ describe("state-machine:check", () => {
     expect(places.length).toBeGreaterThan(2)
   })
 
-  it("fails when a page was written by hand, until it is generated again", () => {
+  it("fails if a page was edited by hand, until it is generated again", () => {
     using tree = plantTree(real)
     const page = join(tree.root, "docs/state-machine.md")
     writeFileSync(page, readFileSync(page, "utf8").replace("never goes backwards", "goes forwards"))

@@ -131,7 +131,7 @@ describe("tidy: every rule finds what it forbids", () => {
     expect(one(plainEnglish, "pnpm-lock.yaml")(text)).toEqual([])
   })
 
-  it("awkward English: the finding names the line, the phrase and the remedy", () => {
+  it("awkward English: the finding names the line, the phrase and a replacement", () => {
     expect(one(plainEnglish, "docs/guide.md")("# Guide\n\nThe jobs in\nhand go on.\n")).toEqual([
       'docs/guide.md:3: "in hand": in progress, claimed',
     ])

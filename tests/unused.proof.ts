@@ -12,7 +12,7 @@ interface Issue {
 /** Runs the check of `pnpm unused` on a planted tree. */
 const run = (root: string, kinds: string) => {
   const knip = join(repository, "node_modules/knip/bin/knip.js")
-  // The planted tree has none of the root's own files, which the configuration would remark on.
+  // The planted tree lacks the files of the root, which the configuration would report.
   const args = [knip, "--directory", root, "--reporter", "json", "--no-config-hints", "--include", kinds]
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 60_000 })
   if (!stdout.startsWith("{")) throw new Error(`no report: ${stdout}${stderr}`)
@@ -39,7 +39,7 @@ const used = {
 }
 
 describe("unused", () => {
-  it("finds nothing where everything is used", () => {
+  it("finds nothing if everything is used", () => {
     using tree = plantTree(used, configuration)
     expect(run(tree.root, "files,exports,types")).toEqual({ status: 0, found: [] })
   })

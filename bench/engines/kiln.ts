@@ -10,10 +10,6 @@ import type { Engine, OpenOptions, Payload } from "./Engine.ts"
 export const loadBuilt = async <Module>(directory: string, name: string): Promise<Module> =>
   (await import(pathToFileURL(join(directory, "packages", name, "dist/index.js")).href)) as Module
 
-interface BulkSubmit {
-  readonly submitMany?: (kind: "noop", requests: ReadonlyArray<Payload>) => Promise<unknown>
-}
-
 const anyPayload = {
   "~standard": {
     version: 1 as const,
@@ -60,14 +56,17 @@ export const kiln: Engine = {
       autoStart: false,
       settings: { concurrency: 500, queueCap: 0, limits: { perProject: 0 } },
     })
-    const bulk = engine as BulkSubmit
+    const { submitMany }: Partial<typeof engine> = engine
     return {
       add: (payload) => engine.submit("noop", payload),
       addMany: (payloads) =>
         inChunks(payloads, 5_000, (chunk) =>
-          bulk.submitMany === undefined
+          submitMany === undefined
             ? Promise.all(chunk.map((payload) => engine.submit("noop", payload)))
-            : bulk.submitMany("noop", chunk),
+            : submitMany(
+                "noop",
+                chunk.map((request) => ({ request })),
+              ),
         ),
       start: () => engine.start(),
       isEmpty: async () =>

@@ -50,7 +50,7 @@ data_deleted, kept: {"documentId":"doc-7"}
   },
 )
 
-it("and over HTTP, where the program mounts it", async () => {
+it("and over HTTP, if the program mounts it", async () => {
   const lines = (await printed("http.ts")).replace(/127\.0\.0\.1:\d+/, "127.0.0.1:PORT")
   expect(lines).toBe(`202 http://127.0.0.1:PORT/api/v1/summaries/job_…
 done 9 Kilns are ovens for clay. The hot air rises.

@@ -5,7 +5,7 @@ import { startServer } from "./support/startServer.ts"
 
 const audio = "/api/kiln/v1/audio"
 
-it("speaks, hears what it spoke, keeps routes of its own, and ends when it is told to", async () => {
+it("creates speech, transcribes it, keeps its own routes, and shuts down on a signal", async () => {
   await using server = await startServer(join(import.meta.dirname, "main.ts"), "API key: kiln_test_")
   const key = server.printed("an API key: ")
   const client = clientOf(server.url, { authorization: `Bearer ${key}` })
@@ -41,7 +41,7 @@ it("speaks, hears what it spoke, keeps routes of its own, and ends when it is to
   })
 })
 
-it("ends at Ctrl-C with a job that runs", async () => {
+it("shuts down at Ctrl-C while a job runs", async () => {
   await using server = await startServer(join(import.meta.dirname, "main.ts"), "API key: kiln_test_")
   const client = clientOf(server.url, { authorization: `Bearer ${server.printed("an API key: ")}` })
   const { headers } = await client.ask("POST", `${audio}/speech`, { input: "sandbox:delay:1" })

@@ -3,7 +3,7 @@ import { expect, it } from "vitest"
 import { clientOf } from "../express/support/clientOf.ts"
 import { startServer } from "../express/support/startServer.ts"
 
-it("draws and takes files, keeps its own parsers, and ends when it is told to", async () => {
+it("creates images, accepts files, keeps its own parsers, and shuts down on a signal", async () => {
   await using server = await startServer(join(import.meta.dirname, "main.ts"), "API key: kiln_test_")
   const client = clientOf(server.url, { authorization: `Bearer ${server.printed("an API key: ")}` })
 

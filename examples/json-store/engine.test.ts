@@ -7,7 +7,7 @@ import { memoryBlobs } from "@kiln/testing"
 import { expect, it } from "vitest"
 import { jsonStore } from "./JsonStores.ts"
 
-it("an engine in promises runs on it, and finds its jobs again", async () => {
+it("a promise engine runs on it, and finds its jobs again", async () => {
   const directory = mkdtempSync(join(tmpdir(), "kiln-json-engine-"))
   try {
     const parts = { store: jsonStore({ path: join(directory, "kiln.json") }), blobs: memoryBlobs() }

@@ -41,7 +41,7 @@ const secondsOf = (file: Uint8Array): number => {
 }
 
 describeWith(["espeak-ng", "pocketsphinx with its English model"], "the example", () => {
-  it("speaks, understands what it spoke, answers, and charges for each", { timeout: 180_000 }, async () => {
+  it("creates speech, transcribes it, answers, and charges for each", { timeout: 180_000 }, async () => {
     using directory = temporaryDirectory()
     const { exitCode, stderr, stdout } = await run(directory.path)
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" })

@@ -28,7 +28,7 @@ describe("on a machine without the programs", () => {
     })
   })
 
-  it("so is transcription, and leaves no file behind", async () => {
+  it("transcription is broken too, and leaves no file behind", async () => {
     const before = temporaryFiles()
     const transcribe = pocketsphinxTranscription({ command: "kiln-no-pocketsphinx" })
     expect(await run(Effect.flip(transcribe({ audio: audioInput("wav", silence) }, call)))).toMatchObject({
@@ -39,7 +39,7 @@ describe("on a machine without the programs", () => {
     expect(temporaryFiles()).toEqual(before)
   })
 
-  it("MP3 is refused without sox, and nothing else is", async () => {
+  it("only MP3 is refused without sox", async () => {
     const transcribe = pocketsphinxTranscription({ sox: "kiln-no-sox" })
     const mp3 = Uint8Array.of(0xff, 0xfb, 0x90, 0x00)
     expect(await run(Effect.flip(transcribe({ audio: audioInput("mp3", mp3) }, call)))).toMatchObject({
@@ -51,7 +51,7 @@ describe("on a machine without the programs", () => {
   })
 })
 
-describe("what cannot be read is refused", () => {
+describe("an unreadable file is refused", () => {
   const refusalOf = (format: AudioFormat, file: Uint8Array) =>
     run(Effect.flip(pocketsphinxTranscription()({ audio: audioInput(format, file) }, call)))
 
@@ -127,7 +127,7 @@ describeWith(["espeak-ng"], "espeak-ng", () => {
     expect(await lengthOf("$(sleep 60) `sleep 60` <break time='60s'/>")).toBeLessThan(600_000)
   })
 
-  it("a voice that is not there breaks it: an operator chose it", async () => {
+  it("a missing voice breaks the provider, because the operator configured it", async () => {
     expect(await run(Effect.flip(speak({ text: "Hello", voice: "nobody" }, call)))).toMatchObject({
       _tag: "ProviderBroken",
       reason: "configuration",
@@ -135,7 +135,7 @@ describeWith(["espeak-ng"], "espeak-ng", () => {
     })
   })
 
-  it("ends when nobody waits any more", async () => {
+  it("ends when the caller is interrupted", async () => {
     const startedAt = performance.now()
     // A text that takes it minutes.
     const speaking = speak({ text: "9".repeat(4_000).replaceAll(/(?<=\d)(?=\d)/g, " "), voice: "en-us" }, call)
@@ -148,7 +148,7 @@ describeWith(["espeak-ng"], "espeak-ng", () => {
 describeWith(["pocketsphinx with its English model"], "pocketsphinx", () => {
   const transcribe = pocketsphinxTranscription()
 
-  it("understands nothing in silence, and in no sound at all", async () => {
+  it("returns no words for silence or for no sound at all", async () => {
     const none = writeWav({ sampleRate: 8_000, channels: 1, bits: 16 }, [new Float32Array(0)])
     for (const file of [silence, none])
       expect(await run(transcribe({ audio: audioInput("wav", file) }, call))).toEqual({ text: "" })
@@ -165,7 +165,7 @@ describeWith(["pocketsphinx with its English model"], "pocketsphinx", () => {
 })
 
 describeWith(["espeak-ng", "pocketsphinx with its English model"], "what was spoken", () => {
-  it("is understood, also after a journey through another format, and leaves no file behind", async () => {
+  it("is transcribed, even after a conversion to another format, and leaves no file behind", async () => {
     const before = temporaryFiles()
     const { data } = await run(espeakSpeech()({ text: sentence, voice: "en-us+f5" }, call))
     const recording = openWav(data)
@@ -191,7 +191,7 @@ describeWith(["sox that reads MP3", "pocketsphinx with its English model"], "MP3
     expect(text).not.toBe("")
   })
 
-  it("is refused where sox finds none in it", async () => {
+  it("is refused if sox finds no sound in it", async () => {
     const text = new TextEncoder().encode("not an mp3")
     expect(await run(Effect.flip(pocketsphinxTranscription()({ audio: audioInput("mp3", text) }, call)))).toMatchObject(
       { errorCode: "provider_rejected", retry: false },

@@ -22,7 +22,7 @@ const decibels = (ratio: number): number => 20 * Math.log10(ratio)
 const asItWas = 0.5 / Math.SQRT2
 
 describe.each([8_000, 11_025, 22_050, 44_100, 48_000, 96_000])("from %i Hz", (sampleRate) => {
-  it("a tone stays what it is", () => {
+  it("a tone stays unchanged", () => {
     const samples = converted(recordingOf(sampleRate, tone(1_000, sampleRate, 1)))
     expect(samples).toHaveLength(rate)
     expect(Math.abs(decibels(loudness(samples) / asItWas))).toBeLessThan(0.05)
@@ -39,7 +39,7 @@ describe.each([22_050, 44_100, 48_000, 96_000])("from %i Hz", (sampleRate) => {
   })
 })
 
-it("what has the rate already is not touched", () => {
+it("samples that already have the rate are unchanged", () => {
   const samples = tone(440, rate, 1)
   expect(converted(recordingOf(rate, samples))).toEqual(
     Array.from(samples, (sample) => Math.round(sample * 0x7fff) + 0),

@@ -85,7 +85,7 @@ describe("its failures", () => {
     })
   })
 
-  it("an exit code breaks it too, with the last thing said", async () => {
+  it("an exit code also breaks it, with the last line of output", async () => {
     const code = `console.error("first"); console.error("no model"); process.exitCode = 3`
     expect(await failureOf(node(code))).toMatchObject({
       _tag: "ProviderBroken",
@@ -94,7 +94,7 @@ describe("its failures", () => {
     })
   })
 
-  it("one that ends without reading its input says why by its exit code", async () => {
+  it("a program that ends without reading its input is judged by its exit code", async () => {
     const input = new Uint8Array(4_000_000)
     expect(await failureOf(node("process.exit(4)", { input }))).toMatchObject({
       _tag: "ProviderBroken",
@@ -102,7 +102,7 @@ describe("its failures", () => {
     })
   })
 
-  it("one that is killed may do better the next time", async () => {
+  it("a program that is killed can be retried", async () => {
     expect(await failureOf(node(`process.kill(process.pid, "SIGKILL")`))).toMatchObject({
       _tag: "ProviderFailure",
       errorCode: "provider_unavailable",
@@ -111,7 +111,7 @@ describe("its failures", () => {
     })
   })
 
-  it("one that cannot be started at all does too", async () => {
+  it("so can one that cannot be started", async () => {
     expect(await failureOf(runProgram({ ...usual, args: ["a\0b"] }))).toMatchObject({
       _tag: "ProviderFailure",
       errorCode: "provider_unavailable",
@@ -130,7 +130,7 @@ describe("its failures", () => {
     expect(isAlive(await until(() => readPid(file)))).toBe(false)
   })
 
-  it("exactly the bytes it may write are fine", async () => {
+  it("exactly the allowed bytes are accepted", async () => {
     expect(await Effect.runPromise(node(`process.stdout.write("x".repeat(1000))`))).toHaveLength(1_000)
   })
 })

@@ -42,7 +42,7 @@ describe("reads", () => {
     expect([...opened(file).read(-2, 6)]).toEqual([0, 0, 0.5, 0.25, 0, 0])
   })
 
-  it.each([0, 0xffff_ffff, 0x7fff_f000])("to the end where the length is %i, as live writers leave it", (length) => {
+  it.each([0, 0xffff_ffff, 0x7fff_f000])("to the end if the length is %i, as live writers leave it", (length) => {
     const file = Buffer.from(writeWav(plain, [samples]))
     file.writeUInt32LE(length, 40)
     expect(opened(file).length).toBe(800)

@@ -38,7 +38,7 @@ it("exports what Next.js looks for", () => {
   expect([runtime, dynamic]).toEqual(["nodejs", "force-dynamic"])
 })
 
-it("takes files, makes files and serves them", async () => {
+it("accepts, creates and serves files", async () => {
   const spoken = await run("/v1/audio/speech", { input: "Hello from a route" })
   const url = spoken.job.output.audio_url
   expect(url).toMatch(/^http:\/\/127\.0\.0\.1:3000\/api\/kiln\/v1\/files\/fil_/)
@@ -57,7 +57,7 @@ it("takes files, makes files and serves them", async () => {
   expect((await send("GET", url)).status).toBe(410)
 })
 
-it("offers a kind of the app's own, in snake case", async () => {
+it("offers a custom kind of the app, in snake case", async () => {
   const articleText = "Kilns are ovens for clay. The hot air rises."
   const { job, location } = await run("/v1/headlines", { article_text: articleText, max_words: 3 })
   expect(location).toMatch(/^http:\/\/127\.0\.0\.1:3000\/api\/kiln\/v1\/headlines\/job_/)
@@ -66,7 +66,7 @@ it("offers a kind of the app's own, in snake case", async () => {
   expect([wrong.status, wrong.body.error.param]).toEqual([400, "article_text"])
 })
 
-it("has one engine, however often its modules are loaded", async () => {
+it("has a single engine, however often its modules are loaded", async () => {
   const before = await kiln()
   vi.resetModules()
   const again = await import("./lib/kiln.ts")
@@ -74,7 +74,7 @@ it("has one engine, however often its modules are loaded", async () => {
   expect(await again.kiln()).toBe(before)
 })
 
-it("opens again after a failed start", async () => {
+it("can be started again after a failure", async () => {
   const before = globalThis as { kilnOfThisProcess?: unknown }
   const open = before.kilnOfThisProcess
   delete before.kilnOfThisProcess

@@ -22,7 +22,7 @@ describe("an order", () => {
     assertCharged(await kiln.get(message), { amount: "0.39", currency: "usd" })
   })
 
-  it("is one order, however often it is placed", async () => {
+  it("is a single order, however often it is placed", async () => {
     await using kiln = await testEngine()
     using orders = new Orders(kiln, () => {})
     assert.equal(await orders.place(order), await orders.place(order))
@@ -45,7 +45,7 @@ describe("an order", () => {
     assert.deepEqual(mails, ["Ada"])
   })
 
-  it("is confirmed in writing when there will be no message", async () => {
+  it("is confirmed in writing if there is no message", async () => {
     await using kiln = await testEngine()
     const mails: Array<string> = []
     using orders = new Orders(kiln, (_, text) => mails.push(text))

@@ -27,7 +27,7 @@ nine orders that are committed
 `
 
 it.each(["pg", "kysely"])(
-  "with %s, order and job are there together or not at all, and a worker knows at once",
+  "with %s, order and job are stored together or not at all, and a worker is notified immediately",
   async (driver) => {
     await using database = await freshDatabase()
     const said = await run(driver, database.url)

@@ -39,8 +39,8 @@ const install = (root: string, one: PackedPackage, all: ReadonlyArray<PackedPack
 }
 
 /**
- * Processor time, milliseconds, that a new process needs more when it imports the package. On an idle machine it takes about
- * as long; on a busy one, this stays what it is.
+ * Additional processor time in milliseconds of a new process that imports the package. Unlike elapsed time, it does not depend
+ * on other load.
  */
 const importTime = (project: string, name: string): number => {
   const measure = (code: string): number => {
@@ -56,7 +56,7 @@ const importTime = (project: string, name: string): number => {
   return measure(`import ${JSON.stringify(name)}`) - measure("")
 }
 
-/** Minified bytes of a program and of what it uses, alone and with everything it imports. */
+/** Minified bytes of a program, alone and with everything it imports. */
 const bundled = async (project: string, contents: string): Promise<string> => {
   const { metafile, outputFiles } = await bundle({
     stdin: { contents, resolveDir: project },

@@ -15,7 +15,7 @@ export const sharedVersion = (root = repository): string => {
   return version
 }
 
-/** The changelog with its section of what is unreleased under the name of a version, and an empty one above. */
+/** Returns the changelog with its unreleased section under the name of a version, and an empty section above. */
 export const changelogOf = (text: string, version: string, date: string): string => {
   const [before, section, ...more] = text.split(/^## Unreleased$/m)
   if (before === undefined || section === undefined || more.length > 0) {

@@ -47,7 +47,7 @@ export const createBy32 = async (engine: Engine): Promise<void> => {
 
 /** Queues the jobs, lets `before` begin to count, and runs them. */
 export const drain = async (engine: Engine, before: () => void): Promise<void> => {
-  // One is there already.
+  // One exists already.
   await submit(engine, jobs - 1)
   const done = Promise.withResolvers<void>()
   let count = 0

@@ -6,7 +6,7 @@ import { type Ran, runNode } from "./runNode.ts"
 /** Files of tests, which their runner runs. */
 const isTest = ({ code }: Snippet): boolean => /from "(@effect\/)?vitest"/.test(code)
 
-/** What only means something in a process of its own. */
+/** Code that needs a separate process. */
 const isAlone = ({ code }: Snippet): boolean => /\bprocess\.(on|once|exit)\b|"node:test"/.test(code)
 
 /**
@@ -37,9 +37,9 @@ export class SnippetWorkshop implements Disposable {
     writeFileSync(join(directory, "snippet.ts"), `${"\n".repeat(line - 1)}${code}\nexport {}\n`)
   }
 
-  /** What the compiler says about each snippet, in their order; it runs once for all of them. */
+  /** Returns the compiler's messages for each snippet, in order. It runs once for all of them. */
   async typeErrors(): Promise<ReadonlyArray<ReadonlyArray<string>>> {
-    // Names in a snippet are there to be read, even those nothing uses.
+    // Snippets may have unused names for readers.
     const compilerOptions = { noUnusedLocals: false, noUnusedParameters: false }
     const configuration = join(this.#directory, "tsconfig.json")
     const files = this.#snippets.map((_, index) => `${index}/snippet.ts`)

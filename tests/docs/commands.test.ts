@@ -17,16 +17,16 @@ it.each([
   ["`pnpm run demo` or `npx -y pnpm@12 install`", 0],
   ["It needs pnpm and nothing else.", 0],
   ["npx -y pnpm@12 -r publish", 0],
-])("scripts that are not there are found: %s", (text, findings) => {
+])("missing scripts are found: %s", (text, findings) => {
   expect(unknownScripts({ path: "a.md", text }, scripts)).toHaveLength(findings)
 })
 
-it("documentation names scripts that are there", () => {
+it("documentation names existing scripts", () => {
   const documents = repositoryFiles(repository).filter(({ path }) => path.endsWith(".md") && path !== "CHANGELOG.md")
   expect(documents.flatMap((document) => unknownScripts(document, scripts))).toEqual([])
 })
 
-it("the first screen of the README runs scripts that are there", () => {
+it("the first screen of the README runs existing scripts", () => {
   const [screen = ""] = readFileSync(join(repository, "README.md"), "utf8").split("\n## ")
   const told = [...screen.matchAll(/npx -y pnpm@12 ([\w:-]+)/g)].map(([, name = ""]) => name)
   expect(told.length).toBeGreaterThan(1)

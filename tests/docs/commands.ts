@@ -3,7 +3,7 @@ import type { TidyFile } from "../tidy/TidyFile.ts"
 /** Commands of pnpm that are not scripts of this repository. */
 const ofPnpm = new Set(["add", "changeset", "dlx", "exec", "install", "pack", "publish", "remove", "run", "test"])
 
-/** The scripts that a Markdown file tells its reader to run, each `path:line: name`, which are not there. */
+/** Returns the missing scripts that a Markdown file tells its reader to run, each as `path:line: name`. */
 export const unknownScripts = (
   { path, text }: TidyFile,
   scripts: Readonly<Record<string, string>>,
@@ -11,7 +11,7 @@ export const unknownScripts = (
   text.split("\n").flatMap((line, index) =>
     [...line.matchAll(/\bpnpm(?:@\d+)? (?:-\w+ )*(?:run )?([a-z][\w:-]*)/g)]
       .map(([, name = ""]) => name)
-      // A sentence about pnpm goes on in other words: a command stands in code.
+      // Only commands in code count, not sentences about pnpm.
       .filter((name) => isCode(line, name) && !ofPnpm.has(name) && !Object.hasOwn(scripts, name))
       .map((name) => `${path}:${index + 1}: there is no script \`${name}\``),
   )

@@ -4,7 +4,7 @@ export interface Snippet {
   /** The line of its first line of code, from 1. */
   readonly line: number
   readonly code: string
-  /** False for a fence that says `no-run`: such a snippet is only type-checked. */
+  /** False for a fence with `no-run`: such a snippet is only type-checked. */
   readonly runs: boolean
   /** What it must print: the block after it, if that one is a `text output`. */
   readonly output: string | undefined

@@ -6,7 +6,7 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** Runs Node to its end, or kills it after `timeoutMs`. `messages` are what it sent by `process.send`. */
+/** Runs Node to its end, or kills it after `timeoutMs`. `messages` are those sent with `process.send`. */
 export const runNode = async (
   cwd: string,
   args: ReadonlyArray<string>,

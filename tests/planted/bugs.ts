@@ -1,6 +1,6 @@
 import type { Edit } from "./Edit.ts"
 
-/** A bug planted into what ships, and what the simulation must say to it. */
+/** A bug planted into shipped code, and the violation that the simulation must report. */
 export interface PlantedBug {
   /** What the code does wrong. */
   readonly bug: string
@@ -59,8 +59,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       ),
       core(
         "worker/AttemptContext.ts",
-        "import { Effect, Stream }",
-        'import { createHash } from "node:crypto"\nimport { Effect, Stream }',
+        'import * as Stream from "effect/Stream"',
+        'import { createHash } from "node:crypto"\nimport * as Stream from "effect/Stream"',
       ),
     ],
     seed: 1,
@@ -84,8 +84,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       core("domain/acceptance.ts", "if (existing !== undefined)", "if (false as boolean && existing !== undefined)"),
       core(
         "engine/createJob.ts",
-        "  const [outcome] = yield* store.createJobs([",
-        "  const known = yield* store.findByIdempotencyKey(grant.keyId, idempotencyKey)\n  if (known !== undefined) return { job: known, replayed: true } satisfies Accepted\n  const [outcome] = yield* store.createJobs([",
+        "            Effect.flatMap(store.createJobs([prepare(draft.success)]), ([outcome]) =>\n              Effect.fromResult(acceptedOf(outcome)),\n            ),",
+        "            Effect.flatMap(store.findByIdempotencyKey(asked.grant.keyId, asked.idempotencyKey), (known) => known !== undefined ? Effect.succeed({ job: known, replayed: true }) : Effect.flatMap(store.createJobs([prepare(draft.success)]), ([outcome]) => Effect.fromResult(acceptedOf(outcome)))),",
       ),
     ],
     seed: 1,
@@ -101,14 +101,14 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a worker counts its lease by its own wall clock",
     edits: [
       core(
-        "worker/Slots.ts",
-        "        const nowMs = yield* monotonicMs\n        const kind",
-        "        const nowMs = yield* monotonicMs\n        const wallMs = yield* Clock.currentTimeMillis\n        const kind",
+        "worker/LeaseWatch.ts",
+        "  now(): number {",
+        "  wallMs(): number {\n    return this.#clock.currentTimeMillisUnsafe()\n  }\n  now(): number {",
       ),
       core(
-        "worker/Slots.ts",
-        "holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)",
-        "holdLease(ref, askedAtNanos, (claim.job.claimableAt ?? 0) - wallMs, leaseDurationMs, nowNanos)",
+        "worker/startAttempts.ts",
+        "new HeldLease({ jobId: job.id, token }, askedAtMs, leaseRemainingMs, leaseDurationMs)",
+        "new HeldLease({ jobId: job.id, token }, askedAtMs, (job.claimableAt ?? 0) - slots.watch.wallMs() + 0 * leaseRemainingMs, leaseDurationMs)",
       ),
     ],
     seed: 17,
@@ -166,13 +166,13 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "a checkpoint is kept and never looked at",
-    edits: [core("worker/AttemptContext.ts", "Object.hasOwn(job.checkpoints, name)", "(false as boolean)")],
-    seed: 2,
+    edits: [core("worker/AttemptContext.ts", "Object.hasOwn(checkpoints, name)", "(false as boolean)")],
+    seed: 3,
     breaks: "a kept step is not bought again",
   },
   {
     bug: "a sandbox job is given the live providers",
-    edits: [core("worker/AttemptContext.ts", "(yield* Providers)[job.mode]", "(yield* Providers).live")],
+    edits: [core("worker/AttemptContext.ts", "this.#services.providers[this.mode]", "this.#services.providers.live")],
     seed: 1,
     breaks: "sandbox never reaches a provider",
   },
@@ -181,11 +181,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/AttemptContext.ts",
-        "const mayBuy = Effect.andThen(gateIsOpen, lease.check)",
-        "const mayBuy = lease.check\n  void gateIsOpen",
+        "return Effect.andThen(this.#gateIsOpen, this.#holdsLease)",
+        "return this.#holdsLease",
       ),
     ],
-    seed: 1,
+    seed: 4,
     breaks: "a switch thrown stops provider calls",
   },
   {
@@ -193,17 +193,19 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/AttemptContext.ts",
-        "const mayBuy = Effect.andThen(gateIsOpen, lease.check)",
-        "const mayBuy = gateIsOpen",
+        "return Effect.andThen(this.#gateIsOpen, this.#holdsLease)",
+        "return this.#gateIsOpen",
       ),
     ],
-    seed: 260,
+    seed: 374,
     breaks: "nothing is bought without a lease",
   },
   {
     bug: "a worker that stops leaves its jobs to the end of their leases",
-    edits: [core("worker/writeEnd.ts", "return yield* insist(lease, store.releaseJobs([ref]))", 'return "lapsed"')],
-    seed: 81,
+    edits: [
+      core("worker/writeEnd.ts", 'return write(attempt, "releaseJobs", { jobId: job.id, token })', "return lapsed"),
+    ],
+    seed: 86,
     breaks: "only lost workers are counted",
   },
   {
@@ -211,11 +213,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/writeEnd.ts",
-        "defer(unavailableDelayMs(end.what, job.attempts, attempts, circuit), false)",
-        "defer(unavailableDelayMs(end.what, job.attempts, attempts, circuit), true)",
+        "defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit), false)",
+        "defer(attempt, unavailableDelayMs(end.what, job.attempts, attempts, circuit), true)",
       ),
     ],
-    seed: 2,
+    seed: 3,
     breaks: "only providers' failures count as failures",
   },
   {
@@ -238,14 +240,14 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "callers that share a commit get each other's answers",
-    edits: [core("engine/GroupCommit.ts", "offset += items.length", "offset += 0")],
+    edits: [core("engine/GroupCommit.ts", "offset += entry.items.length", "offset += 0")],
     seed: 19,
     breaks: "no job is lost",
   },
   {
     bug: "a worker waits to be woken and never looks by itself",
     edits: [core("worker/Idling.ts", "[wakes, looksSoon, Effect.sleep(ms)]", "[wakes, looksSoon]")],
-    seed: 2,
+    seed: 17,
     breaks: "everything ends",
   },
   {
@@ -307,7 +309,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         '    case "ProviderBroken":\n      if (error._tag === "ProviderBroken") return internal(true)\n',
       ),
     ],
-    seed: 4,
+    seed: 15,
     breaks: "only providers' failures count as failures",
   },
   {
@@ -343,7 +345,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a stored request that names no voice is read as one that names an empty one",
     edits: [
-      core("worker/AttemptContext.ts", "kind.reader.read(request)", 'kind.reader.read({ voice: "", ...request })'),
+      core(
+        "worker/RunAttempt.ts",
+        "readStored(attempt.claim.job.request)",
+        'readStored({ voice: "", ...attempt.claim.job.request })',
+      ),
     ],
     seed: 1,
     breaks: "no internal error",
@@ -404,8 +410,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/AttemptContext.ts",
-        'lastStep: (name, effect) => names.once("step", name)(Effect.andThen(mayBuy, effect))',
-        "lastStep: (_name, effect) => Effect.andThen(mayBuy, Effect.retry(effect, { times: 1 }))",
+        'return (name, effect) => this.#attempt.names.once("step", name)(Effect.andThen(this.#mayBuy, effect))',
+        "return (_name, effect) => Effect.andThen(this.#mayBuy, Effect.retry(effect, { times: 1 }))",
       ),
     ],
     seed: 1,
@@ -447,7 +453,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "an upload that another job has used is a surprise",
     edits: [
       core(
-        "engine/createJob.ts",
+        "engine/acceptedOf.ts",
         "      return Result.fail(uploadRefused[outcome.reason]())",
         '      if (outcome.reason === "already_used") throw new Error("an upload is used once")\n      return Result.fail(uploadRefused[outcome.reason]())',
       ),
@@ -460,11 +466,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       core(
         "worker/AttemptContext.ts",
-        'lastStep: (name, effect) => names.once("step", name)(Effect.andThen(mayBuy, effect))',
-        "lastStep: (_name, effect) => effect",
+        'return (name, effect) => this.#attempt.names.once("step", name)(Effect.andThen(this.#mayBuy, effect))',
+        "return (_name, effect) => effect",
       ),
     ],
-    seed: 239,
+    seed: 207,
     breaks: "nothing is bought without a lease",
   },
   {
@@ -521,9 +527,9 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a worker takes one job more than it has slots",
     edits: [
       core(
-        "worker/Slots.ts",
-        "concurrency - [...held].filter((job) => job.mode === mode).length",
-        "concurrency + 1 - [...held].filter((job) => job.mode === mode).length",
+        "worker/Room.ts",
+        "{ live: concurrency, sandbox: concurrency }",
+        "{ live: concurrency + 1, sandbox: concurrency + 1 }",
       ),
     ],
     seed: 1,
@@ -536,9 +542,37 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     breaks: "no project holds more than its share",
   },
   {
-    bug: "a project's share counts what a claim hands out, not the slots it holds already",
-    edits: [core("worker/Slots.ts", "count: 1 + others.length", "count: 0 * others.length")],
+    bug: "an attempt that has ended frees its slot twice",
+    edits: [
+      core(
+        "worker/startAttempts.ts",
+        "fiber.addObserver(() => slots.free(attempt))",
+        "fiber.addObserver(() => {\n      slots.free(attempt)\n      slots.free(attempt)\n    })",
+      ),
+      core("worker/Slots.ts", "if (!attempts.delete(attempt)) return", "attempts.delete(attempt)"),
+    ],
     seed: 1,
+    breaks: "no more at once than there are slots",
+  },
+  {
+    bug: "the watch over all leases forgets every lease but the first",
+    edits: [core("worker/LeaseWatch.ts", "of this.leases) {", "of [...this.leases].slice(0, 1)) {")],
+    seed: 4,
+    breaks: "a worker stops before its lease ends",
+  },
+  {
+    bug: "an attempt writes its end after its lease was lost",
+    edits: [
+      core("worker/fencedWriter.ts", "if (!lease.holdsAt(watch.now()))", "if (watch.now() < 0)"),
+      core("worker/RunAttempt.ts", 'if (attempt.lease.isLost) return { _tag: "LeaseLost" }', ""),
+    ],
+    seed: 3,
+    breaks: "only providers' failures count as failures",
+  },
+  {
+    bug: "a project's share counts what a claim hands out, not the slots it holds already",
+    edits: [core("worker/Room.ts", "({ ...share })", "({ ...share, count: 0 })")],
+    seed: 3,
     breaks: "no project holds more than its share",
   },
   {

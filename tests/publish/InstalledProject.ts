@@ -23,7 +23,7 @@ const pnpmWorkspace = (tarballs: Readonly<Record<string, string>>): string =>
  */
 export class InstalledProject implements Disposable {
   readonly root = realpathSync(mkdtempSync(join(tmpdir(), "kiln-installed-")))
-  /** What its programs get: nothing of the tests' own run, neither flags of Node nor what the outer pnpm says to scripts. */
+  /** The environment of its programs, without Node flags and pnpm variables of the test run. */
   readonly environment: NodeJS.ProcessEnv
 
   constructor(installer: Installer, packed: ReadonlyArray<PackedPackage>) {
@@ -63,7 +63,7 @@ export class InstalledProject implements Disposable {
     return this.run(process.execPath, ["--disable-warning=ExperimentalWarning", path])
   }
 
-  /** What the compiler says about programs of the project, declarations of all they import included. */
+  /** Returns the compiler's messages about programs of the project, including the declarations they import. */
   compile(...files: ReadonlyArray<string>): ReadonlyArray<string> {
     // Effect's declarations name parts of the Web that are in no other library.
     const lib = ["ES2024", "ESNext.Disposable", "DOM"]

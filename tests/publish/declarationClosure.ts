@@ -11,8 +11,8 @@ export interface ForeignImport {
 const specifiers = /\b(?:from|import|require)\s*\(?\s*["']([^"']+)["']|<reference\s+types=["']([^"']+)["']/g
 
 /**
- * What the declarations at `entry` import from elsewhere, directly or by way of their own files: what a compiler reads when
- * it reads the door. `resolve` may lead to the declarations of another package, which are then read as well.
+ * Returns the external imports of the declarations at `entry`, direct or through their own files. `resolve` may lead to the
+ * declarations of another package, which are then read as well.
  */
 export const declarationClosure = (
   entry: string,

@@ -46,7 +46,7 @@ describe("a tarball", () => {
   const manifestIn = (tarball: string): Manifest =>
     JSON.parse(runTool("tar", ["-xzOf", tarball, "package/package.json"]).output)
 
-  it.each(packages.map(({ manifest }) => manifest.name))("of %s holds what is built, and how to use it", (name) => {
+  it.each(packages.map(({ manifest }) => manifest.name))("of %s contains the build and the README", (name) => {
     const tarball = packed.find(({ manifest }) => manifest.name === name)?.tarball ?? ""
     const files = inTarball(tarball, "-tzf").trim().split("\n")
     expect(files).toEqual(expect.arrayContaining(["package/LICENSE", "package/README.md", "package/dist/index.js"]))
@@ -56,7 +56,7 @@ describe("a tarball", () => {
     expect(files.filter((file) => /(?<!\.d)\.ts$|\.tsbuildinfo$|\.test\.|\.map$|forgotten/.test(file))).toEqual([])
   })
 
-  it.each(packages.map(({ manifest }) => manifest.name))("of %s speaks of no workspace", (name) => {
+  it.each(packages.map(({ manifest }) => manifest.name))("of %s does not mention the workspace", (name) => {
     const manifest = manifestIn(packed.find((one) => one.manifest.name === name)?.tarball ?? "")
     const text = JSON.stringify(manifest)
     expect(text).not.toMatch(/workspace:|catalog:|@kiln\/source/)
@@ -92,7 +92,7 @@ describe.each(["npm", "pnpm"] as const)("an empty project with the packages inst
     expect(project.compile("main.ts")).toEqual([])
   })
 
-  it("finds what does not compile", () => {
+  it("reports code that does not compile", () => {
     project.write("wrong.ts", `${code}\nawait engine.submit("speech_synthesis", { input: 1 })\n`)
     expect(project.compile("wrong.ts")).toEqual([expect.stringMatching(/^wrong\.ts\(\d+,\d+\): error TS/)])
   })
@@ -108,13 +108,13 @@ describe.each(["npm", "pnpm"] as const)("an empty project with the packages inst
     expect(project.compile("doors.ts").filter((line) => !isOfOthers(line))).toEqual([])
   })
 
-  it("enters nowhere else", () => {
+  it("has no other entry points", () => {
     const inside = packages.map(({ manifest }) => `${manifest.name}/dist/index.js`)
     const { output: said } = project.node("inside.mjs", importDoors(inside))
     expect(said.match(/ERR_PACKAGE_PATH_NOT_EXPORTED/g)).toHaveLength(inside.length)
   })
 
-  it("has one Effect, and one of each package", () => {
+  it("has one copy of Effect and of each package", () => {
     const names = ["effect", ...packages.map(({ manifest }) => manifest.name)]
     expect(names.filter((name) => project.copies(name) !== 1)).toEqual([])
   })
@@ -194,7 +194,7 @@ describe("npm", () => {
     )
   })
 
-  it("comes to an end where it prefers older drivers, for they support an older Node", ({ skip }) => {
+  it("finishes even if it prefers older drivers, which support an older Node", ({ skip }) => {
     const major = (node: string): number => Number(runTool(node, ["-p", "parseInt(process.versions.node)"]).output)
     const older = onPath("node").find((node) => major(node) >= 18 && major(node) < 22)
     if (older === undefined) return skip("no Node older than the drivers' on the PATH")
@@ -214,7 +214,7 @@ const MOST_PACKAGES_OF_A_MOUNT = 20
 const isOfOthers = (line: string): boolean => line.includes("node_modules/@ai-sdk/") || line.startsWith("  ")
 
 describe("a bundler", () => {
-  it("leaves out the engine and the worker where one function of a kind is used", async () => {
+  it("omits the engine and the worker if only one function of a kind is used", async () => {
     const used = await bundle(
       projects.npm,
       `import { decodeFields } from "@kiln/core/kinds"\nconsole.log(decodeFields)`,
@@ -223,7 +223,7 @@ describe("a bundler", () => {
     expect(used.ownFiles.filter((file) => /^core\/dist\/(engine|worker|embed)\//.test(file))).toEqual([])
   })
 
-  it("takes the engine and the worker where an engine is made, and nothing of Effect's door alone", async () => {
+  it("includes the engine and the worker if an engine is created, but nothing that only the Effect entry point needs", async () => {
     const used = await bundle(projects.npm, `import { createEngine } from "@kiln/core"\nconsole.log(createEngine)`)
     expect(used.ownFiles).toEqual(
       expect.arrayContaining(["core/dist/embed/createEngine.js", "core/dist/worker/Worker.js"]),
@@ -232,7 +232,7 @@ describe("a bundler", () => {
   })
 })
 
-/** A bound well above what it is (see docs/publishing.md): a whole library more would be over it. */
+/** A limit well above the actual size (see docs/publishing.md), which an additional library would exceed. */
 const LARGEST_ENGINE_BYTES = 700_000
 
 /** The doors for code without Effect, whose declarations must make sense to someone who never heard of it. */
@@ -252,9 +252,9 @@ describe("the declarations of an entry point", () => {
       .filter(({ specifier }) => /^(effect|@effect\/[^/]+)(\/|$)/.test(specifier))
       .map(({ route, specifier }) => [...route.map((file) => relative(repository, file)), specifier].join(" > "))
 
-  it.each(plainDoors)("show nothing of Effect: %s", (door) => expect(effectImports(door)).toEqual([]))
+  it.each(plainDoors)("do not mention Effect: %s", (door) => expect(effectImports(door)).toEqual([]))
 
-  it("show it where the door is for Effect", () => {
+  it("mention it in the entry points for Effect", () => {
     expect(effectImports("@kiln/core/effect")).not.toEqual([])
     // By way of another package.
     expect(effectImports("@kiln/http")).toContainEqual(expect.stringContaining(" > packages/core/dist/"))

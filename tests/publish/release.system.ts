@@ -28,7 +28,7 @@ describe("the next version", () => {
     expect(readFileSync(join(tree.root, "CHANGELOG.md"), "utf8")).toBe(changelog)
   })
 
-  it("is refused where the packages had come apart", () => {
+  it("is refused if the packages have different versions", () => {
     using tree = plantTree({}, copied)
     const path = join(tree.root, "packages/core/package.json")
     writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), version: "9.0.0" }))
@@ -62,7 +62,7 @@ describe("a manifest", () => {
     expect(manifestProblems({ ...core, publishConfig: { exports: core.exports } })).toHaveLength(1)
   })
 
-  it("is not when it says too little", () => {
+  it("is not if fields are missing", () => {
     const { description: _, license: __, ...silent }: Manifest & Readonly<Record<string, unknown>> = { ...core }
     expect(manifestProblems(silent)).toEqual(['@kiln/core has no "description"', '@kiln/core has no "license"'])
   })

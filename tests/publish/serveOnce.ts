@@ -4,14 +4,14 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { InstalledProject } from "./InstalledProject.ts"
 
-/** What `kiln serve` of an installed project answers to one request, and how it ends when asked to. */
+/** The response of an installed `kiln serve` to one request, and how it shuts down. */
 export interface ServedOnce {
   readonly status: number
   readonly body: string
   readonly exitCode: number | null
 }
 
-/** Starts the `kiln` of the project at a free port, asks for `path`, and stops it in order. */
+/** Starts the project's `kiln` on a free port, requests `path`, and shuts it down. */
 export const serveOnce = async (project: InstalledProject, path: string): Promise<ServedOnce> => {
   const kiln = spawn(join(project.root, "node_modules/.bin/kiln"), ["serve"], {
     cwd: project.root,

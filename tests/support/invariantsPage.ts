@@ -10,7 +10,7 @@ export interface PromiseRow {
   readonly held: ReadonlyArray<Held>
   /** What no test holds yet. */
   readonly open: ReadonlyArray<string>
-  /** Parts of the row that say nothing of the kind. */
+  /** Parts of the row that contain no such entry. */
   readonly unreadable: ReadonlyArray<string>
 }
 
@@ -77,7 +77,7 @@ export interface Reality {
   readonly reached: ReadonlyArray<string>
 }
 
-/** Everything in which the page differs from what is there, in words. */
+/** Returns every difference between the page and the repository, as sentences. */
 export const pageProblems = (text: string, reality: Reality): ReadonlyArray<string> => {
   const page = parseInvariantsPage(text)
   return [

@@ -1,4 +1,4 @@
-// Preloaded into a process under test: any attempt to reach another machine is refused, and said on standard error.
+// Preloaded into a process under test: any attempt to reach another machine is refused and reported on standard error.
 import dns from "node:dns"
 import net from "node:net"
 

@@ -1,41 +1,17 @@
 import { isAboutTidiness, type Finding, type TidyFile } from "./TidyFile.ts"
 
 /**
- * Folders and files whose text is plain English already; the check covers these. Add the ones you rewrite, until the list
- * is the whole repository.
+ * Folders whose text is not plain English yet, which the check leaves out. Delete a line once its folder is rewritten, until the
+ * list is empty.
  */
-export const cleanFolders: ReadonlyArray<string> = [
-  "ARCHITECTURE.md",
-  "CHANGELOG.md",
-  "CONTRIBUTING.md",
-  "README.md",
-  "SECURITY.md",
-  "bench/",
-  "docs/",
-  "examples/",
-  "packages/adapter-blobs/",
-  "packages/adapter-s3/",
-  "packages/cli/",
-  "packages/client/src/effect/",
-  "packages/client/src/routes/",
-  "packages/client/test/",
-  "packages/conformance/",
-  "packages/core/src/domain/",
-  "packages/core/src/embed/",
-  "packages/core/src/ports/",
-  "packages/core/src/providers/",
-  "packages/http/",
-  "packages/media-probe/",
-  "packages/postgres-lab/",
-  "packages/provider-",
-  "packages/service-lab/",
-  "packages/simulation/",
-  "packages/testing/",
-  "scripts/",
-  "tests/",
+export const notYetClean: ReadonlyArray<string> = [
+  "packages/adapter-postgres/",
+  "packages/adapter-sqlite/",
+  "packages/core/src/engine/",
+  "packages/core/src/worker/",
 ]
 
-export const isCleanFolder = ({ path }: TidyFile): boolean => cleanFolders.some((folder) => path.startsWith(folder))
+export const isCleanFolder = ({ path }: TidyFile): boolean => !notYetClean.some((folder) => path.startsWith(folder))
 
 interface Pattern {
   readonly find: RegExp

@@ -16,7 +16,7 @@ export const noMachinePaths = (files: ReadonlyArray<TidyFile>): Array<Finding> =
 const isLockFile = ({ path }: TidyFile): boolean =>
   /(^|\/)(pnpm-lock\.yaml|package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|bun\.lock)$/.test(path)
 
-/** A lock file that names a host installs from it, wherever it is run. */
+/** A lock file that names a host installs from that host everywhere. */
 export const noRegistryHosts = (files: ReadonlyArray<TidyFile>): Array<Finding> => [
   ...files
     .filter((file) => isLockFile(file))

@@ -57,8 +57,8 @@ const code = ({ path, text }: TidyFile): TidyFile => ({
 })
 
 /**
- * `.only` hides every other test. A test that is skipped says why: in a comment on the line or right above it, or as the
- * last argument of `skip`, in words or by the name of a constant (`noPostgres`).
+ * `.only` hides every other test. A skipped test needs a reason: in a comment on its line or directly above, or as the last
+ * argument of `skip`, as text or a constant (`noPostgres`).
  */
 export const noSilentSkips = (files: ReadonlyArray<TidyFile>): Array<Finding> =>
   files

@@ -3,19 +3,19 @@ import { join } from "node:path"
 import { runTool } from "../../scripts/publish/runTool.ts"
 import { repository } from "../support/plantTree.ts"
 
-/** What the compiler says about one place of a program. */
+/** A compiler message about one place of a program. */
 export interface Complaint {
   /** Of the program, from 1. */
   readonly line: number
-  /** Its first line: what a reader sees in an editor's list. */
+  /** Its first line, as an editor's list shows it. */
   readonly message: string
   /** All its lines. */
   readonly whole: string
 }
 
 /**
- * Compiles programs below the repository, where packages resolve as they do for a reader, all in one run of the compiler.
- * Returns what it says about each, under the program's name.
+ * Compiles programs inside the repository, where packages resolve as they do for users, in one run of the compiler. Returns its
+ * messages by program name.
  */
 export const compilePrograms = <Name extends string>(
   programs: Readonly<Record<Name, string>>,

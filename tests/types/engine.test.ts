@@ -14,7 +14,7 @@ const right = {
   submit: withEngine(`await engine.submit("speech_synthesis", { input: "hello", voice: "nova" })`),
 }
 
-/** Each with what the first line of the message has to name, for a reader to know what to change. */
+/** Each with the names that the first line of the message must contain. */
 const wrong = {
   unknownKind: [withEngine(`await engine.submit("speech", { input: "hello" })`), '"speech"'],
   wrongField: [

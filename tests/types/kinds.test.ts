@@ -64,7 +64,7 @@ using heard = engine.on("attempt_failed", ({ attempt, errorCode, retryInMs }) =>
 heard()`),
 }
 
-/** Each with what the first two lines of the message have to name, for a reader to know what to change. */
+/** Each with the names that the first two lines of the message must contain. */
 const wrong = {
   missingProvider: [
     program(

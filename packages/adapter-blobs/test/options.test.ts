@@ -10,7 +10,7 @@ it.each([
   [() => fileBlobs(given({ directory: "" })), "fileBlobs() requires the option directory"],
   [() => fileBlobs(given("data")), "fileBlobs() expects its options as an object"],
   [() => unstorageBlobs(given({ storage: {}, chunkByte: 1 })), 'did you mean "chunkBytes"?'],
-  [() => unstorageBlobs(given({ storage: {}, chunkBytes: 0 })), "chunkBytes must be a whole number, 1 or more, not 0"],
+  [() => unstorageBlobs(given({ storage: {}, chunkBytes: 0 })), "chunkBytes must be a positive integer, not 0"],
   [() => unstorageBlobs(given({ storage: {}, chunkBytes: Number.NaN })), "not NaN"],
   [() => unstorageBlobs(given({})), "unstorageBlobs() requires the option storage"],
 ])("unknown and invalid options are rejected: %#", (open, message) => {

@@ -5,34 +5,33 @@ import type pg from "pg"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { ShortLockWait } from "@kiln/core/ports"
 import { cutOff } from "./Connections.ts"
-import { isContention, meaningOf } from "./postgresErrors.ts"
-import { sqlState } from "./sqlState.ts"
-import { Session, Transaction, type Wire } from "./Session.ts"
+import { isContention, meaningOf, sqlState } from "./postgresErrors.ts"
+import { begin, type Fate, type Mark, readFate, Session, Transaction, type Wire } from "./Session.ts"
 
-/** Milliseconds between two tries: short at first, since most of what is in the way is another commit. */
+/** Milliseconds between two tries; short at first, because most conflicts end with another commit. */
 const firstPauseMs = 5
 const longestPauseMs = 250
 
-/** A migration rewrites whole tables: a day is for what hangs for good. */
+/** A migration may rewrite whole tables, so only one that hangs is cut. */
 const longestMigrationMs = 86_400_000
 
 export interface DatabaseOptions {
   readonly wire: Wire
   /** Begins a transaction. */
   readonly begin: string
-  /** Begins one that waits for others' rows only briefly. */
+  /** Begins a transaction that waits only briefly for row locks. */
   readonly beginBrief: string
-  /** Milliseconds after which a step that conflicts again and again is given up. */
+  /** Milliseconds for which a step that conflicts is retried. */
   readonly retryForMs: number
-  /** Milliseconds for which a server out of reach is asked again, before the caller hears of it. */
+  /** Milliseconds for which an unreachable server is retried before the verb fails. */
   readonly reconnectForMs: number
-  /** How many steps at most wait on connections at once for what others held when they were tried first. */
+  /** Maximum number of steps that retry lock conflicts at the same time. */
   readonly contenders: number
-  /** Milliseconds one try may take in all; then its connection is cut. */
+  /** Milliseconds one try may take in total; then its connection is cut. */
   readonly tryForMs: number
 }
 
-/** What became of one try of a transaction. */
+/** The outcome of one try of a transaction. */
 type Try<A> =
   | { readonly _tag: "Done"; readonly value: A }
   /** Nothing was written. */
@@ -40,23 +39,9 @@ type Try<A> =
   /** The answer to its COMMIT was lost. */
   | { readonly _tag: "Unknown"; readonly error: unknown; readonly mark: Mark; readonly value: A }
 
-/** By what the server knows a transaction again. */
-interface Mark {
-  readonly xid: string
-  /** The life of the server it belongs to. A crash ends one: numbers it gave to what was not yet on disk are given out again. */
-  readonly life: string
-}
-
-/** What the server says of a transaction; `null` when it is too old to tell. */
-type Fate = "committed" | "aborted" | "in progress" | null
-
-/** A server that recovers from a crash begins its statistics anew; neither a stop in good order nor a reload does. */
-const life = "coalesce(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())::text, '')"
-
 /**
- * Runs the steps of the verbs. A step that began is not interrupted: whoever stops waits for its end, which its time
- * limits bring about, so nothing is written after its caller has gone. Timers are the machine's own: they bound
- * sockets, not leases.
+ * Runs the steps of the verbs. A step that has begun is not interrupted: a shutdown waits for it, up to its time limits, so
+ * nothing is written after the caller has gone. Timers are the machine's own: they limit sockets, not leases.
  */
 export class Database {
   readonly #pool: pg.Pool
@@ -69,7 +54,7 @@ export class Database {
     this.#contending = Semaphore.makeUnsafe(options.contenders)
   }
 
-  /** One statement or several, each by itself: its own snapshot, its own commit. One that writes may be performed twice. */
+  /** Runs statements that each have their own snapshot and commit. A statement that writes may run twice. */
   read<A>(operation: string, work: (session: Session) => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return this.#step(operation, async () => {
       const client = await this.#pool.connect()
@@ -78,14 +63,14 @@ export class Database {
     })
   }
 
-  /** Runs `work` in a transaction (READ COMMITTED). It may run more than once; what it throws is a defect, and nothing is written. */
+  /** Runs `work` in a transaction (READ COMMITTED). It may run more than once. If it throws, nothing is written. */
   write<A>(operation: string, work: (tx: Transaction) => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return this.writeAfter(operation, () => Promise.resolve(), work)
   }
 
   /**
-   * The same, where what is read first does not depend on anything: it travels together with the beginning of the transaction,
-   * and so costs no time of its own. It must write nothing, since it is sent before it is known that the transaction began.
+   * The same, but `opening` travels with BEGIN and costs no round trip. It must not write, because it is sent before the
+   * transaction is known to have begun.
    */
   writeAfter<A, B>(
     operation: string,
@@ -96,10 +81,9 @@ export class Database {
   }
 
   /**
-   * The same for a verb over `size` items, which may be those of many callers: what somebody holds that one item needs is
-   * waited for only briefly, and then everything is let go of. One item goes on trying for as long as a conflict is tried again.
-   * Several fail at once as `contended`, with nothing written: by themselves most of them go through. So does one that others
-   * stand behind (`ShortLockWait`).
+   * The same for a batch of `size` items, possibly of many callers, with a short lock timeout. A single item is retried like
+   * any conflict. Several fail as `contended` with nothing written, so that the caller can retry them one by one; so does a
+   * single one under `ShortLockWait`.
    */
   writeBatch<A, B>(
     operation: string,
@@ -113,8 +97,41 @@ export class Database {
   }
 
   /**
-   * The same, if a look says that there is anything to do. Sweeps hardly ever have, and every process sweeps: so one that
-   * finds nothing is one statement.
+   * The same in one round trip: BEGIN, the statement of `work` and COMMIT travel together. The statement must select
+   * `markColumns`. If the connection is lost before the first answer, `work` runs again although it may have committed:
+   * `repeated` is then true, and `work` must recognize what it wrote before.
+   */
+  writeAtOnce<A extends Mark>(
+    operation: string,
+    size: number,
+    work: (session: Session, repeated: boolean) => Promise<A | undefined>,
+  ): Effect.Effect<A, StoreUnavailable> {
+    return Effect.flatMap(ShortLockWait, (briefly) => {
+      let repeated = false
+      const attempt = async () => {
+        const client = await this.#pool.connect()
+        return this.#guarded(client, async (): Promise<Try<A>> => {
+          const session = new Session(client, this.#options.wire)
+          const begun = client.query(this.#options.beginBrief)
+          const answer = work(session, repeated)
+          const ended = client.query("COMMIT")
+          ended.catch(() => undefined)
+          try {
+            const [, value] = await ending(session, Promise.all([begun, answer]))
+            if (value === undefined) throw new TypeError("a function that returns a row returned none")
+            return await this.#committed(ended, value, value)
+          } catch (error) {
+            repeated ||= meaningOf(error) === "connection"
+            throw error
+          }
+        })
+      }
+      return this.#step(operation, attempt, size > 1 || briefly)
+    })
+  }
+
+  /**
+   * The same, but only if `look` finds something to do. Every process sweeps and seldom finds anything: that costs one statement.
    */
   writeIf<A>(
     operation: string,
@@ -127,7 +144,7 @@ export class Database {
     )
   }
 
-  /** The same without store time: for making the schema, of which store time is a part. */
+  /** The same without store time, for creating the schema that contains it. */
   bare<A>(operation: string, work: (session: Session) => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return this.#step(operation, async () => {
       const client = await this.#pool.connect()
@@ -160,7 +177,7 @@ export class Database {
         const limitMs = meaning === "conflict" ? retryForMs : meaning === "connection" ? reconnectForMs : 0
         if (performance.now() + pauseMs - startedAt >= limitMs)
           return yield* Effect.fail(new StoreUnavailable({ operation, cause: outcome.error }))
-        // However many ask for the same, there are connections left for those who want something else.
+        // However many steps want the same lock, connections are left for others.
         if (isContention(outcome.error)) once = this.#contending.withPermit(Effect.promise(() => settle(attempt)))
         const jitter = yield* Random.nextBetween(0.5, 1)
         yield* Effect.promise(() => pause(pauseMs * jitter))
@@ -170,8 +187,8 @@ export class Database {
   }
 
   /**
-   * The transaction may have counted although nobody said so. The server remembers, by its number; the work is done again
-   * only when it certainly did not. It is asked for as long as a conflict would be tried again, from when the answer was lost.
+   * The transaction may have committed although the answer was lost. Asks the server, which remembers it by its number, for
+   * as long as a conflict is retried. The work runs again only if it certainly did not commit.
    */
   async #fateOf<A>(lost: Extract<Try<A>, { _tag: "Unknown" }>): Promise<Try<A>> {
     const givesUpAt = performance.now() + this.#options.retryForMs
@@ -184,22 +201,15 @@ export class Database {
     return lost
   }
 
-  async #askFate({ life: began, xid }: Mark, limitMs: number): Promise<Fate> {
+  async #askFate(mark: Mark, limitMs: number): Promise<Fate> {
     const client = await this.#pool.connect()
-    const ask = async (): Promise<Try<Fate>> => {
-      const { rows } = await client.query<{ fate: Fate; now: string }>(
-        `SELECT pg_xact_status($1::xid8) AS fate, ${life} AS now`,
-        [xid],
-      )
-      const [told] = rows
-      if (told === undefined) throw new TypeError("a SELECT without FROM has a row")
-      if (told.now === began) return { _tag: "Done", value: told.fate }
-      // After a crash this may be the number of another. Of two only one can have committed: if it did, it may be either.
-      return { _tag: "Done", value: told.fate === "committed" ? null : "aborted" }
-    }
-    const asked = await this.#guarded(client, ask, limitMs)
+    const asked = await this.#guarded(
+      client,
+      async () => ({ _tag: "Done", value: await readFate(client, mark) }),
+      limitMs,
+    )
     if (asked._tag === "Done") return asked.value
-    // Not given out yet: so it was lost in a crash, and whatever committed would have kept it from being lost.
+    // The server has not given out this number: a crash lost the transaction. A commit would have kept it.
     if (sqlState(asked.error) === "22023") return "aborted"
     throw asked.error
   }
@@ -223,10 +233,14 @@ export class Database {
     })
   }
 
-  async #commit<A>(client: pg.PoolClient, mark: Mark, value: A): Promise<Try<A>> {
+  #commit<A>(client: pg.PoolClient, mark: Mark, value: A): Promise<Try<A>> {
+    return this.#committed(client.query("COMMIT"), mark, value)
+  }
+
+  async #committed<A>(commit: Promise<{ readonly command: string }>, mark: Mark, value: A): Promise<Try<A>> {
     try {
-      const { command } = await client.query("COMMIT")
-      // The server ends a failed transaction by rolling it back, whatever it was asked.
+      const { command } = await commit
+      // The server answers COMMIT of a failed transaction with ROLLBACK.
       if (command !== "COMMIT") throw new TypeError("a transaction failed and its verb did not notice")
       return { _tag: "Done", value }
     } catch (error) {
@@ -235,14 +249,14 @@ export class Database {
     }
   }
 
-  /** Whatever happens, the connection goes back: clean, or cut where it may be in any state. */
+  /** Returns the connection to the pool: clean, or cut if its state is unknown. */
   async #guarded<A>(
     client: pg.PoolClient,
     work: () => Promise<Try<A>>,
     limitMs: number = this.#options.tryForMs,
   ): Promise<Try<A>> {
     let cut = false
-    // A server that stands still, or a network that swallows everything, says nothing for ever.
+    // A frozen server or a network that drops everything never answers.
     const watchdog = setTimeout(() => {
       cut = true
       cutOff(client)
@@ -253,15 +267,12 @@ export class Database {
       return outcome
     } catch (error) {
       const lost = cut || meaningOf(error) === "connection"
-      if (
-        !lost &&
-        (await client.query("ROLLBACK").then(
-          () => true,
-          () => false,
-        ))
-      )
-        return { _tag: "Undone", error }
-      cut = true
+      cut =
+        lost ||
+        (await client
+          .query("ROLLBACK")
+          .then(() => false)
+          .catch(() => true))
       return { _tag: "Undone", error }
     } finally {
       clearTimeout(watchdog)
@@ -270,25 +281,10 @@ export class Database {
   }
 }
 
-/** Whatever comes of it, what was begun in this session and is not waited for any more sends nothing afterwards. */
+/** Ends the session with the work, so that branches that are no longer awaited send nothing afterwards. */
 const ending = <A>(session: Session, work: Promise<A>): Promise<A> => work.finally(() => session.end())
 
-/** One round trip: the transaction, its time, and by what the server knows it again when the answer to its COMMIT is lost. */
-const begin = async (
-  client: pg.PoolClient,
-  statement: string,
-  now: string,
-): Promise<{ readonly now: number; readonly mark: Mark }> => {
-  const [, began] = await Promise.all([
-    client.query(statement),
-    client.query<{ now: number } & Mark>(`SELECT ${now} AS now, pg_current_xact_id()::text AS xid, ${life} AS life`),
-  ])
-  const [first] = began.rows
-  if (first === undefined) throw new TypeError("a SELECT without FROM has a row")
-  return { now: first.now, mark: first }
-}
-
-/** A connection that could not be made is a try that came to nothing. */
+/** A connection that cannot be made counts as an undone try. */
 const settle = <A>(attempt: () => Promise<Try<A>>): Promise<Try<A>> =>
   attempt().catch((error: unknown): Try<A> => ({ _tag: "Undone", error }))
 

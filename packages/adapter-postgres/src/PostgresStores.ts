@@ -9,21 +9,24 @@ import {
   JobStore,
   KeyDirectory,
   SecretStore,
+  storeAdapter,
+  type StoreAdapter,
   Switchboard,
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
-import { LaneNotes } from "./LaneNotes.ts"
-import { type OpenDatabase, openDatabase, type PostgresOptions } from "./openDatabase.ts"
-import { makePostgresCallerTransactions } from "./PostgresCallerTransactions.ts"
-import { makePostgresJobDirectory } from "./PostgresJobDirectory.ts"
-import { makePostgresJobStore } from "./PostgresJobStore.ts"
-import { makePostgresKeyDirectory } from "./PostgresKeyDirectory.ts"
-import { makePostgresSecretStore } from "./PostgresSecretStore.ts"
-import { makePostgresSwitchboard } from "./PostgresSwitchboard.ts"
-import { makePostgresUploadStore } from "./PostgresUploadStore.ts"
-import { hintOnce, makePostgresWakeUp, makeTeller, type PostgresWakeUp } from "./PostgresWakeUp.ts"
-import { noteTurns } from "./sql/nextClaimable.ts"
+import { LaneNotes } from "./jobs/LanePositions.ts"
+import { checkPostgresOptions, openDatabase, type OpenDatabase, type PostgresOptions } from "./openDatabase.ts"
+import { makePostgresCallerTransactions } from "./callers/CallerTransactions.ts"
+import { makePostgresJobDirectory } from "./directory.ts"
+import { makePostgresJobStore } from "./jobs/JobStore.ts"
+import { makePostgresKeyDirectory } from "./keys.ts"
+import { makePostgresSecretStore } from "./secrets.ts"
+import { makePostgresSwitchboard } from "./board.ts"
+import { makePostgresUploadStore } from "./uploads/UploadStore.ts"
+import { hintOnce, makePostgresWakeUp, makeTeller, type PostgresWakeUp } from "./wakeUp/WakeUp.ts"
+import { noteTurns } from "./jobs/nextClaimable.ts"
+import type { KyselyTransaction, PgClient } from "./callers/CallerConnection.ts"
 
 /** What the layer provides. */
 type PostgresStore =
@@ -93,4 +96,13 @@ export const PostgresStores = {
         )
       }),
     ),
+}
+
+/**
+ * All record stores in one schema of a Postgres database, for programs without Effect. Jobs can be created inside a
+ * transaction that the program began on a client of `pg`, or with Kysely. Throws `TypeError` for options that cannot be used.
+ */
+export const postgresStore = (options: PostgresOptions): StoreAdapter<PgClient | KyselyTransaction> => {
+  checkPostgresOptions(options)
+  return storeAdapter(PostgresStores.layer(options))
 }

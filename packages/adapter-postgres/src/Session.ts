@@ -1,4 +1,6 @@
-import { sqlState } from "./sqlState.ts"
+import type pg from "pg"
+import { sql as raw } from "kysely"
+import { sqlState } from "./postgresErrors.ts"
 import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "./Statement.ts"
 
 /** How statements travel on this store's connections. */
@@ -25,6 +27,55 @@ export interface Connection {
     /** What the caller takes from the answer: the rows, or the number of rows changed. The driver takes no notice of it. */
     readonly answer: "rows" | "count"
   }): Promise<{ readonly rows: ReadonlyArray<unknown>; readonly rowCount: number | null }>
+}
+
+/** Identifies a transaction to the server, also after its connection was lost. */
+export interface Mark {
+  readonly xid: string
+  /** The life of the server it belongs to. A crash ends one: numbers it gave to what was not yet on disk are given out again. */
+  readonly life: string
+}
+
+/** A server that recovers from a crash begins its statistics anew; neither a stop in good order nor a reload does. */
+const serverLife = "coalesce(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())::text, '')"
+
+/** Selects the mark of the transaction that a statement runs in. */
+export const markColumns = [
+  raw<string>`pg_current_xact_id()::text`.as("xid"),
+  raw<string>`${raw.raw(serverLife)}`.as("life"),
+] as const
+
+/** Begins a transaction in one round trip, with store time and its mark. */
+export const begin = async (
+  client: pg.ClientBase,
+  statement: string,
+  now: string,
+): Promise<{ readonly now: number; readonly mark: Mark }> => {
+  const [, began] = await Promise.all([
+    client.query(statement),
+    client.query<{ now: number } & Mark>(
+      `SELECT ${now} AS now, pg_current_xact_id()::text AS xid, ${serverLife} AS life`,
+    ),
+  ])
+  const [first] = began.rows
+  if (first === undefined) throw new TypeError("a SELECT without FROM has a row")
+  return { now: first.now, mark: first }
+}
+
+/** What the server says of a transaction; `null` when it is too old to tell. */
+export type Fate = "committed" | "aborted" | "in progress" | null
+
+/** Asks the server what became of a transaction. Fails with 22023 where it has not given out this number. */
+export const readFate = async (client: pg.ClientBase, { life: began, xid }: Mark): Promise<Fate> => {
+  const { rows } = await client.query<{ fate: Fate; now: string }>(
+    `SELECT pg_xact_status($1::xid8) AS fate, ${serverLife} AS now`,
+    [xid],
+  )
+  const [told] = rows
+  if (told === undefined) throw new TypeError("a SELECT without FROM has a row")
+  if (told.now === began) return told.fate
+  // After a crash the number may be another transaction's. Of two only one can have committed, and it may be either.
+  return told.fate === "committed" ? null : "aborted"
 }
 
 /** Runs statements on one connection. Several may be sent before the first has answered; they are answered in order. */
@@ -119,11 +170,6 @@ export class Session {
       throw this.#causeOf(error)
     })
   }
-}
-
-/** Thrown by a verb that finds that another transaction came in between: the step begins again, and sees what that one did. */
-export class Superseded extends Error {
-  override readonly name = "Superseded"
 }
 
 /** What a verb sees of the database while its one transaction is open. */

@@ -9,7 +9,7 @@ import {
   type RawBuilder,
   sql,
 } from "kysely"
-import type { Tables } from "./Tables.ts"
+import type { Tables } from "./columns.ts"
 
 /** What a parameter may be. Whole numbers are `bigint` on the server, and always safe integers here. */
 export type SqlValue = string | number | boolean | null | Uint8Array | ReadonlyArray<string | number | boolean | null>

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import type { Migration, MigrationStatus } from "@kiln/core/ports"
 import type { Database } from "./Database.ts"
-import { migrations as bundled } from "./migrations/index.ts"
+import { migrations as bundled } from "./migrations/0001Initial.ts"
 import type { Session } from "./Session.ts"
 
 /** Changes nothing. Where there is no schema yet, everything is pending. */

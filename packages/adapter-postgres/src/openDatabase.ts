@@ -8,9 +8,10 @@ import {
   requireOptions,
   type StoreUnavailable,
 } from "@kiln/core/domain"
+import type { MigrationStatus } from "@kiln/core/ports"
 import { beginBriefStatement, beginStatement, type ConnectionOptions, makePool } from "./Connections.ts"
 import { Database } from "./Database.ts"
-import { migrate } from "./migrate.ts"
+import { applyMigrations, migrate, migrationStatus } from "./migrate.ts"
 
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database`, with the driver's options behind it, `?sslmode=verify-full` among them. */
@@ -154,3 +155,19 @@ export const openDatabase = (options: PostgresOptions): Effect.Effect<OpenDataba
     yield* migrate(open.database, open.connections.schema, options.migrate ?? true)
     return open
   })
+
+/** Migrations apart from opening the store, which brings its schema up to date by itself unless it is told not to. */
+export const postgresMigrations = {
+  /** How far the schema is. Changes nothing; where there is no schema yet, everything is pending. */
+  status: (options: PostgresOptions): Effect.Effect<MigrationStatus, StoreUnavailable> =>
+    Effect.gen(function* () {
+      const { connections, database } = yield* connect(options)
+      return yield* database.read("migrationStatus", (session) => migrationStatus(session, connections.schema))
+    }).pipe(Effect.scoped),
+  /** Applies what is pending, all of it or nothing. Answers with the names, in order. */
+  apply: (options: PostgresOptions): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> =>
+    Effect.gen(function* () {
+      const { connections, database } = yield* connect(options)
+      return yield* applyMigrations(database, connections.schema)
+    }).pipe(Effect.scoped),
+} as const

@@ -1,6 +1,10 @@
+import pg from "pg"
 import { isError } from "@kiln/core/domain"
-import { Superseded } from "./Session.ts"
-import { sqlState } from "./sqlState.ts"
+
+/** Thrown by a verb when another transaction has committed in between. The step starts over and sees what that one wrote. */
+export class Superseded extends Error {
+  override readonly name = "Superseded"
+}
 
 /** What an error means for the step it came out of. */
 export type ErrorMeaning =
@@ -56,3 +60,12 @@ const isNetworkError = (error: unknown): boolean => {
 
 /** A page of the database contradicts itself. What else is stored may well be fine. */
 export const isCorrupt = (error: unknown): boolean => /^XX00[12]$/.test(sqlState(error) ?? "")
+
+/** Five characters, for example `40P01`; `undefined` for what the server did not say. */
+export const sqlState = (error: unknown): string | undefined => {
+  if (error instanceof pg.DatabaseError) return error.code
+  // Of a caller's own driver.
+  return isError(error) && "severity" in error && "code" in error && typeof error.code === "string"
+    ? error.code
+    : undefined
+}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { LaneNotes } from "../src/LaneNotes.ts"
+import { LaneNotes } from "../src/jobs/LanePositions.ts"
 
 /** What a claim did, as far as notes are concerned: the turns of each lane, and which of them turned out empty. */
 const claim = (

@@ -19,10 +19,18 @@ const copyOf = (table: string, n: number, changes: Readonly<Record<string, strin
     .map(([column, value]) => `'${column}', ${value}`)
     .join(", ")})) AS copied FROM ${table} AS row WHERE id = ${id(n)}) AS one`
 }
+/** A copy of job `n`, and in the same statement a copy of job `m`'s place in the queue. */
+const copyWithPlace = (
+  n: number,
+  changes: Readonly<Record<string, string>>,
+  m: number,
+  place: Readonly<Record<string, string>>,
+): string =>
+  `WITH copied AS (${copyOf("jobs", n, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'", ...changes })} RETURNING seq)
+   ${copyOf("queue", m, { job_seq: "(SELECT seq FROM copied)", ...place })}`
 /** A copy of job `n` as it was when it was new, in the queue like any other. */
 const copyOfJob = (n: number, changes: Readonly<Record<string, string>>): string =>
-  `${copyOf("jobs", n, { idempotency_key: "'copy'", seq: "nextval('jobs_seq_seq')", ...changes })};
-   ${copyOf("queue", 1, { job_seq: "currval('jobs_seq_seq')" })}`
+  copyWithPlace(n, { idempotency_key: "'copy'", ...changes }, 1, {})
 
 const ending = "ran_ms = 1, waited_ms = 1, attempts = 1, failures = 0, lost_workers = 0, finished_at = 9, token = 9"
 /** Ends job `n` as the verbs do: it leaves the queue, and its own row says how. */
@@ -65,39 +73,19 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ],
       ["a job that begins done", copyOfJob(4, {}), /begins queued/],
       ["a job that begins erased", copyOfJob(1, { retained: "'deleted'" }), /begins queued/],
-      [
-        "a job that begins processing",
-        `${copyOf("jobs", 1, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'" })};
-         ${copyOf("queue", 2, { job_seq: "currval('jobs_seq_seq')" })}`,
-        /begins queued/,
-      ],
-      [
-        "a job that begins with a token",
-        `${copyOf("jobs", 1, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'" })};
-         ${copyOf("queue", 1, { job_seq: "currval('jobs_seq_seq')", token: "1" })}`,
-        /begins queued/,
-      ],
+      ["a job that begins processing", copyWithPlace(1, {}, 2, {}), /begins queued/],
+      ["a job that begins with a token", copyWithPlace(1, {}, 1, { token: "1" }), /begins queued/],
       [
         "a job that is not in the queue",
         copyOf("jobs", 1, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'" }),
         /stands in the queue/,
       ],
       ["a place in the queue for no job", copyOf("queue", 1, { job_seq: "99" }), /unfinished job's/],
-      [
-        "another job's place in the queue",
-        `${copyOf("jobs", 1, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'" })};
-         ${copyOf("queue", 1, { id: "'job_other'", job_seq: "currval('jobs_seq_seq')" })}`,
-        /unfinished job's/,
-      ],
+      ["another job's place in the queue", copyWithPlace(1, {}, 1, { id: "'job_other'" }), /stands in the queue/],
       ["a second place in the queue", copyOf("queue", 1, { id: "row.id" }), /unique.*queue_/],
       ["a sandbox job with a price", copyOfJob(1, { price_id: "1" }), /check constraint "jobs_check/],
       ["a job of an unknown price", copyOfJob(7, { price_id: "99" }), /foreign key.*jobs_price_id_fkey/],
-      [
-        "a job of an unknown lane",
-        `${copyOf("jobs", 1, { seq: "nextval('jobs_seq_seq')", idempotency_key: "'copy'" })};
-         ${copyOf("queue", 1, { job_seq: "currval('jobs_seq_seq')", lane_id: "99" })}`,
-        /foreign key.*queue_lane_id_fkey/,
-      ],
+      ["a job of an unknown lane", copyWithPlace(1, {}, 1, { lane_id: "99" }), /is in a lane/],
       ["a version of a kind below the first", copyOfJob(1, { kind_version: "0" }), /jobs_kind_version_check/],
       ["an unknown mode", copyOfJob(1, { mode: "'test'" }), /jobs_mode_check/],
       ["a lane of a version below the first", "UPDATE lanes SET kind_version = 0", /lanes_kind_version_check/],

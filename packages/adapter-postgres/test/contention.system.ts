@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, Fiber, Layer } from "effect"
-import { layerGroupCommit } from "@kiln/core/effect"
+import { JobEvents, layerGroupCommit } from "@kiln/core/effect"
 import { CallerTransactions, JobStore, type NewJob } from "@kiln/core/ports"
 import { fixtures } from "@kiln/conformance"
 import { type PostgresOptions, PostgresStores } from "../src/index.ts"
@@ -15,9 +15,9 @@ const soonMs = 1_500
 const openProcess = (url: string, options: Partial<PostgresOptions> = {}) =>
   Effect.map(
     Layer.build(
-      Layer.provideMerge(
-        layerGroupCommit,
-        PostgresStores.layer({ url, poolSize: 4, notifications: false, ...options }),
+      layerGroupCommit.pipe(
+        Layer.provide(JobEvents.layer),
+        Layer.provideMerge(PostgresStores.layer({ url, poolSize: 4, notifications: false, ...options })),
       ),
     ),
     (context) => ({

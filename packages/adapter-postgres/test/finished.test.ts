@@ -4,7 +4,7 @@ import type { JobId } from "@kiln/core/domain"
 import { JobStore, WakeUp } from "@kiln/core/ports"
 import { fixtures } from "@kiln/conformance"
 import { type PostgresOptions, PostgresStores } from "../src/index.ts"
-import { FinishedJobs, readFinished } from "../src/FinishedJobs.ts"
+import { FinishedJobs, readFinished } from "../src/wakeUp/Listener.ts"
 import { emptyDatabase, runSql } from "./support/databases.ts"
 
 const { completionOf, jobId, newJob, noLimits } = fixtures

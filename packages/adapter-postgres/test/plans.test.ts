@@ -4,24 +4,24 @@ import pg from "pg"
 import { JobStore } from "@kiln/core/ports"
 import { arrangeEveryState, callEveryVerb, fixtures } from "@kiln/conformance"
 import { postgresMigrations, PostgresStores } from "../src/index.ts"
-import { jobByIdempotencyKey, jobsByOwner, jobsBySeq } from "../src/JobRow.ts"
-import { lockHeads } from "../src/sql/claimJobs.ts"
-import { countAll, countOfProject } from "../src/sql/countJobs.ts"
-import { finishedJobs } from "../src/sql/deleteJobs.ts"
-import { erasedUploads } from "../src/sql/deleteUploads.ts"
-import { keptJobs } from "../src/sql/expireData.ts"
-import { overdueJobs } from "../src/sql/expireJobs.ts"
-import { unusedUploads } from "../src/sql/expireUploads.ts"
-import { jobsBefore } from "../src/sql/listJobs.ts"
-import { chargesAfter, closeLedger } from "../src/sql/listCharges.ts"
-import { jobsInHand } from "../src/sql/inHand.ts"
-import { lanesAhead, lanesBehind } from "../src/sql/laneOrder.ts"
-import { storedLineage } from "../src/sql/lineage.ts"
-import { earliestLane } from "../src/sql/nextClaimable.ts"
-import { unfinishedJobs } from "../src/sql/queueCap.ts"
-import { announcedUploads, arrivingUploads, storedUploads } from "../src/sql/uploadCap.ts"
-import { lockJobs } from "../src/sql/writeStates.ts"
-import { ownUploads } from "../src/UploadRow.ts"
+import { jobByIdempotencyKey, jobsByOwner, jobsBySeq } from "../src/jobs/jobRow.ts"
+import { lockHeads } from "../src/jobs/claimJobs.ts"
+import { countAll, countOfProject } from "../src/directory.ts"
+import { finishedJobs } from "../src/jobs/deleteJobs.ts"
+import { erasedUploads } from "../src/uploads/sweepUploads.ts"
+import { keptJobs } from "../src/jobs/eraseJobs.ts"
+import { overdueJobs } from "../src/jobs/expireJobs.ts"
+import { unusedUploads } from "../src/uploads/sweepUploads.ts"
+import { jobsBefore } from "../src/directory.ts"
+import { chargesAfter, closeLedger } from "../src/jobs/listCharges.ts"
+import { jobsInHand } from "../src/jobs/laneOrder.ts"
+import { lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
+import { storedLineage } from "../src/jobs/blobs.ts"
+import { earliestLane } from "../src/jobs/nextClaimable.ts"
+import { unfinishedJobs } from "../src/jobs/queueCap.ts"
+import { announcedUploads, arrivingUploads, storedUploads } from "../src/uploads/createUploads.ts"
+import { lockJobs } from "../src/jobs/writeStates.ts"
+import { ownUploads } from "../src/uploads/uploadRow.ts"
 import { everyState } from "./support/everyState.ts"
 import { temporaryDatabase } from "./support/places.ts"
 import { openPlanner, type Planner, type Scan } from "./support/plans.ts"
@@ -45,7 +45,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
   [
     "callers' jobs",
     jobsByOwner.sql,
-    ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_id_key", "prices_pkey", "queue_job_seq_key"],
+    ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_id_key", "prices_pkey", "queue_pkey"],
   ],
   [
     "an idempotency key's job",
@@ -56,13 +56,13 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
       "job_data_pkey",
       "jobs_key_id_idempotency_key_key",
       "prices_pkey",
-      "queue_job_seq_key",
+      "queue_pkey",
     ],
   ],
   [
     "claimed jobs",
     jobsBySeq.sql,
-    ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_pkey", "prices_pkey", "queue_job_seq_key"],
+    ["checkpoints_pkey", "files_job_seq_name_key", "job_data_pkey", "jobs_pkey", "prices_pkey", "queue_pkey"],
   ],
   ["a project's unfinished jobs", unfinishedJobs.sql, ["lanes_project_id_kind_kind_version_mode_key", "queue_by_turn"]],
   ["uploads and their jobs", ownUploads.sql, ["jobs_upload", "uploads_id_key"]],
@@ -74,11 +74,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, indexes: R
     countOfProject.sql,
     ["jobs_finished", "lanes_project_id_kind_kind_version_mode_key", "queue_by_turn"],
   ],
-  [
-    "a page of jobs, newest first",
-    jobsBefore.sql,
-    ["jobs_by_status", "jobs_pkey", "queue_job_seq_key", "queue_job_seq_key"],
-  ],
+  ["a page of jobs, newest first", jobsBefore.sql, ["jobs_by_status", "jobs_pkey", "queue_pkey", "queue_pkey"]],
   ["entries of the ledger, in order", chargesAfter.sql, ["charges_by_time"]],
   ["a project's stored uploads", storedUploads.sql, ["jobs_upload", "uploads_stored"]],
   ["a project's announced uploads", announcedUploads.sql, ["uploads_announced"]],

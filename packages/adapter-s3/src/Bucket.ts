@@ -40,9 +40,12 @@ export const reach = (client: S3Client): Effect.Effect<void, S3Failure> =>
 
 /** Reads the headers of an object; `undefined` if it does not exist. */
 export const headObject = (client: S3Client, key: string): Effect.Effect<S3Answer | undefined, S3Failure> =>
-  Effect.catch(client.send({ method: "HEAD", key }), (failure) =>
-    // A HEAD does not say whether the object is missing or the whole bucket.
-    failure.status === 404 ? Effect.as(reach(client), undefined) : Effect.fail(failure),
+  client.send({ method: "HEAD", key }).pipe(
+    Effect.catchIf(
+      ({ status }) => status === 404,
+      // A HEAD does not say whether the object is missing or the whole bucket.
+      () => Effect.as(reach(client), undefined),
+    ),
   )
 
 export const deleteObject = (client: S3Client, key: string): Effect.Effect<void, S3Failure> =>

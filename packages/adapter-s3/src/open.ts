@@ -56,7 +56,7 @@ const readSpan = Effect.fnUntraced(function* (client: S3Client, key: string, inf
 /** Reads an object up to `to`. A connection that breaks is replaced by one that continues where it stopped. */
 const newReader = (client: S3Client, key: string, info: BlobInfo, to: number) => {
   let response: IncomingMessage | undefined
-  let chunks: AsyncIterator<Buffer> | undefined
+  let chunks: AsyncIterator<Buffer, undefined> | undefined
   const close = (): void => {
     response?.destroy()
     response = undefined
@@ -64,7 +64,7 @@ const newReader = (client: S3Client, key: string, info: BlobInfo, to: number) =>
   }
   const connect = Effect.fnUntraced(function* (position: number) {
     response = yield* requestFrom(client, key, info, position, to)
-    const opened: AsyncIterator<Buffer> = response[Symbol.asyncIterator]()
+    const opened: AsyncIterator<Buffer, undefined> = response[Symbol.asyncIterator]()
     chunks = opened
     return opened
   })

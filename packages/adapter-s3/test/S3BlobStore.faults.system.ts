@@ -66,7 +66,7 @@ describe("faults that pass are retried", { timeout: 120_000 }, () => {
           // Each request fails once.
           const seen = new Set<string>()
           server.fault = ({ headers, key, method, query }) => {
-            const id = `${method} ${key} ${query} ${headers.range} ${headers["x-amz-copy-source"]}`
+            const id = `${method} ${key} ${query} ${headers.range} ${String(headers["x-amz-copy-source"])}`
             const isNew = !seen.has(id)
             seen.add(id)
             return isNew ? fault : undefined

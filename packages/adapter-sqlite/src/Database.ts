@@ -1,4 +1,3 @@
-import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -6,16 +5,17 @@ import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
 import { describeJump, StoreUnavailable } from "@kiln/core/domain"
+import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import { isBusy, isDefect, sqliteCode } from "./sqliteErrors.ts"
-import { keepTime, keptTime, StoreClock } from "./StoreClock.ts"
+import { StoreClock, type StoredTime, storedTime, storeTime } from "./StoreClock.ts"
 import { PreparedStatements, Transaction } from "./Transaction.ts"
 
 const nanosPerMs = 1_000_000n
-/** Milliseconds between two tries while another process holds the lock: short at first, since most commits are. */
+/** Milliseconds between two attempts while another process holds the lock. The first is short because most commits are. */
 const firstPauseMs = 2
 const longestPauseMs = 50
 
-/** An attempt that met another connection's lock. Nothing was written. */
+/** The outcome of an attempt that met the lock of another connection. Nothing was written. */
 class Busy {
   readonly cause: unknown
   constructor(cause: unknown) {
@@ -24,28 +24,28 @@ class Busy {
 }
 
 interface Step<A> {
-  /** Goes into `StoreUnavailable`: the port and its verb. */
+  /** The port and its verb, for `StoreUnavailable`. */
   readonly operation: string
   readonly begin: "BEGIN" | "BEGIN IMMEDIATE"
   readonly work: (tx: Transaction) => A
 }
 
 /**
- * One connection. A transaction begins, works and ends in one synchronous step: no other fiber can
- * come in between and no interruption can split it.
+ * One connection. A transaction begins, works and ends in one synchronous step, so other fibers cannot interleave and
+ * interruption cannot split it.
  */
 export class Database {
   readonly connection: SqliteDatabase
   readonly time = new StoreClock()
-  /** Opened by every transaction that erased something. */
+  /** Opened by every transaction that erased content. */
   readonly erasures = Latch.makeUnsafe(false)
   readonly #statements: PreparedStatements
-  #countsTime = false
+  #usesStoreTime = false
   readonly #retryForMs: number
-  readonly #line = Semaphore.makeUnsafe(1)
+  readonly #writers = Semaphore.makeUnsafe(1)
   #waiting = 0
-  /** Set for a file that is only read and has none of kiln's tables. */
-  #keepsNoTime = false
+  /** Set for a file without kiln's tables that is opened only for reading. */
+  #hasNoStoredTime = false
 
   constructor(connection: SqliteDatabase, options: { readonly retryForMs: number }) {
     this.connection = connection
@@ -53,46 +53,44 @@ export class Database {
     this.#statements = new PreparedStatements(connection)
   }
 
-  /** Counts store time from now on, beginning with what the file keeps. Before that, for migrations, times are the clock's. */
-  countTime(): void {
-    this.#countsTime = true
+  /** From now on transactions use store time. Before this call, for migrations, they use the clock's time. */
+  useStoreTime(): void {
+    this.#usesStoreTime = true
   }
 
   /**
-   * Runs `work` in a transaction that holds the write lock from its beginning, and so never finds
-   * that what it read has changed. `work` may run more than once; what it throws is a defect, and
-   * then nothing at all was written.
+   * Runs `work` in a transaction that holds the write lock from its beginning, so what it has read cannot change before it
+   * writes. `work` may run more than once. An exception in `work` is a defect and rolls everything back.
    */
   write<A>(operation: string, work: (tx: Transaction) => A): Effect.Effect<A, StoreUnavailable> {
     return this.#run({ operation, begin: "BEGIN IMMEDIATE", work })
   }
 
-  /** Runs `work` on one snapshot. Readers neither wait for the writer nor hold it up. */
+  /** Runs `work` on one snapshot. Readers and the writer do not block each other. */
   read<A>(operation: string, work: (tx: Transaction) => A): Effect.Effect<A, StoreUnavailable> {
     return this.#run({ operation, begin: "BEGIN", work })
   }
 
   #run<A>(step: Step<A>): Effect.Effect<A, StoreUnavailable> {
     return Clock.clockWith((clock) => {
-      const inLine = step.begin === "BEGIN IMMEDIATE"
-      const attempt = inLine && this.#waiting > 0 ? undefined : this.#attempt(step, clock)
-      if (attempt !== undefined && !(attempt instanceof Busy)) return this.#sayJump(attempt)
+      const writes = step.begin === "BEGIN IMMEDIATE"
+      const attempt = writes && this.#waiting > 0 ? undefined : this.#attempt(step, clock)
+      if (attempt !== undefined && !(attempt instanceof Busy)) return this.#logJump(attempt)
       const retry = this.#retry(step, clock)
-      return inLine ? this.#inLine(retry) : retry
+      return writes ? this.#queueWriter(retry) : retry
     })
   }
 
   /**
-   * SQLite's own waiting blocks the event loop, so it is kept short and the rest is slept. The end
-   * is a time that is checked, not a timeout that interrupts, because callers may have made
-   * themselves uninterruptible.
+   * SQLite's busy timeout blocks the event loop, so it is short and this sleeps between attempts. The time limit is checked
+   * rather than enforced by an interruption, because callers may be uninterruptible.
    */
   #retry<A>(step: Step<A>, clock: Clock.Clock): Effect.Effect<A, StoreUnavailable> {
     const givesUpAt = clock.monotonicTimeNanosUnsafe() + BigInt(this.#retryForMs) * nanosPerMs
     return Effect.gen({ self: this }, function* () {
       for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
         const attempt = this.#attempt(step, clock)
-        if (!(attempt instanceof Busy)) return yield* this.#sayJump(attempt)
+        if (!(attempt instanceof Busy)) return yield* this.#logJump(attempt)
         if (clock.monotonicTimeNanosUnsafe() >= givesUpAt)
           return yield* Effect.fail(new StoreUnavailable({ operation: step.operation, cause: attempt.cause }))
         yield* Effect.sleep(pauseMs * (yield* Random.nextBetween(0.5, 1)))
@@ -100,29 +98,33 @@ export class Database {
     })
   }
 
-  #sayJump<A>(exit: Exit.Exit<A, StoreUnavailable>): Effect.Effect<A, StoreUnavailable> {
+  #logJump<A>(exit: Exit.Exit<A, StoreUnavailable>): Effect.Effect<A, StoreUnavailable> {
     const jumpMs = this.time.takeJump()
     return jumpMs === undefined ? exit : Effect.andThen(Effect.logWarning(describeJump(jumpMs)), exit)
   }
 
-  #keptTime(): { readonly latest: number } | undefined {
-    if (!this.#countsTime || this.#keepsNoTime) return undefined
+  #storedTime(): StoredTime | undefined {
+    if (!this.#usesStoreTime || this.#hasNoStoredTime) return undefined
     try {
-      return this.#statements.get(keptTime.sql).get([]) as { readonly latest: number } | undefined
+      return this.#statements.get(storedTime.sql).get([]) as StoredTime | undefined
     } catch (error) {
       if (!(error instanceof Error && error.message.startsWith("no such table"))) throw error
-      this.#keepsNoTime = true
+      this.#hasNoStoredTime = true
       return undefined
     }
   }
 
-  /** Of the writers that wait, one tries: otherwise each would block in turn, and the gaps would add up. */
-  #inLine<A>(retry: Effect.Effect<A, StoreUnavailable>): Effect.Effect<A, StoreUnavailable> {
+  #timeAt(clock: Clock.Clock, stored: StoredTime | undefined): number {
+    return this.#usesStoreTime ? this.time.now(clock, stored) : Math.floor(clock.currentTimeMillisUnsafe())
+  }
+
+  /** Lets one waiting writer attempt at a time: otherwise each would block the event loop in turn. */
+  #queueWriter<A>(retry: Effect.Effect<A, StoreUnavailable>): Effect.Effect<A, StoreUnavailable> {
     return Effect.acquireUseRelease(
       Effect.sync(() => {
         this.#waiting += 1
       }),
-      () => this.#line.withPermits(1)(retry),
+      () => this.#writers.withPermits(1)(retry),
       () =>
         Effect.sync(() => {
           this.#waiting -= 1
@@ -133,18 +135,19 @@ export class Database {
   #attempt<A>({ begin, operation, work }: Step<A>, clock: Clock.Clock): Exit.Exit<A, StoreUnavailable> | Busy {
     try {
       this.#statements.get(begin).run([])
-      // After the lock was won, so that times are in the order of the transactions.
-      const kept = this.#keptTime()
-      const now = this.#countsTime ? this.time.now(clock, kept) : Math.floor(clock.currentTimeMillisUnsafe())
-      const tx = new Transaction(this.#statements, now)
+      // A writer reads the time after acquiring the lock, so that times are in the order of the transactions. A reader reads it on
+      // demand, since many verbs that read do not need it.
+      const stored = begin === "BEGIN" ? undefined : this.#storedTime()
+      const written = begin === "BEGIN" ? undefined : this.#timeAt(clock, stored)
+      const tx = new Transaction(this.#statements, () => written ?? this.#timeAt(clock, this.#storedTime()))
       const result = work(tx)
-      if (tx.wrote && kept !== undefined && kept.latest < now) tx.run(keepTime, { now })
+      if (tx.wrote && stored !== undefined && stored.latest < tx.now) tx.run(storeTime, { latest: tx.now })
       this.#statements.get("COMMIT").run([])
       if (tx.erased) this.erasures.openUnsafe()
       return Exit.succeed(result)
     } catch (error) {
       if (!this.connection.open) return unavailable(operation, "the store is closed")
-      // Some errors have rolled back by themselves.
+      // Some errors have already rolled the transaction back.
       if (this.connection.inTransaction) this.#statements.get("ROLLBACK").run([])
       const code = sqliteCode(error)
       if (code === undefined || isDefect(code)) return Exit.die(error)

@@ -1,7 +1,12 @@
-// The part of better-sqlite3 this adapter uses. The package ships no types of its own, and to declare some in its name would
-// be to replace those a program has for it.
+// The part of better-sqlite3 that this adapter uses. The package ships no types, and declaring them under its name would
+// replace the types a program may already have for it.
 
 export type SqlValue = string | number | null | Uint8Array
+
+export interface RunResult {
+  readonly changes: number
+  readonly lastInsertRowid: number | bigint
+}
 
 export interface PreparedStatement {
   readonly reader: boolean
@@ -9,10 +14,7 @@ export interface PreparedStatement {
   readonly iterate: (values: ReadonlyArray<SqlValue>) => IterableIterator<unknown>
   readonly get: (values: ReadonlyArray<SqlValue>) => unknown
   readonly safeIntegers: (on: boolean) => this
-  readonly run: (values: ReadonlyArray<SqlValue>) => {
-    readonly changes: number
-    readonly lastInsertRowid: number | bigint
-  }
+  readonly run: (values: ReadonlyArray<SqlValue>) => RunResult
 }
 
 export interface SqliteDatabase {

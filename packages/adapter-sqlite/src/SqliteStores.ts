@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
   CallerTransactions,
@@ -8,20 +9,23 @@ import {
   JobStore,
   KeyDirectory,
   SecretStore,
+  type StoreAdapter,
+  storeAdapter,
   Switchboard,
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
-import { CommitWatch } from "./callers/CommitWatch.ts"
-import { openDatabase, type SqliteOptions } from "./openDatabase.ts"
-import { makeSqliteCallerTransactions } from "./SqliteCallerTransactions.ts"
-import { makeSqliteJobDirectory } from "./SqliteJobDirectory.ts"
-import { makeSqliteJobStore } from "./SqliteJobStore.ts"
-import { makeSqliteKeyDirectory } from "./SqliteKeyDirectory.ts"
-import { makeSqliteSecretStore } from "./SqliteSecretStore.ts"
-import { makeSqliteSwitchboard } from "./SqliteSwitchboard.ts"
-import { makeSqliteUploadStore } from "./SqliteUploadStore.ts"
-import { makeSqliteWakeUp } from "./SqliteWakeUp.ts"
+import { makeSqliteSwitchboard } from "./board.ts"
+import type { BetterSqliteDatabase } from "./callers/BetterSqliteDatabase.ts"
+import type { KyselyTransaction } from "./callers/KyselyTransaction.ts"
+import { makeSqliteCallerTransactions } from "./callers/SqliteCallerTransactions.ts"
+import { CommitWatch } from "./CommitWatch.ts"
+import { makeSqliteJobDirectory } from "./directory.ts"
+import { makeSqliteJobStore } from "./jobs/SqliteJobStore.ts"
+import { makeSqliteKeyDirectory } from "./keys.ts"
+import { checkSqliteOptions, openDatabase, type SqliteOptions } from "./openDatabase.ts"
+import { makeSqliteSecretStore } from "./secrets.ts"
+import { makeSqliteUploadStore } from "./uploads.ts"
 
 type Stores =
   | JobStore
@@ -33,24 +37,29 @@ type Stores =
   | WakeUp
   | CallerTransactions
 
+/** The wake-up within this process, which also reports that other connections committed something. */
+const makeWakeUp = (watch: CommitWatch): Effect.Effect<WakeUp["Service"], never, Scope.Scope> =>
+  Effect.map(Layer.build(WakeUp.layer), (built) => {
+    const within = Context.get(built, WakeUp)
+    return WakeUp.of({ ...within, onFinished: (hear) => watch.onCommit(() => hear("any")) })
+  })
+
 /**
- * All record stores in one SQLite file, on a local disk. What a verb returned for survives the
- * process and the power (`synchronous=FULL`); several processes of one machine may share the file.
- * Store time is the Effect `Clock`, so the machine's, and never goes backwards (`StoreTime`). The file holds secrets and request data: it
- * is made readable by its owner only.
+ * All record stores in one SQLite file on a local disk. What a verb has returned for survives a crash of the process and a loss of
+ * power (`synchronous=FULL`). Several processes of one machine may share the file. Store time is the Effect `Clock`, and never goes
+ * backwards (`StoreTime`). The file holds secrets and request data, so it is readable by its owner only.
  *
- * Jobs may be created in transactions of the embedding program on the same file (`CallerTransactions`); the wake-up within
- * this process comes along, since it is told of those. The file may be that program's own: the names of kiln's tables, indexes and
- * triggers begin with `kiln_`.
+ * Jobs may be created in transactions of the embedding program on the same file (`CallerTransactions`), which also wake up the
+ * workers of this process. The file may be that program's own: the names of kiln's tables, indexes and triggers begin with `kiln_`.
  */
 export const SqliteStores = {
-  /** Fails with `StoreUnavailable` where the file cannot be opened, or its schema not brought up to date. */
+  /** Fails with `StoreUnavailable` if the file cannot be opened or migrated. */
   layer: (options: SqliteOptions): Layer.Layer<Stores, StoreUnavailable> =>
     Layer.effectContext(
       Effect.gen(function* () {
         const database = yield* openDatabase(options)
         const watch = new CommitWatch(database)
-        const wakeUp = yield* makeSqliteWakeUp(watch)
+        const wakeUp = yield* makeWakeUp(watch)
         yield* Effect.forkScoped(watch.run(wakeUp.notify))
         return Context.make(JobStore, makeSqliteJobStore(database)).pipe(
           Context.add(JobDirectory, makeSqliteJobDirectory(database)),
@@ -63,4 +72,19 @@ export const SqliteStores = {
         )
       }),
     ),
+}
+
+/**
+ * All record stores in one SQLite file, for programs without Effect: see `SqliteStores`. Jobs may be created in a transaction of
+ * yours, which is a better-sqlite3 database that has the same file open and is in a transaction (also without waiting), or a
+ * transaction of Kysely over `SqliteDialect`. Throws `TypeError` for invalid options.
+ *
+ * SQLite has one writer: while such a transaction has written and is open, other transactions and the workers wait for it. Keep it
+ * short, and begin it with `BEGIN IMMEDIATE` if it reads before it writes.
+ */
+export const sqliteStore = (
+  options: SqliteOptions,
+): StoreAdapter<KyselyTransaction | BetterSqliteDatabase, BetterSqliteDatabase> => {
+  checkSqliteOptions(options)
+  return storeAdapter<KyselyTransaction | BetterSqliteDatabase, BetterSqliteDatabase>(SqliteStores.layer(options))
 }

@@ -1,4 +1,3 @@
-import type { SqlValue } from "./SqliteDatabase.ts"
 import {
   type Compilable,
   DummyDriver,
@@ -10,10 +9,10 @@ import {
   SqliteQueryCompiler,
   type TableNode,
 } from "kysely"
-import { isTable, prefix } from "./TableNames.ts"
-import type { Tables } from "./Tables.ts"
+import { isTable, tablePrefix, type Tables } from "./columns.ts"
+import type { SqlValue } from "./SqliteDatabase.ts"
 
-/** A parameter to be filled in when the statement runs. */
+/** A parameter whose value is bound when the statement runs. */
 class Placeholder {
   readonly name: string
   constructor(name: string) {
@@ -22,10 +21,9 @@ class Placeholder {
 }
 
 /**
- * Writes `+?` for a parameter and constants as literals. With a bare `?`, this SQLite (compiled with
- * STAT4) looks at what is bound to decide on a plan, and so prepares the statement anew each time
- * something is bound: ten times the cost of running it. Behind a unary plus, which changes no
- * value, it does not look, and the plan is the one that the tests see.
+ * Writes `+?` for parameters, and constants as literals. SQLite, which is compiled with STAT4, plans a statement with a bare `?`
+ * by the bound value, and so prepares it again after every binding, at ten times the cost of running it. The unary plus changes
+ * no value and prevents that: the plan is always the one that the tests check.
  */
 class StableQueryCompiler extends SqliteQueryCompiler {
   protected override appendValue(value: unknown): void {
@@ -37,15 +35,15 @@ class StableQueryCompiler extends SqliteQueryCompiler {
     }
   }
 
-  /** Queries say `jobs`, like the rest of kiln: where the tables have a prefix is nobody else's business. */
+  /** Adds the prefix, so that queries can use plain table names. */
   protected override visitTable(node: TableNode): void {
     const { name } = node.table.identifier
-    if (isTable(name)) this.append(`"${prefix}${name}"`)
+    if (isTable(name)) this.append(`"${tablePrefix}${name}"`)
     else super.visitTable(node)
   }
 }
 
-/** Builds typed queries and runs none: they are compiled once and run by a `Transaction`. */
+/** Builds typed queries but does not run them: each is compiled once and run by a `Transaction`. */
 export const query = new Kysely<Tables>({
   dialect: {
     createAdapter: () => new SqliteAdapter(),
@@ -59,10 +57,10 @@ export type Parameters = Readonly<Record<string, SqlValue>>
 
 declare const row: unique symbol
 
-/** A query with named parameters, compiled when its module is loaded. `Row` is what it returns. */
+/** A query with named parameters, compiled when its module is loaded. `Row` is the type of its rows. */
 export interface Statement<P extends Parameters, Row> {
   readonly sql: string
-  /** The values in the order of the placeholders. */
+  /** Returns the values in the order of the placeholders. */
   readonly bind: (parameters: P) => ReadonlyArray<SqlValue>
   readonly [row]?: Row
 }
@@ -70,19 +68,19 @@ export interface Statement<P extends Parameters, Row> {
 /** The rows of a statement. */
 export type RowOf<S> = S extends Statement<infer _P, infer Row> ? Row : never
 
-/** The parameters of a statement as its query sees them. */
+/** The parameters of a statement, as expressions in its query. */
 export type Given<P extends Parameters> = { readonly [Name in keyof P]: Expression<P[Name]> }
 
 const placeholders = <P extends Parameters>(): Given<P> =>
   new Proxy({} as Given<P>, { get: (_target, name) => sql.val(new Placeholder(String(name))) })
 
-/** Compiles a query whose parameters are named by the type of `build`'s argument. */
+/** Compiles a query. The type of `build`'s argument names its parameters. */
 export const statement = <P extends Parameters, Row>(
   build: (given: Given<P>) => Compilable<Row>,
 ): Statement<P, Row> => {
   const compiled = build(placeholders<P>()).compile()
   const names = compiled.parameters.map((parameter) => {
-    if (!(parameter instanceof Placeholder)) throw new TypeError("a statement has named parameters only")
+    if (!(parameter instanceof Placeholder)) throw new TypeError("a statement may only have named parameters")
     return parameter.name
   })
   return {

@@ -1,28 +1,29 @@
 import type * as Clock from "effect/Clock"
 import { type ClockReading, readClocks, StoreTime } from "@kiln/core/domain"
-import { type Given, query, type Statement, statement } from "./Statement.ts"
+import { select, type Values } from "./columns.ts"
+import { type Given, query, type RowOf, statement } from "./Statement.ts"
 
-/** The latest store time that a committed write had, by whichever process. */
-export const keptTime = statement(() => query.selectFrom("store_time").select("latest"))
+/** The latest store time of a committed write of any process. */
+export const storedTime = statement(() => query.selectFrom("store_time").select(select("store_time", "latest")))
 
-/** In the transaction that had this time, and only if it wrote something: then it costs no commit of its own. */
-export const keepTime = statement((given: Given<{ now: number }>) =>
-  query.updateTable("store_time").set({ latest: given.now }).where("latest", "<", given.now),
+/** Runs in the transaction that had this time, and only if that wrote something, so it never causes a commit of its own. */
+export const storeTime = statement((given: Given<Values<"store_time", "latest">>) =>
+  query.updateTable("store_time").set({ latest: given.latest }).where("latest", "<", given.latest),
 )
 
-export type KeptTime = typeof keptTime extends Statement<infer _P, infer Row> ? Row : never
+export type StoredTime = RowOf<typeof storedTime>
 
 /** Store time as this process reads it; see `StoreTime`. */
 export class StoreClock {
   readonly #time = new StoreTime()
 
-  /** Store time now, not before what the file keeps: the row that `keptTime` finds, if there is one. */
-  now(clock: Clock.Clock, kept: KeptTime | undefined): number {
-    return this.at(readClocks(clock), kept)
+  /** Returns the store time, which is never before the stored time. */
+  now(clock: Clock.Clock, stored: StoredTime | undefined): number {
+    return this.at(readClocks(clock), stored)
   }
 
-  at(reading: ClockReading, kept: KeptTime | undefined): number {
-    return this.#time.now(reading, kept?.latest)
+  at(reading: ClockReading, stored: StoredTime | undefined): number {
+    return this.#time.now(reading, stored?.latest)
   }
 
   takeJump(): number | undefined {

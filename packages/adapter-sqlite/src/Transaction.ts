@@ -1,16 +1,16 @@
-import type { PreparedStatement, SqlValue, SqliteDatabase } from "./SqliteDatabase.ts"
+import type { PreparedStatement, RunResult, SqlValue, SqliteDatabase } from "./SqliteDatabase.ts"
 import type { Parameters, Statement } from "./Statement.ts"
 
-/** Where a transaction gets its statements from, by their text. */
+/** Prepared statements, by their text. */
 export interface Statements {
   readonly get: (sql: string) => {
     readonly all: (values: ReadonlyArray<SqlValue>) => ReadonlyArray<unknown>
     readonly get: (values: ReadonlyArray<SqlValue>) => unknown
-    readonly run: (values: ReadonlyArray<SqlValue>) => { readonly changes: number }
+    readonly run: (values: ReadonlyArray<SqlValue>) => RunResult
   }
 }
 
-/** Preparing costs ten times what running does. One connection, one cache. */
+/** Caches the prepared statements of one connection: preparing one costs ten times as much as running it. */
 export class PreparedStatements implements Statements {
   readonly #database: SqliteDatabase
   readonly #bySql = new Map<string, PreparedStatement>()
@@ -22,24 +22,30 @@ export class PreparedStatements implements Statements {
   get(sql: string): PreparedStatement {
     const known = this.#bySql.get(sql)
     if (known !== undefined) return known
-    // A caller's connection may be set to hand out integers as bigints.
+    // The connection of a caller may be set to return integers as bigints.
     const prepared = this.#database.prepare(sql).safeIntegers(false)
     this.#bySql.set(sql, prepared)
     return prepared
   }
 }
 
-/** What a verb sees of the database while its one transaction is open. Synchronous: nothing can come in between. */
+/** The database as a verb sees it within its transaction. All calls are synchronous, so no other work can interleave. */
 export class Transaction {
-  /** Store time, read after the transaction began: unix milliseconds. */
-  readonly now: number
+  readonly #statements: Statements
+  readonly #readTime: () => number
+  #now: number | undefined
   #erased = false
   #wrote = false
-  readonly #statements: Statements
 
-  constructor(statements: Statements, now: number) {
+  /** `readTime` returns the store time of this transaction and is called at most once. */
+  constructor(statements: Statements, readTime: () => number) {
     this.#statements = statements
-    this.now = now
+    this.#readTime = readTime
+  }
+
+  /** Store time of this transaction, Unix milliseconds. */
+  get now(): number {
+    return (this.#now ??= this.#readTime())
   }
 
   all<P extends Parameters, Row>(statement: Statement<P, Row>, parameters: P): ReadonlyArray<Row> {
@@ -50,11 +56,19 @@ export class Transaction {
     return this.#statements.get(statement.sql).get(statement.bind(parameters)) as Row | undefined
   }
 
-  /** The number of rows it changed. */
+  /** Returns the number of changed rows. */
   run<P extends Parameters>(statement: Statement<P, unknown>, parameters: P): number {
     const { changes } = this.#statements.get(statement.sql).run(statement.bind(parameters))
     if (changes > 0) this.#wrote = true
     return changes
+  }
+
+  /** Runs an INSERT of one row. Returns its row id, or `undefined` if a conflict prevented the insertion. */
+  insert<P extends Parameters>(statement: Statement<P, unknown>, parameters: P): number | undefined {
+    const { changes, lastInsertRowid } = this.#statements.get(statement.sql).run(statement.bind(parameters))
+    if (changes === 0) return undefined
+    this.#wrote = true
+    return Number(lastInsertRowid)
   }
 
   /** Whether this transaction changed a row. */
@@ -62,7 +76,7 @@ export class Transaction {
     return this.#wrote
   }
 
-  /** Says that this transaction erases content, of which the write-ahead log may still hold copies. */
+  /** Records that this transaction erases content, which may still be in the write-ahead log. */
   noteErasure(): void {
     this.#erased = true
   }

@@ -1,6 +1,6 @@
-/** How a database is opened; it never leaves the sources, where what is opened has a type of our own. */
+/** How a database is opened. Not exported: outside of this package, databases have the type `SqliteDatabase`. */
 declare module "better-sqlite3" {
-  // An ambient module cannot import from a relative path in any other way.
+  // An ambient module has no other way to import from a relative path.
   // oxlint-disable-next-line typescript/consistent-type-imports
   type Described = import("./SqliteDatabase.ts").SqliteDatabase
   interface SqliteDatabase extends Described {}

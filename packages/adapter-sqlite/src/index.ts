@@ -5,5 +5,4 @@ export { type CopySource, CopySourceInUse, openCopySource } from "./copy/openCop
 export { inspectSqlite } from "./inspect/inspectSqlite.ts"
 export type { SqliteOptions } from "./openDatabase.ts"
 export { sqliteMigrations } from "./sqliteMigrations.ts"
-export { sqliteStore } from "./sqliteStore.ts"
-export { SqliteStores } from "./SqliteStores.ts"
+export { sqliteStore, SqliteStores } from "./SqliteStores.ts"

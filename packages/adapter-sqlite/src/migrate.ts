@@ -1,20 +1,21 @@
-import type { SqliteDatabase } from "./SqliteDatabase.ts"
 import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { Migration, MigrationStatus } from "@kiln/core/ports"
-import { appliedMigrations, migrationTable } from "./appliedMigrations.ts"
 import type { Database } from "./Database.ts"
 import { migrations as bundled } from "./migrations/index.ts"
+import type { SqliteDatabase } from "./SqliteDatabase.ts"
 
-/** Makes the table of what was applied, where it is missing. */
+/** Has a name that no program's own migrations use, since the file may be shared. */
+const migrationTable = "kiln_migrations"
+
+/** Creates the table of applied migrations if it is missing. */
 export const createMigrationTable = `CREATE TABLE IF NOT EXISTS ${migrationTable} (name TEXT NOT NULL PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT`
 
 /**
- * Brings the schema up to date. All that is missing is applied in one transaction that holds the
- * write lock from its beginning: of several processes that start at once one does it and the others
- * find it done, and whoever is killed half way leaves nothing behind. (Kysely's migrator has neither
- * the lock nor the transaction on SQLite.) Migrations this version does not know are a newer
- * version's, beside which it may still run.
+ * Brings the schema up to date. All pending migrations are applied in one transaction that holds the write lock from its
+ * beginning: if several processes start at once, one migrates and the others find it done, and a killed process leaves nothing
+ * half done. (Kysely's migrator has neither the lock nor the transaction on SQLite.) Unknown migrations belong to a newer
+ * version, and this version may still run beside it.
  */
 export const migrate = (
   database: Database,
@@ -22,20 +23,20 @@ export const migrate = (
 ): Effect.Effect<void, StoreUnavailable> =>
   Effect.gen(function* () {
     const { connection } = database
-    const missing = () => migrationStatus(connection, migrations).pending
-    // A look first: a start must not wait for a writer when there is nothing to do.
-    if ((yield* database.read("migrate", missing)).length === 0) return
+    const pending = () => migrationStatus(connection, migrations).pending
+    // Check without the lock first: a start with nothing to migrate must not wait for a writer.
+    if ((yield* database.read("migrate", pending)).length === 0) return
     yield* database.write("migrate", ({ now }) => {
       connection.exec(createMigrationTable)
-      const note = connection.prepare(`INSERT INTO ${migrationTable} (name, applied_at) VALUES (?, ?)`)
-      for (const migration of missing()) {
+      const record = connection.prepare(`INSERT INTO ${migrationTable} (name, applied_at) VALUES (?, ?)`)
+      for (const migration of pending()) {
         connection.exec(migration.sql)
-        note.run([migration.name, now])
+        record.run([migration.name, now])
       }
     })
   })
 
-/** Reads how far the schema is and what is still to be applied. Changes nothing. */
+/** Reads which migrations were applied, by any version, and which are pending. Changes nothing. */
 export const migrationStatus = (
   connection: SqliteDatabase,
   migrations: ReadonlyArray<Migration> = bundled,
@@ -48,4 +49,14 @@ export const migrationStatus = (
     pending: migrations.filter(({ name }) => !byName.has(name)),
     unknown: rows.map(({ name }) => name).filter((name) => !known.has(name)),
   }
+}
+
+const appliedMigrations = (connection: SqliteDatabase): MigrationStatus["applied"] => {
+  const table = connection
+    .prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?")
+    .get([migrationTable])
+  if (table === undefined) return []
+  return connection
+    .prepare(`SELECT name, applied_at AS appliedAt FROM ${migrationTable}`)
+    .all([]) as MigrationStatus["applied"]
 }

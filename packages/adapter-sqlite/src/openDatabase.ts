@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs"
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import SqliteDatabase from "better-sqlite3"
 import * as Effect from "effect/Effect"
@@ -7,46 +7,44 @@ import type * as Scope from "effect/Scope"
 import { isError, type OptionNames, requireNumber, requireOptions, StoreUnavailable } from "@kiln/core/domain"
 import { Database } from "./Database.ts"
 import { migrate } from "./migrate.ts"
-import { nodeProblem } from "./nodeProblem.ts"
 import { isBusy, sqliteCode } from "./sqliteErrors.ts"
 import { truncateLogAfterErasures } from "./truncateLogAfterErasures.ts"
 
 export interface SqliteOptions {
   /**
-   * The database file. It and its directory are made where they do not exist, readable by their owner only. It may be a file
-   * of your own: the names of kiln's tables, indexes and triggers begin with `kiln_`. (A file that kiln made before they did keeps
-   * its names.)
+   * The database file. The file and its directory are created if they do not exist, readable by their owner only. The file may
+   * be one that your program already uses: the names of kiln's tables, indexes and triggers begin with `kiln_`.
    */
   readonly path: string
   /**
-   * Milliseconds SQLite itself waits for another process's commit, default 10. They block the event
-   * loop, so keep them short: longer waits are slept between tries.
+   * Milliseconds that SQLite itself waits for the commit of another process, default 10. This wait blocks the event loop, so
+   * keep it short: kiln retries afterwards and sleeps between attempts.
    */
   readonly busyTimeoutMs?: number | undefined
-  /** Milliseconds after which a step that cannot get the lock fails with `StoreUnavailable`, default 5,000. */
+  /** Milliseconds after which a step that cannot acquire the lock fails with `StoreUnavailable`, default 5,000. */
   readonly retryForMs?: number | undefined
 }
 
 const optionNames: OptionNames<SqliteOptions> = { path: true, busyTimeoutMs: true, retryForMs: true }
 
-/** Throws `TypeError` for options that do not exist or mean nothing. */
+/** Throws `TypeError` for unknown options and invalid values. */
 export const checkSqliteOptions = (options: SqliteOptions): void => {
   requireOptions("sqliteStore()", options, optionNames)
   const { busyTimeoutMs = 0, path, retryForMs = 0 } = options
   if (typeof path !== "string" || path === "") throw new TypeError("sqliteStore() needs the path of its database file")
-  // A timer's, and SQLite's own, longest.
+  // The maximum of timers, and of SQLite's own timeout.
   requireNumber("busyTimeoutMs", busyTimeoutMs, { least: 0, most: 2 ** 31 - 1 })
   requireNumber("retryForMs", retryForMs, { least: 0, most: 2 ** 31 - 1 })
 }
 
 const busyPauseMs = 25
 
-/** Opens the database for the life of the scope, brought up to the latest schema. */
+/** Opens the database for the lifetime of the scope and migrates it to the latest schema. */
 export const openDatabase = (options: SqliteOptions): Effect.Effect<Database, StoreUnavailable, Scope.Scope> =>
   Effect.gen(function* () {
     const { busyTimeoutMs = 10, retryForMs = 5_000 } = options
     const connection = yield* Effect.acquireRelease(
-      attempt(() => {
+      attempt("openDatabase", () => {
         const problem = nodeProblem(process.versions.node)
         if (problem !== undefined) throw new TypeError(problem)
         const path = resolve(options.path)
@@ -55,8 +53,8 @@ export const openDatabase = (options: SqliteOptions): Effect.Effect<Database, St
       }),
       (opened) => Effect.sync(() => opened.close()),
     )
-    // The first process of several that start at once switches to WAL; the others find the file locked meanwhile.
-    yield* attempt(() => configure(connection)).pipe(
+    // If several processes start at once, the first switches the file to WAL and the others find it locked meanwhile.
+    yield* attempt("openDatabase", () => configure(connection)).pipe(
       Effect.retry({
         while: (error) => isBusy(sqliteCode(error.cause) ?? ""),
         schedule: Schedule.spaced(busyPauseMs),
@@ -65,18 +63,47 @@ export const openDatabase = (options: SqliteOptions): Effect.Effect<Database, St
     )
     const database = new Database(connection, { retryForMs })
     yield* migrate(database)
-    database.countTime()
-    yield* database.read("openDatabase", () => undefined)
+    database.useStoreTime()
+    // Logs a clock that is behind the stored time.
+    yield* database.read("openDatabase", ({ now }) => now)
     yield* truncateLogAfterErasures(database)
     return database
   })
 
-const attempt = <A>(run: () => A): Effect.Effect<A, StoreUnavailable> =>
-  Effect.try({ try: run, catch: (cause) => new StoreUnavailable({ operation: "openDatabase", cause }) })
+/** Milliseconds SQLite waits for another process. Commands have no event loop that others depend on. */
+const readOnlyBusyTimeoutMs = 1_000
+const readOnlyRetryForMs = 5_000
 
 /**
- * The file holds secrets, so it is private from its first moment; SQLite gives the log beside it
- * the same mode. A new directory must itself survive a power loss, or the durable file in it would not.
+ * Opens the database for reading, for the lifetime of the scope, without migrating it or creating files. A server may be running
+ * on it. Returns `undefined` if there is no database.
+ */
+export const openReadOnly = (path: string): Effect.Effect<Database | undefined, StoreUnavailable, Scope.Scope> =>
+  Effect.gen(function* () {
+    const file = resolve(path)
+    if (!existsSync(file)) return undefined
+    const connection = yield* Effect.acquireRelease(
+      attempt("openReadOnly", () => new SqliteDatabase(file, { timeout: readOnlyBusyTimeoutMs, readonly: true })),
+      (reader) => Effect.sync(() => reader.close()),
+    )
+    const database = new Database(connection, { retryForMs: readOnlyRetryForMs })
+    database.useStoreTime()
+    return database
+  })
+
+/** Returns why this version of Node cannot load the driver, or `undefined` if it can. Older versions crash without a message. */
+export const nodeProblem = (version: string): string | undefined => {
+  const [major = 0, minor = 0] = version.split(".").map(Number)
+  if (major > 22 || (major === 22 && minor >= 14)) return undefined
+  return `@kiln/adapter-sqlite needs Node 22.14 or newer, and this is ${version}`
+}
+
+const attempt = <A>(operation: string, run: () => A): Effect.Effect<A, StoreUnavailable> =>
+  Effect.try({ try: run, catch: (cause) => new StoreUnavailable({ operation, cause }) })
+
+/**
+ * Creates the file with private permissions, because it holds secrets; SQLite gives the log beside it the same mode. A new
+ * directory is synced too: without it, a durable file could be lost in a power failure.
  */
 const prepareFile = (path: string): void => {
   const directory = dirname(path)
@@ -92,7 +119,7 @@ const prepareFile = (path: string): void => {
 }
 
 const syncDirectory = (path: string): void => {
-  // Windows cannot open directories; its file systems keep their entries in order by themselves.
+  // Windows cannot open directories; its file systems order directory entries themselves.
   if (process.platform === "win32") return
   const descriptor = openSync(path, "r")
   try {
@@ -106,16 +133,16 @@ const configure = (connection: SqliteDatabase): void => {
   const mode = connection.pragma("journal_mode = WAL", { simple: true })
   if (mode !== "wal")
     throw new Error(`this file system does not support write-ahead logging (journal mode ${String(mode)})`)
-  // better-sqlite3 is compiled to relax WAL to NORMAL, which may lose acknowledged commits with the power.
+  // better-sqlite3 is compiled to use NORMAL with WAL, which may lose acknowledged commits in a power failure.
   connection.pragma("synchronous = FULL")
-  // On macOS alone, fsync does not reach the disk without these.
+  // On macOS, fsync does not reach the disk without these.
   connection.pragma("fullfsync = ON")
   connection.pragma("checkpoint_fullfsync = ON")
   connection.pragma("foreign_keys = ON")
-  // What was erased is overwritten, not just unlinked.
+  // Overwrites erased content instead of only unlinking it.
   connection.pragma("secure_delete = ON")
   connection.pragma("trusted_schema = OFF")
   connection.pragma("temp_store = MEMORY")
-  // After a burst the log is cut back to this many bytes.
+  // Bytes to which the log is cut back after a burst.
   connection.pragma("journal_size_limit = 67108864")
 }

@@ -3,8 +3,7 @@ import type { StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus } from "@kiln/core/ports"
 import { migrationStatus } from "./migrate.ts"
 import { migrations } from "./migrations/index.ts"
-import { openDatabase, type SqliteOptions } from "./openDatabase.ts"
-import { openReadOnly } from "./openReadOnly.ts"
+import { openDatabase, openReadOnly, type SqliteOptions } from "./openDatabase.ts"
 
 const status = (options: SqliteOptions): Effect.Effect<MigrationStatus, StoreUnavailable> =>
   Effect.gen(function* () {
@@ -13,11 +12,11 @@ const status = (options: SqliteOptions): Effect.Effect<MigrationStatus, StoreUna
     return yield* database.read("migrationStatus", () => migrationStatus(database.connection))
   }).pipe(Effect.scoped)
 
-/** Migrations apart from opening the store, which brings its schema up to date by itself. */
+/** Migrations without opening the store, which brings its schema up to date by itself. */
 export const sqliteMigrations = {
-  /** How far the schema is. Changes nothing; where there is no database yet, everything is pending. */
+  /** Reads how far the schema is. Changes nothing; if there is no database yet, all migrations are pending. */
   status,
-  /** Applies what is pending, all of it or nothing. Answers with the names, in order, of what was pending and no longer is. */
+  /** Applies all pending migrations, or none if one fails. Returns the names of the applied ones, in order. */
   apply: (options: SqliteOptions): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> =>
     Effect.gen(function* () {
       const before = yield* status(options)

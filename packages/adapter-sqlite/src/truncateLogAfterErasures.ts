@@ -2,14 +2,13 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Database } from "./Database.ts"
 
-/** Milliseconds between two truncations. */
+/** Minimum time between two truncations. */
 const intervalMs = 2_000
 
 /**
- * `secure_delete` overwrites erased content in the database file, but the write-ahead log still
- * holds the pages as they were before. At the start, for what a crash interrupted, and after erasures,
- * at most every two seconds, the log is copied into the database and cut to nothing. Where a reader
- * in another process prevents it, it is tried again.
+ * `secure_delete` overwrites erased content in the database file, but the write-ahead log still holds earlier versions of the
+ * pages. So the log is copied into the database and truncated at startup, in case a crash interrupted this, and after erasures,
+ * at most every two seconds. If a reader in another process prevents it, it is retried.
  */
 export const truncateLogAfterErasures = (database: Database): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -22,13 +21,13 @@ export const truncateLogAfterErasures = (database: Database): Effect.Effect<void
     }
   }).pipe(Effect.forkScoped, Effect.asVoid)
 
-/** Whether the log is empty now. */
+/** Returns whether the log is now empty. */
 const truncateLog = ({ connection }: Database): boolean => {
   try {
     const [outcome] = connection.pragma("wal_checkpoint(TRUNCATE)") as ReadonlyArray<{ readonly busy: number }>
     return outcome?.busy === 0
   } catch {
-    // Nothing depends on it now: the verbs report what is wrong with the store.
+    // Best effort: the verbs report problems of the store.
     return false
   }
 }

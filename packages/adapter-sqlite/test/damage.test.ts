@@ -54,7 +54,11 @@ describe("a damaged job fails, and the queue goes on", () => {
     ["its request is not an object", withSql("UPDATE kiln_job_data SET request = '[]' WHERE job_seq = 2")],
     [
       "a checkpoint is not JSON",
-      withSql("DROP TRIGGER kiln_checkpoints_while_held; INSERT INTO kiln_checkpoints VALUES (2, 'reply', '{')"),
+      withSql(
+        `UPDATE kiln_jobs SET status = 'processing', token = 2, attempts = 1 WHERE seq = 2;
+         DROP TRIGGER kiln_checkpoints_while_held;
+         INSERT INTO kiln_checkpoints VALUES (2, 'reply', '{')`,
+      ),
     ],
     ["its data is missing", withSql("DELETE FROM kiln_job_data WHERE job_seq = 2")],
     ["its page is corrupt", cutOverflowChain],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { nodeProblem } from "../src/nodeProblem.ts"
+import { nodeProblem } from "../src/openDatabase.ts"
 
 describe("the driver's Node", () => {
   it.each(["20.20.2", "21.7.3", "22.0.0", "22.12.0", "22.13.1"])("is not %s", (version) => {

@@ -10,7 +10,7 @@ it.each([
   [{ path: "" }, "sqliteStore() needs the path of its database file"],
   [{}, "sqliteStore() needs the path of its database file"],
   ["kiln.db", "sqliteStore() expects its options as an object"],
-  [{ path: "kiln.db", retryForMs: Number.NaN }, "retryForMs must be a number, between 0 and 2147483647, not NaN"],
+  [{ path: "kiln.db", retryForMs: Number.NaN }, "retryForMs must be a number between 0 and 2147483647, not NaN"],
   [{ path: "kiln.db", retryForMs: "5s" }, "retryForMs must be a number"],
   [{ path: "kiln.db", busyTimeoutMs: Number.POSITIVE_INFINITY }, "not Infinity"],
 ])("a store is not opened with %j", (options, message) => {

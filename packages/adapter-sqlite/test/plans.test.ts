@@ -3,23 +3,20 @@ import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { callEveryVerb, fixtures } from "@kiln/conformance"
 import type { Database } from "../src/Database.ts"
-import { jobByIdempotencyKey, jobByOwner } from "../src/JobRow.ts"
-import { claimableJobs } from "../src/sql/claimJobs.ts"
-import { unfinishedJobs } from "../src/sql/createJobs.ts"
-import { finishedJobs } from "../src/sql/deleteJobs.ts"
-import { erasedUploads } from "../src/sql/deleteUploads.ts"
-import { keptJobs } from "../src/sql/expireData.ts"
-import { overdueJobs } from "../src/sql/expireJobs.ts"
-import { unusedUploads } from "../src/sql/expireUploads.ts"
-import { finishedByStatus, unfinishedByStatus } from "../src/sql/countJobs.ts"
-import { furthestPlace, jobsInStretch } from "../src/sql/listJobs.ts"
-import { chargesAfter } from "../src/sql/listCharges.ts"
-import { lanesAhead, lanesBehind } from "../src/sql/laneOrder.ts"
-import { jobsInHand } from "../src/sql/inHand.ts"
-import { earliestLane, earliestLaneOfOthers, nextClaimable } from "../src/sql/nextClaimable.ts"
-import { updateState } from "../src/sql/writeState.ts"
-import { announcedUploads, arrivingUploads, storedUploads } from "../src/sql/uploadCap.ts"
-import { ownUpload } from "../src/UploadRow.ts"
+import { jobByIdempotencyKey, jobByOwner } from "../src/jobs/JobRow.ts"
+import { claimableJobs, claimableStates } from "../src/jobs/claimJobs.ts"
+import { unfinishedJobs } from "../src/jobs/createJobs.ts"
+import { finishedJobs } from "../src/jobs/deleteJobs.ts"
+import { keptJobs } from "../src/jobs/eraseJobs.ts"
+import { overdueJobs } from "../src/jobs/expireJobs.ts"
+import { finishedByStatus, furthestPosition, jobsInRange, unfinishedByStatus } from "../src/directory.ts"
+import { chargesAfter } from "../src/jobs/listCharges.ts"
+import { lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
+import { runningJobs } from "../src/jobs/runningJobs.ts"
+import { earliestLane, earliestLaneOfOthers, nextClaimable } from "../src/jobs/nextClaimable.ts"
+import { updateFinished, updateUnfinished } from "../src/jobs/writeState.ts"
+import { announcedUploads, arrivingUploads, storedUploads } from "../src/uploadCounts.ts"
+import { erasedUploads, ownUpload, unusedUploads } from "../src/uploads.ts"
 import { everyState, onDatabase, storesOf } from "./support/arrangeJobs.ts"
 
 const { newJob, ownerOf, uploadId } = fixtures
@@ -41,6 +38,15 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   [
     "a lane's claimable jobs of a priority, in order",
     claimableJobs.sql,
+    [
+      "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (lane_id=? AND priority=? AND claimable_at<?)",
+      "SEARCH kiln_job_data USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+      "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+    ],
+  ],
+  [
+    "their states, when one cannot be read",
+    claimableStates.sql,
     ["SEARCH kiln_jobs USING INDEX kiln_jobs_ready (lane_id=? AND priority=? AND claimable_at<?)"],
   ],
   [
@@ -74,9 +80,14 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     ],
   ],
   [
-    "jobs in hand, by kind and project",
-    jobsInHand.sql,
-    ["SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_held (held=?)"],
+    "running jobs, by kind and project",
+    runningJobs.sql,
+    [
+      "CO-ROUTINE running",
+      "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_held (held=?)",
+      "SCAN running",
+      "SEARCH kiln_lanes USING INTEGER PRIMARY KEY (rowid=?)",
+    ],
   ],
   ["overdue jobs", overdueJobs.sql, ["SEARCH kiln_jobs USING INDEX kiln_jobs_deadline (deadline_at<?)"]],
   [
@@ -115,7 +126,8 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "SEARCH kiln_jobs USING INDEX kiln_jobs_upload (upload_id=?) LEFT-JOIN",
     ],
   ],
-  ["a move of a job", updateState.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
+  ["a move of a job", updateUnfinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
+  ["the end of a job", updateFinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
   [
     "jobs whose data is to expire",
     keptJobs.sql,
@@ -138,12 +150,12 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "how far a page of jobs looks",
-    furthestPlace.sql,
+    furthestPosition.sql,
     ["SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_by_time ((created_at,id)>(?,?) AND (created_at,id)<(?,?))"],
   ],
   [
     "a page of jobs, newest first",
-    jobsInStretch.sql,
+    jobsInRange.sql,
     ["SEARCH kiln_jobs USING INDEX kiln_jobs_by_time ((created_at,id)>(?,?) AND (created_at,id)<(?,?))"],
   ],
   [
@@ -287,7 +299,7 @@ it.effect("a claim without limits counts nothing", () =>
       leaseDurationMs: 1_000,
       maxLostWorkers: 3,
     }
-    const counts = () => prepare.mock.calls.some(([sql]) => sql === jobsInHand.sql)
+    const counts = () => prepare.mock.calls.some(([sql]) => sql === runningJobs.sql)
     yield* jobs.claimJobs({ ...request, limits: fixtures.noLimits })
     expect(counts()).toBe(false)
     yield* jobs.claimJobs({ ...request, limits: { perKind: {}, perProject: 1 } })

@@ -13,7 +13,12 @@ const arrange = Effect.gen(function* () {
   const path = yield* temporaryFile
   const engine = yield* Effect.acquireRelease(
     Effect.promise(() =>
-      createEngine({ store: sqliteStore({ path }), blobs: memoryBlobs(), providers: { sandbox: sandboxProviders() } }),
+      createEngine({
+        store: sqliteStore({ path }),
+        blobs: memoryBlobs(),
+        providers: { sandbox: sandboxProviders() },
+        settings: { queueCap: 0 },
+      }),
     ),
     (opened) => Effect.promise(() => opened[Symbol.asyncDispose]()),
   )
@@ -53,6 +58,54 @@ it.live("without waiting, in the middle of a synchronous transaction", () =>
     const job = engine.submitSync("speech_synthesis", speech, { transaction })
     yield* Effect.promise(commit)
     expect(yield* Effect.promise(() => engine.wait(job, { timeoutMs: 10_000 }))).toMatchObject({ status: "done" })
+  }),
+)
+
+const chapters = (length: number, from = 0) =>
+  Array.from({ length }, (_, n) => ({ request: speech, idempotencyKey: `chapter-${from + n}` }))
+
+it.live("a list of jobs is stored in order, each with its own outcome, in several calls", () =>
+  Effect.gen(function* () {
+    const { engine } = yield* arrange
+    const outcomes = yield* Effect.promise(async () => {
+      const first = await engine.submitMany("speech_synthesis", chapters(3))
+      const invalid = { request: { input: "" }, idempotencyKey: "invalid" }
+      return [...first, ...(await engine.submitMany("speech_synthesis", [...chapters(600, 1), invalid]))]
+    })
+    expect(outcomes.map(({ error, replayed }) => error?.code ?? replayed)).toEqual([
+      false,
+      false,
+      false,
+      true,
+      true,
+      ...Array.from({ length: 598 }, () => false),
+      "invalid_request",
+    ])
+    expect([outcomes[3]?.job?.id, outcomes[4]?.job?.id]).toEqual([outcomes[1]?.job?.id, outcomes[2]?.job?.id])
+  }),
+)
+
+it.live("a list of jobs in a transaction exists exactly if that commits", () =>
+  Effect.gen(function* () {
+    const { connection, engine, kysely } = yield* arrange
+    yield* Effect.promise(async () => {
+      for (const [round, begin] of [() => Promise.resolve(beginOn(connection)), () => beginKysely(kysely)].entries()) {
+        const list = chapters(501, round * 1_000)
+        for (const end of ["rollback", "commit"] as const) {
+          const begun = await begin()
+          const outcomes = await engine.submitMany("speech_synthesis", list, { transaction: begun.transaction })
+          expect(outcomes.filter(({ replayed }) => replayed === false)).toHaveLength(501)
+          await begun[end]()
+        }
+      }
+      const begun = beginOn(connection)
+      const transaction = begun.transaction
+      const outcomes = engine.submitManySync("speech_synthesis", chapters(2, 500), { transaction })
+      expect(outcomes.map(({ replayed }) => replayed)).toEqual([true, false])
+      await begun.commit()
+      const again = await engine.submitMany("speech_synthesis", chapters(502))
+      expect(again.every(({ replayed }) => replayed)).toBe(true)
+    })
   }),
 )
 

@@ -3,7 +3,7 @@ import { Cause, Effect, Exit, Layer, Scope } from "effect"
 import { JobStore } from "@kiln/core/ports"
 import { fixtures } from "@kiln/conformance"
 import { openDatabase } from "../src/openDatabase.ts"
-import { makeSqliteJobStore } from "../src/SqliteJobStore.ts"
+import { makeSqliteJobStore } from "../src/jobs/SqliteJobStore.ts"
 import { SqliteStores } from "../src/index.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 

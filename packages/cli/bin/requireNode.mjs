@@ -15,12 +15,12 @@ export function requireNode(found) {
   const withoutTypes = major === 23 && minor < 6
   if ((major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) && !withoutTypes) return undefined
   return (
-    "kiln: found Node " +
-    found +
-    ", needs Node " +
+    "kiln needs Node " +
     OLDEST.join(".") +
     " or newer" +
-    (withoutTypes ? " (23.6 of the 23 line)" : "") +
-    ": install Node 24, or from a checkout run `npx -y pnpm@12 kiln`, which brings its own."
+    (withoutTypes ? " (23.6 or newer of the 23 line)" : "") +
+    ", found Node " +
+    found +
+    ". Install Node 24. In a checkout, run `npx -y pnpm@12 kiln`, which uses its own Node."
   )
 }

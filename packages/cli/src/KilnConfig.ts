@@ -72,7 +72,7 @@ const boundProblems = (given: unknown, defaults: Fields, prefix: string): Readon
       if (value === undefined) return []
       if (isFields(usual)) return boundProblems(value, usual, at)
       if (typeof usual === "number")
-        return Number.isFinite(value) && Number(value) >= 0 ? [] : [`${at} must be a number, 0 or more`]
+        return Number.isFinite(value) && Number(value) >= 0 ? [] : [`${at} must be a non-negative number`]
       return typeof value === typeof usual && Array.isArray(value) === Array.isArray(usual)
         ? []
         : [`${at} must be ${Array.isArray(usual) ? "a list" : `a ${typeof usual}`}`]
@@ -86,7 +86,7 @@ const least = { concurrency: 1, leaseDurationMs: 2_000 } as const
 const tooLittle = (engine: Fields): ReadonlyArray<string> =>
   Object.entries(least)
     .filter(([name, minimum]) => Number(engine[name] ?? minimum) < minimum)
-    .map(([name, minimum]) => `engine.${name} must be ${minimum} or more`)
+    .map(([name, minimum]) => `engine.${name} must be at least ${minimum}`)
 
 const isWhole = (value: unknown, minimum: number): boolean => Number.isSafeInteger(value) && Number(value) >= minimum
 
@@ -123,7 +123,7 @@ const providerBoundProblems = (providers: unknown): ReadonlyArray<string> =>
         ? [`engine.providers.${provider}.concurrency must be a non-negative integer; 0 means no limit`]
         : []),
       ...(typeof callLimitMs === "number" && callLimitMs >= 0 && callLimitMs < leastCallLimitMs
-        ? [`engine.providers.${provider}.callLimitMs must be ${leastCallLimitMs} or more`]
+        ? [`engine.providers.${provider}.callLimitMs must be at least ${leastCallLimitMs}`]
         : []),
     ]
   })

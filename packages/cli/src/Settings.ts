@@ -67,7 +67,7 @@ const seconds =
   }
 const providerName: SettingType<"openai" | "sandbox"> = (text) => {
   const word = oneOf("openai", "sandbox")(text)
-  return word.ok ? word : { ok: false, rule: `${word.rule}, or unset: others are named in KILN_CONFIG` }
+  return word.ok ? word : { ok: false, rule: `${word.rule}, or unset; configure other providers in KILN_CONFIG` }
 }
 
 const projectConcurrency: SettingType<number | "share"> = (text) => {

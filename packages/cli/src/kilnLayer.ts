@@ -1,11 +1,10 @@
-import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as SecureRandom from "effect/crypto/SecureRandom"
 import {
   type Engine,
   EngineConfig,
   type EngineSettings,
+  layerCrypto,
   layerEngine,
   type JobEvents,
   type Operator,
@@ -72,9 +71,6 @@ const layerReferences = (engine: EngineSettings, config: KilnConfig, settings: S
     Layer.succeed(HttpConfig, settings.http),
   )
 
-/** Every job creation computes a fingerprint: Node's crypto does so synchronously, while Web Crypto uses a separate thread. */
-const layerNodeCrypto = Layer.merge(NodeCrypto.layerMac, SecureRandom.layerWebCrypto)
-
 /** Stores, blobs, providers and the engine. */
 export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> =>
   Layer.unwrap(
@@ -94,7 +90,7 @@ export const layerBase = (settings: Settings): Layer.Layer<Base, CommandFailed> 
         Layer.provideMerge(Layer.merge(layerEngine, Readiness.layer)),
         Layer.provideMerge(layerInstallation(settings)),
         Layer.provideMerge(adapters),
-        Layer.provide(layerNodeCrypto),
+        Layer.provide(layerCrypto),
         Layer.provideMerge(layerReferences(engine, config, settings)),
         Layer.catchTag("StoreUnavailable", (error) => Layer.effectContext(Effect.fail(databaseSilent(error)))),
       )

@@ -9,7 +9,7 @@ import { configProblems, type KilnConfig } from "./KilnConfig.ts"
 const loadDefault = (setting: string, path: string): Effect.Effect<unknown, CommandFailed> =>
   Effect.tryPromise({
     try: async () => {
-      if (!existsSync(path)) throw new Error("there is no such file")
+      if (!existsSync(path)) throw new Error("file not found")
       const loaded = (await import(pathToFileURL(path).href)) as { readonly default?: unknown }
       if (loaded.default === undefined) throw new Error("it has no default export")
       return loaded.default

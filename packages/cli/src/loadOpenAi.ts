@@ -31,7 +31,7 @@ export const loadOpenAi = (place: OpenAiPlace): Effect.Effect<ProviderSet, Comma
       image: modelOf("image"),
     }
     const served = Object.entries(models).flatMap(([port, model]) => (model === undefined ? [] : [`${port} ${model}`]))
-    yield* Effect.logInfo(`live jobs go to ${baseUrl ?? openAiBaseUrl}: ${served.join(", ")}`)
+    yield* Effect.logInfo(`live jobs are sent to ${baseUrl ?? openAiBaseUrl}: ${served.join(", ")}`)
     if (baseUrl !== undefined && new URL(baseUrl).pathname === "/")
       yield* Effect.logWarning("KILN_OPENAI_BASE_URL has no path; most servers have their endpoints under /v1")
     return openAiProviders({ apiKey: apiKey === undefined ? undefined : Redacted.value(apiKey), baseUrl, models })

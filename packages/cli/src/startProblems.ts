@@ -28,7 +28,7 @@ export const portProblem = (
       return failed(`this user may not listen on ${address}: set ${at.setting} to a port above 1023`)
     case "EADDRNOTAVAIL":
     case "ENOTFOUND":
-      return failed(`${at.host} is not an address of this machine: set HOST to one`)
+      return failed(`${at.host} is not an address of this machine: set HOST to one that is`)
     default:
       return failed(`cannot listen on ${address}: ${causeMessage(cause)}`)
   }

@@ -133,7 +133,7 @@ const expectedObject = (entry: LedgerEntry) => ({
   line_items: entry.charge.lineItems.map(snake),
 })
 
-/** Reads CSV as RFC 4180 has it; anything else is thrown out. */
+/** Reads CSV according to RFC 4180. Throws for anything else. */
 const parseCsv = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
   const rows: Array<Array<string>> = [[]]
   const field = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/y
@@ -150,7 +150,7 @@ const parseCsv = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
 
 const launcher = join(import.meta.dirname, "../bin/kiln.mjs")
 
-/** Runs `kiln ARGS` in a shell, followed by what is done with its output; its exit code comes last on standard error. */
+/** Runs `kiln ARGS` in a shell and pipes its output into a command. Its exit code is the last line on standard error. */
 const inShell = (args: string, then: string, environment: Store["environment"]) =>
   new Promise<{ readonly stdout: string; readonly stderr: string }>((resolve) => {
     const kiln = `"${process.execPath}" --conditions=@kiln/source "${launcher}" ${args}`
@@ -192,7 +192,7 @@ describe.each([
   }, 120_000)
   afterAll(() => store.remove())
 
-  it("jsonl is the ledger, an object a job, over many pages, and sums to the last digit", async () => {
+  it("jsonl is the ledger, one object per job, over many pages, and sums exactly", async () => {
     expect(ledger).toHaveLength(count)
     const rows = await objects(always, ever)
     expect(rows).toEqual(ledger.map(expectedObject))
@@ -206,7 +206,7 @@ describe.each([
     )
   })
 
-  it("csv is the same, a row a line item, and one for a job that has none", async () => {
+  it("csv is the same, one row per line item, and one for a job without any", async () => {
     const [header, ...rows] = parseCsv(await exported(always, ever, "csv"))
     expect(header?.join()).toBe("job_id,project_id,key_id,type,finished_at,currency,meter,quantity,unit_amount,amount")
     const expected = ledger.flatMap((entry) => {
@@ -227,7 +227,7 @@ describe.each([
     expect(sum(rows.map((row) => row[9] ?? ""))).toBe(sum(ledger.map((entry) => entry.charge.amount)))
   })
 
-  it("takes from as inclusive and to as exclusive, to the millisecond, whatever the offset", async () => {
+  it("treats --from as inclusive and --to as exclusive, to the millisecond, with any offset", async () => {
     const times = [...new Set(ledger.map((entry) => entry.chargedAt))]
     expect(times.length).toBeGreaterThan(3)
     const [, second = 0, third = 0, fourth = 0] = times
@@ -242,7 +242,7 @@ describe.each([
     expect(await ids(inTokyo, iso(third).replace("Z", "1Z"))).toEqual(idsBetween(third, third + 1))
   })
 
-  it("ends where the ledger is complete, and the next export begins there: each charge is in one of them", async () => {
+  it("ends where the ledger is complete, and the next export begins there: each charge is in exactly one", async () => {
     const first = await run(["billing", "export", "--from", always, "--to", ever, "--json"], store.environment)
     const { until } = JSON.parse(first.stderr)
     expect(first.stdout.split("\n")).toHaveLength(count + 1)
@@ -252,7 +252,7 @@ describe.each([
     expect(JSON.parse(past.stderr)).toEqual({ until, complete: true })
   })
 
-  it("of an empty period is empty, but for the header", async () => {
+  it("of an empty period is empty, except for the header", async () => {
     expect(await exported(ever, ever, "jsonl")).toBe("")
     expect(await exported("1970-01-01", "1970-01-02", "jsonl")).toBe("")
     expect(await exported("1970-01-01", "1970-01-02", "csv")).toMatch(/^job_id,[a-z_,]*,amount\r\n$/)
@@ -271,7 +271,7 @@ describe.each([
     expect(csv.stdout).toBe(await exported(always, ever, "csv"))
   })
 
-  it("stops when its reader goes away, and says so when its output cannot be written", async () => {
+  it("stops when its reader goes away, and reports output that cannot be written", async () => {
     const args = `billing export --from ${always} --to ${ever} --format csv`
     const read = await inShell(args, "| head -n 2", store.environment)
     expect(read.stdout.split("\r\n")).toHaveLength(3)
@@ -311,14 +311,14 @@ describe("kiln billing", { timeout: 120_000 }, () => {
     [["export", "--from", "2026-11-01", "--to", "2026-02-30"], /^kiln: --to must be a date like 2026-11-01, [^\n]+\n$/],
     [["export", "--from", "2026-11-02", "--to", "2026-11-01"], /^kiln: --from must not be later than --to\n$/],
     [[], /USAGE/],
-  ])("misused as %j exits with 2 and leaves standard output alone", async (args, message) => {
+  ])("misused as %j exits with 2 and writes nothing to standard output", async (args, message) => {
     using data = temporaryDirectory()
     const { exit, stderr, stdout } = await run(["billing", ...args, "--json"], { KILN_DATA_DIR: data.path })
     expect({ exit, stdout }).toEqual({ exit: 2, stdout: "" })
     expect(stderr).toMatch(message)
   })
 
-  it("writes nothing where the store cannot be read", async () => {
+  it("writes nothing if the store cannot be read", async () => {
     const { exit, stderr, stdout } = await run(["billing", "export", ...day, "--format", "csv"], {
       DATABASE_URL: "postgres://u@127.0.0.1:1/x",
     })
@@ -377,7 +377,7 @@ it.each([
   ['a "quote" alone', '"a ""quote"" alone"'],
   ["a, comma", '"a, comma"'],
   ["a\rreturn", '"a\rreturn"'],
-])("a csv field is quoted where it must be: %j", (kind, field) => {
+])("a csv field is quoted if necessary: %j", (kind, field) => {
   const entry: LedgerEntry = {
     jobId: "job_1",
     projectId: "prj_1",

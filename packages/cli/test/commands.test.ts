@@ -10,7 +10,7 @@ const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
 const allScopes = ["--scope", "audio.create", "--scope", "images.create"]
 
 describe("kiln project", { timeout: 120_000 }, () => {
-  it("makes and lists projects", async () => {
+  it("creates and lists projects", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     expect(await runJson(["project", "list"], env)).toEqual({ projects: [] })
@@ -36,7 +36,7 @@ describe("kiln project", { timeout: 120_000 }, () => {
 })
 
 describe("kiln key", { timeout: 120_000 }, () => {
-  it("makes, lists and revokes keys of a project named by name or id", async () => {
+  it("creates, lists and revokes keys of a project given by name or id", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     const project = await runJson(["project", "create", "acme"], env)
@@ -107,7 +107,7 @@ describe("kiln key", { timeout: 120_000 }, () => {
     ["escape sequences", "evil\n\u001b[31mred"],
     ["turned writing", "a\u202eb"],
     ["length", "x".repeat(101)],
-  ])("takes no name with %s, for it will stand in a table", async (_what, name) => {
+  ])("refuses a name with %s, because it appears in tables", async (_what, name) => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     await runJson(["project", "create", "acme"], env)
@@ -116,7 +116,7 @@ describe("kiln key", { timeout: 120_000 }, () => {
     expect([key.exit, key.stdout, project.exit, project.stdout]).toEqual([2, "", 2, ""])
   })
 
-  it("says what cannot be found, and exits with 1", async () => {
+  it("reports what cannot be found, and exits with 1", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     const create = await run(["key", "create", "--project", "nobody", "--mode", "test", ...allScopes, "--json"], env)
@@ -185,7 +185,7 @@ describe("kiln price", { timeout: 120_000 }, () => {
     expect(await runJson(["price", "deactivate", "svc-image"], env)).toEqual({ name: "svc-image", active: false })
   })
 
-  it("set says which types stay closed for want of a meter; 0 must be given", async () => {
+  it("set warns about job types that stay inactive without a meter; 0 must be explicit", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     const part = ["price", "set", "svc-audio", "--input-character", "0.1", "--output-token", "0"]
@@ -234,14 +234,14 @@ describe("kiln", { timeout: 120_000 }, () => {
     [["project", "list", "--frob"], "frob"],
     [["switch", "on", "everything"], "everything"],
     [["serve", "extra"], "extra"],
-  ])("misused as %j exits with 2 and leaves standard output alone", async (args, message) => {
+  ])("misused as %j exits with 2 and writes nothing to standard output", async (args, message) => {
     using data = temporaryDirectory()
     const { exit, stderr, stdout } = await run([...args, "--json"], { KILN_DATA_DIR: data.path })
     expect({ exit, stdout }).toEqual({ exit: 2, stdout: "" })
     expect(stderr).toContain(message)
   })
 
-  it("says its version and its help on standard output", async () => {
+  it("prints its version and its help to standard output", async () => {
     const manifest = JSON.parse(readFileSync(join(import.meta.dirname, "../package.json"), "utf8"))
     expect(await run(["--version"])).toEqual({ exit: 0, stdout: `kiln ${manifest.version}\n`, stderr: "" })
     const help = await run(["--help"])

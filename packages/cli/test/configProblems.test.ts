@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest"
 import { defaultEngineSettings } from "@kiln/core/effect"
 import { configProblems, engineSettings } from "../src/KilnConfig.ts"
 
-describe("limits of concurrency in the config file", () => {
+describe("concurrency limits in the config file", () => {
   const problemsOf = (limits: unknown) => configProblems({ engine: { limits } })
 
-  it("are by kind and by project, each of them optional", () => {
+  it("are optional, by kind and by project", () => {
     for (const limits of [
       {},
       { perProject: 0 },
@@ -38,16 +38,16 @@ describe("limits of concurrency in the config file", () => {
     expect(problemsOf(limits)).toEqual([problem])
   })
 
-  it("name kinds that there are", () => {
+  it("must name existing kinds", () => {
     expect(problemsOf({ perKind: { speech: 1 } })).toEqual([
       expect.stringMatching(/^engine\.limits\.perKind\.speech is not known; there is .*speech_synthesis/),
     ])
   })
 
-  it("do not hide what else is wrong, with bounds or with their names", () => {
+  it("do not hide other problems", () => {
     expect(configProblems({ engine: { limits: { perProject: 1 }, concurrency: 0, concurency: 1 } })).toEqual([
       expect.stringMatching(/^engine\.concurency is not known; there is .*limits/),
-      "engine.concurrency must be 1 or more",
+      "engine.concurrency must be at least 1",
     ])
   })
 })
@@ -66,10 +66,10 @@ describe("providers in the config file", () => {
   ])("%j: %s", (providers, problem) => expect(configProblems({ providers })).toEqual([problem]))
 })
 
-describe("bounds of providers in the config file", () => {
+describe("limits of providers in the config file", () => {
   const problemsOf = (engine: unknown) => configProblems({ engine })
 
-  it("are by provider, each of them optional; what is not said stays as it is", () => {
+  it("are optional for each provider; omitted ones keep their defaults", () => {
     for (const providers of [{}, { image: {} }, { image: { concurrency: 0 } }, { reply: { callLimitMs: 1_000 } }])
       expect(problemsOf({ providers })).toEqual([])
     const { circuit, providers } = engineSettings(
@@ -85,26 +85,26 @@ describe("bounds of providers in the config file", () => {
   it.each([
     [{ providers: { image: { concurrency: 0.5 } } }, `engine.providers.image.concurrency ${places}`],
     [{ providers: { image: { concurrency: 1e300 } } }, `engine.providers.image.concurrency ${places}`],
-    [{ providers: { image: { concurrency: -1 } } }, "engine.providers.image.concurrency must be a number, 0 or more"],
+    [{ providers: { image: { concurrency: -1 } } }, "engine.providers.image.concurrency must be a non-negative number"],
     [
       { providers: { image: { concurrency: Number.NaN } } },
-      "engine.providers.image.concurrency must be a number, 0 or more",
+      "engine.providers.image.concurrency must be a non-negative number",
     ],
-    [{ providers: { reply: { callLimitMs: 120 } } }, "engine.providers.reply.callLimitMs must be 1000 or more"],
-    [{ providers: { reply: { callLimitMs: 0 } } }, "engine.providers.reply.callLimitMs must be 1000 or more"],
+    [{ providers: { reply: { callLimitMs: 120 } } }, "engine.providers.reply.callLimitMs must be at least 1000"],
+    [{ providers: { reply: { callLimitMs: 0 } } }, "engine.providers.reply.callLimitMs must be at least 1000"],
     [{ providers: { reply: 5 } }, "engine.providers.reply must be an object"],
     [{ providers: 5 }, "engine.providers must be an object"],
     [
       { providers: { speach: { concurrency: 1 } } },
       "engine.providers.speach is not known; there is transcription, reply, speech, image, voiceTurn",
     ],
-    [{ circuit: { maxFailures: -1 } }, "engine.circuit.maxFailures must be a number, 0 or more"],
-    [{ circuit: { brokenPauseMs: Infinity } }, "engine.circuit.brokenPauseMs must be a number, 0 or more"],
+    [{ circuit: { maxFailures: -1 } }, "engine.circuit.maxFailures must be a non-negative number"],
+    [{ circuit: { brokenPauseMs: Infinity } }, "engine.circuit.brokenPauseMs must be a non-negative number"],
   ])("%j: %s", (engine, problem) => {
     expect(problemsOf(engine)).toEqual([problem])
   })
 
-  it("are of providers and of names that there are", () => {
+  it("must name existing providers and limits", () => {
     expect(problemsOf({ providers: { images: {}, reply: { concurency: 1 } }, circuit: { pauseMs: 1 } })).toEqual([
       expect.stringMatching(/^engine\.providers\.images is not known; there is .*image/),
       expect.stringMatching(/^engine\.providers\.reply\.concurency is not known/),

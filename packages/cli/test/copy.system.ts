@@ -23,7 +23,7 @@ const seeded = async (directory: string): Promise<string> => {
 }
 
 describe("kiln copy", { timeout: 120_000 }, () => {
-  it("brings every record over as it is, and numbers go on after the highest", async () => {
+  it("copies every record unchanged, and numbers continue after the highest", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
     const path = await seeded(data.path)
@@ -75,7 +75,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
         expect(created).toMatchObject([{ _tag: "Created" }, { _tag: "Created" }])
         expect(yield* jobs.createJobs([fixtures.newJob(1)])).toMatchObject([{ _tag: "Replayed" }])
         yield* (yield* UploadStore).createUploads([fixtures.newUpload(20)])
-        // The rules about rows hold again: what is finished is final, and its data can be erased.
+        // The rules about rows hold again: finished jobs are final, and their data can be erased.
         const principal = fixtures.ownerOf(fixtures.newJob(4))
         expect(yield* jobs.eraseJobs([{ jobId: fixtures.jobId(4), principal }])).toMatchObject([{ _tag: "Erased" }])
         expect((yield* jobs.listPurges(10)).length).toBeGreaterThan(before.purges.length)
@@ -86,12 +86,12 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     expect(Object.fromEntries(checks.map(({ name, status }) => [name, status]))).toMatchObject({
       migrations: "ok",
       schema: "ok",
-      // Records alone were made up here: their blobs never were.
+      // Only records were generated here, without blobs.
       blobs: "problem",
     })
   })
 
-  it("lets an installation go on where it was: its keys, jobs, files and repeats", async () => {
+  it("lets an installation continue: its keys, jobs, files and replays", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
     const env = { KILN_DATA_DIR: data.path, KILN_LEASE_SECONDS: "2" }
@@ -146,7 +146,7 @@ describe("kiln copy", { timeout: 120_000 }, () => {
     })
   })
 
-  it("refuses a target that holds something, and leaves it as it is; another schema of it may be empty", async () => {
+  it("refuses a target with data and leaves it unchanged; another schema of it may be empty", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
     const path = await seeded(data.path)

@@ -10,7 +10,7 @@ import { storedJobs } from "./support/storedJobs.ts"
 const count = (jobs: ReadonlyArray<PolledJob>, status: PolledJob["status"]): number =>
   jobs.filter((job) => job.status === status).length
 
-/** Everything a finished job must be, however often its workers were killed. */
+/** The invariants of a finished job, however often its workers were killed. */
 const expectFinishedOnce = (job: Job) => {
   expect(job).toMatchObject({ status: "done", held: false, claimableAt: null, failures: 0, errorCode: null })
   expect(job.files).toHaveLength(1)
@@ -19,7 +19,7 @@ const expectFinishedOnce = (job: Job) => {
 }
 
 describe("SIGKILL", () => {
-  it("loses no job, and finishes and charges each once", { timeout: 120_000 }, async () => {
+  it("loses no job, and finishes and charges each job once", { timeout: 120_000 }, async () => {
     expect(configProblems(slowSpeech)).toEqual([])
     using data = temporaryDirectory()
     const env = {

@@ -20,7 +20,7 @@ interface Diagnosis {
   }>
 }
 
-/** What the doctor says; its exit code must agree. */
+/** The output of the doctor, which must agree with its exit code. */
 const diagnose = async (env: Environment) => {
   const { exit, stdout } = await run(["doctor", "--json"], env)
   const diagnosis = JSON.parse(stdout) as Diagnosis
@@ -61,7 +61,7 @@ const blobsOf = (dataDirectory: string): ReadonlyArray<string> =>
 
 const keyOf = (path: string) => path.slice(path.indexOf("/jobs/") + 1, -".blob".length)
 
-/** Another blob under the same key, whole in itself: what a backup of another day brings. */
+/** Another intact blob under the same key, as from a backup of another day. */
 const replaceBlob = (directory: string, key: string) =>
   Effect.gen(function* () {
     const blobs = yield* BlobStore
@@ -70,7 +70,7 @@ const replaceBlob = (directory: string, key: string) =>
   }).pipe(Effect.provide(FileBlobStore.layer({ directory })), Effect.runPromise)
 
 describe("kiln doctor", { timeout: 120_000 }, () => {
-  it("finds a used installation well, also while its server runs", async () => {
+  it("finds no problems in a used installation, even while its server runs", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     await using server = await serve(env)
@@ -84,7 +84,7 @@ describe("kiln doctor", { timeout: 120_000 }, () => {
     expect((await fetch(`${server.listening.url}/readyz`)).status).toBe(200)
   })
 
-  it("names each file whose blob is missing, damaged, cut short or another one, and only those", async () => {
+  it("names exactly the files whose blob is missing, damaged, truncated or replaced", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     await withFiles(env, 5)
@@ -115,7 +115,7 @@ describe("kiln doctor", { timeout: 120_000 }, () => {
     for (const { file_id: id } of found) expect(stdout).toContain(id)
   })
 
-  it("reports what drifted, is pending, damaged or overdue", async () => {
+  it("reports schema drift, pending migrations, damage and overdue purges", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     await withFiles(env, 0)
@@ -143,7 +143,7 @@ describe("kiln doctor", { timeout: 120_000 }, () => {
     expect((await diagnose(env)).statuses["migrations"]).toBe("warning")
   })
 
-  it("finds wrong settings, and what cannot be loaded, without stopping at them", async () => {
+  it("reports invalid settings and modules that cannot be loaded, without stopping", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     const broken = await diagnose({ ...env, PORT: "x", KILN_LEASE_SECONDS: "1" })
@@ -170,7 +170,7 @@ describe("kiln doctor", { timeout: 120_000 }, () => {
     expect(readdirSync(data.path)).toEqual([])
   })
 
-  it("says which live providers are paused and why, as running workers publish it", async () => {
+  it("reports which live providers are paused and why, as published by workers", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     await withFiles(env, 0)
@@ -199,7 +199,7 @@ describe("kiln doctor", { timeout: 120_000 }, () => {
     expect((await run(["doctor"], env)).stdout).toContain("speech is paused in 1 of 1 worker: ")
   })
 
-  it("finds a blob store that is another installation's, and leaves it alone", async () => {
+  it("reports a blob store of another installation, and does not touch it", async () => {
     using mine = temporaryDirectory()
     using other = temporaryDirectory()
     await withFiles({ KILN_DATA_DIR: mine.path }, 1)

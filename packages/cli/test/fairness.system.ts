@@ -10,7 +10,7 @@ import { Api } from "./support/Api.ts"
 /** A key that costs nothing must not keep those waiting that pay. */
 
 it(
-  "eight delays of one free key hold no slot: a live job of another project is done meanwhile, and a sandbox job too",
+  "eight delayed jobs of one test key hold no slot: a live job and a sandbox job of another project are done meanwhile",
   {
     timeout: 120_000,
   },

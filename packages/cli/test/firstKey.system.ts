@@ -24,7 +24,7 @@ const piped = async (environment: Readonly<Record<string, string>>) => {
 }
 
 describe("the first key", { timeout: 120_000 }, () => {
-  it("is not made where standard output is a pipe: one line says how to make one, and that command works", async () => {
+  it("is not created if standard output is a pipe: one line says how to create one, and that command works", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     const { stderr, stdout } = await piped(env)
@@ -42,7 +42,7 @@ describe("the first key", { timeout: 120_000 }, () => {
     expect((await new Api(kiln.listening.url, key).speak("Made by hand.")).status).toBe(202)
   })
 
-  it("is never shown in a pipe, however often kiln starts, and a later start with --json makes it", async () => {
+  it("is never printed to a pipe, however often kiln starts, and a later start with --json creates it", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     for (let start = 0; start < 2; start++) {
@@ -56,7 +56,7 @@ describe("the first key", { timeout: 120_000 }, () => {
     expect((await new Api(kiln.listening.url, kiln.listening.first_key?.key ?? "").speak("Late.")).status).toBe(202)
   })
 
-  it("is shown in a pipe where KILN_FIRST_KEY=print asks for it, and only at the first start", async () => {
+  it("is printed to a pipe with KILN_FIRST_KEY=print, and only at the first start", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path, KILN_FIRST_KEY: "print" }
     const first = await piped(env)
@@ -66,7 +66,7 @@ describe("the first key", { timeout: 120_000 }, () => {
     expect(second.stdout + second.stderr).not.toMatch(secret)
   })
 
-  it("is not made with KILN_FIRST_KEY=off, and neither is the project", async () => {
+  it("is not created with KILN_FIRST_KEY=off, and neither is the project", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     const { stdout } = await piped({ ...env, KILN_FIRST_KEY: "off" })
@@ -74,7 +74,7 @@ describe("the first key", { timeout: 120_000 }, () => {
     expect(await runJson(["project", "list"], env)).toEqual({ projects: [] })
   })
 
-  it("is shown to the person at a terminal, once", async ({ skip }) => {
+  it("is shown once on a terminal", async ({ skip }) => {
     if (!hasTerminal) return skip("no `script` of util-linux here to make a terminal with")
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path, PORT: "0" }
@@ -89,7 +89,7 @@ describe("the first key", { timeout: 120_000 }, () => {
     expect(again.stdout).not.toMatch(secret)
   })
 
-  it("is shown at a terminal also after a start into a pipe", async ({ skip }) => {
+  it("is shown on a terminal even after a start into a pipe", async ({ skip }) => {
     if (!hasTerminal) return skip("no `script` of util-linux here to make a terminal with")
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path, PORT: "0" }
@@ -100,7 +100,7 @@ describe("the first key", { timeout: 120_000 }, () => {
     expect((await new Api(url, key).speak("Read from a screen.")).status).toBe(202)
   })
 
-  it("is asked for with on, print or off", async () => {
+  it("is configured with on, print or off", async () => {
     const { exit, stderr } = await run(["serve"], { KILN_FIRST_KEY: "terminal" })
     expect({ exit, stderr }).toEqual({ exit: 2, stderr: "kiln: KILN_FIRST_KEY must be on, print or off\n" })
   })

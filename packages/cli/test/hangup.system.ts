@@ -20,7 +20,7 @@ const answers = (url: string): Promise<boolean> =>
   )
 
 describe("SIGHUP", { timeout: 120_000 }, () => {
-  it("does nothing to a service without a terminal, however often it comes", async () => {
+  it("is ignored by a service without a terminal, however often it arrives", async () => {
     using data = temporaryDirectory()
     await using kiln = await serve({ KILN_DATA_DIR: data.path })
     const api = new Api(kiln.listening.url, kiln.listening.first_key?.key ?? "")
@@ -35,7 +35,7 @@ describe("SIGHUP", { timeout: 120_000 }, () => {
     expect((await kiln.ended()).exit).toBe(0)
   })
 
-  it("is not a second signal that ends a stop at once", async () => {
+  it("does not count as a second signal that exits immediately", async () => {
     using data = temporaryDirectory()
     await using kiln = await serve({ KILN_DATA_DIR: data.path })
     const api = new Api(kiln.listening.url, kiln.listening.first_key?.key ?? "")
@@ -48,7 +48,7 @@ describe("SIGHUP", { timeout: 120_000 }, () => {
     expect((await kiln.ended()).exit).toBe(0)
   })
 
-  it("stops a service in order whose terminal is gone", async ({ skip }) => {
+  it("shuts down a service whose terminal is gone", async ({ skip }) => {
     if (!hasTerminal) return skip("no `script` of util-linux here to make a terminal with")
     using data = temporaryDirectory()
     await using terminal = inTerminal(["serve", "--json"], { KILN_DATA_DIR: data.path, PORT: "0" })

@@ -19,7 +19,7 @@ const visit = async (env: Readonly<Record<string, string>>): Promise<void> => {
 }
 
 describe("an installation", { timeout: 120_000 }, () => {
-  it("marks its blob store once and starts on it again and again, whatever its role", async () => {
+  it("marks its blob store once and starts on it repeatedly, whatever its role", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     await visit({ ...env, KILN_ROLE: "api" })
@@ -29,25 +29,28 @@ describe("an installation", { timeout: 120_000 }, () => {
     expect(markersIn(data.path)).toEqual(marked)
   })
 
-  it.each(["all", "api", "worker"])("as %s refuses another one's blobs, and touches none of them", async (role) => {
-    using mine = temporaryDirectory()
-    using other = temporaryDirectory()
-    let audioUrl = ""
-    await using server = await serve({ KILN_DATA_DIR: other.path })
-    const api = new Api(server.listening.url, server.listening.first_key?.key ?? "")
-    audioUrl = (await api.finished(await api.createSpeech("kept"))).output?.audio_url ?? ""
+  it.each(["all", "api", "worker"])(
+    "as %s refuses the blobs of another installation, and touches none of them",
+    async (role) => {
+      using mine = temporaryDirectory()
+      using other = temporaryDirectory()
+      let audioUrl = ""
+      await using server = await serve({ KILN_DATA_DIR: other.path })
+      const api = new Api(server.listening.url, server.listening.first_key?.key ?? "")
+      audioUrl = (await api.finished(await api.createSpeech("kept"))).output?.audio_url ?? ""
 
-    const env = { KILN_DATA_DIR: mine.path, KILN_BLOBS: `file:${other.path}`, KILN_ROLE: role }
-    const { exit, stderr, stdout } = await run(["serve"], { ...env, PORT: "0" })
-    expect({ exit, stdout }).toEqual({ exit: 1, stdout: "" })
-    expect(stderr).toMatch(/^kiln: the blob store .* belongs to another installation than the database .*\n$/)
-    for (const name of ["DATABASE_URL", "KILN_DATA_DIR", "KILN_BLOBS"]) expect(stderr).toContain(name)
-    expect(stderr).toContain(other.path)
-    expect(markersIn(other.path)).toEqual([marker])
-    expect((await fetch(audioUrl)).status).toBe(200)
-  })
+      const env = { KILN_DATA_DIR: mine.path, KILN_BLOBS: `file:${other.path}`, KILN_ROLE: role }
+      const { exit, stderr, stdout } = await run(["serve"], { ...env, PORT: "0" })
+      expect({ exit, stdout }).toEqual({ exit: 1, stdout: "" })
+      expect(stderr).toMatch(/^kiln: the blob store .* belongs to another installation than the database .*\n$/)
+      for (const name of ["DATABASE_URL", "KILN_DATA_DIR", "KILN_BLOBS"]) expect(stderr).toContain(name)
+      expect(stderr).toContain(other.path)
+      expect(markersIn(other.path)).toEqual([marker])
+      expect((await fetch(audioUrl)).status).toBe(200)
+    },
+  )
 
-  it("of before there were marks gets one, and keeps its files", async () => {
+  it("from before markers existed gets one, and keeps its files", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     let id = ""
@@ -75,7 +78,7 @@ describe("an installation", { timeout: 120_000 }, () => {
     expect(await run(["serve"], { ...env, PORT: "0" })).toMatchObject({ exit: 1, stdout: "" })
   })
 
-  it("says so when its blob store is not the one it marked", async () => {
+  it("reports a blob store that is not the one it marked", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     await visit(env)
@@ -86,7 +89,7 @@ describe("an installation", { timeout: 120_000 }, () => {
     expect((await server.ended()).stderr).toContain("check that it is mounted")
   })
 
-  it("is begun by several processes at once, and all of them start", async () => {
+  it("is started by several processes at once, and all of them start", async () => {
     for (let round = 0; round < 2; round++) {
       using data = temporaryDirectory()
       const env = { KILN_DATA_DIR: data.path }

@@ -70,7 +70,7 @@ describe("the heap", () => {
     expect(run(process.execPath, checkout.script).stdout).toBe("true 400000\n")
   })
 
-  it("is the operator's where flags say so", () => {
+  it("is left to the operator if flags set it", () => {
     using checkout = plant(files)
     linkCore(checkout.root)
     expect(run(process.execPath, "--max-semi-space-size=32", [checkout.script]).stdout).toBe("false 400000\n")
@@ -105,7 +105,7 @@ describe("the launcher", () => {
     })
   })
 
-  it("runs the build of an installed package, even where the sources came along", () => {
+  it("runs the build of an installed package, even if its sources are included", () => {
     const below = "node_modules/@kiln/http"
     const files = {
       [`${below}/package.json`]: `{"type":"module"}`,

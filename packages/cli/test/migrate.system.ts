@@ -6,7 +6,7 @@ import { run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
 
 describe("kiln migrate", { timeout: 120_000 }, () => {
-  it("lists what is pending and changes nothing, then applies it, then has nothing to do", async () => {
+  it("lists pending migrations without changes, then applies them, then has nothing to do", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: join(data.path, "data") }
     const dry = await runJson(["migrate", "--dry-run"], env)
@@ -24,14 +24,14 @@ describe("kiln migrate", { timeout: 120_000 }, () => {
     expect(again).toEqual({ exit: 0, stdout: `the database ${env.KILN_DATA_DIR}/kiln.db is up to date\n`, stderr: "" })
   })
 
-  it("says to people what it did", async () => {
+  it("prints what it did", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     expect((await run(["migrate", "--dry-run"], env)).stdout).toMatch(/^pending:\n {2}0001Initial\n/)
     expect((await run(["migrate"], env)).stdout).toMatch(/^applied now:\n {2}0001Initial\n/)
   })
 
-  it("works beside a running server, which has migrated by itself", async () => {
+  it("works beside a running server, which has migrated automatically", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     await using server = await serve(env)
@@ -39,7 +39,7 @@ describe("kiln migrate", { timeout: 120_000 }, () => {
     expect((await fetch(`${server.listening.url}/readyz`)).status).toBe(200)
   })
 
-  it("says in a sentence why a database cannot be opened, and exits with 1", async () => {
+  it("explains in one sentence why a database cannot be opened, and exits with 1", async () => {
     using data = temporaryDirectory()
     writeFileSync(join(data.path, "kiln.db"), "this is no database, though it is long enough to be looked at")
     for (const args of [

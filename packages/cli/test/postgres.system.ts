@@ -30,7 +30,7 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
     expect([(await api.ended()).exit, (await worker.ended()).exit]).toEqual([0, 0])
   })
 
-  it("may come with a pooler in transaction mode, of whose sessions nothing is expected", async () => {
+  it("may have a pooler in transaction mode, whose sessions need no state", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
     await using server = await serve({
@@ -42,7 +42,7 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
     expect((await api.finished(await api.createSpeech("hello"))).status).toBe("done")
   })
 
-  it("is migrated ahead by kiln migrate, which lists first what it would do", async () => {
+  it("is migrated in advance by kiln migrate, which first lists what it would do", async () => {
     await using database = await freshDatabase()
     const env = { DATABASE_URL: database.url }
     const dry = await runJson(["migrate", "--dry-run"], env)
@@ -56,7 +56,7 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
     expect(await runJson(["migrate"], env)).toMatchObject({ applied_now: [], pending: [] })
   })
 
-  it("says why it cannot be used, in one sentence without its password", async () => {
+  it("explains why it cannot be used, in one sentence without its password", async () => {
     await using cluster = await startCluster()
     const wrong = changed(cluster.url, { password: canary })
     const away = changed("postgres://u@127.0.0.1:1/x", { password: canary })
@@ -66,7 +66,7 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
         changed(cluster.url, { pathname: "/none" }),
         /Postgres database none at .*: the server has no database of that name$/,
       ],
-      [away, /^kiln: cannot open the Postgres database x at 127\.0\.0\.1:1: nothing listens there$/],
+      [away, /^kiln: cannot open the Postgres database x at 127\.0\.0\.1:1: no server is listening at this address$/],
       [away.replace("127.0.0.1", "no.such.host.invalid"), /: the host name (is unknown|cannot be resolved)$/],
     ]
     const { password } = new URL(cluster.url)
@@ -84,7 +84,7 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
     expect(doctor.stdout + doctor.stderr).not.toContain(encodeURIComponent(canary))
   })
 
-  it("of a user without rights is explained too, before and after another one has migrated", async () => {
+  it("of a user without permissions is explained too, before and after another user has migrated", async () => {
     using data = temporaryDirectory()
     await using cluster = await startCluster()
     // The administrator's: to others it gives nothing but a connection.
@@ -111,7 +111,10 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
     await cluster.stop("immediate")
     await expect.poll(ready, { timeout: 15_000 }).toBe(503)
     const refused = await run(["project", "list"], { DATABASE_URL: cluster.url, KILN_DATA_DIR: data.path })
-    expect([refused.exit, refused.stderr]).toEqual([1, expect.stringContaining("nothing listens there")])
+    expect([refused.exit, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining("no server is listening at this address"),
+    ])
     await cluster.start()
     await expect.poll(ready, { timeout: 15_000 }).toBe(200)
     expect(server.stderr).not.toContain(password)

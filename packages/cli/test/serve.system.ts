@@ -10,7 +10,7 @@ import { curlLines } from "../src/serve/curlLines.ts"
 import { Api } from "./support/Api.ts"
 import { KilnProcess, run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
 
-/** A port nobody listens on, at least a moment ago. */
+/** A port that was free a moment ago. */
 const freePort = async (): Promise<string> => {
   await using server = createServer().listen(0, "127.0.0.1")
   await once(server, "listening")
@@ -31,7 +31,7 @@ describe("the first start", { timeout: 120_000 }, () => {
       key = /^ +(kiln_test_\w+)$/m.exec(kiln.stdout)?.[1] ?? ""
       expect(parseApiKey(key)).toEqual({ mode: "test" })
       expect(kiln.stdout).toContain(`${url}/docs`)
-      // The log is another stream, and knows nothing of the key.
+      // The log is another stream and does not contain the key.
       expect(kiln.stderr).not.toContain("kiln_test_")
 
       expect(kiln.stdout).toContain(`  npx -y pnpm@12 try ${key} ${url}\n`)
@@ -57,7 +57,7 @@ describe("the first start", { timeout: 120_000 }, () => {
 
     await using again = new KilnProcess(["serve"], env)
     const [, url = ""] = await again.says(/listening at (\S+)\n.*\/docs\n/)
-    expect(again.stdout).toBe(`kiln is listening at ${url}\nits documentation is at ${url}/docs\n`)
+    expect(again.stdout).toBe(`kiln is listening at ${url}\ndocumentation: ${url}/docs\n`)
     expect((await new Api(url, key).speak("The key of the first start still works.")).status).toBe(202)
   })
 
@@ -67,7 +67,7 @@ describe("the first start", { timeout: 120_000 }, () => {
     for (const line of curlLines(target)) expect(readme.split("\n")).toContain(line)
   })
 
-  it("is quiet with KILN_FIRST_KEY=off, and says one JSON document with --json", async () => {
+  it("is quiet with KILN_FIRST_KEY=off, and prints one JSON document with --json", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     {
@@ -95,7 +95,7 @@ describe("the first start", { timeout: 120_000 }, () => {
 })
 
 describe("a start on a store with projects of its own", { timeout: 120_000 }, () => {
-  it("gives the first key to the project `default` where there is one without keys", async () => {
+  it("gives the first key to the project `default` if it exists without keys", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     const { project_id } = await runJson(["project", "create", "default"], env)
@@ -106,7 +106,7 @@ describe("a start on a store with projects of its own", { timeout: 120_000 }, ()
 })
 
 describe("a start that fails", { timeout: 120_000 }, () => {
-  it("says in one line that the port is in use, and has not used up the first key", async () => {
+  it("says in one line that the port is in use, and does not use up the first key", async () => {
     using data = temporaryDirectory()
     const other = createServer().listen(0, "127.0.0.1")
     await once(other, "listening")
@@ -129,17 +129,17 @@ describe("a start that fails", { timeout: 120_000 }, () => {
     expect(kiln.listening.first_key).not.toBeNull()
   })
 
-  it("says in one line that an address is not this machine's", async () => {
+  it("says in one line that an address does not belong to this machine", async () => {
     using data = temporaryDirectory()
     const ended = await run(["serve"], { KILN_DATA_DIR: data.path, PORT: "0", HOST: "192.0.2.1" })
     expect(ended).toEqual({
       exit: 1,
       stdout: "",
-      stderr: "kiln: 192.0.2.1 is not an address of this machine: set HOST to one\n",
+      stderr: "kiln: 192.0.2.1 is not an address of this machine: set HOST to one that is\n",
     })
   })
 
-  it("says in one line that the data directory cannot be written, or the database not be opened", async () => {
+  it("says in one line that the data directory cannot be written or the database cannot be opened", async () => {
     using data = temporaryDirectory()
     writeFileSync(join(data.path, "file"), "in the way")
     for (const command of [["serve"], ["key", "list"]]) {
@@ -170,11 +170,11 @@ describe("a start that fails", { timeout: 120_000 }, () => {
     [
       "KILN_CONFIG",
       "export default { engine: { leaseDurationMs: 100 } }",
-      "engine.leaseDurationMs must be 2000 or more",
+      "engine.leaseDurationMs must be at least 2000",
     ],
     ["KILN_CONFIG", "export default {", "cannot load"],
     ["KILN_BLOBS", "export default {}", "must be an unstorage instance"],
-  ])("names what is wrong with the module of %s: %s", async (setting, text, message) => {
+  ])("explains what is wrong with the module of %s: %s", async (setting, text, message) => {
     using data = temporaryDirectory()
     const path = join(data.path, "module.mjs")
     writeFileSync(path, text)
@@ -184,7 +184,7 @@ describe("a start that fails", { timeout: 120_000 }, () => {
     expect(ended.stderr).toContain(message)
   })
 
-  it("exits with 1 after a failure that nothing handled", async () => {
+  it("exits with 1 after an unhandled failure", async () => {
     using data = temporaryDirectory()
     const path = join(data.path, "stray.mjs")
     writeFileSync(path, `export default {}; setTimeout(() => void Promise.reject(new Error("stray")), 300)`)
@@ -210,7 +210,7 @@ describe("a running server", { timeout: 120_000 }, () => {
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404)
   })
 
-  it("obeys commands given beside it: live jobs of the rehearsal provider are charged", async () => {
+  it("applies commands run beside it: live jobs of the rehearsal provider are charged", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path }
     await using kiln = await serve({ ...env, KILN_PROVIDER: "sandbox" })
@@ -234,7 +234,7 @@ describe("a running server", { timeout: 120_000 }, () => {
     await expect.poll(async () => (await api.speak("x")).status, { timeout: 5_000 }).toBe(401)
   })
 
-  it("has no live provider unless told", async () => {
+  it("has no live provider by default", async () => {
     using data = temporaryDirectory()
     const env = { KILN_DATA_DIR: data.path, KILN_SWITCH_AI: "off" }
     await using kiln = await serve(env)
@@ -250,7 +250,7 @@ describe("a running server", { timeout: 120_000 }, () => {
     ])
   })
 
-  it("is an API and a worker apart, and keeps bytes where a module says", async () => {
+  it("runs API and worker separately, and stores blobs with a module's driver", async () => {
     using data = temporaryDirectory()
     const path = join(data.path, "storage.mjs")
     writeFileSync(

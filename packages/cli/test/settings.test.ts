@@ -32,7 +32,7 @@ describe("settings", () => {
     expect(defaultHttpSettings).toMatchObject({ host: "127.0.0.1", port: 8787, publicUrl: undefined, pages: true })
   })
 
-  it("are unset where they are empty", () => {
+  it("are unset if they are empty", () => {
     expect(settings(Object.fromEntries(settingNames.map((name) => [name, " "])))).toEqual(settings({}))
   })
 
@@ -143,7 +143,7 @@ describe("settings", () => {
     expect(settings({ DATABASE_URL: url, [name]: text }).database).toEqual({ ...usual, ...expected })
   })
 
-  it("of a Postgres database that none is named for are said to have no effect", () => {
+  it("of a Postgres database have no effect without one, which is reported", () => {
     expect(readSettings({ KILN_DATABASE_POOL: "5" })).toMatchObject({
       ok: true,
       warnings: [expect.stringMatching(/^KILN_DATABASE_POOL has no effect/)],
@@ -151,7 +151,7 @@ describe("settings", () => {
     expect(readSettings({ KILN_DATABASE_POOL: "5", DATABASE_URL: "postgres://h/d" })).toMatchObject({ warnings: [] })
   })
 
-  it("of OpenAI, and of servers like it", () => {
+  it("of OpenAI and compatible servers", () => {
     const none = { transcription: undefined, speech: undefined, reply: undefined, image: undefined }
     const keyed = settings({ KILN_PROVIDER: "openai", KILN_OPENAI_API_KEY: "sk-1" }).provider
     expect(keyed).toEqual({ _tag: "OpenAi", apiKey: expect.anything(), baseUrl: undefined, models: none })
@@ -179,7 +179,7 @@ describe("settings", () => {
     })
   })
 
-  it("of OpenAI that name neither a key nor a server serve nobody", () => {
+  it("of OpenAI without a key and a server serve nothing", () => {
     const problemOf = (more: Readonly<Record<string, string>>) => {
       const { provider } = settings({ KILN_PROVIDER: "openai", ...more })
       return provider?._tag === "OpenAi" ? openAiProblem(provider) : "not OpenAI"
@@ -202,7 +202,7 @@ describe("settings", () => {
     ["KILN_OPENAI_SPEECH_MODEL", "tts-1"],
     ["KILN_OPENAI_REPLY_MODEL", "off"],
     ["KILN_OPENAI_IMAGE_MODEL", "off"],
-  ])("%s is said to have no effect where OpenAI serves nobody", (name, text) => {
+  ])("%s has no effect if OpenAI is not used, which is reported", (name, text) => {
     for (const environment of [{}, { KILN_PROVIDER: "sandbox" }])
       expect(readSettings({ ...environment, [name]: text })).toMatchObject({
         ok: true,
@@ -233,7 +233,7 @@ describe("settings", () => {
       ["postgres://u:p#ss@h/d", "postgres://u:p ss@h/d", "postgres://u:p%zz@h/d", "postgres://h:x/d"],
       "%40",
     ],
-    ["KILN_DATABASE_SCHEMA", ["Kiln", "1kiln", "a-b", 'a"b', "pg_kiln", "a".repeat(52)], "1 to 51 of"],
+    ["KILN_DATABASE_SCHEMA", ["Kiln", "1kiln", "a-b", 'a"b', "pg_kiln", "a".repeat(52)], "1 to 51 of the characters"],
     ["KILN_DATABASE_POOL", ["1", "201", "ten"], "from 2 to 200"],
     ["KILN_DATABASE_NOTIFICATIONS", ["true"], "must be on or off"],
     ["KILN_DATABASE_POOLER", ["session", "pgbouncer"], "must be none or transaction"],
@@ -273,7 +273,7 @@ describe("settings", () => {
       })
   })
 
-  it("say nothing of a secret that is refused", () => {
+  it("do not reveal an invalid secret", () => {
     expect(JSON.stringify(readSettings({ KILN_SIGNING_KEYS: "a:c2VjcmV0" }))).not.toContain("c2VjcmV0")
     expect(JSON.stringify(readSettings({ DATABASE_URL: "postgres://u:c2VjcmV0#@h/d" }))).not.toContain("c2VjcmV0")
     expect(JSON.stringify(readSettings({ KILN_OPENAI_API_KEY: "c2VjcmV0 1" }))).not.toContain("c2VjcmV0")
@@ -312,7 +312,7 @@ describe("kiln", { timeout: 120_000 }, () => {
     expect(ended).toEqual({ exit: 2, stdout: "", stderr: "kiln: KILN_ROLE must be all, api or worker\n" })
   })
 
-  it("does not start on OpenAI without a key, but a command that sets a switch works", async () => {
+  it("does not start with OpenAI without a key, but a command that sets a switch works", async () => {
     using data = temporaryDirectory()
     const environment = { KILN_PROVIDER: "openai", KILN_DATA_DIR: data.path }
     expect(await run(["switch", "off", "ai"], environment)).toEqual({ exit: 0, stdout: "ai is off\n", stderr: "" })
@@ -325,7 +325,7 @@ describe("kiln", { timeout: 120_000 }, () => {
     })
   })
 
-  it("says at its start which variables have no effect, and nothing of what they hold", async () => {
+  it("reports at startup which variables have no effect, without their values", async () => {
     using data = temporaryDirectory()
     const environment = { KILN_DATA_DIR: data.path, KILN_FIRST_KEY: "off", KILN_OPENAI_API_KEY: "sk-c2VjcmV0" }
     await using kiln = await serve(environment)

@@ -17,7 +17,7 @@ const running = (api: Api, ids: ReadonlyArray<string>, count: number) =>
     return jobs.filter((job: PolledJob) => job.status === "processing").length >= count ? jobs : undefined
   })
 
-describe("a signal to stop", { timeout: 120_000 }, () => {
+describe("a stop signal", { timeout: 120_000 }, () => {
   it("lets claimed jobs finish, leaves the others, and exits with 0", async () => {
     using data = temporaryDirectory()
     const { environment, key, owner } = await liveSpeech(data.path)
@@ -37,7 +37,7 @@ describe("a signal to stop", { timeout: 120_000 }, () => {
     expect(jobs.map((job) => [job.held, job.failures, job.lostWorkers])).toEqual(jobs.map(() => [false, 0, 0]))
   })
 
-  it("gives back what does not finish within the drain, at no cost to it", async () => {
+  it("releases jobs that do not finish within the drain time, at no cost to them", async () => {
     using data = temporaryDirectory()
     const { environment, key, owner } = await liveSpeech(data.path)
     await using kiln = await serve({ ...environment, KILN_DRAIN_SECONDS: "1" })
@@ -54,7 +54,7 @@ describe("a signal to stop", { timeout: 120_000 }, () => {
     )
   })
 
-  it("is obeyed also when nobody reads the log any more", async () => {
+  it("works even if nobody reads the log any more", async () => {
     using data = temporaryDirectory()
     await using kiln = await serve({ KILN_DATA_DIR: data.path })
     kiln.stopReading()
@@ -67,7 +67,7 @@ describe("a signal to stop", { timeout: 120_000 }, () => {
   it.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],
-  ] as const)("a second %s ends it at once, with %i", async (signal, code) => {
+  ] as const)("a second %s exits immediately with %i", async (signal, code) => {
     using data = temporaryDirectory()
     const { environment, key } = await liveSpeech(data.path)
     await using kiln = await serve(environment)

@@ -5,7 +5,7 @@ import type { AudioJobState, BuiltInJobs, ImageJobState, JobMode } from "./wire.
 
 /** The types of the client's methods for one job kind. */
 export interface JobTypes {
-  /** Where its methods are: `client.speech`. */
+  /** Name of its methods: `speech` for `client.speech`. */
   readonly methods: string
   readonly request: unknown
   readonly job: unknown

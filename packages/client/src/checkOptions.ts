@@ -18,7 +18,7 @@ const createOptions: Names<CreateOptions> = { ...callOptions, idempotencyKey: tr
 export const checkClientOptions = (options: ClientOptions): void => {
   requireKnown("createClient()", options, clientOptions)
   if (typeof options.baseUrl !== "string" || typeof options.apiKey !== "string")
-    throw new TypeError("baseUrl and apiKey must be strings")
+    throw new TypeError("createClient() requires baseUrl and apiKey as strings")
   const { timeoutMs = 0 } = options
   milliseconds("timeoutMs", timeoutMs)
   checkTransport(options)
@@ -26,7 +26,7 @@ export const checkClientOptions = (options: ClientOptions): void => {
 
 /** Throws `TypeError` for invalid numbers: NaN would silently disable retries. */
 const checkTransport = ({ maxRetries = 0, maxRetryDelayMs = 0 }: TransportOptions): void => {
-  if (!(maxRetries >= 0)) throw new TypeError("maxRetries must be a number, 0 or more")
+  if (!(maxRetries >= 0)) throw new TypeError("maxRetries must be a non-negative number")
   milliseconds("maxRetryDelayMs", maxRetryDelayMs)
 }
 

@@ -14,11 +14,11 @@ export class ApiError extends Error {
   readonly code: RefusalCode | "unexpected_response"
   /** The type of error; groups codes. */
   readonly type: ErrorType
-  /** The first offending field, if a field is to blame. */
+  /** The first offending field; `null` if no field is invalid. */
   readonly param: string | null
   /** Further details by code, as documented for `error.details`. */
   readonly details: Readonly<Record<string, unknown>> | null
-  /** Quote it when you report a problem. */
+  /** Include it when you report a problem. */
   readonly requestId: string | null
   /** The response's `Retry-After`, in milliseconds. */
   readonly retryAfterMs: number | null
@@ -49,7 +49,7 @@ export class ConnectionLost extends Error {
   readonly code = "connection_lost"
 
   constructor(cause: unknown) {
-    super("no response from the service", { cause })
+    super("the service did not respond", { cause })
   }
 }
 

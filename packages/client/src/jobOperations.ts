@@ -7,7 +7,7 @@ import { pause } from "./pause.ts"
 import { type Answer, isPassing } from "./sendRequest.ts"
 import { deadlineAfter, milliseconds } from "./timers.ts"
 
-/** The fields of a route that are needed here. */
+/** The fields of a route that the operations use. */
 export type ClientRoute = Pick<JobRoute, "path" | "noun" | "methods"> & {
   readonly kind: { readonly name: string }
   readonly family: { readonly noun: string; readonly poll: string }
@@ -45,7 +45,7 @@ type Reference = JobReference<string>
 export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>) => {
   const familyOf = ({ type }: Reference): ClientRoute["family"] => {
     const route = routes.find(({ kind }) => kind.name === type)
-    if (route === undefined) throw new TypeError(`unknown job type "${type}": give its route to createClient()`)
+    if (route === undefined) throw new TypeError(`unknown job type "${type}"; pass its route to createClient()`)
     return route.family
   }
 

@@ -24,7 +24,7 @@ export const sendUpload = async (
     body: file,
     once: "getReader" in file,
     signal,
-    // The response to an earlier attempt may have been lost, or the service has not yet noticed that its sender is gone.
+    // The response to an earlier attempt may have been lost, or the service may not have noticed yet that its sender is gone.
     afterRetry: ({ code }) =>
       code === "upload_already_completed" ? "done" : code === "upload_in_progress" ? "retry" : undefined,
   })

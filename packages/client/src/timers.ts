@@ -22,5 +22,5 @@ export const deadlineAfter = (ms: number): { readonly signal: AbortSignal; reado
 /** Returns a number of milliseconds, or `Infinity`. Throws `TypeError` for anything else: a timer would take it for 0. */
 export const milliseconds = (name: string, value: unknown): number => {
   if (typeof value === "number" && value >= 0) return value
-  throw new TypeError(`${name} must be a number of milliseconds, 0 or more`)
+  throw new TypeError(`${name} must be a non-negative number of milliseconds`)
 }

@@ -1,7 +1,7 @@
 // Written by `pnpm openapi` from the declarations in ./api, which this file repeats as plain types and data: a program
 // without Effect needs neither its types nor its code. A test compares the two.
 
-/** The container of the file. */
+/** The container format of the file. */
 export type AudioFormat = "mp3" | "mp4" | "wav" | "webm" | "m4a"
 
 export interface AudioJobState {
@@ -14,60 +14,60 @@ export interface AudioJobState {
   readonly error_code: JobErrorCode | null
 }
 
-/** Once done, as long as the job keeps its data. */
+/** Present once the job is done, until its data is deleted. */
 export interface AudioOutput {
-  /** Transcription jobs: what was said. */
+  /** Transcription jobs: the transcript of the audio. */
   readonly transcript?: string
-  /** Speech synthesis and voice turn jobs: the audio file. Signed; valid for 10 minutes from this poll. */
+  /** Speech synthesis and voice turn jobs: the audio file. A signed URL, valid for 10 minutes after this poll. */
   readonly audio_url?: string
-  /** Voice turn jobs: the reply as text. */
+  /** Voice turn jobs: the text of the reply. */
   readonly text?: string
 }
 
 export interface Billing {
   readonly status: "pending" | "charged" | "not_charged"
-  /** ISO 4217, lower case. */
+  /** ISO 4217 code in lower case. */
   readonly currency: string
-  /** `null` while pending. */
+  /** The total; `null` while the status is `pending`. */
   readonly amount: string | null
   readonly line_items: ReadonlyArray<LineItem>
 }
 
 export interface CreateImage {
-  /** What to draw; counted in Unicode code points. */
+  /** A description of the image. Its length is counted in Unicode code points. */
   readonly prompt: string
   readonly model?: "svc-image"
 }
 
 export interface CreateSpeech {
-  /** The text to speak; counted in Unicode code points. */
+  /** The text to speak. Its length is counted in Unicode code points. */
   readonly input: string
   readonly voice?: Voice
 }
 
 export interface CreateTranscription {
-  /** `id` of an upload whose file has arrived. One upload serves one job. */
+  /** The `id` of an upload whose file has been sent. An upload can be used by one job only. */
   readonly upload_id: string
 }
 
 export interface CreateUpload {
   readonly format: AudioFormat
-  /** How long the file lasts. A declaration: live jobs are billed by what is measured. */
+  /** The length of the audio in seconds. Live jobs are billed by the measured length. */
   readonly declared_seconds: number
 }
 
 export interface CreateVoiceTurn {
-  /** `id` of an upload whose file has arrived. One upload serves one job. */
+  /** The `id` of an upload whose file has been sent. An upload can be used by one job only. */
   readonly upload_id: string
-  /** Longest reply. */
+  /** Maximum length of the reply, in tokens. */
   readonly max_output_tokens: number
-  /** How to reply. */
+  /** Instructions for the reply, such as its tone or length. */
   readonly instructions?: string
   readonly voice?: Voice
 }
 
 export interface FieldProblem {
-  /** The field, as it was named in the request. */
+  /** The name of the field in the request. */
   readonly param: string
   readonly reason:
     | "required"
@@ -102,15 +102,15 @@ export interface ImageJobState {
   readonly status: JobStatus
   readonly output?: ImageOutput
   readonly error_code?: JobErrorCode
-  /** Once the job's data is gone. */
+  /** Present once the job's data has been deleted. */
   readonly warning_code?: "data_expired" | "data_deleted"
 }
 
-/** Once done, as long as the job keeps its data. */
+/** Present once the job is done, until its data is deleted. */
 export interface ImageOutput {
   readonly format: "png"
   readonly size: "1024x1024"
-  /** The image. Signed; valid for 10 minutes from this poll. */
+  /** The image. A signed URL, valid for 10 minutes after this poll. */
   readonly image_url: string
 }
 
@@ -129,13 +129,13 @@ export type JobErrorCode =
   | "canceled_by_operator"
   | "internal_error"
 
-/** The mode of the key that created it. */
+/** The mode of the key that created the job. */
 export type JobMode = "sandbox" | "live"
 
-/** `done` and `failed` are final. A status never goes backwards. */
+/** The status of the job. `done` and `failed` are final. A status never moves backwards. */
 export type JobStatus = "queued" | "processing" | "done" | "failed"
 
-/** What to know about a result. */
+/** A warning about the result. */
 export type JobWarningCode =
   | "duration_mismatch"
   | "no_speech_detected"
@@ -146,13 +146,13 @@ export type JobWarningCode =
 export interface LineItem {
   readonly meter: Meter
   readonly quantity: number
-  /** A decimal number, exact. */
+  /** An exact decimal number. */
   readonly unit_amount: string
-  /** A decimal number, exact. */
+  /** An exact decimal number. */
   readonly amount: string
 }
 
-/** What is counted. */
+/** The unit that is counted. */
 export type Meter = "input_audio_seconds" | "input_characters" | "output_tokens" | "images"
 
 export interface SpeechJob {
@@ -174,14 +174,14 @@ export interface TranscriptionJob {
 }
 
 export interface Upload {
-  /** Goes into `upload_id` of the one job that uses the file. */
+  /** The upload's identifier, for `upload_id` of the job that uses the file. */
   readonly id: string
-  /** Signed: send the bytes here with PUT, without Authorization. Good for one upload, for 15 minutes. */
+  /** A signed URL. Send the file here with PUT, without Authorization. It is valid for one upload and for 15 minutes. */
   readonly upload_url: string
   readonly method: "PUT"
-  /** Until when a transfer may begin. */
+  /** The time until which a transfer may start. */
   readonly expires_at: string
-  /** Largest file, inclusive. */
+  /** Maximum size of the file in bytes, inclusive. */
   readonly max_bytes: number
 }
 
@@ -241,7 +241,7 @@ export interface BuiltInJobs {
   }
 }
 
-/** Where the built-in kinds are offered. */
+/** The routes of the built-in kinds. */
 export const builtInRoutes = [
   {
     kind: { name: "transcription" },

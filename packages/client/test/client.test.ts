@@ -21,7 +21,7 @@ const problemOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-// Each waits 2 s, as the service asks: they wait together.
+// Each waits 2 s, as the service recommends, so they wait together.
 describe.concurrent("every kind of job, from file or text to result", () => {
   it("speaks", async () => {
     const job = await client().speech.create({ input: "Hello", voice: "nova" })
@@ -61,7 +61,7 @@ describe.concurrent("every kind of job, from file or text to result", () => {
     expect(Object.keys(done.output ?? {}).sort()).toEqual(["audio_url", "text"])
   })
 
-  it("takes an upload in three steps too, of which the second needs no key", async () => {
+  it("also uploads in three steps, the second of which needs no key", async () => {
     const upload = await client().uploads.create(about)
     expect(upload).toMatchObject({ method: "PUT", max_bytes: 26_214_400 })
     await sendUpload(upload, recording, { format: "wav" })
@@ -71,18 +71,18 @@ describe.concurrent("every kind of job, from file or text to result", () => {
 })
 
 describe.concurrent("jobs", () => {
-  it("are found by id and type alone", async () => {
+  it("are found by id and type", async () => {
     const { id } = await client().images.create({ prompt: "A blue kiln" })
     const state = await client().jobs.get({ id, type: "image_generation" })
     expect(state.id).toBe(id)
   })
 
-  it("that failed say why, and are an answer, not an error", async () => {
+  it("that failed have an error code, and polling returns them normally", async () => {
     const job = await client().speech.create({ input: "sandbox:fail:content_rejected" })
     expect(await client().jobs.wait(job)).toMatchObject({ status: "failed", error_code: "content_rejected" })
   })
 
-  it("lose their data for good", async () => {
+  it("lose their data permanently", async () => {
     for (const job of [
       await client().speech.create({ input: "Forget me" }),
       await client().images.create({ prompt: "Forget me" }),
@@ -96,7 +96,7 @@ describe.concurrent("jobs", () => {
     }
   })
 
-  it("are one job for one idempotency key, and one each without", async () => {
+  it("are one job per idempotency key, and one per call without a key", async () => {
     const options = { idempotencyKey: "order-17" }
     const [first, second] = await Promise.all([
       client().speech.create({ input: "Once" }, options),
@@ -110,7 +110,7 @@ describe.concurrent("jobs", () => {
     expect(third.id).not.toBe(fourth.id)
   })
 
-  it("are waited for no longer than asked", async () => {
+  it("are awaited no longer than the timeout", async () => {
     const job = await client().speech.create({ input: "sandbox:delay:30" })
     const problem = await problemOf(client().jobs.wait(job, { timeoutMs: 300 }))
     expect(problem).toBeInstanceOf(WaitTimeout)
@@ -123,7 +123,7 @@ describe.concurrent("jobs", () => {
 })
 
 describe("refusals", () => {
-  it("name every field that is wrong", async () => {
+  it("name every invalid field", async () => {
     const problem = await problemOf(client().speech.create({ input: "", voice: "nobody" }))
     expect(problem).toBeInstanceOf(ApiError)
     expect(problem).toMatchObject({

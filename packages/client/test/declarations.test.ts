@@ -18,8 +18,8 @@ HttpApi.reflect(KilnApi, {
 type Declared = (typeof declaredRoutes)[number]
 type Jobs = wire.BuiltInJobs
 
-describe("the client for promises says what is declared", () => {
-  it("of each built-in kind, and of no other", () => {
+describe("the promise client matches the declarations", () => {
+  it("of each built-in kind, and no other", () => {
     const expected = declaredRoutes.map(({ family: { noun, poll }, kind, methods, noun: own, path, upload }) => ({
       kind: { name: kind.name },
       path,
@@ -31,7 +31,7 @@ describe("the client for promises says what is declared", () => {
     expect(wire.builtInRoutes).toEqual(expected)
   })
 
-  it("at the paths of the declared endpoints, but for signed URLs and health", () => {
+  it("at the paths of the declared endpoints, except for signed URLs and health", () => {
     const asked = wire.builtInRoutes.flatMap(({ family, noun, path }) => [
       [`create${noun}`, ["POST", path]] as const,
       [`poll${family.noun}Job`, ["GET", family.poll]] as const,

@@ -64,7 +64,7 @@ describe("the client for Effect", () => {
     })
   })
 
-  it("knows every refusal by its code, and what comes with it", async () => {
+  it("types every error by its code, with its details", async () => {
     const asked = KilnClient.use((client) =>
       client.audio.createSpeech({ headers: { "idempotency-key": "a b" }, payload: { input: "x" } }),
     )
@@ -79,7 +79,7 @@ describe("the client for Effect", () => {
     expectTypeOf<"job_not_found">().not.toExtend<Refused["code"]>()
   })
 
-  it("waits no longer than asked", async () => {
+  it("waits no longer than the timeout", async () => {
     const waited = Effect.gen(function* () {
       const client = yield* KilnClient
       const { body } = yield* client.audio.createSpeech({

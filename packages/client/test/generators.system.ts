@@ -129,7 +129,7 @@ const node = async (cwd: string, args: ReadonlyArray<string>, environment: Reado
   return { exitCode, output: `${stdout}${stderr}` }
 }
 
-describe("generators of clients understand the description", () => {
+describe("client generators understand the OpenAPI document", () => {
   it.each(Object.entries(tools))("%s", async (name, { generate: [script, ...args], program }) => {
     const place = join(directory, name.replaceAll(/\W+/g, "-"))
     mkdirSync(place)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { refusal, type ScriptedServer, scriptedServer, type Step } from "./support/scriptedServer.ts"
 import { type RunningService, startService } from "./support/startService.ts"
 
-// What docs/guides/client.md says of the official client of another service, which has two endpoints of the same shape.
+// Verifies docs/guides/client.md about the official OpenAI client, which has two endpoints of the same shape.
 
 let service: RunningService
 beforeAll(async () => {
@@ -23,7 +23,7 @@ const problemOf = (promise: PromiseLike<unknown>): Promise<unknown> =>
   )
 
 describe("the official openai client", () => {
-  it("creates an image job; what comes back is the job, whatever its type says", async () => {
+  it("creates an image job and returns the job, whatever its type says", async () => {
     const { data, response, request_id } = await openai().images.generate(image, once()).withResponse()
     expect(response.status).toBe(202)
     expect(response.headers.get("location")).toMatch(/\/v1\/images\/jobs\/job_/)
@@ -40,14 +40,14 @@ describe("the official openai client", () => {
     expect(await openai().delete(`/images/jobs/${id}/data`)).toBeNull()
   })
 
-  it("cannot speak by its method, for it always sends a model, which is an unknown field here", async () => {
+  it("cannot create speech with its method, which always sends a model, an unknown field here", async () => {
     const speech = { input: "Hello", voice: "nova", model: "tts-1" }
     const problem = await problemOf(openai().audio.speech.create(speech, once()))
     expect(problem).toBeInstanceOf(BadRequestError)
     expect(problem).toMatchObject({ code: "invalid_request", param: "model" })
   })
 
-  it("speaks without the model, which its types do not allow, and hands out the answer unread", async () => {
+  it("creates speech without the model, which its types do not allow, and returns the response unread", async () => {
     const speech = { input: "Hello", voice: "nova" } as OpenAI.Audio.SpeechCreateParams
     const response = await openai().audio.speech.create(speech, once())
     expect(response.status).toBe(202)
@@ -60,7 +60,7 @@ describe("the official openai client", () => {
   })
 
   it.each(["n", "size", "quality", "response_format", "background", "style"])(
-    "is refused what its images could have besides: %s",
+    "is refused other image options: %s",
     async (field) => {
       const problem = await problemOf(openai().images.generate({ ...image, [field]: "auto" }, once()))
       expect(problem).toBeInstanceOf(BadRequestError)
@@ -68,14 +68,14 @@ describe("the official openai client", () => {
     },
   )
 
-  it("sends no idempotency key of its own; its option for one does nothing", async () => {
+  it("sends no idempotency key; its option for one has no effect", async () => {
     for (const options of [{}, { idempotencyKey: "mine" }]) {
       const problem = await problemOf(openai().images.generate(image, options))
       expect(problem).toMatchObject({ status: 400, code: "idempotency_key_missing" })
     }
   })
 
-  it("understands the errors, each field of them", async () => {
+  it("understands every field of the errors", async () => {
     const problem = await problemOf(openai().images.generate({ ...image, prompt: "" }, once()))
     expect(problem).toBeInstanceOf(APIError)
     expect(problem).toMatchObject({
@@ -103,7 +103,7 @@ describe("its retries", () => {
     ["of a full queue", "queue_full", 429, {}, 3, RateLimitError],
     ["of a defect too", "internal_error", 500, {}, 3, InternalServerError],
     ["not of a refusal", "invalid_request", 400, {}, 1, BadRequestError],
-  ] as const)("are made, or not, as the service says: %s", async (_, code, status, headers, requests, type) => {
+  ] as const)("follow the service's headers: %s", async (_, code, status, headers, requests, type) => {
     const step: Step = { status, headers: { ...again, ...headers }, body: refusal(code) }
     await using server = await scriptedServer([step])
     const problem = await generate(server)

@@ -15,7 +15,7 @@ const problemOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-describe("what may pass is tried again, under the same key", () => {
+describe("temporary failures are retried with the same key", () => {
   it.each([
     ["a full queue", { status: 429, headers: later, body: refusal("queue_full") }],
     ["a service that stops", { status: 503, headers: later, body: refusal("service_unavailable") }],
@@ -176,11 +176,14 @@ describe("a file", () => {
     expect(server.received).toHaveLength(2)
   })
 
-  it.each(["upload_already_completed", "upload_in_progress"])("of somebody else is not ours: %s", async (code) => {
-    await using server = await scriptedServer([{ status: 409, headers: later, body: refusal(code) }])
-    expect(await problemOf(send(server, bytes))).toMatchObject({ code })
-    expect(server.received).toHaveLength(1)
-  })
+  it.each(["upload_already_completed", "upload_in_progress"])(
+    "from elsewhere is not treated as the service's: %s",
+    async (code) => {
+      await using server = await scriptedServer([{ status: 409, headers: later, body: refusal(code) }])
+      expect(await problemOf(send(server, bytes))).toMatchObject({ code })
+      expect(server.received).toHaveLength(1)
+    },
+  )
 
   it("that is a stream is sent once", async () => {
     await using server = await scriptedServer([{ status: 503, headers: later, body: refusal("service_unavailable") }])

@@ -5,7 +5,7 @@ const aDay = 86_400_000
 const queued = { id: "job_1", status: "queued" }
 const reference = { id: "job_1", type: "speech_synthesis" } as const
 
-/** A service that never finishes the job, and says when to come back. */
+/** A service that never finishes the job and recommends a polling interval. */
 const unfinished = (retryAfter: string, status = 200) => {
   const polls: Array<number> = []
   const fetch = vi.fn<typeof globalThis.fetch>((_url, { signal } = {}) => {
@@ -19,7 +19,7 @@ const unfinished = (retryAfter: string, status = 200) => {
   }
 }
 
-describe("the time between two polls", () => {
+describe("the interval between two polls", () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
@@ -28,7 +28,7 @@ describe("the time between two polls", () => {
     ["thirty years", "999999999", 503, 60_000],
     ["nothing", "0", 200, 100],
     ["seven seconds", "7", 200, 7_000],
-  ])("is bounded where the service asks for %s", async (_, retryAfter, status, pauseMs) => {
+  ])("is bounded if the service asks for %s", async (_, retryAfter, status, pauseMs) => {
     const { client, polls } = unfinished(retryAfter, status)
     const waited = client.jobs.wait(reference, { timeoutMs: 10 * pauseMs + 50 }).catch((error: unknown) => error)
     await vi.advanceTimersByTimeAsync(10 * pauseMs + 60)
@@ -37,7 +37,7 @@ describe("the time between two polls", () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it("a wait of more than 24 days, or an unlimited one, does not end at once", async () => {
+  it("a wait of more than 24 days, or an unlimited one, does not end immediately", async () => {
     for (const timeoutMs of [30 * aDay, Number.POSITIVE_INFINITY]) {
       const { client, polls } = unfinished("60")
       const stop = new AbortController()
@@ -53,7 +53,7 @@ describe("the time between two polls", () => {
     }
   })
 
-  it("a request's limit may be as long", async () => {
+  it("a request's timeout may be as long", async () => {
     const fetch = vi.fn<typeof globalThis.fetch>(
       (_url, { signal } = {}) =>
         new Promise((resolve, reject) => {
@@ -70,12 +70,12 @@ describe("the time between two polls", () => {
   })
 })
 
-describe("what cannot be used is refused", () => {
+describe("invalid options are refused", () => {
   const about = { baseUrl: "http://kiln.example", apiKey: "k" }
-  it.each([Number.NaN, -1, "1000", null])("a time of %s", async (timeoutMs) => {
+  it.each([Number.NaN, -1, "1000", null])("a timeout of %s", async (timeoutMs) => {
     const { client, polls } = unfinished("1")
     expect(() => createClient({ ...about, timeoutMs: timeoutMs as number })).toThrow(
-      "timeoutMs must be a number of milliseconds, 0 or more",
+      "timeoutMs must be a non-negative number of milliseconds",
     )
     await expect(client.jobs.wait(reference, { timeoutMs: timeoutMs as number })).rejects.toThrow(TypeError)
     expect(polls).toEqual([])

@@ -12,7 +12,7 @@ export const allJobs = Effect.fnUntraced(function* (
   do {
     const list = yield* directory.listJobs({ ...page, after })
     if (list.jobs.length > page.limit) throw new Error(`a page of ${list.jobs.length} jobs`)
-    if (list.next !== undefined && list.next === after) throw new Error("a page leads to itself")
+    if (list.next !== undefined && list.next === after) throw new Error("the cursor of a page leads to the same page")
     jobs.push(...list.jobs)
     after = list.next
   } while (after !== undefined)

@@ -102,7 +102,7 @@ export const createAndClaim = Effect.fnUntraced(function* (
 export const read = Effect.fnUntraced(function* (job: Pick<Job, "id" | "projectId" | "keyId" | "mode">) {
   const store = yield* JobStore
   const [found] = yield* store.findJobs([{ jobId: job.id, principal: ownerOf(job) }])
-  if (found === undefined) throw new Error(`${job.id} is not there`)
+  if (found === undefined) throw new Error(`${job.id} does not exist`)
   expectWellFormed(found)
   return found
 })
@@ -165,7 +165,7 @@ export const createUploaded = Effect.fnUntraced(function* (n: number, overrides:
 export const readUpload = Effect.fnUntraced(function* (n: number) {
   const store = yield* UploadStore
   const upload = yield* store.findUpload(uploadId(n))
-  if (upload === undefined) throw new Error(`upload ${n} is not there`)
+  if (upload === undefined) throw new Error(`upload ${n} does not exist`)
   return upload
 })
 

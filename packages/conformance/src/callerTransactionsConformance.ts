@@ -5,7 +5,7 @@ import type * as Scope from "effect/Scope"
 import { type CallerCheck, type CallerPlace, makeBegin, type Through } from "./CallerTransactions/CallerTransaction.ts"
 import { concurrent } from "./CallerTransactions/concurrent.ts"
 import { ending } from "./CallerTransactions/ending.ts"
-import { outcomes, synchronousOutcomes } from "./CallerTransactions/outcomes.ts"
+import { outcomes } from "./CallerTransactions/outcomes.ts"
 import { wakeUp } from "./CallerTransactions/wakeUp.ts"
 
 /** An adapter that creates jobs in transactions of its caller, with one type of handle. */
@@ -22,14 +22,8 @@ export type CallerTransactionsUnderTest = {
   | { readonly concurrent: false; readonly reason: string }
 )
 
-/** Returns all checks for these handles. */
-export const callerChecks = (through: Through): ReadonlyArray<CallerCheck> => [
-  ...ending,
-  ...outcomes,
-  ...(through === "synchronous" ? synchronousOutcomes : []),
-  ...concurrent,
-  ...wakeUp,
-]
+/** All checks. */
+export const callerChecks: ReadonlyArray<CallerCheck> = [...ending, ...outcomes, ...concurrent, ...wakeUp]
 
 /** Runs one check at a new place. */
 export const runCallerCheck = (
@@ -70,7 +64,7 @@ export const runCallerCheck = (
 export const callerTransactionsConformance = (adapter: CallerTransactionsUnderTest): void => {
   describe(`${adapter.name} creates jobs in its caller's transactions`, () => {
     const skipped = (check: CallerCheck): boolean => check.concurrent && !adapter.concurrent
-    const checks = callerChecks(adapter.through ?? "effect")
+    const checks = callerChecks
     for (const check of checks.filter((one) => !skipped(one))) it.live(check.name, () => runCallerCheck(check, adapter))
     for (const { name } of checks.filter(skipped))
       // Skipped because the adapter declares that its database cannot, with the reason in the name.

@@ -10,8 +10,8 @@ const place = Effect.succeed(MemoryStores.layer)
 const half = { durable: true, multiProcess: false } as const
 const reasons = { multiProcess: "one process owns the file" }
 
-describe("a capability that is declared false", () => {
-  it("wants a reason, by the types and at run time", () => {
+describe("a capability declared as false", () => {
+  it("requires a reason, in the types and at run time", () => {
     // @ts-expect-error a reason is missing
     expect(() => durabilityConformance({ name: "x", place, capabilities: half })).toThrow("reasons.multiProcess")
     expect(() =>
@@ -32,7 +32,7 @@ describe("a capability that is declared false", () => {
     )
   })
 
-  it("is not declared by a value that may be either", () => {
+  it("cannot be declared by a value of type boolean", () => {
     const either: boolean = storePlaceChecks.length > 0
     // @ts-expect-error the declaration is a literal
     const declared: Declared = { capabilities: { durable: either, multiProcess: true } }
@@ -50,13 +50,13 @@ describe("a capability that is declared false", () => {
   })
 })
 
-it("a reason for a capability that is there is refused", () => {
+it("a reason for an existing capability is refused", () => {
   const capabilities = { durable: true, multiProcess: true } as const
   // @ts-expect-error nothing is skipped for this
   expect(() => planPlaceChecks({ name: "x", place, capabilities, reasons }, [])).toThrow("explains a capability")
 })
 
-it("without a place, what needs one is skipped and says so", () => {
+it("without a place, checks that need one are skipped with a reason", () => {
   const capabilities = { durable: true, multiProcess: true } as const
   const planned = planPlaceChecks({ name: "x", capabilities }, storePlaceChecks)
   for (const test of planned) expect(test).toMatchObject({ skipped: expect.stringContaining("no `place`") })

@@ -20,7 +20,7 @@ const withJobs = (change: (jobs: JobStore["Service"]) => Partial<JobStore["Servi
     }),
   )
 
-it("random histories get everywhere", async () => {
+it("random histories reach everything", async () => {
   const seen = new Set<string>()
   const sighted = (what: string): void => void seen.add(what)
   expect(await findDifference({ ...shared, runs: 120, seed: 1, sighted })).toBe(undefined)
@@ -47,8 +47,8 @@ it("random histories get everywhere", async () => {
   )
 })
 
-describe("the comparison catches", () => {
-  it("a store that forgets when it is opened again", async () => {
+describe("the comparison detects", () => {
+  it("a store that loses data when it is reopened", async () => {
     const forgetful = {
       place: Effect.succeed(MemoryStores.layer),
       capabilities: { durable: true, multiProcess: false },
@@ -61,7 +61,7 @@ describe("the comparison catches", () => {
     expect(await findDifference({ ...apart, runs: 50, seed: 1, shrink: false })).toBeTypeOf("string")
   })
 
-  it("a batch that an interruption leaves half done", async () => {
+  it("a batch that an interruption leaves partly done", async () => {
     const layer = withJobs((jobs) => ({
       createJobs: (items) =>
         Effect.map(
@@ -73,7 +73,7 @@ describe("the comparison catches", () => {
     expect(difference).toMatch(/interrupted after/)
   })
 
-  it("nothing in a store whose interrupted verbs happen as a whole or not at all", async () => {
+  it("nothing in a store whose interrupted verbs are atomic", async () => {
     const seen = new Set<string>()
     const layer = withJobs((jobs) => ({
       createJobs: (items) => Effect.tap(Effect.andThen(Effect.yieldNow, jobs.createJobs(items)), Effect.yieldNow),
@@ -84,7 +84,7 @@ describe("the comparison catches", () => {
     expect(seen).toContain("interrupted: did not happen")
   })
 
-  it("a store that breaks a promise, also where the store it is compared with does the same", async () => {
+  it("a store that violates an invariant, even if the reference does the same", async () => {
     const broken = async (change: Parameters<typeof withJobs>[0]): Promise<string | undefined> => {
       const layer = withJobs(change)
       return findDifference({ layer, reference: layer, runs: 300, seed: 1, shrink: false })
@@ -94,14 +94,14 @@ describe("the comparison catches", () => {
     expect(
       await broken((jobs) => ({ findJobs: (items) => Effect.map(jobs.findJobs(items), (found) => found.map(costly)) })),
     ).toMatch(
-      /a promise is broken: claimJobs at .* (is no move of the table \(claimed: failures is wrong|no attempt both failed and lost its worker)/,
+      /an invariant failed: claimJobs at .* (is not a move of the table \(claimed: failures is wrong|no attempt both failed and lost its worker)/,
     )
     // Expiring jobs deletes the data of those that are finished.
     expect(
       await broken((jobs) => ({
         expireJobs: (limit) => Effect.tap(jobs.expireJobs(limit), jobs.expireData(0, limit)),
       })),
-    ).toMatch(/a promise is broken: expireJobs at .* is no move of the table/)
+    ).toMatch(/an invariant failed: expireJobs at .* is not a move of the table/)
     // The token of a claim is not the job's.
     expect(
       await broken((jobs) => ({
@@ -119,7 +119,7 @@ describe("a difference", () => {
   // Nothing is ever given back.
   const layer = withJobs(() => ({ releaseJobs: (items) => Effect.succeed(items.map(() => "Written" as const)) }))
 
-  it("is shrunk to what it takes, and repeats by its seed", async () => {
+  it("is shrunk to its minimum, and is reproducible by its seed", async () => {
     const found = (await findDifference({ layer, runs: 300, seed: 7 })) ?? ""
     const [, steps = ""] = /Counterexample: \[\[(.*)\]\]/.exec(found) ?? []
     const [first, ...others] = steps.match(/(?<=^|,)[a-z]+[A-Z]?[a-z]* (?=[[{])/g) ?? []

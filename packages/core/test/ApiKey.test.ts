@@ -35,7 +35,7 @@ describe("formatApiKey", () => {
 })
 
 describe("parseApiKey", () => {
-  it("tells the mode of every key that was made", () => {
+  it("returns the mode of every generated key", () => {
     fc.assert(
       fc.property(mode, random, (mode, random) => {
         expect(parseApiKey(formatApiKey(mode, random))).toEqual({ mode })
@@ -62,7 +62,7 @@ describe("parseApiKey", () => {
     )
   })
 
-  it("refuses a checksum that is too large for 32 bits though it is right modulo 2^32", () => {
+  it("refuses a checksum that exceeds 32 bits, even if it is correct modulo 2^32", () => {
     const key = formatApiKey("test", new Uint8Array(32))
     let wrapped = valueOf(key.slice(53)) + 2n ** 32n
     let digits = ""
@@ -74,7 +74,7 @@ describe("parseApiKey", () => {
     expect(parseApiKey(text)).toBeUndefined(),
   )
 
-  it("refuses anything around a key", () => {
+  it("refuses a key with text before or after it", () => {
     const key = formatApiKey("live", new Uint8Array(32).fill(7))
     for (const text of [`${key}\n`, ` ${key}`, `${key}0`, `${key},${key}`, key.toUpperCase()])
       expect(parseApiKey(text)).toBeUndefined()

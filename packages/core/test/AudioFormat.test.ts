@@ -95,7 +95,7 @@ const samples: ReadonlyArray<readonly [string, AudioContainer | undefined, Uint8
 describe("sniffContainer", () => {
   it.each(samples)("%s is %s", (_, container, file) => expect(sniffContainer(file)).toBe(container))
 
-  it("looks at SNIFF_BYTES bytes and no further", () => {
+  it("reads only the first SNIFF_BYTES bytes", () => {
     const any = fc.oneof(fc.uint8Array({ maxLength: 40 }), ...samples.map(([, , file]) => fc.constant(file)))
     fc.assert(
       fc.property(any, fc.uint8Array({ minLength: 200, maxLength: 200 }), (head, tail) => {
@@ -105,7 +105,7 @@ describe("sniffContainer", () => {
     )
   })
 
-  it("does not let what lies behind SNIFF_BYTES change its mind", () => {
+  it("ignores bytes after SNIFF_BYTES", () => {
     const padding = join(box(60, "free"), new Uint8Array(52), bytes("no box here"))
     const farDocType = ebml(bytes([0xec, 0x80 | 70]), new Uint8Array(70), docType("webm"))
     for (const file of [padding, farDocType])
@@ -131,7 +131,7 @@ describe("sniffContainer", () => {
 })
 
 describe("formats", () => {
-  it("takes mp4 and m4a for one family, and nothing else", () => {
+  it("treats only mp4 and m4a as one family", () => {
     const pairs = audioFormats.flatMap((format) =>
       (["mp3", "mp4", "wav", "webm"] as const)
         .filter((container) => containerMatches(format, container))
@@ -147,7 +147,7 @@ describe("formats", () => {
     expect(audioFormats.some((format) => containerMatches(format, undefined))).toBe(false)
   })
 
-  it("knows its five names and no inherited ones", () => {
+  it("accepts its five names and no inherited ones", () => {
     expect(audioFormats.every(isAudioFormat)).toBe(true)
     for (const other of ["ogg", "MP3", "constructor", "__proto__", "", null, 3, ["mp3"]])
       expect(isAudioFormat(other)).toBe(false)

@@ -63,7 +63,7 @@ describe("canonicalJson", () => {
     )
   })
 
-  it("keeps apart what UTF-8 would mix up", () => {
+  it("keeps values apart that are equal in UTF-8", () => {
     const bytes = (value: unknown) => Buffer.from(canonicalJson(value)).toString("hex")
     expect(new Set(["\ud800", "\udbff", "\ufffd", "\\ud800", "?"].map(bytes)).size).toBe(5)
   })
@@ -83,7 +83,7 @@ describe("canonicalJson", () => {
     expect(canonicalJson(JSON.parse('{"__proto__":{"b":1},"a":1}'))).toBe('{"__proto__":{"b":1},"a":1}')
   })
 
-  it("takes an undefined member for an absent one", () => {
+  it("treats an undefined member as absent", () => {
     expect(canonicalJson({ input: "x", voice: undefined })).toBe(canonicalJson({ input: "x" }))
   })
 
@@ -99,5 +99,5 @@ describe("canonicalJson", () => {
     new Date(0),
     new Map(),
     { a: [NaN] },
-  ])("refuses what is no JSON (%#)", (value) => expect(() => canonicalJson(value)).toThrow(TypeError))
+  ])("refuses a value that is not JSON (%#)", (value) => expect(() => canonicalJson(value)).toThrow(TypeError))
 })

@@ -29,7 +29,7 @@ describe("parse and format", () => {
     )
   })
 
-  it("gives equal amounts one text and one structure", () => {
+  it("gives equal amounts the same text and structure", () => {
     fc.assert(
       fc.property(plain, fc.nat(5), (text, zeros) => {
         const longer = (text.includes(".") ? text : `${text}.0`) + "0".repeat(zeros)

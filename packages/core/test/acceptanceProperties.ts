@@ -10,7 +10,7 @@ export interface Acceptance {
 
 const NOW = 1_000_000
 
-/** One situation for each check: what the request asks for, and what the store knows. */
+/** A situation with one value per check: the contents of the request and of the store. */
 interface Situation {
   readonly key: "free" | "same request" | "other request"
   readonly retry: "none" | "possible" | "unknown" | "done" | "erased" | "upload gone"
@@ -100,7 +100,7 @@ const uploadIn = ({ upload }: Situation): Upload | undefined => {
   }
 }
 
-/** The facts of a situation, and the names of those that were asked for. */
+/** The facts of a situation, and the names of those that were read. */
 const factsIn = (situation: Situation): { readonly facts: JobFacts; readonly asked: Set<string> } => {
   const asked = new Set<string>()
   const told =
@@ -140,7 +140,7 @@ const refusals = {
   "never came": "expired",
 } as const
 
-/** What each check says of a situation, in the order of the contract; `undefined` where it has no objection. */
+/** The verdict of each check on a situation, in the order of the contract; `undefined` if it has no objection. */
 const checks = (situation: Situation): ReadonlyArray<readonly [check: string, objection: object | undefined]> => {
   const { gate, key, queue, retry, upload } = situation
   return [

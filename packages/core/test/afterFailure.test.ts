@@ -9,7 +9,7 @@ const limits: fc.Arbitrary<AttemptLimits> = fc.record({
   backoffMaxMs: fc.integer({ min: 1, max: 100_000 }),
   retryAfterMaxMs: fc.integer({ min: 1, max: 1_000_000 }),
 })
-/** The ends of [0, 1) on purpose, and what is between. */
+/** The ends of [0, 1), and values in between. */
 const jitter = fc.oneof(
   fc.constantFrom(0, 0.999, 1 - Number.EPSILON / 2),
   fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
@@ -38,8 +38,8 @@ const always = (check: (bounds: AttemptLimits, failuresBefore: number, chance: n
     { numRuns: 1_000, seed: 1 },
   )
 
-describe("what follows a failed attempt", () => {
-  it("waits a whole number of milliseconds, from 0 to what doubles with each failure, within the limit", () => {
+describe("after a failed attempt", () => {
+  it("waits a random integer of milliseconds, up to a bound that doubles with each failure, within the limit", () => {
     always((bounds, failuresBefore, chance) => {
       const ceiling = ceilingOf(bounds, failuresBefore)
       const delayMs = delayOf(busy, failuresBefore, bounds, chance)
@@ -51,13 +51,13 @@ describe("what follows a failed attempt", () => {
     })
   })
 
-  it("by default may wait 1 s, 2 s, 4 s and so on, up to a minute", () => {
+  it("by default waits at most 1 s, 2 s, 4 s and so on, up to a minute", () => {
     const longest = [0, 1, 2, 3, 4, 5, 6, 7, 40].map((n) => delayOf(busy, n, defaultAttemptLimits, 0.999))
     expect(longest).toEqual([999, 1_998, 3_996, 7_992, 15_984, 31_968, 59_940, 59_940, 59_940])
     expect(delayOf(busy, 3, defaultAttemptLimits, 0)).toBe(0)
   })
 
-  it("waits as long as the provider asks for, where that is longer, within its limit", () => {
+  it("waits as long as the provider asks if that is longer, within its limit", () => {
     always((bounds, failuresBefore, chance) => {
       const backoff = delayOf(busy, failuresBefore, bounds, chance)
       const asking = (retryAfterMs: number) => delayOf({ ...busy, retryAfterMs }, failuresBefore, bounds, chance)
@@ -68,7 +68,7 @@ describe("what follows a failed attempt", () => {
     })
   })
 
-  it("does not hear what is no number of milliseconds to wait", () => {
+  it("ignores a Retry-After that is not a number of milliseconds", () => {
     always((bounds, failuresBefore, chance) => {
       const backoff = delayOf(busy, failuresBefore, bounds, chance)
       for (const retryAfterMs of [Number.NaN, -1, -1e300, -Infinity, undefined])
@@ -88,7 +88,7 @@ describe("what follows a failed attempt", () => {
     })
   })
 
-  it("fails at once where another attempt would not help, whatever the provider asks for", () => {
+  it("fails immediately if another attempt would not help, whatever the provider asks", () => {
     always((bounds, failuresBefore, chance) => {
       const failure: AttemptFailure = { errorCode: "content_rejected", retry: false, retryAfterMs: 1_000 }
       expect(afterFailure(failure, failuresBefore, bounds, chance)).toEqual({

@@ -34,7 +34,7 @@ const pauseOf = ({ circuit, now }: { circuit: Circuit; now: number }): number | 
   circuit.state === "open" ? circuit.until - now : undefined
 
 describe("a provider's circuit", () => {
-  it("opens after so many failures in a row, and no sooner", () => {
+  it("opens after the maximum number of consecutive failures and not earlier", () => {
     assert.deepStrictEqual(failInTurn([failing, failing]).circuit, { state: "closed", failures: 2 })
     assert.deepStrictEqual(failInTurn([failing, failing, failing], 7).circuit, {
       state: "open",
@@ -44,19 +44,19 @@ describe("a provider's circuit", () => {
     })
   })
 
-  it("opens at once for a provider that is broken", () => {
+  it("opens immediately if the provider is broken", () => {
     assert.deepStrictEqual(failInTurn([quota]).circuit, { state: "open", reason: "quota", until: 10_000, openings: 1 })
     assert.strictEqual(pauseOf(failInTurn([{ reason: "configuration" }])), 10_000)
   })
 
-  it("lets nobody through before its time, and one call from then on", () => {
+  it("rejects calls until the pause ends, then allows one call", () => {
     const { circuit } = failInTurn([quota])
     assert.strictEqual(passageOf(closedCircuit, 0), "open_to_all")
     assert.strictEqual(passageOf(circuit, 9_999), "paused")
     assert.strictEqual(passageOf(circuit, 10_000), "one_call")
   })
 
-  it("opens again after each try that fails, for twice as long, up to the longest pause", () => {
+  it("opens again after each failed test call, for twice as long, up to the maximum pause", () => {
     const pauses = (failure: CallFailure, first: number) =>
       Array.from({ length: 5 }, (_, n) => pauseOf(failInTurn(Array.from({ length: first + n }, () => failure))))
     assert.deepStrictEqual(pauses(failing, 3), [1_000, 2_000, 4_000, 8_000, 8_000])
@@ -65,7 +65,7 @@ describe("a provider's circuit", () => {
     assert.strictEqual(pauseOf(failInTurn([failing, failing, failing, failing])), 2_000)
   })
 
-  it("honors what the provider asks for, up to the longest pause", () => {
+  it("honors the pause that the provider asks for, up to the maximum", () => {
     const asked = (retryAfterMs: number) => pauseOf(failInTurn([{ ...quota, retryAfterMs }]))
     assert.strictEqual(asked(15_000), 15_000)
     assert.strictEqual(asked(5_000), 10_000)
@@ -73,13 +73,13 @@ describe("a provider's circuit", () => {
     for (const absurd of [-1, Number.NaN]) assert.strictEqual(asked(absurd), 10_000)
   })
 
-  it("is not moved by calls that come back after the one that opened it", () => {
+  it("is not changed by calls that end after the one that opened it", () => {
     const { circuit } = failInTurn([quota])
     assert.strictEqual(afterCallFailed(circuit, failing, limits, 5_000), circuit)
     assert.strictEqual(afterCallFailed(circuit, quota, limits, 9_999), circuit)
   })
 
-  it("never pauses for longer than the longest pause, nor for no time at all, whatever fails", () => {
+  it("always pauses for more than no time and at most the maximum pause", () => {
     const failure = fc.record({
       reason: fc.constantFrom("failing" as const, "quota" as const, "configuration" as const),
       retryAfterMs: fc.option(fc.double(), { nil: undefined }),

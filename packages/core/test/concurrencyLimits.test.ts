@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { mp3, principal, speaks, within } from "./support/harness.ts"
 import { finished, running, submitSpeech } from "./support/jobs.ts"
 
-/** A speech provider that takes a second, and counts how many it serves at once. */
+/** A speech provider that takes a second and counts concurrent calls. */
 const countingSpeech = () => {
   const seen = { now: 0, most: 0 }
   const sandbox = speaks(() =>
@@ -20,7 +20,7 @@ const countingSpeech = () => {
   return { seen, sandbox }
 }
 
-/** No look for work comes by itself within the test. */
+/** No poll happens on its own during the test. */
 const settingsWith = (limits: EngineSettings["limits"]): Partial<EngineSettings> => ({
   limits,
   concurrency: 8,
@@ -28,8 +28,8 @@ const settingsWith = (limits: EngineSettings["limits"]): Partial<EngineSettings>
   leaseDurationMs: 600_000,
 })
 
-describe("limits of concurrency", () => {
-  it.effect("bound what runs at once, and room is used as soon as it is there", () => {
+describe("concurrency limits", () => {
+  it.effect("limit concurrent jobs, and a free slot is used immediately", () => {
     const { sandbox, seen } = countingSpeech()
     return Effect.gen(function* () {
       yield* running
@@ -43,7 +43,7 @@ describe("limits of concurrency", () => {
     }).pipe(within({ sandbox, settings: settingsWith({ perKind: { speech_synthesis: 2 }, perProject: 0 }) }))
   })
 
-  it.effect("by project: each has its own", () => {
+  it.effect("are separate for each project", () => {
     const { sandbox, seen } = countingSpeech()
     return Effect.gen(function* () {
       yield* running
@@ -56,7 +56,7 @@ describe("limits of concurrency", () => {
     }).pipe(within({ sandbox, settings: settingsWith({ perKind: {}, perProject: 1 }) }))
   })
 
-  it.effect("there are none by default", () => {
+  it.effect("are not set by default", () => {
     const { sandbox, seen } = countingSpeech()
     return Effect.gen(function* () {
       yield* running

@@ -19,7 +19,7 @@ const openHanging = () =>
     settings: { drainMs: 0 },
   })
 
-describe("the engine without Effect", () => {
+describe("the promise engine", () => {
   it("submits, waits, reads the file and erases it", async () => {
     await using engine = await open()
     const job = await engine.submit("speech_synthesis", { input: "hello" })
@@ -52,7 +52,7 @@ describe("the engine without Effect", () => {
     await expect(engine.get("job_nobody")).rejects.toMatchObject({ code: "job_not_found" })
   })
 
-  it("a repeated key is the same job, with another request it is refused", async () => {
+  it("a repeated key returns the same job, and is refused with a different request", async () => {
     await using engine = await open()
     const one = await engine.submit("speech_synthesis", { input: "a" }, { idempotencyKey: "k" })
     const again = await engine.submit("speech_synthesis", { input: "a" }, { idempotencyKey: "k" })
@@ -62,7 +62,7 @@ describe("the engine without Effect", () => {
     })
   })
 
-  it("waiting can be given up, and a closed engine says so", async () => {
+  it("a wait can be aborted, and a closed engine rejects it", async () => {
     const engine = await openHanging()
     const job = await engine.submit("speech_synthesis", { input: "a" })
     const gaveUp = new AbortController()
@@ -73,7 +73,7 @@ describe("the engine without Effect", () => {
     await expect(engine.submit("speech_synthesis", { input: "b" })).rejects.toThrow("the engine is closed")
   })
 
-  it("stopping ends a wait that is under way", async () => {
+  it("stopping ends a wait in progress", async () => {
     const engine = await openHanging()
     const job = await engine.submit("speech_synthesis", { input: "a" })
     const waiting = engine.wait(job.id)
@@ -82,7 +82,7 @@ describe("the engine without Effect", () => {
     await stopping
   })
 
-  it("live jobs are accepted as soon as the engine is there, however slow the store", async () => {
+  it("live jobs are accepted as soon as the engine has started, however slow the store is", async () => {
     const slow = storesWith(Switchboard, (board) => ({
       publishWorker: (worker) => Effect.andThen(Effect.sleep(20), board.publishWorker(worker)),
     }))
@@ -98,7 +98,7 @@ describe("the engine without Effect", () => {
     })
   })
 
-  it("a process that serves no live jobs finds the ones it submitted", async () => {
+  it("a process that serves no live jobs finds those it submitted", async () => {
     const elsewhere = Layer.effectDiscard(openBoard({ input_characters: "0.1" }))
     await using engine = await createEngine({
       store: storeAdapter(Layer.provideMerge(elsewhere, MemoryStores.layer)),

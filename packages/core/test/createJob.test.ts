@@ -5,7 +5,7 @@ import { Cause, Effect, Exit, Stream } from "effect"
 import { grantOf, kind, principal, within } from "./support/harness.ts"
 
 describe("createJob", () => {
-  it.effect("a grant for one scope creates no job that needs another", () =>
+  it.effect("a grant for one scope cannot create a job that requires another", () =>
     Effect.gen(function* () {
       const engine = yield* Engine
       const grant = authorize({ ...principal(), scopes: ["audio.create"] }, "audio.create")
@@ -15,7 +15,7 @@ describe("createJob", () => {
     }).pipe(within()),
   )
 
-  it.effect("an upload that has no transfer left by this engine's settings is not waited for", () => {
+  it.effect("an upload without transfers left under this engine's settings is not awaited", () => {
     const upload = { ...defaultEngineSettings.upload, maxTransfers: 1 }
     return Effect.gen(function* () {
       const engine = yield* Engine

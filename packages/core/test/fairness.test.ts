@@ -7,11 +7,11 @@ import { mp3, principal, speaks, within } from "./support/harness.ts"
 import { finished, openBoard, readJob, running, submitSpeech } from "./support/jobs.ts"
 import { comesTrue, passTime } from "./support/virtualTime.ts"
 
-/** No look for work comes by itself within a test. */
+/** No poll happens on its own during a test. */
 const settings: Partial<EngineSettings> = { concurrency: 8, pollIntervalMs: 3_600_000, leaseDurationMs: 600_000 }
 const open = openBoard({ input_characters: "0.000015" })
 
-/** Speech that takes as long as is said, and how much of it is made at once. */
+/** Speech that takes a given time, with a count of concurrent calls. */
 const slowSpeech = (duration: "1 second" | "10 minutes") => {
   const seen = { now: 0, most: 0 }
   const providers = speaks(() =>
@@ -35,7 +35,7 @@ describe("slots of a worker", () => {
     ["sandbox", "live"],
     ["live", "sandbox"],
   ] as const)
-    it.effect(`${flooded} jobs that fill theirs leave all of theirs to ${other} jobs`, () => {
+    it.effect(`${flooded} jobs that fill their slots leave all slots of ${other} jobs free`, () => {
       const full = slowSpeech("10 minutes")
       const quick = slowSpeech("1 second")
       return Effect.gen(function* () {
@@ -54,7 +54,7 @@ describe("slots of a worker", () => {
       }).pipe(within({ [flooded]: full.providers, [other]: quick.providers, settings }))
     })
 
-  it.effect("of which one project holds its share, whatever it asks for: another one's job starts at once", () => {
+  it.effect("are shared: one project holds at most its share, so another project's job starts immediately", () => {
     const { providers, seen } = slowSpeech("10 minutes")
     return Effect.gen(function* () {
       yield* running
@@ -72,7 +72,7 @@ describe("slots of a worker", () => {
     }).pipe(within({ sandbox: providers, settings }))
   })
 
-  it.effect("a project uses its share without a pause: what it lets go of is taken at once", () => {
+  it.effect("a project uses its share continuously: a freed slot is taken immediately", () => {
     const { providers, seen } = slowSpeech("1 second")
     return Effect.gen(function* () {
       yield* running
@@ -93,13 +93,13 @@ describe("slots of a worker", () => {
     }).pipe(within({ sandbox: providers, settings: { ...settings, limits: { perKind: {}, perProject: 0 } } }))
   })
 
-  it("a share is three quarters, and never nothing", () => {
+  it("a share is three quarters of the slots, and at least one", () => {
     assert.deepStrictEqual([1, 2, 3, 4, 8, 10, 64].map(projectShare), [1, 1, 2, 3, 6, 7, 48])
   })
 })
 
-describe("a provider that wants to be asked again later", () => {
-  it.effect("holds no slot until then, costs no budget, and is asked once more", () => {
+describe("a provider that asks to be called again later", () => {
+  it.effect("holds no slot until then, costs no budget, and is called once more", () => {
     const asked: Array<number> = []
     const sandbox = speaks((_, { deferrals }) => {
       asked.push(deferrals)
@@ -124,7 +124,7 @@ describe("a provider that wants to be asked again later", () => {
     [NaN, 100],
     [Infinity, 600_000],
   ] as const)
-    it.effect(`waits a sensible time where it asks for ${delayMs} ms`, () => {
+    it.effect(`waits a sensible time if it asks for ${delayMs} ms`, () => {
       const sandbox = speaks((_, { deferrals }) =>
         deferrals > 0 ? Effect.succeed(mp3) : Effect.fail(new ProviderPostponed({ delayMs })),
       )

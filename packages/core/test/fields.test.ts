@@ -30,11 +30,14 @@ describe("fields of requests", () => {
     expect(speech(value)).toEqual(errors)
   })
 
-  it.each([[null], [undefined], [5], ["x"], [[]]])("what is no object is one error, of no field: %j", (input) => {
-    expect(errorsOf("speech_synthesis", input)).toEqual([":type"])
-  })
+  it.each([[null], [undefined], [5], ["x"], [[]]])(
+    "a value that is not an object gives one error without a field: %j",
+    (input) => {
+      expect(errorsOf("speech_synthesis", input)).toEqual([":type"])
+    },
+  )
 
-  it("a missing required field is told apart from one of a wrong type", () => {
+  it("a missing required field is distinguished from one of the wrong type", () => {
     expect(errorsOf("speech_synthesis", {})).toEqual(["input:required"])
   })
 

@@ -1,17 +1,19 @@
+import { createHmac } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Fingerprint, layerCrypto } from "@kiln/core/effect"
 import type { Json, JsonObject } from "@kiln/core/domain"
 import { MemoryStores } from "@kiln/testing"
 import { Effect, Layer, ManagedRuntime } from "effect"
 import * as fc from "fast-check"
-import { afterAll } from "vitest"
+import { afterAll, vi } from "vitest"
+import { hmacSha256 } from "../src/engine/hmacSha256.ts"
 
 const install = () => ManagedRuntime.make(Fingerprint.layer.pipe(Layer.provide([MemoryStores.layer, layerCrypto])))
 const runtime = install()
 afterAll(() => runtime.dispose())
 
 const of = (kind: string, request: JsonObject, at = runtime) =>
-  at.runPromise(Effect.flatMap(Fingerprint, (fingerprint) => fingerprint.of(kind, request)))
+  at.runPromise(Effect.map(Fingerprint, (fingerprint) => fingerprint.of(kind, request)))
 
 const request = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<Json>)
 
@@ -49,7 +51,7 @@ describe("fingerprints", () => {
     )
   })
 
-  it("are keyed: another installation has others", async () => {
+  it("are keyed, so they differ between installations", async () => {
     const other = install()
     expect(await of("k", { input: "a" }, other)).not.toBe(await of("k", { input: "a" }))
     await other.dispose()
@@ -57,6 +59,27 @@ describe("fingerprints", () => {
 
   it("are 64 lower-case hex characters and never hold the request", async () => {
     expect(await of("k", { input: "a secret" })).toMatch(/^[0-9a-f]{64}$/)
+  })
+})
+
+describe("hmacSha256", () => {
+  const key = new TextEncoder().encode("Jefe")
+
+  it("is HMAC-SHA-256: RFC 4231, test case 2", () => {
+    expect(hmacSha256(key)("what do ya want for nothing?")).toBe(
+      "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+    )
+  })
+
+  it("takes texts as UTF-8", () => {
+    const text = "Größe 窯 \u{1f525}"
+    expect(hmacSha256(key)(text)).toBe(createHmac("sha256", key).update(text, "utf8").digest("hex"))
+  })
+
+  it("says so where the runtime has no node:crypto", () => {
+    const asked = vi.spyOn(process, "getBuiltinModule").mockReturnValue(undefined)
+    expect(() => hmacSha256(key)).toThrow("the engine needs node:crypto, which this runtime does not have")
+    asked.mockRestore()
   })
 })
 

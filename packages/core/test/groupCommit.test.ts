@@ -5,7 +5,7 @@ import { ShortLockWait } from "@kiln/core/ports"
 import { Deferred, Effect, Exit, Fiber, Logger, Option, Scheduler, Scope } from "effect"
 import { TestClock } from "effect/testing"
 
-/** A verb that records its batches, doubles its items and does what `fail` says. */
+/** A verb that records its batches, doubles its items and fails as `fail` says. */
 const recorder = (
   fail: (items: ReadonlyArray<number>) => Effect.Effect<void, StoreUnavailable> = () => Effect.void,
 ) => {
@@ -67,7 +67,7 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("callers that come during a call are in the next one, and no call exceeds the bound", () =>
+  it.effect("callers that arrive during a call join the next one, and no call exceeds the limit", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       let first = true
@@ -97,7 +97,7 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("an interrupted caller's items are written all the same", () =>
+  it.effect("an interrupted caller's items are still written", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const { batches, verb } = recorder(() => Deferred.await(gate))
@@ -110,7 +110,7 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("what one caller's item waits for holds up neither the others nor those who come next", () =>
+  it.effect("an item that waits for a lock delays neither its batch nor later callers", () =>
     Effect.gen(function* () {
       const { batches, free, verb } = yield* holding(1)
       const grouped = yield* groupCommit(verb)
@@ -127,7 +127,7 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("one who came alone and waits for what somebody holds holds up nobody who comes next", () =>
+  it.effect("a single caller that waits for a lock does not delay later callers", () =>
     Effect.gen(function* () {
       const { batches, free, verb } = yield* holding(1)
       const grouped = yield* groupCommit(verb)
@@ -142,7 +142,7 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("a call that takes long gathers those who come meanwhile, however slowly they come", () =>
+  it.effect("a slow call gathers the callers that arrive meanwhile, however slowly they arrive", () =>
     Effect.gen(function* () {
       const { batches, verb } = recorder(() => Effect.sleep(10_000))
       const grouped = yield* groupCommit(verb)
@@ -155,7 +155,7 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("one caller's defect is not the others'", () =>
+  it.effect("one caller's defect does not affect the others", () =>
     Effect.gen(function* () {
       const { verb } = recorder((items) => (items.includes(13) ? Effect.die(new Error("unlucky")) : Effect.void))
       const grouped = yield* groupCommit(verb)
@@ -167,7 +167,7 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("a store out of reach is told to every caller, and asked once", () =>
+  it.effect("every caller learns that the store is unavailable, from one call", () =>
     Effect.gen(function* () {
       const { batches, verb } = recorder(() => Effect.fail(new StoreUnavailable({ operation: "test", cause: "down" })))
       const grouped = yield* groupCommit(verb)
@@ -183,7 +183,7 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("closing while callers wait fails them instead of leaving them waiting for ever", () =>
+  it.effect("closing fails waiting callers instead of leaving them waiting indefinitely", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const gate = yield* Deferred.make<void>()
@@ -196,13 +196,13 @@ describe("groupCommit", () => {
       yield* Deferred.succeed(gate, undefined)
       yield* Fiber.join(closing)
       assert.deepStrictEqual(yield* Fiber.join(underWay), [2])
-      assert.isTrue(yield* endsSoon(waiting), "whoever waits")
+      assert.isTrue(yield* endsSoon(waiting), "a waiting caller ends")
       assert.strictEqual((yield* Fiber.join(waiting))._tag, "StoreUnavailable")
       assert.deepStrictEqual(batches, [[1]])
     }),
   )
 
-  it.effect("closing waits for one who waits for what somebody holds, and who is told what became of it", () =>
+  it.effect("closing waits for a caller that waits for a lock, and the caller gets its outcome", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { batches, free, verb } = yield* holding(1)
@@ -221,7 +221,7 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("a batch that turns out to be contended when it is closing already answers everybody", () =>
+  it.effect("a batch that meets a conflict while closing still answers every caller", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { batches, free, verb } = yield* holding(1)
@@ -249,7 +249,7 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("once it is closed it takes no more", () =>
+  it.effect("a closed batcher accepts no more items", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { verb } = recorder()
@@ -259,10 +259,11 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("a caller that is interrupted, wherever it was, leaves the verb usable", () =>
+  it.effect("an interrupted caller leaves the verb usable, wherever it was", () =>
     Effect.gen(function* () {
       const stuckAfter: Array<number> = []
-      // A fiber waits its turn after so many operations, and can be interrupted there: once at every one of the call's.
+      // A fiber yields after this many operations and can be interrupted there; the test interrupts it once at each operation
+      // of the call.
       const operations = 40
       for (let before = 0; before < operations; before++) {
         const grouped = yield* groupCommit(recorder().verb)
@@ -278,7 +279,7 @@ describe("groupCommit", () => {
     }),
   )
 
-  it.effect("a verb that throws before it returns an effect answers its caller, and everyone after it", () =>
+  it.effect("a verb that throws before it returns an effect answers its caller and all later ones", () =>
     Effect.gen(function* () {
       let first = true
       const grouped = yield* groupCommit((items: ReadonlyArray<number>) => {

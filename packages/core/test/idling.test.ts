@@ -21,7 +21,7 @@ const listening = (stores: Layer.Layer<Stores>, channel: Channel): Layer.Layer<S
     Layer.sync(WakeUp, () => channel.join()),
   )
 
-/** Stores that say when they are asked for work, in milliseconds. */
+/** Stores that record the times of claims, in milliseconds. */
 const watched = (multiProcess: boolean) => {
   const claims: Array<number> = []
   const stores = storesWith(JobStore, (store) => ({
@@ -40,7 +40,7 @@ const grown = [950, 1_900, 3_800, 7_600, 15_200, 28_500, 28_500]
 const isDone = (id: string) => Effect.map(readJob(id), ({ status }) => status === "done")
 
 describe("an idle process", () => {
-  it.effect("asks the store at most once in 5 s for anything, and reacts to a notification at once", () => {
+  it.effect("calls the store at most once in 5 s, and reacts to a notification immediately", () => {
     const channel = makeChannel()
     const asked: Array<string> = []
     const counting = everyVerbOf(MemoryStores.layer, (verb, call) =>
@@ -70,7 +70,7 @@ describe("an idle process", () => {
     }).pipe(within({ stores: listening(counting, channel), live: plainProviders, worker: "running" }), evenly)
   })
 
-  it.effect("with other processes it cannot hear looks for work all the time", () => {
+  it.effect("that cannot hear other processes polls continuously", () => {
     const { claims, stores } = watched(true)
     return Effect.gen(function* () {
       yield* running
@@ -83,7 +83,7 @@ describe("an idle process", () => {
     ["that hears all others", watched(true), "installation"],
     ["that is the only one", watched(false), "process"],
   ] as const)
-    it.effect(`${what} looks less and less often, but once a lease`, () => {
+    it.effect(`${what} polls less and less often, but at least once per lease`, () => {
       const channel = makeChannel(reach)
       return Effect.gen(function* () {
         yield* running
@@ -92,7 +92,7 @@ describe("an idle process", () => {
       }).pipe(within({ stores: listening(stores, channel), settings: { idlePollIntervalMs: 600_000 } }), evenly)
     })
 
-  it.effect("that hears less than before looks more often at once, and less again when it hears all", () => {
+  it.effect("that loses notifications polls more often immediately, and less often once it has them again", () => {
     const { claims, stores } = watched(true)
     const channel = makeChannel()
     return Effect.gen(function* () {
@@ -113,7 +113,7 @@ describe("an idle process", () => {
     }).pipe(within({ stores: listening(stores, channel) }), evenly)
   })
 
-  it.effect("keeps asking a store that is away, and says that it is overdue until it is answered", () => {
+  it.effect("keeps calling an unavailable store, and reports that it is overdue until it is answered", () => {
     const outage = makeOutage(storeDown)
     const asked: Array<number> = []
     const stores = storesWith(JobStore, (store) => ({
@@ -142,7 +142,7 @@ describe("an idle process", () => {
     }).pipe(within({ stores: listening(stores, makeChannel()) }), evenly)
   })
 
-  it.effect("that finds a job it was not told of looks more often again", () => {
+  it.effect("that finds a job without a notification polls more often again", () => {
     const { claims, stores } = watched(true)
     const channel = makeChannel()
     channel.isDeaf = true
@@ -152,11 +152,11 @@ describe("an idle process", () => {
       yield* submitSpeech("k")
       claims.length = 0
       yield* passTime("30 seconds")
-      assert.deepStrictEqual(gaps(claims).slice(0, 3), [0, ...grown.slice(0, 2)])
+      assert.deepStrictEqual(gaps(claims).slice(0, 3), grown.slice(0, 3))
     }).pipe(within({ stores: listening(stores, channel), sandbox: speaks(() => Effect.never) }), evenly)
   })
 
-  it.effect("that was woken for nothing is due at that moment, and not when it meant to look", () => {
+  it.effect("that is woken without work polls at that moment, not at its planned time", () => {
     const hang = makeOutage(storeDown)
     const stores = storesWith(JobStore, (store) => ({
       claimJobs: (request) => hang.strikes(store.claimJobs(request)),
@@ -175,10 +175,10 @@ describe("an idle process", () => {
   })
 })
 
-describe("a worker with a job in hand", () => {
+describe("a worker with a job in progress", () => {
   const busy = new ProviderFailure({ errorCode: "provider_unavailable", retry: true, detail: "busy" })
 
-  it.effect("looks again soon after an attempt, however long it meant to wait: the job may be deferred", () => {
+  it.effect("polls again soon after an attempt, whatever it had planned: the job may be deferred", () => {
     const begun: Array<number> = []
     const speech = speaks(() =>
       Effect.gen(function* () {
@@ -198,7 +198,7 @@ describe("a worker with a job in hand", () => {
     }).pipe(within({ stores: listening(MemoryStores.layer, makeChannel()), sandbox: speech }))
   })
 
-  it.effect("looks again soon after an attempt that ended while it was looking", () => {
+  it.effect("polls again soon after an attempt that ended during a poll", () => {
     const fails = Deferred.makeUnsafe<never, ProviderFailure>()
     let endedAt: number | undefined
     let again: number | undefined

@@ -8,7 +8,7 @@ describe("job transitions", () => {
   for (const [name, holds] of Object.entries(transitionProperties))
     it(name, () => expect(() => holds(domain)).not.toThrow())
 
-  it("creates a job as queued, claimable at once, with its whole queue limit ahead", () => {
+  it("creates a job as queued and claimable immediately, with its full queue limit", () => {
     expect(domain.created(5, { queueLimitMs: 100, runLimitMs: 10 })).toEqual({
       queueLimitMs: 100,
       runLimitMs: 10,
@@ -28,7 +28,7 @@ describe("job transitions", () => {
     })
   })
 
-  it("creates a delayed job as one that begins later", () => {
+  it("creates a delayed job that becomes claimable later", () => {
     const limits = { queueLimitMs: 100, runLimitMs: 10 }
     const times = { claimableAt: 12, deadlineAt: 112, phaseStartedAt: 12 }
     expect(domain.created(5, limits, 7)).toEqual({ ...domain.created(5, limits), ...times })

@@ -28,7 +28,7 @@ export interface Transitions {
 
 const BORN = 10_000
 
-/** Where time goes before an event: on by itself, or to the millisecond around an instant that matters. */
+/** How time moves before an event: freely, or to within a millisecond of a relevant instant. */
 type Wait = { readonly ms: number } | { readonly to: "claimableAt" | "deadlineAt"; readonly delta: number }
 const waits: fc.Arbitrary<Wait> = fc.oneof(
   fc.constantFrom(0, 1, 50, 999, 1_000, 7_000).map((ms) => ({ ms })),
@@ -88,7 +88,7 @@ const limits = fc.record({
   runLimitMs: fc.constantFrom(1, 900, 3_000, 60_000),
 })
 
-/** Milliseconds before which a job is not to begin: most begin at once. */
+/** Delay of a job in milliseconds; most jobs have none. */
 const delays = fc.constantFrom(0, 0, 0, 700)
 
 /** An event that was tried, legal or not. `after` is `undefined` where it was refused. */
@@ -122,7 +122,7 @@ const holdsForAllSteps = (transitions: Transitions, check: (step: Step, steps: R
   )
 }
 
-/** The time from the ends of leases until somebody noticed: the jobs were held and nobody is known to have worked on them. */
+/** The time between the end of a lease and its detection: the job was held, but it is unknown whether a worker ran it. */
 const unnoticedMs = (steps: ReadonlyArray<Step>): number =>
   steps.reduce((sum, { after, before, now }) => {
     if (after === undefined || !before.held || after.phaseStartedAt === before.phaseStartedAt) return sum
@@ -133,7 +133,7 @@ const progress: ReadonlyArray<JobStatus> = ["queued", "processing", "done"]
 /** `done` and `failed` are equally far. */
 const rank = (status: JobStatus): number => progress.indexOf(status === "failed" ? "done" : status)
 
-/** The guards, said once more in other words than the code's. */
+/** The guards, restated independently of the code. */
 const guardHolds = (guard: string, { before: job, event, now }: Step): boolean => {
   switch (guard) {
     case "fence":
@@ -204,7 +204,7 @@ export const transitionProperties: Readonly<Record<string, (transitions: Transit
       const { after, startsAt } = step
       if (after === undefined) return
       const until = after.finishedAt ?? after.phaseStartedAt ?? Number.NaN
-      // A delay is neither; what is canceled meanwhile has never waited.
+      // A delay is neither waiting nor running, so a job canceled during it has never waited.
       const passedMs = Math.max(0, until - startsAt)
       expect(after.ranMs + after.waitedMs).toBe(passedMs - unnoticedMs([...earlier, step]))
       expect(after.ranMs).toBeGreaterThanOrEqual(0)

@@ -12,7 +12,7 @@ const speech = kind("speech_synthesis")
 
 const speechRequest = Schema.Struct({ input: Text(4_096), voice: Schema.optionalKey(Schema.String) })
 
-/** The speech kind of some release, which notes what versions its attempts are told. */
+/** The speech kind of a release, which records the versions that its attempts get. */
 const released = (version?: number, readsFrom?: number, told: Array<number> = []): JobKind => ({
   ...speech,
   ...JobKind({
@@ -34,28 +34,29 @@ const released = (version?: number, readsFrom?: number, told: Array<number> = []
 })
 
 describe("a job kind", () => {
-  it("is of the first version, and reads from the first, unless it says otherwise", () => {
+  it("has version 1 and reads from version 1 by default", () => {
     const versionsOf = ({ readsFrom, version }: JobKind) => [readsFrom, version]
     assert.deepStrictEqual(versionsOf(released()), [1, 1])
     assert.deepStrictEqual(versionsOf(released(3)), [1, 3])
     assert.deepStrictEqual(versionsOf(released(3, 3)), [3, 3])
   })
 
-  it("has no versions that are none", () => {
+  it("refuses invalid versions", () => {
     for (const version of [0, -1, 1.5, Number.NaN]) assert.throws(() => released(version), /positive integer/)
-    for (const readsFrom of [0, 3, 1.5]) assert.throws(() => released(2, readsFrom), /between 1 and its own, 2/)
+    for (const readsFrom of [0, 3, 1.5])
+      assert.throws(() => released(2, readsFrom), /readsFrom of .* must be an integer from 1 to its version, 2/)
   })
 
-  it("has a name that no version can be read into", () => {
+  it("refuses a name that could be read as containing a version", () => {
     for (const name of ["", "speech@2"])
       assert.throws(
         () => JobKind({ name, request: Schema.Struct({}), run: () => Effect.die("never run") }),
-        /valid name for a job kind/,
+        /a name must not be empty or contain "@"/,
       )
   })
 })
 
-/** Runs a test in a process of this release, and tells it what its worker asks for. */
+/** Runs a test in a process of this release, with the claims of its worker. */
 const inRelease = <A, E>(
   kinds: ReadonlyArray<JobKind>,
   test: (asked: ReadonlyArray<ClaimRequest>) => Effect.Effect<A, E, Engine | Worker | JobStore>,
@@ -93,7 +94,7 @@ describe("a process", () => {
     ),
   )
 
-  it.effect("leaves a job of a later version to others, and runs one of an earlier, telling it which", () => {
+  it.effect("leaves jobs of a later version to others, and runs jobs of an earlier one with its version", () => {
     const told: Array<number> = []
     return inRelease([released(2, 1, told)], () =>
       Effect.gen(function* () {

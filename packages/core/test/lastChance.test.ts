@@ -22,7 +22,7 @@ const loseWorker = Effect.gen(function* () {
   yield* passTime(leaseDurationMs)
 })
 
-/** Speech that takes a second, and notes for each job how many ran beside it at most. */
+/** Speech that takes a second and records for each job the maximum number of jobs that ran beside it. */
 const watchedSpeech = () => {
   const now = new Set<string>()
   const most = new Map<string, number>()
@@ -39,8 +39,8 @@ const watchedSpeech = () => {
   return { most, sandbox }
 }
 
-describe("a job that has one worker left to lose", () => {
-  it.effect("runs alone, one after the other, and those beside it are done as well", () => {
+describe("a job that may lose only one more worker", () => {
+  it.effect("runs alone, one job at a time, and the jobs that run beside it finish", () => {
     const { most, sandbox } = watchedSpeech()
     return Effect.gen(function* () {
       const suspects = yield* Effect.forEach(["a", "b", "c"], (key) => submitSpeech(key))
@@ -60,7 +60,7 @@ describe("a job that has one worker left to lose", () => {
     }).pipe(within({ sandbox, settings: { leaseDurationMs } }))
   })
 
-  it.effect("waits for a lease at most for those beside it", () => {
+  it.effect("waits at most a lease for the jobs beside it", () => {
     const { most, sandbox } = watchedSpeech()
     const hanging = speaks((request, call) => (call.attempt === 1 ? Effect.never : sandbox.speech(request, call)))
     return Effect.gen(function* () {
@@ -114,7 +114,7 @@ describe("a job that has one worker left to lose", () => {
     }).pipe(within({ sandbox, settings: { leaseDurationMs, concurrency: 8 } }))
   })
 
-  it.effect("does not where one lost worker is all a job may have", () => {
+  it.effect("does not run alone if the limit is one lost worker", () => {
     const { most, sandbox } = watchedSpeech()
     return Effect.gen(function* () {
       const jobs = yield* Effect.forEach(["a", "b", "c"], (key) => submitSpeech(key))

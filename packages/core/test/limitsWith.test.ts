@@ -12,7 +12,7 @@ const kindOf = (name: string, concurrency?: number) =>
   })
 
 describe("limitsWith", () => {
-  it("takes the lower of the installation's limit and the kind's own", () => {
+  it("takes the lower of the installation's limit and the kind's limit", () => {
     const kinds = [kindOf("a", 2), kindOf("b", 9), kindOf("c", 4), kindOf("d"), kindOf("constructor", 3)]
     const perKind = { a: 5, b: 5, d: 7 }
     assert.deepStrictEqual(limitsWith({ perKind, perProject: 6 }, kinds), {
@@ -21,12 +21,12 @@ describe("limitsWith", () => {
     })
   })
 
-  it("is the installation's where no kind has one", () => {
+  it("is the installation's limit if no kind has one", () => {
     const limits = { perKind: { a: 1 }, perProject: 0 }
     assert.deepStrictEqual(limitsWith(limits, [kindOf("a")]), limits)
   })
 
-  it("has no limit of the installation for projects that have their share of each worker", () => {
+  it("has no installation-wide limit if projects get a share of each worker", () => {
     assert.deepStrictEqual(limitsWith({ perKind: {}, perProject: "share" }, []), { perKind: {}, perProject: 0 })
   })
 })

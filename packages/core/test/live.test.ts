@@ -18,7 +18,7 @@ const open = openBoard({ input_characters: "0.000015" })
 describe("live jobs", () => {
   for (const requireLiveWorker of [true, false])
     it.effect(
-      `need price and switches${requireLiveWorker ? ", and a worker where the setting says so" : ", and no worker"}`,
+      `need price and switches${requireLiveWorker ? ", and a worker if the setting requires it" : ", and no worker"}`,
       () =>
         Effect.gen(function* () {
           const refused = yield* Effect.flip(submitSpeech("k", live))
@@ -33,7 +33,7 @@ describe("live jobs", () => {
         }).pipe(within({ live: plainProviders, settings: { requireLiveWorker } })),
     )
 
-  it.effect("a worker that was there within the queue limit is enough, and none longer ago", () =>
+  it.effect("a worker that served the kind within the queue limit is enough, an earlier one is not", () =>
     Effect.gen(function* () {
       yield* openBoard({ input_characters: "0.000015" }, [])
       const board = yield* Switchboard
@@ -74,7 +74,7 @@ describe("live jobs", () => {
   )
 
   it.effect(
-    "accepted at a price without their meter, as a version before did, say so in their bill and in the log",
+    "accepted under a price without their meter, as by an earlier version, are marked in the bill and in the log",
     () => {
       const lines: Array<string> = []
       const capture = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => void lines.push(line))])
@@ -98,7 +98,7 @@ describe("live jobs", () => {
     },
   )
 
-  it.effect("wait while a switch is off, unharmed, and go on when it is on again", () =>
+  it.effect("wait while a switch is off and continue when it is on again", () =>
     Effect.gen(function* () {
       yield* open
       const worker = yield* Worker
@@ -114,7 +114,7 @@ describe("live jobs", () => {
     }).pipe(within({ live: plainProviders, sandbox: never })),
   )
 
-  it.effect("a switch thrown between two steps releases the job before the next provider is asked", () => {
+  it.effect("a switch turned off between two steps releases the job before the next provider is called", () => {
     let spoken = 0
     const providers: ProviderSet = {
       ...plainProviders,
@@ -148,7 +148,7 @@ describe("live jobs", () => {
     ["transcription", submitTranscription],
     ["voice turn", submitVoiceTurn],
   ] as const)
-    it.effect(`a switch thrown while its file is measured releases a ${kind} before anything is bought`, () => {
+    it.effect(`a switch turned off while its file is measured releases a ${kind} before anything is bought`, () => {
       let transcribed = 0
       const providers: ProviderSet = {
         ...plainProviders,

@@ -9,14 +9,14 @@ import { finished, running, submitSpeech, submitTranscription } from "./support/
 const exchange = (key: string, bytes: Uint8Array) =>
   Effect.flatMap(BlobStore, (blobs) => blobs.put(key, Stream.succeed(bytes), { maxBytes: 1_000 }))
 
-/** Listens to what it transcribes, as a real one does. */
+/** Reads the audio that it transcribes, like a real provider. */
 const sandbox: ProviderSet = {
   ...plainProviders,
   transcription: ({ audio }) => Effect.as(Stream.runDrain(audio.content), { text: "hello" }),
 }
 
-describe("a blob that is not what its row says", () => {
-  it.effect("is not handed out, whole or in part, of the same length or another", () =>
+describe("a blob that differs from its row", () => {
+  it.effect("is not served, whole or in part, whether its length is the same or not", () =>
     Effect.gen(function* () {
       const engine = yield* Engine
       yield* running

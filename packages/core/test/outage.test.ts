@@ -5,8 +5,8 @@ import { makeOutage, storeDown, storesWith } from "./support/faults.ts"
 import { within } from "./support/harness.ts"
 import { passTime } from "./support/virtualTime.ts"
 
-describe("a store that is away", () => {
-  it.effect("is said to be once a minute, with what was asked and why, and once to be back", () => {
+describe("an unavailable store", () => {
+  it.effect("is logged once a minute with operation and cause, and once when it is back", () => {
     const outage = makeOutage(storeDown)
     const lines: Array<string> = []
     const capture = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => void lines.push(line))])

@@ -12,17 +12,17 @@ import {
 import { type ProviderFailure, resultInvalid } from "@kiln/core/ports"
 import { describe, expect, it } from "vitest"
 
-/** A value that another realm made, as those of the platform are under jest. */
+/** A value from another realm, like the platform's values under jest. */
 const foreign = (expression: string): unknown => runInNewContext(expression)
 
-describe("values of another realm are told as those of this one", () => {
+describe("values of another realm are recognized like those of this one", () => {
   it("objects and lists are JSON", () => {
     const value = foreign(`({ b: [1, { c: "x" }], a: JSON.parse('{"d":null}') })`)
     expect(canonicalJson(value)).toBe('{"a":{"d":null},"b":[1,{"c":"x"}]}')
     expect(canonicalJson(foreign("Object.create(null)"))).toBe("{}")
   })
 
-  it("instances of classes are not, of whichever realm", () => {
+  it("class instances are not JSON, whatever their realm", () => {
     class Own {
       readonly field = 1
     }
@@ -33,7 +33,7 @@ describe("values of another realm are told as those of this one", () => {
       expect(() => canonicalJson(foreign(value))).toThrow(TypeError)
   })
 
-  it("errors, bytes, buffers and dates are what they are", () => {
+  it("errors, bytes, buffers and dates are recognized", () => {
     for (const error of [
       new Error("x"),
       new DOMException("x"),
@@ -55,7 +55,7 @@ describe("values of another realm are told as those of this one", () => {
     expect([new Blob(["x"]), new File(["x"], "x"), "x"].map(isBlob)).toEqual([true, true, false])
   })
 
-  it("an error of kiln's, made by another copy of it, means the same", () => {
+  it("an error from another copy of kiln has the same meaning", () => {
     const other = foreign(`Object.assign(new Error("x"), { _tag: "ProviderFailure" })`)
     for (const error of [resultInvalid("x"), other])
       expect(isTaggedError<ProviderFailure>(error, "ProviderFailure")).toBe(true)

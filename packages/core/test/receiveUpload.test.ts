@@ -50,7 +50,7 @@ const fileOf = (uploadId: `upl_${string}`) =>
   Effect.flatMap(UploadStore, (store) => Effect.map(store.findUpload(uploadId), (upload) => upload?.file ?? null))
 
 describe("receiveUpload", () => {
-  it.effect("of 50 transfers at once one wins, and the stored bytes are that one's", () =>
+  it.effect("of 50 concurrent transfers one wins, and its bytes are stored", () =>
     Effect.gen(function* () {
       const upload = yield* announce
       const results = yield* Effect.all(
@@ -73,7 +73,7 @@ describe("receiveUpload", () => {
     }).pipe(within()),
   )
 
-  it.effect("an interrupted transfer leaves nothing and frees the URL at once", () =>
+  it.effect("an interrupted transfer leaves nothing and frees the URL immediately", () =>
     Effect.gen(function* () {
       const upload = yield* announce
       const started = yield* Deferred.make<void>()
@@ -116,7 +116,7 @@ describe("receiveUpload", () => {
     }).pipe(within()),
   )
 
-  it.effect("refuses an empty file and another container, in pieces of one byte too", () =>
+  it.effect("refuses an empty file and another container, even one byte at a time", () =>
     Effect.gen(function* () {
       const upload = yield* announce
       assert.strictEqual((yield* Effect.flip(send(upload.id, Stream.empty)))._tag, "EmptyFile")
@@ -128,7 +128,7 @@ describe("receiveUpload", () => {
     }).pipe(within()),
   )
 
-  it.effect("is refused after the fifth transfer, after completion and after its time", () =>
+  it.effect("is refused after the fifth transfer, after completion and after expiry", () =>
     Effect.gen(function* () {
       const upload = yield* announce
       for (let transfer = 1; transfer <= 5; transfer++)
@@ -182,7 +182,7 @@ describe("receiveUpload", () => {
     }).pipe(within()),
   )
 
-  it.effect("an extension that does not get through costs neither the transfer nor its claim", () => {
+  it.effect("a failed extension costs neither the transfer nor its claim", () => {
     let extensions = 0
     const stores = storesWith(UploadStore, (store) => ({
       extendUpload: (transfer) => ((extensions += 1) === 1 ? Effect.fail(storeDown) : store.extendUpload(transfer)),
@@ -203,7 +203,7 @@ describe("receiveUpload", () => {
     }).pipe(within({ stores }))
   })
 
-  it.effect("of a refused transfer the first reason counts: completed, running, used up, then type, then length", () =>
+  it.effect("a transfer is refused for the first reason in order: completed, running, used up, type, length", () =>
     Effect.gen(function* () {
       const uploads = yield* UploadStore
       const [free, running, used, completed, late] = yield* Effect.all([
@@ -265,7 +265,7 @@ describe("receiveUpload", () => {
       }).pipe(within({ stores: withClock(skewMs) })),
     )
 
-  it.effect("a store out of reach for a moment at the end does not cost the sender the transfer", () => {
+  it.effect("a store that is briefly unavailable at the end does not fail the transfer", () => {
     const fail = insteadOfFirst(Effect.fail(storeDown))
     const stores = storesWith(UploadStore, (store) => ({ completeUpload: (file) => fail(store.completeUpload(file)) }))
     return Effect.gen(function* () {
@@ -275,7 +275,7 @@ describe("receiveUpload", () => {
     }).pipe(within({ stores }))
   })
 
-  it.effect("a transfer whose commit went through is a success though the answer was lost", () => {
+  it.effect("a transfer that was committed succeeds even if the response was lost", () => {
     const lose = insteadOfFirst(Effect.fail(storeDown))
     const stores = storesWith(UploadStore, (store) => ({
       completeUpload: (file) => Effect.flatMap(store.completeUpload(file), (outcome) => lose(Effect.succeed(outcome))),
@@ -288,7 +288,7 @@ describe("receiveUpload", () => {
     }).pipe(within({ stores }))
   })
 
-  it.effect("a transfer whose commit went through keeps its blob though no answer ever comes", () => {
+  it.effect("a transfer that was committed keeps its blob even if no response ever arrives", () => {
     const stores = storesWith(UploadStore, (store) => ({
       completeUpload: (file) => Effect.andThen(store.completeUpload(file), Effect.fail(storeDown)),
     }))

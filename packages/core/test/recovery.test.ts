@@ -14,7 +14,7 @@ import { makeChannel } from "./support/wakeUps.ts"
 
 const leaseMs = 30_000
 
-/** An engine and its worker, which may be killed: nothing it asks the stores from then on is ever done. */
+/** An engine and its worker, which can be killed: its later calls to the stores never take effect. */
 const makeProcess = Effect.fnUntraced(function* (stores: Context.Context<Stores>, wakeUp: WakeUp["Service"]) {
   const begun: Array<number> = []
   let killed = false
@@ -42,7 +42,7 @@ const makeProcess = Effect.fnUntraced(function* (stores: Context.Context<Stores>
       ),
     ),
     Layer.provide(
-      // Whatever the setting allows, nobody waits longer than a lease.
+      // Whatever the setting allows, no worker waits longer than a lease.
       Layer.succeed(EngineConfig, {
         ...defaultEngineSettings,
         leaseDurationMs: leaseMs,
@@ -75,35 +75,37 @@ describe("a job whose worker is killed", () => {
   // Everywhere in the pause of the other, and everywhere between two heartbeats.
   for (const idleMs of [600_000, 607_000, 616_000, 624_000])
     for (const heldMs of [1, 9_999, 10_001, 45_000])
-      it.effect(`is taken over within its lease and 1 s by an idle one that heard nothing: ${idleMs}, ${heldMs}`, () =>
-        Effect.gen(function* () {
-          // Each believes to be heard by all, and neither hears the other.
-          const [one, other] = yield* makeTwo([makeChannel().join(), makeChannel().join()])
-          yield* other.does(running)
-          yield* passTime(idleMs)
-          yield* one.does(running)
-          const { id } = yield* one.does(submitSpeech("k"))
-          yield* passUntil(
-            "it runs",
-            Effect.sync(() => one.begun.length > 0),
-            "1 seconds",
-          )
-          yield* passTime(heldMs)
-          yield* one.kill
-          const killedAt = yield* Clock.currentTimeMillis
-          yield* passUntil(
-            "it is taken over",
-            Effect.sync(() => other.begun.length > 0),
-            "5 minutes",
-          )
-          assert.isAtMost((other.begun[0] ?? Infinity) - killedAt, leaseMs + 1_000)
-          assert.strictEqual((yield* other.does(readJob(id))).lostWorkers, 1)
-        }).pipe(worldOf),
+      it.effect(
+        `is taken over within its lease and 1 s by an idle worker without notifications: ${idleMs}, ${heldMs}`,
+        () =>
+          Effect.gen(function* () {
+            // Each believes to be heard by all, and neither hears the other.
+            const [one, other] = yield* makeTwo([makeChannel().join(), makeChannel().join()])
+            yield* other.does(running)
+            yield* passTime(idleMs)
+            yield* one.does(running)
+            const { id } = yield* one.does(submitSpeech("k"))
+            yield* passUntil(
+              "it runs",
+              Effect.sync(() => one.begun.length > 0),
+              "1 seconds",
+            )
+            yield* passTime(heldMs)
+            yield* one.kill
+            const killedAt = yield* Clock.currentTimeMillis
+            yield* passUntil(
+              "it is taken over",
+              Effect.sync(() => other.begun.length > 0),
+              "5 minutes",
+            )
+            assert.isAtMost((other.begun[0] ?? Infinity) - killedAt, leaseMs + 1_000)
+            assert.strictEqual((yield* other.does(readJob(id))).lostWorkers, 1)
+          }).pipe(worldOf),
       )
 })
 
-describe("a job that is given back", () => {
-  it.effect("by a worker that stops is taken by an idle one at once", () =>
+describe("a released job", () => {
+  it.effect("of a worker that stops is claimed by an idle one immediately", () =>
     Effect.gen(function* () {
       const channel = makeChannel()
       const [one, other] = yield* makeTwo([channel.join(), channel.join()])

@@ -38,7 +38,7 @@ interface Visit {
   readonly last: TransitionEvent | undefined
 }
 
-/** Visits the job after every history of so many legal events and pauses of a millisecond. */
+/** Visits the job after every history of this many legal events and one-millisecond pauses. */
 const everyHistory = (length: number, visit: (at: Visit) => void, at?: Visit, now = 0): void => {
   const here = at ?? { job: created(0, { queueLimitMs: 3, runLimitMs: 3 }), last: undefined }
   visit(here)
@@ -53,7 +53,7 @@ const everyHistory = (length: number, visit: (at: Visit) => void, at?: Visit, no
 }
 
 describe("a repeated end of a claim", () => {
-  it("is recognized exactly while nothing has come after the first, in every history of nine steps", () => {
+  it("is recognized as long as nothing follows the first, in every history of nine steps", () => {
     let visits = 0
     const recognized = new Set<string>()
     const wrong: Array<unknown> = []
@@ -79,7 +79,7 @@ describe("a repeated end of a claim", () => {
     ])
   })
 
-  it("a failure with the sweep's own code is taken for the sweep's: the same came about", () => {
+  it("a failure with the sweep's code counts as the sweep's, because the outcome is the same", () => {
     const limits = { queueLimitMs: 100, runLimitMs: 5 }
     const held = applyEvent(created(0, limits), { event: "claimed", leaseDurationMs: 10 }, 0)
     const expired = held && applyEvent(held, { event: "expired" }, 5)

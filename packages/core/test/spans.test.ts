@@ -21,7 +21,7 @@ const layer = Worker.layer.pipe(
   ),
 )
 
-/** Creates two jobs at once, runs them and reads one. */
+/** Creates two jobs concurrently, runs them and reads one. */
 const journey = Effect.gen(function* () {
   const [job] = yield* Effect.all([submitSpeech("one"), submitSpeech("two")], { concurrency: 2 })
   yield* Effect.flatMap(Worker, (worker) => worker.tick)

@@ -12,7 +12,7 @@ import { openWith } from "./embed/support.ts"
 const twice = (what: string) =>
   `${what} was used twice in this attempt; give each ${what.split(" ")[0]} a unique name, e.g. `
 
-/** Makes one live job of a kind, and says how it ended and what the log said of it. */
+/** Runs one live job of a kind, and returns its end and its log lines. */
 const outcomeOf = async (kind: Looping) => {
   const log: Array<LogEntry> = []
   await using engine = await openWith([kind], { log: (entry) => log.push(entry) })
@@ -27,7 +27,7 @@ const looping = (run: Run, files: ReadonlyArray<"page"> = []) => jobKind({ name:
 type Looping = ReturnType<typeof looping>
 
 describe("a name that is used twice in one attempt", () => {
-  it("ends the job at once, and the log says which name it was and what to do", async () => {
+  it("ends the job immediately, and the log names it and says what to do", async () => {
     const bought: Array<number> = []
     const kind = looping(async ({ step }) => {
       const values: Array<number> = []
@@ -47,7 +47,7 @@ describe("a name that is used twice in one attempt", () => {
     expect(errors).toContain(`${twice('step "item"')}"item-1"`)
   })
 
-  it("ends it though the second use got no value from this attempt: a kept value has one step", async () => {
+  it("ends it even if the first use returned a kept value: a kept value belongs to one step", async () => {
     const seen: Array<unknown> = []
     const kind = looping(async ({ attempt, step }) => {
       seen.push(await step("item", async () => 1))
@@ -95,13 +95,13 @@ describe("a name that is used twice in one attempt", () => {
         return { output: {} }
       },
     ],
-  ])("ends it also where %s", async (_, run) => {
+  ])("also ends it if %s", async (_, run) => {
     const { errors, job } = await outcomeOf(looping(run))
     expect(job).toMatchObject({ status: "failed", errorCode: "internal_error", attempts: 1 })
     expect(errors).toContain(twice('step "item"'))
   })
 
-  it("lets nothing more be bought once it was used", async () => {
+  it("prevents any further purchase", async () => {
     const bought: Array<string> = []
     const kind = looping(async ({ step }) => {
       await step("item", async () => 1)
@@ -113,7 +113,7 @@ describe("a name that is used twice in one attempt", () => {
     expect(bought).toEqual([])
   })
 
-  it("is refused for files as well, before the second one is made", async () => {
+  it("is also refused for files, before the second file is created", async () => {
     const made: Array<number> = []
     const kind = looping(
       async ({ file }) => {
@@ -133,8 +133,8 @@ describe("a name that is used twice in one attempt", () => {
   })
 })
 
-describe("a name is free again", () => {
-  it("when its step failed: the same step may be tried again within the attempt", async () => {
+describe("a name can be reused", () => {
+  it("after its step failed: the step can be retried within the attempt", async () => {
     let tries = 0
     const flaky = async () => {
       tries += 1
@@ -153,7 +153,7 @@ describe("a name is free again", () => {
     expect((await outcomeOf(kind)).job).toMatchObject({ status: "done", attempts: 1, output: { tries: 3 } })
   })
 
-  it("in the next attempt, and a step and a file may share one", async () => {
+  it("in the next attempt; a step and a file may share a name", async () => {
     const kind = looping(
       async ({ attempt, file, step }) => {
         const value = await step("page", async () => attempt)
@@ -167,7 +167,7 @@ describe("a name is free again", () => {
   })
 })
 
-it("holds for kinds written with Effect, whose steps may be retried as effects", async () => {
+it("in kinds written with Effect, whose steps can be retried as effects", async () => {
   const kindOf = (name: string, again: boolean) => {
     let tries = 0
     return JobKind({

@@ -6,7 +6,7 @@ interface StoreTimeLike {
   readonly now: (reading: ClockReading, kept?: number) => number
 }
 
-/** What happens on one machine: time passes, its wall clock is set, one of its processes starts anew, one reads or writes. */
+/** An event on one machine: time passes, its wall clock is set, a process restarts, or a process reads or writes. */
 type Step =
   | { readonly passMs: number }
   | { readonly setByMs: number }
@@ -104,7 +104,7 @@ describe("store time", () => {
     expect(() => property(() => new StoreTime())).not.toThrow()
   })
 
-  it("tells once that the wall clock was set, by how much, and nothing of what is no more than drift", () => {
+  it("logs once that the wall clock was set, and by how much, and ignores drift", () => {
     const storeTime = new StoreTime()
     const read = (wallMs: number, monotonicMs: number, kept?: number) => {
       storeTime.now({ wallMs, monotonicMs }, kept)

@@ -11,7 +11,7 @@ import { passTime, passUntil } from "./support/virtualTime.ts"
 /** Chance that is the same in every run: a pause is a twentieth shorter than it may be. */
 const evenly = Effect.provideService(Random.Random, { nextDoubleUnsafe: () => 0.5, nextIntUnsafe: () => 1 })
 
-/** Stores that say when each verb was asked for, in milliseconds. */
+/** Stores that record the time of each call, in milliseconds. */
 const watched = () => {
   const calls = new Map<string, Array<number>>()
   const stores = everyVerbOf(MemoryStores.layer, (verb, call) =>
@@ -27,7 +27,7 @@ const sweeping = (settings: Partial<EngineSettings> = {}) =>
   Effect.provideService(Layer.build(layerSweeps), EngineConfig, { ...defaultEngineSettings, ...settings })
 
 describe("sweeps that find nothing", () => {
-  it.effect("come less and less often", () => {
+  it.effect("run less and less often", () => {
     const { stores, times } = watched()
     return Effect.gen(function* () {
       yield* sweeping()
@@ -38,7 +38,7 @@ describe("sweeps that find nothing", () => {
     }).pipe(within({ stores }), evenly)
   })
 
-  it.effect("come soon again after one that found something", () => {
+  it.effect("run soon again after one that found something", () => {
     const { stores, times } = watched()
     return Effect.gen(function* () {
       yield* sweeping()
@@ -55,7 +55,7 @@ describe("sweeps that find nothing", () => {
     }).pipe(within({ stores, settings: { queueLimitMs: 3_600_000 } }), evenly)
   })
 
-  it.effect("are late by a second for each minute of a limit at most, and no less often than told to be", () => {
+  it.effect("are at most one second late for each minute of a limit, and never less frequent than configured", () => {
     const { stores, times } = watched()
     return Effect.gen(function* () {
       yield* sweeping({ queueLimitMs: 300_000, jobRetentionMs: 7_200_000, upload: { ...defaultEngineSettings.upload } })
@@ -65,7 +65,7 @@ describe("sweeps that find nothing", () => {
     }).pipe(within({ stores }), evenly)
   })
 
-  it.effect("keep a job from waiting on, where limits are short, as quickly as ever", () => {
+  it.effect("time out jobs with short limits as quickly as before", () => {
     const { stores, times } = watched()
     const settings = { queueLimitMs: 60_000 }
     return Effect.gen(function* () {
@@ -79,7 +79,7 @@ describe("sweeps that find nothing", () => {
   })
 })
 
-describe("processes that were started together", () => {
+describe("processes started at the same time", () => {
   const firstCalls = (chance: number) => {
     const { stores, times } = watched()
     return Effect.gen(function* () {
@@ -93,14 +93,14 @@ describe("processes that were started together", () => {
     )
   }
 
-  it.effect("do not march together, but say at once what they serve", () =>
+  it.effect("do not sweep in step, but publish immediately what they serve", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* firstCalls(0.1), [100, 1_000, 0, 2_000])
       assert.deepStrictEqual(yield* firstCalls(0.8), [800, 8_000, 0, 16_000])
     }),
   )
 
-  it.effect("say nothing where they serve nothing live", () => {
+  it.effect("publish nothing if they serve no live jobs", () => {
     const { stores, times } = watched()
     return Effect.gen(function* () {
       yield* passTime("1 minutes")
@@ -109,8 +109,8 @@ describe("processes that were started together", () => {
   })
 })
 
-describe("a worker with a job in hand", () => {
-  it.effect("ends it in time by itself, however seldom others sweep", () =>
+describe("a worker with a job in progress", () => {
+  it.effect("ends it in time, however rarely others sweep", () =>
     Effect.gen(function* () {
       yield* running
       const { id } = yield* submitSpeech("k")
@@ -121,7 +121,7 @@ describe("a worker with a job in hand", () => {
     }).pipe(within({ sandbox: speaks(() => Effect.never) })),
   )
 
-  it.effect("does not sweep before it has one, nor long after", () => {
+  it.effect("does not sweep before it has one or long after", () => {
     const { stores, times } = watched()
     return Effect.gen(function* () {
       yield* running

@@ -25,7 +25,7 @@ const wait = (jobId: string, timeoutMs?: number) =>
   Effect.flatMap(Engine, (engine) => engine.waitForJob(principal(), jobId, timeoutMs))
 
 describe("waiting for a job", () => {
-  it.effect("outlasts a store that is out of reach", () => {
+  it.effect("survives an unavailable store", () => {
     const { seen, stores } = watched()
     return Effect.gen(function* () {
       const { id } = yield* submitSpeech("k")
@@ -40,7 +40,7 @@ describe("waiting for a job", () => {
     }).pipe(within({ stores }))
   })
 
-  it.effect("is given up after as long as it was to take, also while the store is away", () => {
+  it.effect("ends after its timeout, even while the store is unavailable", () => {
     const { seen, stores } = watched()
     return Effect.gen(function* () {
       const { id } = yield* submitSpeech("k")
@@ -68,7 +68,7 @@ describe("waiting for a job", () => {
     }).pipe(within({ stores }))
   })
 
-  it.effect("sees nobody else's job", () =>
+  it.effect("does not see another caller's job", () =>
     Effect.gen(function* () {
       const { id } = yield* submitSpeech("k")
       const engine = yield* Engine

@@ -35,7 +35,7 @@ describe("the wake-up that comes with a store", () => {
     }).pipe(within({ stores: storesOver(channel) }))
   })
 
-  it.effect("is handed through layers between the stores and the engine that know nothing of it", () => {
+  it.effect("passes through layers between stores and engine that do not know it", () => {
     const channel = makeChannel()
     const adapters: Layer.Layer<Layer.Success<typeof MemoryStores.layer>> = storesOver(channel)
     const base = Layer.empty.pipe(
@@ -51,7 +51,7 @@ describe("the wake-up that comes with a store", () => {
     })
   })
 
-  it.effect("is one within the process where the store brings none", () =>
+  it.effect("works within the process if the store has none", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* (yield* WakeUp).reach, "process")
     }).pipe(within()),

@@ -55,7 +55,7 @@ describe("attempts", () => {
     }).pipe(within()),
   )
 
-  it.effect("a provider that fails twice is asked a third time, and each failure is counted", () => {
+  it.effect("a provider that fails twice is called a third time, and each failure is counted", () => {
     let calls = 0
     const speech = speaks(() => {
       calls += 1
@@ -78,7 +78,7 @@ describe("attempts", () => {
     }).pipe(within({ sandbox: speaks(() => Effect.fail(unavailable)) })),
   )
 
-  it.effect("Retry-After is waited for", () => {
+  it.effect("Retry-After is respected", () => {
     let calls = 0
     const asked = new ProviderFailure({ ...unavailable, retryAfterMs: 60_000 })
     return Effect.gen(function* () {
@@ -108,7 +108,7 @@ describe("attempts", () => {
     }).pipe(within({ sandbox: speaks(() => Effect.die(new Error("boom"))) })),
   )
 
-  it.effect("a result that is no audio is result_invalid and nothing of it is stored", () =>
+  it.effect("a result that is not audio is result_invalid, and nothing of it is stored", () =>
     Effect.gen(function* () {
       yield* running
       const job = yield* submitSpeech("k")
@@ -119,7 +119,7 @@ describe("attempts", () => {
 })
 
 describe("pauses", () => {
-  /** The delays of what is deferred, and how long after it each next claim came, in milliseconds. */
+  /** The delays of deferrals, and the time from each to the next claim, in milliseconds. */
   const watching = () => {
     const delays: Array<number> = []
     const gaps: Array<number> = []
@@ -145,7 +145,7 @@ describe("pauses", () => {
   it.effect("a postponed job is not claimed before its pause, which doubles with each attempt", () => {
     const { delays, gaps, stores } = watching()
     const outage = makeOutage(blobsDown)
-    // What the worker tries the blob store with gets through, so that nothing but the pause keeps it from claiming.
+    // The worker's probe of the blob store succeeds, so that only the pause prevents a claim.
     const blobs = blobsWith((store) => ({
       put: (key, content, options) =>
         key.endsWith("/probe") ? store.put(key, content, options) : outage.strikes(store.put(key, content, options)),
@@ -168,7 +168,7 @@ describe("pauses", () => {
     }).pipe(within({ blobs, stores }))
   })
 
-  it.effect("each failure doubles what the next pause may be at most", () => {
+  it.effect("each failure doubles the maximum of the next pause", () => {
     const { delays, gaps, stores } = watching()
     return Effect.gen(function* () {
       yield* running
@@ -189,7 +189,7 @@ describe("waiters in the worker's process", () => {
     ["is done", Effect.succeed(mp3)],
     ["failed", Effect.fail(rejected)],
   ] as const)
-    it.effect(`are woken at once by a job that ${what}`, () =>
+    it.effect(`are woken immediately by a job that ${what}`, () =>
       Effect.gen(function* () {
         const engine = yield* Engine
         yield* running
@@ -204,8 +204,8 @@ describe("waiters in the worker's process", () => {
     )
 })
 
-describe("what a worker says of itself", () => {
-  it.effect("the time of its last claim is that of an answer, not of an attempt to claim", () => {
+describe("the status of a worker", () => {
+  it.effect("the time of its last claim is that of a response, not of a request", () => {
     const outage = makeOutage(storeDown)
     const stores = storesWith(JobStore, (store) => ({
       claimJobs: (request) => outage.strikes(store.claimJobs(request)),
@@ -222,7 +222,7 @@ describe("what a worker says of itself", () => {
     }).pipe(within({ stores }))
   })
 
-  it.effect("what it serves live is taken back when it stops", () =>
+  it.effect("its live kinds are withdrawn when it stops", () =>
     Effect.gen(function* () {
       const board = yield* Switchboard
       const scope = yield* Scope.make()
@@ -235,13 +235,13 @@ describe("what a worker says of itself", () => {
 })
 
 describe("leases", () => {
-  it.effect("heartbeats keep a job that takes much longer than a lease", () =>
+  it.effect("heartbeats keep a job that runs much longer than a lease", () =>
     Effect.gen(function* () {
       yield* running
       const job = yield* submitSpeech("k")
       yield* passTime("5 minutes")
       const store = yield* JobStore
-      // Nobody else may have it meanwhile.
+      // No other worker may claim it in the meantime.
       const { claims } = yield* store.claimJobs({
         runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }],
         limits: { perKind: {}, perProject: 0 },
@@ -255,7 +255,7 @@ describe("leases", () => {
     }).pipe(within({ sandbox: speaks(() => Effect.as(Effect.sleep("10 minutes"), mp3)) })),
   )
 
-  it.effect("a job longer than the run limit ends as job_timeout", () =>
+  it.effect("a job that exceeds the run limit fails with job_timeout", () =>
     Effect.gen(function* () {
       yield* running
       const job = yield* submitSpeech("k")
@@ -266,7 +266,7 @@ describe("leases", () => {
     }).pipe(within({ sandbox: speaks(() => Effect.never) })),
   )
 
-  it.effect("a job nobody can run ends as queue_timeout", () =>
+  it.effect("a job that no worker can run fails with queue_timeout", () =>
     Effect.gen(function* () {
       const job = yield* submitSpeech("k")
       yield* passTime("59999 millis")
@@ -326,7 +326,7 @@ describe("leases", () => {
 })
 
 describe("stopping", () => {
-  it.effect("a worker that stops gives its jobs back, and that costs them nothing", () =>
+  it.effect("a worker that stops releases its jobs, at no cost to them", () =>
     Effect.gen(function* () {
       const fiber = yield* running
       const job = yield* submitSpeech("k")
@@ -354,7 +354,7 @@ describe("stopping", () => {
 })
 
 describe("steps", () => {
-  it.effect("a step whose job was taken over meanwhile is the last: nothing more is bought", () => {
+  it.effect("a step whose job was taken over is the last: nothing more is bought", () => {
     const answer = Deferred.makeUnsafe<{ readonly text: string }>()
     let replies = 0
     const sandbox: ProviderSet = {
@@ -380,7 +380,7 @@ describe("steps", () => {
     }).pipe(within({ sandbox }))
   })
 
-  it.effect("a voice turn that fails at its last step does not buy the first two again", () => {
+  it.effect("a voice turn that fails at its last step does not repeat the first two", () => {
     const calls: Array<string> = []
     let spoke = 0
     const noting = <A>(call: string, answer: A) =>

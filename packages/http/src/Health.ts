@@ -177,7 +177,7 @@ export const layerWriteReadiness: Layer.Layer<never, never, Readiness | Switchbo
       // The entry has no other use: the check passes if the store accepts it.
       const writes = switchboard.publishWorker({ workerId: "readiness", liveKinds: [], providers: [], ttlMs: 0 })
       const putAndRemove = Effect.gen(function* () {
-        const key = `probe/${idBody(yield* ids.next("req"))}`
+        const key = `probe/${idBody(ids.next("req"))}`
         yield* blobs.put(key, Stream.succeed(new Uint8Array(1)), { maxBytes: 1 })
         yield* blobs.remove(key)
       })

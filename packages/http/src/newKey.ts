@@ -26,5 +26,5 @@ export const newKey: (
   const random = yield* SecureRandom.SecureRandom
   const key = formatApiKey(wish.mode, yield* random.randomBytes(32))
   const secretHash = createHash("sha256").update(key).digest("hex")
-  return { key, record: { ...wish, id: yield* ids.next("key"), secretHash } }
+  return { key, record: { ...wish, id: ids.next("key"), secretHash } }
 })

@@ -94,6 +94,6 @@ function* measureAs(format: AudioFormat, cursor: ByteCursor): Scan<Measurement |
   yield* cursor.need(SNIFF_BYTES)
   const container = sniffContainer(cursor.bytes(0, SNIFF_BYTES))
   if (container === undefined || !containerMatches(format, container))
-    return unreadable(`declared as ${format}, but the file is ${container ?? "none of the known containers"}`)
+    return unreadable(`declared as ${format}, but the file is ${container ?? "in no known container"}`)
   return yield* measures[container](cursor)
 }

@@ -160,7 +160,7 @@ const readHead = (cursor: ByteCursor, movie: Movie, type: string, headBytes: num
 
 const conclude = (movie: Movie): Measurement | SecondLook => {
   const sounds = movie.tracks.filter(isSound)
-  if (sounds.length === 0) return unreadable("mp4: no audio track is described")
+  if (sounds.length === 0) return unreadable("mp4: no audio track found")
   if (movie.media.bytes === 0) return unreadable("mp4: no media data")
   const ids = new Set(movie.tracks.map((track) => track.id))
   if (movie.isOdd || ids.size < movie.tracks.length) return unreadable("mp4: ambiguous description")

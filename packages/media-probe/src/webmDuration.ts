@@ -92,7 +92,7 @@ export function* webmDuration(cursor: ByteCursor): Scan<Measurement> {
 
 const conclude = (recording: Recording): Measurement => {
   const audio = recording.tracks.filter((track) => track.isAudio)
-  if (audio.length === 0) return unreadable("webm: no audio track is described")
+  if (audio.length === 0) return unreadable("webm: no audio track found")
   if (recording.isOdd) return unreadable("webm: ambiguous description")
   const heard = audio.filter((track) => track.firstTick !== undefined)
   if (heard.length === 0) return unreadable("webm: no audio data")

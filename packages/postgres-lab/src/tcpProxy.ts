@@ -129,7 +129,12 @@ const arm = (armed: Set<Armed>, cut: Fault["cut"], pattern: RegExp): Promise<str
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   // A test that ends early for another reason does not await this promise.
   promise.catch(() => {})
-  armed.add({ pattern, cut, happened: resolve, missed: () => reject(new Error(`never cut ${cut} ${pattern}`)) })
+  armed.add({
+    pattern,
+    cut,
+    happened: resolve,
+    missed: () => reject(new Error(`the connection was never cut ${cut} ${pattern}`)),
+  })
   return promise
 }
 

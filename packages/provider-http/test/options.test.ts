@@ -10,8 +10,8 @@ it.each([
     'unknown option "trustedOrigin" in guardedFetch(); did you mean "trustedOrigins"?',
   ],
   // No length would be too long.
-  [{}, "maxBytes must be a number, 0 or more"],
-  [{ maxBytes: Number.NaN }, "maxBytes must be a number, 0 or more, not NaN"],
+  [{}, "maxBytes must be a non-negative number"],
+  [{ maxBytes: Number.NaN }, "maxBytes must be a non-negative number, not NaN"],
 ])("rejects the options %j", (options, message) => {
   expect(() => guardedFetch(given(options))).toThrow(message)
 })

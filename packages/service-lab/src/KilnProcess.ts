@@ -100,7 +100,7 @@ export class KilnProcess implements AsyncDisposable {
     limitMs: number = 60_000,
   ): Promise<RegExpExecArray> {
     const found = await until(() => pattern.exec(this[stream]) ?? (this.#hasEnded ? "ended" : undefined), limitMs)
-    if (found === "ended") throw new Error(`ended without saying ${String(pattern)}: ${this.stdout}${this.stderr}`)
+    if (found === "ended") throw new Error(`ended without printing ${String(pattern)}: ${this.stdout}${this.stderr}`)
     return found
   }
 

@@ -24,11 +24,11 @@ export const createKey = Effect.fnUntraced(function* (key: NewKey) {
   const keys = yield* KeyDirectory
   const ids = yield* IdGenerator
   const mode = key.mode ?? "test"
-  const projectId = key.besides?.projectId ?? (yield* ids.next("prj"))
+  const projectId = key.besides?.projectId ?? ids.next("prj")
   if (key.besides === undefined) yield* keys.createProject({ id: projectId, name: projectId })
   const secret = formatApiKey(mode, randomBytes(32))
   const record = yield* keys.createKey({
-    id: yield* ids.next("key"),
+    id: ids.next("key"),
     projectId,
     mode,
     scopes: key.scopes ?? ["audio.create", "images.create"],
@@ -36,6 +36,6 @@ export const createKey = Effect.fnUntraced(function* (key: NewKey) {
     expiresAt: key.expiresAt ?? null,
     secretHash: createHash("sha256").update(secret).digest("hex"),
   })
-  if (record === undefined) throw new Error("the key was not made")
+  if (record === undefined) throw new Error("createKey returned no record")
   return { secret, id: record.id, projectId, mode } satisfies Key
 })

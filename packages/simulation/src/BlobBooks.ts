@@ -27,7 +27,7 @@ export class BlobBooks {
     blobs.onStored.push((key, process) => this.#storedBy.set(key, process))
   }
 
-  /** Records what a process that is killed now leaves behind. */
+  /** Records the leftovers of a process that is killed now. */
   killed(process: SimulatedProcess): void {
     for (const [key, by] of this.#storedBy) {
       const owner = ownerOfBlob(key)
@@ -51,7 +51,7 @@ export class BlobBooks {
     return owner?._tag === "Upload" && this.#watch.uploads.has(owner.uploadId)
   }
 
-  /** A transfer that nobody took over may commit as long as the upload waits for its file; then all of it is purged. */
+  /** A transfer that was not taken over may commit while the upload waits for its file; after that, its blob is purged. */
   #mayStillCommit(key: string): boolean {
     const owner = ownerOfBlob(key)
     const upload = owner?._tag === "Upload" ? this.#watch.uploads.get(owner.uploadId) : undefined

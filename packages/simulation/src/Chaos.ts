@@ -4,8 +4,8 @@ import type { Installation } from "./Installation.ts"
 import { noFaults } from "./Profile.ts"
 
 /**
- * In some of the runs the stores are copied, and sooner or later somebody starts a process on the copy, with the same blobs. By
- * dice of its own, so that the other runs are what they would be without.
+ * In some runs, the stores are copied, and later a process starts on the copy with the same blobs. It uses separate dice, so
+ * that other runs do not change.
  */
 export const drawCopy = (installation: Installation, dice: Dice): void => {
   const { kernel, profile, coverage } = installation

@@ -102,7 +102,7 @@ export class ClaimBooks {
     else if (!this.#offSince.has(name)) this.#offSince.set(name, this.#kernel.now)
   }
 
-  /** Records what a process that is killed now was doing. */
+  /** Records the activity of a process that is killed now. */
   killed(process: SimulatedProcess): void {
     if (this.#calls.some((call) => call.process === process && call.endedAt === undefined))
       this.#coverage.note("killed in a provider's call")
@@ -152,8 +152,8 @@ export class ClaimBooks {
   }
 
   /**
-   * How long a lease has been over, by the store's clock as it would be without its jumps: a worker counts by a clock of its
-   * own, and cannot know of them until it is told.
+   * Returns for how long a lease has been over by the store's clock without its jumps: a worker uses its own clock and learns
+   * of jumps only from responses.
    */
   #lateMs(claim: GrantedClaim): number {
     return this.#store.wallTimeMs - claim.jumpedMs - claim.leaseEndsAt
@@ -219,7 +219,7 @@ export class ClaimBooks {
     const claim = this.#claims.get(`${after.id} ${after.attempts}`)
     if (claim === undefined || claim.token !== after.token) return
     const leaseEndsAt = after.claimableAt ?? 0
-    // After a jump the run limit may take back what was granted, and the worker may never hear of it.
+    // After a jump, the run limit may shorten a granted lease, and the worker may never learn of it.
     if (leaseEndsAt < claim.leaseEndsAt + claim.jumpedMs) return
     claim.leaseEndsAt = leaseEndsAt
     claim.jumpedMs = 0

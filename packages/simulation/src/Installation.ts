@@ -234,6 +234,6 @@ export class Installation {
   #read<A>(effect: Effect.Effect<A, unknown>): A {
     const exit = this.network.perform(effect)
     if (Exit.isSuccess(exit)) return exit.value
-    throw new Error(`the store does not answer: ${String(exit.cause)}`)
+    throw new Error(`the store does not respond: ${String(exit.cause)}`)
   }
 }

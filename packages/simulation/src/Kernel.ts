@@ -2,7 +2,7 @@ import type { Dice } from "./Dice.ts"
 
 /** A scheduled participant. */
 export interface Runnable {
-  /** Does everything that is there to be done at this moment. */
+  /** Runs all work that is due at this moment. */
   readonly turn: () => void
 }
 
@@ -31,9 +31,8 @@ const epochMs = 1_800_000_000_000
 const maxTurnsPerInstant = 100_000
 
 /**
- * Virtual time, and whose turn it is. Nothing happens but by a turn of a process or by a timer, one
- * after the other; time passes only when no process has anything left to do. What comes first among
- * equals is drawn from the dice.
+ * Schedules processes in virtual time. Turns of processes and timers run one after the other, and time advances only when no
+ * process has work left. The dice order simultaneous events.
  */
 export class Kernel {
   readonly dice: Dice

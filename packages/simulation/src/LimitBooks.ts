@@ -6,8 +6,8 @@ import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Watch } from "./Watch.ts"
 
 /**
- * Keeps the books on limits of concurrency: whatever was claimed, there was room for it. Judged by the store's clock, in
- * the step of the claim: a lease that is extended after its end may take room later that was given away meanwhile.
+ * Checks concurrency limits: every claim had a free slot. It uses the store's clock in the step of the claim, because a lease
+ * that is extended after its end may take a slot that was reassigned in the meantime.
  */
 export class LimitBooks {
   readonly #kernel: Kernel

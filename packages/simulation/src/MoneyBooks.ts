@@ -6,7 +6,7 @@ import type { Coverage } from "./Coverage.ts"
 import type { SimulatedKinds } from "./SimulatedKinds.ts"
 import type { Watch } from "./Watch.ts"
 
-/** Keeps the books on money: the price is the one at acceptance, and every done live job is charged what it used, once. */
+/** Checks charges: the price is the one at acceptance, and every done live job is charged for its usage, once. */
 export class MoneyBooks {
   readonly #kernel: Kernel
   readonly #coverage: Coverage

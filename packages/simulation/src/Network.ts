@@ -22,7 +22,7 @@ export interface RemoteCall<A, E, F> {
   /** Runs immediately, at the remote's time, even if the caller disappears. */
   readonly step: Effect.Effect<A, E>
   readonly lost: (cause: string) => F
-  /** Sees what the step did before anything else happens. */
+  /** Observes the effect of the step before anything else happens. */
   readonly observe?: ((exit: Exit.Exit<A, E>) => void) | undefined
 }
 

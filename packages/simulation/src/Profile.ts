@@ -17,7 +17,7 @@ export interface Faults {
   readonly killEveryMs: number
   /** Mean milliseconds between two graceful stops; 0 for none. */
   readonly stopEveryMs: number
-  /** Mean milliseconds between two stand-stills of a process; 0 for none. */
+  /** Mean milliseconds between two suspensions of a process; 0 for none. */
   readonly freezeEveryMs: number
   /** Mean milliseconds between two jumps of the store's clock, forward; 0 for none. */
   readonly clockEveryMs: number

@@ -59,7 +59,7 @@ const unwatched = (): void => undefined
 export const remoteJobStore = (line: Line, store: JobStore["Service"], news: ClaimNews): JobStore["Service"] => {
   const { process, coverage, watch } = line
   const [read, write] = [reading(line), writing(line)]
-  /** Runs in the process, once the answer is there. */
+  /** Runs in the process once the response has arrived. */
   const tellLost = (
     items: ReadonlyArray<{ readonly jobId: Job["id"]; readonly token: number }>,
     isLost: (at: number) => boolean,
@@ -76,7 +76,7 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
       watch.fenced(verb, answers)
     }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at] === "LeaseLost"))))
   return JobStore.of({
-    // Whatever it is made of, here it is many processes that use it.
+    // Many processes use it here, whatever it is built on.
     capabilities: { ...store.capabilities, multiProcess: true },
     createJobs: (jobs) =>
       write("createJobs", store.createJobs(jobs), (outcomes) => {

@@ -37,7 +37,7 @@ export class RetentionBooks {
       this.#kernel.violate("nothing goes before its time", `${job.id} finished at ${job.finishedAt ?? 0}`)
   }
 
-  /** When nothing has gone wrong for a while: what was due before then is gone. */
+  /** After a period without faults, everything that was due before it is gone. */
   nothingIsOverdue(forMs: number): void {
     const { dataRetentionMs, jobRetentionMs } = this.#settings
     const isLate = (dueAt: number) => dueAt <= this.#now - forMs

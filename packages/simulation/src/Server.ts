@@ -123,10 +123,7 @@ const serverLayer = (
       probe: ({ content }) => Effect.as(Stream.runDrain(content), { seconds: uploadSeconds }),
     }),
     Layer.succeed(IdGenerator, identifiers(kernel)),
-    Layer.succeed(Fingerprint, {
-      of: (kind, request) => Effect.sync(() => fingerprintOf(kind, request)),
-      ofSync: fingerprintOf,
-    }),
+    Layer.succeed(Fingerprint, { of: fingerprintOf }),
     WakeUp.layer,
     JobEvents.layer,
     Layer.succeed(EngineConfig, settings),
@@ -140,7 +137,7 @@ const serverLayer = (
 }
 
 export const identifiers = (kernel: Kernel): IdGenerator["Service"] => ({
-  next: (prefix) => Effect.sync(() => formatId(prefix, identifier(kernel))),
+  next: (prefix) => formatId(prefix, identifier(kernel)),
 })
 
 /** A UUIDv7's shape: the time, then chance. */

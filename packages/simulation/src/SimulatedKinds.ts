@@ -84,7 +84,10 @@ export class SimulatedKinds {
     return Object.fromEntries(used) as Usage
   }
 
-  /** Whose answers a finished job shows: the last provider asked for a text, and the last asked for a file. */
+  /**
+   * The providers whose answers a finished job contains: the last one that returned a text, and the last one that returned a
+   * file.
+   */
   answersOf(job: Job): { readonly text: string | undefined; readonly file: string | undefined } {
     const known = new Set([...textProviders, ...fileProviders])
     const asked = this.of(job).providers.find((names) => names.every((name) => known.has(name))) ?? []

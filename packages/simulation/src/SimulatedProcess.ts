@@ -12,9 +12,8 @@ const nanosPerMs = 1_000_000n
 const nanosPerMicro = 1_000n
 
 /**
- * A process of its own: what runs in it is scheduled by the kernel and lives by its own clock. It
- * can be killed, and then nothing of it runs again, not even a finalizer; or frozen, and then
- * whatever comes for it waits.
+ * A simulated process: the kernel schedules its work, which uses the process's clock. After a kill, none of it runs again, not
+ * even a finalizer. While it is frozen, its messages wait.
  */
 export class SimulatedProcess {
   readonly name: string
@@ -22,7 +21,7 @@ export class SimulatedProcess {
   readonly rate: number
   /** How far its wall clock is off, in milliseconds. */
   clockOffsetMs: number
-  /** `stopped`: by itself, having done everything it had to do. */
+  /** `stopped`: it ended by itself after a clean shutdown. */
   state: "running" | "frozen" | "killed" | "stopped" = "running"
   /** When it last stood still, unix milliseconds; `-Infinity` when it never did. */
   lastFrozenAt = Number.NEGATIVE_INFINITY
@@ -68,7 +67,7 @@ export class SimulatedProcess {
     this.#enqueue(task, 0)
   }
 
-  /** Everything that is there to be done at this moment. */
+  /** Runs all work that is due at this moment. */
   turn(): void {
     this.#announced = false
     if (this.state !== "running") return
@@ -87,7 +86,7 @@ export class SimulatedProcess {
     this.#onKilled.clear()
   }
 
-  /** Has come to its end by itself. */
+  /** It ended by itself. */
   exit(): void {
     this.kill()
     this.state = "stopped"

@@ -153,7 +153,7 @@ export class SimulatedProviders {
     })
   }
 
-  /** It counts as the provider's fault where it took longer than it may, be it to read the audio, and else as nobody's. */
+  /** A timeout counts as the provider's fault, even while it reads the audio; anything else counts as nobody's. */
   #brokenOff({ beganAt, mode, process, provider }: ProviderCallRecord): "failed" | "interrupted" {
     const { callLimitMs } = this.#profile.settings.providers[provider]
     const tookMs = (this.#kernel.now - beganAt) * process.rate
@@ -174,13 +174,13 @@ export class SimulatedProviders {
     const { dice } = this.#kernel
     const said = Effect.suspend((): Effect.Effect<A, ProviderError> => {
       if (behavior === "break")
-        return Effect.fail(providerBroken(dice.pick(["quota", "configuration"]), "as the dice say"))
+        return Effect.fail(providerBroken(dice.pick(["quota", "configuration"]), "chosen at random"))
       if (behavior === "answer" || behavior === "nonsense") return Effect.sync(() => answer(behavior === "answer"))
       return Effect.fail(
         new ProviderFailure({
           errorCode: behavior === "fail" ? "provider_unavailable" : "content_rejected",
           retry: behavior === "fail",
-          detail: "as the dice say",
+          detail: "chosen at random",
           ...(dice.chance(0.3) ? { retryAfterMs: dice.pick([0, 1_000, 5_000, Number.MAX_SAFE_INTEGER]) } : {}),
         }),
       )

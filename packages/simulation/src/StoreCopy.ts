@@ -50,7 +50,7 @@ export class StoreCopy {
     const jobs = this.#direct(Context.get(this.#stores, JobStore))
     const uploads = this.#direct(Context.get(this.#stores, UploadStore))
     const ports = {
-      // What ends by its age ends in the original as well, and is its record's affair: here it is about what is missing.
+      // Data that expires also expires in the original. This check is only about missing blobs.
       jobs: {
         ...jobs,
         capabilities: { durable: true, multiProcess: true },

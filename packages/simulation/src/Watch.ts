@@ -34,8 +34,8 @@ export type JobMoved = (event: JobMoveName, before: Job | undefined, after: Job 
 export type UploadMoved = (verb: string, before: Upload, after: Upload | undefined) => void
 
 /**
- * Sees every step of the record stores as it happens, and holds it against the table. What a verb
- * was not asked to touch is looked at as well, now and then and at the end.
+ * Observes every step of the record stores and checks it against the table. It also checks untouched records, periodically and
+ * at the end.
  */
 export class Watch {
   readonly jobs = new Map<JobId, Job>()
@@ -64,7 +64,7 @@ export class Watch {
     this.#moved.push(notice)
   }
 
-  /** Calls `notice` when a transfer has brought an upload's file. */
+  /** Calls `notice` when a transfer has completed an upload. */
   onFileArrived(notice: (file: UploadedFile) => void): void {
     this.#arrived.push(notice)
   }
@@ -74,7 +74,7 @@ export class Watch {
     this.#uploadMoved.push(notice)
   }
 
-  /** A job was made. */
+  /** A job was created. */
   created(job: Job): void {
     const key = `${job.keyId} ${job.idempotencyKey}`
     const other = this.#idempotencyKeys.get(key)

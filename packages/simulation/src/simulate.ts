@@ -41,9 +41,8 @@ export interface SimulationOutcome {
 }
 
 /**
- * One run of the real engine and the real workers, in virtual time, over these stores, which must be
- * empty and must answer at once (in the same turn of the event loop). Synchronous: nothing else can
- * come in between, and so a seed replays exactly.
+ * Runs the real engine and workers once in virtual time over these stores, which must be empty and respond in the same turn of
+ * the event loop. It is synchronous, so nothing interferes and a seed replays exactly.
  */
 export const simulate = (stores: Context.Context<SimulatedStores>, options: SimulationOptions): SimulationOutcome => {
   // Runs produce thousands of expected errors, whose stack traces are useless.
@@ -93,7 +92,7 @@ const run = (stores: Context.Context<SimulatedStores>, options: SimulationOption
   }
 }
 
-/** Once faults stop, everything ends within a bound, and nothing is left over. */
+/** Once faults stop, everything ends within a limit, and nothing is left over. */
 const endWell = (installation: Installation, everythingEnded: () => boolean): void => {
   const { blobs, kernel, profile, watch } = installation
   heal(installation)

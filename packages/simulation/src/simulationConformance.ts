@@ -24,7 +24,7 @@ const enoughForEverything = 500
 export const simulationConformance = ({ layer, name, runs, seed }: SimulatedStoresUnderTest): void => {
   describe(`${name} under fire`, () => {
     it.live(
-      `seeds ${seed} to ${seed + runs - 1} keep every promise`,
+      `seeds ${seed} to ${seed + runs - 1} violate no invariant`,
       () =>
         Effect.gen(function* () {
           const { broken, jobs, unreached } = yield* simulateRuns({ layer, seed, runs })

@@ -10,7 +10,7 @@ const makeKernel = (seed = 1) => new Kernel(new Dice(seed), undefined)
 const run = (kernel: Kernel, ms: number) => kernel.runUntil(() => false, ms)
 
 describe("Kernel", () => {
-  it("does things in the order of their times, each at its time", () => {
+  it("runs actions in the order of their times, each on time", () => {
     const kernel = makeKernel()
     const dice = new Dice(7)
     const seen: Array<number> = []
@@ -27,7 +27,7 @@ describe("Kernel", () => {
     expect(kernel.elapsedMs).toBe(300)
   })
 
-  it("draws from its seed what comes first among equals", () => {
+  it("uses the seed to order simultaneous actions", () => {
     const orderOf = (seed: number) => {
       const kernel = makeKernel(seed)
       const seen: Array<number> = []
@@ -39,14 +39,14 @@ describe("Kernel", () => {
     expect(new Set([1, 2, 3, 4, 5].map(orderOf)).size).toBeGreaterThan(3)
   })
 
-  it("notices what goes on without letting time pass", () => {
+  it("detects work that continues without time passing", () => {
     const kernel = makeKernel()
     new SimulatedProcess(kernel, "busy").run(Effect.forever(Effect.yieldNow))
     run(kernel, 1_000)
     expect(kernel.violation).toMatchObject({ invariant: "progress" })
   })
 
-  it("ends with the first broken promise", () => {
+  it("ends at the first violation", () => {
     const kernel = makeKernel()
     let later = false
     kernel.after(1, () => kernel.violate("first", "a"))
@@ -60,7 +60,7 @@ describe("Kernel", () => {
 })
 
 describe("SimulatedProcess", () => {
-  it("sleeps in virtual time, by clocks of its own", () => {
+  it("sleeps in virtual time, with its own clocks", () => {
     const kernel = makeKernel()
     const process = new SimulatedProcess(kernel, "p", -3_600_000)
     const wakings: Array<readonly [wall: number, monotonic: bigint]> = []
@@ -93,7 +93,7 @@ describe("SimulatedProcess", () => {
     }
   })
 
-  it("does nothing any more once it is killed, not even what it promised to do at its end", () => {
+  it("does nothing after it is killed, not even its finalizers", () => {
     const kernel = makeKernel()
     const process = new SimulatedProcess(kernel, "p")
     const done: Array<string> = []
@@ -113,7 +113,7 @@ describe("SimulatedProcess", () => {
     expect(done).toEqual(["noticed"])
   })
 
-  it("catches up with everything at once when it goes on", () => {
+  it("catches up immediately when it resumes", () => {
     const kernel = makeKernel()
     const process = new SimulatedProcess(kernel, "p")
     const woken: Array<number> = []
@@ -151,7 +151,7 @@ describe("SimulatedProcess", () => {
 describe("Network", () => {
   const remote = (): Remote => ({ name: "remote", away: false })
 
-  /** Makes 200 calls with these faults; says how many were done, and how many the caller saw done. */
+  /** Makes 200 calls with these faults. Returns how many took effect, and how many the caller saw succeed. */
   const call = (faults: Partial<Profile["faults"]>, away = false, killAfterMs?: number) => {
     const kernel = makeKernel()
     const profile = { ...drawProfile(new Dice(1), {}), latencyMs: 10, faults: { ...noFaults, ...faults } }
@@ -176,11 +176,11 @@ describe("Network", () => {
     return { done, seen, cutOff: network.cutOffSince(process, "remote", 0) }
   }
 
-  it("brings every call through where nothing is wrong", () => {
+  it("delivers every call without faults", () => {
     expect(call({})).toEqual({ done: 200, seen: 200, cutOff: false })
   })
 
-  it("refuses what does not get through: it is not done", () => {
+  it("refuses a call that is not delivered: it has no effect", () => {
     const { cutOff, done, seen } = call({ refused: 0.5 })
     expect(done).toBe(seen)
     expect(done).toBeGreaterThan(50)
@@ -189,21 +189,21 @@ describe("Network", () => {
     expect(call({}, true)).toEqual({ done: 0, seen: 0, cutOff: true })
   })
 
-  it("loses answers: it is done, and nobody knows", () => {
+  it("loses responses: the call has taken effect", () => {
     const { done, seen } = call({ answerLost: 0.5 })
     expect(done).toBe(200)
     expect(seen).toBeGreaterThan(50)
     expect(seen).toBeLessThan(150)
   })
 
-  it("leaves open whether what a killed process sent arrives", () => {
+  it("may or may not deliver the calls of a killed process", () => {
     const { done, seen } = call({}, false, 0)
     expect(seen).toBe(0)
     expect(done).toBeGreaterThan(50)
     expect(done).toBeLessThan(150)
   })
 
-  it("does each step at the remote's time, not at the caller's", () => {
+  it("runs each step at the remote's time, not the caller's", () => {
     const kernel = makeKernel()
     const profile = { ...drawProfile(new Dice(1), {}), latencyMs: 0, faults: noFaults }
     const network = new Network(kernel, profile, new SimulatedProcess(kernel, "store"))

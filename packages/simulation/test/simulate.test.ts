@@ -15,7 +15,7 @@ const traceOf = (seed: number): ReadonlyArray<string> => {
 }
 
 describe("simulate", () => {
-  it("replays a seed step by step, and does something else with another", () => {
+  it("replays a seed step by step, and differs with another seed", () => {
     const first = traceOf(16)
     expect(first.length).toBeGreaterThan(200)
     expect(traceOf(16)).toEqual(first)
@@ -31,7 +31,7 @@ describe("simulate", () => {
     }
   })
 
-  it("leaves the stack traces of the errors of others alone", () => {
+  it("leaves stack traces of other code unchanged", () => {
     const { stackTraceLimit } = Error
     expect(stackTraceLimit).toBeGreaterThan(0)
     simulate(emptyStores(), { seed: 1 })
@@ -59,7 +59,7 @@ describe("simulateRuns", () => {
     }),
   )
 
-  it.effect("stops at the first seed that breaks a promise, and says which", () =>
+  it.effect("stops at the first seed that violates an invariant, and reports it", () =>
     Effect.gen(function* () {
       const runs = { layer: withoutFence, seed: 1, runs: 400 }
       const { broken, runs: count } = yield* simulateRuns(runs)
@@ -73,7 +73,7 @@ describe("simulateRuns", () => {
     }),
   )
 
-  it.effect("counts runs and jobs, tells of each, and says what was not reached", () =>
+  it.effect("counts runs and jobs, reports each, and lists coverage that was not reached", () =>
     Effect.gen(function* () {
       const told: Array<number> = []
       const summary = yield* simulateRuns({

@@ -15,7 +15,7 @@ callerTransactionsConformance({
 
 /** The failure of the check with this name prefix for a double with this defect. */
 const verdictOf = Effect.fnUntraced(function* (beginning: string, wrong: Wrongs) {
-  const checks = callerChecks("effect").filter(({ name }) => name.startsWith(beginning))
+  const checks = callerChecks.filter(({ name }) => name.startsWith(beginning))
   const exits = yield* Effect.forEach(checks, (check) =>
     Effect.exit(runCallerCheck(check, { place: memoryTransactions(wrong) })),
   )
@@ -35,12 +35,12 @@ const wrongs: ReadonlyArray<readonly [what: string, wrong: Wrongs, beginning: st
 /** Endless waits run in virtual time. */
 const waiting: ReadonlyArray<readonly [what: string, wrong: Wrongs, beginning: string]> = [
   ["transactions of one project that wait for each other", { waits: true }, "two open transactions"],
-  ["those that wait in a new project", { waits: true }, "neither do they"],
+  ["those that wait in a new project", { waits: true }, "nor do they"],
   ["those that wait with a queue cap", { waits: true }, "nor when they count"],
   ["a wake-up that comes with the creation alone", { wakesAfterMs: "creation" }, "a commit wakes"],
 ]
 
-describe("the suite catches", () => {
+describe("the suite detects", () => {
   it.live.each(wrongs)("%s", ([, wrong, beginning, verdict]) =>
     Effect.gen(function* () {
       expect(yield* verdictOf(beginning, wrong)).toMatch(verdict)

@@ -54,7 +54,7 @@ describe("FakeProviders", () => {
     }),
   )
 
-  it.effect("make a voice turn whole, apart from the set, after listening to it", () =>
+  it.effect("make a whole voice turn, separately from the set, after reading the audio", () =>
     Effect.gen(function* () {
       const fake = makeFakeProviders()
       assert.notProperty(fake.providers, "voiceTurn")
@@ -94,7 +94,7 @@ describe("FakeProviders", () => {
     }),
   )
 
-  it.effect("answer with any value, and with as much as they are told", () =>
+  it.effect("answer with any value, of any size", () =>
     Effect.gen(function* () {
       const fake = makeFakeProviders()
       const { image, reply, speech, transcription } = fake.providers
@@ -118,7 +118,7 @@ describe("FakeProviders", () => {
     }),
   )
 
-  it.effect("follow their script once, in order, then do as usual", () =>
+  it.effect("follow their script once, in order, then behave as usual", () =>
     Effect.gen(function* () {
       const fake = makeFakeProviders()
       const other = { text: "other", outputTokens: 1, truncated: true }
@@ -138,7 +138,7 @@ describe("FakeProviders", () => {
     }),
   )
 
-  it.effect("hang until they are interrupted, and tell when they were called", () =>
+  it.effect("hang until they are interrupted, and report when they were called", () =>
     Effect.gen(function* () {
       const fake = makeFakeProviders()
       fake.usually("speech", hang)
@@ -177,7 +177,7 @@ describe("FakeProviders", () => {
     }),
   )
 
-  it.effect("trickle: piece by piece in virtual time, and note how far they came", () =>
+  it.effect("trickle: chunk by chunk in virtual time, and record their progress", () =>
     Effect.gen(function* () {
       const fake = makeFakeProviders()
       fake.usually("image", trickle(3, 1_000, defaultAnswers.image))
@@ -203,7 +203,7 @@ describe("FakeProviders", () => {
     }),
   )
 
-  it.effect("transcribe what they could read", () =>
+  it.effect("transcribe the audio they could read", () =>
     Effect.gen(function* () {
       const fake = makeFakeProviders()
       const fault = new BlobCorrupt({ key: "uploads/1/1" })
@@ -226,7 +226,7 @@ describe("fake files", () => {
     assert.deepStrictEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [1_024, 1_024])
   })
 
-  it("have the bytes of their mark, and no two marks the same", () => {
+  it("have the bytes of their mark, different for each mark", () => {
     for (const make of [fakeMp3, fakePng]) {
       assert.deepStrictEqual(make("a"), make("a"))
       assert.notDeepEqual(make("a"), make("b"))
@@ -237,7 +237,7 @@ describe("fake files", () => {
 })
 
 describe("FakeMediaProbe", () => {
-  it.effect("measures what it is told, after reading the file", () =>
+  it.effect("returns the configured duration, after reading the file", () =>
     Effect.gen(function* () {
       const fake = makeFakeMediaProbe(2.5)
       const fault = new BlobCorrupt({ key: "uploads/1/1" })

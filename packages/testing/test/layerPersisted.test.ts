@@ -32,7 +32,7 @@ const shownOf = Effect.fnUntraced(function* (text: string) {
   }).pipe(Effect.provide(MemoryStores.layerPersisted({ capabilities, load, save: () => Effect.void })))
 })
 
-it.effect("what was saved is loaded, with priorities, kept fields and paused kinds", () =>
+it.effect("saved state is loaded, with priorities, kept fields and paused kinds", () =>
   Effect.gen(function* () {
     expect(yield* shownOf(yield* savedText)).toEqual(["high", { model: "small" }, ["transcription"]])
   }),

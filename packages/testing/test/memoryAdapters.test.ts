@@ -6,7 +6,7 @@ import { memoryBlobs, memoryStore } from "../src/index.ts"
 
 const { newJob } = fixtures
 
-/** The services of what is inside an adapter, as an engine builds them. */
+/** The services inside an adapter, as an engine builds them. */
 const open = <R>(adapter: object): Effect.Effect<Context.Context<R>> => {
   const layer = insideOf(adapter)
   if (!Layer.isLayer(layer)) throw new Error("there is no layer inside")
@@ -19,7 +19,7 @@ const jobsIn = Effect.fnUntraced(function* (adapter: StoreAdapter) {
   return jobs.length
 })
 
-it.effect("memoryStore: each call is a store of its own, shared by all who are given it", () =>
+it.effect("memoryStore: each call creates a separate store, shared by everything it is passed to", () =>
   Effect.gen(function* () {
     const [one, two] = [memoryStore(), memoryStore()]
     const store = Context.get(yield* open<JobStore>(one), JobStore)
@@ -28,7 +28,7 @@ it.effect("memoryStore: each call is a store of its own, shared by all who are g
   }),
 )
 
-it.effect("memoryBlobs: each call is a store of its own, shared by all who are given it", () =>
+it.effect("memoryBlobs: each call creates a separate store, shared by everything it is passed to", () =>
   Effect.gen(function* () {
     const [one, two] = [memoryBlobs(), memoryBlobs()]
     const blobs = Context.get(yield* open<BlobStore>(one), BlobStore)

@@ -15,7 +15,7 @@ vi.mock(import("@kiln/core/ports"), async (importOriginal) => {
   }
 })
 
-describe("a verb that writes and is declared to read is caught", () => {
+describe("a writing verb that is declared as reading is detected", () => {
   for (const bug of wrongNatures)
     it.effect(bug.bug, () =>
       Effect.gen(function* () {

@@ -28,7 +28,7 @@ compareWithMemory({
   seed: -543_474_540,
 })
 
-it.effect("a verb that is declared to read leaves the state as it is, one that writes changes it at least once", () =>
+it.effect("a verb declared as reading leaves the state unchanged, and a writing one changes it at least once", () =>
   Effect.gen(function* () {
     const state = emptyState()
     const changed = new Set<string>()

@@ -1,12 +1,9 @@
 import type { Migration } from "@kiln/core/ports"
-import { accessTables } from "./initial/access.ts"
-import { boardTables } from "./initial/board.ts"
+import { accessTables, boardTables, uploadTables } from "./initial/accounts.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
-import { laneFunctions } from "./initial/laneFunctions.ts"
-import { queueTables } from "./initial/queue.ts"
-import { queueTriggers } from "./initial/queueTriggers.ts"
-import { uploadTables } from "./initial/uploads.ts"
+import { functions } from "./initial/functions.ts"
+import { queueTables, queueTriggers } from "./initial/queue.ts"
 
 /**
  * Store time is the database's clock, read when it is asked for and not when the transaction began: processes on many
@@ -23,7 +20,7 @@ CREATE FUNCTION "kiln".refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$;
 `
 
-export const initial: Migration = {
+const initial: Migration = {
   name: "0001Initial",
   sql:
     storeTime +
@@ -35,5 +32,11 @@ export const initial: Migration = {
     queueTables +
     jobTriggers +
     queueTriggers +
-    laneFunctions,
+    functions,
 }
+
+/**
+ * In order, each applied once. A migration only ever adds, because processes of the previous version run beside the new one
+ * during a rollout. A released migration never changes.
+ */
+export const migrations: ReadonlyArray<Migration> = [initial]

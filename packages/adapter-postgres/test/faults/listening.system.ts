@@ -6,7 +6,7 @@ import type { StoreUnavailable } from "@kiln/core/domain"
 import { Switchboard, type WakeUp } from "@kiln/core/ports"
 import { connect } from "../../src/openDatabase.ts"
 import { PostgresStores } from "../../src/PostgresStores.ts"
-import { makePostgresWakeUp } from "../../src/PostgresWakeUp.ts"
+import { makePostgresWakeUp } from "../../src/wakeUp/WakeUp.ts"
 import { useCluster } from "./support/databases.ts"
 import { until } from "./support/until.ts"
 

@@ -2,7 +2,7 @@ import type { SqliteDatabase } from "../SqliteDatabase.ts"
 import { PreparedStatements } from "../Transaction.ts"
 import type { StoreFile } from "./StoreFile.ts"
 
-/** A connection of better-sqlite3, of whichever version: what is looked at before it is used. */
+/** A connection of better-sqlite3 of any version: the members that are checked before it is used. */
 export interface BetterSqliteDatabase {
   readonly open: boolean
   readonly inTransaction: boolean
@@ -16,10 +16,10 @@ export const isBetterSqlite = (handle: unknown): handle is SqliteDatabase =>
   ["prepare", "pragma"].every((name) => typeof Reflect.get(handle, name) === "function") &&
   typeof Reflect.get(handle, "inTransaction") === "boolean"
 
-/** What was prepared on callers' connections. It goes with them. */
+/** Statements that were prepared on the connections of callers. */
 const known = new WeakMap<SqliteDatabase, PreparedStatements>()
 
-/** The statements of a caller's connection that is in a transaction on the store's own file; anything else is a `TypeError`. */
+/** Returns the statements of a caller's connection. Throws `TypeError` unless it is in a transaction on the store's own file. */
 export const statementsOf = (connection: SqliteDatabase, file: StoreFile): PreparedStatements => {
   if (!connection.inTransaction) throw new TypeError("the database handle is not in a transaction")
   file.expectSame(connection.pragma("database_list"))

@@ -1,49 +1,49 @@
 import { CompiledQuery, type Transaction as AnyTransaction } from "kysely"
 import { sqliteCode } from "../sqliteErrors.ts"
-import type { SqlText } from "./Replay.ts"
+import type { Answer, SqlText } from "./runWithAnswers.ts"
 import type { StoreFile } from "./StoreFile.ts"
 
-/** A transaction of Kysely, of whichever version: what is looked at before it is used. */
+/** A transaction of Kysely of any version: the members that are checked before it is used. */
 export interface KyselyTransaction {
   readonly isTransaction: true
   executeQuery(query: never): Promise<unknown>
   withoutPlugins(): unknown
 }
 
-type Callers = AnyTransaction<{ readonly kiln: { readonly kiln: number } }>
+export type KyselyHandle = AnyTransaction<{ readonly kiln: { readonly kiln: number } }>
 
-export const isKyselyTransaction = (handle: unknown): handle is Callers =>
+export const isKyselyTransaction = (handle: unknown): handle is KyselyHandle =>
   typeof handle === "object" &&
   handle !== null &&
   Reflect.get(handle, "isTransaction") === true &&
   ["executeQuery", "withoutPlugins", "selectFrom"].every((name) => typeof Reflect.get(handle, name) === "function")
 
-/** How SQLite's dialects, and no others, write a query. Nothing is sent: what another database refuses ends its transaction. */
+/** How only SQLite's dialects write a query. Nothing is sent, because a rejected query would end another database's transaction. */
 const probe = `select "kiln" from "kiln" where "kiln" = ?`
-const speaksSqlite = (transaction: Callers): boolean =>
+const isSqliteDialect = (transaction: KyselyHandle): boolean =>
   transaction.selectFrom("kiln").select("kiln").where("kiln", "=", 1).compile().sql === probe
 
-/** Asks through a caller's transaction, without its plugins, which might rename what comes back. */
-export class KyselyConversation {
-  readonly #transaction: Callers
+/** Runs statements in a caller's transaction, without its plugins, which might rename columns. */
+export class KyselyConnection {
+  readonly #transaction: KyselyHandle
 
-  private constructor(transaction: Callers) {
+  private constructor(transaction: KyselyHandle) {
     this.#transaction = transaction
   }
 
-  /** Anything but an open transaction on the store's own file is a `TypeError`. */
-  static async begin(transaction: Callers, file: StoreFile): Promise<KyselyConversation> {
+  /** Rejects with `TypeError` unless the transaction is open and on the store's own file. */
+  static async open(transaction: KyselyHandle, file: StoreFile): Promise<KyselyConnection> {
     const plain = transaction.withoutPlugins()
-    if (!speaksSqlite(plain)) throw new TypeError("the transaction is not one of a SQLite dialect of Kysely")
-    const conversation = new KyselyConversation(plain)
-    file.expectSame(await conversation.#databases())
-    return conversation
+    if (!isSqliteDialect(plain)) throw new TypeError("the transaction is not one of a SQLite dialect of Kysely")
+    const connection = new KyselyConnection(plain)
+    file.expectSame(await connection.#databases())
+    return connection
   }
 
-  async ask({ sql, values }: SqlText): Promise<{ readonly rows: ReadonlyArray<unknown>; readonly changes: number }> {
+  async ask({ sql, values }: SqlText): Promise<Answer> {
     const query = CompiledQuery.raw(sql, [...values])
-    const { numAffectedRows, rows } = await this.#transaction.executeQuery(query)
-    return { rows, changes: Number(numAffectedRows ?? 0) }
+    const { insertId, numAffectedRows, rows } = await this.#transaction.executeQuery(query)
+    return { rows, changes: Number(numAffectedRows ?? 0), lastInsertRowid: insertId ?? 0 }
   }
 
   async #databases(): Promise<ReadonlyArray<unknown>> {
@@ -56,6 +56,6 @@ export class KyselyConversation {
   }
 }
 
-/** Whether it ended, as far as it says. */
-export const isOver = (transaction: Callers): boolean =>
+/** Whether the transaction reports that it has ended. */
+export const isOver = (transaction: KyselyHandle): boolean =>
   ["isCommitted", "isRolledBack"].some((name) => Reflect.get(transaction, name) === true)

@@ -1,7 +1,7 @@
 import { realpathSync } from "node:fs"
 import type { Database } from "../Database.ts"
 
-/** The file a connection has open, by what it says of itself; empty for a database in memory. */
+/** The file of a connection, from its `PRAGMA database_list`; empty for a database in memory. */
 const mainFileOf = (databases: unknown): string => {
   const rows = databases as ReadonlyArray<{ readonly name: string; readonly file: string | null }>
   return rows.find(({ name }) => name === "main")?.file ?? ""
@@ -15,7 +15,7 @@ const realPathOf = (file: string): string | undefined => {
   }
 }
 
-/** The store's own file, told from others by its real path. */
+/** The store's own file, which is compared with others by its real path. */
 export class StoreFile {
   readonly #file: string
   readonly #same = new Set<string>()
@@ -25,7 +25,7 @@ export class StoreFile {
     this.#same.add(this.#file)
   }
 
-  /** Takes what `PRAGMA database_list` says on another connection; a `TypeError` unless that has the same file open. */
+  /** Takes the result of `PRAGMA database_list` on another connection. Throws `TypeError` unless it has the same file open. */
   expectSame(databases: unknown): void {
     const file = mainFileOf(databases)
     if (this.#same.has(file)) return

@@ -1,12 +1,12 @@
-import { prefix } from "../TableNames.ts"
+import { tablePrefix } from "../columns.ts"
 import type { SqlValue } from "../SqliteDatabase.ts"
 
-/** How a row leaves the store: times, counts and texts as they are, flags as booleans. */
+/** A copied row: times, counts and texts as stored, flags as booleans. */
 export type CopyRow = Readonly<Record<string, string | number | boolean | null | Uint8Array>>
 
 /**
- * What a copy consists of, in an order in which nothing refers to what comes later. `workers` is left out, because workers
- * publish again; `store_time` too, because it is this store's own.
+ * The copied tables, in an order in which no row refers to a later table. `workers` is left out because workers publish again, and
+ * `store_time` because it belongs to this store.
  */
 export const copyTables = [
   "switches",
@@ -32,9 +32,9 @@ export const copyTables = [
 
 export type CopyTable = (typeof copyTables)[number]
 
-export const countAll = (table: CopyTable): string => `SELECT count(*) AS count FROM ${prefix}${table}`
+export const countAll = (table: CopyTable): string => `SELECT count(*) AS count FROM ${tablePrefix}${table}`
 
-/** In the order of creation where there is one. */
+/** In order of creation, where there is one. */
 const order: Readonly<Record<CopyTable, string>> = {
   switches: "name",
   paused_kinds: "kind",
@@ -57,21 +57,21 @@ const order: Readonly<Record<CopyTable, string>> = {
   served_kinds: "kind",
 }
 
-/** All columns, those of later migrations too: a target that has no place for one says so. */
+/** Selects all columns, including those of later migrations, so that a target without such a column reports it. */
 export const selectAll = (table: CopyTable): string =>
   table === "checkpoints"
     ? "SELECT kiln_jobs.id AS job_id, step, value FROM kiln_checkpoints JOIN kiln_jobs ON kiln_jobs.seq = job_seq ORDER BY job_seq, step"
-    : `SELECT * FROM ${prefix}${table} ORDER BY ${order[table]}`
+    : `SELECT * FROM ${tablePrefix}${table} ORDER BY ${order[table]}`
 
 const flags = new Set(["enabled", "active", "erased", "held"])
 
-/** That a lane has priorities only spares this store's claims a look. */
+/** `prioritized` is an optimization of this store's claims. */
 const laneOf = ({ prioritized: _, ...row }: CopyRow): CopyRow => row
 
-/** The driver hands out Node buffers, which write themselves as something else than bytes. */
+/** The driver returns Node buffers, whose JSON is not a list of bytes. */
 const plain = (value: SqlValue): SqlValue => (value instanceof Uint8Array ? Uint8Array.from(value) : value)
 
-/** A row as it leaves the store. */
+/** Converts a row for copying. */
 export const copyRow = (table: CopyTable, row: Readonly<Record<string, SqlValue>>): CopyRow => {
   const copied: CopyRow = Object.fromEntries(
     Object.entries(row).map(([name, value]) => [name, flags.has(name) ? value === 1 : plain(value)]),

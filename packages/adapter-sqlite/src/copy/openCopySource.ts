@@ -11,26 +11,26 @@ import { migrationStatus } from "../migrate.ts"
 import { isBusy, sqliteCode } from "../sqliteErrors.ts"
 import { type CopyRow, copyRow, type CopyTable, countAll, selectAll } from "./copyTables.ts"
 
-/** Milliseconds in which a process that is just ending may let go of the database. */
+/** Milliseconds to wait for a process that is just exiting to close the database. */
 const busyTimeoutMs = 2_000
-/** Rows handed out at once. */
+/** Rows per page. */
 const pageSize = 500
 
 /** Another process has the database open. */
 export class CopySourceInUse extends Schema.TaggedError<CopySourceInUse>()("CopySourceInUse", {}) {}
 
-/** A store to be copied: nobody else has it open, and nobody can open it, so it neither changes nor is worked on. */
+/** A store to be copied. It is locked exclusively, so it cannot change and no worker can run on it. */
 export interface CopySource {
   readonly migrations: MigrationStatus
   readonly count: (table: CopyTable) => Effect.Effect<number, StoreUnavailable>
-  /** Hands out all rows of a table, a page at a time. */
+  /** Passes all rows of a table to `use`, a page at a time. */
   readonly forEachPage: <E, R>(
     table: CopyTable,
     use: (rows: ReadonlyArray<CopyRow>) => Effect.Effect<void, E, R>,
   ) => Effect.Effect<void, E | StoreUnavailable, R>
 }
 
-/** Opens a database for copying and keeps everybody else out of it, for the life of the scope. `undefined` where there is none. */
+/** Opens a database for copying and locks it exclusively, for the lifetime of the scope. Returns `undefined` if there is none. */
 export const openCopySource = (
   path: string,
 ): Effect.Effect<CopySource | undefined, StoreUnavailable | CopySourceInUse, Scope.Scope> =>
@@ -42,7 +42,7 @@ export const openCopySource = (
       (opened) => Effect.sync(() => opened.close()),
     )
     const migrations = yield* attempt(() => {
-      // Every connection to a database with a write-ahead log holds a lock while it is open: this one tolerates no other.
+      // Every open connection to a database in WAL mode holds a lock, so this fails if there is another one.
       connection.pragma("locking_mode = EXCLUSIVE")
       connection.exec("BEGIN IMMEDIATE")
       return migrationStatus(connection)
@@ -73,7 +73,7 @@ const sourceOf = (connection: SqliteDatabase, migrations: MigrationStatus): Copy
             yield* use(page.map((row) => copyRow(table, row)))
           }
         }),
-      // The connection does nothing else while a statement is half read.
+      // A connection cannot run other statements while one is only partly read.
       (rows) => Effect.sync(() => void rows.return?.()),
     ),
 })

@@ -2,27 +2,27 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { StoreUnavailable } from "@kiln/core/domain"
+import { isError, StoreUnavailable } from "@kiln/core/domain"
 import type { StoreInspection } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import { migrationStatus } from "../migrate.ts"
 import { migrations } from "../migrations/index.ts"
-import type { SqliteOptions } from "../openDatabase.ts"
-import { openReadOnly } from "../openReadOnly.ts"
-import { findOrphans } from "../sql/findOrphans.ts"
-import { findSecret } from "../sql/findSecret.ts"
-import { findUploadOrphans } from "../sql/findUploadOrphans.ts"
-import { readLineage } from "../sql/lineage.ts"
-import { firstBlobs, isNamed, listNamedBlobs } from "../sql/listNamedBlobs.ts"
-import { listWorkers } from "../sql/listWorkers.ts"
-import { readDuePurges } from "../sql/readDuePurges.ts"
-import { findDamage } from "./findDamage.ts"
+import { listWorkers } from "../board.ts"
+import { findOrphans } from "../jobs/findJobs.ts"
+import { readLineage } from "../jobs/lineage.ts"
+import { readDuePurges } from "../jobs/purges.ts"
+import { openReadOnly, type SqliteOptions } from "../openDatabase.ts"
+import { findSecret } from "../secrets.ts"
+import type { SqliteDatabase } from "../SqliteDatabase.ts"
+import { isCorrupt } from "../sqliteErrors.ts"
+import { findUploadOrphans } from "../uploads.ts"
+import { firstBlobs, isNamed, listNamedBlobs } from "./namedBlobs.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 
-/** Rows read at once: a listing never holds the store for long. */
+/** Rows per page, so that a listing never blocks the store for long. */
 const pageSize = 500
 
-/** Opens a store for inspection, also while a server runs on it. `undefined` where there is no database yet. */
+/** Opens a store for inspection, also while a server runs on it. Returns `undefined` if there is no database yet. */
 export const inspectSqlite = (
   options: SqliteOptions,
 ): Effect.Effect<StoreInspection | undefined, StoreUnavailable, Scope.Scope> =>
@@ -49,3 +49,32 @@ const inspectionOf = (db: Database): StoreInspection => ({
   findOrphans: (blobs) => db.read("inspect.findOrphans", (tx) => findOrphans(tx, blobs)),
   findUploadOrphans: (blobs) => db.read("inspect.findUploadOrphans", (tx) => findUploadOrphans(tx, blobs)),
 })
+
+interface BrokenReference {
+  readonly table: string
+  readonly rowid: number | null
+  readonly parent: string
+}
+
+/** Maximum number of findings of each check. */
+const maxFindings = 100
+
+/** Checks every page, index, constraint and foreign key. The findings contain no stored content. */
+const findDamage = (connection: SqliteDatabase): ReadonlyArray<string> => {
+  try {
+    const pages = connection.pragma(`integrity_check(${maxFindings})`) as ReadonlyArray<{
+      readonly integrity_check: string
+    }>
+    const references = connection.pragma("foreign_key_check") as ReadonlyArray<BrokenReference>
+    return [
+      ...pages.map((row) => row.integrity_check).filter((line) => line !== "ok"),
+      ...references
+        .slice(0, maxFindings)
+        .map(({ parent, rowid, table }) => `row ${rowid ?? "?"} of ${table} refers to a missing row of ${parent}`),
+    ]
+  } catch (error) {
+    // The damage is so severe that the check itself failed.
+    if (isError(error) && isCorrupt(error)) return [error.message]
+    throw error
+  }
+}

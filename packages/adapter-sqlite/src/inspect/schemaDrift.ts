@@ -12,11 +12,11 @@ interface SchemaRow {
 
 interface ColumnRow {
   readonly name: string
-  /** Everything else about it. */
+  /** Its other properties. */
   readonly rest: string
 }
 
-/** Indexes that SQLite makes for constraints have no text, and go with their table's. */
+/** Omits the indexes that SQLite creates for constraints: they have no text and belong to their table's. */
 const schemaOf = (connection: SqliteDatabase): ReadonlyMap<string, SchemaRow> => {
   const rows = connection
     .prepare(
@@ -35,10 +35,10 @@ const columnsOf = (connection: SqliteDatabase, table: string): ReadonlyMap<strin
   return new Map(rows.map(({ name, rest }) => [name, rest]))
 }
 
-/** Tools that dump and load a database lay the text of its schema out anew. */
+/** Ignores layout, because tools that dump and load a database reformat its schema. */
 const layout = (sql: string): string => sql.replaceAll(/\s+/g, " ").trim()
 
-/** A fresh database in memory, migrated as far as the one that is looked at. */
+/** Creates a database in memory with the same migrations as the inspected one. */
 const expectedSchema = (migrations: ReadonlyArray<Migration>): SqliteDatabase => {
   const connection = new SqliteDatabase(":memory:")
   connection.exec(createMigrationTable)
@@ -50,7 +50,7 @@ const columnDrift = (
   expected: ReadonlyMap<string, string>,
   actual: ReadonlyMap<string, string>,
   table: string,
-  besides: boolean,
+  allowExtra: boolean,
 ): ReadonlyArray<SchemaDrift> => [
   ...[...expected].flatMap(([name, rest]): ReadonlyArray<SchemaDrift> => {
     const found = actual.get(name)
@@ -58,14 +58,14 @@ const columnDrift = (
     return [{ object: `column ${table}.${name}`, problem: found === undefined ? "missing" : "changed" }]
   }),
   ...[...actual.keys()]
-    .filter((name) => !besides && !expected.has(name))
+    .filter((name) => !allowExtra && !expected.has(name))
     .map((name): SchemaDrift => ({ object: `column ${table}.${name}`, problem: "extra" })),
 ]
 
 /**
- * Compares the schema with what its own migrations make of an empty database. Tables that are not kiln's are an
- * embedder's and are not looked at. Where a newer version has added to the schema, what is there besides is taken for its
- * work, and only what is missing, or a column that changed, is reported.
+ * Compares the schema with the one its applied migrations create in an empty database. Tables of an embedding program are ignored.
+ * If a newer version has migrated the schema, additions are assumed to be its own, and only missing objects and changed columns are
+ * reported.
  */
 export const schemaDrift = (
   { connection }: Pick<Database, "connection">,
@@ -76,7 +76,7 @@ export const schemaDrift = (
   const done = new Set(applied.map(({ name }) => name))
   const fresh = expectedSchema(migrations.filter(({ name }) => done.has(name)))
   try {
-    const besides = unknown.length > 0
+    const allowExtra = unknown.length > 0
     const expected = schemaOf(fresh)
     const actual = schemaOf(connection)
     const compared = [...expected].flatMap(([object, { name, sql, type }]): ReadonlyArray<SchemaDrift> => {
@@ -84,12 +84,12 @@ export const schemaDrift = (
       if (found === undefined) return [{ object, problem: "missing" }]
       if (layout(found.sql) === layout(sql)) return []
       const columns =
-        type === "table" ? columnDrift(columnsOf(fresh, name), columnsOf(connection, name), name, besides) : []
-      // Whatever it is that differs, a constraint for instance, no column shows it.
-      return columns.length > 0 || besides ? columns : [{ object, problem: "changed" }]
+        type === "table" ? columnDrift(columnsOf(fresh, name), columnsOf(connection, name), name, allowExtra) : []
+      // The difference is not in a column, for example in a constraint.
+      return columns.length > 0 || allowExtra ? columns : [{ object, problem: "changed" }]
     })
     const extra = [...actual].filter(
-      ([object, { tableName }]) => !besides && !expected.has(object) && expected.has(`table ${tableName}`),
+      ([object, { tableName }]) => !allowExtra && !expected.has(object) && expected.has(`table ${tableName}`),
     )
     return [...compared, ...extra.map(([object]): SchemaDrift => ({ object, problem: "extra" }))]
   } finally {

@@ -1,6 +1,5 @@
 import type { Migration } from "@kiln/core/ports"
-import { accessTables } from "./initial/access.ts"
-import { boardTables } from "./initial/board.ts"
+import { accessTables, boardTables } from "./initial/accessAndBoard.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
 import { uploadTables } from "./initial/uploads.ts"

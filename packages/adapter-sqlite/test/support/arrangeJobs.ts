@@ -4,12 +4,12 @@ import { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadS
 import { arrangeEveryState, type Stores } from "@kiln/conformance"
 import type { Database } from "../../src/Database.ts"
 import { openDatabase } from "../../src/openDatabase.ts"
-import { makeSqliteJobDirectory } from "../../src/SqliteJobDirectory.ts"
-import { makeSqliteJobStore } from "../../src/SqliteJobStore.ts"
-import { makeSqliteKeyDirectory } from "../../src/SqliteKeyDirectory.ts"
-import { makeSqliteSecretStore } from "../../src/SqliteSecretStore.ts"
-import { makeSqliteSwitchboard } from "../../src/SqliteSwitchboard.ts"
-import { makeSqliteUploadStore } from "../../src/SqliteUploadStore.ts"
+import { makeSqliteJobDirectory } from "../../src/directory.ts"
+import { makeSqliteJobStore } from "../../src/jobs/SqliteJobStore.ts"
+import { makeSqliteKeyDirectory } from "../../src/keys.ts"
+import { makeSqliteSecretStore } from "../../src/secrets.ts"
+import { makeSqliteSwitchboard } from "../../src/board.ts"
+import { makeSqliteUploadStore } from "../../src/uploads.ts"
 import { temporaryFile } from "./temporaryDirectory.ts"
 
 export const storesOf = (database: Database) => ({

@@ -56,8 +56,8 @@ export const blobsSweepCommand = Command.make("sweep", flags, ({ dryRun, force }
       })
       if (refused)
         return yield* failed(
-          "nothing was removed, because so many orphans may mean that this is not the right database: kiln blobs sweep --force removes them",
+          "nothing was removed, because this many orphans may mean that this is the wrong database; to remove them anyway, run kiln blobs sweep --force",
         )
     }),
   ),
-).pipe(Command.withDescription("Remove files that no job and no upload needs; every server does so hourly"))
+).pipe(Command.withDescription("Remove files that belong to no job or upload; every server also does this hourly"))

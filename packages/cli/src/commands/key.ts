@@ -46,7 +46,10 @@ const list = Command.make("list", {}, () =>
         key.last_used_at,
       ])
       const headings = ["KEY", "PROJECT", "MODE", "STATUS", "SCOPES", "NAME", "CREATED", "EXPIRES", "LAST USED"]
-      yield* answer({ json: { keys }, text: formatTable(headings, rows, "no keys yet: kiln key create --help") })
+      yield* answer({
+        json: { keys },
+        text: formatTable(headings, rows, "no keys yet; create one with kiln key create (see --help)"),
+      })
     }),
   ),
 ).pipe(Command.withDescription("List all API keys, without their secrets"))
@@ -62,13 +65,13 @@ const revoke = Command.make(
         const revokedAt = formatTime(key.revokedAt)
         yield* answer({
           json: { key_id: key.id, revoked_at: revokedAt },
-          text: `${key.id} was revoked at ${revokedAt}; running servers refuse it within 5 seconds`,
+          text: `${key.id} was revoked at ${revokedAt}; running servers reject it within 5 seconds`,
         })
       }),
     ),
-).pipe(Command.withDescription("Make an API key invalid for good"))
+).pipe(Command.withDescription("Revoke an API key permanently"))
 
 export const keyCommand = Command.make("key").pipe(
-  Command.withDescription("Make, list and revoke API keys"),
+  Command.withDescription("Create, list and revoke API keys"),
   Command.withSubcommands([keyCreate, list, revoke]),
 )

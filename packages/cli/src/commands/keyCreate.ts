@@ -16,7 +16,7 @@ import { withStores } from "../withStores.ts"
 const flags = {
   project: Flag.String("project").pipe(Flag.withDescription("Name or id of the project it belongs to")),
   mode: Flag.Literals("mode", ["test", "live"]).pipe(
-    Flag.withDescription("test makes sandbox jobs, live makes live jobs"),
+    Flag.withDescription("test creates sandbox jobs, live creates live jobs"),
   ),
   scopes: Flag.Literals("scope", keyScopes).pipe(
     Flag.withDescription("A permission of the key; may be repeated"),

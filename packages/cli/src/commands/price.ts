@@ -32,7 +32,7 @@ const list = Command.make("list", {}, () =>
         text: formatTable(
           ["PRICE", "VERSION", "ACTIVE", "CURRENCY", "UNIT AMOUNTS", "CREATED"],
           rows,
-          "no prices yet: kiln price set --help",
+          "no prices yet; add one with kiln price set (see --help)",
         ),
       })
     }),
@@ -48,13 +48,16 @@ const activator = (word: "activate" | "deactivate") =>
         Effect.gen(function* () {
           const active = word === "activate"
           const known = yield* (yield* Switchboard).activatePrice(name, active)
-          if (!known) return yield* failed(`${name} has no versions yet: kiln price set ${name} --help`)
+          if (!known)
+            return yield* failed(`${name} has no versions yet; add one with kiln price set ${name} (see --help)`)
           yield* answer({ json: { name, active }, text: `${name} is ${active ? "active" : "not active"}` })
         }),
       ),
   ).pipe(
     Command.withDescription(
-      word === "activate" ? "Charge new live jobs by the newest version" : "Reject live jobs that need the price",
+      word === "activate"
+        ? "Charge new live jobs according to the newest version"
+        : "Reject live jobs that need the price",
     ),
   )
 

@@ -37,9 +37,9 @@ const unitAmount = (name: MeterFlag, of: string) =>
 const flags = {
   name: Argument.Literals("PRICE", priceNames).pipe(Argument.withDescription("svc-audio or svc-image")),
   currency: Flag.String("currency").pipe(Flag.withDescription("Lower-case ISO 4217"), Flag.withDefault("usd")),
-  "input-audio-second": unitAmount("input-audio-second", "second of audio sent in"),
+  "input-audio-second": unitAmount("input-audio-second", "second of input audio"),
   "input-character": unitAmount("input-character", "character spoken"),
-  "output-token": unitAmount("output-token", "token of a reply"),
+  "output-token": unitAmount("output-token", "output token"),
   image: unitAmount("image", "image"),
 }
 

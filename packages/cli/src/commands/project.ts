@@ -10,7 +10,7 @@ import { withStores } from "../withStores.ts"
 
 /** `--project` also accepts ids, so a name must not look like one. */
 const projectNameProblem = (name: string): string | undefined =>
-  isId("prj", name) ? "must not look like a project's id" : nameProblem(name)
+  isId("prj", name) ? "must not have the form of a project id" : nameProblem(name)
 
 const create = Command.make(
   "create",
@@ -21,7 +21,7 @@ const create = Command.make(
         const problem = projectNameProblem(name)
         if (problem !== undefined) return yield* misused(`NAME ${problem}`)
         const directory = yield* KeyDirectory
-        const id = yield* (yield* IdGenerator).next("prj")
+        const id = (yield* IdGenerator).next("prj")
         const project = yield* directory.createProject({ id, name })
         if (project === undefined) return yield* failed(`a project named ${name} already exists`)
         yield* answer({ json: { project_id: project.id, name: project.name }, text: `${project.id}  ${project.name}` })
@@ -42,7 +42,11 @@ const list = Command.make("list", {}, () =>
             created_at: formatTime(createdAt),
           })),
         },
-        text: formatTable(["PROJECT", "NAME", "CREATED"], rows, "no projects yet: kiln project create NAME"),
+        text: formatTable(
+          ["PROJECT", "NAME", "CREATED"],
+          rows,
+          "no projects yet; create one with kiln project create NAME",
+        ),
       })
     }),
   ),

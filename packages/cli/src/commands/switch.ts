@@ -19,7 +19,9 @@ const setter = (word: "on" | "off") =>
       ),
   ).pipe(
     Command.withDescription(
-      word === "on" ? "Allow live jobs that need it to run" : "Stop live jobs that need it within a second; they wait",
+      word === "on"
+        ? "Allow live jobs that need it to run"
+        : "Stop live jobs that need it within a second; they wait until it is on again",
     ),
   )
 
@@ -44,6 +46,6 @@ const status = Command.make("status", {}, () =>
 ).pipe(Command.withDescription("Show which switches are on"))
 
 export const switchCommand = Command.make("switch").pipe(
-  Command.withDescription("Switch live work on and off"),
+  Command.withDescription("Turn live jobs on and off"),
   Command.withSubcommands([setter("on"), setter("off"), status]),
 )

@@ -14,13 +14,13 @@ const reasons: Readonly<Record<string, string>> = {
     "the server has no free connections: lower KILN_DATABASE_POOL, or raise its max_connections or the user's limit",
   "55P03": "another process holds a lock, perhaps a migration: try again later",
   "57P03": "the server is starting up or shutting down",
-  ECONNREFUSED: "nothing listens there",
+  ECONNREFUSED: "no server is listening at this address",
   ECONNRESET: "it closed the connection",
   ENOTFOUND: "the host name is unknown",
   EAI_AGAIN: "the host name cannot be resolved",
   EHOSTUNREACH: "the host cannot be reached",
   ENETUNREACH: "the host cannot be reached",
-  ETIMEDOUT: "it does not answer in time",
+  ETIMEDOUT: "it does not respond in time",
 }
 
 /** Explanations of errors without a specific code, by the message of the driver or the pooler. */
@@ -30,8 +30,8 @@ const worded: ReadonlyArray<readonly [words: RegExp, reason: string]> = [
     /unsupported startup parameter: options/,
     "a pooler in front of it rejects session settings: set KILN_DATABASE_POOLER=transaction",
   ],
-  [/^timeout expired$|due to connection timeout/, "it does not answer in time"],
-  [/^connect ENOENT /, "there is no such socket"],
+  [/^timeout expired$|due to connection timeout/, "it does not respond in time"],
+  [/^connect ENOENT /, "the socket does not exist"],
 ]
 
 /** Removes the URL's password from a text, in both spellings. */

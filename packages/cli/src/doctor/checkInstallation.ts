@@ -24,5 +24,5 @@ export const checkInstallation = (
       )
     return markers.length === 0
       ? warning(name, "the blob store is not marked yet: the next kiln serve marks it")
-      : ok(name, "records and blobs belong together")
+      : ok(name, "records and blobs belong to the same installation")
   })

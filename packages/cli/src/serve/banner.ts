@@ -19,7 +19,7 @@ export const banner = (service: {
   readonly firstKey: FirstKey | "none" | undefined
 }): string => {
   const { docs, firstKey, url } = service
-  const address = [`kiln is listening at ${url}`, ...(docs === undefined ? [] : [`its documentation is at ${docs}`])]
+  const address = [`kiln is listening at ${url}`, ...(docs === undefined ? [] : [`documentation: ${docs}`])]
   if (firstKey === undefined) return address.join("\n")
   if (firstKey === "none")
     return [...address, `No API keys exist. To create one, run this with the same environment: ${keyCommand}`].join(
@@ -34,7 +34,7 @@ export const banner = (service: {
     `  ${firstKey.key}`,
     "",
     ...tryCommand(url, firstKey.key),
-    "By hand, with the id of the first response in place of JOB_ID:",
+    "With curl (replace JOB_ID with the id from the first response):",
     "",
     ...curlLines({ url, key: firstKey.key }),
     "",

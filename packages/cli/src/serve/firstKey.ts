@@ -29,7 +29,7 @@ const wish = (projectId: ProjectId) =>
  */
 const makeFirstKey = Effect.gen(function* () {
   const directory = yield* KeyDirectory
-  const projectId = yield* (yield* IdGenerator).next("prj")
+  const projectId = (yield* IdGenerator).next("prj")
   const { key, record } = yield* newKey(wish(projectId))
   if (yield* directory.createFirstKey({ id: projectId, name: projectName }, record)) return keyDocument(key, record)
   const project = (yield* directory.listProjects).find(({ name }) => name === projectName)
@@ -50,6 +50,6 @@ export const firstKey = Effect.fnUntraced(function* (
   const directory = yield* KeyDirectory
   if (setting === "off" || (yield* directory.listKeys).length > 0) return undefined
   if (isShown || setting === "print") return yield* makeFirstKey
-  yield* directory.createProject({ id: yield* (yield* IdGenerator).next("prj"), name: projectName })
+  yield* directory.createProject({ id: (yield* IdGenerator).next("prj"), name: projectName })
   return "none"
 })

@@ -51,7 +51,7 @@ export const limitStop = (drainMs: number): Effect.Effect<void> =>
   Effect.sync(() => {
     setTimeout(
       () => {
-        process.stderr.write("kiln: did not stop in time\n")
+        process.stderr.write("kiln: shutdown timed out\n")
         process.exit(1)
       },
       Math.min(drainMs + stopGraceMs, longestTimerMs),

@@ -26,4 +26,6 @@ const isPostgresUrl = (text: string): boolean => {
 }
 
 export const databaseSchema: SettingType<string> = (text) =>
-  SCHEMA.test(text) ? parsed(text) : broken("must be 1 to 51 of a-z, 0-9 and _, not beginning with a digit or with pg_")
+  SCHEMA.test(text)
+    ? parsed(text)
+    : broken("must be 1 to 51 of the characters a-z, 0-9 and _, and must not start with a digit or pg_")

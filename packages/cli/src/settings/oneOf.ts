@@ -19,4 +19,4 @@ export const onOff: SettingType<boolean> = (text) => {
 
 /** Parses `off`. There is no `on`, because a process can only disable what the operator has enabled for all processes. */
 export const forcedOff: SettingType<true> = (text) =>
-  text === "off" ? parsed(true) : broken("must be off, or unset: `kiln switch on` is what switches on")
+  text === "off" ? parsed(true) : broken("must be off or unset; use `kiln switch on` to turn the switch on")

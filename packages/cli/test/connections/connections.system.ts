@@ -18,7 +18,7 @@ const expectUnharmed = (report: FuzzReport): void => {
 }
 
 describe.each(targetNames)("%s", (target) => {
-  it("survives broken and hostile connections of every shape, and answers another client all the while", async () => {
+  it("survives broken and hostile connections of every kind, and answers another client meanwhile", async () => {
     const report = await fuzz({ target, connections: count, seed })
     expectUnharmed(report)
     // The whole run holds the exact limit; here others work on the machine as well.

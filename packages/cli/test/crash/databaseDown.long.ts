@@ -2,7 +2,7 @@ import { expect, it } from "vitest"
 import { databaseDown } from "./support/databaseDown.ts"
 
 it(
-  "Postgres is gone for a minute under load: the service says so, lives on, and goes on by itself",
+  "Postgres is down for a minute under load: the service reports it, survives, and recovers by itself",
   { timeout: 600_000 },
   async () => {
     const figures = await databaseDown({ downMs: 60_000, jobs: 200 })

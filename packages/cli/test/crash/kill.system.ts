@@ -6,7 +6,7 @@ import { Lab, patience } from "./support/Lab.ts"
 import { pauseBeforeCommit } from "./support/pauses.ts"
 
 describe("a worker killed in a provider call", patience, () => {
-  it("costs its job an attempt: the process started next finishes it, once", async () => {
+  it("costs its job an attempt: the next process finishes it, once", async () => {
     await using lab = await Lab.open()
     const killed = await lab.start()
     const jobId = await killed.client.speak("hold@1")
@@ -24,7 +24,7 @@ describe("a worker killed in a provider call", patience, () => {
     ])
   })
 
-  it("leaves all its jobs to a process that runs beside it", async () => {
+  it("leaves all its jobs to another running process", async () => {
     await using lab = await Lab.open()
     const killed = await lab.start()
     const jobIds = await Promise.all(Array.from({ length: 5 }, () => killed.client.speak("hold@1")))
@@ -44,7 +44,7 @@ describe("a worker killed in a provider call", patience, () => {
 })
 
 describe("a worker killed between blob and commit", patience, () => {
-  it("leaves a blob that is collected, and a job that is finished by the next", async () => {
+  it("leaves a blob that is collected, and a job that the next worker finishes", async () => {
     await using lab = await Lab.open()
     const before = await lab.start()
     const earlier = await before.client.speak("Good morning.")

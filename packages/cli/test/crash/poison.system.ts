@@ -3,9 +3,9 @@ import { audit } from "./support/audit.ts"
 import { expectSpokenOnce } from "./support/expectations.ts"
 import { Lab, patience } from "./support/Lab.ts"
 
-it("a job that kills its worker each time ends as failed after three, and the others are done", patience, async () => {
+it("a job that kills its worker each time fails after three, and the others are done", patience, async () => {
   await using lab = await Lab.open()
-  // Runs no jobs, so it lives to be asked.
+  // Runs no jobs, so it stays alive to answer.
   const { client } = await lab.start({ env: { KILN_ROLE: "api" } })
   let kiln = await lab.start()
   const poison = await client.speak("wait:200 die")

@@ -5,7 +5,7 @@ import { Lab, leaseMs, type Server, patience } from "./support/Lab.ts"
 const runs = 5
 
 it.each(makeStores)(
-  "after the kill of a worker another has its job in a provider call within the lease and a second, on $name",
+  "after a worker is killed, another runs its job within the lease and a second, on $name",
   patience,
   async ({ makeStore, name }) => {
     await using lab = await Lab.open(makeStore)

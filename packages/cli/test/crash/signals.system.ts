@@ -6,7 +6,7 @@ import { Lab, patience } from "./support/Lab.ts"
 const speakAll = (speak: () => Promise<string>, count: number) => Promise.all(Array.from({ length: count }, speak))
 
 describe.each(makeStores)("SIGTERM under work, on $name", patience, ({ makeStore, name }) => {
-  it("lets what is short finish and exits with 0 in time", async () => {
+  it("lets short jobs finish and exits with 0 in time", async () => {
     await using lab = await Lab.open(makeStore)
     const kiln = await lab.start({ env: { KILN_DRAIN_SECONDS: "10" } })
     const jobIds = await speakAll(() => kiln.client.speak("wait:1000"), 4)
@@ -21,9 +21,9 @@ describe.each(makeStores)("SIGTERM under work, on $name", patience, ({ makeStore
     }
   })
 
-  it("gives back what is long, unharmed, and the process started next begins with it at once", async () => {
+  it("releases long jobs, and the next process starts them immediately", async () => {
     await using lab = await Lab.open(makeStore)
-    // A lease that would be waited for, were it not given back.
+    // A lease longer than the test, so the job is found only if it is released.
     const env = { KILN_DRAIN_SECONDS: "1", KILN_LEASE_SECONDS: "60" }
     const stopped = await lab.start({ env })
     const jobIds = await speakAll(() => stopped.client.speak("hold@1"), 3)
@@ -52,7 +52,7 @@ describe.each(makeStores)("SIGTERM under work, on $name", patience, ({ makeStore
     }
   })
 
-  it("gives back to a process that runs beside it, which finds it the next time it asks", async () => {
+  it("releases jobs to another running process, which finds them at its next poll", async () => {
     await using lab = await Lab.open(makeStore)
     const env = { KILN_DRAIN_SECONDS: "0", KILN_LEASE_SECONDS: "60" }
     const stopped = await lab.start({ env })
@@ -63,14 +63,14 @@ describe.each(makeStores)("SIGTERM under work, on $name", patience, ({ makeStore
     const stoppedAt = Date.now()
     const took = (await lab.attemptBegun(jobId, 2)).at - stoppedAt
     console.info(`given back on ${name}: the process beside it began the call ${took} ms after SIGTERM`)
-    // It asks every second, or is told; the lease would be a minute.
+    // It polls every second or is notified; the lease is a minute.
     expect(took).toBeLessThan(5_000)
     expect((await stopped.ended()).exit).toBe(0)
     await other.client.finished(jobId)
     expect(await lab.job(jobId)).toMatchObject({ status: "done", attempts: 2, failures: 0, lostWorkers: 0 })
   })
 
-  it("a second signal exits at once; claimed jobs count a lost worker and are finished by the next one", async () => {
+  it("a second signal exits immediately; claimed jobs count a lost worker, and the next process finishes them", async () => {
     await using lab = await Lab.open(makeStore)
     const stopped = await lab.start({ env: { KILN_DRAIN_SECONDS: "30" } })
     const jobId = await stopped.client.speak("hold@1")

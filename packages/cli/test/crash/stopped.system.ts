@@ -34,14 +34,14 @@ describe.each(makeStores)(
   "a process that is stopped past its lease and wakes up, on $name",
   patience,
   ({ makeStore }) => {
-    it("cannot commit its former jobs while the other still works on them", async () => {
+    it("cannot commit its former jobs while another process works on them", async () => {
       await using lab = await Lab.open(makeStore)
       lab.hold("before commit")
       lab.hold("gate")
       const one = await lab.start({ edits: [pauseBeforeCommit] })
       const two = await lab.start({ edits: [pauseBeforeCommit] })
       const jobId = await one.client.speak("gate@2")
-      // Any worker may have claimed it; usually the one that was asked.
+      // Any worker may have claimed it, usually the one that accepted it.
       const { pid } = await lab.reached("before commit")
       const [stopped, other] = pid === one.pid ? [one, two] : [two, one]
       stopped.kill("SIGSTOP")
@@ -62,7 +62,7 @@ describe.each(makeStores)(
       expect(lab.begun(jobId).map((call) => call.pid)).toEqual([stopped.pid, other.pid])
     })
 
-    it("changes nothing about a job that the other has finished", async () => {
+    it("does not change a job that another process has finished", async () => {
       await using lab = await Lab.open(makeStore)
       const stopped = await lab.start()
       const other = await lab.start()
@@ -86,32 +86,28 @@ describe.each(makeStores)(
   },
 )
 
-it(
-  "planted bug: where a process that stood still gives its claim back, a job that blocks it never ends",
-  patience,
-  async () => {
-    await using lab = await Lab.open()
-    const givesBack = {
-      module: "worker/Slots.ts",
-      find: 'settled === "lapsed" && !lease.isLast()',
-      replace: '(settled === "lapsed" || settled === "stalled") && !lease.isLast()',
-    }
-    const kiln = await lab.start({ edits: [givesBack] })
-    const jobId = await kiln.client.speak(`block:${1.5 * leaseMs}`)
-    // Without the bug its third attempt is its last one.
-    await until(() => (lab.begun(jobId).length > 3 ? true : undefined))
-    const job = await lab.job(jobId)
-    expect(job.status).toBe("processing")
-    expect(job.lostWorkers).toBeLessThan(3)
-    kiln.kill("SIGKILL")
-  },
-)
+it("planted bug: if a suspended process releases its claim, a job that blocks it never ends", patience, async () => {
+  await using lab = await Lab.open()
+  const givesBack = {
+    module: "worker/Slots.ts",
+    find: 'settled === "lapsed" && !lease.isLast',
+    replace: '(settled === "lapsed" || settled === "stalled") && !lease.isLast',
+  }
+  const kiln = await lab.start({ edits: [givesBack] })
+  const jobId = await kiln.client.speak(`block:${1.5 * leaseMs}`)
+  // Without the bug its third attempt is its last one.
+  await until(() => (lab.begun(jobId).length > 3 ? true : undefined))
+  const job = await lab.job(jobId)
+  expect(job.status).toBe("processing")
+  expect(job.lostWorkers).toBeLessThan(3)
+  kiln.kill("SIGKILL")
+})
 
 describe.each(makeStores)(
   "a process whose event loop is blocked for twice the lease, on $name",
   patience,
   ({ makeStore }) => {
-    it("counts as a lost worker though it is alone, and a job that blocks it each time ends", async () => {
+    it("counts as a lost worker even if it is the only one, and a job that blocks it each time ends", async () => {
       await using lab = await Lab.open(makeStore)
       const kiln = await lab.start()
       const jobId = await kiln.client.speak(`block:${2 * leaseMs}`)
@@ -125,7 +121,7 @@ describe.each(makeStores)(
       expect(await kiln.client.finished(await kiln.client.speak("Good morning."))).toMatchObject({ status: "done" })
     })
 
-    it("loses its job and its result, and goes on; readiness tells the truth", async () => {
+    it("loses its job and its result, and continues; readiness is correct", async () => {
       await using lab = await Lab.open(makeStore)
       lab.hold("gate")
       const one = await lab.start()

@@ -4,7 +4,7 @@ import { stormOfKills } from "./support/storm.ts"
 const plan = { jobs: 1_200, kills: 60, seed: 1 }
 
 it(
-  "jobs of every kind, while processes are killed at random for minutes: each acknowledged one ends once",
+  "jobs of every kind, while processes are killed at random for minutes: each accepted job ends once",
   { timeout: 3_600_000 },
   async () => {
     const { violations, ...report } = await stormOfKills(plan)

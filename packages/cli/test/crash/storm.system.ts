@@ -2,7 +2,7 @@ import { expect, it } from "vitest"
 import { patience } from "./support/Lab.ts"
 import { stormOfKills } from "./support/storm.ts"
 
-it("jobs of every kind, while processes are killed at random: each acknowledged one ends once", patience, async () => {
+it("jobs of every kind, while processes are killed at random: each accepted job ends once", patience, async () => {
   const { violations, ...report } = await stormOfKills({ jobs: 60, kills: 6, seed: 1 })
   console.info(`random kills: ${JSON.stringify(report)}`)
   expect(violations).toEqual([])

@@ -7,7 +7,7 @@ import { Lab, patience } from "./support/Lab.ts"
 import { pauseAfterCheckpoint } from "./support/pauses.ts"
 
 it.each(["transcribe", "reply"])(
-  "a voice turn whose worker is killed after %s does not buy that again",
+  "a voice turn whose worker is killed after %s does not repeat that step",
   patience,
   async (step) => {
     await using lab = await Lab.open()

@@ -7,7 +7,7 @@ import { databaseOf } from "./support/embedded.ts"
 import { readRecords } from "./support/Records.ts"
 import { startService } from "./support/Service.ts"
 
-it("a queued job whose request does not decode: that job fails, the queue goes on", async () => {
+it("a queued job whose request does not decode: that job fails, and the queue continues", async () => {
   using data = temporaryDirectory()
   const { environment, key } = await liveSpeech(data.path)
   await using service = await startService(data.path, { ...environment, KILN_CONCURRENCY: "1" }, key)
@@ -31,7 +31,7 @@ it("a queued job whose request does not decode: that job fails, the queue goes o
   expect(changes).toBe(1)
 
   for (const id of [slow, one, three]) expect((await api.finished(id)).status).toBe("done")
-  // It cannot be shown, and nothing is made up for it.
+  // It cannot be returned, and nothing is returned instead.
   const shown = await service.request("GET", `/v1/jobs/${damaged}`)
   expect(shown.status).toBe(500)
   expect(await shown.json()).toMatchObject({ error: { code: "internal_error", details: null } })
@@ -57,7 +57,7 @@ const destroyPage = (path: string, text: string): void => {
   closeSync(file)
 }
 
-it("a corrupt page: what it held is 503 and said in the log, nothing is shown wrong, the rest is served", async () => {
+it("a corrupt page: its data is 503 and logged, nothing incorrect is returned, the rest is served", async () => {
   using data = temporaryDirectory()
   const shown = new Map<string, unknown>()
   let key = ""

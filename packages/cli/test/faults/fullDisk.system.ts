@@ -9,7 +9,7 @@ import { noise } from "./support/speech.ts"
 const ready = { status: 200, checks: { store: "ok", writes: "ok", blobs: "ok", worker: "ok" } }
 
 describeWith("mounts", "a full disk", () => {
-  it("is 503 and not ready, loses nothing, and is forgotten once there is room", { timeout: 180_000 }, async () => {
+  it("is 503 and not ready, loses nothing, and recovers once there is room", { timeout: 180_000 }, async () => {
     using disk = smallDisk(16)
     await using service = await startService(disk.path, slowSpeech)
     const { api } = service
@@ -36,7 +36,7 @@ describeWith("mounts", "a full disk", () => {
       return now.checks["blobs"] === "failing" && now.checks["writes"] === "failing" ? now : undefined
     })
     expect(notReady.status).toBe(503)
-    // What needs no room goes on.
+    // Operations that need no space continue.
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
     expect(await service.audio(await api.job(before.id))).toEqual(bytes)
     await new Promise((resolve) => setTimeout(resolve, 2_000))
@@ -59,14 +59,14 @@ describeWith("mounts", "a full disk", () => {
     expect(records?.integrity).toEqual([])
     expect(brokenPromises(disk.path, records?.blobs ?? [])).toEqual([])
     expect(temporaryFiles(disk.path)).toEqual([])
-    // Bought once, and held against nobody.
+    // Bought once, and no failure is counted.
     expect(records?.jobs).toHaveLength(accepted.length + 2)
     for (const job of records?.jobs ?? [])
       expect(job).toMatchObject({ status: "done", attempts: 1, failures: 0, lost_workers: 0 })
   })
 
   it(
-    "for blobs alone: the job is put off, bought no more than once again, and does not fail",
+    "for blobs alone: the job is postponed, bought at most once more, and does not fail",
     { timeout: 180_000 },
     async () => {
       using disk = smallDisk(1)

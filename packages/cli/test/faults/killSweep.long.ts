@@ -5,7 +5,7 @@ import { describeWith } from "./support/needs.ts"
 const seed = 1
 
 describeWith("strace", "killed at a write call", () => {
-  it("loses nothing that was acknowledged, at 200 calls all over a run", { timeout: 3_600_000 }, async () => {
+  it("loses nothing that was acknowledged, killed at 200 calls spread over a run", { timeout: 3_600_000 }, async () => {
     const log = vi.spyOn(console, "log").mockReturnValue()
     const sweep = await killSweep({ points: 200, seed })
     log.mockRestore()

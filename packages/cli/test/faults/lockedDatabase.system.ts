@@ -74,7 +74,7 @@ it("a lock held by another process: writers wait, readers do not, and the event 
   for (const answer of answers) expect((await api.finished((await answer.json()).id)).status).toBe("done")
 })
 
-it("a lock that stays: 503 after about five seconds, no lease is lost by it, and all goes on", async () => {
+it("a permanent lock: 503 after about five seconds, no lease is lost, and everything continues afterwards", async () => {
   using data = temporaryDirectory()
   const { environment, key } = await liveSpeech(data.path)
   await using service = await startService(data.path, { ...environment, KILN_LEASE_SECONDS: "12" }, key)

@@ -9,7 +9,7 @@ import { noise } from "./support/speech.ts"
 
 describeWith("mounts", "a read-only disk", () => {
   it(
-    "under the blobs: 503 for files, jobs wait, and all goes on when it is writable",
+    "under the blobs: 503 for files, jobs wait, and everything continues once it is writable",
     { timeout: 180_000 },
     async () => {
       using disk = switchableDisk()
@@ -40,7 +40,7 @@ describeWith("mounts", "a read-only disk", () => {
     },
   )
 
-  it("at the start: the process says so and ends", async () => {
+  it("at startup: the process reports it and exits", async () => {
     using disk = switchableDisk()
     disk.become("ro")
     const { exit, stderr } = await run(["serve"], { KILN_DATA_DIR: disk.path, PORT: "0" })
@@ -51,7 +51,7 @@ describeWith("mounts", "a read-only disk", () => {
 
 describeWith("attach", "a database that becomes read-only", () => {
   // The system refuses to remount what is open for writing; a disk that fails turns read-only all the same.
-  it("is 503 for writers while readers go on, and is forgotten", { timeout: 180_000 }, async () => {
+  it("is 503 for writers while readers continue, and recovers", { timeout: 180_000 }, async () => {
     using data = temporaryDirectory()
     await using service = await startService(data.path)
     const { api } = service

@@ -38,7 +38,7 @@ const canary = "canary-51c9"
 /** More than any port takes. */
 const hugeBytes = 70 * 1024 * 1024
 
-/** What a job says in the end, and how many calls it took to say it. */
+/** The final state of a job, and the number of calls it took. */
 type End = readonly [errorCode: ErrorCode, calls: number]
 const unavailable: End = ["provider_unavailable", 3]
 const invalid: End = ["result_invalid", 3]
@@ -89,7 +89,7 @@ describe("a live job whose provider fails", patience, () => {
   let server: Server
   let client: LiveClient
   let metrics: string
-  /** Another origin on this machine, which nobody has any business with. */
+  /** Another origin on this machine, which must not be requested. */
   let elsewhere: HttpServer
   let strayRequests = 0
   const jobs: Array<{ readonly job: LiveJob; readonly poll: LivePoll }> = []
@@ -205,19 +205,19 @@ describe("a live job whose provider fails", patience, () => {
     expect(strayRequests).toBe(0)
   })
 
-  it("a model that refuses: the job is refused, at once", async () => {
+  it("a model that refuses: the job is rejected immediately", async () => {
     standIn.script("chat", answer({ text: canary, finishReason: "content_filter" }))
     await expectEnd("turn", "chat", content)
   })
 
-  it("audio that the provider says is longer than any may be: no reply is bought", async () => {
+  it("audio that exceeds the limit according to the provider: no reply is bought", async () => {
     standIn.script("transcription", answer({ seconds: 1_000 }), answer({ seconds: 1_000 }))
     await expectEnd("transcription", "transcription", ["audio_too_long", 1])
     const { job, poll } = await ended("turn")
     expect([poll.error_code, callsTo(job, "chat")]).toEqual(["audio_too_long", 0])
   })
 
-  it("all in all: each done one charged once, no failed one, no file of theirs, and nothing said of them", async () => {
+  it("in total: done jobs are charged once, failed ones are not, leave no file and are not logged", async () => {
     const { chargedJobs, damaged, jobs: rows } = await audit(lab)
     const done = jobs.filter(({ poll }) => poll.status === "done").map(({ job }) => job.id)
     expect(rows).toHaveLength(jobs.length)

@@ -80,7 +80,7 @@ describe("killed in the middle of a live job", patience, () => {
     return { calls, row }
   }
 
-  it("the process that answers: every job asks the next one, and none is paid for twice", async () => {
+  it("the process that accepts: every job continues in the next one, and none is paid twice", async () => {
     // The second transcription is the voice turn's, whose reply then comes byte by byte.
     await startStandIn({
       usually: { chat: trickle(100) },
@@ -138,7 +138,7 @@ describe("killed in the middle of a live job", patience, () => {
     ["commit voice_turn", "turn", [1, 1, 2]],
   ]
 
-  it("the process that asked, at every point between an answer and its result: kept steps are not paid for again", async () => {
+  it("the process that called, at every point between a response and its result: kept steps are not paid again", async () => {
     await startStandIn()
     let worker = await start(edits)
     for (const [point, kind, expected] of victims) {

@@ -15,7 +15,7 @@ import { exactSum, exactTimes } from "./support/exactSum.ts"
 import { download, LiveClient, type LineItem, type LiveJob, type LivePoll } from "./support/LiveClient.ts"
 import { openAiEnvironment } from "./support/openAiEnvironment.ts"
 
-/** From a fresh installation to bills, by nothing but the command line and HTTP. */
+/** From a fresh installation to bills, using only the command line and HTTP. */
 
 const prices = {
   input_audio_seconds: "0.000100000000000000000007",
@@ -43,7 +43,7 @@ const expectCharged = (poll: LivePoll, ...items: ReadonlyArray<LineItem>) => {
   expect(poll.billing?.line_items).toHaveLength(items.length)
 }
 
-/** Never in a log: what a caller wrote, what a model said, and the key. */
+/** Never in a log: texts of callers and models, and the key. */
 const canary = "canary-7f3a"
 
 describe("live jobs of a fresh installation", patience, () => {
@@ -88,7 +88,7 @@ describe("live jobs of a fresh installation", patience, () => {
     return Buffer.from(await response.arrayBuffer())
   }
 
-  it("are refused until prices and switches are on, which the command line does", async () => {
+  it("are refused until prices and switches are set with the command line", async () => {
     const refusal = await client.post("speech", { input: canary })
     expect([refusal.status, (await refusal.json()).error.details]).toEqual([
       403,
@@ -139,12 +139,12 @@ describe("live jobs of a fresh installation", patience, () => {
     return { poll, transcript: transcriptOf({ sha256 }) }
   }
 
-  it("transcription: what was heard, and the file's own seconds charged, rounded up", async () => {
+  it("transcription: the transcript, charged by the seconds of the file, rounded up", async () => {
     const { poll, transcript } = await transcribed(2.3, 3)
     expect(poll).toMatchObject({ output: { transcript }, warning_code: null })
   })
 
-  it("transcription: a provider that says nothing of the length changes nothing", async () => {
+  it("transcription: a provider that reports no length changes nothing", async () => {
     standIn.script(
       "transcription",
       answerRaw({ headers: { "content-type": "application/json" }, body: JSON.stringify({ text: canary }) }),
@@ -153,17 +153,17 @@ describe("live jobs of a fresh installation", patience, () => {
     expect(poll).toMatchObject({ output: { transcript: canary }, warning_code: null })
   })
 
-  it("transcription: where the provider counts longer, that counts", async () => {
+  it("transcription: a longer length from the provider counts", async () => {
     standIn.script("transcription", answer({ seconds: 7.2, text: canary }))
     expect((await transcribed(2.3, 8)).poll.warning_code).toBe("duration_mismatch")
   })
 
-  it("transcription: where it counts shorter, the file counts", async () => {
+  it("transcription: a shorter length from the provider does not count", async () => {
     standIn.script("transcription", answer({ seconds: 0.5 }))
     expect((await transcribed(2.3, 3)).poll.warning_code).toBe(null)
   })
 
-  it("transcription: nobody speaks, and it is charged all the same", async () => {
+  it("transcription: silence is charged too", async () => {
     standIn.script("transcription", answer({ text: "" }))
     const { poll } = await transcribed(1, 1)
     expect(poll).toMatchObject({ output: { transcript: "" }, warning_code: "no_speech_detected" })
@@ -189,7 +189,7 @@ describe("live jobs of a fresh installation", patience, () => {
     return { poll, heard }
   }
 
-  it("voice turn: three calls, each with a key of its own, and what was heard and said is charged", async () => {
+  it("voice turn: three calls, each with its own key, charged by input and output", async () => {
     const { heard, poll } = await turned(100, 11)
     expect(poll).toMatchObject({ output: { text: `You said: ${heard}` }, warning_code: null })
     expect(standIn.callsOf("speech").at(-1)?.request?.input).toBe(poll.output?.["text"])
@@ -219,7 +219,7 @@ describe("live jobs of a fresh installation", patience, () => {
     return file.bytes
   }
 
-  it("image: asked for once, small and cheap, and the very bytes; the ledger alone says what it cost", async () => {
+  it("image: requested once, with the cheapest options, and stored unchanged; only the ledger shows its cost", async () => {
     const bytes = await drawn()
     expect(standIn.callsOf("image").at(-1)?.request?.fields).toMatchObject({
       model: "gpt-image-1-mini",
@@ -231,14 +231,14 @@ describe("live jobs of a fresh installation", patience, () => {
     expect(bytes.toString("base64") === answered.data[0].b64_json).toBe(true)
   })
 
-  it("image: one that is answered as a URL of the provider's own is fetched", async () => {
+  it("image: one returned as a URL of the provider is fetched", async () => {
     const url = new URL(`/files/${"a1".repeat(32)}-1024x1024.png`, standIn.url).href
     standIn.script("image", answer({ url }))
     const bytes = await drawn()
     expect(bytes.equals((await download(url)).bytes)).toBe(true)
   })
 
-  it("are in the ledger as they were polled, each once, to the last digit", async () => {
+  it("are in the ledger as they were polled, each once, exactly", async () => {
     const { exit, stderr, stdout } = await run(
       ["billing", "export", "--from", "2000-01-01", "--to", "9000-01-01"],
       environment,
@@ -254,7 +254,7 @@ describe("live jobs of a fresh installation", patience, () => {
     expect(exactSum(rows.map(({ amount }) => amount))).toBe(exactSum(items.map(({ amount }) => amount)))
   })
 
-  it("leave nothing of what was said, nor the key, in what the server says", () => {
+  it("leave neither texts nor the key in the server's output", () => {
     const said = kiln.stdout + kiln.stderr
     expect(said).toContain(kiln.listening.url)
     for (const secret of [canary, standInApiKey, "this is what was said", "You said"])

@@ -114,40 +114,35 @@ describe("the provider of live jobs", patience, () => {
     ["says the key is wrong", invalidKey(), "configuration"],
     ["has no such model", failWith({ status: 404, code: "model_not_found" }), "configuration"],
     ["sends requests elsewhere", redirectTo("http://169.254.169.254/latest/meta-data/"), "configuration"],
-  ])(
-    "that %s is paused, for as long as that is so; jobs wait, and none of them fails",
-    async (_name, behavior, reason) => {
-      standIn.usually("speech", behavior)
-      const broken = await metric("kiln_provider_calls_total", { provider: "speech", outcome: "broken" })
-      const callsBefore = standIn.callsOf("speech").length
-      const jobs = [await client.speak("Hello?")]
-      await until(() => standIn.callsOf("speech").length > callsBefore || undefined)
-      await expectPaused(reason)
-      for (let more = 0; more < 4; more++) jobs.push(await client.speak(`Hello, ${more}?`))
-      // Others are served meanwhile.
-      expect(await client.finished(await client.any("image", "a kiln"))).toMatchObject({ status: "done" })
-      // More than one pause has passed, and one call at the end of each was all there was.
-      const from = Date.now()
-      await until(() => standIn.callsOf("speech").length >= callsBefore + 3 || undefined)
-      const calls = standIn.callsOf("speech").slice(callsBefore)
-      expect(calls.length - 3).toBeLessThanOrEqual(1 + (Date.now() - from) / engine.circuit.brokenPauseMs)
-      calls.slice(1).forEach((call, index) => {
-        expect(call.beganAtMs - (calls[index]?.endedAtMs ?? 0)).toBeGreaterThan(engine.circuit.brokenPauseMs - 100)
-      })
-      for (const job of jobs) {
-        expect((await client.poll(job)).status).toMatch(/^(queued|processing)$/)
-        expect(await lab.job(job.id)).toMatchObject({ failures: 0, lostWorkers: 0, errorCode: null })
-      }
-      expect(await metric("kiln_provider_calls_total", { provider: "speech", outcome: "broken" })).toBeGreaterThan(
-        broken,
-      )
-      standIn.usually("speech", answer())
-      for (const job of jobs) await expectMended(job)
-      if (reason === "quota") await expectDiagnosis("ok", undefined, 0)
-    },
-  )
+  ])("that %s is paused until it recovers; jobs wait, and none of them fails", async (_name, behavior, reason) => {
+    standIn.usually("speech", behavior)
+    const broken = await metric("kiln_provider_calls_total", { provider: "speech", outcome: "broken" })
+    const callsBefore = standIn.callsOf("speech").length
+    const jobs = [await client.speak("Hello?")]
+    await until(() => standIn.callsOf("speech").length > callsBefore || undefined)
+    await expectPaused(reason)
+    for (let more = 0; more < 4; more++) jobs.push(await client.speak(`Hello, ${more}?`))
+    // Other jobs run in the meantime.
+    expect(await client.finished(await client.any("image", "a kiln"))).toMatchObject({ status: "done" })
+    // More than one pause has passed, and one call at the end of each was all there was.
+    const from = Date.now()
+    await until(() => standIn.callsOf("speech").length >= callsBefore + 3 || undefined)
+    const calls = standIn.callsOf("speech").slice(callsBefore)
+    expect(calls.length - 3).toBeLessThanOrEqual(1 + (Date.now() - from) / engine.circuit.brokenPauseMs)
+    calls.slice(1).forEach((call, index) => {
+      expect(call.beganAtMs - (calls[index]?.endedAtMs ?? 0)).toBeGreaterThan(engine.circuit.brokenPauseMs - 100)
+    })
+    for (const job of jobs) {
+      expect((await client.poll(job)).status).toMatch(/^(queued|processing)$/)
+      expect(await lab.job(job.id)).toMatchObject({ failures: 0, lostWorkers: 0, errorCode: null })
+    }
+    expect(await metric("kiln_provider_calls_total", { provider: "speech", outcome: "broken" })).toBeGreaterThan(broken)
+    standIn.usually("speech", answer())
+    for (const job of jobs) await expectMended(job)
+    if (reason === "quota") await expectDiagnosis("ok", undefined, 0)
+  })
 
-  it("that fails for everybody is paused before every job has paid for it", async () => {
+  it("that fails for everybody is paused before it costs every job an attempt", async () => {
     standIn.usually("speech", serverError)
     const before = standIn.callsOf("speech").length
     const jobs: Array<LiveJob> = []
@@ -163,7 +158,7 @@ describe("the provider of live jobs", patience, () => {
     await expectMended(jobs.find((_, index) => ends[index]?.status === "done") ?? { id: "", path: "" })
   })
 
-  it("is never paused by what callers ask of it", async () => {
+  it("is never paused because of callers' requests", async () => {
     const refused = await metric("kiln_provider_calls_total", { provider: "speech", outcome: "refused" })
     const refusals = [badRequest("input"), contentPolicyViolation, failWith({ status: 413 }), failWith({ status: 422 })]
     for (let round = 0; round < 3; round++) standIn.script("speech", ...refusals)
@@ -189,13 +184,13 @@ describe("the provider of live jobs", patience, () => {
       return { asked: first?.endedAtMs ?? 0, again: second?.beganAtMs ?? 0 }
     }
 
-    it("is asked again after the seconds it named, and not before", async () => {
+    it("is called again after the seconds it named, and not before", async () => {
       const { again, asked } = await secondCall(3)
       expect(again - asked).toBeGreaterThanOrEqual(3_000)
       expect(again - asked).toBeLessThan(30_000)
     })
 
-    it("is asked again at the time it named", async () => {
+    it("is called again at the time it named", async () => {
       const time = new Date(Date.now() + 4_000).toUTCString()
       const { again, asked } = await secondCall(time)
       expect(again).toBeGreaterThanOrEqual(Date.parse(time))
@@ -207,7 +202,7 @@ describe("the provider of live jobs", patience, () => {
       ["a negative number", "-30"],
       ["words", "in a while"],
       ["nothing", ""],
-    ])("is asked again soon where it names %s", async (_what, retryAfter) => {
+    ])("is called again soon if it names %s", async (_what, retryAfter) => {
       const { again, asked } = await secondCall(retryAfter)
       expect(again - asked).toBeLessThan(10_000)
     })
@@ -217,7 +212,7 @@ describe("the provider of live jobs", patience, () => {
       ["a number beyond all numbers", "9".repeat(400)],
       ["a date far away", "Fri, 31 Dec 9999 23:59:59 GMT"],
       ["a day", 86_400],
-    ])("and names %s: its job waits ten minutes and no longer, others do not wait", async (_what, retryAfter) => {
+    ])("and names %s: its job waits at most ten minutes, others do not wait", async (_what, retryAfter) => {
       standIn.script("speech", rateLimited(retryAfter))
       const job = await client.speak("When?")
       const waiting = await until(async () => {
@@ -233,7 +228,7 @@ describe("the provider of live jobs", patience, () => {
     })
   })
 
-  it("is spoken of in the log without a word of what it was asked, of what it said, and of keys", () => {
+  it("is logged without request texts, response texts or keys", () => {
     expect(server.stderr).toContain("the provider of speech is paused (quota)")
     expect(server.stderr).toContain("the provider of speech works again")
     const secrets = ["Hello", "anybody there", "may not be said", "a kiln", "current quota", "sk-revok", standInApiKey]

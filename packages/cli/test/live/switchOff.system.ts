@@ -8,11 +8,13 @@ import { Lab, type Server } from "../crash/support/Lab.ts"
 import { LiveClient, type LiveJob } from "./support/LiveClient.ts"
 import { labEnvironment, longLease } from "./support/openAiEnvironment.ts"
 
-/** A switch thrown while live jobs run by the hundred: no more is bought, nothing is lost, and it goes on where it was. */
+/**
+ * A switch is turned off while hundreds of live jobs run: nothing more is bought, nothing is lost, and the jobs continue later.
+ */
 
 const patience = { timeout: 240_000 }
 
-describe("live work switched off in the middle", patience, () => {
+describe("live jobs switched off in the middle", patience, () => {
   let lab: Lab
   let standIn: OpenAiStandIn
   let server: Server
@@ -85,7 +87,7 @@ describe("live work switched off in the middle", patience, () => {
     await standIn?.close()
   })
 
-  it("by the command line, with 1,000 jobs in line: no call from a second later on, no job failed, and all done after it", async () => {
+  it("by the command line, with 1,000 jobs queued: no call after one second, no job failed, and all done afterwards", async () => {
     standIn.usually("speech", answerLate(500))
     await create(1_000)
     await until(() => (standIn.calls().length >= 8 ? true : undefined))
@@ -108,7 +110,7 @@ describe("live work switched off in the middle", patience, () => {
     await expectAllOnce()
   })
 
-  it("between two steps of a voice turn: the next one is not bought, and what was bought is kept", async () => {
+  it("between two steps of a voice turn: the next step is not bought, and finished steps are kept", async () => {
     const before = jobs.length
     standIn.usually("transcription", answerLate(2_500))
     const client = clientOf(server)
@@ -133,7 +135,7 @@ describe("live work switched off in the middle", patience, () => {
     jobs.push(...turns)
   })
 
-  it("by the environment of one of two processes: that one buys nothing, also when it is the last", async () => {
+  it("by the environment of one of two processes: that one buys nothing, even when it is the last", async () => {
     standIn.usually("speech", answerLate(500))
     await using idle = await startOpenAiStandIn()
     const forced = await start(idle, { KILN_SWITCH_AI: "off" })

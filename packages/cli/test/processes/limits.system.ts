@@ -11,7 +11,7 @@ const most = (calls: ReadonlyArray<CallLine>): number => {
   return Math.max(...calls.map(({ event }) => (event === "begun" ? ++now : now--)))
 }
 
-it("two workers together run no more jobs of a kind, and of a project, than the limit", patience, async () => {
+it("two workers together run at most the limit of jobs of a kind and of a project", patience, async () => {
   await using fleet = await Fleet.open()
   const engine = { limits: { perKind: { speech_synthesis: 1 }, perProject: 3 } }
   const [api] = await Promise.all([fleet.api({ engine }), fleet.worker({ engine }), fleet.worker({ engine })])
@@ -24,7 +24,7 @@ it("two workers together run no more jobs of a kind, and of a project, than the 
   const speech = fleet.calls().filter(({ provider }) => provider === "speech")
   expect(speech).toHaveLength(24)
   expect(most(speech)).toBe(1)
-  // One kind at its limit holds up no other, and both fill what the project may have.
+  // A kind at its limit does not delay another, and both fill the project's share.
   expect(most(fleet.calls())).toBe(3)
   expect(new Set(fleet.calls().map(({ pid }) => pid)).size).toBe(2)
 })

@@ -18,7 +18,7 @@ const missing = async ({ live }: ApiProcess): Promise<unknown> => {
 const noProvider = [403, "live_not_active", ["provider:speech_synthesis"]]
 
 describe("processes of different roles", () => {
-  it("what one process accepts another runs, and a third hands out", patience, async () => {
+  it("a job accepted by one process is run by another and served by a third", patience, async () => {
     await using fleet = await Fleet.open()
     const options = { env: { KILN_CONCURRENCY: "2" } }
     const [[one, other], ...workers] = await Promise.all([fleet.apis(), fleet.worker(options), fleet.worker(options)])
@@ -40,7 +40,7 @@ describe("processes of different roles", () => {
     expect((await other.live.get(`/v1/jobs/${ids[0]}`)).status).toBe(200)
   })
 
-  it("live jobs are accepted once a worker with a provider has been there, and not before", patience, async () => {
+  it("live jobs are accepted once a worker with a provider has run, and not before", patience, async () => {
     await using fleet = await Fleet.open()
     const api = await fleet.api()
     expect(await api.live.readiness()).toBe(200)
@@ -48,7 +48,7 @@ describe("processes of different roles", () => {
     await fleet.worker({ live: false })
     expect(await missing(api)).toEqual(noProvider)
     const worker = await fleet.worker()
-    // It publishes before it says that it runs.
+    // It publishes its kinds before it reports that it runs.
     const id = await api.live.speak("x")
     expect((await api.live.finished(id)).status).toBe("done")
     expect(fleet.calls().map(({ pid }) => pid)).toEqual([worker.pid, worker.pid])
@@ -59,7 +59,7 @@ describe("processes of different roles", () => {
     expect(image.status).toBe(202)
   })
 
-  it("without workers jobs wait, and go on when one comes", patience, async () => {
+  it("without workers jobs wait, and continue when one starts", patience, async () => {
     await using fleet = await Fleet.open()
     const api = await fleet.api()
     const waiting = await api.sandbox.speak("x")
@@ -71,7 +71,7 @@ describe("processes of different roles", () => {
     await until(() => fleet.calls().find(({ jobId }) => jobId === held))
     first.kill("SIGTERM")
     expect((await first.ended()).exit).toBe(0)
-    // The client sees nothing of it: what was begun stays so, what was in line stays there.
+    // The client does not notice: running jobs stay `processing`, and queued jobs stay queued.
     expect((await api.live.job(held)).status).toBe("processing")
     expect((await api.live.job(queued)).status).toBe("queued")
     expect(await api.live.readiness()).toBe(200)
@@ -80,7 +80,7 @@ describe("processes of different roles", () => {
     for (const id of [held, queued]) expect((await api.live.finished(id)).status).toBe("done")
     const begun = fleet.calls().filter(({ event }) => event === "begun")
     expect(begun.filter(({ jobId }) => jobId === held).map(({ pid }) => pid)).toEqual([first.pid, second.pid])
-    // It was given back, not lost.
+    // It was released, not lost.
     expect(await fleet.job(held)).toMatchObject({ attempts: 2, failures: 0, lostWorkers: 0 })
   })
 })

@@ -36,12 +36,12 @@ describe("two processes on one database", () => {
   const clients = async () => {
     const { id, secret } = await fleet.newKey()
     const all = urls.map((url) => new Client(url, secret))
-    /** The process whose turn it is. */
+    /** The process for the next request. */
     const inTurn = (n: number): Client => all[n % all.length] ?? new Client("", "")
     return { keyId: id, all, inTurn }
   }
 
-  it("fifty creations with one idempotency key make one job, and all get the same answer", async () => {
+  it("fifty creations with one idempotency key create one job, and all get the same response", async () => {
     const { inTurn } = await clients()
     const answers = await Promise.all(
       fifty.map(async (n) => {
@@ -57,7 +57,7 @@ describe("two processes on one database", () => {
     expect(await fleet.takeAll()).toEqual([id])
   })
 
-  it("of fifty jobs for one upload one is accepted", async () => {
+  it("of fifty jobs for one upload, one is accepted", async () => {
     const { inTurn } = await clients()
     const upload_id = await inTurn(0).upload(wav(128))
     const outcomes = await Promise.all(
@@ -92,7 +92,7 @@ describe("two processes on one database", () => {
       .filter((entry) => entry.isFile())
       .map((entry) => `${entry.parentPath}/${entry.name}`)
 
-  it("of fifty files sent to one URL one is taken, and the bytes are exactly its", async () => {
+  it("of fifty files sent to one URL, one is accepted, with exactly its bytes", async () => {
     const { all, inTurn } = await clients()
     const before = uploadedFiles()
     const upload = await inTurn(0).announce()

@@ -15,7 +15,7 @@ const waits = async (fleet: Fleet, { live }: ApiProcess, count: number): Promise
   return all.toSorted((a, b) => a - b)
 }
 
-it("a notification starts a job of another process at once", patience, async () => {
+it("a notification starts a job of another process immediately", patience, async () => {
   await using fleet = await Fleet.open()
   const [api] = await Promise.all([fleet.api(), fleet.worker()])
   const sorted = await waits(fleet, api, 31)
@@ -25,12 +25,12 @@ it("a notification starts a job of another process at once", patience, async () 
   expect(median).toBeLessThan(150)
 })
 
-it("without notifications a worker finds it by looking, once a second", patience, async () => {
+it("without notifications a worker finds it by polling once a second", patience, async () => {
   await using fleet = await Fleet.open()
   const env = { KILN_DATABASE_NOTIFICATIONS: "off" }
   const [api] = await Promise.all([fleet.api({ env }), fleet.worker({ env })])
   const sorted = await waits(fleet, api, 5)
-  // Looking is what it does: a worker that heard of them would have begun all of them at once.
+  // It polls: with notifications, a worker would have started all of them immediately.
   expect(sorted.at(-1)).toBeGreaterThan(50)
   expect(sorted.at(-1)).toBeLessThan(5_000)
 })

@@ -2,9 +2,9 @@ import * as Schema from "effect/Schema"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import { errorCatalogue, type RefusalCode, refusalCodes } from "./ErrorCatalogue.ts"
 
-/** What is wrong with one field, with the limit that it violates. */
+/** The problem with one field, and the limit that it violates. */
 const FieldProblem = Schema.Struct({
-  param: Schema.String.annotate({ description: "The field, as it was named in the request." }),
+  param: Schema.String.annotate({ description: "The name of the field in the request." }),
   reason: Schema.Literals([
     "required",
     "type",
@@ -34,8 +34,10 @@ const details = {
     ),
   }),
   uploads_full: Schema.Struct({
-    uploads: Schema.Int.annotate({ description: "How many uploads may wait for a job; 0 is no limit." }),
-    bytes: Schema.Int.annotate({ description: "How many bytes of uploads may wait for a job; 0 is no limit." }),
+    uploads: Schema.Int.annotate({ description: "Maximum number of uploads that wait for a job; 0 means no limit." }),
+    bytes: Schema.Int.annotate({
+      description: "Maximum total size, in bytes, of uploads that wait for a job; 0 means no limit.",
+    }),
   }),
   file_too_large: Schema.Struct({ max_bytes: Schema.Int }),
   unsupported_content_type: Schema.Struct({ expected: Schema.Array(Schema.String) }),
@@ -51,7 +53,7 @@ const detailsOf = <Code extends RefusalCode>(code: Code) =>
 const pascalCase = (code: string): string =>
   code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-/** The body of one code. Types are by code, so that a client that has looked at `error.code` knows `error.details`. */
+/** The error body of one code. Types are by code, so checking `error.code` narrows the type of `error.details`. */
 const errorBody = <const Code extends RefusalCode>(code: Code) => {
   const { message, status, type } = errorCatalogue[code]
   const example = {
@@ -61,9 +63,9 @@ const errorBody = <const Code extends RefusalCode>(code: Code) => {
     error: Schema.Struct({
       type: Schema.Literal(type),
       code: Schema.Literal(code),
-      message: Schema.String.annotate({ description: "For people; may change." }),
+      message: Schema.String.annotate({ description: "An explanation for people. The wording may change." }),
       param: Schema.NullOr(Schema.String).annotate({
-        description: "The first offending field, if a field is to blame.",
+        description: "The first offending field; `null` if no field is invalid.",
       }),
       details: detailsOf(code),
       request_id: Schema.String.annotate({ description: "The value of X-Request-Id." }),
@@ -82,7 +84,7 @@ type ErrorBodiesOf<Codes extends ReadonlyArray<RefusalCode>> = {
   readonly [Index in keyof Codes]: ErrorBody<Codes[Index]>
 }
 
-// One schema a code: the same object in every endpoint is one component of the description.
+// One schema for each code: reusing the object in every endpoint makes it a single component of the document.
 const bodies = new Map(refusalCodes.map((code) => [code, errorBody(code)]))
 
 /** The error bodies of these codes, for the declaration of an endpoint. */

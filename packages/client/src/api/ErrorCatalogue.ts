@@ -37,22 +37,22 @@ const entries = {
   malformed_request: {
     status: 400,
     type: "invalid_request_error",
-    message: "This is not a well-formed HTTP/1.1 request.",
+    message: "The request is not well-formed HTTP/1.1.",
   },
   invalid_json: {
     status: 400,
     type: "invalid_request_error",
-    message: "The body must be one JSON object in UTF-8, at most 16 levels deep, with no key twice.",
+    message: "The body must be a single JSON object in UTF-8, at most 16 levels deep and without duplicate keys.",
   },
   invalid_request: {
     status: 400,
     type: "invalid_request_error",
-    message: "Some fields break their rules; details.errors lists every one of them.",
+    message: "Some fields are invalid; details.errors lists all of them.",
   },
   idempotency_key_missing: {
     status: 400,
     type: "idempotency_error",
-    message: "Send an Idempotency-Key header with a value of your own, a fresh one for every new job.",
+    message: "Send an Idempotency-Key header with a unique value for each new job.",
   },
   idempotency_key_invalid: {
     status: 400,
@@ -62,60 +62,60 @@ const entries = {
   upload_not_found: {
     status: 400,
     type: "invalid_request_error",
-    message: "No upload with this id was made by this key. Create one with POST /v1/audio/uploads.",
+    message: "This key has no upload with this id. Create one with POST /v1/audio/uploads.",
   },
   missing_api_key: {
     status: 401,
     type: "authentication_error",
-    message: "Send your API key in the header Authorization: Bearer <API_KEY>.",
+    message: "The API key is missing. Send it in the header Authorization: Bearer <API_KEY>.",
     headers: { "www-authenticate": 'Bearer realm="api"' },
   },
   invalid_api_key: {
     status: 401,
     type: "authentication_error",
-    message: "This API key is not valid. Check that it was copied whole and is neither revoked nor expired.",
+    message: "This API key is not valid. Check that it is complete and neither revoked nor expired.",
     headers: { "www-authenticate": 'Bearer realm="api", error="invalid_token"' },
   },
   insufficient_scope: {
     status: 403,
     type: "permission_error",
-    message: "This API key lacks the scope this endpoint needs; details.required_scope names it.",
+    message: "This API key lacks the scope that this endpoint requires; details.required_scope names it.",
   },
   live_not_active: {
     status: 403,
     type: "permission_error",
-    message: "Live jobs of this type are not active; details.missing lists what the operator has to switch on.",
+    message: "Live jobs of this type are not active; details.missing lists what the operator must activate.",
   },
   upload_url_invalid: {
     status: 403,
     type: "permission_error",
-    message: "This upload URL is not valid. Use the upload_url of POST /v1/audio/uploads exactly as it was returned.",
+    message: "This upload URL is not valid. Use the upload_url returned by POST /v1/audio/uploads without changes.",
   },
   file_url_invalid: {
     status: 403,
     type: "permission_error",
-    message: "This file URL is not valid. Use the URL from polling the job exactly as it was returned.",
+    message: "This file URL is not valid. Use the URL returned by polling the job without changes.",
   },
   not_found: {
     status: 404,
     type: "not_found_error",
-    message: "There is nothing at this path. Paths are case-sensitive and have no slash at the end.",
+    message: "This path does not exist. Paths are case-sensitive and have no trailing slash.",
   },
   job_not_found: {
     status: 404,
     type: "not_found_error",
     message:
-      "No such job here for this key. Audio jobs are at /v1/jobs/{id}, image jobs at /v1/images/jobs/{id}, each for the key that created it.",
+      "This key has no job with this id at this path. Audio jobs are at /v1/jobs/{id} and image jobs at /v1/images/jobs/{id}. Only the key that created a job can access it.",
   },
   method_not_allowed: {
     status: 405,
     type: "invalid_request_error",
-    message: "This path does not take this method; the Allow header lists those it takes.",
+    message: "This path does not support this method; the Allow header lists the supported ones.",
   },
   request_timeout: {
     status: 408,
     type: "invalid_request_error",
-    message: "The request did not arrive completely in time.",
+    message: "The request did not arrive completely in time. Send it again.",
   },
   upload_timeout: {
     status: 408,
@@ -137,19 +137,19 @@ const entries = {
   upload_already_used: {
     status: 409,
     type: "conflict_error",
-    message: "Another job has used this upload; one upload serves one job. Create a new upload.",
+    message: "Another job has already used this upload. Create a new upload for each job.",
     headers: { "x-should-retry": "false" },
   },
   upload_in_progress: {
     status: 409,
     type: "conflict_error",
-    message: "Another transfer to this URL is running.",
+    message: "Another transfer to this URL is in progress. Wait until it ends.",
     headers: retryAfter(5),
   },
   upload_already_completed: {
     status: 409,
     type: "conflict_error",
-    message: "The file of this upload has already arrived; the URL is used up.",
+    message: "The file of this upload has already arrived. The URL cannot be used again.",
   },
   upload_expired: {
     status: 410,
@@ -160,12 +160,12 @@ const entries = {
     status: 410,
     type: "not_found_error",
     message:
-      "The file is not available at this URL any more. If its job still has its data, poll the job for a fresh URL.",
+      "The file is no longer available at this URL. If the job's data has not been deleted, poll the job for a new URL.",
   },
   body_too_large: {
     status: 413,
     type: "invalid_request_error",
-    message: "The JSON body is larger than 65536 bytes.",
+    message: "The JSON body must be at most 65536 bytes.",
   },
   file_too_large: {
     status: 413,
@@ -175,17 +175,17 @@ const entries = {
   unsupported_content_type: {
     status: 415,
     type: "invalid_request_error",
-    message: "This Content-Type or Content-Encoding is not accepted here; details.expected lists the types that are.",
+    message: "This Content-Type or Content-Encoding is not supported here; details.expected lists the accepted types.",
   },
   range_not_satisfiable: {
     status: 416,
     type: "invalid_request_error",
-    message: "The range lies outside of the file; Content-Range tells its size.",
+    message: "The range is outside the file; Content-Range has the file's size.",
   },
   idempotency_key_reused: {
     status: 422,
     type: "idempotency_error",
-    message: "This Idempotency-Key belongs to a job with another request. Use a fresh key for a new job.",
+    message: "This Idempotency-Key was already used with a different request. Use a new key for each new job.",
   },
   empty_file: {
     status: 422,
@@ -195,41 +195,41 @@ const entries = {
   audio_format_mismatch: {
     status: 422,
     type: "invalid_request_error",
-    message: "The first bytes of the file are not those of the declared format.",
+    message: "The file is not in the declared format. Create an upload with the format of the file.",
   },
   rate_limited: {
     status: 429,
     type: "rate_limit_error",
-    message: "Too many requests. Wait as long as Retry-After says.",
+    message: "Too many requests. Wait for the number of seconds in Retry-After.",
   },
   queue_full: {
     status: 429,
     type: "rate_limit_error",
-    message: "The project has as many unfinished jobs as it may have. Wait until some have finished.",
+    message: "The project has reached its limit of unfinished jobs. Wait until some of them finish.",
     headers: retryAfter(10),
   },
   uploads_full: {
     status: 429,
     type: "rate_limit_error",
     message:
-      "The project has reached its limit of uploads waiting for a job; details has the limits. Create jobs for them, or wait until some expire.",
+      "The project has reached its limit of uploads that wait for a job; details has the limits. Create jobs for them, or wait until some expire.",
     // Only the caller's own jobs or an expiry make room, so sending the whole file again after a pause rarely helps.
     headers: { ...retryAfter(60), "x-should-retry": "false" },
   },
   headers_too_large: {
     status: 431,
     type: "invalid_request_error",
-    message: "The request line and headers are larger than 16384 bytes.",
+    message: "The request line and headers must be at most 16384 bytes.",
   },
   internal_error: {
     status: 500,
     type: "api_error",
-    message: "Something went wrong on our side. Quote error.request_id when you report it.",
+    message: "The service failed to handle the request. Include error.request_id when you report the problem.",
   },
   service_unavailable: {
     status: 503,
     type: "api_error",
-    message: "The service cannot answer right now. Repeat the request, with the same Idempotency-Key if it has one.",
+    message: "The service is temporarily unavailable. Repeat the request, with the same Idempotency-Key if it has one.",
     headers: retryAfter(5),
   },
 } as const satisfies Entries & Readonly<Record<string, ErrorEntry>>

@@ -8,22 +8,22 @@ import { errorsOf } from "./ErrorBodies.ts"
 const Alive = Schema.Struct({ status: Schema.Literal("ok") }).annotate({ identifier: "Alive" })
 
 const checks = Schema.Record(Schema.String, Schema.Literals(["ok", "failing"])).annotate({
-  description: "What was looked at, by name.",
+  description: "The checks and their results, by name.",
 })
 const ProviderDetail = Schema.Struct({
   status: Schema.Literals(["ready", "paused"]).annotate({
-    description: "`paused` when no worker can call it at this moment.",
+    description: "`paused` if no worker can call the provider at the moment.",
   }),
-  workers: Schema.Int.annotate({ description: "Workers that serve it." }),
-  paused_workers: Schema.Int.annotate({ description: "Those of them in which it is paused." }),
+  workers: Schema.Int.annotate({ description: "Number of workers that serve the provider." }),
+  paused_workers: Schema.Int.annotate({ description: "Number of those workers in which the provider is paused." }),
   reason: Schema.NullOr(Schema.Literals(["quota", "configuration", "failing"])).annotate({
-    description: "Why it is paused. `quota` and `configuration` are the operator's to mend.",
+    description: "Why the provider is paused. The operator must resolve `quota` and `configuration`.",
   }),
   paused_since: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "ProviderDetail" })
 const details = Schema.Struct({
   providers: Schema.optionalKey(Schema.Record(Schema.String, ProviderDetail)).annotate({
-    description: "The live providers, by what they do. A paused one holds its jobs up, and nothing else.",
+    description: "The live providers, by task. A paused provider delays only the jobs that need it.",
   }),
 })
 const Ready = Schema.Struct({ status: Schema.Literal("ready"), checks, details }).annotate({ identifier: "Ready" })
@@ -35,11 +35,11 @@ const NotReady = Schema.Struct({ status: Schema.Literals(["unavailable", "stoppi
 export class HealthApi extends HttpApiGroup.make("health")
   .add(
     HttpApiEndpoint.get("healthz", "/healthz", { success: Alive, error: errorsOf("internal_error") }).annotateMerge(
-      OpenApi.annotations({ summary: "Whether the process lives" }),
+      OpenApi.annotations({ summary: "Check that the process is alive" }),
     ),
     HttpApiEndpoint.get("readyz", "/readyz", {
       success: Ready,
       error: [NotReady, ...errorsOf("internal_error")],
-    }).annotateMerge(OpenApi.annotations({ summary: "Whether requests should be sent here now" })),
+    }).annotateMerge(OpenApi.annotations({ summary: "Check that the process is ready for requests" })),
   )
   .annotateMerge(OpenApi.annotations({ title: "Health", description: "For load balancers and operators." })) {}

@@ -5,12 +5,12 @@ import { Id } from "./fieldSchemas.ts"
 const JobId = Id("job", "The job's identifier.")
 const JobStatus = Schema.Literals(["queued", "processing", "done", "failed"]).annotate({
   identifier: "JobStatus",
-  description: "`done` and `failed` are final. A status never goes backwards.",
+  description: "The status of the job. `done` and `failed` are final. A status never moves backwards.",
 })
 
 const JobMode = Schema.Literals(["sandbox", "live"]).annotate({
   identifier: "JobMode",
-  description: "The mode of the key that created it.",
+  description: "The mode of the key that created the job.",
 })
 const ErrorCode = Schema.Literals(errorCodes).annotate({
   identifier: "JobErrorCode",
@@ -18,7 +18,7 @@ const ErrorCode = Schema.Literals(errorCodes).annotate({
 })
 const WarningCode = Schema.Literals(warningCodes).annotate({
   identifier: "JobWarningCode",
-  description: "What to know about a result.",
+  description: "A warning about the result.",
 })
 
 /** A job as it is created; a repeated request with the same Idempotency-Key gets the same body. */
@@ -31,12 +31,12 @@ export const createdJob = <const Type extends string>(type: Type, identifier: st
     status: Schema.Literal("queued"),
   }).annotate({ identifier })
 
-const Amount = Schema.String.annotate({ description: "A decimal number, exact.", examples: ["0.0042"] })
+const Amount = Schema.String.annotate({ description: "An exact decimal number.", examples: ["0.0042"] })
 
 const LineItem = Schema.Struct({
   meter: Schema.Literals(meters).annotate({
     identifier: "Meter",
-    description: "What is counted.",
+    description: "The unit that is counted.",
   }),
   quantity: Schema.Int,
   unit_amount: Amount,
@@ -45,15 +45,15 @@ const LineItem = Schema.Struct({
 
 const Billing = Schema.Struct({
   status: Schema.Literals(["pending", "charged", "not_charged"]),
-  currency: Schema.String.annotate({ description: "ISO 4217, lower case.", examples: ["usd"] }),
-  amount: Schema.NullOr(Amount).annotate({ description: "`null` while pending." }),
+  currency: Schema.String.annotate({ description: "ISO 4217 code in lower case.", examples: ["usd"] }),
+  amount: Schema.NullOr(Amount).annotate({ description: "The total; `null` while the status is `pending`." }),
   line_items: Schema.Array(LineItem),
 }).annotate({ identifier: "Billing" })
 
-/** A URL of a file, as polling shows it. */
+/** The URL of a file, as polling returns it. */
 export const FileUrl = (what: string) =>
   Schema.String.annotate({
-    description: `${what} Signed; valid for 10 minutes from this poll.`.trimStart(),
+    description: `${what} A signed URL, valid for 10 minutes after this poll.`.trimStart(),
     format: "uri",
   })
 
@@ -88,8 +88,8 @@ export const briefState = <Output>(output: Schema.Codec<Output>, identifier: str
     output: Schema.optionalKey(output).annotate({ description: whenDone }),
     error_code: Schema.optionalKey(ErrorCode),
     warning_code: Schema.optionalKey(Schema.Literals(["data_expired", "data_deleted"])).annotate({
-      description: "Once the job's data is gone.",
+      description: "Present once the job's data has been deleted.",
     }),
   }).annotate({ identifier, examples: [{ id: "job_01k9q3w5zr8x2v6m4n7p0t1c3d", status: "processing" }] })
 
-const whenDone = "Once done, as long as the job keeps its data."
+const whenDone = "Present once the job is done, until its data is deleted."

@@ -22,7 +22,7 @@ const file = {
   error: fileErrors,
 }
 
-/** The two URLs that are their own authorization. Open to all origins; `Authorization` is ignored. */
+/** The two signed URLs, whose signature is the authorization. Open to all origins; `Authorization` is ignored. */
 export class SignedUrlsApi extends HttpApiGroup.make("signedUrls")
   .add(
     HttpApiEndpoint.put("putFile", "/v1/audio/uploads/:id/file", {
@@ -47,21 +47,22 @@ export class SignedUrlsApi extends HttpApiGroup.make("signedUrls")
       ),
     }).annotateMerge(
       OpenApi.annotations({
-        summary: "Send the bytes of an upload",
+        summary: "Send the file of an upload",
         description:
-          "The `upload_url` of an upload, exactly as it was returned. One PUT wins; an interrupted or refused one may be repeated, up to 5 transfers in all.",
+          "Use the `upload_url` of an upload exactly as it was returned. Only one PUT succeeds. An interrupted or rejected one may be repeated, up to 5 transfers in total.",
       }),
     ),
     HttpApiEndpoint.get("getFile", "/v1/files/:id", file).annotateMerge(
       OpenApi.annotations({
-        summary: "Fetch a generated file",
-        description: "`audio_url` or `image_url` of a finished job, exactly as it was returned. Takes `Range`.",
+        summary: "Download a generated file",
+        description:
+          "Use the `audio_url` or `image_url` of a finished job exactly as it was returned. Supports `Range`.",
       }),
     ),
     HttpApiEndpoint.head("headFile", "/v1/files/:id", { ...file, success: HttpApiSchema.Empty(200) }).annotateMerge(
-      OpenApi.annotations({ summary: "Ask for size and type of a generated file" }),
+      OpenApi.annotations({ summary: "Get the size and type of a generated file" }),
     ),
   )
   .annotateMerge(
-    OpenApi.annotations({ title: "Signed URLs", description: "Where bytes go in and out. No API key is sent." }),
+    OpenApi.annotations({ title: "Signed URLs", description: "Upload and download files. No API key is needed." }),
   ) {}

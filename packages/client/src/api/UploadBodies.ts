@@ -5,24 +5,28 @@ import { Id, PositiveUpTo } from "./fieldSchemas.ts"
 export const CreateUpload = Schema.Struct({
   format: Schema.Literals(audioFormats).annotate({
     identifier: "AudioFormat",
-    description: "The container of the file.",
+    description: "The container format of the file.",
   }),
   declared_seconds: PositiveUpTo(limits.declaredSeconds).annotate({
-    description: "How long the file lasts. A declaration: live jobs are billed by what is measured.",
+    description: "The length of the audio in seconds. Live jobs are billed by the measured length.",
   }),
 }).annotate({ identifier: "CreateUpload", examples: [{ format: "wav", declared_seconds: 12.5 }] })
 
 export const Upload = Schema.Struct({
-  id: Id("upl", "Goes into `upload_id` of the one job that uses the file."),
+  id: Id("upl", "The upload's identifier, for `upload_id` of the job that uses the file."),
   upload_url: Schema.String.annotate({
-    description: "Signed: send the bytes here with PUT, without Authorization. Good for one upload, for 15 minutes.",
+    description:
+      "A signed URL. Send the file here with PUT, without Authorization. It is valid for one upload and for 15 minutes.",
     format: "uri",
   }),
   method: Schema.Literal("PUT"),
   expires_at: Schema.String.annotate({
-    description: "Until when a transfer may begin.",
+    description: "The time until which a transfer may start.",
     format: "date-time",
     examples: ["2030-01-01T12:00:00Z"],
   }),
-  max_bytes: Schema.Int.annotate({ description: "Largest file, inclusive.", examples: [limits.uploadBytes] }),
+  max_bytes: Schema.Int.annotate({
+    description: "Maximum size of the file in bytes, inclusive.",
+    examples: [limits.uploadBytes],
+  }),
 }).annotate({ identifier: "Upload" })

@@ -2,10 +2,10 @@ import { builtIn, defaultVoices } from "@kiln/core/kinds"
 import { audioJobs, imageJobs } from "../routes/JobFamily.ts"
 import { jobRoute } from "../routes/jobRoute.ts"
 
-// Which voices an installation has is its operator's to configure: a client knows some and accepts all.
+// The operator configures the voices of an installation, so a client accepts any name.
 const voices = { ...defaultVoices, isOpen: true }
 
-/** Where the built-in kinds are offered. */
+/** The routes of the built-in kinds. */
 export const builtInRoutes = [
   jobRoute(builtIn.transcription, { path: "/v1/audio/transcriptions", family: audioJobs, methods: "transcriptions" }),
   jobRoute(builtIn.speechSynthesis(voices), {

@@ -22,7 +22,7 @@ const createUpload = HttpApiEndpoint.post("createUpload", "/v1/audio/uploads", {
 }).annotateMerge(
   OpenApi.annotations({
     summary: "Create a signed upload URL",
-    description: "Then send the file to `upload_url` with PUT, and create a job with `id` as `upload_id`.",
+    description: "Send the file to `upload_url` with PUT, then create a job with the upload's `id` as `upload_id`.",
   }),
 )
 
@@ -70,8 +70,8 @@ const declareFamily = (family: JobFamily, routes: ReadonlyArray<JobRoute>) => {
 }
 
 /**
- * Declares the API that offers these kinds, as data: routes, an OpenAPI document and clients are made from it. Kinds of one
- * family are one group.
+ * Declares the API of these kinds as data, from which routes, the OpenAPI document and clients are derived. Kinds of one family form
+ * one group.
  */
 export const declareApi = <const Routes extends ReadonlyArray<JobRoute>>(
   routes: Routes,
@@ -96,7 +96,7 @@ export const declareApi = <const Routes extends ReadonlyArray<JobRoute>>(
         title: "kiln",
         version: "1",
         description:
-          "Asynchronous audio and image jobs: create one with POST, then poll it with GET until its status is `done` or `failed`. Every error has the same body; `error.code` is for programs, `error.message` for people.",
+          "Asynchronous audio and image jobs: create a job with POST, then poll it with GET until its status is `done` or `failed`. All errors have the same format: `error.code` is for programs and `error.message` for people.",
         license: { name: "MIT", identifier: "MIT" },
         servers: [{ url: serverUrl }],
         transform: (spec) => describeResponses(spec, components),

@@ -2,7 +2,7 @@ import { forGenerators } from "./forGenerators.ts"
 
 /**
  * Adds to a generated OpenAPI document what applies to many responses. Headers are described once, in the components, and each
- * response refers to the ones it has.
+ * response refers to those it has.
  */
 
 type Json = Record<string, unknown>
@@ -13,23 +13,27 @@ const entriesOf = (value: unknown): ReadonlyArray<[string, Json]> =>
 const text = { type: "string" }
 const whole = { type: "integer", minimum: 0 }
 const headers = {
-  "X-Request-Id": { description: "Names the request, in errors and in the log of the service too.", schema: text },
+  "X-Request-Id": { description: "Identifies the request, also in errors and in the service's log.", schema: text },
   "RateLimit-Policy": {
-    description: "The limit that applies (IETF draft).",
+    description: "The rate limit that applies (IETF draft).",
     schema: text,
     example: '"read";q=3000;w=60',
   },
-  RateLimit: { description: "What is left of the limit (IETF draft).", schema: text, example: '"read";r=299;t=1' },
-  "WWW-Authenticate": { description: "What is wrong with the credentials (RFC 6750).", schema: text },
-  "Retry-After": { description: "Seconds to wait before asking again.", schema: whole, example: 2 },
+  RateLimit: {
+    description: "The remaining requests under the limit (IETF draft).",
+    schema: text,
+    example: '"read";r=299;t=1',
+  },
+  "WWW-Authenticate": { description: "The problem with the credentials (RFC 6750).", schema: text },
+  "Retry-After": { description: "Seconds to wait before the next request.", schema: whole, example: 2 },
   Location: { description: "Absolute URL to poll.", schema: { type: "string", format: "uri" } },
   "Idempotency-Replayed": {
-    description: "`true` when the request was a repeat: the job is the one it made first.",
+    description: "`true` if the request was a repeat: the job is the one that the first request created.",
     schema: { type: "string", enum: ["true"] },
   },
-  "Accept-Ranges": { description: "`bytes`.", schema: text },
-  "Content-Disposition": { description: "A file name.", schema: text },
-  "Content-Range": { description: "Which part it is, and of how many bytes.", schema: text },
+  "Accept-Ranges": { description: "Always `bytes`.", schema: text },
+  "Content-Disposition": { description: "The suggested file name.", schema: text },
+  "Content-Range": { description: "The range in the response and the size of the whole file.", schema: text },
 } satisfies Readonly<Record<string, Json>>
 const headerNames = Object.keys(headers)
 
@@ -45,10 +49,10 @@ const headersOf = (status: string, isAuthenticated: boolean): ReadonlyArray<stri
 ]
 
 const successes: Readonly<Record<string, string>> = {
-  "200": "As asked.",
+  "200": "The request succeeded.",
   "201": "Created.",
   "202": "Accepted. Poll `Location`.",
-  "204": "Done. There is no body.",
+  "204": "The request succeeded. The response has no body.",
 }
 
 /** The codes a response may carry, read from the bodies it names. */
@@ -77,7 +81,7 @@ const describeFile = (operation: Json): Json => {
   const responses = asObject(operation["responses"])
   const all = { ...asObject(responses["200"]), description: "The whole file." }
   const fileHeaders = ["X-Request-Id", "Accept-Ranges", "Content-Disposition"]
-  const part = { ...all, description: "The part that `Range` asked for." }
+  const part = { ...all, description: "The requested range of the file." }
   return {
     ...operation,
     parameters: [
@@ -87,7 +91,7 @@ const describeFile = (operation: Json): Json => {
         in: "header",
         required: false,
         schema: text,
-        description: "One range of bytes.",
+        description: "A single byte range.",
         example: "bytes=0-1",
       },
     ],
@@ -112,7 +116,7 @@ const describeOperation = (operation: Json, schemas: Json): Json => {
   return operation["operationId"] === "getFile" ? describeFile(described) : described
 }
 
-/** Returns the document with everything that applies to many responses, and with definitions in place of empty schemas. */
+/** Returns the document with the parts that many responses share, and with definitions instead of empty schemas. */
 export const describeResponses = (generated: Json, definitions: Readonly<Record<string, object>>): Json => {
   const { components: given, ...rest } = generated
   const known = asObject(given)

@@ -4,7 +4,7 @@ import { errorsOf } from "./ErrorBodies.ts"
 import type { RefusalCode } from "./ErrorCatalogue.ts"
 import { Id } from "./fieldSchemas.ts"
 
-/** What every endpoint that takes JSON may answer. */
+/** Errors that every endpoint with a JSON body may return. */
 const jsonCodes = ["invalid_json", "invalid_request", "body_too_large", "unsupported_content_type"] as const
 const serverCodes = ["internal_error", "service_unavailable"] as const
 
@@ -13,24 +13,26 @@ export const jobIdParam = { id: Id("job", "The job's identifier.") }
 export const idempotencyHeader = {
   "idempotency-key": Schema.String.annotate({
     description:
-      "A value of your own, fresh for every new job: 1 to 255 visible ASCII characters. A repeated request gets the job it made first.",
+      "A unique value for each new job, 1 to 255 visible ASCII characters. Repeating a request with the same key returns the existing job.",
     examples: ["8e03978e-40d5-43e8-bc93-6894a57f9324"],
   }),
 }
 
-const retryAfter = Schema.FiniteFromString.annotate({ description: "Seconds to wait before polling (again)." })
+const retryAfter = Schema.FiniteFromString.annotate({ description: "Seconds to wait before polling again." })
 
-/** 202 with where to poll. */
+/** 202 with the URL to poll. */
 export const accepted = <S extends Schema.Top>(job: S) =>
   HttpApiSchema.WithHeaders(job.pipe(HttpApiSchema.status(202)), {
     location: Schema.String.annotate({ description: "Absolute URL to poll.", format: "uri" }),
     "retry-after": retryAfter,
     "idempotency-replayed": Schema.optionalKey(
-      Schema.Literal("true").annotate({ description: "This request was a repeat: the job is the one it made first." }),
+      Schema.Literal("true").annotate({
+        description: "Present if this request was a repeat: the job is the one that the first request created.",
+      }),
     ),
   })
 
-/** 200; an unfinished job says when to ask again. */
+/** 200, with `Retry-After` while the job is not finished. */
 export const polled = <S extends Schema.Top>(job: S) =>
   HttpApiSchema.WithHeaders(job, { "retry-after": Schema.optionalKey(retryAfter) })
 
@@ -52,7 +54,7 @@ export const eraseErrors = errorsOf("job_not_found", "job_processing", ...server
 
 /** The three parameters of a signed URL, in the only order in which they are valid. */
 export const signedQuery = {
-  e: Schema.String.annotate({ description: "Expiry, unix seconds." }),
-  k: Schema.String.annotate({ description: "Which key signed." }),
+  e: Schema.String.annotate({ description: "When the URL expires, in Unix seconds." }),
+  k: Schema.String.annotate({ description: "The key that signed the URL." }),
   s: Schema.String.annotate({ description: "The signature." }),
 }

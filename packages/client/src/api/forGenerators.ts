@@ -1,12 +1,12 @@
 /**
- * Details of an OpenAPI document that matter to client generators: operation ids become function names, and a closed schema would
- * reject fields that are added later.
+ * Adapts an OpenAPI document to client generators: they turn operation ids into function names, and a client with closed response
+ * schemas would reject fields that are added later.
  */
 
 type Json = Readonly<Record<string, unknown>>
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Every object inside of a value, the value itself last, as `change` returns it. */
+/** Applies `change` to every object inside a value, innermost first. */
 const mapObjects = (value: unknown, change: (object: Json) => Json): unknown => {
   if (Array.isArray(value)) return value.map((item) => mapObjects(item, change))
   if (!isObject(value)) return value
@@ -16,20 +16,20 @@ const mapObjects = (value: unknown, change: (object: Json) => Json): unknown => 
 const without = (object: Json, isUnwanted: (key: string, value: unknown) => boolean): Json =>
   Object.fromEntries(Object.entries(object).filter(([key, value]) => !isUnwanted(key, value)))
 
-/** Stream framing is an implementation detail, and "any integer that a number can hold" is not a limit. */
+/** Stream framing is an implementation detail, and the range of safe integers is not a limit. */
 const isNoise = (key: string, value: unknown): boolean =>
   key.startsWith("x-effect") ||
   (key === "minimum" && value === Number.MIN_SAFE_INTEGER) ||
   (key === "maximum" && value === Number.MAX_SAFE_INTEGER)
 
-/** `audio.createSpeech` becomes `createSpeech`: names are unique without their group, and make better functions. */
+/** `audio.createSpeech` becomes `createSpeech`: names are unique without their group and make better function names. */
 const operationName = (object: Json): Json =>
   typeof object["operationId"] === "string"
     ? { ...object, operationId: object["operationId"].slice(object["operationId"].lastIndexOf(".") + 1) }
     : object
 
-/** Requests are closed: an unknown field is refused. Answers are open, since fields may be added to them within `/v1`. */
-const openAnswers = (schemas: unknown): Json =>
+/** Requests are closed: unknown fields are rejected. Responses are open, because fields may be added to them within `/v1`. */
+const openResponses = (schemas: unknown): Json =>
   Object.fromEntries(
     Object.entries(isObject(schemas) ? schemas : {}).map(([name, schema]) => [
       name,
@@ -53,5 +53,5 @@ const joined = (object: Json): Json => {
 export const forGenerators = (generated: Json): Json => {
   const spec = mapObjects(generated, (object) => joined(operationName(without(object, isNoise)))) as Json
   const components = spec["components"] as Json
-  return { ...spec, components: { ...components, schemas: openAnswers(components["schemas"]) } }
+  return { ...spec, components: { ...components, schemas: openResponses(components["schemas"]) } }
 }

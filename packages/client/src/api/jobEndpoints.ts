@@ -83,7 +83,8 @@ const poll = <const Noun extends string, Output, Body extends JobBody>(
   }).annotateMerge(
     OpenApi.annotations({
       summary: `Poll ${withArticle(spokenFamily(family))} job`,
-      description: "Every 2 seconds, until `status` is `done` or `failed`. Only for the key that created the job.",
+      description:
+        "Poll every 2 seconds until `status` is `done` or `failed`. Only the key that created the job can read it.",
     }),
   )
 
@@ -95,7 +96,7 @@ const erase = <const Noun extends string>(family: JobFamily<string, Noun>) =>
   }).annotateMerge(
     OpenApi.annotations({
       summary: `Delete the retained data of a finished ${spokenFamily(family)} job`,
-      description: `Texts, files and URLs are gone for good; ${family.body === "full" ? "status, codes and billing stay" : "the status stays"}. Repeating the request returns the same response.`,
+      description: `Permanently deletes texts and files, and invalidates their URLs. ${family.body === "full" ? "Status, codes and billing are" : "The status is"} kept. Repeating the request returns the same response.`,
     }),
   )
 

@@ -9,13 +9,13 @@ import { FileUrl } from "./JobBodies.ts"
 
 /** The wire schemas of a kind's requests and outputs, derived from the schemas that the kind declares. */
 
-/** A schema, and the definition that takes its place in an OpenAPI document where the schema itself cannot describe it. */
+/** A schema, and the definition that replaces it in an OpenAPI document if the schema cannot describe itself. */
 export interface Described<T> {
   readonly schema: Schema.Codec<T>
   readonly components: Readonly<Record<string, JsonSchema>>
 }
 
-/** A kind that was only named, not defined here, has no schemas. */
+/** A kind that is only named, by `remoteKind`, has no schemas. */
 const kindOf = ({ kind }: JobRoute): Partial<JobKind> => kind as Partial<JobKind>
 
 type Fields = Readonly<Record<string, Schema.Top>>
@@ -80,7 +80,7 @@ const descriptionOf = ({ ast }: Schema.Top): string => {
   return typeof description === "string" ? description : ""
 }
 
-/** An output that shows texts alone: URLs would be made up. */
+/** Returns an example output without URLs, which would not work. */
 const exampleOf = (route: JobRoute | undefined): Readonly<Record<string, unknown>> => {
   const fields = route === undefined ? {} : outputFields(route).fields
   const texts = Object.entries(fields).filter(([name, { ast }]) => ast._tag === "String" && !name.endsWith("_url"))
@@ -90,7 +90,7 @@ const exampleOf = (route: JobRoute | undefined): Readonly<Record<string, unknown
 /** Names of the fields of a finished job's output, on the wire. */
 export const outputNames = (route: JobRoute): ReadonlyArray<string> => Object.keys(outputFields(route).fields)
 
-/** One kind's output with its files. Incomplete if the kind does not state its fields. */
+/** Returns the fields of one kind's output, with its files. Incomplete if the kind does not declare its fields. */
 const outputFields = (
   route: JobRoute,
 ): {
@@ -108,7 +108,7 @@ const outputFields = (
   const { definitions, schema } = standardJsonSchema(output, "output", toWire)
   const properties = Object.entries((schema["properties"] ?? {}) as Readonly<Record<string, JsonSchema>>)
   const required = (schema["required"] ?? []) as ReadonlyArray<string>
-  // Each field is a component of its own, which the document describes as its schema does.
+  // Each field is a separate component, which the document describes with the kind's schema.
   const named = properties.map(([name, property]) => {
     const identifier = `${route.noun}Output_${name}`
     const field = Schema.Json.annotate({ identifier })
@@ -124,7 +124,7 @@ const outputFields = (
   }
 }
 
-/** What a family's finished jobs bring: all fields of its only kind, or any of those of several. */
+/** The output of a family's finished jobs: all fields of its only kind, or any fields of several kinds. */
 export type OutputOf<R extends JobRoute> = IsUnion<R> extends true ? Partial<Merged<WireOutput<R>>> : WireOutput<R>
 type IsUnion<T, All = T> = T extends unknown ? ([All] extends [T] ? false : true) : never
 type Merged<T> = {

@@ -12,16 +12,16 @@ export interface JobFamily<
   Noun extends string = string,
   Body extends JobBody = JobBody,
 > {
-  /** Its endpoints in the client for Effect: `client.audio`. */
+  /** The name of its endpoints in the client for Effect: `client.audio`. */
   readonly group: Group
-  /** In names: `Audio` makes `pollAudioJob` and `AudioJobState`. */
+  /** Used in names: `Audio` gives `pollAudioJob` and `AudioJobState`. */
   readonly noun: Noun
   readonly body: Body
-  /** Where its jobs are polled with GET, with `/:id` at its end, and with `/data` behind that erased with DELETE. */
+  /** Path that ends in `/:id`. GET polls a job; DELETE on the path followed by `/data` erases its data. */
   readonly poll: string
   /** Its heading in the OpenAPI document. */
   readonly title: string
-  /** What it offers, for people. */
+  /** One sentence for people. */
   readonly description: string | undefined
 }
 
@@ -39,7 +39,7 @@ export const jobFamily = <
     poll,
     title = group,
   }: {
-    /** With `/:id` at its end. */
+    /** Path for polling, ends in `/:id`. */
     readonly poll: string
     /** Default: the name of the group, with a capital letter. */
     readonly noun?: Noun

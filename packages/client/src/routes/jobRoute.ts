@@ -20,12 +20,12 @@ export interface JobRoute<
   Family extends JobFamily = JobFamily,
 > {
   readonly kind: K
-  /** Where jobs are created with POST, below the prefix. */
+  /** Path where POST creates jobs, below the prefix. */
   readonly path: string
   readonly family: Family
-  /** In names: `Speech` makes `createSpeech` and `SpeechJob`. */
+  /** Used in names: `Speech` gives `createSpeech` and `SpeechJob`. */
   readonly noun: Noun
-  /** Its methods in the client for promises: `speech` makes `client.speech.create`. */
+  /** Name of its methods in the promise client: `speech` gives `client.speech.create`. */
   readonly methods: Methods
   /** Wire names that do not follow the rule, by inner name. */
   readonly names: Given
@@ -39,7 +39,7 @@ export interface JobRouteOptions<
   Given extends GivenNames = GivenNames,
   Family extends JobFamily = JobFamily,
 > {
-  /** Where jobs are created with POST, below the prefix: `/v1/summaries`. */
+  /** Path where POST creates jobs, below the prefix: `/v1/summaries`. */
   readonly path: string
   /** The family under which its jobs are polled and erased. By default, a separate family under `poll`. */
   readonly family?: Family

@@ -13,7 +13,7 @@ export interface RunningService extends AsyncDisposable {
   readonly key: string
 }
 
-/** The real service as a process of its own, on a free port, over SQLite and files in a directory of its own. */
+/** The real service as a separate process, on a free port, with SQLite and files in its own directory. */
 export const startService = async (settings: Readonly<Record<string, string>> = {}): Promise<RunningService> => {
   const directory = await mkdtemp(join(tmpdir(), "kiln-client-"))
   const child = spawn(process.execPath, ["--conditions=@kiln/source", launcher, "serve", "--json"], {

@@ -33,7 +33,7 @@ const ranges: ReadonlyArray<readonly [name: string, range: BlobRange]> = [
 
 export const opensBlobs = (test: BlobTest): void => {
   test(
-    "fails for a blob that is not there",
+    "fails for a missing blob",
     Effect.gen(function* () {
       const store = yield* BlobStore
       expect(yield* Effect.flip(store.open("jobs/a/1/output"))).toMatchObject({
@@ -48,7 +48,7 @@ export const opensBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "reads ranges, and always says length and SHA-256 of the whole",
+    "reads ranges, and always returns length and SHA-256 of the whole blob",
     Effect.gen(function* () {
       const store = yield* BlobStore
       const bytes = noise(BYTES)

@@ -10,7 +10,7 @@ const sha256Of = (bytes: Uint8Array) => createHash("sha256").update(bytes).diges
 /** Bytes in are bytes out. */
 export const putsBlobs = (test: BlobTest): void => {
   test(
-    "stores 5 MiB and says their length and SHA-256",
+    "stores 5 MiB and returns length and SHA-256",
     Effect.gen(function* () {
       const bytes = noise(5 * MIB)
       const info = yield* putBytes("jobs/a/1/output", bytes)
@@ -68,7 +68,7 @@ export const putsBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "stores many at once without mixing them up",
+    "stores many concurrently without mixing them up",
     Effect.gen(function* () {
       const blobs = Array.from({ length: 20 }, (_, n) => [`many/${n}/blob`, noise(100 * KIB + n, n + 1)] as const)
       yield* Effect.forEach(blobs, ([key, bytes]) => putBytes(key, bytes), { concurrency: "unbounded" })

@@ -68,7 +68,7 @@ export const removesBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "disturbs no put or remove under another prefix at the same time",
+    "does not disturb a concurrent put or remove under another prefix",
     Effect.gen(function* () {
       const store = yield* BlobStore
       for (let round = 0; round < 3; round++) {
@@ -96,7 +96,7 @@ export const removesBlobs = (test: BlobTest): void => {
   )
 
   test(
-    "disturbs no put beside it, where it takes the last blob away",
+    "does not disturb a concurrent put when it removes the last blob",
     Effect.gen(function* () {
       const store = yield* BlobStore
       yield* putAll(["jobs/a/1/0"])

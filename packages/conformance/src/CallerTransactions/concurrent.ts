@@ -38,7 +38,7 @@ export const concurrent: ReadonlyArray<CallerCheck> = [
     }),
   },
   {
-    name: "neither do they in a project that is new, with a kind nobody used before",
+    name: "nor do they in a new project with an unused kind",
     concurrent: true,
     run: Effect.fnUntraced(function* (begin) {
       const fresh = { projectId: projectId(77), kind: "brand_new" }
@@ -59,7 +59,7 @@ export const concurrent: ReadonlyArray<CallerCheck> = [
     }),
   },
   {
-    name: "one rolls back, the other's job is there, also where both were the first of a new project",
+    name: "if one rolls back, the other's job exists, even if both were the first of a new project",
     concurrent: true,
     run: Effect.fnUntraced(function* (begin) {
       const fresh = { projectId: projectId(77) }
@@ -71,7 +71,7 @@ export const concurrent: ReadonlyArray<CallerCheck> = [
     }),
   },
   {
-    name: "the installation goes on beside an open transaction: others create, claim and complete in the same lane",
+    name: "the installation continues beside an open transaction: others create, claim and complete in the same lane",
     concurrent: true,
     run: Effect.fnUntraced(function* (begin) {
       yield* create(newJob(9))
@@ -86,7 +86,7 @@ export const concurrent: ReadonlyArray<CallerCheck> = [
     }),
   },
   {
-    name: "of two with one idempotency key the second gets the first's job if that commits, and its own if not",
+    name: "of two with one idempotency key, the second gets the first's job if that commits, otherwise its own",
     concurrent: true,
     run: Effect.fnUntraced(function* (begin) {
       const store = yield* JobStore

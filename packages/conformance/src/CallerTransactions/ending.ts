@@ -18,7 +18,7 @@ import type { CallerCheck } from "./CallerTransaction.ts"
 /** The caller's commit and rollback decide whether jobs exist. */
 export const ending: ReadonlyArray<CallerCheck> = [
   {
-    name: "after a commit the jobs are there, with what they consumed, and can be claimed",
+    name: "after a commit the jobs and their uploads are stored, and the jobs can be claimed",
     concurrent: false,
     run: Effect.fnUntraced(function* (begin) {
       yield* createUploaded(1)

@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { CallerTransactions, type NewJob } from "@kiln/core/ports"
+import type { NewJob } from "@kiln/core/ports"
 import { create, createUploaded, exists, first, openAudioGate, read } from "../arrange.ts"
 import { audioGate, digest, jobId, newJob, newLiveJob, newUploadJob, projectId, uploadId } from "../fixtures.ts"
 import { type CallerCheck, createIn } from "./CallerTransaction.ts"
@@ -27,7 +27,7 @@ const arrangeRefusals = Effect.gen(function* () {
 /** Decided as `JobStore.createJobs` decides. */
 export const outcomes: ReadonlyArray<CallerCheck> = [
   {
-    name: "every refusal is an outcome, and the caller's transaction goes on",
+    name: "every refusal is an outcome, and the caller's transaction continues",
     concurrent: false,
     run: Effect.fnUntraced(function* (begin) {
       const [job] = yield* arrangeRefusals
@@ -67,7 +67,7 @@ export const outcomes: ReadonlyArray<CallerCheck> = [
     }),
   },
   {
-    name: "what the transaction made already counts: an upload is used once, a queue has its cap",
+    name: "earlier calls in the transaction count: an upload is used once, a queue has its cap",
     concurrent: false,
     run: Effect.fnUntraced(function* (begin) {
       yield* createUploaded(1)
@@ -84,7 +84,7 @@ export const outcomes: ReadonlyArray<CallerCheck> = [
     }),
   },
   {
-    name: "a live job is accepted at the price of now",
+    name: "a live job is accepted at the current price",
     concurrent: false,
     run: Effect.fnUntraced(function* (begin) {
       yield* openAudioGate
@@ -104,27 +104,6 @@ export const outcomes: ReadonlyArray<CallerCheck> = [
         expect(Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined).toBeInstanceOf(TypeError)
       }
       expect(yield* exists(newJob(1))).toBe(false)
-    }),
-  },
-]
-
-/** RFC 4231, test case 2. */
-const hmacVector = {
-  key: "Jefe",
-  message: "what do ya want for nothing?",
-  hex: "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
-}
-
-/** What only the synchronous verbs have. */
-export const synchronousOutcomes: ReadonlyArray<CallerCheck> = [
-  {
-    name: "hmacSha256 is HMAC-SHA-256",
-    concurrent: false,
-    run: Effect.fnUntraced(function* () {
-      const { synchronous } = yield* CallerTransactions
-      const encoder = new TextEncoder()
-      const tag = synchronous?.hmacSha256(encoder.encode(hmacVector.key), encoder.encode(hmacVector.message))
-      expect([...(tag ?? [])].map((byte) => byte.toString(16).padStart(2, "0")).join("")).toBe(hmacVector.hex)
     }),
   },
 ]

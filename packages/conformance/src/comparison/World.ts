@@ -48,7 +48,7 @@ export const openWorld = Effect.fnUntraced(function* (
   let turn = 0
   const at = (n: number): Context.Context<Stores> => {
     const opening = openings[n % openings.length]
-    if (opening === undefined) throw new Error("there is always an opening")
+    if (opening === undefined) throw new Error("expected at least one opening")
     return opening.context
   }
   return {

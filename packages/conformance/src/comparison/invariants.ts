@@ -8,7 +8,7 @@ import type { Observation } from "./observe.ts"
 
 /** Throws if the reference itself breaks a rule: the table checks the reference as well. */
 const refuse = (rule: string): never => {
-  throw new Error(`a promise is broken: ${rule}`)
+  throw new Error(`an invariant failed: ${rule}`)
 }
 
 /** Checks the invariants that hold after every step. */

@@ -42,7 +42,7 @@ type StepsOf<Port extends StorePortName> = { readonly [Verb in Exclude<WriteVerb
 const held = Effect.fnUntraced(function* (n: number) {
   const directory = yield* JobDirectory
   const job: Job | undefined = first(yield* directory.readJobs([jobId(n)]))
-  if (job === undefined) throw new Error(`${jobId(n)} is not there`)
+  if (job === undefined) throw new Error(`${jobId(n)} does not exist`)
   return { job, jobId: job.id, token: job.token }
 })
 

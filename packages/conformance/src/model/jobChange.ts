@@ -89,7 +89,9 @@ const move = (before: Job, after: Job, now: number, verb: string | undefined): J
     refusals.push(`${event.event}: ${refusal}`)
   }
   if (after.token < before.token) refusals.push("the token fell")
-  return illegal(`${before.id}: ${before.status} -> ${after.status} is no move of the table (${refusals.join("; ")})`)
+  return illegal(
+    `${before.id}: ${before.status} -> ${after.status} is not a move of the table (${refusals.join("; ")})`,
+  )
 }
 
 /** The moves that lead from the one to something like the other, with what they carry read from there. */

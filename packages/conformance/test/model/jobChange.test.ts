@@ -22,7 +22,7 @@ const isKnownAs = ({ before, after, event, verb, now }: Move) => {
 }
 
 describe("jobChange", () => {
-  it("knows every move the table makes", () =>
+  it("recognizes every move of the table", () =>
     fc.assert(
       fc.property(walks, (moves) => {
         for (const move of moves) isKnownAs(move)
@@ -35,7 +35,7 @@ describe("jobChange", () => {
     expect([...seen].toSorted()).toEqual([...Object.keys(jobTransitions), "removed", "retried"].toSorted())
   })
 
-  it("says unchanged of a job that is the same, and of none", () => {
+  it("reports an equal job, and a missing one, as unchanged", () => {
     for (const { after, now } of lives(20)) expect(jobChange(after, copy(after), now)).toEqual({ _tag: "Unchanged" })
     expect(jobChange(undefined, undefined, 0)).toEqual({ _tag: "Unchanged" })
   })

@@ -26,7 +26,7 @@ export const defaultAttemptLimits: AttemptLimits = {
 /** Why an attempt ended without a result. */
 export interface AttemptFailure {
   readonly errorCode: ErrorCode
-  /** Whether another attempt may succeed. */
+  /** True if another attempt may succeed. */
   readonly retry: boolean
   /** Milliseconds the provider asked us to wait. */
   readonly retryAfterMs?: number | undefined

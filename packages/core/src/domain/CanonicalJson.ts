@@ -17,7 +17,7 @@ export const canonicalJson = (value: unknown): string => {
   // Array.from, because map would skip holes.
   if (Array.isArray(value)) return `[${Array.from(value, canonicalJson).join(",")}]`
   if (isPlainObject(value)) return `{${members(value).join(",")}}`
-  throw new TypeError("Not a JSON value")
+  throw new TypeError("expected a JSON value")
 }
 
 const members = (object: Readonly<Record<string, unknown>>): ReadonlyArray<string> => {

@@ -185,7 +185,7 @@ export class EmptyFile extends KilnError<"EmptyFile"> {
   }
 }
 
-/** The first bytes of the file are not those of the declared format. */
+/** The file is not in the declared format. */
 export class AudioFormatMismatch extends KilnError<"AudioFormatMismatch"> {
   readonly declared: string
   /** `null` when they belong to no known audio format. */

@@ -69,9 +69,16 @@ export interface NumberRule {
 export const requireNumber = (name: string, value: unknown, rule: NumberRule): void => {
   const { least, most = Number.POSITIVE_INFINITY, whole = false } = rule
   if (typeof value === "number" && value >= least && value <= most && (!whole || Number.isInteger(value))) return
-  const range = most >= Number.MAX_SAFE_INTEGER ? `${least} or more` : `between ${least} and ${most}`
   const shown = typeof value === "number" ? `, not ${value}` : ""
-  throw new TypeError(`${name} must be a ${whole ? "whole " : ""}number, ${range}${shown}`)
+  throw new TypeError(`${name} must be ${described(least, most, whole)}${shown}`)
+}
+
+const described = (least: number, most: number, whole: boolean): string => {
+  const kind = whole ? "integer" : "number"
+  const article = whole ? "an" : "a"
+  if (most < Number.MAX_SAFE_INTEGER) return `${article} ${kind} between ${least} and ${most}`
+  if (least === 0) return `a non-negative ${kind}`
+  return whole && least === 1 ? "a positive integer" : `${article} ${kind} of at least ${least}`
 }
 
 /** Throws `TypeError` unless the value is `true`, `false` or `undefined`. */

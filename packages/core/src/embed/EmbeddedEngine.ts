@@ -1,6 +1,7 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { AudioFormat } from "../domain/AudioFormat.ts"
 import type { UploadId } from "../domain/Ids.ts"
+import type { KilnError } from "../domain/KilnError.ts"
 import type { Priority } from "../domain/Priority.ts"
 import type { FileRef, InputOf, Kind } from "../kinds/KindTypes.ts"
 import type { JobEvent, JobEventType } from "../engine/JobEvent.ts"
@@ -28,6 +29,21 @@ export interface SubmitOptions extends ProjectOption {
   /** Milliseconds until the job may start, default 0, at most a year. */
   readonly delayMs?: number
 }
+
+/** A job of `submitMany`: its request and its own options. */
+export interface Submission<Request> extends SubmitOptions {
+  readonly request: Request
+}
+
+/** The outcome of one job of `submitMany`: the accepted job, or the error that `submit` would reject with. */
+export type SubmitOutcome<K extends Kind = Kind> =
+  | {
+      readonly job: JobResult<K>
+      /** Whether an earlier request with this idempotency key made the job. */
+      readonly replayed: boolean
+      readonly error?: undefined
+    }
+  | { readonly error: KilnError; readonly job?: undefined; readonly replayed?: undefined }
 
 export interface AbortOption {
   readonly signal?: AbortSignal
@@ -82,6 +98,35 @@ export interface EmbeddedEngine<
     request: InputOf<Named<K, Name>>,
     options: SubmitOptions & { readonly transaction: SyncTransaction },
   ) => JobResult<Named<K, Name>>
+  /**
+   * Accepts a list of jobs of one kind. Resolves with an outcome for each, in order, once the accepted ones are durable: one
+   * refused job does not affect the others. The jobs share commits of up to 500.
+   *
+   * All requests are read before the first job is stored: an unknown kind or an invalid option rejects the whole call then. A
+   * store that fails is an outcome too (`StoreUnavailable`); jobs with an idempotency key can be submitted again. With a
+   * `transaction` of the program the jobs exist exactly if that commits, and a failing store rejects the whole call. Aborting
+   * `signal` stops the call: jobs that were stored by then remain.
+   *
+   * @example
+   * ```ts
+   * const outcomes = await engine.submitMany(
+   *   "speech_synthesis",
+   *   chapters.map(({ id, text }) => ({ request: { input: text }, idempotencyKey: `chapter-${id}` })),
+   * )
+   * for (const { error, job } of outcomes) console.log(error === undefined ? job.id : error.code)
+   * ```
+   */
+  readonly submitMany: <Name extends K["name"]>(
+    kind: Name,
+    submissions: ReadonlyArray<Submission<InputOf<Named<K, Name>>>>,
+    options?: AbortOption & { readonly transaction?: Transaction },
+  ) => Promise<ReadonlyArray<SubmitOutcome<Named<K, Name>>>>
+  /** `submitMany` inside a synchronous transaction, for stores that have them. Throws what `submitMany` rejects with. */
+  readonly submitManySync: <Name extends K["name"]>(
+    kind: Name,
+    submissions: ReadonlyArray<Submission<InputOf<Named<K, Name>>>>,
+    options: { readonly transaction: SyncTransaction },
+  ) => ReadonlyArray<SubmitOutcome<Named<K, Name>>>
   /** Returns any job of this installation, or only of one project if it is given. */
   readonly get: <Name extends K["name"] = K["name"]>(
     job: JobReference<Name>,

@@ -9,7 +9,7 @@ const plainName = /^[A-Za-z0-9_-]{1,64}$/
 export const projectIdOf = (name = "embedded"): ProjectId => {
   if (typeof name !== "string" || !plainName.test(name) || name.startsWith("prj_"))
     throw new TypeError(
-      'the project must be 1 to 64 letters, digits, hyphens and underscores, and must not begin with "prj_"',
+      'a project name must be 1 to 64 letters, digits, hyphens or underscores, and must not start with "prj_"',
     )
   return `prj_${name}`
 }

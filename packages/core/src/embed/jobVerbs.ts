@@ -1,25 +1,24 @@
 import * as Effect from "effect/Effect"
-import { authorize, type Job, type JobMode, requireNumber, requireOptions } from "../domain/index.ts"
-import { JobNotFound, KindUnknown } from "../domain/Errors.ts"
+import { type Job, type JobMode, requireNumber, requireOptions } from "../domain/index.ts"
+import { JobNotFound } from "../domain/Errors.ts"
 import { Engine, EngineConfig } from "../engine/index.ts"
 import { readJob } from "../engine/readJob.ts"
 import { waitForJob } from "../engine/waitForJob.ts"
 import type { Kind } from "../kinds/index.ts"
-import { IdGenerator } from "../ports/index.ts"
 import { callOptions } from "./callOptions.ts"
-import { requireMode } from "./checkOptions.ts"
-import { callerOf, projectIdOf } from "./callers.ts"
+import { projectIdOf } from "./callers.ts"
 import type { AbortOption, EmbeddedEngine, ProjectOption, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
 import type { JobReference } from "./JobResult.ts"
 import { verbOptions } from "./optionNames.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
+import { submitVerbs } from "./submitVerbs.ts"
 import { toJobResult } from "./toJobResult.ts"
 
 const defaultWaitMs = 300_000
 
 type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
   EmbeddedEngine<K, Transaction, SyncTransaction>,
-  "submit" | "submitSync" | "get" | "wait" | "run" | "erase"
+  "submit" | "submitSync" | "submitMany" | "submitManySync" | "get" | "wait" | "run" | "erase"
 >
 
 export const idOf = (job: JobReference<string>): string => (typeof job === "string" ? job : job.id)
@@ -39,31 +38,6 @@ const findJob = (job: JobReference<string>, project: string | undefined) =>
     isOf(project)(found) ? Effect.succeed(found) : Effect.fail(new JobNotFound()),
   )
 
-const asked = Effect.fnUntraced(function* (
-  name: string,
-  request: unknown,
-  options: SubmitOptions,
-  defaultMode: JobMode,
-) {
-  const engine = yield* Engine
-  const kind = engine.kinds.find((known) => known.name === name)
-  if (kind === undefined)
-    return yield* Effect.fail(new KindUnknown({ kind: name, known: engine.kinds.map((known) => known.name) }))
-  const { delayMs, idempotencyKey, mode = defaultMode, priority, project } = options
-  requireMode(mode)
-  if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey))
-    return yield* Effect.die(new TypeError("idempotencyKey must be 1 to 255 visible ASCII characters without spaces"))
-  const grant = authorize(callerOf(mode, project, [kind.keyScope]), kind.keyScope)
-  if (grant === undefined) return yield* Effect.die(new TypeError(`no grant for ${kind.keyScope}`))
-  return {
-    grant,
-    kind,
-    request,
-    idempotencyKey: idempotencyKey ?? (yield* (yield* IdGenerator).next("req")),
-    placement: { priority, delayMs },
-  }
-})
-
 /** Splits the options of `run` into those of `submit` and `wait`. Throws `TypeError` before either starts. */
 export const partsOfRun = (options: SubmitOptions & WaitOptions) => {
   requireOptions("run()", options, verbOptions.run)
@@ -79,45 +53,12 @@ export const partsOfRun = (options: SubmitOptions & WaitOptions) => {
 }
 
 export const jobVerbs = <K extends Kind, Transaction, SyncTransaction>(
-  { run, runSync }: EngineRuntime,
+  runtime: EngineRuntime,
   defaultMode: JobMode,
 ): Verbs<K, Transaction, SyncTransaction> => {
+  const { run } = runtime
   const verbs: Verbs<K, Transaction, SyncTransaction> = {
-    submit: async (kind, request, given = {}) => {
-      requireOptions("submit()", given, verbOptions.submit)
-      const { signal, transaction, ...options } = given
-      return run(
-        Effect.gen(function* () {
-          const engine = yield* Engine
-          const what = yield* asked(kind, request, options, defaultMode)
-          // An explicit `undefined` is a mistake and must not create a job outside the transaction.
-          if (transaction === undefined && "transaction" in given)
-            return yield* Effect.die(
-              new TypeError("transaction is undefined; leave the option out to submit without one"),
-            )
-          const { job } = yield* transaction === undefined
-            ? engine.createJob(what.grant, what.kind, request, what.idempotencyKey, what.placement)
-            : engine.createJobIn(transaction, what)
-          return yield* shown(job)
-        }),
-        signal,
-      )
-    },
-    submitSync: (kind, request, given) => {
-      requireOptions("submitSync()", given, verbOptions.submitSync)
-      const { transaction, ...options } = given
-      return runSync(
-        Effect.gen(function* () {
-          const engine = yield* Engine
-          const what = yield* asked(kind, request, options, defaultMode)
-          const { job } = yield* Effect.try({
-            try: () => engine.createJobInSync(transaction, what),
-            catch: (error) => error,
-          })
-          return yield* shown(job)
-        }),
-      )
-    },
+    ...submitVerbs<K, Transaction, SyncTransaction>(runtime, defaultMode),
     get: async (job, options?: ProjectOption & AbortOption, ...rest: ReadonlyArray<unknown>) => {
       const { project, signal } = callOptions("get()", verbOptions.get, options, rest)
       return run(Effect.flatMap(findJob(job, project), shown), signal)

@@ -41,7 +41,7 @@ const expectServed = (kinds: ReadonlyArray<JobKind>, { live, sandbox }: Assembly
   for (const kind of kinds)
     if (servedBy(sandbox, kind) === undefined && servedBy(live, kind) === undefined)
       throw new TypeError(
-        `"providers" must have, under sandbox or live, what ${kind.name} needs: ${kind.providers.map((names) => names.join(", ")).join(", or ")}`,
+        `providers.sandbox or providers.live must include the providers of the kind ${kind.name}: ${kind.providers.map((names) => names.join(", ")).join(", or ")}`,
       )
 }
 

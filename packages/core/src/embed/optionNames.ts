@@ -1,6 +1,13 @@
 import type { OptionNames } from "../domain/index.ts"
 import type { Kind } from "../kinds/KindTypes.ts"
-import type { AbortOption, EmbeddedEngine, ProjectOption, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
+import type {
+  AbortOption,
+  EmbeddedEngine,
+  ProjectOption,
+  Submission,
+  SubmitOptions,
+  WaitOptions,
+} from "./EmbeddedEngine.ts"
 import type { EngineParts, ModeProviders } from "./EngineOptions.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
 import type { ListQuery, OperatorVerbs } from "./OperatorVerbs.ts"
@@ -30,6 +37,7 @@ const submission: OptionNames<SubmitOptions> = {
   priority: true,
   delayMs: true,
 }
+export const submissionFields: OptionNames<Submission<unknown>> = { ...submission, request: true }
 const waiting: OptionNames<WaitOptions> = { project: true, signal: true, timeoutMs: true }
 const call: OptionNames<ProjectOption & AbortOption> = { project: true, signal: true }
 const abort: OptionNames<AbortOption> = { signal: true }
@@ -39,6 +47,8 @@ type OptionsOf<Verb> = Verb extends (...given: infer Given) => unknown ? NonNull
 export const verbOptions = {
   submit: { ...submission, signal: true, transaction: true },
   submitSync: { ...submission, transaction: true },
+  submitMany: { signal: true, transaction: true },
+  submitManySync: { transaction: true },
   get: call,
   wait: waiting,
   run: { ...submission, ...waiting },

@@ -26,8 +26,10 @@ import {
   type UploadStore,
   type WakeUp,
 } from "../ports/index.ts"
-import { type Accepted, createJob } from "./createJob.ts"
-import { type Asked, createJobIn, makeCreateJobInSync } from "./createJobIn.ts"
+import type { Accepted, CreateJobError, SettleJob } from "./acceptedOf.ts"
+import { makeCreateJobs } from "./createJob.ts"
+import { makeCreateJobsIn } from "./createJobIn.ts"
+import type { JobOutcomes } from "./createJobs.ts"
 import { createUpload } from "./createUpload.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { eraseJobData } from "./eraseJobData.ts"
@@ -37,7 +39,8 @@ import { getJob } from "./getJob.ts"
 import type { JobEvents } from "./JobEvents.ts"
 import type { JobReader } from "./waitForJob.ts"
 import { findFile, openFile } from "./openFile.ts"
-import type { Placement } from "./prepareJob.ts"
+import type { GroupCommit } from "./GroupCommit.ts"
+import type { Asked, Placement } from "./prepareJob.ts"
 import { withSpans } from "./spans.ts"
 import { type IncomingFile, receiveUpload } from "./receiveUpload.ts"
 import { waitForJob } from "./waitForJob.ts"
@@ -57,24 +60,14 @@ export type ReceiveError =
   | StoreUnavailable
   | BlobUnavailable
 
-/** Why a job was not accepted, in order of precedence. */
-export type CreateJobError =
-  | Errors.InvalidRequest
-  | Errors.IdempotencyKeyReused
-  | Errors.LiveNotActive
-  | Errors.UploadNotFound
-  | Errors.UploadNotReady
-  | Errors.UploadAlreadyUsed
-  | Errors.UploadExpired
-  | Errors.QueueFull
-  | StoreUnavailable
-
-/** Operations with a span of their name. `createJobInSync` is no effect. */
+/** The operations that are effects. Each has a span of its name. */
 const operations = [
   "createUpload",
   "receiveUpload",
   "createJob",
+  "createJobs",
   "createJobIn",
+  "createJobsIn",
   "getJob",
   "waitForJob",
   "eraseJobData",
@@ -102,12 +95,30 @@ export class Engine extends Context.Service<
       placement?: Placement,
     ) => Effect.Effect<Accepted, CreateJobError>
     /**
-     * The same inside a transaction of the caller's: the job exists exactly if that commits. Which handles count is the
-     * store adapter's to say; anything else, and a store that takes none, is a defect.
+     * Accepts a list of jobs, in order, each with its own outcome. All requests are read before the first job is stored. The jobs
+     * share store calls of up to 500 with each other and with other callers. A store that fails is an outcome of the jobs it
+     * affects; those can be repeated with their idempotency keys. An interrupted call stores no further jobs of its list.
+     */
+    readonly createJobs: (asked: ReadonlyArray<Asked>) => Effect.Effect<JobOutcomes>
+    /**
+     * `createJob` without a fiber, for callers with promises: calls `settle` once, with an outcome for `acceptedOf`. Throws
+     * `InvalidRequest`, and the defects of `createJob`. It has no span.
+     */
+    readonly pushJob: (asked: Asked, settle: SettleJob) => void
+    /**
+     * `createJob` inside a transaction of the caller: the job exists exactly if that commits, and workers are woken then. The
+     * store's adapter defines which handles are transactions; any other handle, and a store without them, is a defect.
      */
     readonly createJobIn: (transaction: unknown, asked: Asked) => Effect.Effect<Accepted, CreateJobError>
-    /** The same for synchronous handles; throws what `createJobIn` fails with. */
+    /** `createJobs` inside a transaction of the caller. Fails as a whole when the store fails. */
+    readonly createJobsIn: (
+      transaction: unknown,
+      asked: ReadonlyArray<Asked>,
+    ) => Effect.Effect<JobOutcomes, StoreUnavailable>
+    /** `createJobIn` for synchronous handles. Throws what `createJobIn` fails with. */
     readonly createJobInSync: (transaction: unknown, asked: Asked) => Accepted
+    /** `createJobsIn` for synchronous handles. Throws what `createJobsIn` fails with. */
+    readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<Asked>) => JobOutcomes
     readonly getJob: (principal: Principal, jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
     /** The job once it is finished; for as long as it takes, outages of the store included, where no `timeoutMs` is given. */
     readonly waitForJob: (
@@ -131,7 +142,16 @@ export class Engine extends Context.Service<
   static readonly layer: Layer.Layer<
     Engine,
     never,
-    JobStore | UploadStore | BlobStore | Switchboard | IdGenerator | WakeUp | JobEvents | JobReader | Fingerprint
+    | JobStore
+    | UploadStore
+    | BlobStore
+    | Switchboard
+    | IdGenerator
+    | WakeUp
+    | JobEvents
+    | JobReader
+    | Fingerprint
+    | GroupCommit
   > = Layer.effect(
     Engine,
     Effect.gen(function* () {
@@ -139,18 +159,20 @@ export class Engine extends Context.Service<
       const kinds = yield* JobKinds
       const switchboard = yield* Switchboard
       const context = yield* Effect.context<
-        JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobEvents | JobReader | Fingerprint
+        JobStore | UploadStore | BlobStore | IdGenerator | WakeUp | JobEvents | JobReader
       >()
       const provide = Effect.provide(context)
+      const { createJob, createJobs, pushJob } = yield* makeCreateJobs
       const engine = Engine.of({
         settings,
         kinds,
         createUpload: (principal, request) => provide(createUpload(principal, request)),
         receiveUpload: (incoming) => provide(receiveUpload(incoming)),
         createJob: (grant, kind, request, idempotencyKey, placement) =>
-          provide(createJob(grant, kind, request, idempotencyKey, placement)),
-        createJobIn: (transaction, asked) => provide(createJobIn(transaction, asked)),
-        createJobInSync: yield* makeCreateJobInSync,
+          createJob({ grant, kind, request, idempotencyKey, placement }),
+        createJobs,
+        pushJob,
+        ...(yield* makeCreateJobsIn),
         getJob: (principal, jobId) => provide(getJob(principal, jobId)),
         waitForJob: (principal, jobId, timeoutMs) =>
           provide(waitForJob(jobId, (job) => owns(principal, job), timeoutMs)),
@@ -164,4 +186,4 @@ export class Engine extends Context.Service<
   )
 }
 
-export type { Accepted, Asked, IncomingFile, Placement }
+export type { Accepted, Asked, CreateJobError, IncomingFile, JobOutcomes, Placement }

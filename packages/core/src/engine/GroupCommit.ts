@@ -22,10 +22,12 @@ import {
   type NewJob,
   ShortLockWait,
   UploadStore,
+  WakeUp,
 } from "../ports/index.ts"
+import { JobEvents, refOf } from "./JobEvents.ts"
 
 /** Maximum number of items in one store call, unless a single caller has more. */
-const maxBatchSize = 500
+export const maxBatchSize = 500
 
 type BatchVerb<In, Out> = (items: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>, StoreUnavailable>
 
@@ -186,27 +188,43 @@ export class GroupCommit extends Context.Service<
   }
 >()("@kiln/core/engine/GroupCommit") {}
 
-/** The stores whose single calls share commits, and `GroupCommit`. They stand between any adapter and the engine. */
-export const layerGroupCommit: Layer.Layer<GroupCommit | JobStore | UploadStore, never, JobStore | UploadStore> =
-  Layer.effectContext(
-    Effect.gen(function* () {
-      const store = yield* JobStore
-      const uploads = yield* UploadStore
-      const grouped = GroupCommit.of({
-        createJobs: yield* groupCommit(store.createJobs),
-        checkpointJobs: yield* groupCommit(store.checkpointJobs),
-        completeJobs: yield* groupCommit(store.completeJobs),
-        failJobs: yield* groupCommit(store.failJobs),
-        deferJobs: yield* groupCommit(store.deferJobs),
-        releaseJobs: yield* groupCommit(store.releaseJobs),
-        eraseJobs: yield* groupCommit(store.eraseJobs),
+/**
+ * The stores whose single calls share commits, and `GroupCommit`. They stand between any adapter and the engine. A call that
+ * created jobs wakes workers once and emits the jobs' `queued` events, before its callers are settled.
+ */
+export const layerGroupCommit: Layer.Layer<
+  GroupCommit | JobStore | UploadStore,
+  never,
+  JobStore | UploadStore | WakeUp | JobEvents
+> = Layer.effectContext(
+  Effect.gen(function* () {
+    const store = yield* JobStore
+    const uploads = yield* UploadStore
+    const wakeUp = yield* WakeUp
+    const events = yield* JobEvents
+    const announce = (outcomes: ReadonlyArray<CreateOutcome>) => {
+      const created = outcomes.filter((outcome) => outcome._tag === "Created")
+      if (created.length === 0) return Effect.succeed(outcomes)
+      return Effect.map(wakeUp.notify, () => {
+        for (const { job } of created) events.emit({ type: "queued", ...refOf(job) })
+        return outcomes
       })
-      return Context.make(GroupCommit, grouped).pipe(
-        Context.add(JobStore, JobStore.of({ ...store, ...grouped })),
-        Context.add(
-          UploadStore,
-          UploadStore.of({ ...uploads, createUploads: yield* groupCommit(uploads.createUploads) }),
-        ),
-      )
-    }),
-  )
+    }
+    const grouped = GroupCommit.of({
+      createJobs: yield* groupCommit((jobs: ReadonlyArray<NewJob>) => Effect.flatMap(store.createJobs(jobs), announce)),
+      checkpointJobs: yield* groupCommit(store.checkpointJobs),
+      completeJobs: yield* groupCommit(store.completeJobs),
+      failJobs: yield* groupCommit(store.failJobs),
+      deferJobs: yield* groupCommit(store.deferJobs),
+      releaseJobs: yield* groupCommit(store.releaseJobs),
+      eraseJobs: yield* groupCommit(store.eraseJobs),
+    })
+    return Context.make(GroupCommit, grouped).pipe(
+      Context.add(JobStore, JobStore.of({ ...store, ...grouped })),
+      Context.add(
+        UploadStore,
+        UploadStore.of({ ...uploads, createUploads: yield* groupCommit(uploads.createUploads) }),
+      ),
+    )
+  }),
+)

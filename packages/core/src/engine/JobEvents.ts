@@ -22,6 +22,9 @@ export type JobSignal =
 
 type Heard = JobEvent | JobSignal
 
+/** One job, changes of the switchboard, or cancellations of any job. */
+type Topic = JobId | "board" | "canceled"
+
 export const refOf = ({ id, kind, mode, projectId }: Job): JobRef => ({ jobId: id, kind, mode, projectId })
 
 /** Whether the job has reached its end. */
@@ -41,8 +44,8 @@ export class JobEvents extends Context.Service<
      * they must be quick. Adding a listener twice calls it twice.
      */
     readonly listen: (listener: (event: JobEvent) => void) => () => void
-    /** Listens to the events and signals of one job, or to changes of the switchboard, until the returned function is called. */
-    readonly listenTo: (topic: JobId | "board", listener: (event: Heard) => void) => () => void
+    /** Listens to the events and signals of a topic, until the returned function is called. */
+    readonly listenTo: (topic: Topic, listener: (event: Heard) => void) => () => void
     /** The events of all jobs from now on. A slow reader loses the oldest events beyond 1,000. */
     readonly stream: Stream.Stream<JobEvent>
   }
@@ -53,8 +56,8 @@ export class JobEvents extends Context.Service<
       const context = yield* Effect.context()
       const report = (error: unknown) =>
         void Effect.runForkWith(context)(Effect.logError("a listener to job events failed", error))
-      const listeners = new Map<JobId | "board" | "jobs", Set<(event: Heard) => void>>()
-      const add = (topic: JobId | "board" | "jobs", listener: (event: Heard) => void) => {
+      const listeners = new Map<Topic | "jobs", Set<(event: Heard) => void>>()
+      const add = (topic: Topic | "jobs", listener: (event: Heard) => void) => {
         const entry = (event: Heard) => listener(event)
         const others = listeners.get(topic) ?? new Set()
         listeners.set(topic, others.add(entry))
@@ -63,13 +66,14 @@ export class JobEvents extends Context.Service<
           if (others.size === 0 && listeners.get(topic) === others) listeners.delete(topic)
         }
       }
-      const tell = (topic: JobId | "board" | "jobs", event: Heard) => {
+      const tell = (topic: Topic | "jobs", event: Heard) => {
         for (const listener of listeners.get(topic) ?? []) callSafely(() => listener(event), report)
       }
       const listen = (listener: (event: JobEvent) => void) => add("jobs", listener as (event: Heard) => void)
       return JobEvents.of({
         emit: (event) => {
           tell("jobId" in event ? event.jobId : "board", event)
+          if (event.type === "canceled") tell("canceled", event)
           if (!isSignal(event)) tell("jobs", event)
         },
         listen,

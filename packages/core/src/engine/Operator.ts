@@ -27,7 +27,7 @@ import {
   Switchboard,
   WakeUp,
 } from "../ports/index.ts"
-import type { Accepted, Refused } from "./createJob.ts"
+import type { Accepted, Refused } from "./acceptedOf.ts"
 import { cancelJob } from "./cancelJob.ts"
 import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
@@ -76,7 +76,10 @@ export class Operator extends Context.Service<
      */
     readonly retry: (
       jobId: string,
-    ) => Effect.Effect<Accepted, Errors.JobNotFound | Errors.KindUnknown | Refused | StoreUnavailable>
+    ) => Effect.Effect<
+      Accepted,
+      Errors.JobNotFound | Errors.JobNotRetryable | Errors.KindUnknown | Refused | StoreUnavailable
+    >
     /** Accepts jobs of the kind, but begins none. In this process at once, in others within a second. */
     readonly pause: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
     /** Lets a paused kind go on, also one that this engine no longer has. */

@@ -1,102 +1,54 @@
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
-import { type Grant, type Job } from "../domain/index.ts"
-import {
-  IdempotencyKeyReused,
-  JobNotRetryable,
-  LiveNotActive,
-  QueueFull,
-  UploadAlreadyUsed,
-  UploadExpired,
-  UploadNotFound,
-  UploadNotReady,
-} from "../domain/Errors.ts"
-import type { UploadRefusal } from "../domain/Upload.ts"
-import type { JobKind } from "../kinds/JobKind.ts"
-import { type CreateOutcome, JobStore, WakeUp } from "../ports/index.ts"
-import { JobEvents, refOf } from "./JobEvents.ts"
-import { type Placement, prepareJob, readDraft } from "./prepareJob.ts"
+import { type IdGenerator, JobStore } from "../ports/index.ts"
+import { type Accepted, acceptedOf, type CreateJobError, type SettleJob } from "./acceptedOf.ts"
+import { JobList, type JobOutcomes } from "./createJobs.ts"
+import type { Fingerprint } from "./Fingerprint.ts"
+import { GroupCommit } from "./GroupCommit.ts"
+import { type Asked, type Draft, makePrepareJob, readDraft } from "./prepareJob.ts"
 
-/** An accepted job: a new one, or the one this idempotency key already made. */
-export interface Accepted {
-  readonly job: Job
-  readonly replayed: boolean
+/** The ways to have jobs accepted outside a transaction of the caller. */
+interface CreateJobs {
+  /**
+   * Accepts a job, exactly once per key record and idempotency key. When it returns, the job survives any crash. Fields are
+   * checked here; everything after them, in the order replay, live prerequisites, upload, queue cap, in one step of the store.
+   */
+  readonly createJob: (asked: Asked) => Effect.Effect<Accepted, CreateJobError>
+  /** `createJob` for a list: see `Engine.createJobs`. */
+  readonly createJobs: (asked: ReadonlyArray<Asked>) => Effect.Effect<JobOutcomes>
+  /** `createJob` without a fiber: see `Engine.pushJob`. */
+  readonly pushJob: (asked: Asked, settle: SettleJob) => void
 }
 
-const uploadRefused: Record<UploadRefusal, () => UploadNotFound | UploadNotReady | UploadAlreadyUsed | UploadExpired> =
-  {
-    not_found: () => new UploadNotFound(),
-    not_ready: () => new UploadNotReady(),
-    already_used: () => new UploadAlreadyUsed(),
-    expired: () => new UploadExpired(),
-  }
-
-/** Why a store did not accept a job. */
-export type Refused =
-  | IdempotencyKeyReused
-  | JobNotRetryable
-  | LiveNotActive
-  | UploadNotFound
-  | UploadNotReady
-  | UploadAlreadyUsed
-  | UploadExpired
-  | QueueFull
-
-/** What became of the only item of a store's verb. */
-export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Accepted, Refused> => {
-  switch (outcome?._tag) {
-    case "Created":
-      return Result.succeed({ job: outcome.job, replayed: false })
-    case "Replayed":
-      return Result.succeed({ job: outcome.job, replayed: true })
-    case "KeyReused":
-      return Result.fail(new IdempotencyKeyReused())
-    case "NotRetryable":
-      return Result.fail(new JobNotRetryable())
-    case "GateClosed":
-      return Result.fail(new LiveNotActive({ missing: outcome.missing }))
-    case "UploadRefused":
-      return Result.fail(uploadRefused[outcome.reason]())
-    case "QueueFull":
-      return Result.fail(new QueueFull())
-    case undefined:
-      throw new TypeError("the store answered none of the jobs it was given")
-  }
-}
-
-/** Tells workers and listeners of a job that is there now. */
-export const announce = Effect.fnUntraced(function* ({ job, replayed }: Accepted) {
-  if (replayed) return
-  const wakeUp = yield* WakeUp
-  const events = yield* JobEvents
-  yield* wakeUp.notify
-  events.emit({ type: "queued", ...refOf(job) })
-})
-
-/**
- * Accepts a job, exactly once per key record and idempotency key. When it returns, the job
- * survives any crash. Fields are checked here; everything after them, in the order replay, live
- * prerequisites, upload, queue cap, in one step of the store.
- */
-export const createJob = Effect.fnUntraced(function* (
-  grant: Grant,
-  kind: JobKind,
-  input: unknown,
-  idempotencyKey: string,
-  placement?: Placement,
-) {
-  const store = yield* JobStore
-  const draft = yield* Effect.fromResult(readDraft(grant, kind, input, idempotencyKey, placement))
-  const job = yield* prepareJob(draft)
-  const creating = Effect.gen(function* () {
-    const [outcome] = yield* store.createJobs([job])
-    const accepted = yield* Effect.fromResult(acceptedOf(outcome)).pipe(
-      // Nobody asked to retry anything.
-      Effect.catchTag("JobNotRetryable", Effect.die),
-    )
-    yield* announce(accepted)
-    return accepted
+export const makeCreateJobs: Effect.Effect<CreateJobs, never, JobStore | GroupCommit | IdGenerator | Fingerprint> =
+  Effect.gen(function* () {
+    const store = yield* JobStore
+    const grouped = yield* GroupCommit
+    const prepare = yield* makePrepareJob
+    const push = (draft: Draft, settle: SettleJob): void =>
+      grouped.createJobs.push([prepare(draft)], (exit) => settle(Exit.map(exit, ([outcome]) => outcome)))
+    return {
+      createJob: (asked) =>
+        Effect.suspend((): Effect.Effect<Accepted, CreateJobError> => {
+          const draft = readDraft(asked)
+          if (Result.isFailure(draft)) return Effect.fail(draft.failure)
+          // Uninterruptible: a caller that is interrupted learns of it once its job is stored.
+          return Effect.uninterruptible(
+            Effect.flatMap(store.createJobs([prepare(draft.success)]), ([outcome]) =>
+              Effect.fromResult(acceptedOf(outcome)),
+            ),
+          )
+        }),
+      createJobs: (asked) =>
+        Effect.suspend(() => {
+          const drafts = asked.map(readDraft)
+          return Effect.callback<JobOutcomes>((resume) => {
+            const list = new JobList(drafts, push, resume)
+            list.pushMore()
+            return Effect.sync(() => list.stop())
+          })
+        }),
+      pushJob: (asked, settle) => push(Result.getOrThrow(readDraft(asked)), settle),
+    }
   })
-  // Whoever goes away meanwhile leaves a job that workers are told of.
-  return yield* Effect.uninterruptible(creating)
-})

@@ -1,54 +1,71 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import type { Grant } from "../domain/index.ts"
-import type { JobKind } from "../kinds/JobKind.ts"
-import { CallerTransactions, IdGenerator } from "../ports/index.ts"
-import { type Accepted, acceptedOf } from "./createJob.ts"
-import { EngineConfig } from "./EngineConfig.ts"
-import { Fingerprint } from "./Fingerprint.ts"
-import { newJobOf, type Placement, prepareJob, readDraft } from "./prepareJob.ts"
+import type { StoreUnavailable } from "../domain/index.ts"
+import { CallerTransactions, type CreateOutcome, type IdGenerator, type NewJob } from "../ports/index.ts"
+import { type Accepted, acceptedOf, type CreateJobError } from "./acceptedOf.ts"
+import type { JobOutcomes } from "./createJobs.ts"
+import type { Fingerprint } from "./Fingerprint.ts"
+import { maxBatchSize } from "./GroupCommit.ts"
+import { type Asked, makePrepareJob, readDraft } from "./prepareJob.ts"
 
-/** What is asked for when a job is to be accepted. */
-export interface Asked {
-  readonly grant: Grant
-  readonly kind: JobKind
-  readonly request: unknown
-  readonly idempotencyKey: string
-  readonly placement?: Placement | undefined
+/** The operations that accept jobs in a transaction of the caller: the jobs exist exactly if it commits. */
+interface CreateJobsIn {
+  readonly createJobIn: (transaction: unknown, asked: Asked) => Effect.Effect<Accepted, CreateJobError>
+  readonly createJobsIn: (
+    transaction: unknown,
+    asked: ReadonlyArray<Asked>,
+  ) => Effect.Effect<JobOutcomes, StoreUnavailable>
+  readonly createJobInSync: (transaction: unknown, asked: Asked) => Accepted
+  readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<Asked>) => JobOutcomes
 }
 
-const draftOf = ({ grant, idempotencyKey, kind, placement, request }: Asked) =>
-  readDraft(grant, kind, request, idempotencyKey, placement)
+/** The valid jobs of a list, in pieces that one call of a store may hold, and what puts all outcomes in the list's order. */
+interface Prepared {
+  readonly batches: ReadonlyArray<ReadonlyArray<NewJob>>
+  readonly outcomesOf: (created: ReadonlyArray<CreateOutcome>) => JobOutcomes
+}
 
-/**
- * Accepts a job inside a transaction of the caller's: it exists exactly if that commits, and workers are woken then. What is
- * answered holds as long as the transaction does.
- */
-export const createJobIn = Effect.fnUntraced(function* (transaction: unknown, asked: Asked) {
-  const transactions = yield* Effect.serviceOption(CallerTransactions)
-  if (transactions._tag === "None")
-    return yield* Effect.die(new TypeError("this store takes no transactions of the caller's"))
-  const draft = yield* Effect.fromResult(draftOf(asked))
-  const [outcome] = yield* transactions.value.createJobs(transaction, [yield* prepareJob(draft)])
-  return yield* Effect.catchTag(Effect.fromResult(acceptedOf(outcome)), "JobNotRetryable", Effect.die)
-})
+const only = ([outcome]: JobOutcomes): JobOutcomes[number] => {
+  if (outcome === undefined) throw new TypeError("a list of one job has no outcome")
+  return outcome
+}
 
-/** The same for synchronous handles, as a function that throws what `createJobIn` fails with. */
-export const makeCreateJobInSync = Effect.gen(function* () {
-  const transactions = yield* Effect.serviceOption(CallerTransactions)
-  const synchronous = transactions._tag === "None" ? undefined : transactions.value.synchronous
-  const config = yield* EngineConfig
-  const fingerprint = yield* Fingerprint
-  const ids = yield* IdGenerator
-  const context = yield* Effect.context()
-  return (transaction: unknown, asked: Asked): Accepted => {
-    if (synchronous === undefined) throw new TypeError("this store takes no synchronous transactions of the caller's")
-    const draft = Result.getOrThrow(draftOf(asked))
-    const job = newJobOf(draft, config, {
-      id: Effect.runSyncWith(context)(ids.next("job")),
-      fingerprint: fingerprint.ofSync(draft.kind.name, draft.stored, synchronous.hmacSha256),
+export const makeCreateJobsIn: Effect.Effect<CreateJobsIn, never, IdGenerator | Fingerprint> = Effect.gen(function* () {
+  const transactions = Option.getOrUndefined(yield* Effect.serviceOption(CallerTransactions))
+  const prepare = yield* makePrepareJob
+
+  const prepareAll = (asked: ReadonlyArray<Asked>): Prepared => {
+    const jobs = asked.map((each) => Result.map(readDraft(each), prepare))
+    const valid = jobs.filter(Result.isSuccess).map(({ success }) => success)
+    return {
+      batches: Array.from({ length: Math.ceil(valid.length / maxBatchSize) }, (_, n) =>
+        valid.slice(n * maxBatchSize, (n + 1) * maxBatchSize),
+      ),
+      outcomesOf: (created) => {
+        let next = 0
+        return jobs.map((job) => (Result.isFailure(job) ? Result.fail(job.failure) : acceptedOf(created[next++])))
+      },
+    }
+  }
+  const createJobsIn: CreateJobsIn["createJobsIn"] = (transaction, asked) =>
+    Effect.suspend(() => {
+      if (transactions === undefined) throw new TypeError("this store takes no transactions of the caller")
+      const { batches, outcomesOf } = prepareAll(asked)
+      const created = Effect.forEach(batches, (batch) => transactions.createJobs(transaction, batch))
+      return Effect.map(created, (outcomes) => outcomesOf(outcomes.flat()))
     })
-    const [outcome] = synchronous.createJobs(transaction, [job])
-    return Result.getOrThrow(acceptedOf(outcome))
+  const createJobsInSync: CreateJobsIn["createJobsInSync"] = (transaction, asked) => {
+    const synchronous = transactions?.synchronous
+    if (synchronous === undefined) throw new TypeError("this store takes no synchronous transactions of the caller")
+    const { batches, outcomesOf } = prepareAll(asked)
+    return outcomesOf(batches.flatMap((batch) => synchronous.createJobs(transaction, batch)))
+  }
+  return {
+    createJobIn: (transaction, asked) =>
+      Effect.flatMap(createJobsIn(transaction, [asked]), (outcomes) => Effect.fromResult(only(outcomes))),
+    createJobsIn,
+    createJobInSync: (transaction, asked) => Result.getOrThrow(only(createJobsInSync(transaction, [asked]))),
+    createJobsInSync,
   }
 })

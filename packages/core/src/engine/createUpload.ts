@@ -25,7 +25,7 @@ export const createUpload = Effect.fnUntraced(function* (principal: Principal, i
   const { uploads } = config.uploadCap
   const [created] = yield* store.createUploads([
     {
-      id: yield* ids.next("upl"),
+      id: ids.next("upl"),
       projectId: principal.projectId,
       keyId: principal.keyId,
       mode: principal.mode,

@@ -1,5 +1,4 @@
 import * as Layer from "effect/Layer"
-import * as Mac from "effect/crypto/Mac"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import { IdGenerator, WakeUp } from "../ports/index.ts"
 import { Engine } from "./Engine.ts"
@@ -11,18 +10,17 @@ import { JobReader } from "./waitForJob.ts"
 import { Operator } from "./Operator.ts"
 
 /**
- * The engine over some adapter's stores and blobs, together with what it shares with a worker in
- * the same process: the job store whose callers share commits, the wake-up, the signals, the events.
- * Needs `Mac` and `SecureRandom`; `layerCrypto` is one way to have them.
+ * The engine over some adapter's stores and blobs, together with what it shares with a worker in the same process: the job
+ * store whose callers share commits, wake-ups and events.
+ * Needs `SecureRandom`, which `layerCrypto` provides.
  */
 export const layerEngine = Layer.merge(Engine.layer, Operator.layer).pipe(
   Layer.provide(Fingerprint.layer),
   Layer.provideMerge(JobReader.layer),
   Layer.provideMerge(layerStoreSpans),
-  Layer.provideMerge(Layer.mergeAll(IdGenerator.layer, WakeUp.layer, JobEvents.layer, layerGroupCommit)),
+  Layer.provideMerge(layerGroupCommit),
+  Layer.provideMerge(Layer.mergeAll(IdGenerator.layer, WakeUp.layer, JobEvents.layer)),
 )
 
-/** Hashing and randomness by Web Crypto, which every runtime has. */
-export const layerCrypto: Layer.Layer<Mac.Mac | SecureRandom.SecureRandom> = Mac.layerWebCrypto.pipe(
-  Layer.provideMerge(SecureRandom.layerWebCrypto),
-)
+/** Randomness by Web Crypto, which every runtime has. */
+export const layerCrypto: Layer.Layer<SecureRandom.SecureRandom> = SecureRandom.layerWebCrypto

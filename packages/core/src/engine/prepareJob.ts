@@ -18,11 +18,11 @@ import { IdGenerator, type NewJob } from "../ports/index.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { Fingerprint } from "./Fingerprint.ts"
 
-/** How a job stands in line, and whether a live one requires a worker. */
+/** When a job is run relative to others, and whether a live one requires a worker. */
 export interface Placement {
   /** Default `normal`. */
   readonly priority?: Priority | undefined
-  /** Milliseconds before which it is not begun, default 0; at most a year. */
+  /** Milliseconds before which the job does not start, default 0; at most 366 days. */
   readonly delayMs?: number | undefined
   /** Overrides the setting of the same name for this job. */
   readonly requireLiveWorker?: boolean | undefined
@@ -30,7 +30,16 @@ export interface Placement {
 
 const maxDelayMs = 366 * 24 * 3_600_000
 
-/** What a job is made of once its request was read. */
+/** A request for a job. */
+export interface Asked {
+  readonly grant: Grant
+  readonly kind: JobKind
+  readonly request: unknown
+  readonly idempotencyKey: string
+  readonly placement?: Placement | undefined
+}
+
+/** A request for a job, once it was read and found valid. */
 export interface Draft {
   readonly grant: Grant
   readonly kind: JobKind
@@ -39,31 +48,38 @@ export interface Draft {
   readonly placement: Placement
 }
 
-/** Reads a request: a draft of a job, or `InvalidRequest`. A grant that does not cover the kind, or a senseless placement, is a defect. */
-export const readDraft = (
-  grant: Grant,
-  kind: JobKind,
-  input: unknown,
-  idempotencyKey: string,
-  placement: Placement = {},
-): Result.Result<Draft, InvalidRequest> => {
+/**
+ * Reads a request: returns a draft, or fails with `InvalidRequest`. Throws for a grant that does not cover the kind, a delay out
+ * of range and an unknown priority.
+ */
+export const readDraft = ({
+  grant,
+  idempotencyKey,
+  kind,
+  placement = {},
+  request: input,
+}: Asked): Result.Result<Draft, InvalidRequest> => {
   if (authorize(grant, kind.keyScope) === undefined)
     throw new Error(`the grant does not cover ${kind.keyScope}, which ${kind.name} needs`)
   const { delayMs = 0, priority = "normal" } = placement
   if (!(delayMs >= 0 && delayMs <= maxDelayMs))
-    throw new TypeError(`a job may be delayed by 0 to ${maxDelayMs} ms, not ${delayMs}`)
+    throw new TypeError(`delayMs must be a number from 0 to ${maxDelayMs}, not ${delayMs}`)
   if (!priorities.includes(priority)) throw new TypeError(`a priority is one of ${priorities.join(", ")}`)
   const request = kind.reader.read(input)
   if (Result.isFailure(request)) return Result.fail(new InvalidRequest({ errors: request.failure }))
   return Result.succeed({ grant, kind, stored: request.success.stored, idempotencyKey, placement })
 }
 
-/** The upload that a request names. What is not an identifier is looked up as one that does not exist. */
+/** The upload that a request names. A malformed identifier is looked up as one that does not exist. */
 const uploadOf = ({ upload }: JobKind, stored: JsonObject): UploadId | null => {
   const uploadId = upload === undefined ? undefined : stored[upload]
   if (uploadId === undefined || uploadId === null) return null
   return typeof uploadId === "string" && isId("upl", uploadId) ? uploadId : unknownUploadId
 }
+
+/** The fields of the request that stay when its data is erased. */
+const keptOf = ({ keeps }: JobKind, stored: JsonObject): JsonObject =>
+  keeps.length === 0 ? {} : Object.fromEntries(Object.entries(stored).filter(([name]) => keeps.includes(name)))
 
 /** The gate of a live job. A kind that can run without provider ports never requires a worker. */
 const gateOf = ({ gate, name, providers }: JobKind, requireLiveWorker: boolean, withinMs: number): Gate => ({
@@ -71,8 +87,7 @@ const gateOf = ({ gate, name, providers }: JobKind, requireLiveWorker: boolean, 
   liveWorker: requireLiveWorker && providers.every((ports) => ports.length > 0) ? { kind: name, withinMs } : null,
 })
 
-/** The job a draft becomes. */
-export const newJobOf = (
+const newJobOf = (
   { grant, idempotencyKey, kind, placement, stored }: Draft,
   config: EngineSettings,
   made: { readonly id: JobId; readonly fingerprint: string },
@@ -90,7 +105,7 @@ export const newJobOf = (
     kind: kind.name,
     kindVersion: kind.version,
     request: stored,
-    kept: Object.fromEntries(Object.entries(stored).filter(([name]) => kind.keeps.includes(name))),
+    kept: keptOf(kind, stored),
     priority: placement.priority ?? "normal",
     delayMs: Math.ceil(placement.delayMs ?? 0),
     retryOf: null,
@@ -104,13 +119,13 @@ export const newJobOf = (
   }
 }
 
-/** The same, with an identifier and a fingerprint made for it. */
-export const prepareJob = Effect.fnUntraced(function* (draft: Draft) {
-  const config = yield* EngineConfig
-  const ids = yield* IdGenerator
-  const fingerprint = yield* Fingerprint
-  return newJobOf(draft, config, {
-    id: yield* ids.next("job"),
-    fingerprint: yield* fingerprint.of(draft.kind.name, draft.stored),
-  })
-})
+/** Returns the function that completes a draft with an identifier and a fingerprint. */
+export const makePrepareJob: Effect.Effect<(draft: Draft) => NewJob, never, IdGenerator | Fingerprint> = Effect.gen(
+  function* () {
+    const config = yield* EngineConfig
+    const ids = yield* IdGenerator
+    const fingerprint = yield* Fingerprint
+    return (draft: Draft) =>
+      newJobOf(draft, config, { id: ids.next("job"), fingerprint: fingerprint.of(draft.kind.name, draft.stored) })
+  },
+)

@@ -3,8 +3,8 @@ import { authorize, type Principal } from "../domain/index.ts"
 import { JobNotRetryable, KindUnknown } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { JobStore } from "../ports/index.ts"
-import { type Accepted, acceptedOf, announce } from "./createJob.ts"
-import { prepareJob, readDraft } from "./prepareJob.ts"
+import { type Accepted, acceptedOf } from "./acceptedOf.ts"
+import { makePrepareJob, readDraft } from "./prepareJob.ts"
 import { readJob } from "./readJob.ts"
 
 /**
@@ -26,14 +26,19 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
   const owner: Principal = { keyId, mode, projectId, scopes: [kind.keyScope] }
   const grant = authorize(owner, kind.keyScope)
   if (grant === undefined) return yield* Effect.die(new Error("a principal has the scopes it was given"))
-  const draft = readDraft(grant, kind, failed.request, key, { priority: failed.priority })
+  const draft = readDraft({
+    grant,
+    kind,
+    request: failed.request,
+    idempotencyKey: key,
+    placement: { priority: failed.priority },
+  })
   // An old request that the present kind does not take cannot be tried again.
   if (draft._tag === "Failure") return yield* Effect.fail(new JobNotRetryable())
-  const job = yield* prepareJob(draft.success)
+  const job = (yield* makePrepareJob)(draft.success)
   // What it consumed went over to a retry that is gone by age.
   if (job.uploadId !== failed.uploadId) return yield* Effect.fail(new JobNotRetryable())
   const [outcome] = yield* store.createJobs([{ ...job, retryOf: failed.id }])
-  const accepted = yield* Effect.fromResult(acceptedOf(outcome))
-  yield* announce(accepted)
-  return accepted
+  if (outcome?._tag === "NotRetryable") return yield* Effect.fail(new JobNotRetryable())
+  return yield* Effect.fromResult(acceptedOf(outcome))
 })

@@ -25,10 +25,10 @@ import type {
   ProviderRequest,
 } from "../providers/index.ts"
 
-/** The attempt itself found that it cannot succeed. */
+/** Ends an attempt that cannot succeed, with the reason. */
 export class AttemptFailed extends Schema.TaggedError<AttemptFailed>()("AttemptFailed", {
   errorCode: Schema.Literals(errorCodes),
-  /** Whether another attempt may succeed. */
+  /** True if another attempt may succeed. */
   retry: Schema.Boolean,
   /** For the log. Never a prompt, a transcript or a secret. */
   detail: Schema.String,
@@ -42,10 +42,10 @@ export class AttemptFailed extends Schema.TaggedError<AttemptFailed>()("AttemptF
   }
 }
 
-/** The lease is lost: another worker may have the job. Nothing that this attempt still does may be written. */
+/** The lease is lost: another worker may have claimed the job, and this attempt can write nothing more. */
 export class LeaseLost extends Schema.TaggedError<LeaseLost>()("LeaseLost", {}) {}
 
-/** A switch or price that live jobs of the kind need was turned off. The job is released, at no cost, until it is on again. */
+/** A switch or price that live jobs of the kind need was turned off. The job is released at no cost and waits until it is on again. */
 export class GateShut extends Schema.TaggedError<GateShut>()("GateShut", {
   missing: Schema.Array(Schema.String),
 }) {}
@@ -63,13 +63,13 @@ export type AttemptError =
 
 /** The uploaded file, with its measured length. */
 export interface MeasuredAudio extends AudioInput {
-  /** The caller's declaration. */
+  /** The length that the caller declared. */
   readonly declaredSeconds: number
 }
 
 /**
- * The providers of the job's mode. Calls stay within the provider's limits, and answers are checked. The providers of the set
- * that serves the kind are always available; asking a missing one is a defect and fails the job.
+ * Calls the providers of the job's mode. Calls stay within the provider's limits, and responses are validated. The providers of the
+ * set that serves the kind are always available; calling a missing one is a defect and fails the job.
  */
 export type Ask<Ref extends ProviderRef = ProviderName> = {
   readonly [Each in Ref as NameOf<Each>]: (
@@ -92,20 +92,20 @@ export interface AttemptContext<Request, Ref extends ProviderRef = never> {
   /**
    * Runs a named step. The gate is checked first, and the step ends if the lease is lost. Its value is kept as a checkpoint:
    * a later attempt gets it without running the step again. Names must be unique within an attempt; using one twice fails the
-   * job at once, unless its first use failed.
+   * job immediately, unless its first use failed.
    */
   readonly step: <A extends Json, E extends AttemptError>(
     name: string,
     effect: Effect.Effect<A, E>,
   ) => Effect.Effect<A, AttemptError>
-  /** Runs the last step. Its value is not kept, because the result that follows at once holds it. */
+  /** Runs the last step. Its value is not kept as a checkpoint, because the result that follows contains it. */
   readonly lastStep: <A, E extends AttemptError>(
     name: string,
     effect: Effect.Effect<A, E>,
   ) => Effect.Effect<A, AttemptError>
-  /** Stores a file under a name. The blob is durable when this succeeds. Using a name twice fails the job at once. */
+  /** Stores a file under a name. The blob is durable when this succeeds. Using a name twice fails the job immediately. */
   readonly keepFile: (name: string, file: GeneratedFile) => Effect.Effect<OutputFile, AttemptError>
-  /** Runs a step that makes a file, and stores it. Files are not kept between attempts. The blob is durable when this succeeds. */
+  /** Runs a step that creates a file, and stores the file. Files are not kept between attempts. The blob is durable when this succeeds. */
   readonly fileStep: <E extends AttemptError>(
     name: string,
     effect: Effect.Effect<GeneratedFile, E>,

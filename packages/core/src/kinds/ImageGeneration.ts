@@ -6,13 +6,15 @@ import { JobKind } from "./JobKind.ts"
 
 const imageSize = `${limits.imageSize}x${limits.imageSize}` as const
 
-/** A prompt in, a square PNG out. */
+/** Generates a square PNG from a prompt. */
 export const ImageGeneration = JobKind({
   name: "image_generation",
   keyScope: "images.create",
-  description: "The output is a square PNG of 1024 x 1024; nothing selects other sizes, formats or qualities.",
+  description: "Generates a square PNG of 1024 x 1024 pixels. Size, format and quality cannot be chosen.",
   request: Schema.Struct({
-    prompt: Text(limits.promptCharacters).annotate({ description: "What to draw; counted in Unicode code points." }),
+    prompt: Text(limits.promptCharacters).annotate({
+      description: "A description of the image. Its length is counted in Unicode code points.",
+    }),
     model: Schema.optionalKey(OneOf(["svc-image"])),
   }),
   example: { prompt: "A lighthouse in the fog" },

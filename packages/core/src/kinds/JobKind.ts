@@ -26,15 +26,15 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly readsFrom: number
   /** The scope a key must have to create, read and erase such jobs. */
   readonly keyScope: KeyScope
-  /** One sentence for callers; `undefined` when the kind has none. */
+  /** One sentence for callers; `undefined` if the kind has none. */
   readonly description: string | undefined
-  /** A request that is accepted; `undefined` when the kind has none. */
+  /** A valid request; `undefined` if the kind has none. */
   readonly example: JsonObject | undefined
   /** The fields of a request, with their limits. */
   readonly request: RequestSchema<Types["request"]>
-  /** Reads a request, a caller's or a stored one. */
+  /** Decodes requests, from callers and from the store. */
   readonly reader: RequestReader<Types["request"]>
-  /** Fields of the request that are not the caller's data: they stay when it is erased. */
+  /** Fields of the request that are not the caller's data and stay when that data is erased. */
   readonly keeps: ReadonlyArray<string>
   /** The output without its files; `undefined` if any JSON object is accepted. */
   readonly output: object | undefined
@@ -51,9 +51,9 @@ export interface JobKind<Name extends string = string, Types extends KindTypes =
   readonly providers: ReadonlyArray<ReadonlyArray<string>>
   /** The declarations of all those ports. */
   readonly ports: ReadonlyArray<ProviderPort>
-  /** The field of the request that names the upload a job consumes; `undefined` when the kind takes none. */
+  /** The field of the request that names the upload a job consumes; `undefined` if the kind takes none. */
   readonly upload: string | undefined
-  /** Returns why an output is not what the kind promises; `undefined` if it is valid. */
+  /** Returns what is wrong with an output; `undefined` if it is valid. */
   outputProblem(output: JsonObject): string | undefined
   /** Runs one attempt. It is interrupted when the claim is lost or the worker stops. */
   run(attempt: AttemptContext<Types["request"]>): Effect.Effect<AttemptResult, AttemptError>
@@ -112,7 +112,6 @@ export const JobKind = <
     ports: [...(orProviders ?? []), ...providers].map(portOf),
     upload: definition.upload,
     outputProblem: outputCheck(definition.output),
-    // Checked against the kind's promises before it is stored.
     run: (attempt: AttemptContext<Request>) =>
       // The worker's context has every port of the kind.
       (attempt.mode === "sandbox" ? sandbox : run)(attempt as never) as Effect.Effect<AttemptResult, AttemptError>,
@@ -128,7 +127,7 @@ const metersOf = ({ meters = [], price }: { readonly price?: string; readonly me
 /** Stores write a kind and its version as one word, separated by this character. */
 const nameOf = <Name extends string>(name: Name): Name => {
   if (name === "" || name.includes("@") || !isStorableText(name))
-    throw new TypeError(`"${name}" is not a valid name for a job kind`)
+    throw new TypeError(`job kind "${name}": a name must not be empty or contain "@", U+0000 or unpaired surrogates`)
   return name
 }
 
@@ -143,7 +142,7 @@ const filesOf = (names: ReadonlyArray<string>): ReadonlyArray<string> => {
 const limitsOf = (limits: KindLimits): KindLimits => {
   for (const [name, value] of Object.entries(limits) as ReadonlyArray<[string, number]>)
     if (!Number.isSafeInteger(value) || value < 1)
-      throw new TypeError(`${name} of a job kind must be a whole number above 0, not ${value}`)
+      throw new TypeError(`${name} of a job kind must be a positive integer, not ${value}`)
   return limits
 }
 
@@ -168,6 +167,6 @@ const versionsOf = ({
   if (!Number.isSafeInteger(version) || version < 1)
     throw new TypeError(`the version of ${name} must be a positive integer, not ${version}`)
   if (!Number.isSafeInteger(readsFrom) || readsFrom < 1 || readsFrom > version)
-    throw new TypeError(`${name} must read requests from a version between 1 and its own, ${version}, not ${readsFrom}`)
+    throw new TypeError(`readsFrom of ${name} must be an integer from 1 to its version, ${version}, not ${readsFrom}`)
   return { version, readsFrom }
 }

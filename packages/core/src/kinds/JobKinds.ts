@@ -16,6 +16,6 @@ export const portsOf = (kinds: ReadonlyArray<JobKind>): ReadonlyArray<ProviderPo
   const ports = new Set<ProviderPort>([...builtInPorts, ...kinds.flatMap((kind) => kind.ports)])
   const names = [...ports].map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
-  if (twice !== undefined) throw new TypeError(`two provider ports are named "${twice}"`)
+  if (twice !== undefined) throw new TypeError(`two provider ports are named "${twice}"; rename one of them`)
   return [...ports]
 }

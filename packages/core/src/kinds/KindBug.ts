@@ -1,4 +1,4 @@
-/** A bug in the code of a kind: a defect that fails the job at once. Its text names only what the kind declares, so that it may be logged. */
+/** A bug in the code of a kind: a defect that fails the job immediately. Its text names only what the kind declares, so it is safe to log. */
 export class KindBug extends TypeError {
   override readonly name = "KindBug"
   /** The original message. Code that catches the error can add to `message`. */

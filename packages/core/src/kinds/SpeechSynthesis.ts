@@ -6,15 +6,15 @@ import { JobKind } from "./JobKind.ts"
 import { VoiceName } from "./VoiceName.ts"
 import { providerVoice, type Voices } from "./Voices.ts"
 
-/** Text in, speech out. */
+/** Converts text to speech. */
 export const SpeechSynthesis = (voices: Voices) =>
   JobKind({
     name: "speech_synthesis",
     keyScope: "audio.create",
-    description: "Text in, speech out.",
+    description: "Converts text to speech.",
     request: Schema.Struct({
       input: Text(limits.inputCharacters).annotate({
-        description: "The text to speak; counted in Unicode code points.",
+        description: "The text to speak. Its length is counted in Unicode code points.",
       }),
       voice: Schema.optionalKey(VoiceName(voices)),
     }),

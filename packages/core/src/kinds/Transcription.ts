@@ -5,15 +5,15 @@ import { UploadReference } from "./fields.ts"
 import { JobKind } from "./JobKind.ts"
 import { heardAudio, speechWarning } from "./uploadedAudio.ts"
 
-/** An uploaded audio file in, its transcript out. */
+/** Transcribes an uploaded audio file. */
 export const Transcription = JobKind({
   name: "transcription",
   keyScope: "audio.create",
-  description: "An uploaded audio file in, its transcript out.",
+  description: "Transcribes an uploaded audio file.",
   request: Schema.Struct({ uploadId: UploadReference }),
   upload: "uploadId",
   example: { uploadId: "upl_01k9q3w5zr8x2v6m4n7p0t1c3d" },
-  output: Schema.Struct({ transcript: Schema.String.annotate({ description: "What was said." }) }),
+  output: Schema.Struct({ transcript: Schema.String.annotate({ description: "The transcript of the audio." }) }),
   price: "svc-audio",
   meters: ["input_audio_seconds"],
   switches: ["ai", "audio"],

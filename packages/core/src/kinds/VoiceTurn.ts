@@ -12,13 +12,19 @@ import { providerVoice, type Voices } from "./Voices.ts"
 const request = (voices: Voices) =>
   Schema.Struct({
     uploadId: UploadReference,
-    maxOutputTokens: IntegerBetween(1, limits.outputTokens).annotate({ description: "Longest reply." }),
-    instructions: Schema.optionalKey(Text(limits.instructionsCharacters).annotate({ description: "How to reply." })),
+    maxOutputTokens: IntegerBetween(1, limits.outputTokens).annotate({
+      description: "Maximum length of the reply, in tokens.",
+    }),
+    instructions: Schema.optionalKey(
+      Text(limits.instructionsCharacters).annotate({
+        description: "Instructions for the reply, such as its tone or length.",
+      }),
+    ),
     voice: Schema.optionalKey(VoiceName(voices)),
   })
 type VoiceTurnRequest = ReturnType<typeof request>["Type"]
 
-/** The result of a turn, whether made in one call or in three steps. */
+/** The result of a turn, produced in one call or in three steps. */
 interface TurnMade {
   readonly text: string
   readonly audio: OutputFile
@@ -31,18 +37,18 @@ interface TurnMade {
 }
 
 /**
- * Turns audio into text and voice: with one provider for all of it, or in three steps, transcribe, reply, speak. The result of
- * each finished step is kept, so a later attempt does not pay for it again.
+ * Answers audio with text and speech: with one provider for all of it, or in three steps, which transcribe, reply and speak. The
+ * result of each finished step is kept, so a later attempt does not pay for it again.
  */
 export const VoiceTurn = (voices: Voices) =>
   JobKind({
     name: "voice_turn",
     keyScope: "audio.create",
-    description: "An uploaded audio file in, text and voice out.",
+    description: "Answers an uploaded audio file with text and speech.",
     request: request(voices),
     upload: "uploadId",
     example: { uploadId: "upl_01k9q3w5zr8x2v6m4n7p0t1c3d", maxOutputTokens: 256, instructions: "Be brief." },
-    output: Schema.Struct({ text: Schema.String.annotate({ description: "The reply as text." }) }),
+    output: Schema.Struct({ text: Schema.String.annotate({ description: "The text of the reply." }) }),
     files: { audio: "The audio file." },
     price: "svc-audio",
     meters: ["input_audio_seconds", "output_tokens"],

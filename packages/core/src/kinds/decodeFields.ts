@@ -11,8 +11,8 @@ export type FieldsSchema<T> = Schema.Codec<T, unknown> & { readonly fields: Read
 const typeNames: Record<string, string> = { String: "a string", Number: "a number", Boolean: "true or false" }
 
 /**
- * Decodes a request against its fields: the value, or every offending field with the first rule it breaks, in the order in which
- * the fields are declared, unknown ones last. A value that is not an object gives one error with an empty field name.
+ * Decodes a request. Returns the value, or every offending field with the first rule it violates, in the order in which the fields
+ * are declared, unknown ones last. A value that is not an object returns one error with an empty field name.
  */
 export const decodeFields = <T>(
   schema: FieldsSchema<T>,

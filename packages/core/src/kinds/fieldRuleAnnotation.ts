@@ -1,6 +1,6 @@
 import type { FieldRule } from "../domain/FieldError.ts"
 
-// Each check carries the rule it enforces, so that a refused request can be told which one it broke.
+// Each check carries the rule it enforces, so that an error can name the rule that a request violates.
 declare module "effect/Schema" {
   namespace Annotations {
     interface Filter {

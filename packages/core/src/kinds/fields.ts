@@ -2,7 +2,7 @@ import * as Schema from "effect/Schema"
 import { isStorableText } from "../domain/index.ts"
 import "./fieldRuleAnnotation.ts"
 
-/** Unicode code points; stops counting past the limit. */
+/** Counts Unicode code points, and stops counting past the limit. */
 const isLongerThan = (text: string, limit: number): boolean => {
   if (text.length <= limit) return false
   let count = 0
@@ -46,11 +46,11 @@ export const OneOf = <const Names extends ReadonlyArray<string>>(names: Names) =
  */
 const jsonNumber = Schema.isFinite({ fieldRule: { reason: "type", message: "must be a number" } })
 
-/** A whole number between two bounds, both inclusive. */
+/** An integer between two bounds, both inclusive. */
 export const IntegerBetween = (min: number, max: number) =>
   Schema.Number.check(
     Schema.makeFilter((value: number) => Number.isInteger(value), {
-      fieldRule: { reason: "type", message: "must be a whole number" },
+      fieldRule: { reason: "type", message: "must be an integer" },
       toJsonSchema: () => ({ type: "integer" }),
     }),
     Schema.makeFilter((value: number) => value >= min, {
@@ -80,5 +80,5 @@ export const PositiveUpTo = (max: number) =>
 
 /** The upload a job consumes. Only the type is checked, because a malformed identifier gets the response of an unknown one. */
 export const UploadReference = Schema.String.annotate({
-  description: "`id` of an upload whose file has arrived. One upload serves one job.",
+  description: "The `id` of an upload whose file has been sent. An upload can be used by one job only.",
 })

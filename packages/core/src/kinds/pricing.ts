@@ -25,7 +25,8 @@ export const unusedProblem = (kinds: ReadonlyArray<PricedKind>, { name, unitAmou
 }
 
 /**
- * Returns the kinds whose live jobs a price would refuse, with the meters it does not name. A free meter must be listed with "0".
+ * Returns the kinds whose live jobs would be rejected under a price, with the meters it does not name. A free meter must be listed
+ * with "0".
  */
 export const closedKinds = (
   kinds: ReadonlyArray<PricedKind>,

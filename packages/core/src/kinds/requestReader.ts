@@ -19,6 +19,8 @@ export interface RequestReader<Request> {
   /** The names of the fields, in order, if the schema states them. */
   readonly fields: ReadonlyArray<string> | undefined
   readonly read: (input: unknown) => Result.Result<ReadRequest<Request>, ReadonlyArray<FieldError>>
+  /** Decodes a stored request for an attempt. */
+  readonly readStored: (stored: unknown) => Result.Result<Request, unknown>
 }
 
 /** A schema for requests and outputs: a struct of Effect Schema, or any Standard Schema. */
@@ -26,14 +28,22 @@ export type RequestSchema<Request> = FieldsSchema<Request> | StandardSchema<unkn
 
 export const requestReader = <Request>(schema: RequestSchema<Request>): RequestReader<Request> =>
   isStandardSchema(schema)
-    ? { fields: undefined, read: (input) => readStandard(schema, input) }
-    : { fields: Object.keys(schema.fields), read: (input) => readFields(schema, input) }
+    ? {
+        fields: undefined,
+        read: (input) => readStandard(schema, input),
+        readStored: (stored) => Result.map(readStandard(schema, stored), ({ value }) => value),
+      }
+    : {
+        fields: Object.keys(schema.fields),
+        read: (input) => readFields(schema, input),
+        readStored: Schema.decodeUnknownResult(schema, { onExcessProperty: "error" }),
+      }
 
 /** Stores the re-encoded value, which is certain to decode again. */
 const readFields = <Request>(schema: FieldsSchema<Request>, input: unknown) =>
   Result.map(decodeFields(schema, input), (value) => {
     const stored = asJsonObject(Schema.encodeSync(schema)(value))
-    if (stored === undefined) throw new TypeError("the schema of a request must encode to JSON")
+    if (stored === undefined) throw new TypeError("the request schema of a job kind must encode to a JSON object")
     return { value, stored }
   })
 
@@ -43,8 +53,7 @@ const readStandard = <Request>(
   input: unknown,
 ): Result.Result<ReadRequest<Request>, ReadonlyArray<FieldError>> => {
   const stored = asJsonObject(input)
-  if (stored === undefined)
-    return Result.fail([{ field: "", reason: "type", message: "must be an object that JSON can represent" }])
+  if (stored === undefined) return Result.fail([{ field: "", reason: "type", message: "must be a JSON object" }])
   const result = validated(schema, stored)
   if (result.issues === undefined) return Result.succeed({ value: result.value, stored })
   return Result.fail(fieldErrors(result.issues, stored))

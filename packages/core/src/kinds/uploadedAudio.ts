@@ -8,8 +8,8 @@ const failed = (errorCode: AttemptFailed["errorCode"], detail: string) =>
   new AttemptFailed({ errorCode, retry: false, detail })
 
 /**
- * Measures an uploaded file. Refuses one that does not decode, is too short or too long. If the file does not state its duration,
- * the declared one counts.
+ * Measures an uploaded file. Fails if it does not decode, is too short or too long. If the file does not state its duration, the
+ * declared one is used.
  */
 export const measureUpload = Effect.fnUntraced(function* (upload: Upload, file: Pick<AudioInput, "bytes" | "content">) {
   const probe = yield* MediaProbe
@@ -29,7 +29,7 @@ export const measureUpload = Effect.fnUntraced(function* (upload: Upload, file: 
   return audio
 })
 
-/** A declaration that is off by more than 2 s and more than 5 % of itself is worth a warning. */
+/** Returns a warning if the declared length is off by more than 2 s and more than 5 % of itself. */
 const durationWarning = (seconds: number, declaredSeconds: number): WarningCode | undefined =>
   Math.abs(seconds - declaredSeconds) > Math.max(2, declaredSeconds * 0.05) ? "duration_mismatch" : undefined
 
@@ -50,6 +50,6 @@ export const heardAudio = (
   })
 }
 
-/** A transcript without words is a valid result with a warning. */
+/** Returns a warning for a transcript without words, which is a valid result. */
 export const speechWarning = (transcript: string | undefined): WarningCode | undefined =>
   transcript?.trim() === "" ? "no_speech_detected" : undefined

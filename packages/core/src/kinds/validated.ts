@@ -1,7 +1,7 @@
 import { KindBug } from "./KindBug.ts"
 import type { StandardResult, StandardSchema } from "./StandardSchema.ts"
 
-/** Validates a value. Throws `KindBug` for a schema that returns a promise, of whatever realm, or no result at all. */
+/** Validates a value. Throws `KindBug` if the schema returns a promise, of any realm, or no result at all. */
 export const validated = <Output>(schema: StandardSchema<unknown, Output>, value: unknown): StandardResult<Output> => {
   const result: unknown = schema["~standard"].validate(value)
   if (isResult<Output>(result)) return result

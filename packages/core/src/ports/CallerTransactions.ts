@@ -24,8 +24,6 @@ export class CallerTransactions extends Context.Service<
     readonly synchronous:
       | {
           readonly createJobs: (transaction: unknown, jobs: ReadonlyArray<NewJob>) => ReadonlyArray<CreateOutcome>
-          /** HMAC-SHA-256. The Web Crypto API only offers it with promises. */
-          readonly hmacSha256: (key: Uint8Array, message: Uint8Array) => Uint8Array
         }
       | undefined
   }

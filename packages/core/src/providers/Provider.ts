@@ -83,4 +83,4 @@ export const callProvider = (
 const invalidAnswer = (thrown: unknown): ProviderFailure =>
   isTaggedError<ProviderFailure>(thrown, "ProviderFailure")
     ? thrown
-    : resultInvalid(`the check of the answer threw ${isError(thrown) ? thrown.name : typeof thrown}`)
+    : resultInvalid(`validating the answer threw ${isError(thrown) ? thrown.name : typeof thrown}`)

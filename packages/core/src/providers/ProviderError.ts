@@ -5,7 +5,7 @@ import { errorCodes } from "../domain/index.ts"
 export class ProviderFailure extends Schema.TaggedError<ProviderFailure>()("ProviderFailure", {
   /** The job's error code if it is not retried. */
   errorCode: Schema.Literals(errorCodes),
-  /** Whether another attempt may succeed. */
+  /** True if another attempt may succeed. */
   retry: Schema.Boolean,
   /** Milliseconds until the next attempt, as requested by the provider. */
   retryAfterMs: Schema.optionalKey(Schema.Number),

@@ -24,10 +24,8 @@ export class ProviderGuard extends Context.Service<
     ) => <A, E2>(call: Effect.Effect<A, E2>) => Effect.Effect<A, E | E2 | ProviderPaused | ProviderFailure>
     /** How many more jobs that ask all of these providers should be claimed now: 0 while one is paused, `Infinity` without limits. */
     readonly room: (names: ReadonlyArray<string>) => Effect.Effect<number>
-    /** Counts a running job against the room of these providers. */
-    readonly withJob: (
-      names: ReadonlyArray<string>,
-    ) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+    /** Says that a job that asks these providers starts (1) or has ended (-1): running jobs count against their room. */
+    readonly countJobs: (names: ReadonlyArray<string>, change: 1 | -1) => void
     /** Milliseconds until the first paused provider is tried again; `undefined` when none is paused. */
     readonly nextTryInMs: Effect.Effect<number | undefined>
     readonly standings: Effect.Effect<ReadonlyArray<ProviderStanding>>
@@ -56,13 +54,8 @@ export const makeProviderGuard = Effect.fnUntraced(function* (
         Effect.forEach(names, (name) => guarded.get(name)?.room ?? Effect.succeed(Infinity)),
         (rooms) => Math.min(...rooms),
       ),
-    withJob: (names) => (effect) => {
-      const countJobs = (by: 1 | -1) => Effect.sync(() => names.forEach((name) => guarded.get(name)?.countJobs(by)))
-      return Effect.acquireUseRelease(
-        countJobs(1),
-        () => effect,
-        () => countJobs(-1),
-      )
+    countJobs: (names, change) => {
+      for (const name of names) guarded.get(name)?.countJobs(change)
     },
     nextTryInMs: Effect.map(
       Effect.forEach([...guarded.values()], ({ nextTryInMs }) => nextTryInMs),

@@ -94,7 +94,7 @@ export const makeCircuitBreaker = Effect.fnUntraced(function* (
 const logStanding = (name: string, circuit: Circuit, now: number): Effect.Effect<void> =>
   circuit.state === "open"
     ? Effect.logWarning(
-        `the provider of ${name} is paused (${circuit.reason}); next try in ${Math.ceil((circuit.until - now) / 1_000)} s`,
+        `the provider of ${name} is paused (${circuit.reason}); next attempt in ${Math.ceil((circuit.until - now) / 1_000)} s`,
       )
     : Effect.logInfo(`the provider of ${name} works again`)
 

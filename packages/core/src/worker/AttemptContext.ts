@@ -1,15 +1,14 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import {
   BlobCorrupt,
+  isStorableText,
   type Job,
   jobBlobKey,
-  type JobMode,
   type Json,
-  type JsonObject,
   limits,
   type OutputFile,
-  isStorableText,
 } from "../domain/index.ts"
 import { openNamed } from "../engine/openNamed.ts"
 import { asJson } from "../kinds/asJson.ts"
@@ -20,17 +19,17 @@ import {
   AttemptFailed,
   GateShut,
   LeaseLost,
+  type MeasuredAudio,
 } from "../kinds/AttemptContext.ts"
-import { type JobKind } from "../kinds/JobKind.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import { measureUpload } from "../kinds/uploadedAudio.ts"
 import { BlobStore, type Claim, IdGenerator, JobStore, MediaProbe } from "../ports/index.ts"
 import { builtInPorts, callProvider, type GeneratedFile, type ProviderCall, Providers } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
+import type { Attempt } from "./Attempt.ts"
 import { GateWatch } from "./GateWatch.ts"
-import type { HeldLease } from "./HeldLease.ts"
+import type { LeaseWatch } from "./LeaseWatch.ts"
 import { retrying } from "./retrying.ts"
-import { UsedNames } from "./UsedNames.ts"
 
 /** Bytes of one generated file: more is no valid answer to any request of the built-in kinds. */
 const maxGeneratedBytes = 64 * 1_024 * 1_024
@@ -38,90 +37,164 @@ const maxGeneratedBytes = 64 * 1_024 * 1_024
 /** About 15 seconds. The attempt does not wait for a blob store that is unavailable for longer. */
 const putRetries = 20
 
-/** What an attempt leaves for its end. */
-export interface AttemptNotes {
-  /** Keys of blobs whose write was begun. */
-  readonly written: Array<string>
-  readonly names: UsedNames
+/** The services that attempts use, read once for all attempts of a worker. */
+interface Services {
+  readonly store: JobStore["Service"]
+  readonly blobs: BlobStore["Service"]
+  readonly ids: IdGenerator["Service"]
+  readonly probe: MediaProbe["Service"]
+  readonly providers: Providers["Service"]
+  readonly gates: GateWatch["Service"]
+  readonly guard: ProviderGuard["Service"]
+  readonly watch: LeaseWatch
 }
-export const newNotes = (): AttemptNotes => ({ written: [], names: new UsedNames() })
 
-/** Builds what a kind's `run` works with, for one claim. */
-export const attemptContext = Effect.fnUntraced(function* (
-  kind: JobKind,
-  claim: Claim,
-  lease: Pick<HeldLease, "check">,
-  { names, written }: AttemptNotes,
-) {
-  const { job, token } = claim
-  const store = yield* JobStore
-  const blobs = yield* BlobStore
-  const ids = yield* IdGenerator
-  const probe = yield* MediaProbe
-  const providers = (yield* Providers)[job.mode]
-  const guard = yield* ProviderGuard
+/** Returns the function that builds what a kind's `run` works with, for the attempts of one worker. */
+export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {
+  const context = yield* Effect.context<
+    JobStore | BlobStore | IdGenerator | MediaProbe | Providers | GateWatch | ProviderGuard
+  >()
+  const services: Services = {
+    store: Context.get(context, JobStore),
+    blobs: Context.get(context, BlobStore),
+    ids: Context.get(context, IdGenerator),
+    probe: Context.get(context, MediaProbe),
+    providers: Context.get(context, Providers),
+    gates: Context.get(context, GateWatch),
+    guard: Context.get(context, ProviderGuard),
+    watch,
+  }
+  return (attempt: Attempt, request: unknown): AttemptContext<unknown> => new RunContext(services, attempt, request)
+})
 
-  const request = yield* storedRequest(kind, job.request)
+/**
+ * What `run` works with. Each part is made when the kind first reads it: most kinds use few of them, and a kind that only
+ * computes uses none.
+ */
+class RunContext implements AttemptContext<unknown> {
+  readonly request: unknown
+  readonly #services: Services
+  readonly #attempt: Attempt
+  #ask: Ask | undefined
 
-  const gateIsOpen = passage(yield* GateWatch, kind, job.mode)
-  // The lease comes last, so that nothing is awaited between its check and the step.
-  const mayBuy = Effect.andThen(gateIsOpen, lease.check)
+  constructor(services: Services, attempt: Attempt, request: unknown) {
+    this.#services = services
+    this.#attempt = attempt
+    this.request = request
+  }
 
-  const call = callOf(job)
-  const asks = [...builtInPorts, ...kind.ports].map((port) => {
-    const ask = (question: object): Effect.Effect<unknown, AttemptError> =>
-      Effect.suspend(() => {
-        const provider = providers[port.name]
-        if (provider === undefined)
-          return Effect.die(new KindBug(`the kind does not declare the provider "${port.name}"`))
-        const answer = callProvider(port, provider, question, call)
-        return job.mode === "sandbox" ? answer : guard.call(port.name, mayBuy)(answer)
-      })
-    return [port.name, ask] as const
-  })
+  get #job(): Job {
+    return this.#attempt.claim.job
+  }
 
-  // What was bought is kept as soon as the store answers, and never bought again because it did not.
-  const keep = Effect.fnUntraced(function* (step: string, value: Json): Effect.fn.Return<void, AttemptError> {
-    const problem = valueProblem(value)
-    if (!isStorableText(step))
-      return yield* Effect.die(new KindBug("the name of a step has U+0000 or unpaired surrogates"))
-    if (problem !== undefined) return yield* Effect.die(new KindBug(`the value of a step ${problem}`))
-    const write = store.checkpointJobs([{ jobId: job.id, token, step, value }])
-    const [outcome] = yield* Effect.retry(write, retrying)
-    if (outcome !== "Written") return yield* new LeaseLost()
-  })
+  get #providers() {
+    return this.#services.providers[this.mode]
+  }
 
-  const writeFile = fileWriter(claim, blobs, ids, written)
+  get kindVersion() {
+    return this.#job.kindVersion
+  }
 
-  const context: AttemptContext<unknown> = {
-    request,
-    kindVersion: job.kindVersion,
-    mode: job.mode,
-    call,
-    ask: Object.fromEntries(asks) as object as Ask,
-    has: (name) => providers[name] !== undefined,
-    audio: Effect.provideService(uploadedAudio(claim, blobs), MediaProbe, probe),
-    step: <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
-      names.once(
+  get mode() {
+    return this.#job.mode
+  }
+
+  get call(): ProviderCall {
+    return callOf(this.#job)
+  }
+
+  get ask(): Ask {
+    return (this.#ask ??= this.#makeAsk())
+  }
+
+  get has(): AttemptContext<unknown>["has"] {
+    return (name) => this.#providers[name] !== undefined
+  }
+
+  get audio(): Effect.Effect<MeasuredAudio, AttemptError> {
+    const { blobs, probe } = this.#services
+    return Effect.provideService(uploadedAudio(this.#attempt.claim, blobs), MediaProbe, probe)
+  }
+
+  get step(): AttemptContext<unknown>["step"] {
+    const { checkpoints } = this.#job
+    return <A extends Json, E extends AttemptError>(name: string, effect: Effect.Effect<A, E>) =>
+      this.#attempt.names.once(
         "step",
         name,
       )(
         Effect.suspend(() =>
-          Object.hasOwn(job.checkpoints, name)
-            ? Effect.succeed(job.checkpoints[name] as A)
-            : mayBuy.pipe(
+          Object.hasOwn(checkpoints, name)
+            ? Effect.succeed(checkpoints[name] as A)
+            : this.#mayBuy.pipe(
                 Effect.andThen(effect),
-                Effect.tap((value) => keep(name, value)),
+                Effect.tap((value) => this.#keep(name, value)),
               ),
         ),
-      ),
-    lastStep: (name, effect) => names.once("step", name)(Effect.andThen(mayBuy, effect)),
-    keepFile: (name, file) => names.once("file", name)(writeFile(name, file)),
-    fileStep: (name, effect) =>
-      names.once("file", name)(Effect.flatMap(Effect.andThen(mayBuy, effect), (file) => writeFile(name, file))),
+      )
   }
-  return context
-})
+
+  get lastStep(): AttemptContext<unknown>["lastStep"] {
+    return (name, effect) => this.#attempt.names.once("step", name)(Effect.andThen(this.#mayBuy, effect))
+  }
+
+  get keepFile(): AttemptContext<unknown>["keepFile"] {
+    return (name, file) => this.#attempt.names.once("file", name)(this.#writeFile(name, file))
+  }
+
+  get fileStep(): AttemptContext<unknown>["fileStep"] {
+    return (name, effect) =>
+      this.#attempt.names.once(
+        "file",
+        name,
+      )(Effect.flatMap(Effect.andThen(this.#mayBuy, effect), (file) => this.#writeFile(name, file)))
+  }
+
+  /** Checks the lease last, so that nothing is awaited between its check and the step. */
+  get #mayBuy(): Effect.Effect<void, AttemptError> {
+    return Effect.andThen(this.#gateIsOpen, this.#holdsLease)
+  }
+
+  /** Fails while the gate of live jobs is closed. Sandbox jobs have no gate. */
+  get #gateIsOpen(): Effect.Effect<void, AttemptError> {
+    if (this.mode === "sandbox") return Effect.void
+    return Effect.flatMap(this.#services.gates.missing(this.#attempt.kind.gate), (missing) =>
+      missing.length === 0 ? Effect.void : Effect.fail(new GateShut({ missing })),
+    )
+  }
+
+  /** Fails if the claim is lost or its time is up: a worker that stood still learns of it here first. */
+  get #holdsLease(): Effect.Effect<void, LeaseLost> {
+    const { watch } = this.#services
+    return Effect.suspend(() => (this.#attempt.lease.holdsAt(watch.now()) ? Effect.void : Effect.fail(new LeaseLost())))
+  }
+
+  #makeAsk(): Ask {
+    const { guard } = this.#services
+    const call = this.call
+    const asks = [...builtInPorts, ...this.#attempt.kind.ports].map((port) => {
+      const ask = (question: object): Effect.Effect<unknown, AttemptError> =>
+        Effect.suspend(() => {
+          const provider = this.#providers[port.name]
+          if (provider === undefined)
+            return Effect.die(new KindBug(`the kind does not declare the provider "${port.name}"`))
+          const answer = callProvider(port, provider, question, call)
+          return this.mode === "sandbox" ? answer : guard.call(port.name, this.#mayBuy)(answer)
+        })
+      return [port.name, ask] as const
+    })
+    return Object.fromEntries(asks) as object as Ask
+  }
+
+  /** Keeps the value of a step as soon as the store answers, so that it is not bought again because the store did not. */
+  #keep(step: string, value: Json): Effect.Effect<void, AttemptError> {
+    return keepStep(this.#services.store, this.#attempt.claim, step, value)
+  }
+
+  #writeFile(name: string, file: GeneratedFile): Effect.Effect<OutputFile, AttemptError> {
+    return writeFile(this.#services, this.#attempt, name, file)
+  }
+}
 
 const callOf = ({ attempts, failures, id, lostWorkers }: Job): ProviderCall => ({
   jobId: id,
@@ -130,30 +203,44 @@ const callOf = ({ attempts, failures, id, lostWorkers }: Job): ProviderCall => (
   deferrals: attempts - 1 - failures - lostWorkers,
 })
 
-/** Writes the files of an attempt. Each is durable when its write succeeds. */
-const fileWriter = (
+const keepStep = Effect.fnUntraced(function* (
+  store: JobStore["Service"],
   { job, token }: Claim,
-  blobs: BlobStore["Service"],
-  ids: IdGenerator["Service"],
-  written: Array<string>,
-) =>
-  Effect.fnUntraced(function* (name: string, { data, mediaType }: GeneratedFile) {
-    const blobKey = jobBlobKey(job.id, token, name)
-    if (!isStorableText(mediaType))
-      return yield* Effect.die(
-        new KindBug("the media type of a file must be text without U+0000 and unpaired surrogates"),
-      )
-    written.push(blobKey)
-    const info = yield* Effect.mapError(
-      Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {
-        schedule: retrying,
-        while: (error) => error._tag === "BlobUnavailable",
-        times: putRetries,
-      }),
-      (error) => (error._tag === "BlobTooLarge" ? tooLarge : error),
+  step: string,
+  value: Json,
+): Effect.fn.Return<void, AttemptError> {
+  const problem = valueProblem(value)
+  if (!isStorableText(step))
+    return yield* Effect.die(new KindBug("the name of a step has U+0000 or unpaired surrogates"))
+  if (problem !== undefined) return yield* Effect.die(new KindBug(`the value of a step ${problem}`))
+  const write = store.checkpointJobs([{ jobId: job.id, token, step, value }])
+  const [outcome] = yield* Effect.retry(write, retrying)
+  if (outcome !== "Written") return yield* new LeaseLost()
+})
+
+/** Writes one file of an attempt. It is durable when the write succeeds. */
+const writeFile = Effect.fnUntraced(function* (
+  { blobs, ids }: Services,
+  { claim: { job, token }, written }: Attempt,
+  name: string,
+  { data, mediaType }: GeneratedFile,
+) {
+  const blobKey = jobBlobKey(job.id, token, name)
+  if (!isStorableText(mediaType))
+    return yield* Effect.die(
+      new KindBug("the media type of a file must be text without U+0000 and unpaired surrogates"),
     )
-    return { id: yield* ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
-  })
+  written.push(blobKey)
+  const info = yield* Effect.mapError(
+    Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {
+      schedule: retrying,
+      while: (error) => error._tag === "BlobUnavailable",
+      times: putRetries,
+    }),
+    (error) => (error._tag === "BlobTooLarge" ? tooLarge : error),
+  )
+  return { id: ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
+})
 
 /** Says why a value cannot be stored. Checked here, so that every store gives the same answer. */
 const valueProblem = (value: Json): string | undefined => {
@@ -175,23 +262,4 @@ const uploadedAudio = ({ job, upload }: Claim, blobs: BlobStore["Service"]) =>
     return measureUpload(upload, { bytes: file.bytes, content })
   })
 
-/** Fails while the gate of live jobs is closed. Sandbox jobs have no gate. */
-const passage = (gates: GateWatch["Service"], { gate }: JobKind, mode: JobMode): Effect.Effect<void, AttemptError> =>
-  mode === "sandbox"
-    ? Effect.void
-    : Effect.flatMap(gates.missing(gate), (missing) =>
-        missing.length === 0 ? Effect.void : Effect.fail(new GateShut({ missing })),
-      )
-
 const tooLarge = new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: "the result is too large" })
-
-/** Reads the stored request. It was readable when the job was accepted, by this version of the kind or another. */
-const storedRequest = (kind: JobKind, request: JsonObject | null): Effect.Effect<unknown, AttemptFailed> =>
-  Effect.mapBoth(
-    Effect.suspend(() => Effect.fromResult(kind.reader.read(request))),
-    {
-      onSuccess: ({ value }) => value,
-      onFailure: () =>
-        new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request does not decode" }),
-    },
-  )

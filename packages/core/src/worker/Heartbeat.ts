@@ -1,5 +1,5 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { monotonicMs } from "../domain/monotonicMs.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { JobStore } from "../ports/index.ts"
 import type { HeldLease } from "./HeldLease.ts"
@@ -30,11 +30,11 @@ export const heartbeat: (leases: ReadonlySet<HeldLease>) => Effect.Effect<never,
 const beat = Effect.fnUntraced(function* (leases: ReadonlyArray<HeldLease>, leaseDurationMs: number) {
   if (leases.length === 0) return
   const store = yield* JobStore
-  const askedAtNanos = yield* Clock.monotonicTimeNanos
+  const askedAtMs = yield* monotonicMs
   const outcomes = yield* store.extendLeases(leases.map(({ jobId, token }) => ({ jobId, token, leaseDurationMs })))
   for (const [index, lease] of leases.entries()) {
     const outcome = outcomes[index]
-    if (outcome?._tag === "Extended") lease.renew(askedAtNanos, outcome.leaseRemainingMs)
+    if (outcome?._tag === "Extended") lease.renew(askedAtMs, outcome.leaseRemainingMs)
     else lease.lose()
   }
 })

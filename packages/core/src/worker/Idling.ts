@@ -58,7 +58,7 @@ export const makeIdling = Effect.gen(function* () {
       nextClaimBy = yield* monotonicMs
       isAsking = false
     }),
-    attemptEnded: Effect.asVoid(ended.open),
+    attemptEnded: (): void => void ended.openUnsafe(),
     /** Waits by the worker's own choice, for a lease at most: for how long is known only once the work has begun that it is for. */
     holdBack: Effect.fnUntraced(function* (atMostMs: number) {
       const ms = Math.min(atMostMs, leaseDurationMs)

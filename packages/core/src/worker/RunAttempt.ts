@@ -1,92 +1,168 @@
 import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
 import { EngineConfig } from "../engine/EngineConfig.ts"
-import type { AttemptError } from "../kinds/AttemptContext.ts"
+import { type AttemptError, AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import { BlobStore, type Claim, type Completion, JobStore } from "../ports/index.ts"
-import { attemptContext, newNotes } from "./AttemptContext.ts"
+import { KindBug } from "../kinds/KindBug.ts"
+import { BlobStore, JobStore } from "../ports/index.ts"
+import type { Attempt } from "./Attempt.ts"
+import { attemptContexts } from "./AttemptContext.ts"
 import { type AttemptEnd, attemptEnd, describe, kindBugIn } from "./AttemptEnd.ts"
 import { checkResult } from "./checkResult.ts"
-import type { HeldLease } from "./HeldLease.ts"
-import type { Turn } from "./LastChance.ts"
-import { writeEnd } from "./writeEnd.ts"
+import type { Slots } from "./Slots.ts"
+import { endWriter, type Settled, type Written } from "./writeEnd.ts"
+
+/** Calls an effect in its own fiber: this one may be interrupted already. */
+const inOwnFiber = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.withFiber((parent) =>
+    Effect.callback<A, E>((resume) => {
+      Effect.runForkWith(parent.context as Context.Context<R>)(effect).addObserver(resume)
+    }),
+  )
 
 /**
- * Runs one attempt: run the kind, check its result, read how it ended, write that, clean up. The run ends early when the lease
- * is lost or the worker stops. Its end is always written, unless the lease is lost. Returns what was written; `stalled` if nothing
- * was, because this process stood still past the lease.
+ * Returns the effect of one attempt, for the attempts of a worker: run the kind, check its result, read how it ended, write
+ * that, clean up. It is run uninterruptibly, in one fiber; only the kind's work in it can be interrupted. The work ends early
+ * when the lease is lost or the worker stops. Its end is always written, unless the lease is lost.
  */
-export const runAttempt = Effect.fnUntraced(
-  function* (kind: JobKind, claim: Claim, lease: HeldLease, turn: Turn) {
-    const notes = newNotes()
-    const run = attemptContext(kind, claim, lease, notes).pipe(
-      Effect.flatMap((context) => turn.take(Effect.ensuring(kind.run(context), notes.names.check))),
-      Effect.flatMap((result) => checkResult(kind, claim, result)),
-    )
-    return yield* Effect.uninterruptibleMask((restore) =>
-      Effect.gen(function* () {
-        const end = yield* readEnd(kind, restore(Effect.raceFirst(Effect.exit(run), lease.lost)))
-        const written = yield* Effect.catchCause(writeEnd(kind, claim, lease, end), (cause) =>
-          Effect.as(Effect.logError("failed to write the end of an attempt", describe(cause)), "lapsed" as const),
-        )
-        const stalledMs = written === "lapsed" ? yield* lease.stoodStillMs : 0
-        if (stalledMs > 0) yield* logStall(kind, claim, stalledMs, turn.isAlone())
-        if (written !== "committed") yield* removeOrphans(claim, notes.written)
-        return stalledMs > 0 ? "stalled" : written
-      }),
-    )
-  },
-  (effect, _kind, claim) => Effect.annotateLogs(effect, { jobId: claim.job.id, attempt: claim.job.attempts }),
-)
+export const attemptRunner = Effect.fnUntraced(function* (slots: Slots) {
+  const { isolation, watch } = slots
+  const { attempts, defaultCurrency } = yield* EngineConfig
+  const contextOf = yield* attemptContexts(watch)
+  const writeEnd = yield* endWriter(watch)
+  const removeOrphans = yield* orphanRemover
 
-type Run = Exit.Exit<Completion, AttemptError>
+  /** The kind's work. An exception in it is a defect. */
+  const work = (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
+    Effect.suspend(() => {
+      isolation.begin(attempt.isolated, watch.now())
+      attempt.hasBegun = true
+      // It was readable when the job was accepted, by this version of the kind or another.
+      const request = attempt.kind.reader.readStored(attempt.claim.job.request)
+      return Result.isSuccess(request) ? attempt.kind.run(contextOf(attempt, request.success)) : notReadable
+    })
 
-/**
- * Reads how a run ended, and logs why it has no result. The inner `Exit` is how it ended by itself, including interruptions of
- * its own making. The outer effect ends without one only for an outside reason: a lost lease, or a worker that stops.
- */
-const readEnd = Effect.fnUntraced(function* <E, R>(kind: JobKind, ended: Effect.Effect<Run, E, R>) {
-  const exit = yield* Effect.exit(ended)
-  if (Exit.isFailure(exit))
-    return (Cause.hasInterruptsOnly(exit.cause) ? { _tag: "Released" } : { _tag: "LeaseLost" }) satisfies AttemptEnd
-  const run = exit.value
-  if (Exit.isSuccess(run)) return { _tag: "Completed", completion: run.value } satisfies AttemptEnd
-  const end = attemptEnd(run.cause)
-  const bug = kindBugIn(run.cause)
-  if (bug !== undefined)
-    yield* Effect.logError(`the job fails because of a bug in its kind ${kind.name}`, `${bug.name}: ${bug.text}`)
-  else if (end._tag === "Postponed") yield* Effect.logDebug("a provider postponed its call")
-  else yield* Effect.logWarning("attempt ended without a result", describe(run.cause))
-  return end
+  const begin = (attempt: Attempt) => {
+    const { isolated } = attempt
+    return isolated === undefined ? work(attempt) : Effect.andThen(isolated.waitUntilQuiet, work(attempt))
+  }
+
+  /** What remains to do about an attempt without a result. */
+  const cleanUp = Effect.fnUntraced(function* (attempt: Attempt, written: Written): Effect.fn.Return<Settled> {
+    const stalledMs = written === "lapsed" ? watch.stoodStillMs(attempt.lease) : 0
+    if (stalledMs > 0) yield* logStall(attempt, stalledMs, attempts.maxLostWorkers)
+    if (attempt.hasWritten) yield* inOwnFiber(removeOrphans(attempt))
+    return stalledMs > 0 ? "stalled" : written
+  })
+
+  return Effect.fnUntraced(function* (attempt: Attempt): Effect.fn.Return<void> {
+    attempt.runsIn(yield* currentFiber)
+    const exit = yield* Effect.exit(Effect.interruptible(begin(attempt)))
+    if (attempt.hasBegun) isolation.end()
+    const end = readEnd(attempt, exit, defaultCurrency)
+    if (end.log !== undefined) yield* end.log
+    if (end._tag === "Unavailable" && end.what === "BlobUnavailable") slots.withhold(attempt)
+    const written = yield* writeEnd(attempt, end)
+    if (written !== "committed") slots.settle(attempt, yield* cleanUp(attempt, written))
+    yield* slots.announceRoom
+  })
 })
 
+const currentFiber = Effect.withFiber((fiber) => Effect.succeed(fiber))
+
+const notReadable = Effect.suspend(() =>
+  Effect.fail(
+    new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request does not decode" }),
+  ),
+)
+
+type LoggedEnd = AttemptEnd & {
+  /** Says why there is no result, or what is wrong with it. */
+  readonly log?: Effect.Effect<void>
+}
+
+/**
+ * Reads how the work ended. If the lease is lost or the worker stops, that is the reason, however the work took it. Otherwise
+ * it ended by itself, by an interruption of its own making for example.
+ */
+const readEnd = (
+  attempt: Attempt,
+  exit: Exit.Exit<AttemptResult, AttemptError>,
+  defaultCurrency: string,
+): LoggedEnd => {
+  if (attempt.lease.isLost) return { _tag: "LeaseLost" }
+  if (attempt.isStopping && Exit.isFailure(exit)) return { _tag: "Released" }
+  const bug = attempt.nameBug
+  if (Exit.isFailure(exit))
+    return endOfFailure(attempt.kind, bug === undefined ? exit.cause : Cause.combine(exit.cause, Cause.die(bug)))
+  if (bug !== undefined) return endOfFailure(attempt.kind, Cause.die(bug))
+  const checked = checkSafely(attempt, exit.value, defaultCurrency)
+  if (Exit.isFailure(checked)) return endOfFailure(attempt.kind, checked.cause)
+  const { completion, uncharged } = checked.value
+  return {
+    _tag: "Completed",
+    completion,
+    ...(uncharged.length > 0 && { log: logUncharged(attempt, uncharged) }),
+  }
+}
+
+/** The result is foreign: reading it may throw. */
+const checkSafely = ({ claim, kind }: Attempt, result: AttemptResult, defaultCurrency: string) => {
+  try {
+    const checked = checkResult(kind, claim, result, defaultCurrency)
+    if (!("problem" in checked)) return Exit.succeed(checked)
+    return checked.problem instanceof KindBug ? Exit.die(checked.problem) : Exit.fail(checked.problem)
+  } catch (error) {
+    return Exit.die(error)
+  }
+}
+
+const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEnd => {
+  const end = attemptEnd(cause)
+  const bug = kindBugIn(cause)
+  if (bug !== undefined)
+    return {
+      ...end,
+      log: Effect.logError(`the job fails because of a bug in its kind ${kind.name}`, `${bug.name}: ${bug.text}`),
+    }
+  if (end._tag === "Postponed") return { ...end, log: Effect.logDebug("a provider postponed its call") }
+  return { ...end, log: Effect.logWarning("attempt ended without a result", describe(cause)) }
+}
+
+const logUncharged = ({ claim: { job } }: Attempt, meters: ReadonlyArray<string>) =>
+  Effect.logError(
+    `usage of ${meters.join(", ")} was not charged: version ${job.price?.version} of the price ${job.price?.name}, with which the job was accepted, lacks it`,
+  )
+
 /** The attempt that blocked the process is this one, or another that ran beside it. */
-const logStall = Effect.fnUntraced(function* (kind: JobKind, { job }: Claim, stalledMs: number, isAlone: boolean) {
-  const { attempts } = yield* EngineConfig
+const logStall = ({ claim: { job }, isolated, kind }: Attempt, stalledMs: number, maxLostWorkers: number) => {
   const about = `attempt ${job.attempts} of ${job.id} (${kind.name})`
   const blocked = `the event loop past its lease, for ${(stalledMs / 1_000).toFixed(1)} s`
-  const counted = `counted as a lost worker, ${job.lostWorkers + 1} of ${attempts.maxLostWorkers}`
-  yield* Effect.logError(
-    isAlone
+  const counted = `counted as a lost worker, ${job.lostWorkers + 1} of ${maxLostWorkers}`
+  return Effect.logError(
+    isolated?.wasAlone() === true
       ? `${about} blocked ${blocked}; ${counted}`
       : `${about} or one beside it blocked ${blocked}; ${counted}. Move synchronous work to a worker thread`,
   )
-})
+}
 
 /**
- * Removes blobs of this attempt that no row will ever name. Asks the store which they are, because a completion whose answer
- * was lost may be committed. The sweep removes what this leaves.
+ * Removes blobs of an attempt that no row will ever name. Asks the store which they are, because a completion whose answer was
+ * lost may be committed. The sweep removes what this leaves.
  */
-const removeOrphans = (claim: Claim, written: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    if (written.length === 0) return
-    const store = yield* JobStore
-    const blobs = yield* BlobStore
-    const orphans = yield* store.findOrphans(
-      written.map((blobKey) => ({ blobKey, jobId: claim.job.id, token: claim.token })),
-    )
-    // `ahead`: the record has not reached this token, so it belongs to an older copy of the store.
-    const own = orphans.filter(({ reason }) => reason !== "ahead")
-    yield* Effect.forEach(own, ({ blobKey }) => blobs.remove(blobKey), { discard: true })
-  }).pipe(Effect.ignore)
+const orphanRemover = Effect.gen(function* () {
+  const store = yield* JobStore
+  const blobs = yield* BlobStore
+  return ({ claim, written }: Attempt) =>
+    Effect.gen(function* () {
+      const orphans = yield* store.findOrphans(
+        written.map((blobKey) => ({ blobKey, jobId: claim.job.id, token: claim.token })),
+      )
+      // `ahead`: the record has not reached this token, so it belongs to an older copy of the store.
+      const own = orphans.filter(({ reason }) => reason !== "ahead")
+      yield* Effect.forEach(own, ({ blobKey }) => blobs.remove(blobKey), { discard: true })
+    }).pipe(Effect.ignore)
+})

@@ -1,125 +1,106 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import { isLimiting, type Job, jobBlobKey, type JobMode, projectShare, type WorkerRoom } from "../domain/index.ts"
+import { isLimiting, jobBlobKey, projectShare } from "../domain/index.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
-import { JobEvents, refOf } from "../engine/JobEvents.ts"
-import { inSpan } from "../engine/spans.ts"
+import { JobEvents } from "../engine/JobEvents.ts"
 import { JobKinds } from "../kinds/JobKinds.ts"
-import { type Claim, type ClaimRef, WakeUp } from "../ports/index.ts"
+import { type ClaimRef, WakeUp } from "../ports/index.ts"
 import { Providers } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
-import { type HeldLease, holdLease } from "./HeldLease.ts"
-import { isLastChance, makeCompany } from "./LastChance.ts"
+import type { Attempt } from "./Attempt.ts"
+import { makeIsolation } from "./Isolation.ts"
+import { LeaseWatch } from "./LeaseWatch.ts"
 import { limitsWith } from "./limitsWith.ts"
-import { monotonicMs } from "../domain/monotonicMs.ts"
-import { runAttempt } from "./RunAttempt.ts"
+import { Room } from "./Room.ts"
 import { servedBy } from "./runnableKinds.ts"
+import type { Settled } from "./writeEnd.ts"
 
-const attemptInSpan = (...[kind, claim, lease, turn]: Parameters<typeof runAttempt>) =>
-  inSpan("Worker.attempt", runAttempt(kind, claim, lease, turn), {
-    jobId: claim.job.id,
-    kind: kind.name,
-    attempt: claim.job.attempts,
-  })
-
-const loseIfCanceled =
-  (lease: HeldLease) =>
-  ({ type }: { readonly type: string }): void => {
-    if (type === "canceled") lease.lose()
-  }
-
-/** The jobs that a worker holds. */
-export const makeSlots = Effect.gen(function* () {
-  const { attempts, concurrency, leaseDurationMs, limits } = yield* EngineConfig
+/** Makes the slots of a worker. `onEnd` is called whenever an attempt has left its slot. */
+export const makeSlots = Effect.fnUntraced(function* (onEnd: () => void) {
+  const { concurrency, leaseDurationMs, limits } = yield* EngineConfig
   const wakeUp = yield* WakeUp
   const guard = yield* ProviderGuard
-  const events = yield* JobEvents
   const { live } = yield* Providers
-  const known = yield* JobKinds
-  const limited = isLimiting(limitsWith(limits, known))
-  const kinds = new Map(known.map((kind) => [kind.name, kind]))
-  const perProject = limits.perProject === "share" ? projectShare(concurrency) : 0
-  const leases = new Set<HeldLease>()
-  const held = new Set<Job>()
-  const company = makeCompany(leaseDurationMs)
-  const hasLastChance = (job: Job) => isLastChance(job, attempts.maxLostWorkers)
+  const kinds = yield* JobKinds
+  const installationLimits = limitsWith(limits, kinds)
+  const liveProviders = new Map(kinds.map((kind) => [kind.name, servedBy(live, kind) ?? []]))
+  const room = new Room(concurrency, limits.perProject === "share" ? projectShare(concurrency) : 0)
+  const watch = new LeaseWatch(yield* Clock.Clock, leaseDurationMs)
+  const isolation = makeIsolation(leaseDurationMs)
+  const attempts = new Set<Attempt>()
   const lapsed = new Set<ClaimRef>()
   const withheld = new Map<string, string>()
-  let nextFreed = Deferred.makeUnsafe<void>()
+  let nextFreed: Deferred.Deferred<void> | undefined
+  yield* onCanceled(attempts)
 
-  const room = (): WorkerRoom => {
-    const free = (mode: JobMode) => concurrency - [...held].filter((job) => job.mode === mode).length
-    const byProject = Map.groupBy(held, ({ mode, projectId }) => `${mode} ${projectId}`)
-    return {
-      free: { live: free("live"), sandbox: free("sandbox") },
-      perProject,
-      held: [...byProject.values()].flatMap(([first, ...others]) =>
-        first === undefined ? [] : [{ mode: first.mode, projectId: first.projectId, count: 1 + others.length }],
-      ),
-    }
-  }
+  const providersOf = ({ claim: { job }, kind }: Attempt): ReadonlyArray<string> =>
+    job.mode === "live" ? (liveProviders.get(kind.name) ?? []) : []
 
   return {
-    /** The leases of the claimed jobs. */
-    leases,
-    /** Coordinates how the claimed jobs run beside each other. */
-    company,
-    /** Live and sandbox jobs have `concurrency` slots each. */
-    room,
+    /** The attempts that run. */
+    attempts,
+    /** Ends leases whose time is up. Must run while there are attempts. */
+    watch,
+    isolation,
+    /** The limits of the whole installation. */
+    installationLimits,
+    room: () => room.now(),
     /**
-     * Claims whose end could not be written, most likely because the store was away for longer than their leases. They are
-     * to be given back before anything is claimed, or the store would count this worker, which is alive, as lost.
+     * Claims whose end could not be written, most likely because the store was unavailable for longer than their leases. They
+     * are released before anything is claimed, or the store would count this worker, which is alive, as lost.
      */
     lapsed,
     /**
-     * Kinds whose last attempt found the blob store away, each with a key to try it with. They are not claimed until it is
-     * back: every claim would buy a result that cannot be kept. Kinds that write no file go on.
+     * Kinds whose last attempt found the blob store unavailable, each with a key to try it with. They are not claimed until it
+     * is back: every claim would buy a result that cannot be kept. Kinds that write no file go on.
      */
     withheld,
-    /** What completes when the next job leaves its slot, counted from this call. */
-    nextFreed: (): Effect.Effect<void> => Deferred.await(nextFreed),
-    /** Runs one claim in a slot. `askedAtNanos` is when the claim was asked for, monotonic. */
-    attempt: (claim: Claim, askedAtNanos: bigint) =>
-      Effect.gen(function* () {
-        const nowNanos = yield* Clock.monotonicTimeNanos
-        const nowMs = yield* monotonicMs
-        const kind = kinds.get(claim.job.kind)
-        if (kind === undefined)
-          return yield* Effect.die(new Error(`claimed a job of the unknown kind ${claim.job.kind}`))
-        const ref = { jobId: claim.job.id, token: claim.token }
-        const lease = holdLease(ref, askedAtNanos, claim.leaseRemainingMs, leaseDurationMs, nowNanos)
-        leases.add(lease)
-        held.add(claim.job)
-        const stopListening = events.listenTo(claim.job.id, loseIfCanceled(lease))
-        events.emit({ type: "started", ...refOf(claim.job), attempt: claim.job.attempts })
-        const names = claim.job.mode === "live" ? (servedBy(live, kind) ?? []) : []
-        const alone = hasLastChance(claim.job) ? company.alone(nowMs) : undefined
-        return yield* Effect.ensuring(
-          Effect.map(guard.withJob(names)(attemptInSpan(kind, claim, lease, alone ?? company.beside)), (settled) => {
-            // What stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
-            if (settled === "lapsed" && !lease.isLast()) lapsed.add(ref)
-            // The token of this claim is spent, so nothing else is or will be under its keys.
-            if (settled === "blobs_away") withheld.set(kind.name, jobBlobKey(ref.jobId, ref.token, "probe"))
-          }),
-          Effect.flatMap(monotonicMs, (endedAtMs) => {
-            if (alone !== undefined) company.leaves(alone, endedAtMs)
-            leases.delete(lease)
-            held.delete(claim.job)
-            stopListening()
-            const freed = nextFreed
-            nextFreed = Deferred.makeUnsafe<void>()
-            Deferred.doneUnsafe(freed, Effect.void)
-            // Where jobs are limited, one that ended is room for another, in whichever process.
-            return limited ? wakeUp.notify : Effect.void
-          }),
-        )
-      }),
+    /** Completes when the next job leaves its slot, counted from this call. */
+    nextFreed: (): Effect.Effect<void> => Deferred.await((nextFreed ??= Deferred.makeUnsafe<void>())),
+    /** Tells other workers of room. If jobs are limited, one that ended is room for another, in any process. */
+    announceRoom: isLimiting(installationLimits) ? wakeUp.notify : Effect.void,
+    take: (attempt: Attempt): void => {
+      attempts.add(attempt)
+      watch.add(attempt.lease)
+      room.take(attempt.claim.job)
+      guard.countJobs(providersOf(attempt), 1)
+    },
+    /** Notes what the store has of an attempt. */
+    settle: ({ lease }: Attempt, settled: Settled): void => {
+      // A job that stood still past its lease stays held: the next claim, here or elsewhere, counts it as a lost worker.
+      if (settled === "lapsed" && !lease.isLast) lapsed.add({ jobId: lease.jobId, token: lease.token })
+    },
+    /** Withholds the kind of an attempt that found the blob store unavailable. */
+    withhold: ({ kind, lease }: Attempt): void => {
+      // Nothing but this attempt uses keys with its token.
+      withheld.set(kind.name, jobBlobKey(lease.jobId, lease.token, "probe"))
+    },
+    /** Frees the slot of an attempt that has ended. Calling it again has no effect. */
+    free: (attempt: Attempt): void => {
+      if (!attempts.delete(attempt)) return
+      watch.delete(attempt.lease)
+      room.free(attempt.claim.job)
+      guard.countJobs(providersOf(attempt), -1)
+      if (attempt.isolated !== undefined) isolation.leave(attempt.isolated, watch.now())
+      const freed = nextFreed
+      nextFreed = undefined
+      if (freed !== undefined) Deferred.doneUnsafe(freed, Effect.void)
+      onEnd()
+    },
   }
 })
 
-/** Whether a job that leaves its slot may make room for one that is held back now. */
-export const isTight = ({ free, held, perProject }: WorkerRoom): boolean =>
-  free.live <= 0 || free.sandbox <= 0 || (perProject > 0 && held.some(({ count }) => count >= perProject))
+/** Ends the attempts at jobs that this process cancels. */
+const onCanceled = (attempts: ReadonlySet<Attempt>) =>
+  Effect.acquireRelease(
+    Effect.map(JobEvents, (events) =>
+      events.listenTo("canceled", (event) => {
+        for (const { lease } of attempts) if ("jobId" in event && lease.jobId === event.jobId) lease.lose()
+      }),
+    ),
+    (stopListening) => Effect.sync(stopListening),
+  )
 
-export type Slots = Effect.Success<typeof makeSlots>
+/** The jobs that a worker holds. */
+export type Slots = Effect.Success<ReturnType<typeof makeSlots>>

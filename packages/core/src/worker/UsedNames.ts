@@ -15,12 +15,12 @@ export class UsedNames {
   #bug: KindBug | undefined
 
   /**
-   * Dies once a name was used twice. Catching that error does not help: no step begins from then on, and the attempt's end is
-   * checked.
+   * The bug of an attempt that used a name twice. Catching its error does not help: no step begins from then on, and the
+   * attempt's end is checked.
    */
-  readonly check: Effect.Effect<void> = Effect.suspend(() =>
-    this.#bug === undefined ? Effect.void : Effect.die(this.#bug),
-  )
+  get bug(): KindBug | undefined {
+    return this.#bug
+  }
 
   /** Does something under a name. The name is free again if it fails, so that the same step may be tried again. */
   readonly once =

@@ -2,16 +2,14 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import type { StoreUnavailable, WorkerRoom } from "../domain/index.ts"
+import type { JobMode, StoreUnavailable, WorkerRoom } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
 import {
   type BlobStore,
-  type Claim,
   type IdGenerator,
   type JobDirectory,
   type JobStore,
@@ -23,14 +21,18 @@ import {
 import { JobKinds, portsOf } from "../kinds/JobKinds.ts"
 import { Providers, type ProviderStanding } from "../providers/index.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
+import type { Attempt } from "./Attempt.ts"
 import { claimInto } from "./claimInto.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { checkClaims, heartbeat } from "./Heartbeat.ts"
 import { makeIdling } from "./Idling.ts"
 import { publishCapabilities } from "./publishCapabilities.ts"
+import { servedBy } from "./runnableKinds.ts"
 import { watchWithheld } from "./recovery.ts"
 import { makeOutageLog } from "./outageLog.ts"
-import { isTight, makeSlots } from "./Slots.ts"
+import { isTight } from "./Room.ts"
+import { makeSlots } from "./Slots.ts"
+import { allEnded, attemptStarter, stopAll } from "./startAttempts.ts"
 import { expireWhileHolding } from "./Sweeper.ts"
 
 /** Everything a worker works with. */
@@ -114,70 +116,65 @@ export class Worker extends Context.Service<
   ).pipe(Layer.provide(Worker.layer))
 }
 
-const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.gen(function* () {
+const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Scope> = Effect.gen(function* () {
   const config = yield* EngineConfig
   const guard = yield* ProviderGuard
   const context = yield* Effect.context<MakerNeeds>()
-  const slots = yield* makeSlots
   const idling = yield* makeIdling
+  const slots = yield* makeSlots(idling.attemptEnded)
+  const start = yield* attemptStarter(slots)
+  const served = yield* servedModes
   let lastClaimAt: number | undefined
 
+  /** Claims and starts. Uninterruptible: a claimed job is started, or its worker would count as lost when this one stops. */
   const claim = Effect.fnUntraced(function* (room: number | WorkerRoom) {
     yield* idling.asks
     const claimed = yield* claimInto(slots, room)
     yield* idling.wasAnswered
     lastClaimAt = yield* Clock.currentTimeMillis
-    return claimed
-  })
+    const attempts = yield* start(claimed.claims, claimed.askedAtMs)
+    return { attempts, nextInMs: claimed.nextInMs }
+  }, Effect.uninterruptible)
 
-  const attempt = (one: Claim, askedAtNanos: bigint) =>
-    Effect.ensuring(Effect.interruptible(slots.attempt(one, askedAtNanos)), idling.attemptEnded)
-
-  const tick = Effect.gen(function* () {
-    const { askedAtNanos, claims } = yield* claim(config.concurrency)
-    const attempts = Effect.forEach(claims, (one) => slots.attempt(one, askedAtNanos), {
-      concurrency: "unbounded",
-      discard: true,
-    })
-    yield* Effect.raceFirst(attempts, heartbeat(slots.leases))
-    return claims.length
-  })
+  const tick = Effect.scoped(
+    Effect.gen(function* () {
+      // At once: an attempt must find both of them, even if it blocks first.
+      yield* Effect.forkScoped(slots.watch.run, { startImmediately: true })
+      yield* Effect.forkScoped(heartbeat(slots.watch.leases), { startImmediately: true })
+      const { attempts } = yield* claim(config.concurrency)
+      yield* Effect.onInterrupt(allEnded(attempts), () => stopAll(attempts))
+      return attempts.length
+    }),
+  )
 
   const run = Effect.scoped(
     Effect.gen(function* () {
-      const wakeUp = yield* WakeUp
-      const beating = yield* Effect.forkScoped(heartbeat(slots.leases))
-      yield* Effect.forkScoped(checkClaims(slots.leases))
+      const { leases } = slots.watch
+      yield* Effect.forkScoped(slots.watch.run, { startImmediately: true })
+      const beating = yield* Effect.forkScoped(heartbeat(leases), { startImmediately: true })
+      yield* Effect.forkScoped(checkClaims(leases))
       yield* Effect.forkScoped(watchWithheld(slots))
-      yield* Effect.forkScoped(expireWhileHolding(() => slots.leases.size > 0))
-      const running = yield* FiberSet.make<void>()
+      yield* Effect.forkScoped(expireWhileHolding(() => leases.size > 0))
       const outage = makeOutageLog("claiming jobs")
-      yield* Effect.addFinalizer(() => drain(running, beating, config.drainMs, wakeUp))
+      yield* Effect.addFinalizer(() => drain(slots.attempts, beating, config.drainMs))
       const claimAndStart = Effect.gen(function* () {
         const room = slots.room()
-        // Jobs that were committed together leave together: their slots are filled by one claim, not by one each.
+        // Jobs that were committed together leave together: one claim fills their slots, and not one for each.
         const freed = Effect.andThen(slots.nextFreed(), Effect.yieldNow)
-        if (room.free.live <= 0 && room.free.sandbox <= 0) return yield* freed
-        const reservedMs = yield* slots.company.reservedMs
+        if (served.every((mode) => room.free[mode] <= 0)) return yield* freed
+        const reservedMs = yield* slots.isolation.reservedMs
         if (reservedMs > 0) return yield* Effect.raceFirst(freed, idling.holdBack(reservedMs))
-        // A job that was claimed is started, or its worker would count as lost when this one is stopped in between.
-        const result = yield* Effect.uninterruptible(
-          Effect.tap(claim(room), ({ askedAtNanos, claims }) =>
-            Effect.forEach(
-              claims,
-              (one) => FiberSet.run(running, attempt(one, askedAtNanos), { startImmediately: true }),
-              { discard: true },
-            ),
-          ),
-        )
+        const { attempts, nextInMs } = yield* claim(room)
         yield* outage.worked
-        if (result.claims.length > 0) return idling.reset()
-        const rest = idling.rest(result.nextInMs)
-        // What is held back by this worker's own slots alone, the store does not tell of.
-        yield* isTight(room) ? Effect.raceFirst(rest, freed) : rest
+        if (attempts.length > 0) idling.reset()
+        // Where the store has more that is claimable now, it is asked again at once.
+        if (attempts.length > 0 && nextInMs === 0) return
+        const rest = idling.rest(nextInMs)
+        // The store does not tell of jobs that only this worker's own slots hold back.
+        yield* isTight(slots.room()) ? Effect.raceFirst(rest, freed) : rest
       })
       return yield* Effect.forever(
-        // Whatever went wrong in one turn, the worker must not end: it would look alive and be idle.
+        // The worker must survive every failure of a turn: otherwise it would look alive and be idle.
         Effect.catchCause(claimAndStart, (cause) => Effect.andThen(outage.failed(cause), idling.restAfterFailure)),
       )
     }),
@@ -187,32 +184,38 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds> = Effect.g
     tick: Effect.provide(tick, context),
     run: Effect.provide(run, context),
     start: Effect.provide(runInBackground(run), Context.omit(Scope.Scope)(context)),
-    running: Effect.sync(() => slots.leases.size),
+    running: Effect.sync(() => slots.watch.leases.size),
     lastClaimAt: Effect.sync(() => lastClaimAt),
     nextClaimBy: Effect.sync(idling.nextClaimBy),
     providers: guard.standings,
   })
 })
 
-/** In the scope of who starts it, which is not the one the worker was made in. */
+/** The modes in which this worker serves any kind. */
+const servedModes = Effect.gen(function* () {
+  const providers = yield* Providers
+  const kinds = yield* JobKinds
+  const modes: ReadonlyArray<JobMode> = ["live", "sandbox"]
+  return modes.filter((mode) => kinds.some((kind) => servedBy(providers[mode], kind) !== undefined))
+})
+
+/** In the scope of its caller, which is not the one the worker was made in. */
 const runInBackground = (run: Effect.Effect<never, never, MakerNeeds>) =>
   Effect.asVoid(Effect.andThen(publishCapabilities, Effect.forkScoped(run)))
 
 /**
- * Lets running attempts finish for a while; the rest is interrupted, and each gives its job back as its last act. One
- * whose last write does not get through ends with its lease, which nobody extends any more. Whoever else is there is told,
- * or what was given back would lie there until they look by themselves.
+ * Lets running attempts finish for a while, and interrupts the rest. A job whose release does not get through ends with its
+ * lease, which nothing extends any more. Other workers are told of released jobs, or they would find them only when they look
+ * by themselves.
  */
-const drain = (
-  running: FiberSet.FiberSet<void>,
+const drain = Effect.fnUntraced(function* (
+  attempts: ReadonlySet<Attempt>,
   beating: Fiber.Fiber<never>,
   drainMs: number,
-  wakeUp: WakeUp["Service"],
-) =>
-  Effect.gen(function* () {
-    yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(running)), drainMs)
-    yield* Fiber.interrupt(beating)
-    const givesBack = (yield* FiberSet.size(running)) > 0
-    yield* FiberSet.clear(running)
-    if (givesBack) yield* wakeUp.notify
-  })
+) {
+  yield* Effect.timeoutOption(Effect.interruptible(allEnded(attempts)), drainMs)
+  yield* Fiber.interrupt(beating)
+  const releases = attempts.size > 0
+  yield* stopAll(attempts)
+  if (releases) yield* Effect.flatMap(WakeUp, ({ notify }) => notify)
+})

@@ -1,39 +1,45 @@
-import * as Effect from "effect/Effect"
-import { type Charge, chargeFor, type Job, type JsonObject, limits, warningCodes } from "../domain/index.ts"
 import { uncoveredMeters } from "../domain/Billing.ts"
-import { EngineConfig } from "../engine/EngineConfig.ts"
+import { type Charge, chargeFor, type Job, type JsonObject, limits, warningCodes } from "../domain/index.ts"
 import { asJsonObject } from "../kinds/asJson.ts"
 import { AttemptFailed, type AttemptResult } from "../kinds/AttemptContext.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { Claim, Completion } from "../ports/index.ts"
 
-/**
- * Checks a result against what its kind declares, and adds the charge. Dies with `KindBug` for a result that contradicts the
- * declaration, and fails with `result_invalid` for an output that the kind's schema rejects.
- */
-export const checkResult = Effect.fnUntraced(function* (kind: JobKind, { job, token }: Claim, result: AttemptResult) {
-  const { defaultCurrency } = yield* EngineConfig
+/** What became of a result: the completion to write, or why it cannot be. */
+export type CheckedResult =
+  | {
+      readonly completion: Completion
+      /** The meters that were used, and that the price lacks: their usage is not charged. */
+      readonly uncharged: ReadonlyArray<string>
+    }
+  /** The result contradicts the kind's declaration, or the kind's schema rejects the output (`result_invalid`). */
+  | { readonly problem: KindBug | AttemptFailed }
+
+/** Checks a result against the declaration of its kind, and adds the charge. */
+export const checkResult = (
+  kind: JobKind,
+  { job, token }: Claim,
+  result: AttemptResult,
+  defaultCurrency: string,
+): CheckedResult => {
   const output = asJsonObject(result.output)
   const problem = output === undefined ? "is not a JSON object" : resultProblem(kind, output, result)
   if (output === undefined || problem !== undefined)
-    return yield* Effect.die(new KindBug(`the result of ${kind.name} ${problem}`))
+    return { problem: new KindBug(`the result of ${kind.name} ${problem}`) }
   const wrong = kind.outputProblem(output)
-  if (wrong !== undefined) return yield* new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong })
-  const free = job.price === null ? [] : uncoveredMeters(job.price, usedMeters(result))
-  if (job.price !== null && free.length > 0)
-    yield* Effect.logError(
-      `usage of ${free.join(", ")} was not charged: version ${job.price.version} of the price ${job.price.name}, with which the job was accepted, lacks it`,
-    )
-  return {
+  if (wrong !== undefined)
+    return { problem: new AttemptFailed({ errorCode: "result_invalid", retry: true, detail: wrong }) }
+  const completion: Completion = {
     jobId: job.id,
     token,
     output,
     files: result.files,
     warningCode: result.warningCode ?? null,
     charge: chargeOf(job, result, defaultCurrency),
-  } satisfies Completion
-})
+  }
+  return { completion, uncharged: job.price === null ? [] : uncoveredMeters(job.price, usedMeters(result)) }
+}
 
 const usedMeters = ({ usage }: AttemptResult): ReadonlyArray<string> =>
   Object.keys(usage).filter((meter) => (usage[meter] ?? 0) > 0)

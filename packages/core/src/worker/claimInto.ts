@@ -1,15 +1,13 @@
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { StoreUnavailable, type WorkerRoom } from "../domain/index.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { emitFailed } from "../engine/JobEvents.ts"
-import { JobKinds } from "../kinds/JobKinds.ts"
 import { type Claim, type ClaimRequest, JobStore, WakeUp } from "../ports/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
-import { isLastChance } from "./LastChance.ts"
-import { limitsWith } from "./limitsWith.ts"
-import { giveBackLapsed } from "./recovery.ts"
+import { needsIsolation } from "./Isolation.ts"
+import { releaseLapsed } from "./recovery.ts"
 import { runnableKinds } from "./runnableKinds.ts"
 import type { Slots } from "./Slots.ts"
 
@@ -18,7 +16,7 @@ import type { Slots } from "./Slots.ts"
  * many as there is room for.
  */
 export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom) {
-  const { attempts, leaseDurationMs, limits } = yield* EngineConfig
+  const { attempts, leaseDurationMs } = yield* EngineConfig
   const store = yield* JobStore
   const guard = yield* ProviderGuard
   const now = yield* runnableKinds
@@ -26,16 +24,16 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number
   const runnable = now.runnable.filter(
     ({ kind, mode }) => !slots.withheld.has(kind) && (upTo.worker === undefined || upTo.worker.free[mode] > 0),
   )
-  yield* answeredWithin(leaseDurationMs, "releaseJobs", giveBackLapsed(slots))
-  // Only from here on: what was given back slowly must not take from the time of what is claimed.
-  const askedAtNanos = yield* Clock.monotonicTimeNanos
+  if (slots.lapsed.size > 0) yield* answeredWithin(leaseDurationMs, "releaseJobs", releaseLapsed(slots))
+  // Only from here on: a slow release must not take from the leases of what is claimed.
+  const askedAtMs = yield* monotonicMs
   const maxLostWorkers = attempts.maxLostWorkers
   const result = yield* answeredWithin(
     leaseDurationMs,
     "claimJobs",
     store.claimJobs({
       runnable,
-      limits: limitsWith(limits, yield* JobKinds),
+      limits: slots.installationLimits,
       ...upTo,
       leaseDurationMs,
       maxLostWorkers,
@@ -46,10 +44,10 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number
     yield* emitFailed(result.abandoned)
   }
   const { claims, backInMs } =
-    typeof room === "number" ? { ...result, backInMs: undefined } : yield* oneLastChance(slots, result.claims)
+    typeof room === "number" ? { ...result, backInMs: undefined } : yield* oneIsolated(slots, result.claims)
   // What waits for a paused provider was not asked for, so the store does not tell when to look for it.
   const nextInMs = earlier(earlier(result.nextInMs, backInMs), yield* guard.nextTryInMs)
-  return { ...result, claims, nextInMs, askedAtNanos }
+  return { ...result, claims, nextInMs, askedAtMs }
 })
 
 /** Live jobs are bounded by what their providers have room for, sandbox jobs by nothing but their slots. */
@@ -60,31 +58,32 @@ const boundsOf = (room: number | WorkerRoom, atMost: number): Pick<ClaimRequest,
 }
 
 /**
- * Keeps at most one of the jobs on their last chance, behind all others, and gives the rest back for a while, each for longer
- * than the one before: they would only wait for each other, under leases that count as running. A return costs nothing of
- * the job's budgets, but counts as an attempt. What cannot be given back now is kept, and waits all the same.
+ * Keeps at most one of the jobs that need isolation, behind all others, and defers the rest, each for longer than the one
+ * before: they would only wait for each other, under leases that count as running. A deferral costs nothing of the job's
+ * budgets, but counts as an attempt. Jobs that cannot be deferred now are kept, and wait all the same.
  */
-const oneLastChance = Effect.fnUntraced(function* (slots: Slots, claims: ReadonlyArray<Claim>) {
+const oneIsolated = Effect.fnUntraced(function* (slots: Slots, claims: ReadonlyArray<Claim>) {
   const {
     attempts: { maxLostWorkers },
     leaseDurationMs,
   } = yield* EngineConfig
-  const last = claims.filter(({ job }) => isLastChance(job, maxLostWorkers))
-  const kept = (yield* slots.company.hasLoneTurn) ? last.slice(0, 1) : []
-  const spare = last.slice(kept.length)
-  const others = claims.filter(({ job }) => !isLastChance(job, maxLostWorkers))
+  const suspects = claims.filter(({ job }) => needsIsolation(job, maxLostWorkers))
+  if (suspects.length === 0) return { claims, backInMs: undefined }
+  const kept = (yield* slots.isolation.isFree) ? suspects.slice(0, 1) : []
+  const spare = suspects.slice(kept.length)
+  const others = claims.filter(({ job }) => !needsIsolation(job, maxLostWorkers))
   if (spare.length === 0) return { claims: [...others, ...kept], backInMs: undefined }
   const store = yield* JobStore
   const wakeUp = yield* WakeUp
-  const backInMs = yield* slots.company.loneDelayMs
+  const backInMs = yield* slots.isolation.delayMs
   const returns = spare.map(({ job, token }, n) => ({
     jobId: job.id,
     token,
     delayMs: backInMs * (n + 1),
     countsAsFailure: false,
   }))
-  const given = yield* Effect.exit(answeredWithin(leaseDurationMs / 3, "deferJobs", store.deferJobs(returns)))
-  if (Exit.isFailure(given)) return { claims: [...others, ...kept, ...spare], backInMs: undefined }
+  const deferred = yield* Effect.exit(answeredWithin(leaseDurationMs / 3, "deferJobs", store.deferJobs(returns)))
+  if (Exit.isFailure(deferred)) return { claims: [...others, ...kept, ...spare], backInMs: undefined }
   yield* wakeUp.notify
   return { claims: [...others, ...kept], backInMs }
 })
@@ -102,6 +101,6 @@ const answeredWithin = <A, R>(
     Effect.interruptible(answer),
     Effect.andThen(
       Effect.interruptible(Effect.sleep(leaseDurationMs)),
-      Effect.fail(new StoreUnavailable({ operation, cause: "no answer within a lease's time" })),
+      Effect.suspend(() => Effect.fail(new StoreUnavailable({ operation, cause: "no answer within a lease's time" }))),
     ),
   )

@@ -76,7 +76,7 @@ const writeNext = Effect.fnUntraced(function* (
   next: (lineage: BlobLineage, nonce: string, now: number) => BlobLineage,
 ) {
   // A UUIDv7: no two processes make the same, and an operator who sees it can be told when it was made.
-  const nonce = idBody(yield* (yield* IdGenerator).next("req"))
+  const nonce = idBody((yield* IdGenerator).next("req"))
   const written = next(lineage, nonce, now)
   return (yield* (yield* JobStore).writeLineage(version, encodeLineage(written))) ? written : undefined
 })

@@ -24,7 +24,7 @@ export const publishCapabilities = Effect.gen(function* () {
   const kinds = yield* liveKinds
   // Who serves nothing live has nothing to say, and need not say it again and again.
   if (kinds.length === 0) return
-  const workerId = yield* (yield* IdGenerator).next("req")
+  const workerId = (yield* IdGenerator).next("req")
   const outage = makeOutageLog("publishing what this worker serves")
   const publish = (forMs: number) =>
     guard.standings.pipe(

@@ -9,7 +9,7 @@ import type { Slots } from "./Slots.ts"
  * What cannot be given back because the store is still away is kept for the next time; what fails otherwise is left to
  * the end of its lease.
  */
-export const giveBackLapsed = Effect.fnUntraced(function* (slots: Slots) {
+export const releaseLapsed = Effect.fnUntraced(function* (slots: Slots) {
   const store = yield* JobStore
   for (const ref of slots.lapsed) {
     yield* Effect.catchDefect(store.releaseJobs([ref]), () =>

@@ -22,7 +22,7 @@ const inPlace = <A>(story: (place: Place) => Effect.Effect<A>) =>
     Effect.provideService(References.MinimumLogLevel, "None"),
   )
 
-describe("a copy of a running installation that was made a moment ago", () => {
+describe("a fresh copy of a running installation", () => {
   const retained = (embedded: boolean) =>
     inPlace(
       Effect.fnUntraced(function* (place) {
@@ -42,11 +42,11 @@ describe("a copy of a running installation that was made a moment ago", () => {
       }),
     )
 
-  it.live("removes no file of the original that is past the copy's own retention", () => retained(false))
+  it.live("removes no file of the original that is past the copy's retention", () => retained(false))
 
-  it.live("nor does one that is embedded", () => retained(true))
+  it.live("removes no such file in an embedded engine either", () => retained(true))
 
-  it.live("removes no upload that a job of the original has taken since", () =>
+  it.live("removes no upload that a job of the original has used since", () =>
     inPlace(
       Effect.fnUntraced(function* (place) {
         const same: Partial<EngineSettings> = { ...pace, upload: { ...settings.upload, usableForMs: 24 * hours } }
@@ -69,8 +69,8 @@ describe("a copy of a running installation that was made a moment ago", () => {
   )
 })
 
-describe("an installation that starts on its own blobs", () => {
-  it.live("makes what is past its retention unreachable at once, and removes it once nobody can have objected", () =>
+describe("an installation that starts with its own blobs", () => {
+  it.live("makes expired data unreachable immediately and removes it after the grace period", () =>
     inPlace(
       Effect.fnUntraced(function* (place) {
         const [original] = place.copies

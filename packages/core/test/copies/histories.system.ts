@@ -69,7 +69,7 @@ const history = (seed: number, seen: Seen) =>
     Effect.provideService(References.MinimumLogLevel, "None"),
   )
 
-/** Whatever happened, the copy that an operator chooses goes on, and what its crashes leave behind is collected. */
+/** In every case, the copy that an operator chooses continues, and the leftovers of its crashes are collected. */
 const endWell = Effect.fnUntraced(function* (place: Place, copy: Copy) {
   yield* place.adopt(copy)
   assert.isTrue(yield* place.start(copy))

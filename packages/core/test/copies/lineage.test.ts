@@ -31,8 +31,8 @@ const vouches = (lineage: BlobLineage, atHour: number, graceHours = 24, newestHo
     graceMs: graceHours * hours,
   })
 
-describe("what a store vouches for", () => {
-  it("is the time it was in use, but for the grace at both ends", () => {
+describe("the period a store vouches for", () => {
+  it("is the time it was in use, without the grace period at both ends", () => {
     const lineage = inUse(100)
     for (const [hour, answer] of [
       [-1, false],
@@ -47,27 +47,27 @@ describe("what a store vouches for", () => {
     assert.isFalse(vouches(emptyLineage, 25))
   })
 
-  it("is nothing later than its newest record, and nothing at all without one", () => {
+  it("ends at its newest record, and is empty without records", () => {
     assert.isFalse(vouches(inUse(100), 50, 24, 49))
     assert.isTrue(vouches(inUse(100), 50, 24, 50))
     assert.isFalse(vouchesForAbsence(inUse(100), { madeAt: begin + 50 * hours, newestAt: undefined, graceMs: 1 }))
   })
 
-  it("is not the time before a start in which another copy may have been in use, whatever records it has since", () => {
+  it("excludes the time before a start in which another copy may have been in use, whatever records were added since", () => {
     const restored = startLineage(inUse(100), "restored", begin + 200 * hours)
     const later = [300, 400].reduce((lineage, at) => continueLineage(lineage, "n", begin + at * hours), restored)
     for (const hour of [76, 100, 150, 200, 224]) assert.isFalse(vouches(later, hour), `${hour}`)
     for (const hour of [75, 225, 376]) assert.isTrue(vouches(later, hour), `${hour}`)
   })
 
-  it("is nothing from before an adoption", () => {
+  it("excludes the time before an adoption", () => {
     const adopted = adoptLineage(inUse(100), ["0000000300/other"], "n", begin + 101 * hours)
     assert.isFalse(vouches(continueLineage(adopted, "n", begin + 400 * hours), 50))
     assert.strictEqual(adopted.generation, 301)
     assert.deepStrictEqual(unknownEntries(adopted, ["0000000300/other", "0000000300/third"]), ["0000000300/third"])
   })
 
-  it("keeps its gaps few, and never gives one up", () => {
+  it("keeps few gaps and never drops one", () => {
     let lineage = emptyLineage
     for (let n = 1; n <= 2_000; n++) lineage = startLineage(lineage, "n", n * 3 * hours)
     // Starts with nothing in between leave one gap.
@@ -84,13 +84,13 @@ describe("what a store vouches for", () => {
 })
 
 describe("a lineage", () => {
-  it("reads as it was written", () => {
+  it("is read as it was written", () => {
     assert.deepStrictEqual(decodeLineage(encodeLineage(inUse(3))), inUse(3))
     assert.deepStrictEqual(decodeLineage(null), emptyLineage)
     assert.throws(() => decodeLineage("{}"))
   })
 
-  it("names its entries by keys that are nothing else", () => {
+  it("gives its entries keys that are used for nothing else", () => {
     const [entry = ""] = inUse(0).entries
     assert.strictEqual(entry, "0000000001/nonce")
     assert.strictEqual(entryOfKey(lineageKey(entry)), entry)
@@ -98,7 +98,7 @@ describe("a lineage", () => {
       assert.isUndefined(entryOfKey(key))
   })
 
-  it("lets go of older entries only once its newest is there, and never of another copy's", () => {
+  it("removes older entries only after writing the newest, and never those of another copy", () => {
     const lineage = inUse(2)
     const [first = "", second = "", newest = ""] = lineage.entries
     assert.deepStrictEqual(staleEntries(lineage, [first, second, "0000000009/other"]), [])
@@ -106,7 +106,7 @@ describe("a lineage", () => {
   })
 })
 
-it("an id tells when it was made", () => {
+it("an id contains its creation time", () => {
   const at = Date.parse("2026-11-22T14:13:57.123Z")
   const uuid = new Uint8Array(16).fill(0xff)
   new DataView(uuid.buffer).setUint32(0, Math.floor(at / 65_536))

@@ -75,13 +75,13 @@ it("settings may be a class instance: its settings are read, its other fields ar
     attempts: { ...defaultEngineSettings.attempts, maxFailures: 2 },
   })
   expect(() => settingsOf({ attempts: Object.assign(new Attempts(), { maxFailures: 0 }) })).toThrow(
-    "settings.attempts.maxFailures must be a whole number",
+    "settings.attempts.maxFailures must be a positive integer",
   )
   await using kiln = await testEngine({ kinds: [echo], settings: new Settings() })
   expect(await kiln.submit("echo", {})).toMatchObject({ status: "done" })
 })
 
-it("an undefined setting is one that is not given", () => {
+it("an undefined setting counts as not given", () => {
   const perKind = { echo: undefined, other: 2 } as never
   expect(settingsOf({ limits: { perKind }, queueCap: undefined }).limits.perKind).toStrictEqual({ other: 2 })
 })

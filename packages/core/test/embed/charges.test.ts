@@ -28,7 +28,7 @@ const growing = (count: number) => {
   return { ask, asked }
 }
 
-it("lists up to where the ledger was complete when the listing began, over all pages", async () => {
+it("lists all pages up to the time at which the ledger was complete when the listing began", async () => {
   const { ask, asked } = growing(1_200)
   const charges = listedCharges({ from: 100, to: 1e9 }, ask)
   const times: Array<number> = []
@@ -43,7 +43,7 @@ it("lists up to where the ledger was complete when the listing began, over all p
   expect(later).toEqual([1_200, 1_201, 1_202])
 })
 
-it("says of a period to come that it ends where it begins", async () => {
+it("returns an empty period for a period in the future", async () => {
   const { ask } = growing(3)
   const charges = listedCharges({ from: 50, to: 60 }, ask)
   expect((await charges.until()).getTime()).toBe(50)

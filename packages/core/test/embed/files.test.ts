@@ -19,7 +19,7 @@ const speaks = jobKind({
   },
 })
 
-/** Blobs in memory that are opened after `opening`, and whose content is read as `reading` says. */
+/** Blobs in memory that open after `opening` and are read according to `reading`. */
 const blobsThat = (
   reading: (content: Stream.Stream<Uint8Array>) => Stream.Stream<Uint8Array, BlobCorrupt>,
   opening: Effect.Effect<void> = Effect.void,
@@ -69,7 +69,7 @@ const stalling = () => {
 }
 
 describe("a file of a job", () => {
-  it("is read whole, or piece by piece", async () => {
+  it("can be read whole or in chunks", async () => {
     await using engine = await openWith(memoryBlobs())
     const file = await spoken(engine)
     const whole = [...(await engine.readFile(file))]
@@ -79,7 +79,7 @@ describe("a file of a job", () => {
     await expect(engine.readFile({ id: "fil_none" })).rejects.toMatchObject({ code: "file_gone" })
   })
 
-  it("is read no further than its signal says, and what was open is closed", async () => {
+  it("is read until its signal aborts, and the open blob is closed", async () => {
     const { blobs, closed } = stalling()
     await using engine = await openWith(blobs)
     const file = await spoken(engine)
@@ -95,7 +95,7 @@ describe("a file of a job", () => {
     await closed()
   })
 
-  it("is waited for no longer than its signal says where it cannot be opened", async () => {
+  it("is awaited until its signal aborts if it cannot be opened", async () => {
     await using engine = await openWith(blobsThat((content) => content, Effect.never))
     const file = await spoken(engine)
     const enough = new Error("enough")
@@ -108,7 +108,7 @@ describe("a file of a job", () => {
     }
   })
 
-  it("is left in the middle, and what was open is closed", async () => {
+  it("is closed if the reader stops in the middle", async () => {
     const { blobs, closed } = stalling()
     await using engine = await openWith(blobs)
     for await (const piece of engine.streamFile(await spoken(engine))) {
@@ -118,7 +118,7 @@ describe("a file of a job", () => {
     await closed()
   })
 
-  it("is read no further when the engine stops, which waits for nobody who reads", async () => {
+  it("is read no further when the engine stops, which does not wait for readers", async () => {
     const { blobs, closed } = stalling()
     const engine = await openWith(blobs)
     const pieces = engine.streamFile(await spoken(engine))[Symbol.asyncIterator]()
@@ -128,7 +128,7 @@ describe("a file of a job", () => {
     await closed()
   })
 
-  it("that is damaged says so where it is read", async () => {
+  it("fails when it is read if it is damaged", async () => {
     const damaged = blobsThat((content) =>
       Stream.concat(content, Stream.fail(new BlobCorrupt({ key: "of this file" }))),
     )

@@ -17,8 +17,8 @@ const summaryFields = {
 
 const summed = { output: { summary: "s" } }
 
-describe("a job kind of one's own", () => {
-  it("runs with what its schema made of the request, and brings what it promises", async () => {
+describe("a custom job kind", () => {
+  it("runs with the request as its schema decoded it, and returns its declared output", async () => {
     const seen: Array<unknown> = []
     const kind = jobKind({
       name: "shout",
@@ -37,7 +37,7 @@ describe("a job kind of one's own", () => {
     ])
   })
 
-  it("takes schemas of any vendor, and lists the fields that are wrong", async () => {
+  it("takes schemas of any vendor, and lists the invalid fields", async () => {
     const kind = jobKind({
       name: "valid",
       request: v.object({ a: v.number(), b: v.string() }),
@@ -56,7 +56,7 @@ describe("a job kind of one's own", () => {
       await expect(engine.submit("valid", none as never)).rejects.toMatchObject({ code: "invalid_request" })
   })
 
-  it("refuses a schema that has to be waited for", async () => {
+  it("refuses an asynchronous schema", async () => {
     const kind = jobKind({
       name: "slow",
       request: v.pipeAsync(
@@ -73,13 +73,13 @@ describe("a job kind of one's own", () => {
     ["a promise", () => Promise.resolve({ value: {} })],
     ["a promise of another realm", () => runInNewContext("Promise.resolve({ value: {} })")],
     ["a promise that fails", () => Promise.reject(new Error("no"))],
-    // oxlint-disable-next-line unicorn/no-thenable -- what is tried is what is no promise, and has to be waited for like one
+    // oxlint-disable-next-line unicorn/no-thenable -- the test needs a thenable that is not a promise
     ["something like a promise", () => ({ then: (told: (value: unknown) => void) => told({ value: {} }) })],
     ["nothing", () => undefined],
     ["a word of the user's", (value) => JSON.stringify(value)],
     ["neither a value nor issues", () => ({})],
-    ["issues that are none", () => ({ issues: null })],
-  ])("takes nothing on the word of a schema that brings %s", async (_, validate) => {
+    ["issues of null", () => ({ issues: null })],
+  ])("rejects the result of a schema that returns %s", async (_, validate) => {
     const schema = { "~standard": { version: 1, vendor: "own", validate } } as StandardSchema<unknown, object>
     const kind = jobKind({
       name: "slow",
@@ -101,7 +101,7 @@ describe("a job kind of one's own", () => {
     expect(String(refused)).not.toContain("secret")
   })
 
-  it("keeps what a step brought, and makes only what failed again", async () => {
+  it("keeps the results of steps, and repeats only the step that failed", async () => {
     const made: Array<string> = []
     const kind = jobKind({
       ...summaryFields,
@@ -129,7 +129,7 @@ describe("a job kind of one's own", () => {
     expect(job.attempts).toBe(3)
   })
 
-  it("fails after as many failures as it may have, or at once where it says so", async () => {
+  it("fails after its maximum number of failures, or immediately if the error says so", async () => {
     let attempts = 0
     const failing = jobKind({
       name: "failing",
@@ -152,7 +152,7 @@ describe("a job kind of one's own", () => {
     expect(await endOf("again")).toEqual(["content_rejected", 2])
   })
 
-  it("keeps the fields it names when the rest is erased", async () => {
+  it("keeps the fields in `keeps` when the rest is erased", async () => {
     const kind = jobKind({ ...summaryFields, keeps: ["orderId"], run: async () => ({ output: { summary: "s" } }) })
     await using engine = await openWith([kind])
     const job = await engine.run("summary", { text: "private", orderId: "o1" })
@@ -163,7 +163,7 @@ describe("a job kind of one's own", () => {
     expect(JSON.stringify(erased)).not.toContain("private")
   })
 
-  it("is charged by its own meters, or nothing where it has no price", async () => {
+  it("is charged by its own meters, or nothing without a price", async () => {
     const priced = jobKind({
       ...summaryFields,
       price: "summaries",
@@ -188,7 +188,7 @@ describe("a job kind of one's own", () => {
     expect((await engine.run("free", {})).billing).toMatchObject({ status: "not_charged" })
   })
 
-  it("fixes its own limits when a job is accepted, and the engine's where it has none", async () => {
+  it("fixes its limits when a job is accepted, or the engine's if it has none", async () => {
     const limits = { queueLimitMs: 1_111, runLimitMs: 2_222 }
     const kind = jobKind({ name: "bounded", request: z.object({}), limits, run: async () => ({ output: {} }) })
     const other = jobKind({ name: "other", request: z.object({}), run: async () => ({ output: {} }) })
@@ -199,7 +199,7 @@ describe("a job kind of one's own", () => {
     expect(jobs).toEqual([expect.objectContaining(limits), expect.objectContaining(settings)])
   })
 
-  it("may warn", async () => {
+  it("may return a warning", async () => {
     const kind = jobKind({
       name: "warns",
       request: z.object({}),
@@ -209,7 +209,7 @@ describe("a job kind of one's own", () => {
     expect(await engine.run("warns", {})).toMatchObject({ status: "done", warningCode: "output_truncated" })
   })
 
-  it("makes sandbox jobs as it says, where it says so", async () => {
+  it("runs `sandbox` for sandbox jobs if it is given", async () => {
     const kind = jobKind({
       name: "outside",
       request: z.object({}),
@@ -228,9 +228,9 @@ describe("a job kind of one's own", () => {
       "result_invalid",
       "the output does not validate",
     ],
-    ["an output that is no JSON", { output: { summary: 1n } as never }, "internal_error", "is not a JSON object"],
+    ["an output that is not JSON", { output: { summary: 1n } as never }, "internal_error", "is not a JSON object"],
     [
-      "a meter that is none of its own",
+      "a meter that it does not declare",
       { ...summed, usage: { pages: 1 } },
       "internal_error",
       "a meter that the kind does not declare",
@@ -247,7 +247,7 @@ describe("a job kind of one's own", () => {
       "internal_error",
       "usage.images must be a non-negative integer",
     ],
-  ])("fails with %s, and says so in the log", async (_, outcome, errorCode, said) => {
+  ])("fails with %s and logs it", async (_, outcome, errorCode, said) => {
     const kind = jobKind({ ...summaryFields, limits: { maxFailures: 1 }, run: async () => outcome })
     const told: Array<LogEntry> = []
     await using engine = await openWith([kind], { log: (entry) => told.push(entry) })
@@ -258,7 +258,7 @@ describe("a job kind of one's own", () => {
   it.each([
     ["what JSON does not carry", 1n, "is not JSON"],
     ["too much", "x".repeat(4_194_304), "is too long"],
-  ])("says so in the log where a step brings %s", async (_, value, said) => {
+  ])("logs a step that returns %s", async (_, value, said) => {
     const kind = jobKind({
       name: "steps",
       request: z.object({}),
@@ -271,7 +271,7 @@ describe("a job kind of one's own", () => {
     expect(told.map(({ message }) => message).join("\n")).toContain(`KindBug: the value of a step ${said}`)
   })
 
-  it("fails as it said, whatever was said of it on the way", async () => {
+  it("fails with its original error, even if code on the way changed the message", async () => {
     const kind = jobKind({
       name: "refuses",
       request: z.object({}),
@@ -287,7 +287,7 @@ describe("a job kind of one's own", () => {
     expect(await engine.run("refuses", {})).toMatchObject({ errorCode: "content_rejected", attempts: 1 })
   })
 
-  it("fails without the files it promises", async () => {
+  it("fails without its declared files", async () => {
     const kind = jobKind({
       ...summaryFields,
       files: ["audio"],
@@ -299,7 +299,7 @@ describe("a job kind of one's own", () => {
     expect(job).toMatchObject({ status: "failed", errorCode: "internal_error" })
   })
 
-  it("runs no more at once than its limit", async () => {
+  it("runs at most as many jobs at once as its limit", async () => {
     let running = 0
     let most = 0
     const kind = jobKind({

@@ -36,7 +36,7 @@ const stuck = () => {
 }
 
 describe("the life of an engine", () => {
-  it("runs nothing until it is started, where it is told so", async () => {
+  it("runs nothing until it is started, if autoStart is false", async () => {
     await using engine = await openWith([echo], { autoStart: false })
     const job = await engine.submit("echo", { n: 1 })
     await expect(engine.wait(job, { timeoutMs: 100 })).rejects.toMatchObject({
@@ -62,7 +62,7 @@ describe("the life of an engine", () => {
     await engine.stop()
   })
 
-  it("gives back what does not finish within the time it is given", async () => {
+  it("releases jobs that do not finish within the drain time", async () => {
     const { begun, kind, seen } = stuck()
     const engine = await openWith([kind])
     await engine.submit("stuck", {})
@@ -72,7 +72,7 @@ describe("the life of an engine", () => {
     expect(seen).toEqual(["begins", "aborted"])
   })
 
-  it("waits no longer than the signal says", async () => {
+  it("waits until the signal aborts", async () => {
     const { kind } = stuck()
     await using engine = await openWith([kind], { autoStart: false })
     const job = await engine.submit("stuck", {})
@@ -83,7 +83,7 @@ describe("the life of an engine", () => {
     await expect(waiting).rejects.toThrow("enough")
   })
 
-  it("keeps projects apart where they are given", async () => {
+  it("keeps projects apart if they are given", async () => {
     await using engine = await openWith([echo])
     const job = await engine.run("echo", { n: 1 }, { project: "one" })
     expect(await engine.get(job, { project: "one" })).toMatchObject({ status: "done" })
@@ -105,14 +105,14 @@ describe("the life of an engine", () => {
   })
 
   it.each([[{ delayMs: -1 }], [{ delayMs: Number.NaN }], [{ priority: "first" as never }]])(
-    "takes no placement like %o",
+    "refuses a placement like %o",
     async (options) => {
       await using engine = await openWith([echo], { autoStart: false })
       await expect(engine.submit("echo", { n: 1 }, options)).rejects.toThrow(TypeError)
     },
   )
 
-  it("runs by priority, and later what is delayed", async () => {
+  it("runs jobs by priority, and delayed jobs later", async () => {
     const order: Array<number> = []
     const kind = jobKind({
       name: "note",
@@ -135,7 +135,7 @@ describe("the life of an engine", () => {
     expect(order).toEqual([1, 2, 3, 4, 5])
   })
 
-  it("refuses what is no adapter, no transaction, and no worker", async () => {
+  it("refuses values that are not an adapter, a transaction or a worker", async () => {
     await expect(createEngine({ store: {} as never, blobs: memoryBlobs(), kinds: [echo] })).rejects.toThrow(/"store"/)
     await using engine = await createEngine({
       store: memoryStore(),
@@ -149,7 +149,7 @@ describe("the life of an engine", () => {
     await expect(engine.submit("other" as never, {} as never)).rejects.toMatchObject({ code: "kind_unknown" })
   })
 
-  it("says so when a store cannot be opened", async () => {
+  it("reports a store that cannot be opened", async () => {
     const away = new BlobUnavailable({ operation: "open", cause: "gone" })
     const blobs = blobAdapter(Layer.effect(BlobStore, Effect.fail(away)))
     const opening = createEngine({ store: memoryStore(), blobs, kinds: [echo] })
@@ -168,7 +168,7 @@ describe("the log of an engine", () => {
     },
   })
 
-  it("goes to standard error from warnings on, and repeats no message of a kind's", async () => {
+  it("goes to standard error from warnings on, without messages of a kind", async () => {
     const [error, log] = [vi.spyOn(console, "error"), vi.spyOn(console, "log")]
     error.mockImplementation(() => undefined)
     await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: [failing] })
@@ -180,7 +180,7 @@ describe("the log of an engine", () => {
     expect(said).not.toContain("a prompt")
   })
 
-  it("goes to a function, or nowhere", async () => {
+  it("goes to a function, or is off", async () => {
     const entries: Array<LogEntry> = []
     await using engine = await openWith([failing], { log: (entry) => entries.push(entry) })
     const { id } = await engine.run("failing", {})
@@ -191,7 +191,7 @@ describe("the log of an engine", () => {
 })
 
 describe("events", () => {
-  it("tell a job's life, in order, to callbacks and to streams", async () => {
+  it("report the life of a job, in order, to callbacks and streams", async () => {
     const failing = jobKind({
       name: "failing",
       request: z.object({}),
@@ -224,7 +224,7 @@ describe("events", () => {
     expect(heard).toHaveLength(9)
   })
 
-  it("a listener that throws harms nobody", async () => {
+  it("a listener that throws does not affect others", async () => {
     const log: Array<LogEntry> = []
     await using engine = await openWith([echo], { log: (entry) => log.push(entry) })
     engine.on("started", () => {
@@ -239,7 +239,7 @@ describe("events", () => {
     expect(log[0]).toMatchObject({ level: "error", message: expect.stringContaining("a bug of the listener's") })
   })
 
-  it("a stream that is read late has the latest thousand", async () => {
+  it("a stream that is read late has the latest 1,000 events", async () => {
     await using engine = await openWith([echo], { autoStart: false, settings: { queueCap: 0 } })
     const stream = engine.events()
     const jobs = await Promise.all(Array.from({ length: 1_003 }, (_, n) => engine.submit("echo", { n })))
@@ -253,7 +253,7 @@ describe("events", () => {
     expect(heard.at(-1)).toMatchObject({ type: "failed", jobId: jobs.at(-1)?.id })
   })
 
-  it("a stream ends with the engine, with its signal, and when it is left", async () => {
+  it("a stream ends with the engine, with its signal, and when the reader stops", async () => {
     const engine = await openWith([echo])
     const given = new AbortController()
     const [whole, aborted, left] = [engine.events(), engine.events({ signal: given.signal }), engine.events()]

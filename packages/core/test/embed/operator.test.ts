@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest"
 import { z } from "zod"
 import { openWith } from "./support.ts"
 
-/** A kind whose jobs do what they are asked for. */
+/** A kind whose jobs do what their request says. */
 const makeKind = () => {
   const log: Array<string> = []
   const kind = jobKind({
@@ -28,7 +28,7 @@ const makeKind = () => {
 
 const isTrue = (check: () => boolean | Promise<boolean>) => vi.waitUntil(check, { timeout: 60_000, interval: 5 })
 
-describe("operating verbs", () => {
+describe("operator methods", () => {
   it("list by project, kind, status and page, newest first", async () => {
     const { kind } = makeKind()
     await using engine = await openWith([kind], { autoStart: false })
@@ -50,7 +50,7 @@ describe("operating verbs", () => {
     await expect(engine.operator.list({ after: "nonsense" })).rejects.toThrow(TypeError)
   })
 
-  it("count what waits, runs and ended", async () => {
+  it("count waiting, running and finished jobs", async () => {
     const { kind } = makeKind()
     await using engine = await openWith([kind], { autoStart: false })
     for (const n of [1, 2]) await engine.submit("work", { n })
@@ -66,7 +66,7 @@ describe("operating verbs", () => {
     expect(await engine.operator.count({ project: "nobody" })).toEqual([])
   })
 
-  it("cancel a job that waits and one that runs, whose attempt is interrupted", async () => {
+  it("cancel a waiting job, and a running one, whose attempt is interrupted", async () => {
     const { kind, log } = makeKind()
     await using engine = await openWith([kind])
     const waiting = await engine.submit("work", { n: 1 }, { delayMs: 60_000 })
@@ -83,9 +83,9 @@ describe("operating verbs", () => {
     await expect(engine.operator.cancel("job_none")).rejects.toMatchObject({ code: "job_not_found" })
   })
 
-  it("interrupt a canceled job's attempt in this process at once, and tell of the end", async () => {
+  it("interrupt a canceled job's attempt in this process immediately, and emit its end", async () => {
     const { kind, log } = makeKind()
-    // Nobody asks whether the claim still holds.
+    // No heartbeat checks whether the claim still holds.
     const settings = { claimCheckIntervalMs: 3_600_000, leaseDurationMs: 3_600_000 }
     await using engine = await openWith([kind], { settings })
     const heard: Array<string> = []
@@ -97,7 +97,7 @@ describe("operating verbs", () => {
     expect(heard).toEqual([`${job.id} canceled_by_operator`])
   })
 
-  it("wake a worker with a retry", async () => {
+  it("wake a worker when a job is retried", async () => {
     const { kind } = makeKind()
     await using engine = await openWith([kind], { settings: { pollIntervalMs: 3_600_000 } })
     const failed = await engine.run("work", { n: 1, how: "fail" })
@@ -116,7 +116,7 @@ describe("operating verbs", () => {
     expect(await found({ createdTo: createdAt })).toBe(0)
   })
 
-  it.each([[0], [1.5], [Number.NaN]])("list no pages of %d jobs", async (limit) => {
+  it.each([[0], [1.5], [Number.NaN]])("refuse pages of %d jobs", async (limit) => {
     await using engine = await openWith([makeKind().kind], { autoStart: false })
     await expect(engine.operator.list({ limit })).rejects.toThrow(TypeError)
   })
@@ -137,7 +137,7 @@ describe("operating verbs", () => {
     await expect(engine.operator.retry(again)).rejects.toMatchObject({ code: "job_not_retryable" })
   })
 
-  it("retry a job with its upload, which goes over to the new one", async () => {
+  it("retry a job with its upload, which moves to the new job", async () => {
     let attempts = 0
     const kind = jobKind({
       name: "listen",
@@ -156,7 +156,8 @@ describe("operating verbs", () => {
     const first = await engine.run("listen", { uploadId: upload.id })
     const second = await engine.wait(await engine.operator.retry(first))
     expect(second).toMatchObject({ status: "failed", errorCode: "internal_error" })
-    // The first has none any more, and says so instead of running without one; erasing it leaves the file alone.
+    // The first job no longer has an upload, and reports that instead of running without one. Erasing it does not touch the
+    // file.
     expect((await engine.operator.retry(first)).id).toBe(second.id)
     await engine.erase(first)
     expect(await engine.wait(await engine.operator.retry(second))).toMatchObject({
@@ -165,7 +166,7 @@ describe("operating verbs", () => {
     })
   })
 
-  it("pause a kind, whose jobs wait until it goes on", async () => {
+  it("pause a kind, whose jobs wait until it is resumed", async () => {
     const { kind, log } = makeKind()
     const other = jobKind({ name: "other", request: z.object({}), run: async () => ({ output: {} }) })
     await using engine = await openWith([kind, other], { autoStart: false })
@@ -234,7 +235,7 @@ describe("operating verbs", () => {
     ["a currency", { name: "p", currency: "Euro", unitAmounts: {} }],
     ["an amount", { name: "p", currency: "eur", unitAmounts: { things: "-1" } }],
     ["a name", { name: "", currency: "eur", unitAmounts: {} }],
-  ])("refuse a price with %s that is none", async (_, price) => {
+  ])("refuse a price with an invalid %s", async (_, price) => {
     await using engine = await openWith([makeKind().kind])
     await expect(engine.operator.setPrice(price)).rejects.toThrow(TypeError)
   })

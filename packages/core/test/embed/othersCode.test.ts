@@ -10,8 +10,8 @@ const bare = { request: z.object({}), limits: { maxFailures: 1 } } as const
 const plain = jobKind({ ...bare, name: "plain", run: async () => ({ output: {} }) })
 const isTrue = (check: () => boolean | Promise<boolean>) => vi.waitUntil(check, { timeout: 5_000, interval: 5 })
 
-describe("an engine, whatever others' code does,", () => {
-  it("writes how an attempt ended although the log function throws", async () => {
+describe("an engine, despite faults in user code,", () => {
+  it("stores how an attempt ended even if the log function throws", async () => {
     let runs = 0
     const failing = jobKind({
       ...bare,
@@ -29,7 +29,7 @@ describe("an engine, whatever others' code does,", () => {
     expect(runs).toBe(1)
   })
 
-  it("hears of a listener whose promise rejects", async () => {
+  it("logs a listener whose promise rejects", async () => {
     const said: Array<string> = []
     await using engine = await openWith([plain], { log: ({ message }) => said.push(message) })
     const listener = (): unknown => Promise.reject(new Error("a bug of the listener's"))
@@ -38,7 +38,7 @@ describe("an engine, whatever others' code does,", () => {
     await expect.poll(() => said.join(), { timeout: 5_000 }).toContain("a bug of the listener's")
   })
 
-  it("leaves no rejection unheard when a job with two steps under way is canceled", async () => {
+  it("leaves no unhandled rejection when a job with two running steps is canceled", async () => {
     const begun: Array<string> = []
     const unheard: Array<unknown> = []
     const hear = (reason: unknown) => unheard.push(reason)
@@ -68,7 +68,7 @@ describe("an engine, whatever others' code does,", () => {
     expect(unheard).toEqual([])
   })
 
-  it("begins no step of an attempt that is over", async () => {
+  it("starts no step of an attempt that has ended", async () => {
     const begun: Array<string> = []
     const stubborn = jobKind({
       ...bare,
@@ -97,13 +97,13 @@ describe("an engine, whatever others' code does,", () => {
     ["a list", ["a"]],
     ["a number JSON has not", { n: 1n }],
     ["a day", { at: new Date(0) }],
-  ])("takes no output that is %s", async (_, output) => {
+  ])("refuses an output that is %s", async (_, output) => {
     const odd = jobKind({ ...bare, name: "odd", run: async () => ({ output: output as never }) })
     await using engine = await openWith([odd])
     expect(await engine.run("odd", {})).toMatchObject({ status: "failed" })
   })
 
-  it("stops its worker although something that lives on it cannot be ended", async () => {
+  it("stops its worker even if something that depends on it cannot be ended", async () => {
     const parts = {
       store: memoryStore(),
       blobs: memoryBlobs(),
@@ -120,11 +120,11 @@ describe("an engine, whatever others' code does,", () => {
     await expect(reader.wait(job, { timeoutMs: 300 })).rejects.toMatchObject({ code: "wait_timeout" })
   })
 
-  it("takes no two kinds of one name", async () => {
+  it("refuses two kinds with the same name", async () => {
     await expect(openWith([plain, plain])).rejects.toThrow(TypeError)
   })
 
-  it("takes no file that is called like a field of the output", async () => {
+  it("refuses a file with the name of an output field", async () => {
     const doubled = jobKind({
       ...bare,
       name: "doubled",
@@ -138,7 +138,7 @@ describe("an engine, whatever others' code does,", () => {
     expect(await engine.run("doubled", {})).toMatchObject({ status: "failed" })
   })
 
-  it("lets an attempt know its own error again, which a step threw", async () => {
+  it("rethrows an error of a step unchanged within the attempt", async () => {
     const caught: Array<unknown> = []
     const own = new RangeError("one of its own")
     const careful = jobKind({
@@ -154,30 +154,30 @@ describe("an engine, whatever others' code does,", () => {
     expect(caught).toEqual([own])
   })
 
-  it("takes no name of a project that would be another's identifier", async () => {
+  it("refuses a project name that could be another project's id", async () => {
     await using engine = await openWith([plain])
     await expect(engine.submit("plain", {}, { project: "prj_a" })).rejects.toThrow(TypeError)
   })
 
-  it("takes no idempotency key that a retry may have", async () => {
+  it("refuses an idempotency key that a retry may use", async () => {
     await using engine = await openWith([plain])
     for (const idempotencyKey of ["retry job_a", "", "k".repeat(256), "ä"])
       await expect(engine.submit("plain", {}, { idempotencyKey })).rejects.toThrow(TypeError)
   })
 
   it.each([[{ concurrency: 0 }], [{ leaseDurationMs: -1 }], [{ pollIntervalMs: Number.NaN }], [{ retries: 3 }]])(
-    "takes no settings like %o",
+    "refuses settings like %o",
     async (settings) => {
       await expect(openWith([plain], { settings: settings as never })).rejects.toThrow(/in settings|^settings\./)
     },
   )
 
-  it("takes what is not said for the default", async () => {
+  it("uses the default for an omitted setting", async () => {
     await using engine = await openWith([plain], { settings: { concurrency: undefined } as never })
     expect(await engine.run("plain", {})).toMatchObject({ status: "done" })
   })
 
-  it("rejects, and does not throw, when it is started after its end", async () => {
+  it("rejects instead of throwing if it is started after it was closed", async () => {
     const engine = await openWith([plain], { autoStart: false })
     await engine.stop()
     const starting = await Promise.resolve()

@@ -24,7 +24,7 @@ describe("prices", () => {
       { name: "p", unitAmounts: { input_characters: "1" } },
       'no job kind with the price "p" has the meter "input_characters"',
     ],
-  ])("refuse %s that no kind uses, with the nearest known one", async (_, price, message) => {
+  ])("refuse %s that no kind uses, and suggest the nearest known one", async (_, price, message) => {
     await using engine = await openWith([twoMeters])
     await expect(engine.operator.setPrice({ currency: "usd", ...price })).rejects.toThrow(message)
     expect(await engine.operator.board()).toMatchObject({ prices: {} })

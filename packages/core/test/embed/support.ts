@@ -8,7 +8,7 @@ export interface OpenOptions {
   readonly log?: (entry: LogEntry) => void
 }
 
-/** Retries come at once, and what is released is found at once. */
+/** Retries are immediate, and released jobs are found immediately. */
 const quick: Partial<EngineSettings> = {
   attempts: { maxFailures: 3, maxLostWorkers: 3, backoffBaseMs: 1, backoffMaxMs: 2, retryAfterMaxMs: 10 },
   pollIntervalMs: 20,

@@ -43,15 +43,15 @@ describe("createEngine refuses", () => {
     [{ upload: { maxByte: 1 } }, 'did you mean "maxBytes"?'],
     [{ providers: { speach: {} } }, 'did you mean "speech"?'],
     [{ providers: { speech: { concurency: 1 } } }, 'did you mean "concurrency"?'],
-    [{ circuit: { maxFailures: 0 } }, "settings.circuit.maxFailures must be a whole number, 1 or more, not 0"],
+    [{ circuit: { maxFailures: 0 } }, "settings.circuit.maxFailures must be a positive integer, not 0"],
     [{ attempts: 3 }, "settings.attempts must be an object"],
-    [{ attempts: { maxFailures: 1.5 } }, "settings.attempts.maxFailures must be a whole number"],
-    [{ concurrency: "8" }, "settings.concurrency must be a whole number"],
-    [{ runLimitMs: Number.POSITIVE_INFINITY }, "settings.runLimitMs must be a number, between 1 and 3153600000000"],
+    [{ attempts: { maxFailures: 1.5 } }, "settings.attempts.maxFailures must be a positive integer"],
+    [{ concurrency: "8" }, "settings.concurrency must be a positive integer"],
+    [{ runLimitMs: Number.POSITIVE_INFINITY }, "settings.runLimitMs must be a number between 1 and 3153600000000"],
     [{ leaseDurationMs: Number.NaN }, "not NaN"],
-    [{ dataRetentionMs: -1 }, "settings.dataRetentionMs must be a number, between 0"],
+    [{ dataRetentionMs: -1 }, "settings.dataRetentionMs must be a number between 0"],
     [{ limits: { perKind: { ecko: 1 } } }, 'unknown kind "ecko" in settings.limits.perKind; did you mean "echo"?'],
-    [{ limits: { perKind: { echo: 0 } } }, "settings.limits.perKind.echo must be a whole number"],
+    [{ limits: { perKind: { echo: 0 } } }, "settings.limits.perKind.echo must be a positive integer"],
     [{ limits: { perProjects: 1 } }, 'did you mean "perProject"?'],
     [{ defaultCurrency: "USD" }, "settings.defaultCurrency must be a currency"],
     [{ forcedOff: ["audoi"] }, 'did you mean "audio"?'],
@@ -61,7 +61,7 @@ describe("createEngine refuses", () => {
     await expect(opening({ settings })).rejects.toThrow(message)
   })
 
-  it("nothing else: what a group of settings leaves out has its default", async () => {
+  it("nothing else: omitted settings of a group have their defaults", async () => {
     let runs = 0
     const failing = jobKind({
       ...bare,
@@ -91,8 +91,8 @@ it.each<[name: string, call: () => unknown, message: string]>([
   ["submitSync", () => engine.submitSync("echo", {}, given({ runAt: 1 })), "in submitSync()"],
   ["get", () => engine.get("job_1", given({ projects: "a" })), 'did you mean "project"?'],
   ["wait", () => engine.wait("job_1", given({ timeoutMillis: 1 })), 'did you mean "timeoutMs"?'],
-  ["wait", () => engine.wait("job_1", { timeoutMs: Number.NaN }), "timeoutMs must be a number, 0 or more, not NaN"],
-  ["wait", () => engine.wait("job_1", given({ timeoutMs: "5s" })), "timeoutMs must be a number"],
+  ["wait", () => engine.wait("job_1", { timeoutMs: Number.NaN }), "timeoutMs must be a non-negative number, not NaN"],
+  ["wait", () => engine.wait("job_1", given({ timeoutMs: "5s" })), "timeoutMs must be a non-negative number"],
   ["run", () => engine.run("echo", {}, given({ timeout: 1 })), 'unknown option "timeout" in run()'],
   ["erase", () => engine.erase("job_1", given({ force: true })), "in erase()"],
   [
@@ -112,7 +112,7 @@ it.each<[name: string, call: () => unknown, message: string]>([
   ["on", () => engine.on("done", given(undefined)), "on() expects a function as its listener"],
   ["events", () => engine.events(given({ types: ["done"] })), "in events()"],
   ["stop", () => engine.stop(given({ drain: 1 })), 'did you mean "drainMs"?'],
-  ["stop", () => engine.stop({ drainMs: Number.NaN }), "drainMs must be a number"],
+  ["stop", () => engine.stop({ drainMs: Number.NaN }), "drainMs must be a non-negative number"],
   ["list", () => engine.operator.list(given({ status: "nope" })), 'unknown status "nope"'],
   ["list", () => engine.operator.list(given({ status: "quued" })), 'did you mean "queued"?'],
   ["list", () => engine.operator.list(given({ state: "done" })), 'did you mean "status"?'],
@@ -128,7 +128,7 @@ it.each<[name: string, call: () => unknown, message: string]>([
   ["list", () => engine.operator.list({ createdTo: new Date(Number.NaN) }), "createdTo must be a valid Date"],
   ["listAll", () => engine.operator.listAll(given({ stauts: "done" })).next(), 'did you mean "status"?'],
   ["count", () => engine.operator.count(given({ projectId: "a" })), 'did you mean "project"?'],
-  ["count", () => engine.operator.count({ finishedWithinMs: -1 }), "finishedWithinMs must be a number, 0 or more"],
+  ["count", () => engine.operator.count({ finishedWithinMs: -1 }), "finishedWithinMs must be a non-negative number"],
   ["pause", () => engine.operator.pause("ecko"), 'unknown job kind "ecko"; did you mean "echo"?'],
   ["resume", () => engine.operator.resume("ecko"), 'unknown job kind "ecko"; did you mean "echo"?'],
   ["setSwitch", () => engine.operator.setSwitch(given("image"), true), 'did you mean "images"?'],
@@ -140,11 +140,11 @@ it.each<[name: string, call: () => unknown, message: string]>([
     () => engine.operator.charges(given({ from: "2030", to: new Date(1) })).next(),
     "from must be a valid Date",
   ],
-])("%s refuses what it does not know: %#", async (_, call, message) => {
+])("%s refuses unknown options: %#", async (_, call, message) => {
   await expect((async () => call())()).rejects.toThrow(message)
 })
 
-it("a kind that this program no longer knows may be let go on", async () => {
+it("a kind that this program no longer knows can be resumed", async () => {
   const store = memoryStore()
   const other = jobKind({ ...bare, name: "other" })
   await using before = await createEngine({ ...parts, store, kinds: [other] })
@@ -190,7 +190,7 @@ describe("a test engine refuses", () => {
     await expect(testEngine(given(options))).rejects.toThrow(message)
   })
 
-  it("options of stores that take none", () => {
+  it("stores without options refuse any", () => {
     expect(() => memoryStore(given({ durable: true }))).toThrow("memoryStore() takes no options")
     expect(() => memoryBlobs(given({ directory: "x" }))).toThrow("memoryBlobs() takes no options")
   })

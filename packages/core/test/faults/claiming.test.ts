@@ -6,8 +6,8 @@ import { mp3, plainProviders, speaks, within } from "../support/harness.ts"
 import { finished, running, submitSpeech } from "../support/jobs.ts"
 import { comesTrue, passTime } from "../support/virtualTime.ts"
 
-describe("a worker goes on claiming and keeps what it claimed", () => {
-  it.effect("a heartbeat that breaks is followed by the next one, before any lease ends", () => {
+describe("a worker continues to claim and keeps its claims", () => {
+  it.effect("a failed heartbeat is followed by the next before any lease ends", () => {
     const break_ = insteadOfFirst(Effect.die(new TypeError("one bad row")))
     const stores = storesWith(JobStore, (store) => ({ extendLeases: (leases) => break_(store.extendLeases(leases)) }))
     return Effect.gen(function* () {
@@ -18,7 +18,7 @@ describe("a worker goes on claiming and keeps what it claimed", () => {
     }).pipe(within({ stores, sandbox: speaks(() => Effect.as(Effect.sleep("1 minutes"), mp3)) }))
   })
 
-  it.effect("a job that cannot be given back after an outage does not keep the worker from claiming others", () => {
+  it.effect("a job that cannot be released after an outage does not prevent further claims", () => {
     const outage = makeOutage(storeDown)
     let unreadable = ""
     const stores = storesWith(JobStore, (store) => ({
@@ -42,7 +42,7 @@ describe("a worker goes on claiming and keeps what it claimed", () => {
     }).pipe(within({ stores, sandbox }))
   })
 
-  it.effect("what a worker serves live is published again after a publication that broke", () => {
+  it.effect("the live kinds of a worker are published again after a failed publication", () => {
     const break_ = insteadOfFirst(Effect.die(new TypeError("one bad row")))
     const stores = storesWith(Switchboard, (board) => ({
       publishWorker: (worker) => break_(board.publishWorker(worker)),

@@ -8,7 +8,10 @@ import { passTime } from "../support/virtualTime.ts"
 
 type Ending = "completeJobs" | "failJobs" | "deferJobs"
 
-/** A store that does what this verb asks the first time, and does not say so. Counts what a worker asks because it does not know. */
+/**
+ * A store that executes the first call of this verb but loses its response. Counts the calls that a worker makes because of
+ * that.
+ */
 const losingAnswerOf = (verb: Ending) => {
   const asked = { [verb]: 0, releaseJobs: 0, findOrphans: 0 }
   const lose = insteadOfFirst(Effect.fail(storeDown))
@@ -34,7 +37,7 @@ const losingAnswerOf = (verb: Ending) => {
   return { asked, stores }
 }
 
-/** Works off one speech job, and goes on for longer than a lease. */
+/** Runs one speech job, and continues for longer than a lease. */
 const workedOff = (options: {
   readonly stores: ReturnType<typeof losingAnswerOf>["stores"]
   readonly sandbox?: ProviderSet
@@ -53,8 +56,8 @@ const speaking = (attempts: (n: number) => ReturnType<NonNullable<ProviderSet["s
   return speaks(() => Effect.suspend(() => attempts((calls += 1))))
 }
 
-describe("an end whose answer was lost is written again, and is the same end", () => {
-  it.effect("a completion: nothing is given back and nobody looks for orphans", () => {
+describe("an end whose response was lost is written again and stays the same", () => {
+  it.effect("a completion: nothing is released, and no orphans are searched", () => {
     const { asked, stores } = losingAnswerOf("completeJobs")
     return Effect.gen(function* () {
       const job = yield* workedOff({ stores })
@@ -90,7 +93,7 @@ describe("an end whose answer was lost is written again, and is the same end", (
     })
   })
 
-  it.effect("a postponement: a result there is no room for is not bought again before there is", () => {
+  it.effect("a postponement: a result that does not fit is not bought again until there is room", () => {
     const { stores } = losingAnswerOf("deferJobs")
     let bought = 0
     const sandbox = speaking((n) => {

@@ -12,8 +12,8 @@ const fullForResults = blobsWith((blobs) => ({
   put: (key, content, options) => (key.startsWith("jobs/") ? Effect.fail(blobsDown) : blobs.put(key, content, options)),
 }))
 
-describe("an outage costs time, and nothing else", () => {
-  it.effect("a store that is away three times for longer than a lease exhausts no job", () => {
+describe("an outage costs only time", () => {
+  it.effect("a store that is unavailable three times for longer than a lease exhausts no job", () => {
     const outage = makeOutage(storeDown)
     const stores = storesWith(JobStore, (store) => ({
       claimJobs: (request) => outage.strikes(store.claimJobs(request)),
@@ -37,7 +37,7 @@ describe("an outage costs time, and nothing else", () => {
     }).pipe(within({ stores, sandbox: speaks(() => Effect.as(Effect.sleep("2 minutes"), mp3)) }))
   })
 
-  it.effect("a blob store that is away for longer than the run limit fails no job", () => {
+  it.effect("a blob store that is unavailable for longer than the run limit fails no job", () => {
     const outage = makeOutage(blobsDown)
     const blobs = blobsWith((store) => ({
       put: (key, content, options) => outage.strikes(store.put(key, content, options)),
@@ -54,7 +54,7 @@ describe("an outage costs time, and nothing else", () => {
     }).pipe(within({ blobs }))
   })
 
-  it.effect("a result there is no room for is bought once, not again and again", () => {
+  it.effect("a result that does not fit is bought once, not repeatedly", () => {
     let bought = 0
     const sandbox = speaks(() =>
       Effect.sync(() => {
@@ -70,7 +70,7 @@ describe("an outage costs time, and nothing else", () => {
     }).pipe(within({ blobs: fullForResults, sandbox }))
   })
 
-  it.effect("while there is no room for files, jobs that write none go on", () =>
+  it.effect("while there is no room for files, jobs without files continue", () =>
     Effect.gen(function* () {
       yield* running
       for (let n = 0; n < 8; n++) yield* submitSpeech(`speech ${n}`)
@@ -80,9 +80,9 @@ describe("an outage costs time, and nothing else", () => {
     }).pipe(within({ blobs: fullForResults })),
   )
 
-  it.effect("a blob store that does not even answer holds up only the jobs that write files", () => {
+  it.effect("a blob store that does not respond delays only jobs that write files", () => {
     let puts = 0
-    // It refuses at first, until the worker only asks whether it is back; that question is never answered.
+    // It fails at first, until the worker only probes it; the probe is never answered.
     const blobs = blobsWith((store) => ({
       put: (key, content, options) => {
         if (!key.startsWith("jobs/")) return store.put(key, content, options)
@@ -100,7 +100,7 @@ describe("an outage costs time, and nothing else", () => {
     }).pipe(within({ blobs }))
   })
 
-  it.effect("an upload whose bytes are gone fails its job at once: they will not come back", () => {
+  it.effect("an upload whose bytes are gone fails its job immediately", () => {
     const transcription: ProviderSet["transcription"] = ({ audio }) =>
       Effect.as(Stream.runDrain(audio.content), { text: "read" })
     return Effect.gen(function* () {

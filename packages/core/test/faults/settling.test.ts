@@ -9,8 +9,8 @@ import { finished, openBoard, running, submitSpeech, submitTranscription, submit
 
 const live = principal("live")
 
-describe("whatever an attempt ends with, the job is settled", () => {
-  it.effect("usage that cannot be billed fails the job and counts as no lost worker", () => {
+describe("a job is settled whatever its attempt ends with", () => {
+  it.effect("usage that cannot be billed fails the job and does not count as a lost worker", () => {
     const speech = kind("speech_synthesis")
     const miscounting: JobKind = {
       ...speech,
@@ -25,7 +25,7 @@ describe("whatever an attempt ends with, the job is settled", () => {
     }).pipe(within({ live: plainProviders }), Effect.provideService(JobKinds, [miscounting]))
   })
 
-  it.effect("a result the store refuses fails the job, and is not bought a second time", () => {
+  it.effect("a result that the store refuses fails the job and is not bought again", () => {
     let bought = 0
     const sandbox = speaks(() =>
       Effect.sync(() => {
@@ -43,12 +43,12 @@ describe("whatever an attempt ends with, the job is settled", () => {
     }).pipe(within({ stores, sandbox }))
   })
 
-  it.effect("a provider that interrupts itself has failed, and is asked three times like any other", () => {
+  it.effect("a provider that interrupts itself has failed, and is called three times like any other", () => {
     let calls = 0
     const sandbox = speaks(() =>
       Effect.suspend(() => {
         calls += 1
-        // Asked for ever, the test would never end either.
+        // Without a limit, a provider called indefinitely would also keep the test from ending.
         return calls > 200 ? Effect.succeed(mp3) : Effect.interrupt
       }),
     )
@@ -60,7 +60,7 @@ describe("whatever an attempt ends with, the job is settled", () => {
     }).pipe(within({ sandbox }))
   })
 
-  it.effect("a measurement that is no number is as good as none: the declared length is billed", () =>
+  it.effect("a measurement that is not a number counts as missing: the declared length is billed", () =>
     Effect.gen(function* () {
       yield* openBoard({ input_audio_seconds: "1" })
       const { id } = yield* submitTranscription("k", live)
@@ -71,7 +71,7 @@ describe("whatever an attempt ends with, the job is settled", () => {
     }).pipe(within({ live: plainProviders, seconds: Number.NaN })),
   )
 
-  it.effect("a Retry-After that is no number is ignored", () => {
+  it.effect("a Retry-After that is not a number is ignored", () => {
     let calls = 0
     const busy = { errorCode: "provider_unavailable", retry: true, detail: "429" } as const
     const sandbox = speaks(() =>
@@ -89,7 +89,7 @@ describe("whatever an attempt ends with, the job is settled", () => {
     }).pipe(within({ sandbox }))
   })
 
-  it.effect("a step whose result could not be kept at once is kept later, not bought again", () => {
+  it.effect("the result of a step that could not be stored immediately is stored later, not bought again", () => {
     let bought = 0
     const transcribe = () =>
       Effect.sync(() => {

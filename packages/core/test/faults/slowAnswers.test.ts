@@ -18,11 +18,11 @@ import { passTime } from "../support/virtualTime.ts"
 const slowly = <A, E>(call: Effect.Effect<A, E>, ms: number) => Effect.tap(call, () => Effect.sleep(ms))
 const speaksFor = (ms: number) => speaks(() => Effect.as(Effect.sleep(ms), mp3))
 
-describe("an answer that is long in coming", () => {
-  it.effect("to one heartbeat holds up none after it: what was claimed since keeps its lease", () => {
+describe("a slow response", () => {
+  it.effect("to one heartbeat does not delay later ones: newer claims keep their leases", () => {
     let beats = 0
     const stores = storesWith(JobStore, (store) => ({
-      // The second beat is written, and nobody hears of it for two leases.
+      // The second heartbeat is written, but its response is delayed by two leases.
       extendLeases: (leases) => slowly(store.extendLeases(leases), (beats += 1) === 2 ? 60_000 : 0),
     }))
     return Effect.gen(function* () {
@@ -38,7 +38,7 @@ describe("an answer that is long in coming", () => {
     }).pipe(within({ stores, sandbox: speaksFor(100_000) }))
   })
 
-  it.effect("that was overtaken by another does not shorten a lease", () => {
+  it.effect("that was overtaken by a later one does not shorten a lease", () => {
     let beats = 0
     const stores = storesWith(JobStore, (store) => ({
       extendLeases: (leases) => {
@@ -58,7 +58,7 @@ describe("an answer that is long in coming", () => {
     }).pipe(within({ stores, sandbox: speaksFor(100_000) }))
   })
 
-  it.effect("in order takes back what a store granted before its clock was put forward", () => {
+  it.effect("that arrives in order replaces a lease granted before the store's clock was set forward", () => {
     let beats = 0
     let interrupted = false
     const stores = storesWith(JobStore, (store) => ({
@@ -90,7 +90,7 @@ describe("an answer that is long in coming", () => {
     }).pipe(within({ stores, sandbox }))
   })
 
-  it.effect("about the switches is not gone by: they may have been thrown meanwhile", () => {
+  it.effect("about switches is ignored, because they may have changed since", () => {
     let slow = false
     const stores = storesWith(Switchboard, (board) => ({
       readBoard: Effect.suspend(() => slowly(board.readBoard, slow ? 2_000 : 0)),
@@ -120,8 +120,8 @@ describe("an answer that is long in coming", () => {
   })
 })
 
-describe("a lease that is over when its claim arrives", () => {
-  it.effect("buys nothing: no provider is asked, whatever the kind", () => {
+describe("a lease that has ended when the claim arrives", () => {
+  it.effect("buys nothing: no provider is called, whatever the kind", () => {
     const fake = makeFakeProviders()
     const stores = storesWith(JobStore, (store) => ({
       claimJobs: (request) =>

@@ -7,7 +7,7 @@ import { finished, running, submitSpeech } from "../support/jobs.ts"
 import { passTime, passUntil, stopped } from "../support/virtualTime.ts"
 
 describe("a worker that is stopped", () => {
-  it.effect("gives back what it is just claiming, and that costs the jobs nothing", () => {
+  it.effect("releases jobs that it is claiming, at no cost to them", () => {
     let answering = false
     const stores = storesWith(JobStore, (store) => ({
       claimJobs: (request) =>
@@ -36,7 +36,7 @@ describe("a worker that is stopped", () => {
     )
   })
 
-  it.effect("ends within the drain time and a lease though a result never gets through", () => {
+  it.effect("ends within the drain time and a lease even if a result cannot be stored", () => {
     let tries = 0
     const stores = storesWith(JobStore, () => ({
       completeJobs: () =>
@@ -58,7 +58,7 @@ describe("a worker that is stopped", () => {
     }).pipe(within({ stores }))
   })
 
-  it.effect("ends within a lease though a claim is never answered", () => {
+  it.effect("ends within a lease even if a claim is never answered", () => {
     const answer = Deferred.makeUnsafe<void>()
     let asked = false
     const stores = storesWith(JobStore, (store) => ({
@@ -69,7 +69,7 @@ describe("a worker that is stopped", () => {
     }))
     return Effect.gen(function* () {
       const worker = yield* running
-      // Lets go of a worker that would wait for ever, once the test is over.
+      // Releases a worker that would otherwise wait indefinitely after the test.
       yield* Effect.addFinalizer(() => Deferred.succeed(answer, undefined))
       yield* passTime("1 seconds")
       assert.isTrue(asked)

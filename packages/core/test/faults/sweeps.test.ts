@@ -30,8 +30,8 @@ const uploaded = Effect.gen(function* () {
 })
 const findUpload = (id: `upl_${string}`) => Effect.flatMap(UploadStore, (uploads) => uploads.findUpload(id))
 
-describe("an upload nobody came for", () => {
-  it.effect("loses its file when it can be used no more, and its record with the records of jobs", () =>
+describe("an unused upload", () => {
+  it.effect("loses its file when it can no longer be used, and its record with the records of jobs", () =>
     Effect.gen(function* () {
       const id = yield* uploaded
       yield* passTime("59999 millis")
@@ -50,7 +50,7 @@ describe("an upload nobody came for", () => {
     }).pipe(within({ settings })),
   )
 
-  it.effect("goes by the sweeps of a running process, where data of jobs is kept for ever too", () =>
+  it.effect("is removed by the sweeps of a running process, even if data of jobs is kept indefinitely", () =>
     Effect.gen(function* () {
       const id = yield* uploaded
       const keeping = { ...settings, dataRetentionMs: 0, jobRetentionMs: 0 }
@@ -65,8 +65,8 @@ describe("an upload nobody came for", () => {
   )
 })
 
-describe("a sweep does what it can", () => {
-  it.effect("a purge that fails does not hold up what comes after it: other records and uploads", () => {
+describe("a sweep is best effort", () => {
+  it.effect("a failed purge does not delay the rest: other records and uploads", () => {
     const blobs = blobsWith((store) => ({
       remove: (prefix) => (prefix.startsWith("jobs/") ? Effect.fail(blobsDown) : store.remove(prefix)),
     }))
@@ -86,7 +86,7 @@ describe("a sweep does what it can", () => {
     }).pipe(within({ settings, blobs }))
   })
 
-  it.effect("an erasure that is asked for again removes what a failing blob store left", () => {
+  it.effect("a repeated erasure removes what a failing blob store left behind", () => {
     const outage = makeOutage(blobsDown)
     const blobs = blobsWith((store) => ({ remove: (prefix) => outage.strikes(store.remove(prefix)) }))
     return Effect.gen(function* () {
@@ -102,7 +102,7 @@ describe("a sweep does what it can", () => {
     }).pipe(within({ blobs }))
   })
 
-  it.effect("erased files that cannot be removed do not keep others from being removed", () => {
+  it.effect("erased files that cannot be removed do not prevent the removal of others", () => {
     const outage = makeOutage(blobsDown)
     let stuck = "none"
     const blobs = blobsWith((store) => ({
@@ -127,7 +127,7 @@ describe("a sweep does what it can", () => {
     }).pipe(within({ blobs }))
   })
 
-  it.effect("more purges that never succeed than are looked at in one step do not keep others from being done", () => {
+  it.effect("purges that never succeed, even more than one step reads, do not prevent others", () => {
     const outage = makeOutage(blobsDown)
     const stuck = new Set<string>()
     const blobs = blobsWith((store) => ({
@@ -151,7 +151,7 @@ describe("a sweep does what it can", () => {
     }).pipe(within({ blobs, settings: { concurrency: 230 } }))
   })
 
-  it.effect("with the blob store away, no more than some hundreds of purges are tried at once", () => {
+  it.effect("while the blob store is unavailable, at most some hundreds of purges are tried at once", () => {
     const due = Array.from({ length: 5_000 }, (_, n) => ({ blobPrefix: `jobs/${n}/` }))
     const stores = storesWith(JobStore, () => ({ listPurges: (limit) => Effect.succeed(due.slice(0, limit)) }))
     let tried = 0
@@ -168,7 +168,7 @@ describe("a sweep does what it can", () => {
     }).pipe(within({ blobs, stores }))
   })
 
-  it.effect("a leftover file that cannot be removed does not keep others from being removed", () => {
+  it.effect("a leftover file that cannot be removed does not prevent the removal of others", () => {
     const blobs = blobsWith((store) => ({
       remove: (prefix) => (prefix.endsWith("/stuck") ? Effect.fail(blobsDown) : store.remove(prefix)),
     }))

@@ -5,7 +5,7 @@ import { explore } from "./support/Race.ts"
 
 const numRuns = 200
 
-describe("whatever order requests and answers come in", () => {
+describe("in every order of requests and responses", () => {
   for (const race of races)
     it(race.name, async () => {
       const { details, met } = await explore(race, numRuns)
@@ -18,7 +18,7 @@ describe("whatever order requests and answers come in", () => {
 
 describe("a seed", () => {
   for (const race of races)
-    it(`gives the same orders again: ${race.name}`, async () => {
+    it(`reproduces the same orders: ${race.name}`, async () => {
       const [first, second] = [await explore(race, 5, { seed: 1 }), await explore(race, 5, { seed: 1 })]
       expect([...second.met.orders]).toEqual([...first.met.orders])
     })

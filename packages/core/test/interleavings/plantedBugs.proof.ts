@@ -6,7 +6,7 @@ import { explore } from "./support/Race.ts"
 /** At most: most show within the first ten. */
 const numRuns = 600
 
-describe("some order of turns brings out that", () => {
+describe("some order of turns reveals that", () => {
   for (const { bug, plant, race: beginning, shows } of plantedBugs)
     it(bug, async () => {
       const [race, ...others] = races.filter((one) => one.name.startsWith(beginning))

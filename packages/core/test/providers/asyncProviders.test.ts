@@ -18,18 +18,18 @@ const heard = (content: AudioInput["content"]): AudioInput => ({ format: "wav", 
 const pieces = Stream.make(Uint8Array.of(1, 2), Uint8Array.of(3), Uint8Array.of(4, 5))
 
 describe("providerSet", () => {
-  it("has the ports that were given, and no others", () => {
+  it("has exactly the ports that were given", () => {
     assert.deepStrictEqual(providerSet({}), {})
     assert.deepStrictEqual(providerSet(undefined), {})
     assert.deepStrictEqual(Object.keys(providerSet({ reply: () => Promise.reject(new Error("x")) })), ["reply"])
   })
 
-  it("leaves as they are those that were made elsewhere", () => {
+  it("leaves providers that were created elsewhere unchanged", () => {
     const speech = effectProvider("speech", () => Effect.succeed(defaultAnswers.speech))
     assert.strictEqual(providerSet({ speech }).speech, speech)
   })
 
-  it.effect("asks with the request and the call, and answers what is resolved with", () =>
+  it.effect("is called with the request and the call, and returns the resolved value", () =>
     Effect.gen(function* () {
       const asked: Array<unknown> = []
       const note =
@@ -74,14 +74,14 @@ describe("providerSet", () => {
       }).image!({ prompt: "secret prompt" }, call),
     )
 
-  it.effect("fails as it is told to", () =>
+  it.effect("fails with the given failure", () =>
     Effect.gen(function* () {
       for (const told of [providerRefused("content", "no"), providerBroken("quota", "empty"), resultInvalid("what")])
         assert.strictEqual(yield* failing(told), told)
     }),
   )
 
-  it.effect("takes anything else for a provider out of reach, and repeats nothing of it", () =>
+  it.effect("treats any other error as an unavailable provider, and repeats none of its text", () =>
     Effect.gen(function* () {
       for (const thrown of [new TypeError("secret prompt"), "secret prompt", undefined, { message: "secret prompt" }]) {
         const failure = yield* failing(thrown)
@@ -110,7 +110,7 @@ describe("providerSet", () => {
     }),
   )
 
-  it.effect("does not ask where the audio cannot be read", () =>
+  it.effect("is not called if the audio cannot be read", () =>
     Effect.gen(function* () {
       let asked = false
       const { transcription } = providerSet({

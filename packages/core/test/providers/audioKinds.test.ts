@@ -10,7 +10,7 @@ import { passTime, passUntil } from "../support/virtualTime.ts"
 const live = principal("live")
 const open = openBoard({ input_audio_seconds: "0.1", output_tokens: "0.01" })
 
-/** Runs one live job to its end, over these providers; the file measures so many seconds and was declared as 3. */
+/** Runs one live job to its end with these providers. The file has the given length and was declared as 3 s. */
 const run = (submit: typeof submitTranscription, providers: ProviderSet, seconds = 3, stores = MemoryStores.layer) =>
   Effect.gen(function* () {
     yield* open
@@ -22,7 +22,7 @@ const run = (submit: typeof submitTranscription, providers: ProviderSet, seconds
 const quantities = (job: Effect.Success<ReturnType<typeof run>>) =>
   Object.fromEntries((job.charge?.lineItems ?? []).map(({ meter, quantity }) => [meter, quantity]))
 
-describe("how long audio is", () => {
+describe("the length of audio", () => {
   const hearing = (transcript: Transcript) => {
     const fake = makeFakeProviders()
     fake.usually("transcription", answer(transcript))
@@ -57,7 +57,7 @@ describe("how long audio is", () => {
   const heard = (seconds: number, declaredSeconds: number, reported?: number) =>
     heardAudio({ format: "wav", bytes: 1, content: Stream.empty, seconds, declaredSeconds }, reported)
 
-  it.effect("is worth a warning beyond 2 s and 5 % of what was declared, not of what it is", () =>
+  it.effect("gives a warning beyond 2 s and 5 % of the declared length, not of the measured one", () =>
     Effect.gen(function* () {
       const warningOf = (...given: Parameters<typeof heard>) =>
         Effect.map(heard(...given), ({ warningCode }) => warningCode)
@@ -69,7 +69,7 @@ describe("how long audio is", () => {
     }),
   )
 
-  it.effect("may be as long as the limit, by either account", () =>
+  it.effect("may equal the limit, measured or reported", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* heard(901, 900)).billedSeconds, 901)
       assert.strictEqual((yield* heard(900, 900, 901)).billedSeconds, 901)
@@ -77,7 +77,7 @@ describe("how long audio is", () => {
     }),
   )
 
-  it.effect("is over the limit where the provider says so: the job fails, and nobody pays", () =>
+  it.effect("exceeds the limit if the provider says so: the job fails at no charge", () =>
     Effect.gen(function* () {
       const fake = hearing({ text: "hi", seconds: 901.5 })
       const job = yield* run(submitTranscription, fake.providers)
@@ -86,7 +86,7 @@ describe("how long audio is", () => {
     }),
   )
 
-  it.effect("is over the limit for a voice turn before a reply is bought", () =>
+  it.effect("exceeds the limit for a voice turn before a reply is bought", () =>
     Effect.gen(function* () {
       const fake = hearing({ text: "hi", seconds: 901.5 })
       const job = yield* run(submitVoiceTurn, fake.providers)
@@ -98,7 +98,7 @@ describe("how long audio is", () => {
     }),
   )
 
-  it.effect("counts for a voice turn that begins again in the middle: it was kept with the transcript", () => {
+  it.effect("counts for a voice turn that resumes in the middle: it is kept with the transcript", () => {
     const fake = hearing({ text: "hi", seconds: 4.5 })
     fake.script("reply", failWith())
     return Effect.gen(function* () {
@@ -111,7 +111,7 @@ describe("how long audio is", () => {
 })
 
 describe("a voice turn", () => {
-  it.effect("warns where nobody spoke, and more strongly where the reply was cut short", () => {
+  it.effect("warns if there is no speech, and more strongly if the reply was cut", () => {
     const fake = makeFakeProviders()
     fake.usually("transcription", answer({ text: " \n" }))
     return Effect.gen(function* () {
@@ -124,7 +124,7 @@ describe("a voice turn", () => {
   it.effect.each<[where: string, text: string, characters: number]>([
     ["between two words", "word ".repeat(1_000), 4_094],
     ["in a word as long as that", "💡".repeat(4_200), 4_096],
-  ])("cuts a reply that is too long to be spoken %s, and says what was spoken", ([, text, characters]) => {
+  ])("cuts a reply that is too long for speech %s, and returns the spoken text", ([, text, characters]) => {
     const fake = makeFakeProviders()
     fake.usually("reply", answer({ text, outputTokens: 5, truncated: false }))
     return Effect.gen(function* () {
@@ -137,7 +137,7 @@ describe("a voice turn", () => {
     })
   })
 
-  it.effect("charges no more tokens than were asked for, whatever the provider counts", () => {
+  it.effect("charges at most the requested tokens, whatever the provider counts", () => {
     const fake = makeFakeProviders()
     fake.usually("reply", answer({ text: "well", outputTokens: 900, truncated: false }))
     return Effect.gen(function* () {
@@ -148,7 +148,7 @@ describe("a voice turn", () => {
     })
   })
 
-  it.effect("is made by one provider that does it whole, where there is one", () => {
+  it.effect("uses the voice-turn provider if there is one", () => {
     const fake = makeFakeProviders()
     fake.usually(
       "voiceTurn",
@@ -179,7 +179,7 @@ describe("a voice turn", () => {
   it.effect.each<[how: string, whole: boolean]>([
     ["in steps", false],
     ["by one provider", true],
-  ])("made %s is told the caller's instructions and voice, and says what became of it", ([, whole]) => {
+  ])("made %s gets the caller's instructions and voice, and returns its outcome", ([, whole]) => {
     const fake = makeFakeProviders()
     const said = { text: "well", outputTokens: 3, truncated: true }
     fake.usually("reply", answer(said))
@@ -195,7 +195,7 @@ describe("a voice turn", () => {
     })
   })
 
-  it.effect("made by one provider warns where that provider heard nobody speak, and not where it does not say", () => {
+  it.effect("made by one provider warns if that provider heard no speech, but not if it does not say", () => {
     const fake = makeFakeProviders()
     const turn = { text: "well", outputTokens: 3, truncated: false, audio: defaultAnswers.speech }
     return Effect.gen(function* () {
@@ -206,7 +206,7 @@ describe("a voice turn", () => {
     })
   })
 
-  it.effect("is not spoken where a switch was thrown while the reply was made, and is when it is on again", () => {
+  it.effect("is not spoken if a switch was turned off during the reply, and is spoken once it is on again", () => {
     const fake = makeFakeProviders()
     fake.script("reply", answerLate(2_000, defaultAnswers.reply))
     return Effect.gen(function* () {
@@ -231,7 +231,7 @@ describe("a voice turn", () => {
     }).pipe(within({ live: fake.providers }))
   })
 
-  it.effect("needs no other provider then; and without it, needs all three", () => {
+  it.effect("needs no other provider then; without it, all three", () => {
     const { providers, voiceTurn } = makeFakeProviders()
     return Effect.gen(function* () {
       assert.strictEqual((yield* run(submitVoiceTurn, { voiceTurn })).status, "done")
@@ -240,7 +240,7 @@ describe("a voice turn", () => {
     })
   })
 
-  it.effect("made whole is checked like one made in steps", () => {
+  it.effect("made by one provider is checked like one made in steps", () => {
     const fake = makeFakeProviders()
     const turn = { text: "well", outputTokens: 3, truncated: false, audio: defaultAnswers.speech }
     return Effect.gen(function* () {

@@ -8,13 +8,13 @@ import { finished, readJob, running, submitSpeech, submitTranscription } from ".
 import { comesTrue, passTime, passUntil } from "../support/virtualTime.ts"
 import { live, open, settings, submitMany, statusesOf, allDone } from "../support/liveSpeech.ts"
 
-describe("the bounds of a provider", () => {
+describe("the limits of a provider", () => {
   const bounds = (concurrency: number, callLimitMs = 60_000): Partial<EngineSettings> => ({
     ...settings,
     providers: { ...defaultEngineSettings.providers, speech: { concurrency, callLimitMs } },
   })
 
-  it.effect("let so many calls go at once, and every job has its turn", () => {
+  it.effect("limit concurrent calls, and every job gets its turn", () => {
     const fake = makeFakeProviders()
     let atOnce = 0
     let most = 0
@@ -36,7 +36,7 @@ describe("the bounds of a provider", () => {
     }).pipe(within({ live: { ...fake.providers, speech }, settings: bounds(2) }))
   })
 
-  it.effect("of an unknown name stop the worker from starting, with the likely name", () =>
+  it.effect("for an unknown name prevent the worker from starting, and suggest the likely name", () =>
     Effect.gen(function* () {
       const misspelled = {
         ...settings,
@@ -47,12 +47,12 @@ describe("the bounds of a provider", () => {
     }),
   )
 
-  it.effect("leave the worker's other slots to other jobs: no more wait for a place than can have it next", () => {
+  it.effect("leave the worker's other slots to other jobs: only as many wait as can run next", () => {
     const fake = makeFakeProviders()
     fake.usually("speech", answerLate(50_000, defaultAnswers.speech))
     return Effect.gen(function* () {
       yield* open
-      // A kind without bounds beside it, which takes nothing of theirs.
+      // Another kind without limits, which does not use their slots.
       const board = yield* Switchboard
       yield* board.setPrice({ name: "svc-image", currency: "usd", unitAmounts: { images: "1" } })
       yield* board.activatePrice("svc-image", true)
@@ -68,7 +68,7 @@ describe("the bounds of a provider", () => {
     }).pipe(within({ live: fake.providers, settings: bounds(1) }))
   })
 
-  it.effect("end a call that takes too long: it counts as a failure, its request is interrupted", () => {
+  it.effect("end a call that takes too long: it counts as a failure and is interrupted", () => {
     const fake = makeFakeProviders()
     fake.script("speech", answerLate(61_000, defaultAnswers.speech))
     return Effect.gen(function* () {
@@ -84,7 +84,7 @@ describe("the bounds of a provider", () => {
     }).pipe(within({ live: fake.providers, settings: bounds(0) }))
   })
 
-  it.effect("do not depend on the provider's good will: one that heeds no interruption holds up nobody", () => {
+  it.effect("hold for a provider that ignores interruption: it delays no other job", () => {
     const fake = makeFakeProviders()
     let calls = 0
     const speech: ProviderSet["speech"] = (request, call) =>
@@ -104,7 +104,7 @@ describe("the bounds of a provider", () => {
     }).pipe(within({ live: { ...fake.providers, speech }, settings: bounds(0) }))
   })
 
-  it.effect("look at the gate again after the wait for a place: what was switched off meanwhile is not called", () => {
+  it.effect("check the gate again after the wait: a provider switched off meanwhile is not called", () => {
     const fake = makeFakeProviders()
     return Effect.gen(function* () {
       yield* open
@@ -138,7 +138,7 @@ describe("the bounds of a provider", () => {
 })
 
 describe("the metrics of providers", () => {
-  it.effect("count calls by how they ended, and say what is paused", () => {
+  it.effect("count calls by outcome and show paused providers", () => {
     const fake = makeFakeProviders()
     const valueOf = (id: string, attributes: Readonly<Record<string, string>>) =>
       Effect.map(Metric.snapshot, (all) => {
@@ -162,7 +162,7 @@ describe("the metrics of providers", () => {
       yield* finished(job.id, "5 seconds", live)
       assert.strictEqual(yield* answered, before + 1)
       assert.strictEqual(yield* valueOf("kiln_provider_paused", { provider: "speech", reason: "quota" }), 0)
-      // What was found to be no answer is none, although the provider gave it for one.
+      // An invalid answer counts as a failure, even though the provider returned it.
       const invalid = valueOf("kiln_provider_calls_total", { provider: "speech", outcome: "invalid" })
       const invalidBefore = (yield* invalid) ?? 0
       fake.script("speech", malformed({ data: "no bytes" }))

@@ -39,7 +39,7 @@ const shapes: ReadonlyArray<unknown> = [
 ]
 
 describe("a text", () => {
-  it.each(["", " ", "hello", "😀", "x".repeat(1_000_000)])("may be any that stores can keep", (text) => {
+  it.each(["", " ", "hello", "😀", "x".repeat(1_000_000)])("may be any text that stores can keep", (text) => {
     expect(resultOf(() => checkText(text))).toBe(text)
   })
 
@@ -59,7 +59,7 @@ describe("a transcript", () => {
     ["may say that there is nothing", 0, { seconds: 0 }],
     ["need not say any", undefined, {}],
     ["with endless seconds has none", Infinity, {}],
-    ["with seconds that are no number has none", Number.NaN, {}],
+    ["with seconds of NaN has none", Number.NaN, {}],
     ["with negative seconds has none", -1, {}],
     ["with seconds in words has none", "3", {}],
     ["with null seconds has none", null, {}],
@@ -68,7 +68,7 @@ describe("a transcript", () => {
     expect(resultOf(() => checkTranscript(transcript))).toStrictEqual({ text: "", ...kept })
   })
 
-  it("is nothing but that", () => {
+  it("has only a text and a length", () => {
     const more: Transcript & { readonly words: ReadonlyArray<string> } = { text: "hi", words: [] }
     expect(resultOf(() => checkTranscript(more))).toStrictEqual({ text: "hi" })
   })
@@ -84,13 +84,13 @@ describe("a transcript", () => {
 const reply: Reply = { text: "hi there", outputTokens: 2, truncated: false }
 
 describe("a reply", () => {
-  it("is charged for no more tokens than were asked for", () => {
+  it("is charged for at most the requested tokens", () => {
     expect(resultOf(() => checkReply({ ...reply, outputTokens: 5 }, 5))).toStrictEqual({ ...reply, outputTokens: 5 })
     expect(resultOf(() => checkReply({ ...reply, outputTokens: 6 }, 5))).toStrictEqual({ ...reply, outputTokens: 5 })
     expect(resultOf(() => checkReply({ ...reply, outputTokens: 0 }, 5))).toStrictEqual({ ...reply, outputTokens: 0 })
   })
 
-  it("is nothing but its text, its tokens and whether it is truncated", () => {
+  it("has only text, tokens and whether it is truncated", () => {
     const more: Reply & { readonly usage: object } = { ...reply, truncated: true, usage: {} }
     expect(resultOf(() => checkReply(more, 5))).toStrictEqual({ ...reply, truncated: true })
   })
@@ -136,7 +136,7 @@ describe.each([
     ofSize: (bytes: number) => fakePng("", bytes - fakePng().length - 12),
   },
 ])("$name", ({ check, good, maxBytes, ofSize }) => {
-  it("is what its bytes are, whatever the provider calls them", () => {
+  it("has the type of its bytes, whatever the provider says", () => {
     for (const mediaType of ["text/html", "", "audio/wav", "audio/mpeg; x=1", undefined, 5])
       expect(resultOf(() => check({ data: good.data, mediaType }))).toStrictEqual(good)
   })
@@ -172,7 +172,7 @@ describe.each([
 describe("a turn", () => {
   const turn: Turn = { ...reply, audio, transcript: "hello", seconds: 3 }
 
-  it("is its reply, its audio and what was understood", () => {
+  it("has only reply, audio and transcript", () => {
     expect(resultOf(() => checkTurn(turn, 1))).toEqual({ ...turn, outputTokens: 1 })
     expect(resultOf(() => checkTurn({ ...reply, audio }, 5))).toEqual({ ...reply, audio })
   })

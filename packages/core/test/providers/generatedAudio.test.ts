@@ -42,7 +42,7 @@ const typeOf = (data: Uint8Array) => {
 }
 const problemOf = (data: Uint8Array) => generatedAudio(data).problem
 
-describe("what is audio", () => {
+describe("valid audio", () => {
   it.each([
     ...recordings(here).map((name) => [name, recording(name)] as const),
     ...recordings(ofProbe)
@@ -53,7 +53,7 @@ describe("what is audio", () => {
   })
 
   it.each(["alloy", "echo", "fable", "nova", "onyx", "shimmer"])(
-    "what the sandbox says, in the voice %s",
+    "the sandbox's speech in the voice %s",
     async (voice) => {
       const call = { jobId: "job_00000000000000000000000000", attempt: 1, failures: 0, deferrals: 0 } as const
       const { data } = await Effect.runPromise(sandboxProviders().speech({ text: "hi", voice }, call))
@@ -111,7 +111,7 @@ const CLUSTER = [0x1f, 0x43, 0xb6, 0x75]
 const tracks = (kind = 2) => element([0x16, 0x54, 0xae, 0x6b], element([0xae], element([0x83], bytes([kind]))))
 const block = element([0xa3], bytes([0x81, 0, 0, 0x80, 9, 9]))
 
-describe("containers, as they may be written", () => {
+describe("containers in their valid variants", () => {
   it.each<[name: string, mediaType: string, data: Uint8Array]>([
     ["mp3 of one frame", "audio/mpeg", fakeMp3("", 1)],
     ["mp3 behind an ID3v2 tag", "audio/mpeg", bytes(id3v2(300), mp3)],
@@ -183,7 +183,7 @@ const notAudio: ReadonlyArray<[name: string, data: Uint8Array, why: RegExp]> = [
   ["nothing", bytes(), /begins like this/],
   ["HTML", bytes("<!doctype html><html><body>502 Bad Gateway</body></html>"), /begins like this/],
   ["JSON", bytes('{"error":{"code":"rate_limit_exceeded"}}'), /begins like this/],
-  ["text", bytes("ID3 is a tag, and this is none, which goes on and on"), /begins like this/],
+  ["text", bytes("ID3 is a tag, but this is ordinary text, which goes on and on"), /begins like this/],
   ["a PNG", fakePng(), /begins like this/],
   ["samples without a container", bytes(zeros(100), samples, samples), /begins like this/],
   ["samples of silence, then an mp3", bytes(zeros(100), mp3), /begins like this/],
@@ -198,12 +198,12 @@ const notAudio: ReadonlyArray<[name: string, data: Uint8Array, why: RegExp]> = [
   ["mp3: an ID3v1 tag cut short", bytes(mp3, id3v1.subarray(0, 100)), /cut short/],
   ["mp3: an APE tag cut short", bytes(mp3, apeTag.subarray(0, 60)), /cut short/],
   ["mp3: an ID3v2 tag behind it cut short", bytes(mp3, id3v2(9).subarray(0, 15)), /cut short/],
-  ["mp3: a bitrate that is none", patched(mp3, 2, 0xf4), /neither/],
+  ["mp3: an invalid bitrate", patched(mp3, 2, 0xf4), /neither/],
   ["mp3: the free format", patched(mp3, 2, 0x04), /neither/],
-  ["mp3: a sample rate that is none", patched(mp3, 2, 0x1c), /neither/],
-  ["mp3: a version that is none", patched(mp3, 1, 0xeb), /neither/],
+  ["mp3: an invalid sample rate", patched(mp3, 2, 0x1c), /neither/],
+  ["mp3: an invalid version", patched(mp3, 1, 0xeb), /neither/],
   ["aac: a frame cut short", recording("plain.aac").subarray(0, 300), /cut short/],
-  ["aac: a sample rate that is none", patched(recording("plain.aac"), 2, 0x74), /neither/],
+  ["aac: an invalid sample rate", patched(recording("plain.aac"), 2, 0x74), /neither/],
   ["aac: frames that are only headers", bytes([0xff, 0xf1, 0x60, 0x40, 0x00, 0xff, 0xfc]), /neither/],
   ["wav: fewer samples than it says", riff("RIFF", fmt, chunk("data", samples, 11)), /10 of 11 bytes/],
   ["wav: no samples", riff("RIFF", fmt, chunk("data", [])), /no samples/],
@@ -275,12 +275,12 @@ const notAudio: ReadonlyArray<[name: string, data: Uint8Array, why: RegExp]> = [
   ["video-only.webm", ofProbeRecording("video-only.webm"), /track/],
 ]
 
-describe("what is no audio", () => {
+describe("invalid audio", () => {
   it.each(notAudio)("%s", (_name, data, why) => {
     expect(problemOf(data)).toMatch(why)
   })
 
-  it("is told without a word of its content", () => {
+  it("is reported without any of its content", () => {
     for (const [, data] of notAudio)
       expect(problemOf(data)).not.toMatch(/doctype|html|Gateway|error|rate_limit|none, which/)
   })
@@ -296,7 +296,7 @@ const wholeBeginnings: Readonly<Record<string, ReadonlyArray<number>>> = {
   "streamed.mp3": [123, 202, 280, 359, 437, 515, 594, 672, 750, 829, 907, 986, 1064],
 }
 
-describe("a beginning of a file", () => {
+describe("a truncated file", () => {
   it.each(recordings(here).filter((name) => !["streamed.wav", "espeak-stdout.wav"].includes(name)))(
     "%s: is refused, but between two frames",
     (name) => {
@@ -329,7 +329,7 @@ const starts = [
 ]
 
 describe("any bytes", () => {
-  it("are no audio", () => {
+  it("are not audio", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 3_000 }), (data) => {
         expect(typeOf(data)).toBeUndefined()
@@ -338,7 +338,7 @@ describe("any bytes", () => {
     )
   })
 
-  it("behind the beginning of a container get an answer", () => {
+  it("after the start of a container get a verdict", () => {
     fc.assert(
       fc.property(fc.constantFrom(...starts), fc.uint8Array({ maxLength: 300 }), (start, rest) => {
         const found = generatedAudio(bytes(start, rest))
@@ -348,7 +348,7 @@ describe("any bytes", () => {
     )
   })
 
-  it("in the place of any of a file's get an answer", () => {
+  it("in any position of a file get a verdict", () => {
     const files = recordings(here).map(recording)
     fc.assert(
       fc.property(
@@ -393,7 +393,7 @@ describe("the largest files", () => {
     ],
     ["boxes of 8 bytes", () => crowd(ftyp, box("moov"))],
     ["elements of 2 bytes", () => crowd(bytes(ebml()), bytes([0xec, 0x80]))],
-  ])("%s: take no time worth mentioning", (_name, make) => {
+  ])("%s: are checked quickly", (_name, make) => {
     const data = make()
     const before = process.cpuUsage()
     generatedAudio(data)

@@ -29,8 +29,8 @@ const end = chunk("IEND")
 const png = (...chunks: ReadonlyArray<Uint8Array>) => Uint8Array.from(Buffer.concat([signature, ...chunks]))
 const problemOf = (data: Uint8Array) => generatedPng(data, 1_024)
 
-describe("what is a PNG", () => {
-  it("what the sandbox paints", async () => {
+describe("a valid PNG", () => {
+  it("an image of the sandbox", async () => {
     const { data } = await Effect.runPromise(sandboxProviders().image({ prompt: "a fox" }, call))
     expect(problemOf(data)).toBeUndefined()
     expect(generatedPng(data, 512)).toMatch(/1024x1024 pixels, not 512x512/)
@@ -51,7 +51,7 @@ describe("what is a PNG", () => {
   })
 })
 
-describe("what is none", () => {
+describe("an invalid PNG", () => {
   it.each<[name: string, data: Uint8Array, why: RegExp]>([
     ["nothing", new Uint8Array(), /signature/],
     ["HTML", Buffer.from("<!doctype html>"), /signature/],
@@ -65,7 +65,7 @@ describe("what is none", () => {
     ["another height", png(header({ height: 1_025 }), pixels, end), /1024x1025 pixels/],
     ["bits that no color has", png(header({ bits: 3 }), pixels, end), /cannot have/],
     ["bits that its color has not", png(header({ color: 6, bits: 4 }), pixels, end), /cannot have/],
-    ["a color that is none", png(header({ color: 5 }), pixels, end), /cannot have/],
+    ["an invalid color type", png(header({ color: 5 }), pixels, end), /cannot have/],
     ["a color of Object.prototype", png(header({ color: 7 }), pixels, end), /cannot have/],
     ["another compression", png(header({ rest: [1, 0, 0] }), pixels, end), /cannot have/],
     ["another filter", png(header({ rest: [0, 1, 0] }), pixels, end), /cannot have/],
@@ -85,11 +85,11 @@ describe("what is none", () => {
     expect(problemOf(data)).toMatch(why)
   })
 
-  it("any beginning of one", () => {
+  it("any truncated PNG", () => {
     for (let length = 0; length < whole.length; length++) expect(problemOf(whole.subarray(0, length))).toBeDefined()
   })
 
-  it("one with any single bit flipped", () => {
+  it("a PNG with any single bit flipped", () => {
     for (let bit = 0; bit < whole.length * 8; bit++) {
       const flipped = whole.slice()
       flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7))
@@ -97,7 +97,7 @@ describe("what is none", () => {
     }
   })
 
-  it("any bytes, alone or behind a beginning", () => {
+  it("any bytes, alone or after a valid start", () => {
     const starts = [new Uint8Array(), signature, png(header()), png(header(), pixels)]
     fc.assert(
       fc.property(fc.constantFrom(...starts), fc.uint8Array({ maxLength: 200 }), (start, rest) => {
@@ -107,7 +107,7 @@ describe("what is none", () => {
     )
   })
 
-  it("is found out in no time worth mentioning, however large", () => {
+  it("is detected quickly, however large", () => {
     for (const data of [fakePng("", 3_000_000), png(header(), Buffer.alloc(2_400_000, chunk("tIME")))]) {
       const before = process.cpuUsage()
       problemOf(data)

@@ -20,7 +20,7 @@ import { comesTrue, passTime, passUntil } from "../support/virtualTime.ts"
 import { live, open, settings, submitMany, statusesOf, allDone, standingOf } from "../support/liveSpeech.ts"
 
 describe("a provider that is broken", () => {
-  it.effect("is asked once and then paused: no job pays for it, and all end when it is mended", () => {
+  it.effect("is called once and then paused: no job pays for it, and all finish once it is fixed", () => {
     const fake = makeFakeProviders()
     let mended = false
     const speak: NonNullable<ProviderSet["speech"]> = (request, call) =>
@@ -28,7 +28,7 @@ describe("a provider that is broken", () => {
         ? fake.providers.speech(request, call)
         : Effect.andThen(fail, providerBroken("quota", "429 insufficient_quota"))
     let asked = 0
-    // Not at once, so that several calls would be under way together if they were let through.
+    // Delayed, so that several calls would overlap if the guard allowed them.
     const fail = Effect.andThen(
       Effect.sync(() => void asked++),
       Effect.sleep("200 millis"),
@@ -38,7 +38,7 @@ describe("a provider that is broken", () => {
       const jobs = yield* submitMany(20)
       yield* running
       yield* passTime("59 seconds")
-      // As many as the worker had claimed together, and nobody else.
+      // Only the jobs that the worker had claimed together.
       assert.isAtMost(asked, defaultEngineSettings.concurrency)
       assert.deepStrictEqual(yield* standingOf("speech"), {
         provider: "speech",
@@ -58,17 +58,17 @@ describe("a provider that is broken", () => {
         assert.deepStrictEqual({ failures, lostWorkers }, { failures: 0, lostWorkers: 0 })
         assert.include(["queued", "processing"], status)
       }
-      // Jobs are left in line while it is paused, not claimed to be given back; one is claimed to find out.
+      // Jobs stay queued during the pause instead of being claimed and released; one is claimed as a test call.
       assert.strictEqual(attempts, asked)
       mended = true
       assert.isTrue(yield* comesTrue(allDone(jobs), "5 minutes"))
       assert.strictEqual((yield* standingOf("speech"))?.status, "ready")
-      // The first that got through said that it works: nobody was asked twice for one job.
+      // The first successful call ended the pause: no job was called twice.
       assert.strictEqual(fake.callsOf("speech").length, 20)
     }).pipe(within({ live: { ...fake.providers, speech: speak }, settings }))
   })
 
-  it.effect("says so in the store at once, and that it works again", () => {
+  it.effect("is recorded in the store immediately, and so is its recovery", () => {
     let broken = true
     const fake = makeFakeProviders()
     const speech: ProviderSet["speech"] = (request, call) =>
@@ -93,7 +93,7 @@ describe("a provider that is broken", () => {
     }).pipe(within({ live: { ...fake.providers, speech }, settings, worker: "running" }))
   })
 
-  it.effect("does not hold up jobs that need it not, nor sandbox jobs", () => {
+  it.effect("does not delay jobs that do not need it, or sandbox jobs", () => {
     const fake = makeFakeProviders()
     return Effect.gen(function* () {
       yield* open
@@ -113,7 +113,7 @@ describe("a provider that is broken", () => {
     )
   })
 
-  it.effect("in the middle of a voice turn sets it back, and what was bought is not bought again", () => {
+  it.effect("in the middle of a voice turn postpones it, and finished steps are not bought again", () => {
     const fake = makeFakeProviders()
     let broken = true
     const reply: ProviderSet["reply"] = (request, call) =>
@@ -130,7 +130,7 @@ describe("a provider that is broken", () => {
     }).pipe(within({ live: { ...fake.providers, reply }, settings }))
   })
 
-  it.effect("is said to be paused until a call has shown that it works, also where nobody calls it", () => {
+  it.effect("is reported as paused until a call succeeds, even if nobody calls it", () => {
     const fake = makeFakeProviders()
     fake.script("speech", failBroken({ reason: "quota" }))
     return Effect.gen(function* () {
@@ -145,7 +145,7 @@ describe("a provider that is broken", () => {
     }).pipe(within({ live: fake.providers, settings }))
   })
 
-  it.effect("by one job alone, such as one that asks for more than is left, is not kept from the others by it", () => {
+  it.effect("for one job alone, such as one that exceeds the remaining quota, stays available to others", () => {
     const fake = makeFakeProviders()
     const greedy = "a very long text"
     const speech: ProviderSet["speech"] = (request, call) =>
@@ -169,7 +169,7 @@ describe("a provider that is broken", () => {
     }).pipe(within({ live: { ...fake.providers, speech }, settings }))
   })
 
-  it.effect("and works again while the store is still being told: the store is told that as well, at once", () => {
+  it.effect("that recovers while the store is being updated: the recovery is recorded immediately, too", () => {
     const fake = makeFakeProviders()
     fake.script("speech", failBroken())
     const slowly = storesWith(Switchboard, (board) => ({
@@ -201,7 +201,7 @@ describe("a provider that is broken", () => {
 })
 
 describe("a provider that fails", () => {
-  it.effect("by hanging holds up nobody else, and no job fails for having waited for it", () => {
+  it.effect("by hanging delays no other job, and no job fails for having waited for it", () => {
     const fake = makeFakeProviders()
     fake.usually("speech", hang)
     return Effect.gen(function* () {
@@ -241,48 +241,48 @@ describe("a provider that fails", () => {
     )
   })
 
-  it.effect("is paused after a few failures in a row, so that an outage does not use up every job's attempts", () => {
-    const fake = makeFakeProviders()
-    let down = true
-    let asked = 0
-    const speech: ProviderSet["speech"] = (request, call) =>
-      Effect.suspend(() => {
-        asked += 1
-        return down ? Effect.fail(providerUnavailable("503")) : fake.providers.speech(request, call)
-      })
-    return Effect.gen(function* () {
-      yield* open
-      const jobs = yield* submitMany(60)
-      yield* running
-      yield* passTime("2 minutes")
-      const askedMeanwhile = asked
-      down = false
-      yield* passTime("5 minutes")
-      const failed = (yield* statusesOf(jobs)).filter((status) => status !== "done").length
-      // Without a pause, 60 jobs would have failed for good within some seconds, in 180 calls.
-      assert.isAtMost(askedMeanwhile, 16)
-      assert.isAtMost(failed, 4)
-    }).pipe(within({ live: { ...fake.providers, speech }, settings }))
-  })
-
-  const html = { data: new TextEncoder().encode("<html>no</html>"), mediaType: "audio/mpeg" }
-  it.effect.each<[why: string, said: Effect.Effect<GeneratedFile, ProviderFailure>]>([
-    ["an answer that is none", Effect.succeed(html)],
-    ["an answer the provider itself finds to be none", Effect.fail(resultInvalid("empty"))],
-    ["a refusal", Effect.fail(providerRefused("content", "moderation_blocked"))],
-  ])(
-    "for a reason that may be the request's is not paused, or a caller could have it paused for others: %s",
-    ([, said]) => {
+  it.effect(
+    "is paused after a few consecutive failures, so an outage does not use up the attempts of every job",
+    () => {
       const fake = makeFakeProviders()
-      const speech: ProviderSet["speech"] = () => said
+      let down = true
+      let asked = 0
+      const speech: ProviderSet["speech"] = (request, call) =>
+        Effect.suspend(() => {
+          asked += 1
+          return down ? Effect.fail(providerUnavailable("503")) : fake.providers.speech(request, call)
+        })
       return Effect.gen(function* () {
         yield* open
-        const jobs = yield* submitMany(10)
+        const jobs = yield* submitMany(60)
         yield* running
         yield* passTime("2 minutes")
-        assert.deepStrictEqual(new Set(yield* statusesOf(jobs)), new Set(["failed"]))
-        assert.strictEqual((yield* standingOf("speech"))?.status, "ready")
+        const askedMeanwhile = asked
+        down = false
+        yield* passTime("5 minutes")
+        const failed = (yield* statusesOf(jobs)).filter((status) => status !== "done").length
+        // Without a pause, 60 jobs would have failed for good within some seconds, in 180 calls.
+        assert.isAtMost(askedMeanwhile, 16)
+        assert.isAtMost(failed, 4)
       }).pipe(within({ live: { ...fake.providers, speech }, settings }))
     },
   )
+
+  const html = { data: new TextEncoder().encode("<html>no</html>"), mediaType: "audio/mpeg" }
+  it.effect.each<[why: string, said: Effect.Effect<GeneratedFile, ProviderFailure>]>([
+    ["an invalid answer", Effect.succeed(html)],
+    ["an answer that the provider reports as invalid", Effect.fail(resultInvalid("empty"))],
+    ["a refusal", Effect.fail(providerRefused("content", "moderation_blocked"))],
+  ])("for a reason that the request may cause is not paused, so no caller can pause it for others: %s", ([, said]) => {
+    const fake = makeFakeProviders()
+    const speech: ProviderSet["speech"] = () => said
+    return Effect.gen(function* () {
+      yield* open
+      const jobs = yield* submitMany(10)
+      yield* running
+      yield* passTime("2 minutes")
+      assert.deepStrictEqual(new Set(yield* statusesOf(jobs)), new Set(["failed"]))
+      assert.strictEqual((yield* standingOf("speech"))?.status, "ready")
+    }).pipe(within({ live: { ...fake.providers, speech }, settings }))
+  })
 })

@@ -137,7 +137,7 @@ const suite = <N extends ProviderName>(port: N) => {
         }).pipe(within({ live: providers }))
       })
 
-    it.effect("rightly the second time is done, and charged once", () => {
+    it.effect("correctly the second time is done and charged once", () => {
       const fake = makeFakeProviders()
       fake.script(port, malformed(undefined))
       const { submit, whole } = jobs[port]
@@ -168,8 +168,8 @@ suite("speech")
 suite("image")
 suite("voiceTurn")
 
-describe("a live job whose provider answers with other audio than it says", () => {
-  it.effect("is done, and its file is what its bytes are", () => {
+describe("a live job whose provider returns other audio than it declares", () => {
+  it.effect("is done, and its file has the type of its bytes", () => {
     const fake = makeFakeProviders()
     const wav = text(
       "RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x22\x56\0\0\x44\x2c\0\0\x02\0\x10\0data\x04\0\0\0abcd",

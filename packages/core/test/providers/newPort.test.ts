@@ -3,7 +3,7 @@ import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
 import { expect, it } from "vitest"
 import { z } from "zod"
 
-/** The whole port: name, limits, what it is asked and what an answer must be. */
+/** The whole port: name, limits, request type and check of the answer. */
 const embedding = providerPort({
   name: "embedding",
   callLimitMs: 5_000,
@@ -15,7 +15,7 @@ const embedding = providerPort({
   example: [0.25, 0.5],
 })
 
-/** A kind that asks it. */
+/** A kind that calls it. */
 const search = jobKind({
   name: "search",
   request: z.object({ text: z.string() }),
@@ -25,7 +25,7 @@ const search = jobKind({
 })
 const kinds = [search]
 
-it("a new port is served by its fake, which answers with the port's example", async () => {
+it("a new port is served by its fake, which returns the port's example", async () => {
   await using kiln = await testEngine({ kinds })
   const job = await kiln.submit("search", { text: "fox" })
   expect(job).toMatchObject({ status: "done", output: { vector: [0.25, 0.5] } })
@@ -41,7 +41,7 @@ it("its answers are checked: an invalid one fails the attempt, and the next atte
   expect(await kiln.submit("search", { text: "fox" })).toMatchObject({ status: "failed", errorCode: "result_invalid" })
 })
 
-it("its calls have the port's time limit, or the one of the settings", async () => {
+it("its calls have the port's timeout, or that of the settings", async () => {
   for (const [settings, limitMs] of [
     [{}, 5_000],
     [{ providers: { embedding: { callLimitMs: 2_000 } } }, 2_000],
@@ -92,10 +92,10 @@ it("the circuit pauses it while it is broken, and its job waits at no cost", asy
   ])
 })
 
-it("names that no port has are refused, and so are two ports of one name", async () => {
+it("unknown port names are refused, and so are two ports with the same name", async () => {
   const parts = { store: memoryStore(), blobs: memoryBlobs(), kinds }
   await expect(createEngine({ ...parts, providers: { sandbox: {} } } as never)).rejects.toThrow(
-    "search needs: embedding",
+    "providers of the kind search: embedding",
   )
   await expect(
     createEngine({ ...parts, providers: { sandbox: { embeding: async () => [1] } } } as never),

@@ -11,13 +11,13 @@ import { answerFromBefore } from "./support/answerFromBefore.ts"
 describe("the pause of a provider", () => {
   const broken = failBroken({ reason: "quota" })
 
-  it.effect("is not ended by the answer to a call from before it", () =>
+  it.effect("is not ended by the response to an earlier call", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* answerFromBefore, { job: "done", provider: "paused" })
     }),
   )
 
-  it.effect("is not ended by a call that was to find out and was stopped", () => {
+  it.effect("is not ended by a test call that was stopped", () => {
     const fake = makeFakeProviders()
     fake.script("speech", broken, hang)
     return Effect.gen(function* () {
@@ -46,7 +46,7 @@ describe("the pause of a provider", () => {
   it.effect.each<[why: string, failures: ReadonlyArray<Behavior<never>>]>([
     ["is broken", [failBroken({ retryAfterMs: 110_000 })]],
     ["fails", Array.from({ length: 3 }, () => failWith({ retryAfterMs: 38_000 }))],
-  ])("is as long as it asks for itself, where it %s", ([, failures]) => {
+  ])("is as long as the provider asks if it %s", ([, failures]) => {
     const fake = makeFakeProviders()
     fake.script("speech", ...failures)
     const asksMs = failures.length === 1 ? 110_000 : 38_000
@@ -68,7 +68,7 @@ describe("the pause of a provider", () => {
     }).pipe(within({ live: fake.providers, settings }))
   })
 
-  it.effect("ends for an idle worker when its time has come, not at its next look for work, and each by itself", () => {
+  it.effect("ends for an idle worker on time, not at its next poll, and separately for each provider", () => {
     const fake = makeFakeProviders()
     fake.usually("speech", broken)
     fake.usually("transcription", failBroken({ retryAfterMs: 600_000 }))

@@ -12,7 +12,7 @@ const report = async (scenario: PlantedBug["scenario"], edits: ReadonlyArray<Edi
   return stdout.trim()
 }
 
-describe("the guard of a provider with a planted bug is noticed", () => {
+describe("the tests fail for a provider guard with a planted bug", () => {
   for (const { bug, edits, noticed, scenario, unharmed } of plantedBugs)
     it(bug, async () => {
       expect(await report(scenario, [])).toBe(unharmed)

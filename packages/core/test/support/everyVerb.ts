@@ -3,7 +3,7 @@ import { JobDirectory, JobStore, KeyDirectory, SecretStore, Switchboard, UploadS
 import { Context, Effect, Layer } from "effect"
 import type { Stores } from "./harness.ts"
 
-/** What is done around each call of a verb. */
+/** Wraps each call of a verb. */
 export type AroundCall = <A, E, R>(
   verb: string,
   call: Effect.Effect<A, E, R>,

@@ -41,7 +41,7 @@ export const insteadOfFirst = <F>(fault: Effect.Effect<never, F>) => {
     })
 }
 
-/** Something that is out of reach from time to time. */
+/** Something that is temporarily unavailable. */
 export const makeOutage = <F>(fault: F) => {
   let out = false
   return {

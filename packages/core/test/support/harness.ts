@@ -50,7 +50,7 @@ export const kind = (name: string): JobKind => {
 /** A small valid answer of a speech provider. */
 export const mp3 = { data: fakeMp3("hello"), mediaType: "audio/mpeg" }
 
-/** Providers that answer at once with small valid results. */
+/** Providers that immediately return small valid results. */
 export const plainProviders = {
   transcription: effectProvider("transcription", () => Effect.succeed({ text: "hello" })),
   reply: effectProvider("reply", () => Effect.succeed({ text: "hi there", outputTokens: 2, truncated: false })),
@@ -78,15 +78,15 @@ export interface HarnessOptions {
   /** Instead of the memory stores, for faults. */
   readonly stores?: Layer.Layer<Stores>
   readonly blobs?: Layer.Layer<BlobStore>
-  /** A worker that runs from the beginning, and publishes what it serves, instead of one that waits to be told. */
+  /** A worker that runs from the start and publishes its live kinds, instead of waiting for a start. */
   readonly worker?: "running"
 }
 
 type Provided = Engine | Worker | WorkerNeeds | Stores | BlobStore | IdGenerator
 
 /**
- * A virtual clock with patience: the usual one stops waiting for what it woke after a second, which passes on a busy
- * machine while this process stands still, and then goes on without it.
+ * A patient virtual clock. The usual one waits at most a second for woken fibers, which is too short on a busy machine, and
+ * then continues without them.
  */
 const layerClock = TestClock.layer({ warningDelay: "10 seconds" })
 
@@ -109,7 +109,7 @@ const harness = (options: HarnessOptions = {}): Layer.Layer<Provided, unknown> =
   )
 }
 
-/** Runs a test in a harness of its own. What the test started ends before the harness does. */
+/** Runs a test in its own harness. Fibers that the test started end before the harness does. */
 export const within =
   (options: HarnessOptions = {}) =>
   <A, E, R>(test: Effect.Effect<A, E, R>) =>

@@ -53,8 +53,8 @@ export const finished = (jobId: string, atMost: Duration.Input, who: Principal =
   Effect.andThen(comesTrue(Effect.map(readJob(jobId, who), isFinished), atMost), readJob(jobId, who))
 
 /**
- * Runs the worker's loop beside the test, so that virtual time can pass under it. It is stopped while time passes as well,
- * so that a test fails by what it asserts and never by what comes after it.
+ * Runs the worker's loop next to the test, so that virtual time can pass. The loop is also stopped while time passes, so a test
+ * fails by its assertions and not during cleanup.
  */
 export const running = Effect.flatMap(Worker, (worker) =>
   Effect.acquireRelease(Effect.forkDetach(worker.run), (fiber) => stopped(fiber, "10 minutes")),

@@ -9,7 +9,7 @@ export const theyCatch = <Module>(
   module: string,
   properties: Readonly<Record<string, (examined: Module) => void>>,
 ): void => {
-  describe("the properties catch", () => {
+  describe("the properties detect", () => {
     // Beside the tests, so that the copies' imports resolve as the sources' do.
     let directory = ""
     beforeAll(async () => {

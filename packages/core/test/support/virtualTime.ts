@@ -1,7 +1,7 @@
 import { Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 
-/** Lets fibers that were just started, and what is on no clock at all, get on before time does. */
+/** Lets newly started fibers, and work without a clock, continue before time advances. */
 const turns = (count: number) =>
   Effect.promise(async () => {
     for (let turn = 0; turn < count; turn++) await new Promise<void>((resolve) => void setImmediate(resolve))
@@ -11,8 +11,8 @@ const turnsBefore = 20
 const longestStepMs = 1_000
 
 /**
- * Passes virtual time in steps, of a millisecond at first and longer and longer ones then, until `holds` or, at the
- * latest, for exactly `atMost`. Says whether it holds. A sleep that begins late, on a busy machine, is passed all the same.
+ * Advances virtual time in growing steps, starting with a millisecond, until `holds`, or for exactly `atMost`. Returns whether
+ * it holds. Also passes a sleep that starts late on a busy machine.
  */
 export const comesTrue = Effect.fnUntraced(function* <E, R>(
   holds: Effect.Effect<boolean, E, R>,

@@ -6,9 +6,9 @@ export const makeChannel = (reach: WakeUpReach = "installation") => {
   const listeners = new Set<Latch.Latch>()
   const channel = {
     reach,
-    /** Whether what is said is heard. */
+    /** True if notifications are received. */
     isDeaf: false,
-    /** What was said, heard or not. */
+    /** Number of notifications sent, received or not. */
     said: 0,
     /** Is heard by all, deaf or not. */
     ring: Effect.sync(() => {

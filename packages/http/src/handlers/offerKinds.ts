@@ -27,8 +27,8 @@ export const offerKinds = (
     const offeredBuiltIn: ReadonlyArray<JobRoute> = builtInRoutes.filter(({ kind }) => known.has(kind.name))
     for (const route of [...offeredBuiltIn, ...routes]) {
       const kind = known.get(route.kind.name)
-      if (kind === undefined) return yield* invalid(route, "the engine has no such kind")
-      if (offered.has(kind.name)) return yield* invalid(route, "the kind is offered already")
+      if (kind === undefined) return yield* invalid(route, "the engine does not have this kind; add it to its kinds")
+      if (offered.has(kind.name)) return yield* invalid(route, "the kind already has a route")
       const problem = problemOf(route, kind, [...offered.values()])
       if (problem !== undefined) return yield* invalid(route, problem)
       const names = fieldNames(kind.reader.fields, route.names)
@@ -54,20 +54,20 @@ const problemOf = (
   const { group, poll } = family
   if (!PATH.test(path)) return "its path must be segments of letters, digits, and ._~- such as /v1/summaries"
   if (!poll.endsWith("/:id") || !PATH.test(poll.slice(0, -4)))
-    return "its family must be polled at such a path with /:id behind it"
+    return "its family must be polled at such a path followed by /:id"
   if (!SCOPE.test(kind.keyScope)) return "its key scope must be visible ASCII without spaces and quotes"
   const wrong = [noun, methods, group, family.noun].find((word) => !WORD.test(word))
   if (wrong !== undefined)
-    return `"${wrong}" is no name for types and methods: give noun and methods in letters and digits`
+    return `"${wrong}" cannot be used in names of types and methods; set noun and methods to letters and digits`
   if (offered.some(({ route }) => route.noun === noun)) return `another kind has the noun ${noun}`
   const relatives = offered.map((other) => ({ ...other.family, keyScope: other.kind.keyScope }))
   const relative = relatives.find((other) => other.poll === poll || other.group === group || other.noun === family.noun)
   if (relative !== undefined && relative.keyScope !== kind.keyScope)
-    return `jobs at ${relative.poll} are for keys with ${relative.keyScope}`
+    return `jobs at ${relative.poll} already require the key scope ${relative.keyScope}; use the same scope`
   if (relative !== undefined && (relative.poll !== poll || relative.group !== group || relative.noun !== family.noun))
-    return `jobs at ${relative.poll} are the family "${relative.group}": give both routes the same family`
+    return `${relative.poll} already belongs to the family "${relative.group}"; give both routes the same family`
   const { toWire } = fieldNames(kind.reader.fields, names)
   const inner = new Set([...(kind.reader.fields ?? []), ...Object.keys(names)])
   const wire = new Set([...inner].map((name) => toWire(name)))
-  return wire.size === inner.size ? undefined : "two of its fields have one name on the wire"
+  return wire.size === inner.size ? undefined : "two of its fields have the same name on the wire"
 }

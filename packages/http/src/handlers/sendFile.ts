@@ -47,9 +47,9 @@ export const sendFile = (context: HandlerContext): Handler =>
     const wanted = range.kind === "partial" ? { offset: range.start, length } : undefined
     const blob = yield* Effect.mapError(context.engine.openFile(file, wanted), refuse)
     const about = { requestId: exchange.requestId, fileId: file.id }
-    // The status is sent by then: all that can be done is to cut the connection, so that nobody takes a part for the whole.
+    // The status has been sent by then, so the connection is cut, which tells the client that the file is incomplete.
     const body = Stream.tapError(blob.content, (error) =>
-      Effect.logError("a file broke off while it was sent", about, error),
+      Effect.logError("sending a file failed partway", about, error),
     )
     return { status, headers, body }
   })

@@ -59,7 +59,9 @@ export const createApiKey = async (engine: MountedEngine, options: ApiKeyOptions
       const { key, record } = yield* Effect.provide(newKey(wish), SecureRandom.layerWebCrypto)
       const made = yield* keys.createKey(record)
       if (made === undefined)
-        return yield* Effect.die(new Error(`the name ${projectId.slice(4)} is used by another project`))
+        return yield* Effect.die(
+          new Error(`the project name ${projectId.slice(4)} is already used by a project with another id`),
+        )
       return { key, keyId: made.id }
     }),
   )

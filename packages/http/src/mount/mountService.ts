@@ -33,7 +33,7 @@ const placeOf = Effect.fnUntraced(function* ({
   HttpSettingInvalid
 > {
   const url = yield* parsePublicUrl(publicUrl)
-  if (url === undefined) return yield* new HttpSettingInvalid({ setting: "publicUrl", problem: "must be given" })
+  if (url === undefined) return yield* new HttpSettingInvalid({ setting: "publicUrl", problem: "is required" })
   const path = new URL(url).pathname.replace(/\/$/, "")
   const wanted = (prefix ?? path).replace(/\/+$/, "")
   if (!PREFIX.test(wanted))

@@ -49,7 +49,7 @@ export const serveStatic = (make: Effect.Effect<StaticDocument>, take: TakeByAdd
     })
   })
 
-const tooManyPages = "Too many pages were sent to this address. Wait as long as Retry-After says."
+const tooManyPages = "Too many pages were requested from this address. Wait for the number of seconds in Retry-After."
 
 const encode = ({ headers, text }: StaticDocument) =>
   Effect.promise(async () => {

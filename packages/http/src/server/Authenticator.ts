@@ -80,7 +80,8 @@ export const makeRefuseCredentials = (options: AuthenticateOptions) => {
   return (exchange: Exchange, now: number): Refusal => {
     const decision = take(exchange, now)
     if (decision.allowed) return new Refusal({ code: "invalid_api_key" })
-    const message = "Too many requests with an invalid API key from this address. Wait as long as Retry-After says."
+    const message =
+      "Too many requests with an invalid API key from this address. Wait for the number of seconds in Retry-After."
     return tooMany("authentication", decision, message)
   }
 }

@@ -33,7 +33,7 @@ const beginBody = ({ source }: Exchange): Effect.Effect<void> =>
   source.isBodyTaken
     ? Effect.die(
         new TypeError(
-          "the body was read before kiln got the request: mount kiln before body parsers such as express.json(), or keep them off its paths",
+          "the body was read before kiln got the request: mount kiln before body parsers such as express.json(), or exclude its paths from them",
         ),
       )
     : Effect.sync(() => source.sendContinue())

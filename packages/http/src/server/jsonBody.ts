@@ -8,10 +8,10 @@ import { Refusal } from "./Refusal.ts"
 const maxDepth = 16
 
 const messages: Partial<Record<string, string>> = {
-  empty: "The body is empty; send one JSON object.",
+  empty: "The body is empty. Send a JSON object.",
   encoding: "The body is not valid UTF-8.",
-  not_an_object: "The body must be one JSON object, not another JSON value.",
-  duplicate_key: "The body has a key twice in one object.",
+  not_an_object: "The body must be a JSON object, not another JSON value.",
+  duplicate_key: "The body has a duplicate key in an object.",
   too_deep: `The body is nested more than ${maxDepth} levels deep.`,
 }
 

@@ -78,7 +78,7 @@ export const makeService = Effect.fnUntraced(function* (
     catch: (error) => new HttpSettingInvalid({ setting: "routes", problem: String(error) }),
   })
   yield* readiness.add("store", Effect.as(engine.readBoard, true), storeCheckMs)
-  return makeApp({ router, newRequestId: ids.next("req"), isStopping, prefix })
+  return makeApp({ router, newRequestId: Effect.sync(() => ids.next("req")), isStopping, prefix })
 })
 
 const findLink = Effect.flatMap(Effect.serviceOption(BlobStore), (store) => {

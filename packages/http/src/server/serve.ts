@@ -40,7 +40,7 @@ export const serve: Effect.Effect<
 
   const requests = yield* Effect.acquireRelease(Scope.make("parallel"), (scope, exit) => Scope.close(scope, exit))
   yield* connect(server, app, requests)
-  answerMalformedHttp(server, () => Effect.runSync(ids.next("req")))
+  answerMalformedHttp(server, () => ids.next("req"))
   server.once("listening", () => {
     const address = server.address()
     if (typeof address === "object" && address !== null) port = address.port

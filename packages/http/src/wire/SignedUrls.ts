@@ -138,6 +138,6 @@ const sign = (
   const query = `e=${e}&k=${key.kid}&s=${signature(key, purpose, path, e).toString("base64url")}`
   // A URL that would never verify is a defect, and must not be returned to a client.
   if (!PATH[purpose].test(path) || !QUERY.test(query))
-    throw new RangeError("Expected an id and an integer number of seconds to sign")
+    throw new RangeError("expected an id and an integer number of Unix seconds")
   return `${publicUrl.replace(/\/+$/, "")}${path}?${query}`
 }

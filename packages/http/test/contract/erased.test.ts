@@ -6,7 +6,7 @@ import { wav } from "@kiln/service-lab"
 import { openPlace } from "./support/Place.ts"
 import { startService } from "./support/startService.ts"
 
-/** After deletion nothing of what was said is left on disk: not in rows, not in free pages, not in files. */
+/** After deletion, no text is left on disk: not in rows, free pages or files. */
 
 /** A file that carries a text between its samples. */
 const speakingWav = (text: string) => {
@@ -34,7 +34,7 @@ const filesBelow = (directory: string): ReadonlyArray<string> =>
     return entry.isDirectory() ? filesBelow(path) : [path]
   })
 
-it("what was deleted is nowhere on disk once the service has stopped, what was refused never was", async () => {
+it("deleted data is nowhere on disk once the service has stopped, and refused data never was", async () => {
   await using place = await openPlace("sqlite")
   const { directory } = place
   const holding = (text: string) => filesBelow(directory).filter((path) => readFileSync(path).includes(text))
@@ -45,7 +45,7 @@ it("what was deleted is nowhere on disk once the service has stopped, what was r
     Object.entries(said).map(([name, create]) => create(api, `canary-text-${name}-5b1e0c`)),
   )
   const polls = await Promise.all(jobs.map(({ path }) => api.finished(path)))
-  // What the service itself said goes as well.
+  // Generated texts are deleted as well.
   const outputs: ReadonlyArray<string> = polls.flatMap(({ output }) =>
     [output?.transcript, output?.text].filter((text) => text !== undefined),
   )

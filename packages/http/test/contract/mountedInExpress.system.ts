@@ -1,4 +1,4 @@
 import { runMounted } from "./support/runMounted.ts"
 
-// Node itself says 100 and 417 where nobody listens for expectations.
+// Node sends 100 and 417 itself if no listener handles expectations.
 runMounted("express", /100-continue|another expectation/)

@@ -46,7 +46,7 @@ const plan: Readonly<Record<string, readonly [table: Table, rows: RegExp]>> = {
   "jobs that forget why they failed": [outcomes, /^(input|prompt|instructions) sandbox:fail:(?!internal_error)/],
 }
 
-/** The rows that pass although they must not; `[]` is what is wanted. */
+/** The rows that pass although they must fail; `[]` is expected. */
 const blindRows = async (
   settings: ServiceSettings,
   [table, pattern]: readonly [Table, RegExp],
@@ -72,7 +72,7 @@ const blindRows = async (
 const bugs = { ...wordingBugs, ...portBugs }
 
 describe("the tables find", () => {
-  it("bugs of all sorts: each has rows that must find it", () => {
+  it("bugs of all kinds: each must be found by its rows", () => {
     expect(Object.keys(plan).toSorted()).toEqual(Object.keys(bugs).toSorted())
   })
   it.concurrent.each(Object.entries(bugs))("%s", async (name, settings) => {
@@ -80,7 +80,7 @@ describe("the tables find", () => {
   })
 })
 
-it("the comparison of two stores finds what no row asks for", async () => {
+it("the comparison of two stores finds differences that no row checks", async () => {
   const services = await Promise.all([{}, otherWording].map((settings) => startService("memory", settings)))
   try {
     const rows = ownership.rows.filter(({ name }) => name.startsWith("the owner finds no"))

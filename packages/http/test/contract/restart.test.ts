@@ -11,7 +11,7 @@ import { begin, chunkedHeaders } from "./tables/uploads.ts"
 /** The end of a service, and its next beginning. */
 
 describe.each(storeNames)("shutting down (%s)", (store) => {
-  it("lets a transfer in flight finish, answers 503 on open connections, and refuses new ones", async () => {
+  it("lets a transfer in progress finish, answers 503 on open connections, and refuses new ones", async () => {
     const service = await startService(store, { serverErrors: true, oneProcess: true })
     const api = new Api(service)
     const { upload_url } = await api.upload()
@@ -49,14 +49,14 @@ describe.each(storeNames)("shutting down (%s)", (store) => {
   })
 })
 
-/** What an installation that nobody configured is like: its keys are made once and kept, its URLs are its own address. */
+/** Defaults of an unconfigured installation: its keys are generated once and kept, and its URLs use its address. */
 const unconfigured: ServiceSettings = { http: { publicUrl: undefined, signingKeys: undefined } }
 const local = (url: string) => url.slice(new URL(url).origin.length)
 
 const kept = storeNames.filter((store) => store !== "memory")
 
 it.each(kept)(
-  "what was accepted is there after a restart: jobs, replays, uploads, URLs, deletions (%s)",
+  "accepted work survives a restart: jobs, replays, uploads, URLs, deletions (%s)",
   async (store) => {
     await using place = await openPlace(store)
     const first = await startService(store, { ...unconfigured, worker: false }, place)

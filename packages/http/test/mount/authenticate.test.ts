@@ -32,8 +32,8 @@ const open = async (authenticate: (request: Request) => Promise<Caller | undefin
 }
 const bySession = (request: Request) => users[request.headers.get("cookie") ?? ""]
 
-describe("callers that a program names", () => {
-  it("have jobs of their own, which no other of them finds, repeats or erases", async () => {
+describe("callers authenticated by the program", () => {
+  it("have separate jobs, which no other caller finds, repeats or erases", async () => {
     await using service = await open(bySession)
     const jobs = new Map<string, string>()
     for (const session of Object.keys(users).filter((name) => name !== "annLive")) {
@@ -50,14 +50,14 @@ describe("callers that a program names", () => {
       expect((await service.ask("DELETE", `/v1/jobs/${id}/data`, session)).status).toBe(404)
   })
 
-  it("share with the program what it submits for their project, where they have no key of their own", async () => {
+  it("share the jobs that the program submits for their project if they have no key of their own", async () => {
     await using service = await open(bySession)
     const { id } = await service.engine.submit("speech_synthesis", { input: "x" }, { project: "team-1" })
     expect((await service.ask("GET", `/v1/jobs/${id}`, "everybody")).status).toBe(200)
     expect((await service.ask("GET", `/v1/jobs/${id}`, "ann")).status).toBe(404)
   })
 
-  it("are kept to their scopes and their mode", async () => {
+  it("are limited to their scopes and mode", async () => {
     await using service = await open(bySession)
     const image = await service.ask("POST", "/v1/images/generations", "bob", { prompt: "x" })
     expect(image).toMatchObject({ status: 403, body: { error: { code: "insufficient_scope" } } })
@@ -65,11 +65,11 @@ describe("callers that a program names", () => {
     expect(live).toMatchObject({ status: 403, body: { error: { code: "live_not_active" } } })
   })
 
-  it("that are nobody get 401, whatever API key they have", async () => {
+  it("that are unknown get 401, whatever API key they send", async () => {
     await using service = await open(bySession)
     expect(await service.ask("GET", "/v1/jobs/x", "nobody")).toMatchObject({
       status: 401,
-      body: { error: { code: "missing_api_key", message: "This request is not signed in." } },
+      body: { error: { code: "missing_api_key", message: "This request is not authenticated." } },
     })
     const headers = { authorization: `Bearer ${await service.createKey()}` }
     const response = await service.handler(new Request(`${publicUrl}/v1/jobs/x`, { headers }))
@@ -88,7 +88,7 @@ const wrong: ReadonlyArray<readonly [string, object]> = [
   ["scopes as a text", { projectId: "a", mode: "live", scopes: "audio.create" }],
 ]
 
-it.each(wrong)("a caller with %s is a defect that the log tells", async (_, caller) => {
+it.each(wrong)("a caller with %s is a defect that is logged", async (_, caller) => {
   await using service = await open(() => caller as Caller)
   expect(await service.ask("GET", "/v1/jobs/x", "")).toMatchObject({
     status: 500,
@@ -97,7 +97,7 @@ it.each(wrong)("a caller with %s is a defect that the log tells", async (_, call
   expect(service.logged.join("\n")).toMatch(/authenticate: (projectId|keyId|mode|scopes) must be/)
 })
 
-it("what asking for the caller throws is 503, and in the log", async () => {
+it("an error thrown by authenticate is 503 and is logged", async () => {
   await using service = await open(async () => {
     throw new Error("sessions are away")
   })

@@ -27,8 +27,8 @@ const open = async () => {
   }
 }
 
-describe("a key that a program makes", () => {
-  it("works at once, and its jobs are of the project that `submit` calls by that name", async () => {
+describe("a key created by a program", () => {
+  it("works immediately, and its jobs belong to the project with that name in `submit`", async () => {
     await using service = await open()
     const { key, keyId } = await createApiKey(service.engine, { project: "acme", scopes: ["audio.create"] })
     expect([key, keyId]).toEqual([expect.stringMatching(/^kiln_test_\w{49}$/), expect.stringMatching(/^key_\w{26}$/)])
@@ -44,7 +44,7 @@ describe("a key that a program makes", () => {
     expect((await client.ask("GET", `/v1/jobs/${submitted.id}`)).status).toBe(404)
   })
 
-  it("is of `embedded` where no project is named, and of a project that is there already by its identifier", async () => {
+  it("belongs to `embedded` by default, or to an existing project by its id", async () => {
     await using service = await open()
     await service.keys((keys) => keys.createProject({ id: "prj_there", name: "Somebody's" }))
     const scopes = ["images.create"]
@@ -70,7 +70,7 @@ describe("a key that a program makes", () => {
     ])
   })
 
-  it("makes live jobs where it is asked to, and only with what those need", async () => {
+  it("creates live jobs if requested, and only with their prerequisites", async () => {
     await using service = await open()
     const { key } = await createApiKey(service.engine, { mode: "live", scopes: ["audio.create"] })
     expect(key).toMatch(/^kiln_live_/)
@@ -98,7 +98,7 @@ describe("a key that a program makes", () => {
     }
   })
 
-  it("is refused from the moment on that it expires, also when it was in use", async () => {
+  it("is refused as soon as it expires, even if it was in use", async () => {
     await using service = await open()
     const expiresAt = new Date(Date.now() + 1_500)
     const { key } = await createApiKey(service.engine, { scopes: ["audio.create"], expiresAt })
@@ -124,7 +124,7 @@ describe("a key that a program makes", () => {
   })
 })
 
-it("many at once make one project, in one process and in two", async () => {
+it("many concurrent calls create one project, in one process and in two", async () => {
   await using database = await freshDatabase()
   const open = () =>
     createEngine({ store: postgresStore({ url: database.url }), blobs: memoryBlobs(), worker: false, log: false })
@@ -136,13 +136,15 @@ it("many at once make one project, in one process and in two", async () => {
   expect(new Set((await Promise.all(keys)).map(({ keyId }) => keyId)).size).toBe(20)
 })
 
-describe("no key is made", () => {
+describe("no key is created", () => {
   it("is rejected for an invalid project name, or one used by another project", async () => {
     await using service = await open()
     await service.keys((keys) => keys.createProject({ id: "prj_1", name: "acme" }))
     const scopes = ["audio.create"]
     await expect(createApiKey(service.engine, { project: "a b", scopes })).rejects.toThrow(TypeError)
-    await expect(createApiKey(service.engine, { project: "acme", scopes })).rejects.toThrow("the name acme is used")
+    await expect(createApiKey(service.engine, { project: "acme", scopes })).rejects.toThrow(
+      "the project name acme is already used",
+    )
     expect(await service.keys((keys) => keys.listKeys)).toEqual([])
   })
 

@@ -74,7 +74,7 @@ describe.each(handlers)("when an engine stops, %s", (_, mount) => {
     return { engine, client: new Client(server.port, key), openTheDoor: oven.resolve, server }
   }
 
-  it("takes no request any more while jobs are still given time, and says so", async () => {
+  it("refuses requests while jobs still have time to finish, and reports it", async () => {
     const { client, engine, openTheDoor, server } = await openOven()
     await using _server = server
     const baked: Array<string> = []
@@ -124,7 +124,7 @@ describe.each(handlers)("when an engine stops, %s", (_, mount) => {
     sending.destroy()
   })
 
-  it("does not wait for a slow download, which ends complete or is cut off", async () => {
+  it("does not wait for a slow download, which completes or is cut off", async () => {
     const { client, engine, openTheDoor, server } = await openOven()
     await using _server = server
     openTheDoor()

@@ -114,7 +114,7 @@ describe.each(servers)("%s", (_, scheme, make) => {
     ])
   })
 
-  it("never takes a body that breaks off for the whole of it", async () => {
+  it("never treats a truncated body as complete", async () => {
     const { url } = await announce()
     const broken = client.begin("PUT", url, { "content-type": "audio/wav" })
     broken.on("error", () => {})
@@ -126,7 +126,7 @@ describe.each(servers)("%s", (_, scheme, make) => {
     expect((await put("audio/wav")).status).toBe(204)
   })
 
-  it("refuses a body past its limit, and ends the stream though the client has not", async () => {
+  it("refuses a body beyond its limit, and ends the stream before the client does", async () => {
     const closed = new Promise((resolve) => server.once("stream", (stream) => stream.once("close", resolve)))
     const stream = client.begin("POST", `${prefix}/v1/audio/speech`, keyed({ "content-type": "application/json" }))
     stream.on("error", () => {})
@@ -152,7 +152,7 @@ describe.each(servers)("%s", (_, scheme, make) => {
     expect(status).toBe(200)
   })
 
-  it("answers nothing more once the engine has stopped", async () => {
+  it("answers nothing once the engine has stopped", async () => {
     await mounted.engine.stop()
     const { headers, status } = await create("/v1/audio/speech", { input: "x" }, "late")
     expect([status, headers["connection"]]).toEqual([503, undefined])

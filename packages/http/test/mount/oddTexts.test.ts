@@ -64,7 +64,7 @@ const stores = {
   },
 }
 
-describe("texts that stores disagree about, from a program", () => {
+describe("texts that stores treat differently, from a program", () => {
   for (const [name, open] of Object.entries(stores))
     it(`reach no store, on ${name}`, async () => {
       const { dispose, store } = await open()

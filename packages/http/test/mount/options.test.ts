@@ -52,7 +52,7 @@ it.each(useless)("%j is refused for its %s", async (options, setting) => {
   await expect(fetchHandler(mounted.engine, options)).rejects.toMatchObject({ _tag: "HttpSettingInvalid", setting })
 })
 
-it("says what is wrong where a body parser came first, and blames no client", async () => {
+it("explains that a body parser came first, and does not blame the client", async () => {
   await using mounted = await openEngine()
   const handler = await nodeHandler(mounted.engine, { publicUrl })
   await using server = await listen(express().use(express.json(), handler))
@@ -64,7 +64,7 @@ it("says what is wrong where a body parser came first, and blames no client", as
   expect((await client.ask("GET", "/v1/jobs/x")).status).toBe(404)
 })
 
-it("says the same of a web-standard request whose body was read", async () => {
+it("explains the same for a web-standard request whose body was read", async () => {
   await using mounted = await openEngine()
   const handler = await fetchHandler(mounted.engine, { publicUrl })
   await using server = await listen(
@@ -80,7 +80,7 @@ it("says the same of a web-standard request whose body was read", async () => {
   expect(mounted.logged.join("\n")).toContain("mount kiln before body parsers")
 })
 
-it("takes nothing that is not under its prefix where something else follows, and without a prefix only its own routes", async () => {
+it("handles only paths under its prefix, and without a prefix only its routes", async () => {
   await using mounted = await openEngine()
   const inside = await nodeHandler(mounted.engine, { publicUrl })
   const bare = await nodeHandler(mounted.engine, { publicUrl: "https://app.example" })
@@ -106,7 +106,7 @@ it("takes nothing that is not under its prefix where something else follows, and
   ])
 })
 
-it("an aborted request ends its transfer, though its body says nothing of it", async () => {
+it("an aborted request ends its transfer, even if its body does not end", async () => {
   await using mounted = await openEngine()
   const handler = await fetchHandler(mounted.engine, { publicUrl })
   const headers = { authorization: `Bearer ${await mounted.createKey()}`, "content-type": "application/json" }
@@ -127,7 +127,7 @@ it("an aborted request ends its transfer, though its body says nothing of it", a
   expect((await put("audio/wav", new Uint8Array(wav(1)))).status).toBe(204)
 })
 
-it("shows pages where it is told to, and only there", async () => {
+it("shows pages only if enabled", async () => {
   await using mounted = await openEngine()
   const [without, with_] = await Promise.all(
     [false, true].map((pages) => fetchHandler(mounted.engine, { publicUrl, pages })),

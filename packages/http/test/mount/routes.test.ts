@@ -54,7 +54,7 @@ describe("a custom kind", () => {
     expect((await client.ask("GET", `/v1/summaries/${id}`)).body).toMatchObject({ warning_code: "data_deleted" })
   })
 
-  it("is found under its own path only, for keys with its own scope", async () => {
+  it("is found only under its path, for keys with its scope", async () => {
     await using service = await open(jobRoute(summary, { path: "/v1/summaries" }))
     const client = await service.clientWith(...scopes)
     const { id: own } = (await client.ask("POST", "/v1/summaries", request)).body
@@ -72,7 +72,7 @@ describe("a custom kind", () => {
     expect((await (await service.clientWith(...scopes)).ask("GET", `/v1/summaries/${own}`)).status).toBe(404)
   })
 
-  it("names every wrong field as it is on the wire", async () => {
+  it("names every invalid field by its wire name", async () => {
     await using service = await open(jobRoute(summary, { path: "/v1/summaries" }))
     const client = await service.clientWith(...scopes)
     const wrong = await client.ask("POST", "/v1/summaries", { max_words: -1 })
@@ -90,7 +90,7 @@ describe("a custom kind", () => {
     expect((await client.ask("PUT", "/v1/summaries")).headers.get("allow")).toBe("POST")
   })
 
-  it("takes other names where they are wanted, for request, output and files", async () => {
+  it("uses custom names for request, output and files", async () => {
     const names = { longText: "text", shortText: "summary", page: "html" }
     await using service = await open(jobRoute(summary, { path: "/v1/s", poll: "/v1/s/jobs/:id", names }))
     const client = await service.clientWith(...scopes)
@@ -102,7 +102,7 @@ describe("a custom kind", () => {
     expect((await client.ask("POST", "/v1/s", { long_text: "x" })).status).toBe(400)
   })
 
-  it("is described, by the same headers and errors as the others", async () => {
+  it("is documented with the same headers and errors as the others", async () => {
     const routes = [jobRoute(summary, { path: "/v1/summaries" })]
     await using service = await open(...routes)
     const { body } = await (await service.clientWith()).ask("GET", "/openapi.json")
@@ -125,7 +125,7 @@ describe("a custom kind", () => {
   })
 })
 
-it("a kind with an Effect Schema is described by it", () => {
+it("a kind with an Effect Schema is documented by it", () => {
   const echo = JobKind({
     name: "echo",
     request: Schema.Struct({ someText: Schema.String, times: Schema.optionalKey(Schema.Int) }),
@@ -144,14 +144,14 @@ it("a kind with an Effect Schema is described by it", () => {
 })
 
 const useless: ReadonlyArray<readonly [string, JobRoute, RegExp]> = [
-  ["an unknown kind", jobRoute({ name: "nothing" }, { path: "/v1/x" }), /no such kind/],
-  ["a built-in kind", jobRoute({ name: "transcription" }, { path: "/v1/x" }), /offered already/],
+  ["an unknown kind", jobRoute({ name: "nothing" }, { path: "/v1/x" }), /does not have this kind/],
+  ["a built-in kind", jobRoute({ name: "transcription" }, { path: "/v1/x" }), /already has a route/],
   ["an invalid path", jobRoute(summary, { path: "v1/x" }), /its path/],
   ["a path with a placeholder", jobRoute(summary, { path: "/v1/:x" }), /its path/],
   ["a poll without an id", jobRoute(summary, { path: "/v1/x", poll: "/v1/x" }), /polled at such a path/],
   ["the poll of audio jobs", jobRoute(summary, { path: "/v1/x", poll: "/v1/jobs/:id" }), /audio\.create/],
   ["a path that is taken", jobRoute(summary, { path: "/v1/audio/speech" }), /duplicate route/],
-  ["one name for two", jobRoute(summary, { path: "/v1/x", names: { a: "b", c: "b" } }), /one name/],
+  ["one name for two", jobRoute(summary, { path: "/v1/x", names: { a: "b", c: "b" } }), /the same name/],
 ]
 
 it.each(useless)("a route of %s is refused", async (_, route, problem) => {

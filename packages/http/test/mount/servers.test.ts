@@ -66,7 +66,7 @@ describe.each(mounts)("in %s", (_, mount) => {
     expect((await fetch(url)).status).toBe(410)
   })
 
-  it("answers with the envelope under its prefix, and to nobody's key with 401", async () => {
+  it("answers with the envelope under its prefix, and an unknown key with 401", async () => {
     expect(await client.ask("GET", "/v1/nothing")).toMatchObject({
       status: 404,
       body: { error: { code: "not_found" } },
@@ -77,7 +77,7 @@ describe.each(mounts)("in %s", (_, mount) => {
     expect(refused.headers.get("x-request-id")).toBe(refused.body.error.request_id)
   })
 
-  it("takes from the sender of a whole file only what the blob store asks for, and then all of it", async () => {
+  it("reads from the sender of a file only as fast as the blob store, and then all of it", async () => {
     const { id, upload_url } = await announce()
     const file = Buffer.concat([wav(1), Buffer.alloc(wholeFile - wav(1).length)])
     const open = mounted.shutBlobs()
@@ -97,7 +97,7 @@ describe.each(mounts)("in %s", (_, mount) => {
     expect((await client.finished(job.headers.get("location") ?? "")).status).toBe("done")
   })
 
-  it("ends a transfer whose sender goes away, and takes the next one", async () => {
+  it("ends a transfer whose sender disconnects, and accepts the next one", async () => {
     const { upload_url } = await announce()
     const broken = await beginPut(upload_url, 1_000_000)
     broken.send(wav(1))
@@ -115,7 +115,7 @@ describe.each(mounts)("in %s", (_, mount) => {
     expect(status).toBe(204)
   })
 
-  it("answers nothing more once the engine has stopped", async () => {
+  it("answers nothing once the engine has stopped", async () => {
     await mounted.engine.stop()
     expect(await client.ask("POST", "/v1/audio/speech", { input: "x" })).toMatchObject({
       status: 503,

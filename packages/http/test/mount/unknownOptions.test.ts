@@ -19,7 +19,7 @@ it.each([
   [{ publicUrl, rateLimits: { creates: {} } }, 'unknown option "creates" in rateLimits; did you mean "create"?'],
   [{ publicUrl, rateLimits: { create: { per_minute: 1, burst: 1 } } }, 'did you mean "perMinute"?'],
   [{ publicUrl, rateLimits: { create: { perMinute: Number.NaN, burst: 1 } } }, "rateLimits.create.perMinute must be"],
-  [{ publicUrl, rateLimits: { create: { perMinute: 1 } } }, "rateLimits.create.burst must be a whole number"],
+  [{ publicUrl, rateLimits: { create: { perMinute: 1 } } }, "rateLimits.create.burst must be an integer between"],
   [{ publicUrl, pages: "no" }, "pages must be true or false"],
   [{ publicUrl, authenticate: {} }, "authenticate must be a function"],
   [{ publicUrl, routes: {} }, "routes must be an array"],
@@ -28,7 +28,7 @@ it.each([
   await expect(fetchHandler(mounted.engine, given(options))).rejects.toThrow(message)
 })
 
-it("an undefined rate limit is one that is not given", async () => {
+it("an undefined rate limit counts as not given", async () => {
   const handler = await fetchHandler(mounted.engine, given({ publicUrl, rateLimits: { create: undefined } }))
   const { key } = await createApiKey(mounted.engine, { scopes: ["audio.create"] })
   const answer = await handler(
@@ -58,7 +58,7 @@ it.each([
     'unknown option "pol" in jobRoute(); it takes path, family, poll, names, noun, methods',
   ],
   ["/v1/x", "jobRoute() expects its options as an object"],
-])("a route is not made with %j", (options, message) => {
+])("a route is refused with %j", (options, message) => {
   expect(() => jobRoute({ name: "summary" }, given(options))).toThrow(message)
 })
 
@@ -68,6 +68,6 @@ it.each([
   [{ scopes: "audio.create" }, "scopes must be an array of strings"],
   [{ scopes: [], expiresAt: "2030-01-01" }, "expiresAt must be a valid Date"],
   [{ scopes: [], expiresAt: null }, "expiresAt must be a valid Date; leave it out for a key that never expires"],
-])("a key is not made with %j", async (options, message) => {
+])("a key is refused with %j", async (options, message) => {
   await expect(createApiKey(mounted.engine, given(options))).rejects.toThrow(message)
 })

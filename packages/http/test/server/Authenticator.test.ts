@@ -82,22 +82,24 @@ const code = (authenticate: Effect.Success<typeof start>, ...authorization: Read
   })
 
 describe("authentication", () => {
-  it.effect("tells missing, malformed and unknown keys apart from good ones, without looking up the malformed", () =>
-    Effect.gen(function* () {
-      const fake = yield* Fake
-      const authenticate = yield* start
-      assert.strictEqual(yield* code(authenticate), "missing_api_key")
-      for (const bad of ["Basic eDp5", "Bearer", "Bearer x", `Bearer ${secret.slice(0, -1)}0`, `Bearer ${secret} x`])
-        assert.strictEqual(yield* code(authenticate, bad), "invalid_api_key")
-      assert.strictEqual(yield* code(authenticate, `Bearer ${secret}`, `Bearer ${secret}`), "invalid_api_key")
-      assert.deepStrictEqual(fake.lookups, [])
-      assert.strictEqual(yield* code(authenticate, `Bearer ${unknown}`), "invalid_api_key")
-      assert.strictEqual(yield* code(authenticate, `bEARER ${secret}`), "key_1")
-      assert.deepStrictEqual(fake.lookups, [hashOf(unknown), hashOf(secret)])
-    }).pipe(Effect.scoped, Effect.provide(layer)),
+  it.effect(
+    "distinguishes missing, malformed and unknown keys from valid ones, without looking up malformed keys",
+    () =>
+      Effect.gen(function* () {
+        const fake = yield* Fake
+        const authenticate = yield* start
+        assert.strictEqual(yield* code(authenticate), "missing_api_key")
+        for (const bad of ["Basic eDp5", "Bearer", "Bearer x", `Bearer ${secret.slice(0, -1)}0`, `Bearer ${secret} x`])
+          assert.strictEqual(yield* code(authenticate, bad), "invalid_api_key")
+        assert.strictEqual(yield* code(authenticate, `Bearer ${secret}`, `Bearer ${secret}`), "invalid_api_key")
+        assert.deepStrictEqual(fake.lookups, [])
+        assert.strictEqual(yield* code(authenticate, `Bearer ${unknown}`), "invalid_api_key")
+        assert.strictEqual(yield* code(authenticate, `bEARER ${secret}`), "key_1")
+        assert.deepStrictEqual(fake.lookups, [hashOf(unknown), hashOf(secret)])
+      }).pipe(Effect.scoped, Effect.provide(layer)),
   )
 
-  it.effect("remembers a good key for less than 3 s, so that a revocation works within 5 s", () =>
+  it.effect("caches a valid key for less than 3 s, so a revocation works within 5 s", () =>
     Effect.gen(function* () {
       const fake = yield* Fake
       const authenticate = yield* start
@@ -113,7 +115,7 @@ describe("authentication", () => {
     }).pipe(Effect.scoped, Effect.provide(layer)),
   )
 
-  it.effect("refuses a remembered key from the moment it expires", () =>
+  it.effect("refuses a cached key as soon as it expires", () =>
     Effect.gen(function* () {
       const fake = yield* Fake
       fake.record = { ...fake.record, expiresAt: 1_000 }
@@ -125,7 +127,7 @@ describe("authentication", () => {
     }).pipe(Effect.scoped, Effect.provide(layer)),
   )
 
-  it.effect("never remembers unknown keys, so that a new one works at once", () =>
+  it.effect("never caches unknown keys, so a new key works immediately", () =>
     Effect.gen(function* () {
       const fake = yield* Fake
       const authenticate = yield* start
@@ -135,7 +137,7 @@ describe("authentication", () => {
     }).pipe(Effect.scoped, Effect.provide(layer)),
   )
 
-  it.effect("answers 429 from the 31st failure on, never to a valid key, and 401 again a while later", () =>
+  it.effect("returns 429 from the 31st failure on, never for a valid key, and 401 again later", () =>
     Effect.gen(function* () {
       const authenticate = yield* start
       for (let n = 0; n < 30; n++) assert.strictEqual(yield* code(authenticate, "Bearer x"), "invalid_api_key")
@@ -148,7 +150,7 @@ describe("authentication", () => {
     }).pipe(Effect.scoped, Effect.provide(layer)),
   )
 
-  it.effect("notes uses in batches, at most once a minute per key", () =>
+  it.effect("records uses in batches, at most once a minute per key", () =>
     Effect.gen(function* () {
       const fake = yield* Fake
       const authenticate = yield* start

@@ -20,7 +20,7 @@ const readAll = async (body: BodyGatherer, minBytes = 1) => {
   return { end, pieces, text: Buffer.concat(pieces).toString() }
 }
 
-it("hands one-byte pieces over in few buffers, in order", async () => {
+it("gathers one-byte pieces into few buffers, in order", async () => {
   const { body } = make()
   const text = "0123456789".repeat(4_000)
   for (const letter of text) body.push(Buffer.from(letter))
@@ -30,7 +30,7 @@ it("hands one-byte pieces over in few buffers, in order", async () => {
   expect(pieces.length).toBeLessThan(5)
 })
 
-it("passes large pieces on as they are, between small ones", async () => {
+it("passes large pieces on unchanged, between small ones", async () => {
   const { body } = make()
   const large = Buffer.alloc(5_000, "b")
   for (const piece of [Buffer.from("a"), large, Buffer.from("c")]) body.push(piece)
@@ -40,7 +40,7 @@ it("passes large pieces on as they are, between small ones", async () => {
   expect(text).toBe(`a${"b".repeat(5_000)}c`)
 })
 
-it("stops the sender while nobody reads, and lets it go on when half was read", async () => {
+it("pauses the sender while nobody reads, and resumes it when half is read", async () => {
   const { body, state } = make()
   for (let n = 0; n < 8; n++) body.push(Buffer.alloc(8_192))
   expect(state.stopped).toBe(true)
@@ -49,7 +49,7 @@ it("stops the sender while nobody reads, and lets it go on when half was read", 
   expect([bytes, state.stopped]).toEqual([40_960, false])
 })
 
-it("makes senders of small pieces wait in line once they have used up what all may send", async () => {
+it("makes senders of small pieces wait in line once their shared allowance is used up", async () => {
   const { body, state } = make()
   for (let n = 0; n < 12_064; n++) body.push(Buffer.from("x"))
   expect(state.stopped).toBe(false)
@@ -58,7 +58,7 @@ it("makes senders of small pieces wait in line once they have used up what all m
   while (state.stopped) await new Promise((resolve) => setTimeout(resolve, 5))
 })
 
-it("a reader that throws the body away stops at a trickle, and its sender is cut off", async () => {
+it("a reader that discards the body stops at a trickle, and its sender is cut off", async () => {
   const { body, state } = make()
   const end = Effect.runPromise(body.read(() => true, { stopsAtTrickle: true }))
   for (let n = 0; n < 20_000; n++) body.push(Buffer.from("x"))
@@ -68,7 +68,7 @@ it("a reader that throws the body away stops at a trickle, and its sender is cut
   expect(state.cut).toBe(true)
 })
 
-it("a sender that begins to trickle once nobody reads is cut off too", () => {
+it("a sender that starts to trickle once nobody reads is also cut off", () => {
   const { body, state } = make()
   body.abandon()
   for (let n = 0; n < 12_064; n++) body.push(Buffer.from("x"))
@@ -77,7 +77,7 @@ it("a sender that begins to trickle once nobody reads is cut off too", () => {
   expect(state.cut).toBe(true)
 })
 
-it("a broken body is broken, whatever was gathered of it", async () => {
+it("a broken body fails, whatever was gathered of it", async () => {
   const { body } = make()
   body.push(Buffer.from("abc"))
   body.finish("broken")

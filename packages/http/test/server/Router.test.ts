@@ -21,7 +21,7 @@ describe("Router", () => {
     expect(router.match("DELETE", "/v1/jobs/j1/data")).toMatchObject({ _tag: "Found", id: "j1" })
   })
 
-  it("keeps a placeholder's characters as they were sent", () => {
+  it("keeps the characters of a placeholder unchanged", () => {
     expect(router.match("GET", "/v1/jobs/%2e%2E")).toMatchObject({ id: "%2e%2E" })
     expect(router.match("GET", `/v1/jobs/${"a".repeat(9_000)}`)).toMatchObject({ id: "a".repeat(9_000) })
   })
@@ -40,9 +40,9 @@ describe("Router", () => {
     "/v1/%6aobs",
     "/v1/jobs/j1/data/x",
     "v1/jobs",
-  ])("has nothing at %j", (path) => expect(router.match("GET", path)).toEqual({ _tag: "NotFound" }))
+  ])("has no route at %j", (path) => expect(router.match("GET", path)).toEqual({ _tag: "NotFound" }))
 
-  it("tells a wrong method from a wrong path, and does not count preflights", () => {
+  it("distinguishes a wrong method from a wrong path, and ignores preflights", () => {
     expect(router.match("PATCH", "/v1/jobs/j1")).toEqual({ _tag: "WrongMethod", allowed: ["GET"], cors: false })
     expect(router.match("get", "/v1/jobs/j1")).toMatchObject({ _tag: "WrongMethod" })
     expect(router.match("GET", "/v1/open/x")).toEqual({ _tag: "WrongMethod", allowed: ["PUT"], cors: true })

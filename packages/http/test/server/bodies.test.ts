@@ -50,7 +50,7 @@ const patience = { timeout: 120_000 }
 describe("Expect: 100-continue", () => {
   const expectContinue = "Expect: 100-continue"
 
-  it("is answered with the refusal alone where the headers decide, and the connection ends", async () => {
+  it("gets only the refusal if the headers decide, and the connection ends", async () => {
     using connection = open()
     const response = await connection.send(json(100, expectContinue, "Content-Encoding: gzip")).read()
     expect([connection.interim, response.status, codeOf(response)]).toEqual([0, 415, "unsupported_content_type"])
@@ -58,14 +58,14 @@ describe("Expect: 100-continue", () => {
     await connection.untilClosed()
   })
 
-  it("is answered with 413 alone when the announced length is too much", async () => {
+  it("gets only 413 if the announced length is too large", async () => {
     using connection = open()
     const target = await announce()
     const response = await connection.send(put(target, 1_000_001, expectContinue)).read()
     expect([connection.interim, codeOf(response)]).toEqual([0, "file_too_large"])
   })
 
-  it("gets its 100 when the body is wanted, and the connection goes on", async () => {
+  it("gets 100 when the body is read, and the connection continues", async () => {
     using connection = open()
     const target = await announce()
     await connection.send(put(target, 100, expectContinue)).untilInterim()
@@ -74,7 +74,7 @@ describe("Expect: 100-continue", () => {
     expect((await connection.send(head("GET /healthz")).read()).status).toBe(200)
   })
 
-  it("is asked for once even where the body is refused afterwards, and then read to its end", async () => {
+  it("gets 100 once even if the body is refused afterwards, and the body is read to its end", async () => {
     using connection = open()
     const target = await announce()
     await connection.send(put(target, 200_000, expectContinue)).untilInterim()
@@ -85,7 +85,7 @@ describe("Expect: 100-continue", () => {
 })
 
 describe("a refused body", () => {
-  it("is read to its end before the answer, and the connection goes on", async () => {
+  it("is read to its end before the response, and the connection continues", async () => {
     using connection = open()
     const request = head("POST /v1/audio/speech", "Content-Length: 100000")
     connection.send(request).send(Buffer.alloc(60_000))
@@ -104,7 +104,7 @@ describe("a refused body", () => {
     await connection.untilClosed()
   })
 
-  it("that comes in chunks is counted", async () => {
+  it("in chunks is counted", async () => {
     using connection = open()
     const chunked = head(
       "POST /v1/audio/speech",
@@ -131,14 +131,14 @@ describe("a refused body", () => {
 })
 
 describe("a transfer", () => {
-  it("that stalls is answered with 408, at once and not after another wait", async () => {
+  it("that stalls gets 408 immediately, without another wait", async () => {
     using connection = open()
     const target = await announce()
     const response = await connection.send(put(target, 1_000)).send(wav(500)).read()
     expect([response.status, codeOf(response)]).toEqual([408, "upload_timeout"])
   })
 
-  it("whose sender goes away frees its claim at once", async () => {
+  it("whose sender disconnects frees its claim immediately", async () => {
     const target = await announce()
     const connection = open()
     connection.send(put(target, 1_000)).send(wav(500))
@@ -150,7 +150,7 @@ describe("a transfer", () => {
   })
 })
 
-it("that is whole but not stored yet is given up when its sender goes away", async () => {
+it("that is complete but not stored yet is abandoned when its sender disconnects", async () => {
   const hanging = Layer.succeed(BlobStore, {
     put: (_key, content) => Effect.andThen(Stream.runDrain(Stream.orDie(content)), Effect.never),
     open: () => Effect.die("unused"),
@@ -168,7 +168,7 @@ it("that is whole but not stored yet is given up when its sender goes away", asy
   await expect.poll(() => stateOf(other, target), patience).toBe("unsupported_content_type")
 })
 
-it("takes from the sender only what the blob store asks for", async () => {
+it("reads from the sender only as fast as the blob store", async () => {
   let release = () => {}
   const gate = new Promise<void>((resolve) => (release = resolve))
   const stalling = Layer.succeed(BlobStore, {

@@ -21,7 +21,7 @@ const at = (wallMs: number, monotonicMs: number): Clock.Clock => {
   }
 }
 
-it.effect("a key is looked at again after a slow body, also when the wall clock went back meanwhile", () =>
+it.effect("a key is checked again after a slow body, even if the wall clock was set back meanwhile", () =>
   Effect.gen(function* () {
     const hour = 3_600_000
     let looks = 0

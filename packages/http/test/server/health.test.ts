@@ -10,7 +10,7 @@ import { layerProviderDetails, layerWorkerReadiness, layerWriteReadiness, Readin
 import { startServer } from "./startServer.ts"
 
 describe("Readiness", () => {
-  it.effect("is ready when every check is, and says which is not", () =>
+  it.effect("is ready when every check passes, and names those that fail", () =>
     Effect.gen(function* () {
       const readiness = yield* Readiness
       yield* readiness.add("store", Effect.succeed(true))
@@ -30,7 +30,7 @@ describe("Readiness", () => {
     }).pipe(Effect.scoped, Effect.provide(Readiness.layer)),
   )
 
-  it.effect("gives details beside, which make nothing unready; one that fails or hangs is left out", () =>
+  it.effect("adds details that do not affect readiness, and omits one that fails or hangs", () =>
     Effect.gen(function* () {
       const readiness = yield* Readiness
       yield* readiness.addDetail("known", Effect.succeed({ n: 1 }))
@@ -42,7 +42,7 @@ describe("Readiness", () => {
     }).pipe(Effect.scoped, Effect.provide(Readiness.layer)),
   )
 
-  it.effect("tells of providers what all workers published, and is ready though one is paused", () => {
+  it.effect("reports the providers that all workers published, and is ready even if one is paused", () => {
     const layer = layerProviderDetails.pipe(Layer.provideMerge(Readiness.layer), Layer.provideMerge(MemoryStores.layer))
     return Effect.gen(function* () {
       const readiness = yield* Readiness
@@ -87,7 +87,7 @@ describe("Readiness", () => {
     }).pipe(Effect.scoped, Effect.provide(Readiness.layer)),
   )
 
-  it.effect("is not ready while nothing can be stored, and asks again after 5 s", () => {
+  it.effect("is not ready while nothing can be stored, and checks again after 5 s", () => {
     let full = false
     const failingWhenFull = <A, E, F>(effect: Effect.Effect<A, E>, failure: F) =>
       Effect.suspend((): Effect.Effect<A, E | F> => (full ? Effect.fail(failure) : effect))
@@ -130,7 +130,7 @@ describe("Readiness", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("calls a worker well while the store answers its claims, or while it has its hands full", () => {
+  it.effect("reports a worker as healthy while the store answers its claims, or while it is fully occupied", () => {
     let nextClaimBy: number | undefined
     let running = 0
     const worker = Layer.succeed(Worker, {

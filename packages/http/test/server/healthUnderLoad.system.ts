@@ -24,7 +24,7 @@ describe("Readiness", () => {
       return said
     })
 
-  it.effect("stays ready for as long as a check is slow, and is asked once at a time", () =>
+  it.effect("stays ready while a check is slow, and runs it once at a time", () =>
     Effect.gen(function* () {
       const readiness = yield* Readiness
       let atOnce = 0
@@ -51,7 +51,7 @@ describe("Readiness", () => {
     }).pipe(Effect.scoped, Effect.provide(Readiness.layer)),
   )
 
-  it.effect("is not ready within 30 s of a check that hangs, and is again when it answers", () =>
+  it.effect("is not ready within 30 s of a hanging check, and ready again once it answers", () =>
     Effect.gen(function* () {
       const readiness = yield* Readiness
       let hangs = false

@@ -38,12 +38,12 @@ describe("bytes that are not a request", () => {
     })
   })
 
-  it("a tunnel leads nowhere", async () => {
+  it("a tunnel is refused", async () => {
     expect(await answer("CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n")).toEqual({ status: 404, code: "not_found" })
   })
 })
 
-describe("what is an ordinary request after all", () => {
+describe("unusual but ordinary requests", () => {
   it.each([
     ["an absolute target", "GET http://elsewhere/healthz HTTP/1.1\r\nHost: x\r\n\r\n"],
     ["HTTP/1.0 without Host", "GET /healthz HTTP/1.0\r\n\r\n"],
@@ -65,7 +65,7 @@ describe("a response that has begun", () => {
   })
 })
 
-describe("malformed bytes behind a whole request", () => {
+describe("malformed bytes after a complete request", () => {
   it("are answered after it, in order", async () => {
     using connection = new RawConnection(server.port)
     const { secret } = await server.createKey()
@@ -79,7 +79,7 @@ describe("malformed bytes behind a whole request", () => {
     await connection.untilClosed()
   })
 
-  it("in its body are the end of it: one answer", async () => {
+  it("in its body end it: one response", async () => {
     using connection = new RawConnection(server.port)
     connection.send(`${head("POST /v1/audio/speech", "Transfer-Encoding: chunked")}zz\r\n`)
     expect(codeOf(await connection.read())).toBe("malformed_request")
@@ -88,7 +88,7 @@ describe("malformed bytes behind a whole request", () => {
   })
 })
 
-describe("headers that do not come", () => {
+describe("headers that do not arrive", () => {
   let slow: Server
   beforeAll(async () => {
     slow = createServer({ headersTimeout: 100, requestTimeout: 0, connectionsCheckingInterval: 20 })

@@ -29,7 +29,7 @@ const ids = {
 const concrete = (path: string) =>
   path.replace("{id}", path.includes("/uploads/") ? ids.upl : path.includes("/files/") ? ids.fil : ids.job)
 
-describe("the description", () => {
+describe("the OpenAPI document", () => {
   it("has the endpoints of the specification", () => {
     expect(operations.map(([method, path]) => `${method} ${path}`).sort()).toEqual(
       [
@@ -51,7 +51,7 @@ describe("the description", () => {
     )
   })
 
-  it("is what the server routes: every operation is answered by more than not_found, and nothing else is allowed", async () => {
+  it("matches the server's routes: every operation exists, and nothing else is allowed", async () => {
     await using server = await startServer()
     const byPath = Map.groupBy(operations, ([, path]) => path)
     for (const [path, described] of byPath) {
@@ -68,7 +68,7 @@ describe("the description", () => {
     }
   })
 
-  it("names every code of the catalogue that an operation can answer, under its status", () => {
+  it("lists every code of the catalogue that an operation can return, under its status", () => {
     const described = new Set<string>()
     for (const [, , operation] of operations)
       for (const [status, { content }] of Object.entries(operation.responses))
@@ -139,7 +139,7 @@ const enforced = (schema: FieldsSchema<unknown>, field: string): JsonSchema => {
   return { allowed, exclusiveMin, max, maxLength, min }
 }
 
-describe("the limits the description shows", () => {
+describe("the limits in the OpenAPI document", () => {
   const kinds = new Map(builtInKinds().map((kind) => [kind.name, kind.request]))
   const requests: ReadonlyArray<readonly [name: string, engine: FieldsSchema<never> | undefined]> = [
     ["CreateUpload", UploadRequest as never],
@@ -149,7 +149,7 @@ describe("the limits the description shows", () => {
     ["CreateImage", kinds.get("image_generation") as never],
   ]
 
-  it.each(requests)("%s: are those the engine enforces, field by field, in the same order", (name, engine) => {
+  it.each(requests)("%s: match those that the engine enforces, field by field, in the same order", (name, engine) => {
     const declared = spec.components.schemas[name] as JsonSchema
     const fields = Object.keys(engine?.fields ?? {})
     expect(Object.keys(properties(declared))).toEqual(fields.map(toSnakeCase))
@@ -160,7 +160,7 @@ describe("the limits the description shows", () => {
       expect(described(properties(declared)[toSnakeCase(field)] ?? {}), field).toEqual(enforced(engine as never, field))
   })
 
-  it("are those of the contract", () => {
+  it("match the contract", () => {
     const field = (name: string, of: string) => described(properties(spec.components.schemas[name])[of] ?? {})
     expect(field("CreateUpload", "declared_seconds")).toMatchObject({ exclusiveMin: 0, max: 900 })
     expect(field("CreateSpeech", "input")).toMatchObject({ maxLength: 4_096 })

@@ -23,7 +23,7 @@ const loaded = (html: string) =>
   ].map(([, url = ""]) => url)
 
 describe("/", () => {
-  it("runs exactly the script and the style it contains, and talks to the service only", async () => {
+  it("runs only its own script and style, and connects only to the service", async () => {
     const { policy, response, text } = await page("/")
     expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8")
     for (const [element, directive] of [
@@ -45,7 +45,7 @@ describe("/", () => {
     expect(text).not.toMatch(/\son[a-z]+=|\sstyle="/)
   })
 
-  it("names every field for people who do not see it", async () => {
+  it("labels every field for people who cannot see it", async () => {
     const { text } = await page("/")
     const fields = [...text.matchAll(/<(?:input|textarea|select) id="([\w-]+)"/g)].map(([, id = ""]) => id)
     expect(fields.length).toBeGreaterThan(5)
@@ -56,7 +56,7 @@ describe("/", () => {
 })
 
 describe("/docs", () => {
-  it("contains all of itself and may load nothing from elsewhere", async () => {
+  it("is self-contained and may load nothing from elsewhere", async () => {
     const { policy, response, text } = await page("/docs")
     expect(response.status).toBe(200)
     expect(
@@ -78,7 +78,7 @@ describe("/openapi.json", () => {
 })
 
 it.each(["/", "/docs", "/openapi.json"])(
-  "%s is sent compressed, and not again to a client that has it",
+  "%s is sent compressed, and not again to a client that has it cached",
   async (path) => {
     const ask = (headers: Readonly<Record<string, string>>) => fetch(local() + path, { headers })
     const plain = await (await ask({ "accept-encoding": "identity" })).text()
@@ -103,7 +103,7 @@ it("HEAD of a page has its headers and no body; other methods are 405", async ()
   expect((await fetch(`${local()}/docs`, { method: "POST" })).headers.get("allow")).toBe("GET, HEAD")
 })
 
-it("an address that has used its pages up is refused, unless it has them or wants their headers", async () => {
+it("an address that exceeded its page limit is refused, except for cached pages and HEAD", async () => {
   const rateLimits = { ...defaultRateLimits, pages: { perMinute: 1, burst: 3 } }
   await using fresh = await startServer({ http: { rateLimits } })
   const ask = (init?: RequestInit) => fetch(`${fresh.url}/openapi.json`, init)
@@ -120,7 +120,7 @@ it("an address that has used its pages up is refused, unless it has them or want
   expect((await fetch(`${fresh.url}/healthz`)).status).toBe(200)
 })
 
-it("without pages they are not served, and everything else is unchanged", async () => {
+it("if pages are off, they are not served, and everything else is unchanged", async () => {
   await using bare = await startServer({ http: { pages: false } })
   for (const path of ["/", "/docs", "/openapi.json"]) expect((await fetch(bare.url + path)).status).toBe(404)
   expect((await fetch(`${bare.url}/healthz`)).status).toBe(200)

@@ -6,7 +6,7 @@ import { startServer } from "./startServer.ts"
 
 const pipelined = 1_500
 
-it("1,500 pipelined requests for the description are answered one by one, and another client all the while", async () => {
+it("1,500 pipelined requests for the OpenAPI document are answered one by one, and so is another client meanwhile", async () => {
   const rateLimits = { ...defaultRateLimits, pages: { perMinute: 0, burst: 0 } }
   await using server = await startServer({ http: { rateLimits } })
   const socket = connect(server.port, "127.0.0.1")
@@ -19,7 +19,7 @@ it("1,500 pipelined requests for the description are answered one by one, and an
   expect(got.answers).toBeGreaterThan(1)
 })
 
-it("answers nothing further to a client that reads nothing", async () => {
+it("sends nothing more to a client that reads nothing", async () => {
   const seen = { keys: 0 }
   await using counted = await startServer({
     wrapKeys: (keys) => ({
@@ -46,7 +46,7 @@ it("answers nothing further to a client that reads nothing", async () => {
 it.each([
   ["a web socket", ["Connection: Upgrade", "Upgrade: websocket"]],
   ["HTTP/2", ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c"]],
-])("a request to speak %s is answered as what it is, and the connection closed", async (_, lines) => {
+])("a request to upgrade to %s is answered as an ordinary one, and the connection is closed", async (_, lines) => {
   await using server = await startServer()
   using connection = new RawConnection(server.port)
   connection.send(head("GET /healthz", ...lines) + head("GET /v1/nothing"))

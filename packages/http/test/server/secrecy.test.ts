@@ -4,8 +4,8 @@ import { KeyDirectory } from "@kiln/core/ports"
 import { describe, expect, it } from "vitest"
 import { startServer } from "./startServer.ts"
 
-describe("what goes wrong inside", () => {
-  it("is a 503 or a 500 with a request id; the cause is in the log under it, and neither holds a secret", async () => {
+describe("an internal failure", () => {
+  it("is a 503 or a 500 with a request id; the log has its cause, and neither contains a secret", async () => {
     let behavior: "works" | "is out of reach" | "is broken" = "works"
     await using server = await startServer({
       wrapKeys: (keys) =>
@@ -54,7 +54,7 @@ describe("what goes wrong inside", () => {
       expect(server.logged()).not.toContain(secret)
   })
 
-  it("an ordinary refusal is not worth a line", async () => {
+  it("an ordinary refusal is not logged", async () => {
     await using server = await startServer()
     await fetch(`${server.url}/v1/jobs/x`, { headers: { authorization: "Bearer nonsense" } })
     await fetch(`${server.url}/v1/files/fil_x?e=1&k=k&s=canary-signature`)

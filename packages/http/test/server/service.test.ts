@@ -21,7 +21,7 @@ const failureOf = async (http: Partial<HttpSettings>): Promise<unknown> => {
 }
 
 describe("HttpService", () => {
-  it("says which port it cannot have", async () => {
+  it("names the port that it cannot use", async () => {
     await using server = await startServer()
     expect(await failureOf({ port: server.port })).toMatchObject({
       _tag: "ListenFailed",
@@ -30,7 +30,7 @@ describe("HttpService", () => {
     })
   })
 
-  it("says which setting it cannot use and why, without repeating a key", async () => {
+  it("names the invalid setting and why, without repeating a key", async () => {
     const key = randomBytes(16).toString("base64")
     const failure = await failureOf({ signingKeys: `k1:${key}` })
     expect(failure).toMatchObject({ _tag: "HttpSettingInvalid", setting: "signingKeys" })
@@ -46,7 +46,7 @@ describe("HttpService", () => {
       expect(await failureOf({ publicUrl }), publicUrl).toMatchObject({ setting: "publicUrl" })
   })
 
-  it("makes URLs that begin with the configured address, or with the port it really has", async () => {
+  it("creates URLs with the configured address, or with its actual port", async () => {
     await using plain = await startServer()
     expect(plain.url).toBe(`http://127.0.0.1:${plain.port}`)
     await using configured = await startServer({ http: { publicUrl: "https://api.example/base/" } })
@@ -54,7 +54,7 @@ describe("HttpService", () => {
   })
 })
 
-it("processes that share a store sign alike, and keep doing so", async () => {
+it("processes that share a store use the same signing key permanently", async () => {
   const url = { publicUrl: "", uploadId: "upl_x", expiresAtSeconds: 1 }
   const sign = Effect.map(signingKeyring(undefined), (keyring) => signUpload(keyring, url))
   const [first, second, elsewhere] = await Effect.runPromise(

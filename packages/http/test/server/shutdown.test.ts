@@ -23,7 +23,7 @@ const accepted = async (server: TestServer) => {
 const patience = { timeout: 120_000 }
 
 describe("stopping", () => {
-  it("finishes what is under way, refuses what comes later, and closes idle connections", async () => {
+  it("finishes requests in progress, refuses later ones, and closes idle connections", async () => {
     const server = await startServer()
     using idle = await accepted(server)
     using half = await accepted(server)
@@ -58,7 +58,7 @@ describe("stopping", () => {
     await stopping
   })
 
-  it("interrupts nothing that holds a store: a transfer under way is finished", async () => {
+  it("interrupts nothing that uses a store: a transfer in progress is finished", async () => {
     const server = await startServer()
     const { secret } = await server.createKey()
     const announced = await fetch(`${server.url}/v1/audio/uploads`, {

@@ -36,7 +36,7 @@ describe("the keyring of the service", () => {
       }).pipe(Effect.provide(MemoryStores.layer)),
   )
 
-  it.effect("verifies with both where a configured key has the name of the one in the store", () =>
+  it.effect("verifies with both if a configured key has the same name as the key in the store", () =>
     Effect.gen(function* () {
       const out = sign(yield* signingKeyring(undefined))
       const kid = /&k=(\w+)&/.exec(out)?.[1] ?? ""
@@ -46,7 +46,7 @@ describe("the keyring of the service", () => {
     }).pipe(Effect.provide(MemoryStores.layer)),
   )
 
-  it.effect("makes no key in the store where keys are configured from the beginning", () =>
+  it.effect("creates no key in the store if keys are configured from the start", () =>
     Effect.gen(function* () {
       yield* signingKeyring(configured("own", 1))
       expect(yield* (yield* SecretStore).find("signing")).toBeUndefined()

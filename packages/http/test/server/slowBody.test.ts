@@ -6,7 +6,7 @@ import { startServer } from "./startServer.ts"
 
 const body = JSON.stringify({ input: "hello" })
 
-it("a key that is revoked while its body arrives accepts nothing any more", async () => {
+it("a key that is revoked while its body arrives is refused", async () => {
   await using server = await startServer()
   const { id, secret } = await server.createKey()
   using slow = new RawConnection(server.port)

@@ -86,10 +86,10 @@ const createKey = Effect.fnUntraced(function* (options: { mode?: KeyMode; scopes
   const keys = yield* KeyDirectory
   const ids = yield* IdGenerator
   const mode = options.mode ?? "test"
-  const projectId = yield* ids.next("prj")
+  const projectId = ids.next("prj")
   yield* keys.createProject({ id: projectId, name: projectId })
   const secret = formatApiKey(mode, randomBytes(32))
-  const id = yield* ids.next("key")
+  const id = ids.next("key")
   yield* keys.createKey({
     id,
     projectId,

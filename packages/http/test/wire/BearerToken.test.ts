@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { parseBearerToken } from "../../src/wire/BearerToken.ts"
 
 describe("parseBearerToken", () => {
-  it("reads every token, the scheme in any case", () => {
+  it("reads every token, with the scheme in any case", () => {
     const token = fc
       .tuple(fc.stringMatching(/^[A-Za-z0-9._~+/-]{1,80}$/), fc.constantFrom("", "=", "=="))
       .map(([body, end]) => body + end)
@@ -14,7 +14,7 @@ describe("parseBearerToken", () => {
     )
   })
 
-  it("calls credentials missing only when there is no header at all", () => {
+  it("reports missing credentials only without any header", () => {
     expect(parseBearerToken(undefined)).toEqual({ kind: "missing" })
     expect(parseBearerToken([])).toEqual({ kind: "missing" })
   })

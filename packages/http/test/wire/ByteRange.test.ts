@@ -100,7 +100,7 @@ describe("parseByteRange", () => {
   ])("ignores %j", (header) => expect(parseByteRange(header, 10)).toEqual(full))
 })
 
-it("formatContentRange writes what 206 and 416 say", () => {
+it("formatContentRange writes the header of 206 and 416", () => {
   expect(formatContentRange(parseByteRange("bytes=2-3", 10), 10)).toBe("bytes 2-3/10")
   expect(formatContentRange(parseByteRange("bytes=10-", 10), 10)).toBe("bytes */10")
   expect(formatContentRange(parseByteRange(undefined, 10), 10)).toBeUndefined()

@@ -42,12 +42,12 @@ describe("clientAddress", () => {
     ["a zone", "10.1.2.3", ["fe80::1%eth0"], "fe80::1"],
   ])("%s", (_, socket, header, expected) => expect(clientAddress(socket, header, proxies)).toBe(expected))
 
-  it("knows connections without an address", () => {
+  it("handles connections without an address", () => {
     expect(clientAddress(undefined, ["1.2.3.4"], proxies)).toBe("unknown")
     expect(clientAddress("", ["1.2.3.4"], proxies)).toBe("unknown")
   })
 
-  it("gives one client one name, and names only addresses", () => {
+  it("gives each client one name, and names only addresses", () => {
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (address) => {
         const name = clientAddress(address, undefined, nobody)
@@ -60,7 +60,7 @@ describe("clientAddress", () => {
     )
   })
 
-  it("cannot be moved by anything written before what a trusted proxy added", () => {
+  it("ignores everything before the entry that a trusted proxy added", () => {
     fc.assert(
       fc.property(fc.array(fc.oneof(fc.string(), fc.ipV4(), fc.ipV6(), fc.constant("10.0.0.9"))), (forged) => {
         expect(clientAddress("10.1.2.3", [[...forged, "203.0.113.5"].join(", ")], proxies)).toBe("203.0.113.5")

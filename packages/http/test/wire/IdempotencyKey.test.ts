@@ -11,7 +11,7 @@ const unquoted = visible.filter((key) => !/^".*"$/.test(key))
 const invalid = { ok: false, reason: "invalid" }
 
 describe("parseIdempotencyKey", () => {
-  it("takes every visible ASCII text for itself, and the same text in quotes for the same key", () => {
+  it("accepts every visible ASCII text, and the same text in quotes as the same key", () => {
     fc.assert(
       fc.property(unquoted, (key) => {
         expect(parseIdempotencyKey([key])).toEqual({ ok: true, key })
@@ -20,7 +20,7 @@ describe("parseIdempotencyKey", () => {
     )
   })
 
-  it("takes off one pair of quotes only", () => {
+  it("removes only one pair of quotes", () => {
     expect(parseIdempotencyKey(['""a""'])).toEqual({ ok: true, key: '"a"' })
     expect(parseIdempotencyKey(['"a'])).toEqual({ ok: true, key: '"a' })
     expect(parseIdempotencyKey(['"'])).toEqual({ ok: true, key: '"' })
@@ -33,7 +33,7 @@ describe("parseIdempotencyKey", () => {
     expect(parseIdempotencyKey([`"${"a".repeat(256)}"`])).toEqual(invalid)
   })
 
-  it("tells missing from invalid", () => {
+  it("distinguishes missing from invalid", () => {
     expect(parseIdempotencyKey(undefined)).toEqual({ ok: false, reason: "missing" })
     expect(parseIdempotencyKey([])).toEqual({ ok: false, reason: "missing" })
     expect(parseIdempotencyKey([""])).toEqual(invalid)

@@ -15,7 +15,7 @@ const flow = (policy: { readonly perMinute: number; readonly burst: number }, el
   BigInt(policy.burst) * 60_000n + BigInt(elapsedMs) * BigInt(policy.perMinute)
 
 describe("RateLimiter", () => {
-  it("allows a burst, then as many as flow in, and tells when", () => {
+  it("allows a burst, then the refill rate, and reports when", () => {
     const limiter = new RateLimiter({ perMinute: 60, burst: 3 })
     const take = (ms: number) => limiter.take("k", START + ms)
     expect(take(0)).toEqual({ allowed: true, limit: 60, remaining: 2, resetSeconds: 1, retryAfterSeconds: 0 })
@@ -69,7 +69,7 @@ describe("RateLimiter", () => {
     )
   })
 
-  it("keeps its promise: a caller that waits as told is allowed, however often it asked before", () => {
+  it("allows a caller that waits as told, however often it asked before", () => {
     fc.assert(
       fc.property(policy, fc.nat(60_000), fc.array(fc.nat(400), { maxLength: 20 }), (policy, offset, asks) => {
         const limiter = new RateLimiter(policy)
@@ -88,7 +88,7 @@ describe("RateLimiter", () => {
     )
   })
 
-  it("reports 0 seconds for an allowed request, and never promises too early", () => {
+  it("reports 0 seconds for an allowed request, and never too short a wait", () => {
     fc.assert(
       fc.property(policy, (policy) => {
         const limiter = new RateLimiter(policy)
@@ -103,14 +103,14 @@ describe("RateLimiter", () => {
     )
   })
 
-  it("gives nothing for a clock that goes back, and goes on from there", () => {
+  it("refills nothing when the clock goes back, and continues from there", () => {
     const limiter = new RateLimiter({ perMinute: 60, burst: 1 })
     expect(limiter.take("k", START).allowed).toBe(true)
     expect(limiter.take("k", START - 3_600_000).allowed).toBe(false)
     expect(limiter.take("k", START - 3_599_000).allowed).toBe(true)
   })
 
-  it("is off at 0 a minute, and remembers nothing", () => {
+  it("is off at 0 per minute, and stores nothing", () => {
     const limiter = new RateLimiter({ perMinute: 0, burst: 0 })
     for (let i = 0; i < 100; i++) expect(limiter.take(`${i % 2}`, START).allowed).toBe(true)
     expect(limiter.size).toBe(0)
@@ -119,7 +119,7 @@ describe("RateLimiter", () => {
 })
 
 describe("memory", () => {
-  it("lets go of buckets that are full again", () => {
+  it("removes buckets that are full again", () => {
     const limiter = new RateLimiter({ perMinute: 60, burst: 10 })
     for (let i = 0; i < 1000; i++) limiter.take(`early${i}`, START)
     expect(limiter.size).toBe(1000)
@@ -131,7 +131,7 @@ describe("memory", () => {
     expect(limiter.size).toBeLessThanOrEqual(20)
   })
 
-  it("lets go of nobody a millisecond too early, whatever the others do", () => {
+  it("removes no bucket a millisecond too early, whatever the others do", () => {
     fc.assert(
       fc.property(fc.nat(9999), fc.array(fc.nat(9999)), (drainedAt, others) => {
         const limiter = new RateLimiter({ perMinute: 60, burst: 10 })
@@ -146,21 +146,21 @@ describe("memory", () => {
     )
   })
 
-  it("goes on letting go after the clock went back", () => {
+  it("continues to remove buckets after the clock went back", () => {
     const limiter = new RateLimiter({ perMinute: 60, burst: 10 })
     limiter.take("k", START)
     for (let i = 0; i < 1000; i++) limiter.take(`k${i}`, START - 3_600_000 + i * 1000)
     expect(limiter.size).toBeLessThanOrEqual(20)
   })
 
-  it("forgets only full buckets below half the maximum", () => {
+  it("below half the maximum, removes only full buckets", () => {
     const limiter = new RateLimiter({ perMinute: 1, burst: 2 }, { maxKeys: 1000 })
     for (let i = 0; i < 500; i++) limiter.take(`k${i}`, START + i)
     for (let i = 0; i < 500; i++)
       expect(limiter.take(`k${i}`, START + 1000)).toMatchObject({ allowed: true, remaining: 0 })
   })
 
-  it("never holds more than the maximum, and forgets the least recently used", () => {
+  it("never exceeds the maximum, and evicts the least recently used", () => {
     const limiter = new RateLimiter({ perMinute: 1, burst: 1 }, { maxKeys: 100 })
     limiter.take("busy", START)
     for (let i = 0; i < 10_000; i++) {
@@ -218,7 +218,7 @@ describe("parseRateLimits", () => {
     expect(limits('{"read":{"per_minute":0,"burst":5}}').read.perMinute).toBe(0)
   })
 
-  it("takes what is named and leaves the rest", () => {
+  it("applies the named limits and keeps the rest", () => {
     expect(limits(' {"create":{"per_minute":120,"burst":7},"delete":{"per_minute":9}}\n')).toEqual({
       ...defaultRateLimits,
       create: { perMinute: 120, burst: 7 },

@@ -38,7 +38,7 @@ const invalid = { ok: false, reason: "invalid" }
 const valid = { ok: true, expiresAt: expiresAtSeconds }
 
 describe("a signed URL", () => {
-  it("is, to the letter, what the contract writes down", () => {
+  it("matches the contract exactly", () => {
     for (const [purpose, method, path] of [
       ["upload", "PUT", `/v1/audio/uploads/${uploadId}/file`],
       ["download", "GET", `/v1/files/${fileId}`],
@@ -68,19 +68,19 @@ describe("a signed URL", () => {
     }
   })
 
-  it("says expired of genuine URLs only", () => {
+  it("reports only genuine URLs as expired", () => {
     const { url } = capabilities.download
     expect(verify("download", "GET", `${url.slice(0, -2)}AA`, expiresAtSeconds)).toEqual(invalid)
   })
 
-  it("holds for its method only, HEAD counting as GET", () => {
+  it("is valid for its method only, with HEAD as GET", () => {
     for (const method of ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "get", "put", "Head", ""]) {
       expect(verify("upload", method, capabilities.upload.url).ok).toBe(method === "PUT")
       expect(verify("download", method, capabilities.download.url).ok).toBe(method === "GET" || method === "HEAD")
     }
   })
 
-  it("holds for its purpose only, and sub keys keep the purposes apart", () => {
+  it("is valid for its purpose only, because each purpose has its own sub key", () => {
     expect(verify("download", "GET", capabilities.upload.url)).toEqual(invalid)
     expect(verify("upload", "PUT", capabilities.download.url)).toEqual(invalid)
     // The other purpose's sub key over this purpose's message.
@@ -90,7 +90,7 @@ describe("a signed URL", () => {
     expect(verify("download", "GET", `${publicUrl}${path}?e=1800000000&k=k1&s=${s}`)).toEqual(invalid)
   })
 
-  it("refuses to sign what would not verify", () => {
+  it("refuses to sign values that would not verify", () => {
     for (const expiresAtSeconds of [1.5, -1, 0, NaN, Infinity, 1e21])
       expect(() => signDownload(keyring, { publicUrl, fileId, expiresAtSeconds })).toThrow(RangeError)
     for (const fileId of ["", "../x", "fil_1\n", "fil 1", "FIL_1", "a".repeat(65)])
@@ -105,7 +105,7 @@ describe("one capability has one spelling", () => {
     fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),
   )
 
-  it("dies of any one character replaced, inserted or deleted", () => {
+  it("is invalid after any one character is replaced, inserted or deleted", () => {
     fc.assert(
       fc.property(
         capability,
@@ -131,7 +131,7 @@ describe("one capability has one spelling", () => {
     )
   })
 
-  it("dies of every other last character of the signature, also of those that decode to the same bytes", () => {
+  it("is invalid with any other last character of the signature, even one that decodes to the same bytes", () => {
     for (const { purpose, method, url } of Object.values(capabilities)) {
       const bytes = Buffer.from(url.slice(-43), "base64url")
       const others = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"].filter(
@@ -143,7 +143,7 @@ describe("one capability has one spelling", () => {
     }
   })
 
-  it("refuses every other way to write the same parameters", () => {
+  it("refuses every other spelling of the same parameters", () => {
     const { purpose, method, url } = capabilities.download
     const { path, rawQuery } = split(url)
     const [e = "", k = "", s = ""] = rawQuery.split("&")
@@ -215,7 +215,7 @@ describe("rotation", () => {
     expect(verify("download", "GET", after, now, keyringOf(a))).toEqual(invalid)
   })
 
-  it("does not take one key's signature under another's name, nor another master under the same name", () => {
+  it("refuses one key's signature under another key's name, and another master key under the same name", () => {
     const url = signDownload(keyringOf(a), { publicUrl, fileId, expiresAtSeconds })
     expect(verify("download", "GET", url.replace("k=old", "k=new"), now, keyringOf(`${b},${a}`))).toEqual(invalid)
     expect(verify("download", "GET", url, now, keyringOf(`old:${master(2)}`))).toEqual(invalid)
@@ -237,7 +237,7 @@ describe("parseKeyring", () => {
     `a_-9:${master(1)}`,
   ])("reads %j", (text) => expect(parseKeyring(text).ok).toBe(true))
 
-  it("takes base64 and base64url for the same key", () => {
+  it("treats base64 and base64url as the same key", () => {
     const [plain, url] = (["base64", "base64url"] as const).map((encoding) =>
       keyringOf(`k1:${Buffer.alloc(33, 0xfb).toString(encoding)}`),
     )
@@ -261,7 +261,7 @@ describe("parseKeyring", () => {
     [`k1:${master(1, 31)}`, "entry 1: the key must have at least 32 bytes"],
   ])("refuses %j", (text, problem) => expect(parseKeyring(text)).toEqual({ ok: false, problem }))
 
-  it("never shows key material, whatever is printed", () => {
+  it("never prints key material", () => {
     const secret = Buffer.from("this-is-the-secret-master-key-0123456789")
     const printed = [keyringOf(`k1:${secret.toString("base64")}`)]
       .map((ring) => inspect(ring, { depth: 9 }) + JSON.stringify(ring))

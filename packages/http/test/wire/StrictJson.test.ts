@@ -55,7 +55,7 @@ const isJson = (body: string): boolean => {
 }
 
 describe("values", () => {
-  it("are those of JSON.parse", () => {
+  it("match JSON.parse", () => {
     fc.assert(
       fc.property(object, fc.constantFrom(0, 1, "\t"), fc.boolean(), (value, indent, mark) => {
         const body = JSON.stringify(value, undefined, indent)
@@ -67,7 +67,7 @@ describe("values", () => {
     )
   })
 
-  it("are accepted or refused with JSON.parse where only the syntax is in question", () => {
+  it("are accepted or refused like JSON.parse if only the syntax matters", () => {
     const token = fc.constantFrom(
       "{",
       "}",
@@ -222,7 +222,7 @@ describe("duplicate keys", () => {
     '{"1":1,"01":1,"1.0":1}',
   ])("%s is accepted", (body) => expect(problem(body)).toBeUndefined())
 
-  it("are found wherever one is planted, however it is spelled", () => {
+  it("are found at any position and in any spelling", () => {
     const flags = fc.array(fc.boolean(), { minLength: 1, maxLength: 4 })
     fc.assert(
       fc.property(

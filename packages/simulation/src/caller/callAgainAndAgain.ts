@@ -6,12 +6,12 @@ import { beAStranger, fetchFiles, followJob } from "./followJob.ts"
 import { sendFile } from "./sendFile.ts"
 import { reuseKey, submitJob, useUploadAgain } from "./submitJob.ts"
 
-/** Jobs of one caller at once. */
+/** Concurrent jobs of one caller. */
 const concurrency = 3
 
 /**
- * Someone who uses the service and believes what it promises: repeats what was not answered with the
- * same key, polls, fetches, erases, and holds every answer against the ones before it.
+ * A caller that relies on the documented guarantees: it repeats unanswered requests with the same key, polls, downloads,
+ * erases, and compares every response with earlier ones.
  */
 export const callAgainAndAgain = (caller: CallerContext, jobs: number): Effect.Effect<void> =>
   Effect.forEach(

@@ -3,7 +3,7 @@ import * as Schedule from "effect/Schedule"
 import { isFinished, type JobId } from "@kiln/core/domain"
 import type { CallerContext } from "./CallerContext.ts"
 
-/** An operator cancels a job some time after it was accepted, asks until there is an answer, and believes it. */
+/** An operator cancels a job some time after it was accepted, repeats the call until it gets a response, and relies on it. */
 export const cancelJob = Effect.fnUntraced(function* (caller: CallerContext, jobId: JobId): Effect.fn.Return<void> {
   const { door, kernel, process, coverage, watch } = caller
   yield* Effect.sleep(kernel.dice.between(0, 8_000))

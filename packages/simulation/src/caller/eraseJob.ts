@@ -3,7 +3,7 @@ import type { Job, JobId } from "@kiln/core/domain"
 import type { CallerContext } from "./CallerContext.ts"
 import { poll } from "./followJob.ts"
 
-/** Erases, and is told the truth from then on. */
+/** Erases a job, and checks every later response. */
 export const eraseJob = (caller: CallerContext, job: Job): Effect.Effect<void> =>
   Effect.gen(function* () {
     yield* caller.insist(`erase ${job.id}`, (engine) =>

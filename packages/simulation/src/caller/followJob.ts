@@ -35,7 +35,7 @@ export const poll = (caller: CallerContext, jobId: JobId): Effect.Effect<Job | u
       ),
     )
 
-/** Downloads each file of a finished job: the bytes its row promises, or none at all. */
+/** Downloads each file of a finished job: either the bytes of its row or none. */
 export const fetchFiles = (caller: CallerContext, job: Job): Effect.Effect<void> =>
   Effect.forEach(
     job.files,
@@ -59,7 +59,7 @@ export const fetchFiles = (caller: CallerContext, job: Job): Effect.Effect<void>
     { discard: true },
   )
 
-/** Nobody but the key that made a job can see it. */
+/** Only the key that created a job can see it. */
 export const beAStranger = (caller: CallerContext, jobId: JobId): Effect.Effect<void> => {
   const { door, kernel, process, stranger } = caller
   const seen = () => kernel.violate("nobody else sees a job", jobId)

@@ -90,7 +90,10 @@ const partsOf = <K extends Kind>(
   }
 }
 
-const rejectLive = () => Promise.reject(new TypeError("a live test engine runs its jobs by itself, in real time"))
+const rejectLive = () =>
+  Promise.reject(
+    new TypeError("a live test engine runs its jobs in real time; advance(), runNext() and drain() are not available"),
+  )
 
 const byItself = {
   now: () => new Date(Effect.runSync(Clock.currentTimeMillis)),

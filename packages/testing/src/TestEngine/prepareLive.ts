@@ -35,7 +35,7 @@ export const serveLiveForEver: Effect.Effect<void, unknown, EmbeddedServices> = 
   const served = (yield* JobKinds).filter((kind) =>
     kind.providers.some((names) => names.every((name) => live[name] !== undefined)),
   )
-  const workerId = yield* (yield* IdGenerator).next("req")
+  const workerId = (yield* IdGenerator).next("req")
   const liveKinds = served.map((kind) => kind.name)
   yield* (yield* Switchboard).publishWorker({ workerId, liveKinds, providers: [], ttlMs: forEverMs })
 })

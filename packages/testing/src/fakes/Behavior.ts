@@ -41,14 +41,14 @@ export const failWith = (
   failure: new ProviderFailure({
     errorCode: "provider_unavailable",
     retry: true,
-    detail: "the test made it fail",
+    detail: "failed by the test",
     ...failure,
   }),
 })
 
 /** Fails like a provider that its operator must fix. Default: `configuration`. */
 export const failBroken = ({
-  detail = "the test broke it",
+  detail = "broken by the test",
   reason = "configuration",
   retryAfterMs,
 }: {

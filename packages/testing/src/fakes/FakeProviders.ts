@@ -149,6 +149,7 @@ const enlarge =
   (name: string) =>
   (bytes: number): unknown => {
     const make = Object.hasOwn(enlarged, name) ? enlarged[name as ProviderName] : undefined
-    if (make === undefined) throw new TypeError(`the port ${name} has no huge answer; pass one to malformed(…)`)
+    if (make === undefined)
+      throw new TypeError(`the port ${name} has no default oversized answer; pass one to malformed(…)`)
     return make(bytes)
   }

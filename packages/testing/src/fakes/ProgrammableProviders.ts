@@ -121,7 +121,7 @@ const verbs = <Next>(
   }
 }
 
-const detail = "the test made it fail"
+const detail = "failed by the test"
 
 const failures: { readonly [How in FakeFailure]: (retryAfterMs: number | undefined) => ProviderError } = {
   provider_unavailable: (retryAfterMs) => providerUnavailable(detail, retryAfterMs),

@@ -122,6 +122,6 @@ const listening = (server: Server, port: number): Promise<number> =>
     server.listen(port, "127.0.0.1", () => {
       const address = server.address()
       if (typeof address === "object" && address !== null) resolve(address.port)
-      else reject(new Error("the server has no port"))
+      else reject(new Error("the server has no TCP port"))
     })
   })

@@ -95,7 +95,7 @@ describe("plain asserts", () => {
       /expected greeting \{"name":"Bob"\} to have been submitted at least once, and it was 0 times\. Submitted:\n {2}greeting \{"name":"Ada","polite":true\}\n {2}greeting \{"name":"nobody"\}$/,
     ],
     [() => assertSubmitted(kiln, "greeting", {}, { times: 1 }), /submitted 1 times, and it was 2 times/],
-  ])("fail with words: %#", async (assertion, words) => {
+  ])("fail with a message: %#", async (assertion, words) => {
     const error = await thrownBy(assertion)
     expect(error).toBeInstanceOf(AssertionError)
     expect(error).toMatchObject({
@@ -105,7 +105,7 @@ describe("plain asserts", () => {
     })
   })
 
-  it("say what they found and what they wanted", async () => {
+  it("state actual and expected values", async () => {
     expect(await thrownBy(() => assertOutput(done, { text: "Hi" }))).toMatchObject({
       actual: { text: "Hello Ada" },
       expected: { text: "Hi" },
@@ -113,7 +113,7 @@ describe("plain asserts", () => {
     })
   })
 
-  it("say so where nothing was submitted", async () => {
+  it("state that nothing was submitted", async () => {
     await using idle = await testEngine()
     await expect(assertSubmitted(idle, "image_generation")).rejects.toThrow("Nothing was submitted")
   })
@@ -149,11 +149,11 @@ describe("matchers", () => {
     [() => expect(kiln).not.toHaveSubmitted("greeting", { name: "Ada" }), "not to have been submitted"],
     [() => expect(Promise.resolve(done)).toBeDone(), "expected a job"],
     [() => expect(done).toHaveSubmitted("greeting" as never), "expected an engine returned by testEngine()"],
-  ])("fail with words: %#", async (assertion, words) => {
+  ])("fail with a message: %#", async (assertion, words) => {
     expect(await thrownBy(assertion)).toMatchObject({ message: expect.stringContaining(words) })
   })
 
-  it("know the types of what they are asked about", async () => {
+  it("know the types of their arguments", async () => {
     // @ts-expect-error the output of a greeting has no number
     expect(() => expect(done).toHaveOutput({ number: 1 })).toThrow("to have the output")
     // @ts-expect-error there is no such failure

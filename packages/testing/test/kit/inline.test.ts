@@ -7,7 +7,7 @@ import { busy, greeting, speech } from "./support/kinds.ts"
 const start = Date.UTC(2030, 0, 1)
 
 describe("an inline test engine", () => {
-  it("runs a job to its end before submit resolves, in no time", async () => {
+  it("runs a job to its end before submit resolves, without delay", async () => {
     await using kiln = await testEngine()
     const job = await kiln.submit("speech_synthesis", { input: "Hello" })
     assertDone(job)
@@ -15,7 +15,7 @@ describe("an inline test engine", () => {
     expect([kiln.now(), job.finishedAt]).toEqual([new Date(start), new Date(start)])
   })
 
-  it("goes through retries, with the backoff of virtual time, the same in every run", async () => {
+  it("retries with backoff in virtual time, identically in every run", async () => {
     await using kiln = await testEngine()
     kiln.providers.speech.fail().fail()
     const job = await kiln.run("speech_synthesis", { input: "Hello" })
@@ -31,14 +31,14 @@ describe("an inline test engine", () => {
     expect(job.attempts).toBe(3)
   })
 
-  it("lets time pass while a fake is late, and no more of it", async () => {
+  it("lets exactly the time pass that a fake is late", async () => {
     await using kiln = await testEngine()
     kiln.providers.speech.answerLate(61_234)
     assertDone(await kiln.submit("speech_synthesis", { input: "Hello" }))
     expect(kiln.now().getTime() - start).toBe(61_234)
   })
 
-  it("lets time pass while a fake hangs: to the run limit, or the limit of a live call", async () => {
+  it("lets time pass while a fake hangs: to the run limit, or the timeout of a live call", async () => {
     await using kiln = await testEngine()
     kiln.providers.speech.hang()
     const sandbox = await kiln.submit("speech_synthesis", { input: "Hello" })
@@ -50,7 +50,7 @@ describe("an inline test engine", () => {
     expect(live.finishedAt.getTime() - live.createdAt.getTime()).toBe(3 * 3 * 60_000 + 500 + 1_000)
   })
 
-  it("does not let time pass while an attempt waits for something real", async () => {
+  it("lets no time pass while an attempt waits for something real", async () => {
     const slow = greeting((name) => new Promise((resolve) => setTimeout(() => resolve(`Hello ${name}`), 30)))
     await using kiln = await testEngine({ kinds: [slow, speech] })
     kiln.providers.speech.answerLate(1_000)
@@ -61,7 +61,7 @@ describe("an inline test engine", () => {
     expect(kiln.now().getTime() - start).toBe(1_000)
   })
 
-  it("begins a delayed job when its time has come", async () => {
+  it("starts a delayed job when its time has come", async () => {
     await using kiln = await testEngine()
     assertDone(await kiln.submit("speech_synthesis", { input: "Later" }, { delayMs: 3 * 86_400_000 }))
     expect(kiln.now().getTime() - start).toBe(3 * 86_400_000)
@@ -82,13 +82,13 @@ describe("an inline test engine", () => {
     expect(running.sort()).toEqual(["a 1", "a 2", "b 1", "b 2", "c 1", "c 2"])
   })
 
-  it("runs one after the other what must not run together", async () => {
+  it("runs jobs one after the other if a limit requires it", async () => {
     await using kiln = await testEngine({ settings: { limits: { perKind: {}, perProject: 1 } } })
     const jobs = await Promise.all(["a", "b"].map((input) => kiln.submit("speech_synthesis", { input })))
     expect(jobs.map(({ status }) => status)).toEqual(["done", "done"])
   })
 
-  it("runs a job that another one submits, its retries included", async () => {
+  it("runs a job that another job submits, including its retries", async () => {
     const kinds = [
       greeting(async (input): Promise<string> => {
         const inner: { readonly status: string } = await kiln.submit("speech_synthesis", { input })
@@ -103,7 +103,7 @@ describe("an inline test engine", () => {
     expect(job.output).toEqual({ text: "done" })
   })
 
-  it("tries a failed job again on request", async () => {
+  it("retries a failed job on request", async () => {
     await using kiln = await testEngine()
     kiln.providers.speech.fail("content_rejected")
     const failed = await kiln.submit("speech_synthesis", { input: "Hello" })
@@ -113,7 +113,7 @@ describe("an inline test engine", () => {
     expect(again.id).not.toBe(failed.id)
   })
 
-  it("gives back unfinished what nobody can run now, and runs it when somebody can", async () => {
+  it("returns a job that cannot run now unfinished, and runs it once it can", async () => {
     await using kiln = await testEngine()
     await kiln.operator.pause("speech_synthesis")
     const job = await kiln.submit("speech_synthesis", { input: "Hello" })
@@ -123,7 +123,7 @@ describe("an inline test engine", () => {
     assertDone(await kiln.get(job))
   })
 
-  it("waits for a provider that is paused, and gives up on one that nobody mends", async () => {
+  it("waits for a paused provider, and gives up on one that is never fixed", async () => {
     await using kiln = await testEngine()
     kiln.providers.speech.fail("configuration")
     assertDone(await kiln.submit("speech_synthesis", { input: "Hello" }, { mode: "live" }))
@@ -153,7 +153,7 @@ describe("an inline test engine", () => {
 })
 
 describe("live jobs of a test engine", () => {
-  it("have prices and switches: a cent for each unit", async () => {
+  it("have prices and switches: one cent per unit", async () => {
     await using kiln = await testEngine({ jobMode: "live" })
     const job = await kiln.submit("speech_synthesis", { input: "Hello" })
     expect(job.billing).toMatchObject({ status: "charged", currency: "usd", amount: "0.05" })
@@ -169,7 +169,7 @@ describe("live jobs of a test engine", () => {
     expect((await kiln.submit("image_generation", { prompt: "a fox" })).billing.amount).toBe("0.01")
   })
 
-  it("are refused where everything is off, or, if a setting requires a worker, where nobody serves them", async () => {
+  it("are refused if everything is off, or, if a setting requires a worker, if none serves them", async () => {
     await using off = await testEngine({ jobMode: "live", prices: false })
     await expect(off.submit("speech_synthesis", { input: "Hello" })).rejects.toThrow(LiveNotActive)
     const unservedOptions = { jobMode: "live", providers: { speech: "none" } } as const

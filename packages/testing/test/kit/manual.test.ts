@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 import { busy, greeting } from "./support/kinds.ts"
 
 describe("a manual test engine", () => {
-  it("runs nothing by itself, and one attempt at a time when it is told to", async () => {
+  it("runs nothing by itself, and one attempt per call", async () => {
     await using kiln = await testEngine({ mode: "manual" })
     const [a, b] = [
       await kiln.submit("speech_synthesis", { input: "a" }),
@@ -21,7 +21,7 @@ describe("a manual test engine", () => {
     expect(await kiln.runNext()).toBeUndefined()
   })
 
-  it("gives back a job after an attempt that failed, which is not to be run before its time", async () => {
+  it("returns a job after a failed attempt, and does not run it before its next attempt is due", async () => {
     await using kiln = await testEngine({ mode: "manual" })
     kiln.providers.speech.fail("provider_unavailable", { retryAfterMs: 10_000 })
     await kiln.submit("speech_synthesis", { input: "Hello" })
@@ -33,7 +33,7 @@ describe("a manual test engine", () => {
     expect(await kiln.runNext()).toMatchObject({ status: "done", attempts: 2 })
   })
 
-  it("drains what may run now, or all there is", async () => {
+  it("drains jobs that can run now, or all jobs", async () => {
     await using kiln = await testEngine({ mode: "manual" })
     for (const input of ["a", "b", "c"]) await kiln.submit("speech_synthesis", { input })
     await kiln.submit("speech_synthesis", { input: "later" }, { delayMs: 60_000 })
@@ -51,7 +51,7 @@ describe("a manual test engine", () => {
     expect(kiln.now()).toEqual(new Date(Date.UTC(2030, 0, 1, 0, 1)))
   })
 
-  it("tells which job each of several runs at once was for", async () => {
+  it("reports the job of each of several concurrent runs", async () => {
     const gates = new Map(["a", "b"].map((name) => [name, Promise.withResolvers<void>()]))
     const kinds = [greeting((name) => gates.get(name)!.promise.then(() => name))]
     await using kiln = await testEngine({ kinds, mode: "manual" })
@@ -77,7 +77,7 @@ describe("a manual test engine", () => {
     assertFailed(await kiln.get(job), "job_timeout")
   })
 
-  it("lets no time pass by itself, and wakes each waiter at its time", async () => {
+  it("lets no time pass by itself, and wakes each waiter on time", async () => {
     await using kiln = await testEngine({ mode: "manual", startAt: new Date(0) })
     kiln.providers.speech.answerLate(60_000)
     const job = await kiln.submit("speech_synthesis", { input: "Hello" })
@@ -90,7 +90,7 @@ describe("a manual test engine", () => {
     expect(kiln.now()).toEqual(new Date(359_000))
   })
 
-  it("waits for a provider that is paused with a job that may run otherwise", async () => {
+  it("waits for a paused provider with a job that could otherwise run", async () => {
     await using kiln = await testEngine({ mode: "manual", jobMode: "live" })
     kiln.providers.speech.fail("quota")
     const first = await kiln.submit("speech_synthesis", { input: "a" })
@@ -100,7 +100,7 @@ describe("a manual test engine", () => {
     expect([await kiln.drain(), await kiln.drain({ throughRetries: true })]).toEqual([0, 1])
   })
 
-  it("lets a job that nobody runs time out", async () => {
+  it("lets a job that is never run time out", async () => {
     await using kiln = await testEngine({ mode: "manual" })
     const job = await kiln.submit("speech_synthesis", { input: "Hello" })
     await kiln.advance("23 hours")
@@ -109,7 +109,7 @@ describe("a manual test engine", () => {
     assertFailed(await kiln.get(job), "queue_timeout")
   })
 
-  it("pauses a kind at once", async () => {
+  it("pauses a kind immediately", async () => {
     await using kiln = await testEngine({ mode: "manual" })
     await kiln.submit("speech_synthesis", { input: "a" })
     await kiln.submit("speech_synthesis", { input: "b" })
@@ -118,7 +118,7 @@ describe("a manual test engine", () => {
     expect(await kiln.drain({ throughRetries: true })).toBe(0)
   })
 
-  it("tells events as they happen", async () => {
+  it("emits events as they happen", async () => {
     await using kiln = await testEngine({ mode: "manual" })
     const heard: Array<string> = []
     for (const type of ["queued", "started", "attempt_failed", "done"] as const) kiln.on(type, () => heard.push(type))
@@ -140,7 +140,7 @@ describe("a manual test engine", () => {
     await expect(kiln.drain()).rejects.toThrow("drain() stopped after 1000 attempts")
   })
 
-  it("ends while an attempt hangs that nobody waits for", async () => {
+  it("closes while an attempt hangs that nobody awaits", async () => {
     const kiln = await testEngine({ mode: "manual" })
     kiln.providers.speech.hang()
     await kiln.submit("speech_synthesis", { input: "Hello" })
@@ -151,7 +151,7 @@ describe("a manual test engine", () => {
     expect(kiln.providers.speech.calls[0]?.outcome).toBe("interrupted")
   })
 
-  it("is an engine for whatever is built upon one", async () => {
+  it("works for everything that is built on an engine", async () => {
     await using kiln = await testEngine({ mode: "manual" })
     expect(Context.get(embeddedContext(kiln), Engine).kinds.map(({ name }) => name)).toContain("speech_synthesis")
     await expect(kiln.start()).resolves.toBeUndefined()
@@ -183,9 +183,9 @@ describe("a live test engine", () => {
     expect(Math.abs(kiln.now().getTime() - Date.now())).toBeLessThan(60_000)
   })
 
-  it("refuses what is done by hand", async () => {
+  it("refuses manual control", async () => {
     await using kiln = await testEngine({ mode: "live" })
     for (const verb of [() => kiln.runNext(), () => kiln.drain(), () => kiln.advance(1)])
-      await expect(verb()).rejects.toThrow("runs its jobs by itself")
+      await expect(verb()).rejects.toThrow("runs its jobs in real time")
   })
 })

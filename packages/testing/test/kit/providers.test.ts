@@ -33,7 +33,7 @@ it("fakes can return invalid answers", async () => {
   expect(await kiln.submit("speech_synthesis", speak)).toMatchObject({ status: "failed", errorCode: "result_invalid" })
 })
 
-it("fakes answer what they are told, once or always, with the rest of it as usual", async () => {
+it("fakes return given values, once or always, with defaults for the rest", async () => {
   await using kiln = await testEngine()
   const upload = async () => {
     const ticket = await kiln.createUpload({ format: "mp3", declaredSeconds: 1 })
@@ -67,7 +67,7 @@ it("a voice turn goes to the provider that makes it in one call, if there is one
   expect([kiln.providers.voiceTurn.calls.length, kiln.providers.reply.calls.length]).toEqual([1, 0])
 })
 
-it("providers of the test's own take the place of a fake", async () => {
+it("custom providers replace a fake", async () => {
   const asked: Array<string> = []
   await using kiln = await testEngine({
     providers: {
@@ -81,7 +81,7 @@ it("providers of the test's own take the place of a fake", async () => {
   expect([asked, kiln.providers.speech.calls]).toEqual([["Hello"], []])
 })
 
-it("fakes serve an engine that is put together by hand", async () => {
+it("fakes serve an engine that is assembled by hand", async () => {
   const fakes = makeFakeProviders()
   const { image } = programmable(fakes)
   image.fail("content_rejected")

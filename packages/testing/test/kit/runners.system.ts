@@ -75,7 +75,7 @@ it.each([
 it.each([
   ["@kiln/testing/vitest", "vitest"],
   ["@kiln/conformance", "vitest"],
-])("%s says what it misses", (door, peer) => {
+])("%s names the missing peer", (door, peer) => {
   const { output, status } = importing(door)
   expect(output).toContain(`${peer} is not installed`)
   expect(status).toBe(1)

@@ -117,7 +117,7 @@ describe.each(endpoints)("%s", (endpoint) => {
       expect(standIn.calls().map(({ outcome }) => outcome)).toEqual(["failed", "failed"])
     }))
 
-  it("breaks off in the middle of the body, and cuts what is in it", () =>
+  it("breaks off in the middle of the body, and truncates its content", () =>
     withStandIn(async (standIn) => {
       const whole = await fate(request(standIn))
       standIn.script(endpoint, truncated("body"), truncated("file"))
@@ -142,7 +142,7 @@ describe.each(endpoints)("%s", (endpoint) => {
       expect(JSON.parse(wrongBase64.body.toString())).toHaveProperty(endpoint === "image" ? "data" : "object")
     }))
 
-  it("is HTML, empty, somewhere else, or anything", () =>
+  it("is HTML, empty, a redirect, or any response", () =>
     withStandIn(async (standIn) => {
       standIn.script(endpoint, html, empty, answerRaw({ status: 201, headers: { "x-a": "b" }, body: "c" }))
       const page = await request(standIn)
@@ -155,7 +155,7 @@ describe.each(endpoints)("%s", (endpoint) => {
 })
 
 describe("single behaviors", () => {
-  it("trickles byte by byte, and stops when nobody listens", () =>
+  it("trickles byte by byte, and stops when the client disconnects", () =>
     withStandIn(async (standIn) => {
       standIn.script("chat", trickle(1, 7))
       expect((await (await requests.chat(standIn)).json()).choices[0].message.content).toBe("You said: hello")
@@ -202,7 +202,7 @@ describe("single behaviors", () => {
       { usually: JSON.parse('{"speech":{"_tag":"Anwser"}}') },
     ))
 
-  it("uses up the script in its order, then goes on as usual", () =>
+  it("follows the script in order, then behaves as usual", () =>
     withStandIn(async (standIn) => {
       standIn.usually("speech", answer({ data: Buffer.from("usual"), mediaType: "audio/x" }))
       standIn.script("speech", answer({ data: Buffer.from("one") }), serverError)

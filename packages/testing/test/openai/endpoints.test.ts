@@ -6,7 +6,7 @@ import { ask, bytesOf, draw, pngSize, post, requests, smallWav, transcribe, with
 const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
 
 describe("transcription", () => {
-  it("hears other words in every file, and the same in the same", () =>
+  it("transcribes every file differently, and the same file identically", () =>
     withStandIn(async (standIn) => {
       const texts = await Promise.all(
         [smallWav(1), smallWav(1), smallWav(1, 0x81)].map(async (file) => (await transcribe(standIn, file)).json()),
@@ -19,7 +19,7 @@ describe("transcription", () => {
       expect(texts[2].text).not.toBe(texts[0].text)
     }))
 
-  it("measures a WAV by what is there, not by what its header claims", () =>
+  it("measures a WAV by its data, not by its header", () =>
     withStandIn(async (standIn) => {
       const claims = Buffer.from(smallWav(3))
       claims.writeUInt32LE(0xffff_ffff, 40)
@@ -31,7 +31,7 @@ describe("transcription", () => {
       expect(verbose.segments[0]).toMatchObject({ id: 0, start: 0, end: 3, text: verbose.text })
     }))
 
-  it("says no length of what it cannot measure", () =>
+  it("reports no length for a file that it cannot measure", () =>
     withStandIn(async (standIn) => {
       const fields = { response_format: "verbose_json" }
       const verbose = await (await transcribe(standIn, Uint8Array.of(1, 2, 3), fields, "a.mp3")).json()
@@ -41,7 +41,7 @@ describe("transcription", () => {
       expect(told).toMatchObject({ text: "hi", duration: 7.5, language: "german", usage: { seconds: 8 } })
     }))
 
-  it("answers text as text, and refuses verbose_json where the real model does", () =>
+  it("returns text as text, and refuses verbose_json like the real model", () =>
     withStandIn(async (standIn) => {
       standIn.usually("transcription", answer({ text: "plain" }))
       const text = await transcribe(standIn, smallWav(1), { response_format: "text" })
@@ -68,7 +68,7 @@ describe("transcription", () => {
     }),
   )
 
-  it("records the file and the fields, and never the bytes", () =>
+  it("records the file and the fields, but never the bytes", () =>
     withStandIn(async (standIn) => {
       await transcribe(standIn, smallWav(1), { language: "en" }, 'my "tape".wav')
       const [call] = standIn.callsOf("transcription")
@@ -137,7 +137,7 @@ describe("text", () => {
       expect((await tooFew.json()).error.code).toBe("integer_below_min_value")
     }))
 
-  it("says what it is told: words, tokens, why it ended, refusals", () =>
+  it("returns configured words, tokens, finish reasons and refusals", () =>
     withStandIn(async (standIn) => {
       standIn.script("chat", answer({ text: "", outputTokens: 77, finishReason: "content_filter" }))
       const filtered = await (await ask(standIn, "x")).json()
@@ -155,7 +155,7 @@ describe("text", () => {
 })
 
 describe("image", () => {
-  it("draws a PNG of 1024 by 1024, another for every prompt", () =>
+  it("draws a PNG of 1024 by 1024, different for every prompt", () =>
     withStandIn(async (standIn) => {
       const drawn = async (prompt: string) =>
         Buffer.from((await (await draw(standIn, prompt)).json()).data[0].b64_json, "base64")
@@ -166,7 +166,7 @@ describe("image", () => {
       expect(one.length).toBeLessThan(20_000)
     }))
 
-  it("gives URLs where a model has them, to be fetched without a key", () =>
+  it("returns URLs if the model has them, which need no key", () =>
     withStandIn(async (standIn) => {
       const { data } = await (await draw(standIn, "two kilns", { model: "dall-e-3", size: "1536x1024", n: 2 })).json()
       expect(data).toHaveLength(2)
@@ -179,7 +179,7 @@ describe("image", () => {
       expect((await (await draw(standIn, "x")).json()).data).toEqual([{ url: "http://127.0.0.1:1/elsewhere.png" }])
     }))
 
-  it("knows the parameters the newer models do not", () =>
+  it("rejects the parameters that newer models reject", () =>
     withStandIn(async (standIn) => {
       for (const [more, param] of [
         [{ response_format: "url" }, "response_format"],

@@ -28,7 +28,7 @@ const withDirectory = async (use: (directory: string) => Promise<void>): Promise
   }
 }
 
-/** A client that asks for speech and reads nothing of the answer. */
+/** A client that requests speech and does not read the response. */
 const deafClient = async (url: string, apiKey: string) => {
   const { hostname, port } = new URL(url)
   const body = JSON.stringify({ model: "tts-1", voice: "v", input: "x" })
@@ -49,7 +49,7 @@ const howItFails = (promise: Promise<unknown>): Promise<string> =>
   )
 
 describe("huge answers", () => {
-  it.each(["chunked", "length"] as const)("of so many bytes, %s", (framing) =>
+  it.each(["chunked", "length"] as const)("of a given size, %s", (framing) =>
     withStandIn(async (standIn) => {
       for (const [endpoint, request] of [
         ["chat", requests.chat],
@@ -67,7 +67,7 @@ describe("huge answers", () => {
     }),
   )
 
-  it("without an end, until the client has enough", () =>
+  it("endless, until the client disconnects", () =>
     withStandIn(async (standIn) => {
       standIn.usually("chat", endless)
       const client = new AbortController()
@@ -81,8 +81,8 @@ describe("huge answers", () => {
     }))
 })
 
-describe("what counts as answered", () => {
-  it("only what has left: a client that does not read is not answered, and one that goes never will be", () =>
+describe("answered calls", () => {
+  it("are those that were sent: a client that does not read is not answered, and one that disconnects never is", () =>
     withStandIn(async (standIn) => {
       // More than the buffers of both ends take.
       standIn.script("speech", answer({ data: new Uint8Array(50_000_000) }))
@@ -96,7 +96,7 @@ describe("what counts as answered", () => {
       expect(standIn.calls()[0]).toMatchObject({ outcome: "client_gone", status: 200 })
     }))
 
-  it("when the client went before a late answer, with the moment", () =>
+  it("include when the client disconnected before a late response", () =>
     withStandIn(async (standIn) => {
       standIn.script("speech", answerLate(60_000))
       const client = new AbortController()
@@ -113,7 +113,7 @@ describe("what counts as answered", () => {
 })
 
 describe("many at once", () => {
-  it("fifty calls are answered each with its own", () =>
+  it("fifty calls each get their own response", () =>
     withStandIn(async (standIn) => {
       const names = Array.from({ length: 50 }, (_, index) => `number-${index}`)
       const said = await Promise.all(
@@ -130,7 +130,7 @@ describe("many at once", () => {
       expect(standIn.calls().every(({ outcome }) => outcome === "answered")).toBe(true)
     }))
 
-  it("waits for so many calls, and not for one less", () =>
+  it("waits for exactly the given number of calls", () =>
     withStandIn(async (standIn) => {
       standIn.usually("speech", hang)
       const client = new AbortController()
@@ -150,7 +150,7 @@ describe("many at once", () => {
 })
 
 describe("closing", () => {
-  it("cuts calls that hang or trickle, and says so", async () => {
+  it("ends calls that hang or trickle, and records it", async () => {
     const standIn = await startOpenAiStandIn()
     standIn.script("speech", hang, hangAfterHeaders, trickle(10_000), endless, answerLate(100_000))
     const running = Array.from({ length: 5 }, async () => bytesOf(await speak(standIn, "x")))
@@ -165,21 +165,21 @@ describe("closing", () => {
     await standIn.close()
   })
 
-  it("does not wait for connections that are idle", async () => {
+  it("does not wait for idle connections", async () => {
     const standIn = await startOpenAiStandIn()
     await bytesOf(await speak(standIn, "x"))
     await standIn.close()
     expect(standIn.calls()).toMatchObject([{ outcome: "answered" }])
   })
 
-  it("rejects a port that is taken", () =>
+  it("rejects a port that is in use", () =>
     withStandIn(async (standIn) => {
       await expect(startOpenAiStandIn({ port: Number(new URL(standIn.url).port) })).rejects.toThrow("EADDRINUSE")
     }))
 })
 
 describe("the journal", () => {
-  it("says what the calls say, and is continued", () =>
+  it("contains the calls, and is continued", () =>
     withDirectory(async (directory) => {
       const journal = join(directory, "calls.jsonl")
       expect(readJournal(journal)).toEqual([])
@@ -214,7 +214,7 @@ describe("the journal", () => {
     }))
 })
 
-describe("a process of its own", () => {
+describe("a separate process", () => {
   it("ends with the process that started it, however that ends", () =>
     withDirectory(async (directory) => {
       const options = { journal: join(directory, "calls.jsonl"), usually: { models: hang }, apiKeys: [] }

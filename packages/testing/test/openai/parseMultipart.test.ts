@@ -25,7 +25,7 @@ describe("parts", () => {
     ])
   })
 
-  it("none at all", () => expect(parse(end)).toEqual([]))
+  it("no fields", () => expect(parse(end)).toEqual([]))
 
   it.each([
     ['filename="a b.wav"', "a b.wav"],
@@ -117,7 +117,7 @@ describe("over the wire", () => {
       expect((await noModel.json()).error).toMatchObject({ param: "model", code: "missing_required_parameter" })
     }))
 
-  it("takes what fetch makes of awkward names", () =>
+  it("accepts fetch's encoding of unusual names", () =>
     withStandIn(async (standIn) => {
       for (const filename of ['"quoted".wav', "sp ace;=.wav", "naïve🔥.wav", String.raw`back\slash.wav`]) {
         expect((await transcribe(standIn, smallWav(1), {}, filename)).status).toBe(200)
@@ -125,7 +125,7 @@ describe("over the wire", () => {
       }
     }))
 
-  it("waits for a body in pieces, and notices one that never ends", () =>
+  it("waits for a body in chunks, and detects one that never ends", () =>
     withStandIn(async (standIn) => {
       const { hostname, port } = new URL(standIn.url)
       const socket = new Socket().connect(Number(port), hostname)

@@ -9,7 +9,7 @@ describe("what is wrong with a request", () => {
       expect(data.map(({ id }: { id: string }) => id)).toEqual(standInModels)
     }))
 
-  it("no key, and a wrong one, of which the message repeats a part", () =>
+  it("no key, and a wrong one, of which the message shows a part", () =>
     withStandIn(async (standIn) => {
       const none = await fetch(`${standIn.url}/models`)
       expect(none.status).toBe(401)
@@ -31,7 +31,7 @@ describe("what is wrong with a request", () => {
       ])
     }))
 
-  it("asks for no key where none is set, and takes any model where told so", () =>
+  it("requires no key if none is set, and accepts any model if configured", () =>
     withStandIn(
       async (standIn) => {
         const response = await fetch(`${standIn.url}/audio/speech`, {
@@ -44,7 +44,7 @@ describe("what is wrong with a request", () => {
       { apiKeys: [], models: "any" },
     ))
 
-  it("an unknown model is 404, and uses up nothing of the script", () =>
+  it("an unknown model is 404, and does not consume the script", () =>
     withStandIn(async (standIn) => {
       standIn.script("chat", answer({ text: "scripted" }))
       const unknown = await ask(standIn, "x", { model: "gpt-none" })
@@ -84,7 +84,7 @@ describe("what is wrong with a request", () => {
       expect(refused.status).toBe(415)
     }))
 
-  it("too much: 413, and an end to what does not end", () =>
+  it("too large: 413, even for an endless body", () =>
     withStandIn(
       async (standIn) => {
         const edge = JSON.stringify({ model: "tts-1", voice: "v", input: "x", pad: "" })
@@ -107,7 +107,7 @@ describe("what is wrong with a request", () => {
       { maxRequestBytes: 1000 },
     ))
 
-  it("speech that is too long, and as long as it may be", () =>
+  it("speech beyond the limit, and at the limit", () =>
     withStandIn(async (standIn) => {
       expect((await speak(standIn, "🔥".repeat(4096))).status).toBe(200)
       const refused = await speak(standIn, "x".repeat(4097))

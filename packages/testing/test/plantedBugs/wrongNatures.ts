@@ -1,6 +1,6 @@
 import { type StorePortName, storeVerbs } from "@kiln/core/ports"
 
-/** A verb that writes, declared as one that reads: nothing is saved for it. */
+/** A writing verb that is declared as reading, so its changes are not saved. */
 export interface WrongNature {
   readonly bug: string
   readonly port: StorePortName

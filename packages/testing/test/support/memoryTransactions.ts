@@ -1,4 +1,3 @@
-import { createHmac } from "node:crypto"
 import { Clock, Context, Effect, Layer, Scope } from "effect"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { CallerTransactions, type CreateOutcome, type NewJob, WakeUp } from "@kiln/core/ports"
@@ -7,7 +6,7 @@ import { createJobs } from "../../src/memory/jobs/createJobs.ts"
 import { decodeState, emptyState, encodeState, type MemoryState } from "../../src/memory/MemoryState.ts"
 import { portsOf } from "../../src/memory/MemoryStores.ts"
 
-/** A transaction over memory: what it makes is made again, at the same instants, when it commits. */
+/** A transaction over memory. Its writes are repeated, with the same times, when it commits. */
 class MemoryTransaction {
   readonly made: Array<{ readonly job: NewJob; readonly at: number }> = []
   readonly ended = Promise.withResolvers<void>()
@@ -15,17 +14,17 @@ class MemoryTransaction {
 
 /** Wrong in one way or another, to see that the suite notices. */
 export interface Wrongs {
-  /** Writes at once, whatever becomes of the transaction. */
+  /** Writes immediately, even if the transaction rolls back. */
   readonly atOnce?: boolean
   /** A refusal fails instead of being an outcome. */
   readonly throws?: boolean
   /** Transactions of one project wait for each other. */
   readonly waits?: boolean
-  /** Waiting workers are told of a commit so late, or of the creation and never of the commit. */
+  /** Delay of the notification about a commit, or a notification about the creation instead of the commit. */
   readonly wakesAfterMs?: number | "creation"
   /** Anything passes for a transaction. */
   readonly credulous?: boolean
-  /** Forgets what the transaction has made so far. */
+  /** Discards the transaction's earlier writes. */
   readonly forgetful?: boolean
 }
 
@@ -34,7 +33,7 @@ const lockNames = (job: NewJob, { waits }: Wrongs): ReadonlyArray<string> => [
   ...(waits === true ? [job.projectId] : []),
 ]
 
-/** Decides on a copy of what is committed, with what this transaction made itself. */
+/** Decides on a copy of the committed state with this transaction's writes. */
 const decide = (
   state: MemoryState,
   transaction: MemoryTransaction,
@@ -89,7 +88,6 @@ export const memoryTransactions = (wrongs: Wrongs = {}): Effect.Effect<CallerPla
         }),
       synchronous: {
         createJobs: (handle, jobs) => decide(state, requireTransaction(handle), jobs, Date.now(), wrongs),
-        hmacSha256: (key, message) => createHmac("sha256", key).update(message).digest(),
       },
     })
     const commit = (transaction: MemoryTransaction) => async (): Promise<void> => {

@@ -22,7 +22,7 @@ EXECUTE FUNCTION "kiln".refuse('a finished job never changes, except that its da
 
 CREATE FUNCTION "kiln".finish_leaves_queue() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF EXISTS (SELECT FROM "kiln".queue WHERE job_seq = NEW.seq) THEN
+  IF EXISTS (SELECT FROM "kiln".queue WHERE id = NEW.id) THEN
     RAISE EXCEPTION 'a finished job leaves the queue';
   END IF;
   RETURN NEW;
@@ -71,20 +71,37 @@ EXECUTE FUNCTION "kiln".upload_went_to_retry();
 `
 
 const data = `
-CREATE FUNCTION "kiln".retained_only_while_kept() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION "kiln".data_only_while_kept() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = NEW.job_seq AND retained = 'kept'
-      AND (TG_TABLE_NAME = 'job_data' OR status = 'done')) THEN
-    RAISE EXCEPTION '% of a job that is erased, or not there, or not done', TG_TABLE_NAME;
+  IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
+      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND retained = 'kept' OFFSET 0)) THEN
+    RAISE EXCEPTION 'job_data of a job that is erased or not there';
   END IF;
-  RETURN NEW;
+  RETURN NULL;
 END $$;
-CREATE TRIGGER job_data_only_while_kept BEFORE INSERT ON "kiln".job_data
-FOR EACH ROW EXECUTE FUNCTION "kiln".retained_only_while_kept();
+CREATE TRIGGER job_data_only_while_kept AFTER INSERT ON "kiln".job_data REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION "kiln".data_only_while_kept();
 CREATE TRIGGER job_data_is_final BEFORE UPDATE ON "kiln".job_data
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
-CREATE TRIGGER files_of_done_jobs BEFORE INSERT ON "kiln".files
-FOR EACH ROW EXECUTE FUNCTION "kiln".retained_only_while_kept();
+
+CREATE FUNCTION "kiln".data_goes_with_job() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+  DELETE FROM "kiln".job_data WHERE job_seq = ANY (ARRAY(SELECT seq FROM removed));
+  RETURN NULL;
+END $$;
+CREATE TRIGGER jobs_data_goes_with_job AFTER DELETE ON "kiln".jobs REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION "kiln".data_goes_with_job();
+
+CREATE FUNCTION "kiln".file_of_done_job() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
+      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND retained = 'kept' AND status = 'done' OFFSET 0)) THEN
+    RAISE EXCEPTION 'files of a job that is erased, or not there, or not done';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER files_of_done_jobs AFTER INSERT ON "kiln".files REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION "kiln".file_of_done_job();
 CREATE TRIGGER files_are_final BEFORE UPDATE ON "kiln".files
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('a file never changes');
 `

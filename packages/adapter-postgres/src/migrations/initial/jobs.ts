@@ -59,9 +59,9 @@ CREATE INDEX jobs_finished ON "kiln".jobs (retained, finished_at, seq) WHERE fin
 -- an expression, so that no plan takes it that only knows the status.
 CREATE INDEX jobs_by_status ON "kiln".jobs (coalesce(status, 'unfinished'), created_at, id);
 
--- Exists exactly as long as the data is kept.
+-- Exists exactly as long as the data is kept. Triggers do what a foreign key would, once a statement.
 CREATE TABLE "kiln".job_data (
-  job_seq bigint PRIMARY KEY REFERENCES "kiln".jobs (seq) ON DELETE CASCADE,
+  job_seq bigint PRIMARY KEY,
   request text   NOT NULL
 );
 

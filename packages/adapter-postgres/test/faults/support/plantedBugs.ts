@@ -44,12 +44,18 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a COMMIT without an answer counts as done, without checking whether it happened",
     edits: [inDatabase('if (meaningOf(error) !== "connection") throw error', 'return { _tag: "Done", value }')],
     scenario: "reportLostCommits.ts",
-    arguments: ["cut before", "createJobs"],
-    noticed: /^createJobs: jobs is /m,
+    arguments: ["cut before", "completeJobs"],
+    noticed: /^completeJobs: jobs is /m,
   },
   {
     bug: "the number of a transaction is taken for its own after a crash, when it may be another's",
-    edits: [inDatabase("if (told.now === began) return", "if (told.now !== null) return")],
+    edits: [
+      {
+        file: "adapter-postgres/src/Session.ts",
+        from: "if (told.now === began) return",
+        to: "if (told.now !== null) return",
+      },
+    ],
     scenario: "reportForgottenCommit.ts",
     arguments: [],
     noticed: /^createJobs: answered Created, 0 stored/,

@@ -1,6 +1,6 @@
 /**
- * Lanes carry the order in which projects are served. The three partial indexes leave out lanes
- * without a job to come, so that a thousand idle projects cost a claim nothing.
+ * Lanes hold the order in which projects are served. The partial indexes leave out lanes without jobs to come, so that idle
+ * projects cost a claim nothing.
  */
 const lanes = `
 CREATE TABLE kiln_lanes (
@@ -10,9 +10,9 @@ CREATE TABLE kiln_lanes (
   kind_version INTEGER NOT NULL CHECK (kind_version >= 1),
   mode         TEXT    NOT NULL CHECK (mode IN ('sandbox', 'live')),
   virtual_time INTEGER NOT NULL DEFAULT 0 CHECK (virtual_time >= 0),
-  -- A lower bound of the smallest claimable_at in the lane; NULL when nothing there can become claimable.
+  -- A lower bound of the smallest claimable_at in the lane; NULL if no job can become claimable.
   next_at      INTEGER,
-  -- Set with the first job of another priority than normal: in a lane without any, a claim looks for no others.
+  -- Set with the first job of a priority other than normal. Until then, claims look only for normal jobs.
   prioritized  INTEGER NOT NULL DEFAULT 0 CHECK (prioritized IN (0, 1)),
   UNIQUE (project_id, kind, kind_version, mode)
 ) STRICT;
@@ -29,10 +29,9 @@ INSERT INTO kiln_fairness (id, virtual_time) VALUES (1, 0);
 `
 
 /**
- * One small row a job. What is large while the job is unfinished stands apart, so that a heartbeat
- * does not rewrite a prompt; the output is written once, with the last update.
- * The invariants of the state machine are repeated here, because this is the last place where a
- * mistake above can be stopped.
+ * One small row per job. The request is in a table of its own, so that a heartbeat does not rewrite a large prompt and a corrupt
+ * request does not prevent the job from failing. The output is written once, with the last update.
+ * The constraints repeat the invariants of the state machine, as the last defense against bugs in the code above.
  */
 const jobs = `
 CREATE TABLE kiln_jobs (
@@ -84,25 +83,25 @@ CREATE TABLE kiln_jobs (
   CHECK (retained = 'kept' OR status IN ('done', 'failed')),
   CHECK (mode = 'live' OR price_id IS NULL)
 ) STRICT;
--- This uniqueness is the consumption of an upload: there is no second flag.
+-- A job consumes its upload by this index; there is no other flag.
 CREATE UNIQUE INDEX kiln_jobs_upload ON kiln_jobs (upload_id) WHERE upload_id IS NOT NULL;
--- The order of a claim: one walk for each priority, so that a job that is not yet claimable is never stepped over. Finished
--- jobs are not in it, so however many there are, a claim does not see them.
+-- The order of claims: one range per priority, so that jobs that are not yet claimable are not read. Finished jobs are not in it, so
+-- their number does not affect claims.
 CREATE INDEX kiln_jobs_ready    ON kiln_jobs (lane_id, priority, claimable_at, id) WHERE claimable_at IS NOT NULL;
 CREATE INDEX kiln_jobs_deadline ON kiln_jobs (deadline_at) WHERE deadline_at IS NOT NULL;
 CREATE INDEX kiln_jobs_finished ON kiln_jobs (retained, finished_at) WHERE finished_at IS NOT NULL;
--- Jobs that count against limits of concurrency: a few of very many.
-CREATE INDEX kiln_jobs_held     ON kiln_jobs (held, mode, kind, project_id, claimable_at) WHERE held = 1;
--- For lists of jobs. Written when a job is created or deleted, and by none of its moves.
+-- Jobs that count against concurrency limits: a few among very many.
+CREATE INDEX kiln_jobs_held     ON kiln_jobs (held, lane_id, claimable_at) WHERE held = 1;
+-- For lists of jobs. Written only when a job is created or deleted.
 CREATE INDEX kiln_jobs_by_time  ON kiln_jobs (created_at, id);
 
--- Exists exactly as long as the data is kept.
+-- Rows exist as long as the data is kept.
 CREATE TABLE kiln_job_data (
   job_seq INTEGER PRIMARY KEY REFERENCES kiln_jobs (seq) ON DELETE CASCADE,
   request TEXT NOT NULL
 ) STRICT;
 
--- Finished steps of unfinished jobs.
+-- Completed steps of unfinished jobs.
 CREATE TABLE kiln_checkpoints (
   job_seq INTEGER NOT NULL REFERENCES kiln_jobs (seq) ON DELETE CASCADE,
   step    TEXT    NOT NULL,
@@ -122,7 +121,7 @@ CREATE TABLE kiln_files (
   UNIQUE (job_seq, name)
 ) STRICT;
 
--- The ledger. It refers to no job, because it outlives them.
+-- The ledger. It has no foreign keys, because it outlives the jobs.
 CREATE TABLE kiln_charges (
   job_id     TEXT    NOT NULL PRIMARY KEY,
   project_id TEXT    NOT NULL,
@@ -135,14 +134,14 @@ CREATE TABLE kiln_charges (
 ) STRICT;
 CREATE INDEX kiln_charges_by_time ON kiln_charges (charged_at, job_id);
 
--- How far the ledger has been read as complete: a charge that is written later gets this time at least.
+-- How far the ledger has been read as complete: a later charge gets at least this time.
 CREATE TABLE kiln_closed_ledger (
   id           INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
   closed_until INTEGER NOT NULL
 ) STRICT;
 INSERT INTO kiln_closed_ledger (id, closed_until) VALUES (1, 0);
 
--- Blobs that nothing refers to any more and that are still to be removed.
+-- Blobs that nothing refers to and that are still to be removed.
 CREATE TABLE kiln_purges (
   id          INTEGER PRIMARY KEY,
   blob_prefix TEXT    NOT NULL UNIQUE,
@@ -150,7 +149,7 @@ CREATE TABLE kiln_purges (
 ) STRICT;
 `
 
-/** What the store remembers besides: about its blob store, in one row written with its version as a condition; and of time. */
+/** Facts about the blob store, in one row that is updated only if its version is unchanged, and the latest store time. */
 const memory = `
 CREATE TABLE kiln_blob_lineage (
   id       INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
@@ -158,7 +157,7 @@ CREATE TABLE kiln_blob_lineage (
   document TEXT    NOT NULL
 ) STRICT;
 
--- The latest store time of a committed write, for the processes that share the file and for those that start later.
+-- The latest store time of a committed write, for other processes and later starts.
 CREATE TABLE kiln_store_time (
   id     INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
   latest INTEGER NOT NULL

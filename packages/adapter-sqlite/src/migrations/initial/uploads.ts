@@ -1,4 +1,4 @@
-/** Which job consumed an upload is read through jobs.upload_id. */
+/** jobs.upload_id tells which job consumed an upload. */
 export const uploadTables = `
 CREATE TABLE kiln_uploads (
   seq              INTEGER PRIMARY KEY,
@@ -18,15 +18,15 @@ CREATE TABLE kiln_uploads (
   bytes            INTEGER CHECK (bytes >= 0),
   sha256           TEXT,
   erased           INTEGER NOT NULL DEFAULT 0 CHECK (erased IN (0, 1)),
-  -- When a sweep next looks at it: usable_until while it waits for a job, created_at once it was erased unused,
-  -- NULL as soon as a job took it. It only keeps used uploads out of the sweeps' index; the truth is jobs.upload_id.
+  -- When a sweep next reads it: usable_until while it waits for a job, created_at once it was erased unused, NULL as soon as a job
+  -- took it. This only keeps used uploads out of the index of the sweeps; jobs.upload_id is authoritative.
   sweep_at         INTEGER,
   CHECK ((blob_key IS NULL) = (bytes IS NULL) AND (blob_key IS NULL) = (sha256 IS NULL)),
   CHECK (blob_key IS NULL OR (claimed_until IS NULL AND erased = 0)),
   CHECK (erased = 0 OR claimed_until IS NULL)
 ) STRICT;
 CREATE INDEX kiln_uploads_sweep ON kiln_uploads (erased, sweep_at) WHERE sweep_at IS NOT NULL;
--- What of a project's uploads waits for jobs, counted without a look at those that were used or have expired.
+-- Count a project's uploads that wait for jobs without reading those that were used or have expired.
 CREATE INDEX kiln_uploads_stored ON kiln_uploads (project_id, usable_until, bytes)
   WHERE blob_key IS NOT NULL AND erased = 0 AND sweep_at IS NOT NULL;
 CREATE INDEX kiln_uploads_announced ON kiln_uploads (project_id, expires_at) WHERE blob_key IS NULL AND erased = 0;

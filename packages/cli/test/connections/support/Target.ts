@@ -16,7 +16,7 @@ export interface Target extends AsyncDisposable {
   readonly pid: number
   readonly port: number
   readonly weapons: Weapons
-  /** The path another client asks for its health. */
+  /** The path at which another client checks its health. */
   readonly health: string
   /** Most resident memory so far, in megabytes; `undefined` where the system does not tell. */
   readonly peakMegabytes: () => number | undefined

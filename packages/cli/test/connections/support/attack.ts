@@ -74,7 +74,7 @@ const carryOut = async (port: number, { bytes, end, lingerMs, reads, writing }: 
   }, longestMs)
   if (reads) socket.on("data", (data) => (bytesRead += data.length))
   else socket.pause()
-  // The other end has closed: nothing more can happen.
+  // The other side has closed the connection.
   socket.on("end", () => socket.end())
   if (writing === "whole") socket.write(bytes)
   else if (writing === "bytewise")

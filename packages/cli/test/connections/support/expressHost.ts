@@ -32,5 +32,5 @@ const server = express()
     const { port } = server.address() as AddressInfo
     process.stdout.write(`${JSON.stringify({ port, key })}\n`)
   })
-// Nothing here is worth ending in order.
+// No clean shutdown is necessary.
 process.stdin.once("end", () => process.kill(process.pid, "SIGKILL")).resume()

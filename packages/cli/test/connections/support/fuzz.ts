@@ -20,11 +20,11 @@ export interface FuzzReport extends AttackReport {
   readonly seconds: number
   readonly peakMegabytes: number | undefined
   readonly probe: ProbeReport
-  /** That the target ended, or what it did not catch. */
+  /** Reports that the target ended, or an error that it did not catch. */
   readonly failure: string | undefined
 }
 
-/** Attacks a process of its own while a client, in another process, watches its health. */
+/** Attacks a separate process while a client in another process watches its health. */
 export const fuzz = async ({ connections, edits, only, seed, target: name }: FuzzOptions): Promise<FuzzReport> => {
   await using target = await startTarget(name, edits)
   const watching = await startProbe(`http://127.0.0.1:${target.port}${target.health}`, target.pid)

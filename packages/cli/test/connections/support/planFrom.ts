@@ -25,7 +25,7 @@ const nameOf = <A extends string>(environment: Environment, name: string, all: R
   throw new TypeError(`${name} must be one of: ${all.join(", ")}`)
 }
 
-/** A hundred thousand connections to each target with seed 1, unless `KILN_FUZZ_...` says otherwise. */
+/** A hundred thousand connections to each target with seed 1, unless `KILN_FUZZ_...` overrides it. */
 export const planFrom = (environment: Environment): FuzzPlan => {
   const target = nameOf(environment, "KILN_FUZZ_TARGET", targetNames)
   return {

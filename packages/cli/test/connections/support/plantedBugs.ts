@@ -4,7 +4,7 @@ import type { Edit } from "../../../../../tests/planted/Edit.ts"
 export interface PlantedBug {
   readonly bug: string
   readonly edits: ReadonlyArray<Edit>
-  /** The shape of connections that brings it out. */
+  /** The kind of connections that exposes it. */
   readonly only: string
   /** Description of the bug. */
   readonly noticed: RegExp

@@ -58,7 +58,7 @@ export class Client {
     return (await response.json()) as Upload
   }
 
-  /** Sends a file to this process, whichever one signed the URL. */
+  /** Sends a file to this process, whichever process signed the URL. */
   put(upload: Upload, body: BodyInit): Promise<Response> {
     const { pathname, search } = new URL(upload.upload_url)
     const headers = { "content-type": "audio/wav" }
@@ -97,7 +97,7 @@ export class Client {
     return response.bytes()
   }
 
-  /** What `/readyz` says; `undefined` when there is no answer in time. */
+  /** The response of `/readyz`; `undefined` if none arrives in time. */
   async readiness(limitMs = 5_000): Promise<number | undefined> {
     return this.get("/readyz", AbortSignal.timeout(limitMs)).then(
       ({ status }) => status,

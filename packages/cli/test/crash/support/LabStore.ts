@@ -106,7 +106,7 @@ export const postgresStore =
     dispose,
   })
 
-/** A database of its own on the server that all tests share. */
+/** A separate database on the server that all tests share. */
 const freshPostgresStore: MakeStore = async (dataDirectory) => {
   const { dispose, url } = await freshDatabase()
   return postgresStore(url, dispose)(dataDirectory)

@@ -16,8 +16,8 @@ export interface Wish {
 const patienceMs = 60_000
 
 /**
- * A client as one should be: whatever goes wrong on the way or on the server's side, it asks again, of whichever process
- * is there, with the same idempotency key.
+ * A correct client: after any failure in transit or in the server, it repeats the request to any running process with the same
+ * idempotency key.
  */
 export class RetryingClient {
   readonly #clients: () => ReadonlyArray<Client>

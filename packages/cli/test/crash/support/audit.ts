@@ -31,7 +31,7 @@ const isWhole = ({ blobKey, bytes, sha256 }: NamedBlob) =>
 export const audit = ({ dataDirectory, store }: Pick<Lab, "dataDirectory" | "store">): Promise<Audit> =>
   Effect.gen(function* () {
     const blobs = yield* BlobStore
-    // Before the rows: a blob that is committed meanwhile is then named.
+    // Read before the rows, so that a blob committed in the meantime is named by a row.
     const stored = yield* Stream.runCollect(Stream.merge(blobs.list("jobs"), blobs.list("uploads")))
     const { charges, jobs, named } = yield* Effect.promise(() => store.rows())
     const damaged = yield* Effect.filter(named, (one) => Effect.map(isWhole(one), (whole) => !whole))

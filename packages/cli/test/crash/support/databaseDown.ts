@@ -85,12 +85,12 @@ export const databaseDown = async ({ downMs, jobs }: Downtime) => {
   expect(servers.map(({ listening, pid }) => [listening.url, process.kill(pid, 0)])).toEqual(
     servers.map(({ listening }) => [listening.url, true]),
   )
-  // One may have been accepted whose answer said that it is not known.
+  // A job may have been accepted although its response was an error.
   const stored = new Set<string>(rows.map(({ id }) => id))
   expect(accepted.filter((id) => !stored.has(id))).toEqual([])
   for (const row of rows) {
     expect(row.failures).toBe(0)
-    // One that could still be given back, late, was not lost.
+    // A job that was released late was not lost.
     expect(row.lostWorkers).toBeLessThan(row.attempts)
     const attempts = lab.begun(row.id).map(({ attempt }) => attempt)
     expect(new Set(attempts).size).toBe(attempts.length)

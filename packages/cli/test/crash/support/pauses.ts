@@ -1,6 +1,6 @@
 import type { Edit } from "../fixtures/editModules.ts"
 
-const commit = "const commit = yield* Effect.exit(insist(lease, store.completeJobs([end.completion])))"
+const commit = "return complete(attempt, end)"
 
 /** Between the blob, which is durable, and the row that would name it. */
 export const pauseBeforeCommit: Edit = {
@@ -12,7 +12,7 @@ export const pauseBeforeCommit: Edit = {
 /** When a step's value is committed, and nothing of the next one has begun: `kept transcribe`, `kept reply`. */
 export const pauseAfterCheckpoint: Edit = {
   module: "packages/core/src/worker/AttemptContext.ts",
-  find: "Effect.tap((value) => keep(name, value)),",
+  find: "Effect.tap((value) => this.#keep(name, value)),",
   replace:
-    'Effect.tap((value) => Effect.andThen(keep(name, value), Effect.sync(() => globalThis.crashLab.pause("kept " + name)))),',
+    'Effect.tap((value) => Effect.andThen(this.#keep(name, value), Effect.sync(() => globalThis.crashLab.pause("kept " + name)))),',
 }

@@ -22,7 +22,7 @@ export const seedStores: Effect.Effect<SeededKeys, unknown, KeyDirectory | Switc
     const directory = yield* KeyDirectory
     const ids = yield* IdGenerator
     const board = yield* Switchboard
-    const project = { id: yield* ids.next("prj"), name: "lab" }
+    const project = { id: ids.next("prj"), name: "lab" }
     yield* directory.createProject(project)
     const make = Effect.fnUntraced(function* (mode: KeyMode) {
       const wish = { projectId: project.id, mode, scopes: keyScopes, name: null, expiresAt: null }

@@ -48,13 +48,13 @@ const killAgainAndAgain = async (
   const engine = {
     orphanIntervalMs: 250,
     upload: { leaseDurationMs: leaseMs },
-    // More than it can cost a job: what this is about is that none is lost, not that some are given up.
+    // More than a job can need: the test is about lost jobs, not about jobs that exhaust their attempts.
     attempts: { maxLostWorkers: options.kills + 1 },
   }
   const start = () => lab.start({ engine, env: { KILN_CONCURRENCY: "4" } })
   servers.push(await start(), await start())
   for (let kills = 0; kills < options.kills && !isOver(); kills++) {
-    // Not to wait for anything: this pause is what the seed decides.
+    // Not a wait for a condition: the seed decides this pause.
     await new Promise((resolve) => setTimeout(resolve, 100 + 500 * random()))
     const [victim] = servers.splice(random() < 0.5 ? 0 : 1, 1)
     await victim?.crash()
@@ -89,7 +89,7 @@ export const stormOfKills = async (options: StormOptions): Promise<StormReport> 
   }
   const ends = await Promise.allSettled([killing, ...Array.from({ length: clients }, work)])
   const failures = ends.flatMap((end) => (end.status === "rejected" ? [String(end.reason)] : []))
-  // A sweep comes soon; what it has not taken by then is a violation.
+  // A sweep runs soon; anything left after it is a violation.
   await until(async () => ((await audit(lab)).unnamed.length === 0 ? true : undefined)).catch(() => false)
   const found = await audit(lab)
   return {

@@ -8,7 +8,7 @@ import type { Wish } from "./RetryingClient.ts"
 export interface Told {
   readonly wish: Wish
   readonly ids: ReadonlyArray<string>
-  /** `undefined` where nobody asked. */
+  /** `undefined` if it was not read. */
   readonly status: string | undefined
 }
 
@@ -16,7 +16,7 @@ export const sum = (numbers: ReadonlyArray<number>): number => numbers.reduce((t
 
 type Claim = (holds: boolean, otherwise: string) => void
 
-/** Checks the promises made to one client about one job. */
+/** Checks the guarantees given to one client about one job. */
 const checkJob = (
   claim: Claim,
   { ids, status, wish }: Told,

@@ -49,7 +49,7 @@ const engine = (jobs: number) => ({
   orphanIntervalMs: 1_000,
   queueCap: 0,
   upload: { leaseDurationMs: leaseMs },
-  // More than it can cost a job: what this is about is that none is lost, not that some are given up.
+  // More than a job can need: the test is about lost jobs, not about jobs that exhaust their attempts.
   attempts: { maxLostWorkers: jobs },
 })
 
@@ -134,7 +134,7 @@ export const stormOfWorkers = async (options: WorkerStormOptions): Promise<Worke
     work(),
   ])
   const failures = [kills, restarts, worked].flatMap((end) => (end.status === "rejected" ? [String(end.reason)] : []))
-  // A sweep comes soon; what it has not taken by then is a violation.
+  // A sweep runs soon; anything left after it is a violation.
   await until(async () => ((await audit(lab)).unnamed.length === 0 ? true : undefined)).catch(() => false)
   const found = await audit(lab)
   return {

@@ -1,5 +1,5 @@
-// Everything a service does, in one process that is to be killed at any system call: `driver.ts DIRECTORY SEED`.
-// What it is told goes to standard output at once; see `Ack`.
+// Runs all operations of a service in one process that can be killed at any system call: `driver.ts DIRECTORY SEED`. Prints
+// acknowledgements immediately; see `Ack`.
 import { writevSync } from "node:fs"
 import type { BuiltInKind, EmbeddedEngine, InputOf, JobResult, UploadId } from "@kiln/core"
 import type { Ack, AckFile, Mode } from "./Ack.ts"

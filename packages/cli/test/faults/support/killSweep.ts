@@ -13,7 +13,7 @@ export interface KillSweepOptions {
   readonly points: number
   /** Decides texts, files and which calls are hit. */
   readonly seed: number
-  /** Points at once, 2 unless told. */
+  /** Concurrent points, default 2. */
   readonly concurrency?: number
   /** Added to the driver's environment: how bugs are planted. */
   readonly env?: Readonly<Record<string, string>>

@@ -4,13 +4,13 @@ import { type Edit, planting } from "../../../../../tests/planted/Edit.ts"
 export interface PlantedBug {
   readonly bug: string
   readonly edits: ReadonlyArray<Edit>
-  /** What `durableOrder` says of it. */
+  /** The finding of `durableOrder`. */
   readonly noticed: RegExp
 }
 
 /** One that also shows when the process is killed. */
 interface FatalBug extends PlantedBug {
-  /** What `killSweep` says of it. */
+  /** The finding of `killSweep`. */
   readonly inWreck: RegExp
 }
 

@@ -16,7 +16,7 @@ export interface Settled {
   readonly poll: LivePoll
 }
 
-/** What somebody says that a job cost. */
+/** The cost of a job according to one source. */
 export interface Cost {
   readonly jobId: string
   readonly amount: string

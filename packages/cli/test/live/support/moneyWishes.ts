@@ -2,7 +2,7 @@ import type { Wish } from "../../crash/support/RetryingClient.ts"
 import { exactSum, exactTimes } from "./exactSum.ts"
 import { reportedSeconds } from "./moneyFaults.ts"
 
-/** A wish, and what it must cost when it is done. */
+/** A request, and its cost when it is done. */
 export interface PricedWish extends Wish {
   readonly mode: "live" | "sandbox"
   /** By the price that was in force when it was accepted. */

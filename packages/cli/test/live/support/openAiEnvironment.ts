@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { standInApiKey } from "@kiln/testing/openai"
 
-/** What makes a stand-in the provider of live jobs, by nothing but settings. */
+/** The settings that make a stand-in the provider of live jobs. */
 export const openAiEnvironment = ({ url }: { readonly url: string }): Readonly<Record<string, string>> => ({
   KILN_PROVIDER: "openai",
   KILN_OPENAI_API_KEY: standInApiKey,
@@ -23,7 +23,7 @@ export const labEnvironment = (standIn: { readonly url: string }): Readonly<Reco
  */
 export const longLease: Readonly<Record<string, string>> = { KILN_LEASE_SECONDS: "120" }
 
-/** A port that nobody listened on a moment ago. */
+/** A port that was free a moment ago. */
 export const freePort = (): Promise<number> =>
   new Promise((resolve, reject) => {
     const server = createServer()

@@ -99,7 +99,7 @@ export class Fleet implements AsyncDisposable {
     return { process: started, url, live: new Client(url, live.key), sandbox: new Client(url, sandbox.key) }
   }
 
-  /** Starts two of them at once. */
+  /** Starts two of them concurrently. */
   apis(options?: ProcessOptions): Promise<readonly [ApiProcess, ApiProcess]> {
     return Promise.all([this.api(options), this.api(options)])
   }

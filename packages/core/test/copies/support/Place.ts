@@ -33,7 +33,7 @@ export const settings: EngineSettings = {
   idlePruneIntervalMs: 1 * hours,
 }
 
-/** Lets what was woken get on, without time. */
+/** Lets woken fibers continue without advancing time. */
 const turns = Effect.promise(async () => {
   for (let turn = 0; turn < 10; turn++) await new Promise<void>((resolve) => void setImmediate(resolve))
 })
@@ -212,7 +212,7 @@ export class Place {
     Effect.orDie,
   )
 
-  /** Blobs that the records of some copy name, whichever, and that are not there. */
+  /** Missing blobs that the records of any copy name. */
   readonly lost = Effect.suspend(() =>
     Effect.map(this.stored, (stored) =>
       this.copies.flatMap((copy) =>

@@ -4,17 +4,17 @@ import { principal } from "../../support/harness.ts"
 import type { Adapters } from "../support/Adapters.ts"
 import type { Plant } from "../support/World.ts"
 
-/** A bug, and the race in which some order of turns brings it out. */
+/** A bug, and the race in which some order of turns exposes it. */
 export interface PlantedBug {
   readonly bug: string
   /** The beginning of the race's name. */
   readonly race: string
-  /** What the race says then: that it failed, and why. */
+  /** The message of the race in that case, with the reason. */
   readonly shows: RegExp
   readonly plant: Plant
 }
 
-/** The present token of a job, whoever has it: what no fence is. */
+/** The current token of a job, whichever worker holds it. Using it disables fencing. */
 export const present = <Ref extends { readonly jobId: JobId; readonly token: number }>(
   { jobs }: Adapters,
   refs: ReadonlyArray<Ref>,

@@ -30,7 +30,7 @@ const lookThenCreate = (
 export const accepting: ReadonlyArray<PlantedBug> = [
   {
     bug: "idempotency: looked up, then inserted without the constraint",
-    race: "create × create with one",
+    race: "create × create with the same idempotency key",
     shows: /^true .*expected [23] to equal 1/,
     plant: lookThenCreate(
       ({ jobs }, job) =>
@@ -42,7 +42,7 @@ export const accepting: ReadonlyArray<PlantedBug> = [
   },
   {
     bug: "an upload is looked at, then used without the constraint",
-    race: "create × create on one upload",
+    race: "create × create with the same upload",
     shows: /^true .*expected [23] to equal 1/,
     plant: lookThenCreate(
       ({ uploads }, { uploadId }) =>

@@ -4,5 +4,5 @@ import { completing } from "./completing.ts"
 import { deleting } from "./deleting.ts"
 import type { PlantedBug } from "./PlantedBug.ts"
 
-/** Bugs that some order of turns must bring out. */
+/** Bugs that some order of turns must expose. */
 export const plantedBugs: ReadonlyArray<PlantedBug> = [...completing, ...claiming, ...accepting, ...deleting]

@@ -21,7 +21,7 @@ const cancels = (process: Process, jobId: `job_${string}`) =>
   process.does(Effect.result(Effect.flatMap(Operator, (operator) => operator.cancel(jobId))))
 
 export const cancelAndComplete = race({
-  name: "cancel × complete × takeover: canceled without a result or a charge, or done as if nobody had asked",
+  name: "cancel × complete × takeover: canceled without result and charge, or done as if no cancellation was requested",
   given: fc.record({ turns: fc.nat(10), takesOver: fc.boolean() }),
   reaches: ["done", "canceled", "A completeJobs LeaseLost", "refused"],
   run: Effect.fnUntraced(function* (world, { takesOver, turns }) {
@@ -36,7 +36,7 @@ export const cancelAndComplete = race({
         yield* later(world, turns)
         const result = yield* cancels(o, id)
         answer = result._tag === "Success" ? "canceled" : result.failure._tag
-        // From the moment it was said: nothing changes it any more.
+        // From the moment of the response, nothing changes it.
         const job = yield* jobIn(world, id)
         if (answer === "canceled") assert.strictEqual(job.errorCode, "canceled_by_operator")
         else assert.strictEqual(job.status, "done")

@@ -7,7 +7,7 @@ import { jobIn } from "../support/look.ts"
 import { race } from "../support/Race.ts"
 
 export const claims = race({
-  name: "claim × claim × claim: each job in one hand",
+  name: "claim × claim × claim: each job is claimed once",
   given: fc.record({ workers: fc.constantFrom(2, 3, 3), jobs: fc.integer({ min: 1, max: 3 }) }),
   reaches: ["1 to A, 1 to B", "1 to A, 1 to B, 1 to C"],
   run: Effect.fnUntraced(function* (world, { jobs, workers }) {

@@ -46,7 +46,7 @@ const eraseWhenDone = (world: World, process: Process, jobId: `job_${string}`, t
   })
 
 export const completeAndErase = race({
-  name: "complete × erase: refused, or gone for good",
+  name: "complete × erase: refused, or erased permanently",
   given: kind,
   reaches: ["B eraseJobs Unfinished", "B eraseJobs Erased", "read a file", "read gone"],
   run: Effect.fnUntraced(function* (world, kind) {
@@ -54,7 +54,7 @@ export const completeAndErase = race({
     const { id } = yield* a.does(kinds[kind])
     const attempt = yield* a.takesInHand()
     const erase = Effect.gen(function* () {
-      // At this moment, not some time later: whoever is told that it is gone may look.
+      // Checked immediately: a caller whose erasure succeeded may look at once.
       if (yield* eraseWhenDone(world, b, id, 8)) assert.deepStrictEqual(yield* blobsIn(world), [])
     })
     const look = Effect.gen(function* () {
@@ -69,7 +69,7 @@ export const completeAndErase = race({
 })
 
 export const completeAndTakeover = race({
-  name: "complete × takeover: one result, the winner's file",
+  name: "complete × takeover: one result, with the winner's file",
   given: fc.record({ kind, third: fc.boolean(), sweeps: fc.boolean(), ends: fc.nat(8), wakes: fc.nat(12) }),
   reaches: ["A won", "B won", "C won", "A completeJobs LeaseLost", "B took over from A", "B took over from C"],
   run: Effect.fnUntraced(function* (world, { ends, kind, sweeps, third, wakes }) {
@@ -98,7 +98,7 @@ export const completeAndTakeover = race({
 })
 
 export const eraseAndTakeover = race({
-  name: "complete × takeover × erase: what a stale attempt writes after the deletion is reachable by nobody",
+  name: "complete × takeover × erase: data that a stale attempt writes after the erasure is unreachable",
   given: fc.nat(6),
   reaches: ["A won", "B won", "B eraseJobs Erased", "E eraseJobs Erased", "A completeJobs LeaseLost"],
   run: Effect.fnUntraced(function* (world, turns) {
@@ -125,7 +125,7 @@ export const eraseAndTakeover = race({
 })
 
 export const failAndTakeover = race({
-  name: "fail, defer × takeover: a stale attempt's failure is nobody's",
+  name: "fail, defer × takeover: a stale attempt's failure does not count",
   given: fc.record({ retry: fc.boolean(), turns: fc.nat(8) }),
   reaches: ["A failJobs Written", "A failJobs LeaseLost", "A deferJobs Written", "A deferJobs LeaseLost"],
   run: Effect.fnUntraced(function* (world, { retry, turns }) {
@@ -149,7 +149,7 @@ export const failAndTakeover = race({
 })
 
 export const beatAndComplete = race({
-  name: "heartbeat × complete × claim: a beat keeps what is held, and revives nothing",
+  name: "heartbeat × complete × claim: a heartbeat extends held leases and revives no ended one",
   given: kind,
   reaches: ["A won", "B won", "A extendLeases Extended", "A extendLeases LeaseLost", "B took over from A"],
   run: Effect.fnUntraced(function* (world, kind) {
@@ -192,7 +192,7 @@ export const releaseAndTakeover = race({
 })
 
 export const completeAndWait = race({
-  name: "complete × wait: whoever waits in the same process is woken, though no time passes",
+  name: "complete × wait: a caller that waits in the same process is woken without any delay",
   given: fc.record({ kind, turns: fc.nat(12) }),
   reaches: ["waits for what runs", "waits for what is done"],
   run: Effect.fnUntraced(function* (world, { kind, turns }) {
@@ -205,7 +205,7 @@ export const completeAndWait = race({
       world.events.add((yield* jobIn(world, id)).status === "done" ? "waits for what is done" : "waits for what runs")
       assert.strictEqual((yield* wait).status, "done")
     })
-    // Nobody moves a clock: whoever slept through the end would leave nobody who can go on.
+    // No clock advances, so a caller that missed the wake-up would block the race.
     yield* world.race([Fiber.join(attempt), waits, waits])
   }),
 })

@@ -39,7 +39,7 @@ const together = fc.boolean()
 const body = fc.constantFrom("x", "y")
 
 export const createAndCreate = race({
-  name: "create × create with one idempotency key: one job, replayed or refused",
+  name: "create × create with the same idempotency key: one job, replayed or refused",
   given: fc.record({ bodies: fc.tuple(body, body, body), together }),
   reaches: ["number 0 won", "number 1 won", "number 2 won", "replayed", "reused"],
   run: Effect.fnUntraced(function* (world, { bodies, together }) {
@@ -88,7 +88,7 @@ const verifyRefusals = (
   })
 
 export const oneUploadTwoJobs = race({
-  name: "create × create on one upload: one job, and the other's idempotency key stays free",
+  name: "create × create with the same upload: one job, and the other idempotency key stays free",
   given: together,
   reaches: ["numbers 0 won", "numbers 1 won", "numbers 2 won"],
   run: Effect.fnUntraced(function* (world, together) {
@@ -107,7 +107,7 @@ export const oneUploadTwoJobs = race({
 })
 
 export const queueCap = race({
-  name: "create × create at the queue's cap: never one too many",
+  name: "create × create at the queue's cap: the cap is never exceeded",
   given: together,
   reaches: ["numbers 0 won", "numbers 1 won", "numbers 2 won"],
   run: Effect.fnUntraced(function* (world, together) {

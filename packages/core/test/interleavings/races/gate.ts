@@ -8,12 +8,12 @@ import { jobIn, later, pass, passes } from "../support/look.ts"
 import { race } from "../support/Race.ts"
 
 const live = principal("live")
-/** How old what a worker knows of the board may be. */
+/** Maximum age of a worker's read of the switchboard. */
 const maxAgeMs = 500
 const longestPauseMs = 60_000
 
 export const switchOffAndRun = race({
-  name: "switch off × claim × run: no provider is called on a board that said no, or on an old one; no job fails for it",
+  name: "switch off × claim × run: no provider is called with a switch off or a stale read, and no job fails for it",
   given: fc.nat(30),
   reaches: ["done at once", "given back", "not claimed", "A releaseJobs Written"],
   run: Effect.fnUntraced(function* (world, turns) {
@@ -23,7 +23,7 @@ export const switchOffAndRun = race({
     const throwSwitch = (on: boolean) =>
       operator.does(Effect.flatMap(Switchboard, (board) => board.setSwitch("audio", on)))
     yield* world.race([
-      // Where every answer is too old, nothing is claimed.
+      // If every read is stale, nothing is claimed.
       Effect.ignore(a.tick),
       Effect.andThen(later(world, turns), throwSwitch(false)),
       Effect.repeat(passes(world, maxAgeMs + 1, a, operator), { times: 3 }),
@@ -32,7 +32,7 @@ export const switchOffAndRun = race({
     for (const [n, call] of world.calls.entries()) {
       const latest = reads[call.boardsRead - 1]
       assert.isTrue(latest?.board.switches.audio)
-      // Neither what was there already nor what was long on its way may be old.
+      // Neither a cached read nor a slow response may be stale.
       if (n > 0) assert.isBelow(call.at - (latest?.at ?? 0), maxAgeMs)
     }
     const before = yield* jobIn(world, job.id, live)

@@ -13,7 +13,7 @@ const erase = (process: Process, jobId: string) =>
   process.does(Effect.flatMap(Engine, (engine) => engine.eraseJobData(principal(), jobId)))
 
 export const sweepAndCommit = race({
-  name: "sweep × running attempt and transfer: nothing is taken that may still be committed",
+  name: "sweep × running attempt and transfer: nothing is removed that may still be committed",
   given: fc.record({ voice: fc.boolean(), starts: fc.nat(20) }),
   reaches: ["S lists an uncommitted blob of jobs", "S lists an uncommitted blob of uploads"],
   run: Effect.fnUntraced(function* (world, { starts, voice }) {
@@ -78,7 +78,7 @@ export const expireAndComplete = race({
 const retention = { dataRetentionMs: 60_000 }
 
 export const sweepAndSweep = race({
-  name: "sweep × sweep × erase: all is gone, each finishes, and whoever erased is told the truth",
+  name: "sweep × sweep × erase: all data is gone, all calls finish, and the eraser gets the true result",
   given: fc.boolean(),
   reaches: ["E eraseJobs Erased", "E eraseJobs AlreadyErased"],
   run: Effect.fnUntraced(function* (world, collects) {
@@ -109,7 +109,7 @@ export const sweepAndSweep = race({
 })
 
 export const eraseAndErase = race({
-  name: "erase × erase × erase: each is told so only when it is gone",
+  name: "erase × erase × erase: each succeeds only once the data is gone",
   given: fc.constantFrom(2, 3),
   reaches: ["A eraseJobs Erased", "B eraseJobs Erased", "C eraseJobs Erased", "A eraseJobs AlreadyErased"],
   run: Effect.fnUntraced(function* (world, count) {

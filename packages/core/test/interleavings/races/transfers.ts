@@ -11,7 +11,7 @@ import type { Process } from "../support/Process.ts"
 import { race } from "../support/Race.ts"
 import type { World } from "../support/World.ts"
 
-/** A WAV file that nobody else sends. */
+/** A WAV file that no other sender uses. */
 const bodyOf = (sender: string): Uint8Array => new TextEncoder().encode(`RIFF0000WAVEfmt ${sender.repeat(60)}`)
 
 const announce = (process: Process) =>
@@ -33,12 +33,12 @@ const put = (world: World, process: Process, sender: string, uploadId: UploadId,
   )
 }
 
-/** `received`, or the tag of what it was refused with. */
+/** `received`, or the tag of the error. */
 type Answer = string
 const answerOf = (sending: Effect.Effect<void, { readonly _tag: string }>): Effect.Effect<Answer> =>
   Effect.match(sending, { onSuccess: () => "received", onFailure: ({ _tag }) => _tag })
 
-/** The upload's file is this sender's, byte for byte, or there is none; and no other blob is there. */
+/** Checks that the upload's file is exactly this sender's, or missing, and that there is no other blob. */
 const verifyFile = (world: World, uploadId: UploadId, sender: string | undefined) =>
   Effect.gen(function* () {
     const file = (yield* world.stores.uploads.findUpload(uploadId))?.file ?? null
@@ -54,7 +54,7 @@ const verifyFile = (world: World, uploadId: UploadId, sender: string | undefined
 const refusals = ["UploadInProgress", "UploadAlreadyCompleted"]
 
 export const putAndPut = race({
-  name: "PUT × PUT: one is received, its bytes are the file, and nothing else remains",
+  name: "PUT × PUT: one is received, its bytes are the file, and no other blob remains",
   given: fc.record({ starts: fc.tuple(fc.nat(8), fc.nat(8), fc.nat(8)), together: fc.boolean() }),
   reaches: ["A received", "B received", "C received", ...refusals],
   run: Effect.fnUntraced(function* (world, { starts, together }) {
@@ -123,7 +123,7 @@ export const putAndTakeover = race({
 })
 
 export const putAndLeave = race({
-  name: "PUT × PUT whose sender leaves: it is received, or leaves nothing",
+  name: "PUT × PUT whose sender disconnects: it is received, or leaves nothing",
   given: fc.nat(16),
   reaches: ["A received", "B received", "A left", "B UploadInProgress"],
   run: Effect.fnUntraced(function* (world, turns) {
@@ -146,7 +146,7 @@ export const putAndLeave = race({
     ])
     yield* s.does(collectOrphans)
     const file = (yield* world.stores.uploads.findUpload(id))?.file
-    // Whoever left may have been received all the same: it was not told.
+    // A file may have been received even though its sender left before the response.
     const bytes = file === undefined || file === null ? undefined : yield* bytesIn(world, file.blobKey)
     const owner = bytes === undefined ? undefined : new TextDecoder().decode(bytes).at(-1)
     if (answer === "received") assert.strictEqual(owner, "B")

@@ -45,8 +45,8 @@ export const traveling = (near: Adapters, { call, turn }: Travel): Adapters => (
   uploads: everyVerb(near.uploads, call),
   board: everyVerb(near.board, call),
   blobs: {
-    // What a `put` was interrupted in must not be readable: so it can be interrupted on its way, and while bytes arrive,
-    // but not between the moment the blob is there and the answer.
+    // An interrupted `put` must leave nothing readable. It can be interrupted before it arrives and while bytes arrive, but not
+    // between the moment the blob exists and the response.
     put: (key, content, options) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.tap(

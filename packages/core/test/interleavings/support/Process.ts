@@ -61,7 +61,8 @@ export interface Surroundings {
   readonly turn: (label: string) => Effect.Effect<void>
 }
 
-// Chance by machine order would be chance that no seed replays: what yields goes on in the same turn of the event loop.
+// Yielding fibers continue in the same turn of the event loop, because an order decided by the machine could not be replayed
+// from a seed.
 const microtasks = new Scheduler.MixedScheduler("async", (run) => {
   let canceled = false
   queueMicrotask(() => void (canceled || run()))
@@ -86,20 +87,17 @@ const layerProcess = (
 ) =>
   Worker.layer.pipe(
     Layer.provideMerge(Layer.merge(Engine.layer, Operator.layer)),
-    Layer.provideMerge(Layer.mergeAll(JobReader.layer, layerGroupCommit, WakeUp.layer, JobEvents.layer)),
+    Layer.provideMerge(Layer.merge(JobReader.layer, layerGroupCommit)),
+    Layer.provideMerge(Layer.merge(WakeUp.layer, JobEvents.layer)),
     Layer.provideMerge(
       Layer.mergeAll(
         Layer.succeedContext(asContext(adapters)),
         Layer.succeed(EngineConfig, more),
         Layer.succeed(Providers, providers),
         Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: 3 }) }),
-        // The real one signs in another thread, which answers when it likes.
-        Layer.succeed(Fingerprint, {
-          of: (kind, request) => Effect.succeed(`${kind} ${canonicalJson(request)}`),
-          ofSync: (kind, request) => `${kind} ${canonicalJson(request)}`,
-        }),
+        Layer.succeed(Fingerprint, { of: (kind, request) => `${kind} ${canonicalJson(request)}` }),
         Layer.succeed(IdGenerator, {
-          next: (prefix) => Effect.sync(() => formatId(prefix, Uint8Array.from({ length: 16 }).fill(nextId(), 15))),
+          next: (prefix) => formatId(prefix, Uint8Array.from({ length: 16 }).fill(nextId(), 15)),
         }),
       ),
     ),
@@ -107,7 +105,7 @@ const layerProcess = (
 
 type Services = Layer.Success<ReturnType<typeof layerProcess>>
 
-/** What this process's speech provider makes: nobody else's bytes. */
+/** The bytes that only this process's speech provider produces. */
 export const speechOf = (process: string) => fakeMp3(`speech of ${process}`)
 
 export const makeProcess = Effect.fnUntraced(function* (name: string, options: ProcessOptions, around: Surroundings) {

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import { type Plant, runInWorld, type World } from "./World.ts"
 
-/** Participants that are let go at once, and what must hold whatever order they come in. */
+/** Participants that start at the same time, and the invariants that must hold in every order. */
 export interface Race<Given> {
   readonly name: string
   /** What varies besides the order. */

@@ -1,6 +1,6 @@
 import { type Clock, Duration, Effect } from "effect"
 
-/** A clock that is moved by hand, each process its own: one that lags is a process that was stopped for a while. */
+/** A manually advanced clock. Each process has its own; a clock that lags represents a process that was stopped for a while. */
 export interface VirtualClock {
   readonly clock: Clock.Clock
   /** Moves on, and wakes who slept until then, in the order of their times. */

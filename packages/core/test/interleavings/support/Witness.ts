@@ -12,13 +12,13 @@ import { Effect, Stream } from "effect"
 import type { Adapters } from "./Adapters.ts"
 import type { VirtualClock } from "./VirtualClock.ts"
 
-/** Who has a job or an upload in hand, as far as the answers of the store say. */
+/** The holder of a job or an upload, according to the responses of the store. */
 interface Hand {
   readonly by: string
   readonly token: number
   /** Store time, exclusive. */
   endsAt: number
-  /** How it was ended, by whoever had it. */
+  /** How the holder ended it. */
   ended: string | undefined
 }
 
@@ -38,12 +38,12 @@ export interface Completed {
 }
 
 /**
- * Stands at the stores and sees every step at the moment it happens, before its answer sets out. What must hold in every
- * order is checked here; what is found is kept, because a worker would survive an exception.
+ * Observes every step at the stores when it happens, before its response is sent. It checks the invariants that hold in every
+ * order, and keeps violations, because a worker would survive an exception.
  */
 export interface Witness {
   readonly violations: Array<string>
-  /** What happened that not every order brings, in the words of the races. */
+  /** Events that only some orders produce, in the words of the races. */
   readonly events: Set<string>
   readonly completions: Array<Completed>
   readonly accepted: Array<Job>
@@ -84,7 +84,7 @@ export const makeWitness = (truth: Adapters, storeClock: VirtualClock): Witness 
     must(holds, `${by} wrote ${verb} with the token ${token}`)
     return holds ? hand : undefined
   }
-  /** The same, of a write that ends the claim. Says whether this one did: a repeat of what is so already writes nothing. */
+  /** Does the same for a write that ends the claim. Returns whether this write did: a repeat writes nothing. */
   const ended = (by: string, verb: string, id: JobId | UploadId, token: number): boolean => {
     const before = hands.get(id)
     if (before !== undefined && before.token === token && before.by === by && before.ended === verb) return false
@@ -111,7 +111,7 @@ export const makeWitness = (truth: Adapters, storeClock: VirtualClock): Witness 
   const named = (blobKey: string) =>
     Effect.matchEffect(truth.blobs.open(blobKey), {
       onSuccess: () => Effect.void,
-      onFailure: () => Effect.sync(() => must(false, `a row names ${blobKey}, which is not there`)),
+      onFailure: () => Effect.sync(() => must(false, `a row names ${blobKey}, which does not exist`)),
     })
 
   const watchJobs = (by: string, jobs: Adapters["jobs"]): Adapters["jobs"] => ({
@@ -238,7 +238,7 @@ export const makeWitness = (truth: Adapters, storeClock: VirtualClock): Witness 
       blobs: watchBlobs(by, adapters.blobs),
       board: {
         ...adapters.board,
-        // What a store that tells the truth would have said.
+        // The response of a correct store.
         readBoard: Effect.map(
           Effect.zip(
             adapters.board.readBoard,

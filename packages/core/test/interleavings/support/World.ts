@@ -29,13 +29,13 @@ export interface World extends Witness {
   readonly process: (name: string, options?: ProcessOptions) => Effect.Effect<Process>
   /** Waits for its turn. Outside the race it is always one's turn. */
   readonly turn: (label: string) => Effect.Effect<void>
-  /** Waits until the race begins, for what is to be in the middle of something then. */
+  /** Waits until the race begins, for participants that must be in the middle of an operation at that point. */
   readonly hasBegun: Effect.Effect<void>
-  /** Lets all of them go at once, until each has ended and everything that was sent has arrived. */
+  /** Starts all participants at the same time, and waits until each has ended and every message has arrived. */
   readonly race: (participants: ReadonlyArray<Effect.Effect<unknown, unknown>>) => Effect.Effect<void, unknown>
 }
 
-/** Everything that can happen without anybody's turn has happened: what was started runs on in microtasks only. */
+/** Waits until nothing can happen without a turn: started work continues in microtasks only. */
 const atRest = () => new Promise<void>((resolve) => void setImmediate(resolve))
 
 /**

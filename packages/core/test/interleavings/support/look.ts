@@ -44,7 +44,7 @@ export const passes = (world: World, ms: number, ...processes: ReadonlyArray<Pro
     pass(world, ms, ...processes),
   )
 
-/** A process that was stopped goes on, that much later, and its timers ring. */
+/** A stopped process resumes that much later, and its timers fire. */
 export const wakesUp = (world: World, process: Process, ms: number) =>
   Effect.andThen(
     world.turn(`${process.name} wakes ${ms} ms later`),
@@ -54,7 +54,7 @@ export const wakesUp = (world: World, process: Process, ms: number) =>
 /** Lets others have that many turns first. */
 export const later = (world: World, turns: number) => Effect.replicateEffect(world.turn("not yet"), turns)
 
-/** Claims again until the job is finished, at most `times` times. A claim whose answer takes a lease's time is none. */
+/** Claims again until the job is finished, at most `times` times. A claim whose response takes as long as a lease does not count. */
 export const ticks = (world: World, process: Process, jobId: JobId, times: number) =>
   Effect.gen(function* () {
     for (let tick = 0; tick < times && !isFinished(yield* jobIn(world, jobId)); tick++)

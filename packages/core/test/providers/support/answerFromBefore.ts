@@ -5,8 +5,8 @@ import { finished, running } from "../../support/jobs.ts"
 import { live, open, settings, standingOf, submitMany } from "../../support/liveSpeech.ts"
 
 /**
- * Two calls are under way when the second is told that the provider is broken; the first is answered 30 s later, within
- * the pause. Says what became of the first one's job, and how the provider stands then.
+ * Two calls are in progress when the second one learns that the provider is broken. The first gets its response 30 s later, within
+ * the pause. Returns the status of the first call's job and of the provider after that.
  */
 export const answerFromBefore = Effect.suspend(() => {
   const fake = makeFakeProviders()

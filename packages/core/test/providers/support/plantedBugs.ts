@@ -1,12 +1,12 @@
 import type { Edit } from "../../../../../tests/planted/Edit.ts"
 
-/** A bug in what is made of a provider's answers. */
+/** A bug in the handling of a provider's answers. */
 export interface PlantedBug {
   readonly bug: string
   readonly edits: ReadonlyArray<Edit>
-  /** The file beside this one that is run with it. */
+  /** The file next to this one that runs with the bug. */
   readonly scenario: "reportAnswerFromBefore.ts"
-  /** What that says, and what it says without the bug. */
+  /** The output of that file, with and without the bug. */
   readonly noticed: string
   readonly unharmed: string
 }

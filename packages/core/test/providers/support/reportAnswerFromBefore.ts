@@ -1,4 +1,4 @@
-// A process of its own, so that bugs can be planted into the modules that it loads: says what the scenario came to.
+// A separate process, so that bugs can be planted into the modules it loads. Prints the outcome of the scenario.
 import { Effect, Logger } from "effect"
 import { answerFromBefore } from "./answerFromBefore.ts"
 

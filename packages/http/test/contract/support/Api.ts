@@ -7,7 +7,7 @@ import { masked, normalized } from "./normalize.ts"
 import type { Key, NewKey } from "@kiln/service-lab"
 import { mountPrefix, publicUrl, type Service } from "./Service.ts"
 
-/** `null` takes a header away that would be sent by itself; a list sends one line for each. */
+/** `null` removes a default header; a list sends one line per value. */
 export type Headers = Readonly<Record<string, string | ReadonlyArray<string> | null>>
 
 /** A request, with what every well-behaved client sends filled in. */
@@ -15,7 +15,7 @@ export interface Call {
   readonly method?: string
   /** Path and query; a signed URL as it was handed out will do as well. */
   readonly path: string
-  /** `null` sends none; left out, it is the row's own test key with both scopes. */
+  /** `null` sends no key; the default is the row's test key with both scopes. */
   readonly key?: Key | null
   /** Lower-case names. */
   readonly headers?: Headers
@@ -68,7 +68,7 @@ export class Api {
     this.service = service
   }
 
-  /** The row's own key, in a project of its own. */
+  /** The row's key, in a separate project. */
   key(): Promise<Key> {
     this.#key ??= this.service.createKey()
     return this.#key
@@ -112,12 +112,12 @@ export class Api {
     return Connection.open(this.#port())
   }
 
-  /** Reads the answer on a connection that the row drives by hand. */
+  /** Reads the response on a connection that the row controls. */
   async answerOn(connection: Connection, method: string, limitMs = ANSWER_LIMIT_MS): Promise<Answer> {
     return this.check(new Answer(await connection.read(method, limitMs)), method)
   }
 
-  /** The bytes' worth of a call, for rows that send them by hand. */
+  /** The bytes of a call, for rows that send them directly. */
   async request(call: Call): Promise<WireRequest> {
     const method = call.method ?? "GET"
     const content = call.body ?? (call.json === undefined ? undefined : JSON.stringify(call.json))
@@ -162,7 +162,7 @@ export class Api {
     }
   }
 
-  /** Sends a file the way the specification says, without a key. */
+  /** Sends a file as specified, without a key. */
   put(url: string, body: Uint8Array, headers: Headers = {}): Promise<Answer> {
     return this.send(putCall(url, body, headers))
   }

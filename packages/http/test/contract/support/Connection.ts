@@ -48,7 +48,7 @@ export class Connection {
       this.#reader.end()
       this.#wake()
     }
-    // A reset while we still write is no failure by itself: the answer may be here already.
+    // A reset during a write is not a failure yet: the response may have arrived already.
     socket.on("error", ended)
     socket.on("end", ended)
     socket.on("close", ended)
@@ -77,7 +77,7 @@ export class Connection {
     return this
   }
 
-  /** Says that nothing more is coming, and keeps listening. */
+  /** Ends the sending side and keeps reading. */
   finish(): this {
     this.#socket.end()
     return this
@@ -127,7 +127,7 @@ export class Connection {
   }
 }
 
-/** Sends one request on a connection of its own and reads its answer. */
+/** Sends one request on a new connection and reads its response. */
 export const exchange = async (port: number, request: WireRequest, limitMs?: number): Promise<WireResponse> => {
   const connection = await Connection.open(port)
   try {

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { freshDatabase } from "@kiln/postgres-lab"
 import type { StoreName } from "./Service.ts"
 
-/** Where a service keeps what it keeps, empty at first. */
+/** Where a service stores its data, initially empty. */
 export interface Place extends AsyncDisposable {
   readonly directory: string
   /** Of the Postgres database; empty for a store that is in the directory. */

@@ -29,7 +29,7 @@ const parseHead = (text: string): Head => {
   return { status: Number(status), headers, header }
 }
 
-/** Takes responses out of a stream of bytes, strictly: what it cannot frame is an error, not a guess. */
+/** Parses responses from a stream of bytes strictly: invalid framing is an error. */
 export class ResponseReader {
   #pending: Buffer = Buffer.alloc(0)
   #chunks: Array<Buffer> = []

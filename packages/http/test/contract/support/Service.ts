@@ -41,17 +41,17 @@ export interface ServiceSettings {
   readonly worker?: boolean
   /** Live jobs have a provider: the sandbox's models. */
   readonly live?: boolean
-  /** What the sandbox hears in every file, in place of what it would say. */
+  /** The transcript that the sandbox returns for every file instead of its default. */
   readonly transcript?: string
-  /** The sandbox's speech keeps its slot as long as a text such as `hold:2` says, in seconds. */
+  /** The sandbox's speech holds its slot for the seconds in a text such as `hold:2`. */
   readonly holds?: boolean
-  /** The rows count what one process counts by itself, such as the tokens of a bucket: there is only one process. */
+  /** The rows depend on state of one process, such as rate-limit buckets, so there is only one process. */
   readonly oneProcess?: boolean
   /** Stands between the service and its ports. */
   readonly wrap?: (ports: Ports, store: StoreName) => Partial<Ports>
-  /** It lives in another server, under `mountPrefix`, in place of one of its own. In this process only. */
+  /** It is mounted in another server under `mountPrefix` instead of having its own. In this process only. */
   readonly mount?: MountName
-  /** The service may answer 5xx: its ports are made to fail. */
+  /** The service may return 5xx, because its ports fail on purpose. */
   readonly serverErrors?: boolean
   /** Changes answers on their way to the tests, to see whether these notice. */
   readonly tamper?: (answer: Answer) => Answer

@@ -25,7 +25,10 @@ export const everythingOn = async (api: Api) => {
 /** Milliseconds until every process has seen a change of the board. */
 const boardAgeMs = 1_000
 
-/** Pauses these kinds while something is done, so that their jobs stay queued. Changes of the board made meanwhile are in effect afterwards. */
+/**
+ * Pauses these kinds during an operation, so that their jobs stay queued. Changes to the switchboard made in the meantime stay
+ * in effect.
+ */
 export const whilePaused = async <A>(api: Api, kinds: ReadonlyArray<string>, use: () => Promise<A>): Promise<A> => {
   const settle = () => new Promise((resolve) => setTimeout(resolve, boardAgeMs))
   for (const kind of kinds) await board(api, (it) => it.pauseKind(kind, true))

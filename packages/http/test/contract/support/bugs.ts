@@ -6,7 +6,7 @@ import type { ServiceSettings } from "./Service.ts"
 
 /** Bugs to be planted: a service that has one must not pass the tables. */
 
-/** Rewrites answers on their way to the tests: what a client sees of a service that words them wrongly. */
+/** Rewrites responses on their way to the tests, as if the service had produced them. */
 const tampering = (
   change: (answer: Answer) =>
     | {

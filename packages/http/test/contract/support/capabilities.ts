@@ -4,7 +4,7 @@ import { type Api, type Call, putCall, targetOf } from "./Api.ts"
 import { wav } from "@kiln/service-lab"
 import { rows } from "./tables.ts"
 
-/** The two sorts of signed URLs, and what is asked of both. */
+/** The two kinds of signed URLs, and the requests for both. */
 
 export interface Capability {
   readonly name: "upload" | "file"

@@ -6,7 +6,7 @@ const REQUEST_ID = /^req_[0-7][0-9a-hjkmnp-tv-z]{25}$/i
 const ENVELOPE_KEYS = ["code", "details", "message", "param", "request_id", "type"]
 const KNOWN_TYPES = new Set(Object.values(catalogue).flatMap(({ type }) => type))
 
-/** Headers that go with one code, wherever it is answered. */
+/** Headers that accompany a code in every response. */
 const headersOfCode: Readonly<Record<string, (answer: Answer) => void>> = {
   job_processing: (answer) => expect(answer.header("retry-after")).toBe("2"),
   upload_not_ready: (answer) => expect(answer.header("retry-after")).toBe("2"),
@@ -27,8 +27,8 @@ const headersOfCode: Readonly<Record<string, (answer: Answer) => void>> = {
 }
 
 /**
- * What holds of every answer, whatever was asked: the request id, the headers of section 5, the envelope on every error
- * and on nothing else, status and type as the catalogue has them. Only the rows that break a port expect a 5xx.
+ * Checks every response: the request id, the required headers, the envelope on errors only, and status and type of the
+ * catalogue. Only rows that break a port expect a 5xx.
  */
 export const checkEveryAnswer = (
   answer: Answer,

@@ -10,7 +10,7 @@ export type FieldProblem = Problem & { readonly param: string }
 
 export const unknownUpload = "upl_00000000000000000000000000"
 
-/** A valid request of each endpoint, and what it is answered: the files named do not exist, which comes after the fields. */
+/** A valid request for each endpoint and its response. The named files do not exist, which is checked after the fields. */
 export const endpoints = {
   uploads: { path: "/v1/audio/uploads", valid: { format: "wav", declared_seconds: 1 }, accepted: "201" },
   transcriptions: {

@@ -42,7 +42,7 @@ const suites: ReadonlyArray<readonly [name: string, settings: ServiceSettings, t
   ["limits of an installation nobody configured", defaultLimitSettings, [defaultLimits]],
 ]
 
-/** Runs the tables against a service that lives in another server, but for rows about what that server sees to by itself. */
+/** Runs the tables against a service mounted in another server, except for rows about behavior of that server. */
 export const runMounted = (mount: MountName, notIts: RegExp): void => {
   describe.each(suites)("%s", (_, settings, tables) => {
     let service: Service

@@ -3,7 +3,7 @@ import type { Service, ServiceSettings, StoreName } from "./Service.ts"
 import { startInside } from "./startInside.ts"
 import { startProcesses } from "./startProcesses.ts"
 
-/** Only a service in this process has ports that a test can stand in front of, and providers of its own. */
+/** Only a service in this process has ports that a test can intercept, and its own providers. */
 const needsHandInside = ({ holds, transcript, wrap }: ServiceSettings): boolean =>
   transcript !== undefined || wrap !== undefined || holds === true
 

@@ -3,13 +3,13 @@ import { Api } from "./Api.ts"
 import { type Service, type ServiceSettings, storeNames } from "./Service.ts"
 import { startService } from "./startService.ts"
 
-/** One thing the contract says. */
+/** One rule of the contract. */
 export interface Row {
   readonly name: string
   readonly run: (api: Api) => Promise<void>
 }
 
-/** What the contract says of one subject. */
+/** The rules of the contract on one subject. */
 export interface Table {
   readonly name: string
   readonly rows: ReadonlyArray<Row>
@@ -17,7 +17,7 @@ export interface Table {
   readonly inTurn: boolean
 }
 
-/** On Postgres the service is processes of its own, which take a second of a core, and on a machine that is busy many. */
+/** On Postgres the service consists of separate processes, which take a second to start, or many on a busy machine. */
 const startLimitMs = 120_000
 /** A row runs on every store at the same time, and some send thousands of requests. How soon each is answered is checked apart. */
 const rowLimitMs = 240_000
@@ -37,7 +37,7 @@ export const rows = <Case>(
   run: (api: Api, one: Case) => Promise<void>,
 ): ReadonlyArray<Row> => cases.map((one) => row(name(one), (api) => run(api, one)))
 
-/** Runs a row against one service; what fails says which store it was. */
+/** Runs a row against one service. A failure names the store. */
 export const runRow = async ({ run }: Row, service: Service): Promise<ReadonlyArray<unknown>> => {
   const api = new Api(service)
   try {
@@ -67,7 +67,7 @@ export const runTables = (title: string, settings: ServiceSettings, ...tables: R
     afterAll(async () => {
       await Promise.all(services.map((service) => service.stop()))
     })
-    // Most rows have keys of their own and do not disturb each other: while one waits, another runs.
+    // Most rows have separate keys and do not affect each other: while one waits, another runs.
     for (const { inTurn, name, rows } of tables) {
       describe(name, { concurrent: !inTurn }, () => {
         it.each(rows)("$name", { timeout: rowLimitMs }, async (row) => {

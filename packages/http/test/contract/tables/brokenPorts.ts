@@ -7,7 +7,7 @@ import type { Ports, ServiceSettings, StoreName } from "../support/Service.ts"
 import { row, rows, tableInTurn } from "../support/tables.ts"
 import { expectReplay } from "./idempotency.ts"
 
-/** What the client sees when a store is out of reach, or somebody made a mistake. */
+/** The responses to a client when a store is unavailable or there is a defect. */
 
 type Trouble = "none" | "stores" | "blobs" | "defect"
 const troubles = new Map<StoreName, Trouble>()

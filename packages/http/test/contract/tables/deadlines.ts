@@ -4,7 +4,7 @@ import { whilePaused } from "../support/board.ts"
 import { row, tableInTurn } from "../support/tables.ts"
 import { sandboxBilling } from "./success.ts"
 
-/** What waits, what waits too long, what runs too long, what is kept too long. One worker with one slot. */
+/** Waiting jobs, and timeouts of waiting, running and retention. One worker with one slot. */
 
 export const deadlineSettings = {
   holds: true,

@@ -38,7 +38,7 @@ const fileUrl = async (api: Api) => {
 const put = async (api: Api, body: Uint8Array, headers: Record<string, string> = {}, suffix = "") =>
   api.send(putCall((await api.upload()).upload_url + suffix, body, headers))
 
-/** How each code is provoked. The two server errors have a table of their own: it takes a broken port. */
+/** A request that provokes each code. The two server errors have a separate table, because they need a broken port. */
 const provocations: Readonly<Record<string, (api: Api) => Promise<Answer>>> = {
   invalid_json: (api) => api.send({ ...speech, body: "{" }),
   invalid_request: (api) => api.post("/v1/audio/speech", {}),

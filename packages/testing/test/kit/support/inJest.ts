@@ -4,7 +4,7 @@ import { assertDone, assertFailed, assertSubmitted } from "@kiln/testing/assert"
 import { z } from "zod"
 import { summaryKind } from "../../../../../examples/custom-kind/kind.ts"
 
-// Jest's own, which are there without an import.
+// Jest's globals, which need no import.
 declare const test: (name: string, run: () => Promise<void>) => void
 declare const expect: ((value: unknown) => {
   readonly toBe: (expected: unknown) => void

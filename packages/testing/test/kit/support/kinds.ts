@@ -1,7 +1,7 @@
 import { builtIn, jobFailed, jobKind } from "@kiln/core"
 import { Schema } from "effect"
 
-/** A custom kind whose attempts do what the test says. */
+/** A custom kind whose attempts are controlled by the test. */
 export const greeting = (run: (name: string, attempt: number) => Promise<string>) =>
   jobKind({
     name: "greeting",
@@ -12,5 +12,5 @@ export const greeting = (run: (name: string, attempt: number) => Promise<string>
 
 export const speech = builtIn.speechSynthesis()
 
-/** To be thrown by an attempt: it may go better later. */
+/** Thrown by an attempt that may succeed later. */
 export const busy = () => jobFailed("provider_unavailable", "busy", { retry: true })

@@ -1,0 +1,209 @@
+import { jsonArrayFrom } from "kysely/helpers/postgres"
+import { sql } from "kysely"
+import * as Effect from "effect/Effect"
+import type { Board, PriceSnapshot, SwitchName } from "@kiln/core/domain"
+import { decodeAmounts, decodeStrings, type PriceVersion, Switchboard } from "@kiln/core/ports"
+import type { Session, Transaction } from "./Session.ts"
+import { type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
+import type { Database } from "./Database.ts"
+import { listWorkers, publishWorker } from "./workers.ts"
+
+/** One statement, and so one moment. What a worker published counts until its time is up, exclusive. */
+const board = statement(() =>
+  query.selectNoFrom((select) => [
+    jsonArrayFrom(select.selectFrom("switches").select("name").where("enabled", "=", true)).as("enabled"),
+    jsonArrayFrom(
+      select
+        .selectFrom("prices")
+        .select(["id", "name", "version", "currency", "unit_amounts as unitAmounts"])
+        .where("active", "=", true),
+    ).as("prices"),
+    jsonArrayFrom(
+      select
+        .selectFrom("workers")
+        .select(["worker_id as workerId", "live_kinds as liveKinds"])
+        .where("live_until", ">", storeTime),
+    ).as("workers"),
+    jsonArrayFrom(select.selectFrom("paused_kinds").select("kind").orderBy("kind")).as("paused"),
+    jsonArrayFrom(select.selectFrom("served_kinds").select(["kind", "served_at as servedAt"])).as("served"),
+  ]),
+)
+
+/** The board, with the rows of its prices, which jobs refer to. */
+export interface StoredBoard extends Board {
+  readonly stored: Readonly<Record<string, { readonly id: number; readonly snapshot: PriceSnapshot }>>
+}
+
+export const loadBoard = async (session: Session): Promise<StoredBoard> => {
+  const row = await session.get(board, {})
+  const enabled = new Set(row?.enabled.map(({ name }) => name))
+  const prices = (row?.prices ?? []).map(({ id, unitAmounts, ...price }) => ({
+    id,
+    snapshot: { ...price, unitAmounts: decodeAmounts(unitAmounts, `price ${price.name} ${price.version}`) },
+  }))
+  const kinds = (row?.workers ?? []).flatMap(({ liveKinds, workerId }) =>
+    decodeStrings(liveKinds, `worker ${workerId}`),
+  )
+  return {
+    switches: { ai: enabled.has("ai"), audio: enabled.has("audio"), images: enabled.has("images") },
+    prices: Object.fromEntries(prices.map(({ snapshot }) => [snapshot.name, snapshot])),
+    liveKinds: [...new Set(kinds)].sort(),
+    lastServedAt: Object.fromEntries((row?.served ?? []).map(({ kind, servedAt }) => [kind, servedAt])),
+    pausedKinds: (row?.paused ?? []).map(({ kind }) => kind),
+    stored: Object.fromEntries(prices.map((price) => [price.snapshot.name, price])),
+  }
+}
+
+const readBoard = async (session: Session): Promise<Board> => {
+  const { stored: _, ...read } = await loadBoard(session)
+  return read
+}
+
+/** A switch that was never set has no row, and is off. */
+const upsertSwitch = statement((given: Given<{ name: SwitchName; enabled: boolean }>) =>
+  query
+    .insertInto("switches")
+    .values({ name: given.name, enabled: given.enabled })
+    .onConflict((conflict) => conflict.column("name").doUpdateSet((set) => ({ enabled: set.ref("excluded.enabled") }))),
+)
+
+const setSwitch = async (tx: Transaction, name: SwitchName, enabled: boolean): Promise<void> => {
+  await tx.run(upsertSwitch, { name, enabled })
+}
+
+const pause = statement((given: Given<{ kind: string }>) =>
+  query
+    .insertInto("paused_kinds")
+    .values({ kind: given.kind })
+    .onConflict((conflict) => conflict.column("kind").doNothing()),
+)
+
+const goOn = statement((given: Given<{ kind: string }>) =>
+  query.deleteFrom("paused_kinds").where("kind", "=", given.kind),
+)
+
+/** Said twice, it is as if said once. What is claimed is for the workers to decide, who read the board. */
+const pauseKind = async (tx: Transaction, kind: string, paused: boolean): Promise<void> => {
+  await tx.run(paused ? pause : goOn, { kind })
+}
+
+const selectPrices = query
+  .selectFrom("prices")
+  .select(["name", "version", "currency", "unit_amounts as unitAmounts", "active", "created_at as createdAt"])
+
+const allPrices = statement(() => selectPrices.orderBy("name").orderBy("version"))
+
+const priceOf = (row: RowOf<typeof allPrices>): PriceVersion => ({
+  ...row,
+  unitAmounts: decodeAmounts(row.unitAmounts, `price ${row.name} ${row.version}`),
+})
+
+const listPrices = async (session: Session): Promise<ReadonlyArray<PriceVersion>> =>
+  (await session.all(allPrices, {})).map(priceOf)
+
+/** One transaction at a time changes a price, of whichever versions it has or gets. Ends with the transaction. */
+const oneAtATime = statement((given: Given<{ name: string }>) =>
+  query.selectNoFrom(
+    sql`pg_advisory_xact_lock(hashtextextended(current_database() || ' "kiln".price ' || ${given.name}::text, 0))`.as(
+      "lock",
+    ),
+  ),
+)
+
+/** Keeps other changes of this price away until the transaction ends. */
+const lockPrice = async (tx: Transaction, name: string): Promise<void> => {
+  await tx.all(oneAtATime, { name })
+}
+
+/** At most one version of a price is active, which a unique index repeats. */
+const deactivatePrice = statement((given: Given<{ name: string }>) =>
+  query.updateTable("prices").set({ active: false }).where("name", "=", given.name).where("active", "=", true),
+)
+
+/** Activating means the latest version. */
+const activateLatest = statement((given: Given<{ name: string }>) =>
+  query
+    .updateTable("prices")
+    .set({ active: true })
+    .where("name", "=", given.name)
+    .where("version", "=", (select) =>
+      select
+        .selectFrom("prices as all")
+        .select((of) => of.fn.max("all.version").as("latest"))
+        .where("all.name", "=", given.name),
+    ),
+)
+
+const anyVersion = statement((given: Given<{ name: string }>) =>
+  query.selectFrom("prices").select("id").where("name", "=", given.name).limit(1),
+)
+
+const activatePrice = async (tx: Transaction, name: string, active: boolean): Promise<boolean> => {
+  await lockPrice(tx, name)
+  await tx.run(deactivatePrice, { name })
+  return active ? (await tx.run(activateLatest, { name })) === 1 : (await tx.get(anyVersion, { name })) !== undefined
+}
+
+const latestPrice = statement((given: Given<{ name: string }>) =>
+  selectPrices.where("name", "=", given.name).orderBy("version", "desc").limit(1),
+)
+
+const insertPrice = statement(
+  (
+    given: Given<{
+      name: string
+      version: number
+      currency: string
+      unitAmounts: string
+      active: boolean
+      now: number
+    }>,
+  ) =>
+    query.insertInto("prices").values({
+      name: given.name,
+      version: given.version,
+      currency: given.currency,
+      unit_amounts: given.unitAmounts,
+      active: given.active,
+      created_at: given.now,
+    }),
+)
+
+/** Adds a version. What was accepted before keeps its own; an active price stays active with the new one. */
+const setPrice = async (
+  tx: Transaction,
+  { currency, name, unitAmounts }: Omit<PriceSnapshot, "version">,
+): Promise<PriceVersion> => {
+  await lockPrice(tx, name)
+  const version = ((await tx.get(latestPrice, { name }))?.version ?? 0) + 1
+  const active = (await tx.run(deactivatePrice, { name })) > 0
+  await tx.run(insertPrice, { name, version, currency, unitAmounts: JSON.stringify(unitAmounts), active, now: tx.now })
+  const row = await tx.get(latestPrice, { name })
+  if (row === undefined) throw new TypeError("an inserted price has a row")
+  return priceOf(row)
+}
+
+/** `hint` tells idle workers that a gate may be open that was shut. */
+export const makePostgresSwitchboard = (db: Database, hint: Effect.Effect<void>): Switchboard["Service"] =>
+  Switchboard.of({
+    readBoard: db.read("Switchboard.readBoard", readBoard),
+    pauseKind: (kind, paused) =>
+      Effect.tap(
+        db.write("Switchboard.pauseKind", (tx) => pauseKind(tx, kind, paused)),
+        () => (paused ? Effect.void : hint),
+      ),
+    setSwitch: (name, on) =>
+      Effect.tap(
+        db.write("Switchboard.setSwitch", (tx) => setSwitch(tx, name, on)),
+        () => (on ? hint : Effect.void),
+      ),
+    setPrice: (price) => db.write("Switchboard.setPrice", (tx) => setPrice(tx, price)),
+    activatePrice: (name, active) =>
+      Effect.tap(
+        db.write("Switchboard.activatePrice", (tx) => activatePrice(tx, name, active)),
+        () => (active ? hint : Effect.void),
+      ),
+    listPrices: db.read("Switchboard.listPrices", listPrices),
+    publishWorker: (worker) => db.read("Switchboard.publishWorker", (session) => publishWorker(session, worker)),
+    listWorkers: db.read("Switchboard.listWorkers", listWorkers),
+  })

@@ -1,0 +1,83 @@
+import { CompiledQuery } from "kysely"
+import type { Connection } from "../Session.ts"
+
+/**
+ * A client of the driver `pg` (`Client`, `PoolClient`) on which the caller has begun a transaction. As little of it as is
+ * needed, so that it may be of any version.
+ */
+export interface PgClient {
+  query(text: string, values: Array<unknown>): Promise<{ readonly rows: ReadonlyArray<unknown> }>
+}
+
+/** A transaction of Kysely's over a driver for Postgres. */
+export interface KyselyTransaction {
+  readonly isTransaction: true
+  executeQuery(query: never): Promise<{ readonly rows: ReadonlyArray<unknown> }>
+}
+
+type Send = (text: string, values: ReadonlyArray<unknown>) => Promise<{ readonly rows: ReadonlyArray<unknown> }>
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null
+
+const isKysely = (
+  handle: Readonly<Record<string, unknown>>,
+): handle is { isTransaction: unknown; executeQuery: (query: CompiledQuery) => ReturnType<Send> } =>
+  typeof handle["executeQuery"] === "function"
+
+const isClient = (handle: Readonly<Record<string, unknown>>): handle is { query: Send } =>
+  typeof handle["query"] === "function"
+
+const notAHandle = "a transaction is a client of pg, or a transaction of Kysely's"
+
+/** How statements are sent on a caller's handle. Throws `TypeError` where it is none. */
+const senderOf = (handle: Readonly<Record<string, unknown>>): Send => {
+  if (isKysely(handle)) {
+    if (handle.isTransaction !== true) throw new TypeError("this Kysely instance is not a transaction")
+    return (text, values) => handle.executeQuery(CompiledQuery.raw(text, [...values]))
+  }
+  if (isClient(handle)) return (text, values) => handle.query(text, [...values])
+  throw new TypeError(notAHandle)
+}
+
+/**
+ * A caller's connection. It has type parsers of its own, so whatever is read comes as one text of JSON, in which whole
+ * numbers are numbers; and it may take one statement at a time only.
+ */
+export class CallerConnection implements Connection {
+  readonly handle: object
+  readonly #send: Send
+  #last: Promise<unknown> = Promise.resolve()
+
+  /** Throws `TypeError` where the handle is none. */
+  constructor(handle: unknown) {
+    if (!isObject(handle)) throw new TypeError(notAHandle)
+    this.handle = handle
+    this.#send = senderOf(handle)
+  }
+
+  /** Something that answers nothing. */
+  async command(text: string): Promise<void> {
+    await this.#inTurn(text, [])
+  }
+
+  async query({ answer, text, values }: Parameters<Connection["query"]>[0]) {
+    if (answer === "count") return { rows: [], rowCount: Number(await this.#inTurn(asCount(text), values)) }
+    const rows = JSON.parse(await this.#inTurn(asJson(text), values)) as ReadonlyArray<unknown>
+    return { rows, rowCount: rows.length }
+  }
+
+  async #inTurn(text: string, values: ReadonlyArray<unknown>): Promise<string> {
+    const sent = this.#last.then(() => this.#send(text, values))
+    this.#last = sent.catch(() => undefined)
+    const [row] = (await sent).rows
+    return isObject(row) && typeof row["answer"] === "string" ? row["answer"] : ""
+  }
+}
+
+// Of a statement that reads and of one that writes and returns: neither is told from its text.
+const asJson = (text: string): string =>
+  `with part as (${text}) select coalesce(json_agg(part), '[]')::text as answer from part`
+
+const asCount = (text: string): string =>
+  `with written as (${text} returning 1) select count(*)::text as answer from written`

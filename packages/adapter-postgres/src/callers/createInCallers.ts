@@ -1,0 +1,126 @@
+import { sql } from "kysely"
+import { type Job, repeatOf } from "@kiln/core/domain"
+import type { CreateOutcome, NewJob } from "@kiln/core/ports"
+import { jobOf, jobsByIdempotencyKey } from "../jobs/jobRow.ts"
+import { type Session } from "../Session.ts"
+import { Superseded } from "../postgresErrors.ts"
+import { judgeJobs, keyName, readItems } from "../jobs/createJobs.ts"
+import {
+  type Accepted,
+  addJobs,
+  claimableRows,
+  consumeUploads,
+  type NewRow,
+  rowsOf,
+  takeUploads,
+} from "../jobs/insertJobs.ts"
+import { batchStatement, query, statement, storeTime } from "../Statement.ts"
+import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
+
+/** How often keys are bound by others and are free again before they are bound here. */
+const mostTries = 20
+
+/**
+ * Adds the jobs in a caller's transaction and answers with the jobs of those keys that another transaction bound first.
+ * Nothing is rolled back for it: the caller may have written on this connection meanwhile, and was told that it did.
+ *
+ * Throws `Superseded` where a failed job has let go of its upload by then, which only a rollback can undo.
+ */
+const addInCallers = async (
+  session: Session,
+  acceptedAt: number,
+  rows: ReadonlyArray<NewRow>,
+): Promise<ReadonlyMap<string, Job>> => {
+  const ours = new Set(rows.map(({ row }) => row.id))
+  const theirs = new Map<string, Job>()
+  let left = rows
+  for (let tries = 0; tries < mostTries; tries++) {
+    await takeUploads(session, left)
+    const unbound = new Set((await addJobs(session, left, { own: false, acceptedAt }))?.unbound)
+    left = left.filter((_, index) => unbound.has(index + 1))
+    if (left.length === 0) return theirs
+    const bound = new Set<string>()
+    const items = left.map(({ item }) => item)
+    for (const row of await session.batch(jobsByIdempotencyKey, items, {})) {
+      bound.add(keyName(row))
+      if (!ours.has(row.id)) theirs.set(keyName(row), jobOf(row))
+    }
+    if (left.some(({ item, retried }) => retried?.uploadId != null && theirs.has(keyName(item)))) break
+    // A key that is bound neither here nor there belonged to a job that has been deleted since.
+    left = left.filter(({ item }) => !bound.has(keyName(item)))
+    if (left.length === 0) return theirs
+  }
+  throw new Superseded()
+}
+
+interface Setting {
+  readonly name: string
+  readonly value: string
+}
+
+/**
+ * Of the settings our own sessions have, those that the statements here depend on: for their plans, and for what their
+ * parameters and answers mean. The caller's are put back afterwards.
+ */
+const ourSettings: ReadonlyArray<Setting> = [
+  ...["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "enable_material"].map((name) => ({
+    name,
+    value: "off",
+  })),
+  // Without it a NULL in an array is a word.
+  { name: "array_nulls", value: "on" },
+  { name: "bytea_output", value: "hex" },
+  { name: "extra_float_digits", value: "1" },
+]
+
+/** For the rest of the transaction, or until it is rolled back to a savepoint from before. Answers with the values they had. */
+const changeSettings = batchStatement<Setting, {}, Setting>({ name: "text", value: "text" }, (item) =>
+  query
+    .selectFrom(item)
+    .select([
+      "item.name",
+      sql<string>`current_setting(item.name)`.as("value"),
+      sql<string>`set_config(item.name, item.value, true)`.as("changed"),
+    ]),
+)
+
+const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
+
+/** The caller's transaction goes by a snapshot from before a lane was made. */
+export class LaneNotSeen extends Error {
+  override readonly name = "LaneNotSeen"
+}
+
+const requireLanes = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>): void => {
+  if (accepted.every(({ item }) => lanes.has(laneName(item)))) return
+  throw new LaneNotSeen("the transaction began before the first job of this project and kind: begin it again")
+}
+
+/**
+ * Decides and writes in a transaction of a caller's. The lanes have been made; `lower` tells them on another connection that
+ * they may have something, after the queue's rows were written here: these keep everybody from settling the lanes.
+ */
+export const createInCallers = async (
+  session: Session,
+  items: ReadonlyArray<NewJob>,
+  lower: (rows: ReadonlyArray<MayBeClaimable>) => Promise<void>,
+): Promise<ReadonlyArray<CreateOutcome>> => {
+  const before = await session.batch(changeSettings, ourSettings, {})
+  const now = (await session.get(timeNow, {}))?.now ?? 0
+  const lanes = await findLanes(session, items)
+  const { accepted, outcomes } = judgeJobs(now, items, await readItems(session, items, false))
+  requireLanes(accepted, lanes)
+  const rows = rowsOf(accepted, lanes)
+  const theirs = rows.length === 0 ? new Map<string, Job>() : await addInCallers(session, now, rows)
+  const written = rows.filter(({ item }) => !theirs.has(keyName(item)))
+  if (written.length > 0) {
+    await consumeUploads(session, written)
+    await lower(claimableRows(written))
+  }
+  await session.batch(changeSettings, before, {})
+  return outcomes.map((outcome, index) => {
+    const item = items[index]
+    const existing = item && theirs.get(keyName(item))
+    return item && existing ? repeatOf(existing, item) : outcome
+  })
+}

@@ -1,0 +1,90 @@
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import pg from "pg"
+import { StoreUnavailable } from "@kiln/core/domain"
+import type { MigrationStatus, StoreInspection } from "@kiln/core/ports"
+import { clientConfig } from "./Connections.ts"
+import { migrations } from "./migrations/0001Initial.ts"
+import { connectionOptions, postgresMigrations, type PostgresOptions } from "./openDatabase.ts"
+import { Session, type Wire } from "./Session.ts"
+import { findOrphans, firstBlobs, isNamed, listNamedBlobs, readLineage } from "./jobs/blobs.ts"
+import { findSecret } from "./secrets.ts"
+import { findUploadOrphans } from "./uploads/sweepUploads.ts"
+import { listWorkers } from "./workers.ts"
+import { readDuePurges } from "./jobs/purges.ts"
+import { schemaDrift } from "./schemaDrift.ts"
+
+/** Rows read at once: a listing never holds the store for long. */
+const pageSize = 500
+
+/** Opens a store for inspection, also while servers run on it. `undefined` where there is no such schema yet. */
+export const inspectPostgres = (
+  options: PostgresOptions,
+): Effect.Effect<StoreInspection | undefined, StoreUnavailable, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { schema = "kiln" } = options
+    const client = yield* Effect.acquireRelease(connect(options), (connected) =>
+      Effect.promise(() => connected.end().catch(() => undefined)),
+    )
+    const { rowCount } = yield* ask(() => client.query("SELECT FROM pg_namespace WHERE nspname = $1", [schema]))
+    return rowCount === 0
+      ? undefined
+      : inspectionOf(client, connectionOptions(options), postgresMigrations.status(options))
+  })
+
+const inspectionOf = (
+  client: pg.Client,
+  wire: Wire,
+  status: Effect.Effect<MigrationStatus, StoreUnavailable>,
+): StoreInspection => {
+  const session = new Session(client, { ...wire, prepared: false })
+  return {
+    migrations: status,
+    schemaDrift: Effect.flatMap(status, ({ applied, unknown }) => {
+      const done = new Set(applied.map(({ name }) => name))
+      const known = migrations.filter(({ name }) => done.has(name))
+      return ask(() => schemaDrift(client, wire.schema, known, unknown.length > 0))
+    }),
+    damage: ask(() => failedChecksums(client)),
+    namedBlobs: Stream.paginate(firstBlobs, (cursor) =>
+      Effect.map(
+        ask(() => listNamedBlobs(session, cursor, pageSize)),
+        ({ blobs, next }) => [blobs, Option.fromUndefinedOr(next)] as const,
+      ),
+    ),
+    isNamed: (blob) => ask(() => isNamed(session, blob)),
+    duePurges: ask(() => readDuePurges(session)),
+    findSecret: (name) => ask(() => findSecret(session, name)),
+    listWorkers: ask(() => listWorkers(session)),
+    readLineage: ask(() => readLineage(session)),
+    findOrphans: (blobs) => ask(() => findOrphans(session, blobs)),
+    findUploadOrphans: (blobs) => ask(() => findUploadOrphans(session, blobs)),
+  }
+}
+
+/** The server checks its pages whenever it reads them, and counts those that were not what it wrote. */
+const failedChecksums = async (client: pg.Client): Promise<ReadonlyArray<string>> => {
+  const { rows } = await client.query<{ readonly failures: number | null }>(
+    "SELECT checksum_failures AS failures FROM pg_stat_database WHERE datname = current_database()",
+  )
+  const failures = rows[0]?.failures ?? 0
+  return failures > 0 ? [`${failures} pages were not what the server had written`] : []
+}
+
+const connect = (options: PostgresOptions): Effect.Effect<pg.Client, StoreUnavailable> =>
+  ask(async () => {
+    const client = new pg.Client({
+      ...clientConfig(connectionOptions(options), "kiln doctor"),
+      // Several questions may be under way at once.
+      pipeline: true,
+    })
+    // What happens to an idle connection comes as an event, and unheard it would end the process.
+    client.on("error", () => undefined)
+    await client.connect()
+    return client
+  })
+
+const ask = <A>(work: () => Promise<A>): Effect.Effect<A, StoreUnavailable> =>
+  Effect.tryPromise({ try: work, catch: (cause) => new StoreUnavailable({ operation: "inspect", cause }) })

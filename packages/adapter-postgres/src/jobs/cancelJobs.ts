@@ -1,0 +1,30 @@
+import { applyEvent, type JobId } from "@kiln/core/domain"
+import type { CancelOutcome } from "@kiln/core/ports"
+import { stateOf, type StateRow } from "./jobRow.ts"
+import type { Transaction } from "../Session.ts"
+import { type Ending, finishedStates, finishJobs, withoutResult } from "./writeStates.ts"
+
+/** The token is raised with the end, so whoever has a job in hand loses its claim. `jobs` were locked by this transaction. */
+export const cancelJobs = async (
+  tx: Transaction,
+  jobIds: ReadonlyArray<JobId>,
+  jobs: ReadonlyArray<StateRow>,
+): Promise<ReadonlyArray<CancelOutcome>> => {
+  const endings = new Map<JobId, Ending>()
+  for (const from of jobs) {
+    const to = applyEvent(stateOf(from), { event: "canceled" }, tx.now)
+    if (to === undefined) throw new TypeError(`${from.id} cannot be canceled`)
+    endings.set(from.id, withoutResult({ from, to }))
+  }
+  const elsewhere = jobIds.filter((id) => !endings.has(id)).map((id) => ({ id }))
+  const finished = new Set((await tx.batch(finishedStates, elsewhere, {})).map(({ id }) => id))
+  await finishJobs(tx, [...endings.values()])
+  return jobIds.map((id): CancelOutcome => {
+    if (endings.has(id) && !finished.has(id)) {
+      // The same job again in one batch finds it canceled.
+      finished.add(id)
+      return "Canceled"
+    }
+    return finished.has(id) ? "AlreadyFinished" : "NotFound"
+  })
+}

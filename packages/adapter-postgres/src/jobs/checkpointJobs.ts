@@ -1,0 +1,37 @@
+import { holdsClaim, type JobId } from "@kiln/core/domain"
+import type { Checkpoint, FencedOutcome } from "@kiln/core/ports"
+import type { StateRow } from "./jobRow.ts"
+import type { Transaction } from "../Session.ts"
+import { batchStatement, query } from "../Statement.ts"
+
+/** A step that is kept again replaces itself. */
+const keepSteps = batchStatement<{ id: JobId; step: string; value: string }, {}, unknown>(
+  { id: "text", step: "text", value: "text" },
+  (item) =>
+    query
+      .insertInto("checkpoints")
+      .columns(["job_id", "step", "value"])
+      .expression(query.selectFrom(item).select(["item.id", "item.step", "item.value"]))
+      .onConflict((conflict) =>
+        conflict.columns(["job_id", "step"]).doUpdateSet((set) => ({ value: set.ref("excluded.value") })),
+      ),
+)
+
+/** The jobs stay locked from the look at their claims to the end of the writing. */
+export const checkpointJobs = async (
+  tx: Transaction,
+  items: ReadonlyArray<Checkpoint>,
+  locked: ReadonlyArray<StateRow>,
+): Promise<ReadonlyArray<FencedOutcome>> => {
+  const jobs = new Map(locked.map((job) => [job.id, job]))
+  // Of a step that comes twice in one batch the last stays, as it would in two.
+  const steps = new Map<string, { readonly id: JobId; readonly step: string; readonly value: string }>()
+  const outcomes = items.map(({ jobId: id, step, token, value }): FencedOutcome => {
+    const job = jobs.get(id)
+    if (job === undefined || !holdsClaim(job, token)) return "LeaseLost"
+    steps.set(JSON.stringify([id, step]), { id, step, value: JSON.stringify(value) })
+    return "Written"
+  })
+  await tx.runBatch(keepSteps, [...steps.values()], {})
+  return outcomes
+}

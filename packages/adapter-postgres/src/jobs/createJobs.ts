@@ -1,0 +1,153 @@
+import {
+  type Job,
+  type JobFacts,
+  type JobId,
+  type JobMode,
+  judgeJob,
+  type KeyId,
+  type ProjectId,
+  type Upload,
+  type UploadId,
+} from "@kiln/core/domain"
+import { type CreateOutcome, decodeObject, type NewJob } from "@kiln/core/ports"
+import type { Session, Transaction } from "../Session.ts"
+import { jobOf, jobsByIdempotencyKey } from "./jobRow.ts"
+import { lockUploads, ownUploads, uploadOf } from "../uploads/uploadRow.ts"
+import { type Accepted, insertJobs } from "./insertJobs.ts"
+import { findLanes } from "./lanes.ts"
+import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
+import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
+import { loadBoard, type StoredBoard } from "../board.ts"
+
+/** What is read before anything is decided about the items of one batch. */
+export interface Read {
+  readonly jobs: ReadonlyArray<Job>
+  readonly board: StoredBoard | undefined
+  readonly uploads: ReadonlyArray<Upload>
+  readonly unfinished: Map<ProjectId, number>
+  readonly lanes: Map<string, number>
+  /** By the place of the item that retries it. */
+  readonly retried: ReadonlyMap<number, RetriedJob>
+}
+
+/** The facts of a batch: what was read, kept up to date by the items that come first. */
+interface Batch {
+  readonly now: number
+  readonly jobs: Map<string, Job>
+  readonly board: StoredBoard | undefined
+  readonly uploads: Map<string, Upload>
+  readonly unfinished: Map<ProjectId, number>
+  readonly retried: ReadonlyMap<number, RetriedJob>
+  /** Failed jobs whose upload went to a retry of this batch. */
+  readonly retriedHere: Set<JobId>
+  readonly accepted: Array<Accepted>
+}
+
+export const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idempotencyKey">) =>
+  `${keyId} ${idempotencyKey}`
+const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; id: UploadId }) =>
+  [item.projectId, item.keyId, item.mode, item.id].join(" ")
+
+/** Judges a batch. Items earlier in the batch count for later ones. */
+export const judgeJobs = (
+  now: number,
+  items: ReadonlyArray<NewJob>,
+  { board, jobs, retried, unfinished, uploads }: Omit<Read, "lanes">,
+): { readonly outcomes: ReadonlyArray<CreateOutcome>; readonly accepted: ReadonlyArray<Accepted> } => {
+  const batch: Batch = {
+    now,
+    jobs: new Map(jobs.map((job) => [keyName(job), job])),
+    board,
+    uploads: new Map(uploads.map((upload) => [uploadName(upload), upload])),
+    unfinished,
+    retried,
+    retriedHere: new Set(),
+    accepted: [],
+  }
+  return { outcomes: items.map((item, index) => judge(batch, item, index)), accepted: batch.accepted }
+}
+
+export const createJobs = async (
+  tx: Transaction,
+  items: ReadonlyArray<NewJob>,
+  read: Read,
+): Promise<ReadonlyArray<CreateOutcome>> => {
+  const { accepted, outcomes } = judgeJobs(tx.now, items, read)
+  await insertJobs(tx, accepted, read.lanes)
+  return outcomes
+}
+
+/**
+ * All in one flight: in this order, since jobs that are retried and uploads are locked before anything is known of them, and keys are looked up after
+ * everything that could refuse an item: of two that ask for the same at the same moment, the one that finds the upload used or
+ * the queue full finds the other's job as well.
+ */
+export const readBatch = async (session: Session, items: ReadonlyArray<NewJob>): Promise<Read> => {
+  const [read, lanes] = await Promise.all([readItems(session, items, true), findLanes(session, items)])
+  return { ...read, lanes }
+}
+
+/** The same without lanes. `alone`: nobody else adds to a project that has a cap, until the transaction ends. */
+export const readItems = async (
+  session: Session,
+  items: ReadonlyArray<NewJob>,
+  alone: boolean,
+): Promise<Omit<Read, "lanes">> => {
+  const consumed = items.flatMap(({ keyId, mode, projectId, uploadId: id }) =>
+    id === null ? [] : [{ id, projectId, keyId, mode }],
+  )
+  const [retried, , , unfinished, board, uploads, jobs] = await Promise.all([
+    lockedRetried(session, items),
+    session.batch(lockUploads, consumed, {}),
+    alone && oneAtATimePerProject(session, items),
+    countUnfinished(session, items),
+    items.some(({ gate }) => gate !== null) ? loadBoard(session) : undefined,
+    session.batch(ownUploads, consumed, {}),
+    session.batch(jobsByIdempotencyKey, items, {}),
+  ])
+  return { jobs: jobs.map(jobOf), board, uploads: uploads.map(uploadOf), unfinished, retried }
+}
+
+const judge = (batch: Batch, item: NewJob, index: number): CreateOutcome => {
+  const outcome = judgeJob(item, factsOf(batch, item, index))
+  if (outcome._tag !== "Created") return outcome
+  const job = asStored(outcome.job)
+  const retried = batch.retried.get(index)
+  const priceId = item.gate?.price == null ? null : (batch.board?.stored[item.gate.price]?.id ?? null)
+  batch.accepted.push({ item, job, priceId, retried })
+  noteAccepted(batch, job, retried)
+  return { _tag: "Created", job }
+}
+
+const factsOf = (batch: Batch, item: NewJob, index: number): JobFacts => ({
+  now: batch.now,
+  existing: () => batch.jobs.get(keyName(item)),
+  retried: () => {
+    const job = batch.retried.get(index)
+    return job && batch.retriedHere.has(job.id) ? { ...job, uploadId: null } : job
+  },
+  board: () => {
+    if (batch.board === undefined) throw new TypeError("a batch with a gate was read without the board")
+    return batch.board
+  },
+  upload: () => (item.uploadId === null ? undefined : batch.uploads.get(uploadName({ ...item, id: item.uploadId }))),
+  unfinished: () => batch.unfinished.get(item.projectId) ?? 0,
+})
+
+/** Makes an accepted job count for the items that follow. */
+const noteAccepted = (batch: Batch, job: Job, retried: RetriedJob | undefined): void => {
+  batch.jobs.set(keyName(job), job)
+  batch.unfinished.set(job.projectId, (batch.unfinished.get(job.projectId) ?? 0) + 1)
+  if (retried !== undefined) batch.retriedHere.add(retried.id)
+  if (job.uploadId === null) return
+  const name = uploadName({ ...job, id: job.uploadId })
+  const upload = batch.uploads.get(name)
+  if (upload !== undefined) batch.uploads.set(name, { ...upload, jobId: job.id })
+}
+
+/** The job as every later reader will see it: with its JSON decoded again. */
+export const asStored = (job: Job): Job => ({
+  ...job,
+  kept: decodeObject(JSON.stringify(job.kept), job.id),
+  request: decodeObject(JSON.stringify(job.request), job.id),
+})

@@ -1,0 +1,199 @@
+import {
+  blobPrefixesOf,
+  type JobId,
+  type JobMode,
+  type KeyId,
+  type ProjectId,
+  type RetainedData,
+  strongerWarning,
+  type UploadId,
+  type WarningCode,
+} from "@kiln/core/domain"
+import type { EraseOutcome, Erasure, PruneResult } from "@kiln/core/ports"
+import type { Transaction } from "../Session.ts"
+import { ago, batchStatement, type Given, query, statement } from "../Statement.ts"
+import { recordPurges, stillDue } from "./purges.ts"
+
+/** What erasing needs to know of a job. */
+export const retentionColumns = [
+  "jobs.seq",
+  "jobs.id",
+  "jobs.upload_id as uploadId",
+  "jobs.status",
+  "jobs.retained",
+  "jobs.warning_code as warningCode",
+] as const
+
+export interface RetentionRow {
+  readonly seq: number
+  readonly id: JobId
+  readonly uploadId: UploadId | null
+  readonly retained: RetainedData
+  readonly warningCode: WarningCode | null
+}
+
+const deleteData = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+  query.deleteFrom("job_data").using(item).whereRef("job_data.job_seq", "=", "item.seq"),
+)
+
+const deleteFiles = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+  query.deleteFrom("files").using(item).whereRef("files.job_seq", "=", "item.seq"),
+)
+
+const eraseUploads = batchStatement<{ uploadId: UploadId }, {}, unknown>({ uploadId: "text" }, (item) =>
+  query
+    .updateTable("uploads")
+    .from(item)
+    .set({ erased: true, blob_key: null, bytes: null, sha256: null, claimed_until: null, sweep_at: null })
+    .whereRef("uploads.id", "=", "item.uploadId"),
+)
+
+/** Last, because a trigger refuses it while anything is left. Only of a finished job, and only as it was read. */
+const blankRows = batchStatement<
+  { seq: number; from: RetainedData; warningCode: string | null },
+  { retained: RetainedData },
+  unknown
+>({ seq: "bigint", from: "text", warningCode: "text" }, (item, given) =>
+  query
+    .updateTable("jobs")
+    .from(item)
+    .set((set) => ({
+      output: null,
+      retained: given.retained,
+      warning_code: set.ref("item.warningCode").$castTo<WarningCode | null>(),
+    }))
+    .whereRef("jobs.seq", "=", "item.seq")
+    .whereRef("jobs.retained", "=", "item.from")
+    .where("jobs.status", "is not", null),
+)
+
+/** The uploads of jobs, in the order of their ids, as everybody locks uploads. */
+export const uploadsOf = (
+  jobs: ReadonlyArray<{ readonly uploadId: UploadId | null }>,
+): ReadonlyArray<{ readonly uploadId: UploadId }> =>
+  jobs
+    .flatMap(({ uploadId }) => (uploadId === null ? [] : [{ uploadId }]))
+    .toSorted((a, b) => (a.uploadId < b.uploadId ? -1 : 1))
+
+/** Deletes whatever finished jobs retain. The rows stay, and so do their codes, times and bills. The jobs were locked by this transaction. */
+const blankJobs = async (
+  tx: Transaction,
+  jobs: ReadonlyArray<RetentionRow>,
+  retained: "deleted" | "expired",
+): Promise<void> => {
+  const added = retained === "deleted" ? "data_deleted" : "data_expired"
+  await Promise.all([
+    tx.runBatch(
+      deleteData,
+      jobs.map(({ seq }) => ({ seq })),
+      {},
+    ),
+    tx.runBatch(
+      deleteFiles,
+      jobs.map(({ seq }) => ({ seq })),
+      {},
+    ),
+    tx.runBatch(eraseUploads, uploadsOf(jobs), {}),
+  ])
+  const blanked = await tx.runBatch(
+    blankRows,
+    jobs.map(({ retained: from, seq, warningCode }) => ({
+      seq,
+      from,
+      warningCode: strongerWarning(warningCode ?? undefined, added) ?? null,
+    })),
+    { retained },
+  )
+  if (blanked !== jobs.length) throw new TypeError(`${jobs.length - blanked} jobs to be erased were not finished`)
+}
+
+/** Only their owner's; another's is as unknown as one that never was. The id picks the row, see `jobsByOwner`. */
+const ownJobs = batchStatement<
+  { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
+  {},
+  RetentionRow & { readonly ord: number; readonly status: "done" | "failed" | null }
+>({ id: "text", projectId: "text", keyId: "text", mode: "text" }, (item) =>
+  query
+    .selectFrom("jobs")
+    .innerJoin(item, (join) =>
+      join
+        .onRef("item.id", "=", "jobs.id")
+        .onRef("item.projectId", "=", "jobs.project_id")
+        .onRef("item.keyId", "is not distinct from", "jobs.key_id")
+        .onRef("item.mode", "=", "jobs.mode"),
+    )
+    .select(retentionColumns)
+    .select("item.ord")
+    .orderBy("jobs.id")
+    .forNoKeyUpdate("jobs"),
+)
+
+/**
+ * Data that had expired by age is `AlreadyErased` for its first erasure on request: nothing was
+ * left to delete. It says `data_deleted` from then on, since that is what its owner asked for.
+ */
+export const eraseJobs = async (
+  tx: Transaction,
+  items: ReadonlyArray<Erasure>,
+): Promise<ReadonlyArray<EraseOutcome>> => {
+  const owned = new Map(
+    (
+      await tx.batch(
+        ownJobs,
+        items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => ({ id, projectId, keyId, mode })),
+        {},
+      )
+    ).map((job) => [job.ord, job]),
+  )
+  const finished = new Map([...owned.values()].filter(({ status }) => status !== null).map((job) => [job.id, job]))
+  const present = [...finished.values()].filter(({ retained }) => retained !== "deleted")
+  await blankJobs(tx, present, "deleted")
+  await recordPurges(tx, present.filter(({ retained }) => retained === "kept").flatMap(blobPrefixesOf))
+  const due = new Set(
+    (await stillDue(tx, [...finished.values()].flatMap(blobPrefixesOf))).map((purge) => purge.blobPrefix),
+  )
+  const erasedHere = new Set<JobId>()
+  return items.map((_, index): EraseOutcome => {
+    const job = owned.get(index + 1)
+    if (job === undefined) return { _tag: "NotFound" }
+    if (job.status === null) return { _tag: "Unfinished" }
+    const purges = blobPrefixesOf(job).flatMap((blobPrefix) => (due.has(blobPrefix) ? [{ blobPrefix }] : []))
+    const erased = job.retained === "kept" && !erasedHere.has(job.id)
+    erasedHere.add(job.id)
+    return { _tag: erased ? "Erased" : "AlreadyErased", purges }
+  })
+}
+
+/**
+ * The longest finished first. Those whose data is gone are elsewhere in the index, so a sweep never meets them again.
+ * What another sweep has in hand is left to it.
+ */
+export const keptJobs = statement((given: Given<{ finishedBy: number; limit: number }>) =>
+  query
+    .selectFrom("jobs")
+    .select(retentionColumns)
+    .where("retained", "=", "kept")
+    .where("finished_at", "<=", given.finishedBy)
+    .orderBy("finished_at")
+    .orderBy("seq")
+    .limit(given.limit)
+    .forNoKeyUpdate()
+    .skipLocked(),
+)
+
+/** Whether one is due, by a look into the same index. */
+export const anyKeptJob = statement((given: Given<{ olderThanMs: number }>) =>
+  query
+    .selectFrom("jobs")
+    .select("id")
+    .where("retained", "=", "kept")
+    .where("finished_at", "<=", ago(given.olderThanMs))
+    .orderBy("finished_at")
+    .limit(1),
+)
+
+export const expireData = async (tx: Transaction, olderThanMs: number, limit: number): Promise<PruneResult> => {
+  const jobs = await tx.all(keptJobs, { finishedBy: tx.now - olderThanMs, limit })
+  await blankJobs(tx, jobs, "expired")
+  return { count: jobs.length, purges: await recordPurges(tx, jobs.flatMap(blobPrefixesOf)) }
+}

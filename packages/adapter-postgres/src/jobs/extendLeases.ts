@@ -1,0 +1,111 @@
+import { applyEvent, type JobId, type JobState } from "@kiln/core/domain"
+import type { ClaimRef, ExtendOutcome, Extension } from "@kiln/core/ports"
+import { stateOf, type StateRow } from "./jobRow.ts"
+import type { Session, Transaction } from "../Session.ts"
+import { batchStatement, query } from "../Statement.ts"
+import { mayBeClaimableAt } from "./lanes.ts"
+
+/**
+ * Heartbeats are the most frequent write, so they write the lease alone. The fence stands in the WHERE; `held` is part
+ * of the item, because as a constant it would invite a walk over all held jobs.
+ */
+const moveLeases = batchStatement<
+  {
+    id: JobId
+    held: boolean
+    token: number
+    claimableAt: number
+    deadlineAt: number
+    phaseStartedAt: number
+    ranMs: number
+  },
+  {},
+  unknown
+>(
+  {
+    id: "text",
+    held: "boolean",
+    token: "bigint",
+    claimableAt: "bigint",
+    deadlineAt: "bigint",
+    phaseStartedAt: "bigint",
+    ranMs: "bigint",
+  },
+  (item) =>
+    query
+      .updateTable("queue")
+      .from(item)
+      .set((set) => ({
+        claimable_at: set.ref("item.claimableAt"),
+        deadline_at: set.ref("item.deadlineAt"),
+        phase_started_at: set.ref("item.phaseStartedAt"),
+        ran_ms: set.ref("item.ranMs"),
+      }))
+      .whereRef("queue.id", "=", "item.id")
+      .where("queue.status", "=", "processing")
+      .whereRef("queue.held", "=", "item.held")
+      .whereRef("queue.token", "=", "item.token"),
+)
+
+export const extendLeases = async (
+  tx: Transaction,
+  items: ReadonlyArray<Extension>,
+  locked: ReadonlyArray<StateRow>,
+): Promise<ReadonlyArray<ExtendOutcome>> => {
+  const jobs = new Map(locked.map((job) => [job.id, job]))
+  const leases = new Map<JobId, { readonly token: number; readonly laneId: number; readonly state: JobState }>()
+  const outcomes = items.map(({ jobId, leaseDurationMs, token }): ExtendOutcome => {
+    const job = jobs.get(jobId)
+    const present = leases.get(jobId)?.state ?? (job && stateOf(job))
+    const extended =
+      present && applyEvent(present, { event: "extended", token, leaseDurationMs: Math.ceil(leaseDurationMs) }, tx.now)
+    if (job === undefined || extended?.claimableAt == null) return { _tag: "LeaseLost" }
+    leases.set(jobId, { token, laneId: job.laneId, state: extended })
+    // Past the run limit nothing can be granted any more.
+    return { _tag: "Extended", leaseRemainingMs: Math.max(0, extended.claimableAt - tx.now) }
+  })
+  const written = await tx.runBatch(
+    moveLeases,
+    [...leases].map(([id, { state, token }]) => ({
+      id,
+      held: true,
+      token,
+      claimableAt: state.claimableAt ?? tx.now,
+      deadlineAt: state.deadlineAt ?? tx.now,
+      phaseStartedAt: state.phaseStartedAt ?? tx.now,
+      ranMs: state.ranMs,
+    })),
+    {},
+  )
+  if (written !== leases.size) throw new TypeError("a lease that was locked did not move")
+  // A lease that had ended may have left the lane without anything to come.
+  await mayBeClaimableAt(
+    tx,
+    [...leases.values()].map(({ laneId, state }) => ({ laneId, claimableAt: state.claimableAt })),
+  )
+  return outcomes
+}
+
+const presentClaims = batchStatement<{ id: JobId; held: boolean; token: number }, {}, { readonly ord: number }>(
+  { id: "text", held: "boolean", token: "bigint" },
+  (item) =>
+    query
+      .selectFrom(item)
+      .innerJoin("queue", (join) =>
+        join
+          .onRef("queue.id", "=", "item.id")
+          .onRef("queue.held", "=", "item.held")
+          .onRef("queue.token", "=", "item.token"),
+      )
+      .select("item.ord"),
+)
+
+/** The fence, without the lock that would make it hold. `held` is part of the item, see `extendLeases`. */
+export const checkClaims = async (
+  session: Session,
+  items: ReadonlyArray<ClaimRef>,
+): Promise<ReadonlyArray<boolean>> => {
+  const claims = items.map(({ jobId: id, token }) => ({ id, held: true, token }))
+  const present = new Set((await session.batch(presentClaims, claims, {})).map(({ ord }) => ord))
+  return items.map((_, index) => present.has(index + 1))
+}

@@ -1,0 +1,50 @@
+import type { FileId, Job, JobId, KeyId, Principal } from "@kiln/core/domain"
+import type { StoredFile } from "@kiln/core/ports"
+import { jobByIdempotencyKey, jobOf, jobsByOwner } from "./jobRow.ts"
+import type { Session } from "../Session.ts"
+import { type Given, query, statement } from "../Statement.ts"
+
+/** In one statement, so that a job is never shown with the files of another moment. */
+export const findJobs = async (
+  session: Session,
+  items: ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>,
+): Promise<ReadonlyArray<Job | undefined>> => {
+  const owned = items.map(({ jobId: id, principal: { keyId, mode, projectId } }) => ({ id, keyId, mode, projectId }))
+  const rows = new Map((await session.batch(jobsByOwner, owned, {})).map((row) => [row.ord, row]))
+  return items.map((_, index) => {
+    const row = rows.get(index + 1)
+    return row && jobOf(row)
+  })
+}
+
+/** From the unique index that lets a key bind one job only. */
+export const findByIdempotencyKey = async (
+  session: Session,
+  keyId: KeyId,
+  idempotencyKey: string,
+): Promise<Job | undefined> => {
+  const row = await session.get(jobByIdempotencyKey, { keyId, idempotencyKey })
+  return row && jobOf(row)
+}
+
+/** A file has a row exactly while its job is done and its data is kept; the job is asked all the same. */
+const fileById = statement((given: Given<{ fileId: FileId }>) =>
+  query
+    .selectFrom("files")
+    .innerJoin("jobs", "jobs.seq", "files.job_seq")
+    .select([
+      "files.id",
+      "files.name",
+      "files.blob_key as blobKey",
+      "files.media_type as mediaType",
+      "files.bytes",
+      "files.sha256",
+      "jobs.id as jobId",
+    ])
+    .where("files.id", "=", given.fileId)
+    .where("jobs.status", "=", "done")
+    .where("jobs.retained", "=", "kept"),
+)
+
+export const findFile = (session: Session, fileId: FileId): Promise<StoredFile | undefined> =>
+  session.get(fileById, { fileId })

@@ -1,0 +1,177 @@
+import { sql } from "kysely"
+import { type Job, priorityRank, type UploadId } from "@kiln/core/domain"
+import type { NewJob } from "@kiln/core/ports"
+import { Superseded } from "../postgresErrors.ts"
+import { briefLockTimeoutMs, type Mark, markColumns, type Session, type Transaction } from "../Session.ts"
+import { batchStatement, type Given, query, statement } from "../Statement.ts"
+import { laneName, makeLanes, type MayBeClaimable } from "./lanes.ts"
+import { letGoOfUploads, type RetriedJob } from "./retriedJobs.ts"
+
+/** A job that was decided to be accepted. */
+export interface Accepted {
+  readonly item: NewJob
+  readonly job: Job
+  readonly priceId: number | null
+  readonly retried: RetriedJob | undefined
+}
+
+/** How many unfinished jobs a project may have, and how many are added to it. */
+export interface CapCheck {
+  readonly project_id: string
+  readonly cap: number
+  readonly adding: number
+}
+
+/** What `add_jobs` answers. */
+export interface Added extends Mark {
+  /** Store time, Unix milliseconds; `null` where nothing was added. */
+  readonly accepted: number | null
+  /** The places, counted from 1, of the jobs that were not added because their key is bound. */
+  readonly unbound: ReadonlyArray<number> | null
+}
+
+type AddJobs = {
+  items: string
+  wanted: string
+  caps: string | null
+  acceptedAt: number | null
+  own: boolean
+  patientMs: string
+  briefMs: string
+}
+
+/** Defined in the migration: see `add_jobs`. */
+const addJobsStatement = statement((given: Given<AddJobs>) =>
+  query
+    .selectFrom(
+      sql<Added>`"kiln".add_jobs(${given.items}::json, ${given.wanted}::json, ${given.caps}::json,
+        ${given.acceptedAt}::bigint, ${given.own}::boolean, ${given.patientMs}::text, ${given.briefMs}::text)`.as<"added">(
+        sql`added`,
+      ),
+    )
+    .select(["added.accepted", "added.unbound"])
+    .select(markColumns)
+    .$castTo<Added>(),
+)
+
+/** Removes consumed uploads from the sweep's index. */
+const leaveSweep = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text" }, (item) =>
+  query.updateTable("uploads").from(item).set({ sweep_at: null }).whereRef("uploads.id", "=", "item.id"),
+)
+
+/** The rows of accepted jobs in lanes that are there, in the order of the items. */
+export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>) =>
+  accepted.map(({ item, job, priceId, retried }) => {
+    const { claimableAt, createdAt, deadlineAt, phaseStartedAt } = job
+    const laneId = lanes.get(laneName(item))
+    if (laneId === undefined || claimableAt === null || deadlineAt === null || phaseStartedAt === null)
+      throw new TypeError("a new job has a lane and times")
+    return {
+      item,
+      retried,
+      laneId,
+      claimableAt,
+      row: {
+        id: job.id,
+        lane_id: laneId,
+        project_id: job.projectId,
+        key_id: job.keyId,
+        mode: job.mode,
+        kind: job.kind,
+        kind_version: job.kindVersion,
+        upload_id: job.uploadId,
+        priority: priorityRank[job.priority],
+        kept: JSON.stringify(item.kept),
+        idempotency_key: job.idempotencyKey,
+        fingerprint: job.fingerprint,
+        price_id: priceId,
+        queue_limit_ms: job.queueLimitMs,
+        run_limit_ms: job.runLimitMs,
+        claimable_in: claimableAt - createdAt,
+        deadline_in: deadlineAt - createdAt,
+        phase_started_in: phaseStartedAt - createdAt,
+        request: JSON.stringify(item.request),
+      },
+    }
+  })
+
+/** An accepted job, ready to be written. */
+export type NewRow = ReturnType<typeof rowsOf>[number]
+
+/** The lanes of these rows, each once, in the order in which lanes are locked. */
+const wantedLanes = (rows: ReadonlyArray<NewRow>) => {
+  const lanes = new Map<
+    number,
+    Pick<NewRow["row"], "project_id" | "kind" | "kind_version" | "mode" | "claimable_in"> & { id: number }
+  >()
+  for (const { row } of rows) {
+    const { claimable_in, kind, kind_version, lane_id: id, mode, project_id } = row
+    const known = lanes.get(id)
+    if (known === undefined) lanes.set(id, { id, claimable_in, project_id, kind, kind_version, mode })
+    else known.claimable_in = Math.min(known.claimable_in, claimable_in)
+  }
+  return [...lanes.values()].sort((a, b) => a.id - b.id)
+}
+
+/**
+ * Adds jobs and answers with the time and with those that were not added, because their keys are bound. Waits for
+ * transactions that are about to bind one of these keys.
+ */
+export const addJobs = (
+  session: Session,
+  rows: ReadonlyArray<NewRow>,
+  options: { readonly own: boolean; readonly acceptedAt: number | null; readonly caps?: ReadonlyArray<CapCheck> },
+): Promise<Added | undefined> => {
+  const briefMs = String(briefLockTimeoutMs(session))
+  const { acceptedAt, caps = [], own } = options
+  return session.get(addJobsStatement, {
+    items: JSON.stringify(rows.map(({ row }) => row)),
+    wanted: JSON.stringify(wantedLanes(rows)),
+    caps: caps.length === 0 ? null : JSON.stringify(caps),
+    acceptedAt,
+    own,
+    patientMs: rows.length > 1 ? String(session.lockTimeoutMs) : briefMs,
+    briefMs,
+  })
+}
+
+/** The lanes in which jobs were added, for those who lower `next_at` themselves. */
+export const claimableRows = (rows: ReadonlyArray<NewRow>): ReadonlyArray<MayBeClaimable> =>
+  rows.map(({ claimableAt, laneId }) => ({ laneId, claimableAt }))
+
+/** Gives the uploads of retried jobs to their retries. */
+export const takeUploads = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>
+  letGoOfUploads(
+    session,
+    rows.flatMap(({ retried }) => retried ?? []),
+  )
+
+/** Tells the sweep about uploads that jobs consumed. */
+export const consumeUploads = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>
+  session.runBatch(
+    leaveSweep,
+    rows.flatMap(({ row: { upload_id: id } }) => (id === null ? [] : [{ id }])),
+    {},
+  )
+
+/** Writes accepted jobs in one flight, if their lanes are known. Throws `Superseded` where another transaction has bound a key meanwhile. */
+export const insertJobs = async (
+  tx: Transaction,
+  accepted: ReadonlyArray<Accepted>,
+  lanes: Map<string, number>,
+): Promise<void> => {
+  if (accepted.length === 0) return
+  await makeLanes(
+    tx,
+    accepted.map(({ item }) => item),
+    lanes,
+  )
+  const rows = rowsOf(accepted, lanes)
+  const [, added] = await Promise.all([
+    takeUploads(tx, rows),
+    addJobs(tx, rows, { own: true, acceptedAt: tx.now }),
+    consumeUploads(tx, rows),
+  ])
+  // Seen from the beginning, it is a replay; or a lane was removed.
+  if (added?.accepted == null || added.unbound !== null) throw new Superseded()
+}

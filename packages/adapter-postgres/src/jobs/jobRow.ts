@@ -1,0 +1,256 @@
+import { sql } from "kysely"
+import { jsonArrayFrom } from "kysely/helpers/postgres"
+import {
+  type Charge,
+  type Job,
+  type JobId,
+  type JobMode,
+  type JobState,
+  type JobStatus,
+  type JsonObject,
+  type KeyId,
+  type PriceSnapshot,
+  type Priority,
+  priorityOfRank,
+  type ProjectId,
+} from "@kiln/core/domain"
+import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
+import { batchStatement, type Given, query, type RowOf, statement } from "../Statement.ts"
+
+/** The columns of an unfinished job that transitions change, under their names in the domain, with what a transition needs beside them. */
+export const stateColumns = [
+  "queue.id",
+  "queue.job_seq as seq",
+  "queue.lane_id as laneId",
+  "queue.mode",
+  "queue.created_at as createdAt",
+  "queue.queue_limit_ms as queueLimitMs",
+  "queue.run_limit_ms as runLimitMs",
+  "queue.status",
+  "queue.token",
+  "queue.held",
+  "queue.claimable_at as claimableAt",
+  "queue.deadline_at as deadlineAt",
+  "queue.phase_started_at as phaseStartedAt",
+  "queue.ran_ms as ranMs",
+  "queue.waited_ms as waitedMs",
+  "queue.attempts",
+  "queue.failures",
+  "queue.lost_workers as lostWorkers",
+] as const
+
+/** What `stateColumns` selects. */
+export interface StateRow extends Omit<JobState, "errorCode" | "finishedAt"> {
+  readonly id: JobId
+  readonly seq: number
+  readonly laneId: number
+  readonly mode: JobMode
+  readonly createdAt: number
+}
+
+export const stateOf = (row: StateRow): JobState => ({
+  queueLimitMs: row.queueLimitMs,
+  runLimitMs: row.runLimitMs,
+  status: row.status,
+  token: row.token,
+  held: row.held,
+  claimableAt: row.claimableAt,
+  deadlineAt: row.deadlineAt,
+  phaseStartedAt: row.phaseStartedAt,
+  ranMs: row.ranMs,
+  waitedMs: row.waitedMs,
+  attempts: row.attempts,
+  failures: row.failures,
+  lostWorkers: row.lostWorkers,
+  errorCode: null,
+  finishedAt: null,
+})
+
+/** Of an unfinished job its row in the queue says it, of a finished one its own. */
+export const either = <A>(
+  column: "status" | "token" | "ran_ms" | "waited_ms" | "attempts" | "failures" | "lost_workers",
+) => sql<A>`coalesce(${sql.ref(`queue.${column}`)}, ${sql.ref(`jobs.${column}`)})`
+
+/**
+ * Everything of a job, in one statement and so of one moment. `job_data` has no row once the data is gone, a sandbox job
+ * has no price.
+ */
+const selectJobs = query
+  .selectFrom("jobs")
+  .leftJoin("queue", "queue.id", "jobs.id")
+  .leftJoin("job_data", "job_data.job_seq", "jobs.seq")
+  .leftJoin("prices", "prices.id", "jobs.price_id")
+  .select([
+    "jobs.seq",
+    "jobs.id",
+    "jobs.project_id as projectId",
+    "jobs.key_id as keyId",
+    "jobs.mode",
+    "jobs.kind",
+    "jobs.kind_version as kindVersion",
+    "jobs.upload_id as uploadId",
+    "jobs.priority",
+    "jobs.kept",
+    "jobs.idempotency_key as idempotencyKey",
+    "jobs.fingerprint",
+    "jobs.created_at as createdAt",
+    "jobs.queue_limit_ms as queueLimitMs",
+    "jobs.run_limit_ms as runLimitMs",
+    "jobs.finished_at as finishedAt",
+    "jobs.error_code as errorCode",
+    "jobs.warning_code as warningCode",
+    "jobs.retained",
+    "jobs.charge",
+    "jobs.output",
+    "queue.held",
+    "queue.claimable_at as claimableAt",
+    "queue.deadline_at as deadlineAt",
+    "queue.phase_started_at as phaseStartedAt",
+    "job_data.request",
+    "prices.name as priceName",
+    "prices.version as priceVersion",
+    "prices.currency as priceCurrency",
+    "prices.unit_amounts as priceUnitAmounts",
+  ])
+  .select([
+    either<JobStatus>("status").as("status"),
+    either<number>("token").as("token"),
+    either<number>("ran_ms").as("ranMs"),
+    either<number>("waited_ms").as("waitedMs"),
+    either<number>("attempts").as("attempts"),
+    either<number>("failures").as("failures"),
+    either<number>("lost_workers").as("lostWorkers"),
+  ])
+  .select((select) => [
+    // Files in the order in which they were committed.
+    jsonArrayFrom(
+      select
+        .selectFrom("files")
+        .select([
+          "files.id",
+          "files.name",
+          "files.blob_key as blobKey",
+          "files.media_type as mediaType",
+          "files.bytes",
+          "files.sha256",
+        ])
+        .whereRef("files.job_seq", "=", "jobs.seq")
+        .orderBy("files.seq"),
+    ).as("files"),
+    jsonArrayFrom(
+      select.selectFrom("checkpoints").select(["step", "value"]).whereRef("checkpoints.job_id", "=", "jobs.id"),
+    ).as("checkpoints"),
+  ])
+
+export const jobsBySeq = batchStatement<{ seq: number }, {}, RowOf<typeof jobByIdempotencyKey>>(
+  { seq: "bigint" },
+  (item) => selectJobs.innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq")).orderBy("item.ord"),
+)
+
+/**
+ * Only its owner's: above the store there is no query by id alone. The id picks the row; the key is compared in a way that
+ * no index serves, because by the key alone one of them serves all jobs of a caller.
+ */
+export const jobsByOwner = batchStatement<
+  { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
+  {},
+  RowOf<typeof jobByIdempotencyKey> & { readonly ord: number }
+>({ id: "text", projectId: "text", keyId: "text", mode: "text" }, (item) =>
+  selectJobs
+    .innerJoin(item, (join) =>
+      join
+        .onRef("item.id", "=", "jobs.id")
+        .onRef("item.projectId", "=", "jobs.project_id")
+        .onRef("item.keyId", "is not distinct from", "jobs.key_id")
+        .onRef("item.mode", "=", "jobs.mode"),
+    )
+    .select("item.ord"),
+)
+
+/** Whosever they are. There is nothing like it above the store but for the operator. */
+export const jobsById = batchStatement<{ id: JobId }, {}, RowOf<typeof jobByIdempotencyKey>>({ id: "text" }, (item) =>
+  selectJobs.innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id")),
+)
+
+export const jobByIdempotencyKey = statement((given: Given<{ keyId: KeyId; idempotencyKey: string }>) =>
+  selectJobs.where("jobs.key_id", "=", given.keyId).where("jobs.idempotency_key", "=", given.idempotencyKey),
+)
+
+/** Those of a batch of keys that have a job. */
+export const jobsByIdempotencyKey = batchStatement<
+  { keyId: KeyId; idempotencyKey: string },
+  {},
+  RowOf<typeof jobByIdempotencyKey>
+>({ keyId: "text", idempotencyKey: "text" }, (item) =>
+  selectJobs.innerJoin(item, (join) =>
+    join.onRef("item.keyId", "=", "jobs.key_id").onRef("item.idempotencyKey", "=", "jobs.idempotency_key"),
+  ),
+)
+
+type JobRow = RowOf<typeof jobByIdempotencyKey>
+
+/** Throws `UndecodableRow` where the row is damaged. */
+export const jobOf = (row: JobRow): Job => {
+  const hasData = row.retained === "kept"
+  if (hasData !== (row.request !== null)) throw new UndecodableRow(`${row.id} has lost its data`)
+  const { checkpoints, files } = row
+  return {
+    id: row.id,
+    projectId: row.projectId,
+    keyId: row.keyId,
+    mode: row.mode,
+    kind: row.kind,
+    kindVersion: row.kindVersion,
+    uploadId: row.uploadId,
+    priority: priorityOf(row),
+    kept: decodeObject(row.kept, `what stays of ${row.id}`),
+    idempotencyKey: row.idempotencyKey,
+    fingerprint: row.fingerprint,
+    price: priceOf(row),
+    createdAt: row.createdAt,
+    queueLimitMs: row.queueLimitMs,
+    runLimitMs: row.runLimitMs,
+    status: row.status,
+    token: row.token,
+    held: row.held ?? false,
+    claimableAt: row.claimableAt,
+    deadlineAt: row.deadlineAt,
+    phaseStartedAt: row.phaseStartedAt,
+    ranMs: row.ranMs,
+    waitedMs: row.waitedMs,
+    attempts: row.attempts,
+    failures: row.failures,
+    lostWorkers: row.lostWorkers,
+    errorCode: row.errorCode,
+    finishedAt: row.finishedAt,
+    retained: row.retained,
+    request: objectOrNull(row, "request"),
+    checkpoints: Object.fromEntries(
+      checkpoints.map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${row.id}`)]),
+    ),
+    output: objectOrNull(row, "output"),
+    files: hasData ? files : [],
+    warningCode: row.warningCode,
+    charge: chargeOf(row),
+  }
+}
+
+export const priorityOf = ({ id, priority: rank }: { readonly id: JobId; readonly priority: number }): Priority => {
+  const priority = priorityOfRank(rank)
+  if (priority === undefined) throw new UndecodableRow(`the priority of ${id} is none`)
+  return priority
+}
+
+const objectOrNull = (row: JobRow, column: "request" | "output"): JsonObject | null => {
+  const text = row[column]
+  return text === null ? null : decodeObject(text, `the ${column} of ${row.id}`)
+}
+
+const priceOf = (row: JobRow): PriceSnapshot | null => {
+  const { priceName: name, priceVersion: version, priceCurrency: currency, priceUnitAmounts: unitAmounts } = row
+  if (name === null || version === null || currency === null || unitAmounts === null) return null
+  return { name, version, currency, unitAmounts: decodeAmounts(unitAmounts, `price ${name} ${version}`) }
+}
+
+const chargeOf = (row: JobRow): Charge | null =>
+  row.charge === null ? null : (decodeObject(row.charge, `the charge of ${row.id}`) as JsonObject & Charge)

@@ -1,0 +1,207 @@
+import { sql } from "kysely"
+import { type ApiKeyRecord, decodeStrings, KeyDirectory, type NewApiKey, type Project } from "@kiln/core/ports"
+import type { KeyId, KeyMode, ProjectId } from "@kiln/core/domain"
+import { batchStatement, type Given, query, type RowOf, statement, storeTime } from "./Statement.ts"
+import type { Session, Transaction } from "./Session.ts"
+import type { Database } from "./Database.ts"
+
+const selectKeys = query
+  .selectFrom("api_keys")
+  .select([
+    "api_keys.id",
+    "api_keys.project_id as projectId",
+    "api_keys.mode",
+    "api_keys.scopes",
+    "api_keys.name",
+    "api_keys.created_at as createdAt",
+    "api_keys.expires_at as expiresAt",
+    "api_keys.revoked_at as revokedAt",
+    "api_keys.last_used_at as lastUsedAt",
+  ])
+
+/** In the order of their creation. */
+export const allKeys = statement(() => selectKeys.orderBy("api_keys.seq"))
+
+const keyOf = (row: RowOf<typeof allKeys>): ApiKeyRecord => ({
+  ...row,
+  scopes: decodeStrings(row.scopes, `the scopes of ${row.id}`),
+})
+
+/** Names are unique; only a name that is taken is an answer, an id that is taken is a defect. */
+const insertProject = statement((given: Given<{ id: ProjectId; name: string; now: number }>) =>
+  query
+    .insertInto("projects")
+    .values({ id: given.id, name: given.name, created_at: given.now })
+    .onConflict((conflict) => conflict.column("name").doNothing()),
+)
+
+const createProject = async (
+  tx: Transaction,
+  { id, name }: { readonly id: ProjectId; readonly name: string },
+): Promise<Project | undefined> =>
+  (await tx.run(insertProject, { id, name, now: tx.now })) === 1 ? { id, name, createdAt: tx.now } : undefined
+
+/** In the order of their creation. */
+const allProjects = statement(() =>
+  query.selectFrom("projects").select(["id", "name", "created_at as createdAt"]).orderBy("seq"),
+)
+
+const listProjects = (session: Session): Promise<ReadonlyArray<Project>> => session.all(allProjects, {})
+
+const projectById = statement((given: Given<{ id: ProjectId }>) =>
+  query.selectFrom("projects").select("id").where("id", "=", given.id),
+)
+
+const insertKey = statement(
+  (
+    given: Given<{
+      id: KeyId
+      projectId: ProjectId
+      mode: KeyMode
+      scopes: string
+      name: string | null
+      now: number
+      expiresAt: number | null
+    }>,
+  ) =>
+    query.insertInto("api_keys").values({
+      id: given.id,
+      project_id: given.projectId,
+      mode: given.mode,
+      scopes: given.scopes,
+      name: given.name,
+      created_at: given.now,
+      expires_at: given.expiresAt,
+    }),
+)
+
+/** The hash alone: nobody knows the secret any more. */
+const insertSecret = statement((given: Given<{ secretHash: string; keyId: KeyId; now: number }>) =>
+  query.insertInto("key_secrets").values({ secret_hash: given.secretHash, key_id: given.keyId, created_at: given.now }),
+)
+
+const createKey = async (tx: Transaction, { secretHash, ...key }: NewApiKey): Promise<ApiKeyRecord | undefined> => {
+  const { now } = tx
+  if ((await tx.get(projectById, { id: key.projectId })) === undefined) return undefined
+  const { expiresAt, id, mode, name, projectId, scopes } = key
+  await tx.run(insertKey, { id, projectId, mode, scopes: JSON.stringify(scopes), name, now, expiresAt })
+  await tx.run(insertSecret, { secretHash, keyId: id, now })
+  return {
+    id,
+    projectId,
+    mode,
+    scopes: [...scopes],
+    name,
+    createdAt: now,
+    expiresAt,
+    revokedAt: null,
+    lastUsedAt: null,
+  }
+}
+
+/** Ends with the transaction. */
+const oneAtATime = statement(() =>
+  query.selectNoFrom(
+    sql`pg_advisory_xact_lock(hashtextextended(current_database() || ' "kiln".first key', 0))`.as("lock"),
+  ),
+)
+
+const anyKey = statement(() => query.selectFrom("api_keys").select("seq").limit(1))
+
+/** Of several processes that start on an empty store, the one that gets the lock first makes it. */
+const createFirstKey = async (
+  tx: Transaction,
+  project: { readonly id: ProjectId; readonly name: string },
+  key: NewApiKey,
+): Promise<boolean> => {
+  await tx.all(oneAtATime, {})
+  if ((await tx.get(anyKey, {})) !== undefined || (await createProject(tx, project)) === undefined) return false
+  if ((await createKey(tx, key)) === undefined)
+    throw new TypeError("the first key must belong to the project created with it")
+  return true
+}
+
+const listKeys = async (session: Session): Promise<ReadonlyArray<ApiKeyRecord>> =>
+  (await session.all(allKeys, {})).map(keyOf)
+
+/** The first revocation's time stays. */
+const revoke = statement((given: Given<{ id: KeyId; now: number }>) =>
+  query
+    .updateTable("api_keys")
+    .set({ revoked_at: given.now })
+    .where("id", "=", given.id)
+    .where("revoked_at", "is", null),
+)
+
+const keyById = statement((given: Given<{ id: KeyId }>) => selectKeys.where("api_keys.id", "=", given.id))
+
+const revokeKey = async (tx: Transaction, id: KeyId): Promise<ApiKeyRecord | undefined> => {
+  await tx.run(revoke, { id, now: tx.now })
+  const row = await tx.get(keyById, { id })
+  return row && keyOf(row)
+}
+
+/** A secret whose overlap has ended is as unknown as one that never was. */
+const keyBySecret = statement((given: Given<{ secretHash: string }>) =>
+  selectKeys
+    .innerJoin("key_secrets", "key_secrets.key_id", "api_keys.id")
+    .where("key_secrets.secret_hash", "=", given.secretHash)
+    .where((where) =>
+      where.or([where("key_secrets.valid_until", "is", null), where("key_secrets.valid_until", ">", storeTime)]),
+    ),
+)
+
+const findKey = async (session: Session, secretHash: string): Promise<ApiKeyRecord | undefined> => {
+  const row = await session.get(keyBySecret, { secretHash })
+  return row && keyOf(row)
+}
+
+/** In the order of their ids, so that no two processes wait for each other. */
+const lockKeys = batchStatement<{ keyId: KeyId }, {}, unknown>({ keyId: "text" }, (item) =>
+  query
+    .selectFrom("api_keys")
+    .innerJoin(item, (join) => join.onRef("item.keyId", "=", "api_keys.id"))
+    .select("api_keys.id")
+    .orderBy("api_keys.id")
+    .forNoKeyUpdate("api_keys"),
+)
+
+/** Notes arrive late and out of order; "last used" never goes back. */
+const touch = batchStatement<{ keyId: KeyId; usedAt: number }, {}, unknown>(
+  { keyId: "text", usedAt: "bigint" },
+  (item) =>
+    query
+      .updateTable("api_keys")
+      .from(item)
+      .set((set) => ({ last_used_at: set.ref("item.usedAt") }))
+      .whereRef("api_keys.id", "=", "item.keyId")
+      .where((where) =>
+        where.or([
+          where("api_keys.last_used_at", "is", null),
+          where("api_keys.last_used_at", "<", where.ref("item.usedAt")),
+        ]),
+      ),
+)
+
+const touchKeys = async (
+  tx: Transaction,
+  uses: ReadonlyArray<{ readonly keyId: KeyId; readonly usedAt: number }>,
+): Promise<void> => {
+  // One row a key: an update sees a row once.
+  const latest = new Map<KeyId, number>()
+  for (const { keyId, usedAt } of uses) latest.set(keyId, Math.max(usedAt, latest.get(keyId) ?? usedAt))
+  const keys = [...latest].map(([keyId, usedAt]) => ({ keyId, usedAt }))
+  await Promise.all([tx.runBatch(lockKeys, keys, {}), tx.runBatch(touch, keys, {})])
+}
+
+export const makePostgresKeyDirectory = (db: Database): KeyDirectory["Service"] =>
+  KeyDirectory.of({
+    createProject: (project) => db.write("KeyDirectory.createProject", (tx) => createProject(tx, project)),
+    listProjects: db.read("KeyDirectory.listProjects", listProjects),
+    createKey: (key) => db.write("KeyDirectory.createKey", (tx) => createKey(tx, key)),
+    createFirstKey: (project, key) => db.write("KeyDirectory.createFirstKey", (tx) => createFirstKey(tx, project, key)),
+    listKeys: db.read("KeyDirectory.listKeys", listKeys),
+    revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (tx) => revokeKey(tx, keyId)),
+    findKey: (secretHash) => db.read("KeyDirectory.findKey", (session) => findKey(session, secretHash)),
+    touchKeys: (uses) => db.write("KeyDirectory.touchKeys", (tx) => touchKeys(tx, uses)),
+  })

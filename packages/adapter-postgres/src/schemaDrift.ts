@@ -1,0 +1,119 @@
+import type { ClientBase } from "pg"
+import type { Migration, SchemaDrift } from "@kiln/core/ports"
+import { inSchema } from "./Statement.ts"
+
+/** A part of a schema, with the text that defines it. */
+export interface SchemaPart {
+  /** What it is and its name: `table jobs`, `column jobs.token`, `index queue_by_turn`, `trigger jobs_finish`, `function refuse`. */
+  readonly object: string
+  /** The table it belongs to; functions belong to none. */
+  readonly table: string | null
+  readonly definition: string
+}
+
+/**
+ * Settings of storage are left out: an operator tunes them. So are NOT NULL constraints, which newer servers keep apart
+ * and columns tell anyway, and the indexes behind constraints.
+ */
+const parts = `
+SELECT 'table ' || relname AS object, relname AS table, '' AS definition
+FROM pg_class WHERE relnamespace = $1 AND relkind IN ('r', 'p')
+UNION ALL
+SELECT 'column ' || relname || '.' || attname, relname,
+  concat_ws(' ', format_type(atttypid, atttypmod), attnotnull, attidentity, attgenerated, pg_get_expr(adbin, adrelid),
+    (SELECT collname FROM pg_collation WHERE pg_collation.oid = attcollation))
+FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+WHERE relnamespace = $1 AND relkind IN ('r', 'p') AND attnum > 0 AND NOT attisdropped
+UNION ALL
+SELECT 'constraint ' || relname || '.' || conname, relname, pg_get_constraintdef(pg_constraint.oid) || convalidated
+FROM pg_class JOIN pg_constraint ON conrelid = pg_class.oid
+WHERE relnamespace = $1 AND contype NOT IN ('n', 't')
+UNION ALL
+SELECT 'index ' || named.relname, owner.relname, pg_get_indexdef(indexrelid) || indisvalid
+FROM pg_index JOIN pg_class AS owner ON owner.oid = indrelid JOIN pg_class AS named ON named.oid = indexrelid
+WHERE owner.relnamespace = $1 AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid AND contype IN ('p', 'u', 'x'))
+UNION ALL
+SELECT 'trigger ' || tgname, relname, pg_get_triggerdef(pg_trigger.oid) || CASE tgenabled WHEN 'D' THEN ' DISABLED' ELSE '' END
+FROM pg_class JOIN pg_trigger ON tgrelid = pg_class.oid
+WHERE relnamespace = $1 AND NOT tgisinternal
+UNION ALL
+SELECT 'function ' || proname, NULL, pg_get_functiondef(oid)
+FROM pg_proc WHERE pronamespace = $1 AND prokind = 'f'
+ORDER BY 1
+`
+
+/** Where a name stands before that of something in the schema, and not as a word of a comment. */
+const qualifier = (names: ReadonlyArray<string>): RegExp =>
+  new RegExp(`(?<![\\w"])(?:${names.map((name) => `"${name}"|${name}`).join("|")})\\.(?=[\\w"])`, "g")
+
+/** Reads a schema by the number of its namespace. `names`: plain ones of schemas, which are taken out of the definitions. */
+const readSchema = async (
+  client: Pick<ClientBase, "query">,
+  namespace: number,
+  names: ReadonlyArray<string>,
+): Promise<ReadonlyMap<string, SchemaPart>> => {
+  const { rows } = await client.query<SchemaPart>(parts, [namespace])
+  const named = qualifier(names)
+  return new Map(rows.map((part) => [part.object, { ...part, definition: part.definition.replaceAll(named, "") }]))
+}
+
+/** The schema of temporary tables, which every user may fill who may connect: the comparison needs no other right. */
+const scratch = "pg_temp"
+
+interface Namespaces {
+  readonly actual: number | null
+  readonly fresh: number
+  readonly freshName: string
+}
+
+/**
+ * Compares a schema with what its own migrations make of an empty one: in a temporary schema, by a transaction that is
+ * rolled back. Tables that are not kiln's are not looked at. `besides`: a newer version has added to the schema; then only
+ * what is missing, or a column that changed, is reported.
+ */
+export const schemaDrift = async (
+  client: Pick<ClientBase, "query">,
+  schema: string,
+  migrations: ReadonlyArray<Migration>,
+  besides: boolean,
+): Promise<ReadonlyArray<SchemaDrift>> => {
+  if (migrations.length === 0) return []
+  await client.query("BEGIN")
+  try {
+    // Whatever the user's search path is, names are written in full.
+    await client.query("SET LOCAL search_path = pg_catalog")
+    for (const { sql } of migrations) await client.query(inSchema(sql, scratch))
+    const { rows } = await client.query<Namespaces>(
+      `SELECT (SELECT oid::int8 FROM pg_namespace WHERE nspname = $1) AS actual, pg_my_temp_schema()::int8 AS fresh,
+         pg_my_temp_schema()::regnamespace::text AS "freshName"`,
+      [schema],
+    )
+    const [{ actual, fresh, freshName } = { actual: null, fresh: 0, freshName: "" }] = rows
+    const names = [schema, scratch, freshName]
+    const expected = await readSchema(client, fresh, names)
+    return compare(expected, await readSchema(client, actual ?? 0, names), besides)
+  } finally {
+    await client.query("ROLLBACK")
+  }
+}
+
+const compare = (
+  expected: ReadonlyMap<string, SchemaPart>,
+  actual: ReadonlyMap<string, SchemaPart>,
+  besides: boolean,
+): ReadonlyArray<SchemaDrift> => {
+  const isGone = ({ table }: SchemaPart): boolean => table !== null && !actual.has(`table ${table}`)
+  const compared = [...expected.values()].flatMap((part): ReadonlyArray<SchemaDrift> => {
+    const { definition, object } = part
+    const found = actual.get(object)
+    // What was in a table went with it.
+    if (found === undefined)
+      return isGone(part) && object !== `table ${part.table}` ? [] : [{ object, problem: "missing" }]
+    const mayDiffer = besides && !object.startsWith("column ")
+    return found.definition === definition || mayDiffer ? [] : [{ object, problem: "changed" }]
+  })
+  const extra = [...actual.values()].filter(
+    ({ object, table }) => !besides && !expected.has(object) && table !== null && expected.has(`table ${table}`),
+  )
+  return [...compared, ...extra.map(({ object }): SchemaDrift => ({ object, problem: "extra" }))]
+}

@@ -1,0 +1,49 @@
+import { SecretStore } from "@kiln/core/ports"
+import type { Session, Transaction } from "./Session.ts"
+import { type Given, query, statement } from "./Statement.ts"
+import type { Database } from "./Database.ts"
+
+const secretByName = statement((given: Given<{ name: string }>) =>
+  query.selectFrom("secrets").select("value").where("name", "=", given.name),
+)
+
+const insertSecret = statement((given: Given<{ name: string; value: Uint8Array }>) =>
+  query
+    .insertInto("secrets")
+    .values({ name: given.name, value: given.value })
+    .onConflict((conflict) => conflict.column("name").doNothing()),
+)
+
+const deleteSecret = statement((given: Given<{ name: string }>) =>
+  query.deleteFrom("secrets").where("name", "=", given.name),
+)
+
+/** Of several callers that race the first one's stays: the others' insertions wait for it, and then find it. */
+const getOrCreateSecret = async (tx: Transaction, name: string, candidate: Uint8Array): Promise<Uint8Array> => {
+  const known = (await tx.get(secretByName, { name })) ?? (await createSecret(tx, name, candidate))
+  if (known === undefined) throw new TypeError("a secret that was not inserted is there")
+  // A plain copy: the driver hands out Node buffers, and what the caller changes later is the caller's.
+  return Uint8Array.from(known.value)
+}
+
+const createSecret = async (tx: Transaction, name: string, value: Uint8Array) => {
+  await tx.run(insertSecret, { name, value: Buffer.from(value) })
+  return tx.get(secretByName, { name })
+}
+
+export const findSecret = async (session: Session, name: string): Promise<Uint8Array | undefined> => {
+  const known = await session.get(secretByName, { name })
+  return known && Uint8Array.from(known.value)
+}
+
+/** Whether there was one. */
+const removeSecret = async (tx: Transaction, name: string): Promise<boolean> =>
+  (await tx.run(deleteSecret, { name })) === 1
+
+export const makePostgresSecretStore = (db: Database): SecretStore["Service"] =>
+  SecretStore.of({
+    getOrCreate: (name, candidate) =>
+      db.write("SecretStore.getOrCreate", (tx) => getOrCreateSecret(tx, name, candidate)),
+    find: (name) => db.read("SecretStore.find", (session) => findSecret(session, name)),
+    remove: (name) => db.write("SecretStore.remove", (tx) => removeSecret(tx, name)),
+  })

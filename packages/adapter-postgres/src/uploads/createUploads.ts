@@ -1,0 +1,185 @@
+import { sql } from "kysely"
+import {
+  type AudioFormat,
+  type JobMode,
+  judgeUpload,
+  type KeyId,
+  type ProjectId,
+  type UploadId,
+} from "@kiln/core/domain"
+import type { CreateUploadOutcome, NewUpload } from "@kiln/core/ports"
+import type { Transaction } from "../Session.ts"
+import { batchStatement, type Given, query, statement, whole } from "../Statement.ts"
+
+/** One transaction at a time adds to what of a project waits for jobs. Ends with the transaction. */
+const oneAtATime = statement((given: Given<{ projectId: ProjectId }>) =>
+  query.selectNoFrom(
+    sql`pg_advisory_xact_lock(hashtextextended(current_database() || ' "kiln".uploads ' || ${given.projectId}::text, 0))`.as(
+      "lock",
+    ),
+  ),
+)
+
+type Project = Given<{ projectId: ProjectId; now: number }>
+
+/** Files that wait for jobs. The index holds none that a job took; that none did is asked all the same. */
+export const storedUploads = statement((given: Project) =>
+  query
+    .selectFrom("uploads")
+    .select((select) => [
+      select.fn.countAll<number>().as("count"),
+      sql<number>`coalesce(sum(bytes), 0)::bigint`.as("bytes"),
+    ])
+    .where("project_id", "=", given.projectId)
+    .where("usable_until", ">", given.now)
+    .where(sql<boolean>`coalesce(blob_key, '') <> ''`)
+    .where(sql<boolean>`NOT erased`)
+    .where("sweep_at", "is not", null)
+    .where((where) =>
+      where.not(
+        where.exists(where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id")),
+      ),
+    ),
+)
+
+/** Those whose transfer may still begin, or runs. */
+export const announcedUploads = statement((given: Given<{ projectId: ProjectId; now: number; maxTransfers: number }>) =>
+  query
+    .selectFrom("uploads")
+    .select((select) => select.fn.countAll<number>().as("count"))
+    .where("project_id", "=", given.projectId)
+    .where("expires_at", ">", given.now)
+    .where("usable_until", ">", given.now)
+    .where(sql<boolean>`coalesce(blob_key, '') = ''`)
+    .where(sql<boolean>`NOT erased`)
+    .where((where) => where.or([where("transfers", "<", given.maxTransfers), where("claimed_until", ">", given.now)])),
+)
+
+/** Those whose transfer began in time and runs past it. */
+export const arrivingUploads = statement((given: Project) =>
+  query
+    .selectFrom("uploads")
+    .select((select) => select.fn.countAll<number>().as("count"))
+    .where("project_id", "=", given.projectId)
+    .where("claimed_until", ">", given.now)
+    .where(sql<boolean>`coalesce(claimed_until, 0) > 0`)
+    .where("expires_at", "<=", given.now)
+    .where("usable_until", ">", given.now),
+)
+
+/** How many uploads of a project wait for jobs (`isWaiting`); nobody adds to them until the transaction ends. */
+const lockedWaiting = async (tx: Transaction, projectId: ProjectId, maxTransfers: number): Promise<number> => {
+  const { now } = tx
+  const [, ...counted] = await Promise.all([
+    tx.all(oneAtATime, { projectId }),
+    tx.get(storedUploads, { projectId, now }),
+    tx.get(announcedUploads, { projectId, now, maxTransfers }),
+    tx.get(arrivingUploads, { projectId, now }),
+  ])
+  return counted.reduce((sum, row) => sum + (row?.count ?? 0), 0)
+}
+
+/**
+ * The bytes of a project's files that wait for jobs; nobody adds to them until the transaction ends. 0, without a look, where
+ * there is no cap. The upload itself is locked before, never after: so no two transactions wait for each other.
+ */
+export const lockedBytes = async (tx: Transaction, projectId: ProjectId, capBytes = 0): Promise<number> => {
+  if (capBytes <= 0) return 0
+  const [, stored] = await Promise.all([
+    tx.all(oneAtATime, { projectId }),
+    tx.get(storedUploads, { projectId, now: tx.now }),
+  ])
+  return stored?.bytes ?? 0
+}
+
+/** The sweep looks at it when no job may use it any more. */
+const insertUploads = batchStatement<
+  {
+    id: UploadId
+    projectId: ProjectId
+    keyId: KeyId
+    mode: JobMode
+    format: AudioFormat
+    declaredSeconds: number
+    expiresAt: number
+    usableUntil: number
+  },
+  { now: number },
+  unknown
+>(
+  {
+    id: "text",
+    projectId: "text",
+    keyId: "text",
+    mode: "text",
+    format: "text",
+    declaredSeconds: "double precision",
+    expiresAt: "bigint",
+    usableUntil: "bigint",
+  },
+  (item, given) =>
+    query
+      .insertInto("uploads")
+      .columns([
+        "id",
+        "project_id",
+        "key_id",
+        "mode",
+        "format",
+        "declared_seconds",
+        "expires_at",
+        "usable_until",
+        "sweep_at",
+        "created_at",
+        "token",
+        "transfers",
+      ])
+      .expression(
+        query
+          .selectFrom(item)
+          .select([
+            "item.id",
+            "item.projectId",
+            "item.keyId",
+            "item.mode",
+            "item.format",
+            "item.declaredSeconds",
+            "item.expiresAt",
+            "item.usableUntil",
+            "item.usableUntil as sweepAt",
+            whole(given.now).as("createdAt"),
+          ])
+          .select((select) => [select.lit(0).as("token"), select.lit(0).as("transfers")])
+          .orderBy("item.ord"),
+      ),
+)
+
+export const createUploads = async (
+  tx: Transaction,
+  items: ReadonlyArray<NewUpload>,
+): Promise<ReadonlyArray<CreateUploadOutcome>> => {
+  const { now } = tx
+  const waiting = await countWaiting(tx, items)
+  const outcomes = items.map((item) => {
+    const count = waiting.get(item.projectId) ?? 0
+    const outcome = judgeUpload(item, count, now)
+    if (outcome !== "UploadsFull") waiting.set(item.projectId, count + 1)
+    return outcome
+  })
+  await tx.runBatch(
+    insertUploads,
+    outcomes.filter((outcome) => outcome !== "UploadsFull"),
+    { now },
+  )
+  return outcomes
+}
+
+/** How many uploads of projects with a cap wait for jobs. Projects in order, so that no two transactions wait for each other. */
+const countWaiting = async (tx: Transaction, items: ReadonlyArray<NewUpload>): Promise<Map<ProjectId, number>> => {
+  const waiting = new Map<ProjectId, number>()
+  const capped = items.filter(({ cap }) => cap !== undefined).toSorted((a, b) => (a.projectId < b.projectId ? -1 : 1))
+  for (const { cap, projectId } of capped)
+    if (cap !== undefined && !waiting.has(projectId))
+      waiting.set(projectId, await lockedWaiting(tx, projectId, cap.maxTransfers))
+  return waiting
+}

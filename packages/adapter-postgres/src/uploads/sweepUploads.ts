@@ -1,0 +1,141 @@
+import { uploadBlobPrefix, type UploadId, uploadOrphanReason } from "@kiln/core/domain"
+import type { Orphan, PruneResult } from "@kiln/core/ports"
+import type { Session, Transaction } from "../Session.ts"
+import { ago, batchStatement, type Given, query, statement, storeTime } from "../Statement.ts"
+import { recordPurges } from "../jobs/purges.ts"
+
+/** The index holds no upload that a job took. What another has in hand, a job that takes it or a sweep, is left to it. */
+export const unusedUploads = statement((given: Given<{ now: number; limit: number }>) =>
+  query
+    .selectFrom("uploads")
+    .select("id")
+    .where("erased", "=", false)
+    .where("sweep_at", "<=", given.now)
+    .where((where) =>
+      where.not(
+        where.exists(where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id")),
+      ),
+    )
+    .orderBy("sweep_at")
+    .orderBy("seq")
+    .limit(given.limit)
+    .forUpdate()
+    .skipLocked(),
+)
+
+/** Whether one is due, by a look into the same index. */
+export const anyUnusedUpload = statement(() =>
+  query
+    .selectFrom("uploads")
+    .select("id")
+    .where("erased", "=", false)
+    .where("sweep_at", "<=", storeTime)
+    .orderBy("sweep_at")
+    .limit(1),
+)
+
+/** That no job took it is asked once more, now that it is locked. From now on its record waits for `deleteUploads`, which goes by age. */
+const eraseUnused = batchStatement<{ id: UploadId }, {}, { readonly id: UploadId }>({ id: "text" }, (item) =>
+  query
+    .updateTable("uploads")
+    .from(item)
+    .set((set) => ({
+      erased: true,
+      blob_key: null,
+      bytes: null,
+      sha256: null,
+      claimed_until: null,
+      sweep_at: set.ref("uploads.created_at"),
+    }))
+    .whereRef("uploads.id", "=", "item.id")
+    .where((where) =>
+      where.not(
+        where.exists(where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id")),
+      ),
+    )
+    .returning("uploads.id"),
+)
+
+export const expireUploads = async (tx: Transaction, limit: number): Promise<PruneResult> => {
+  const uploads = await tx.all(unusedUploads, { now: tx.now, limit })
+  const erased = new Set((await tx.batch(eraseUnused, uploads, {})).map(({ id }) => id))
+  const prefixes = uploads.flatMap(({ id }) => (erased.has(id) ? [uploadBlobPrefix(id)] : []))
+  return { count: uploads.length, purges: await recordPurges(tx, prefixes) }
+}
+
+/** The oldest first. The record of an upload that a job took goes with the job's. */
+export const erasedUploads = statement((given: Given<{ createdBy: number; limit: number }>) =>
+  query
+    .selectFrom("uploads")
+    .select("id")
+    .where("erased", "=", true)
+    .where("sweep_at", "<=", given.createdBy)
+    .where((where) =>
+      where.not(
+        where.exists(where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id")),
+      ),
+    )
+    .orderBy("sweep_at")
+    .orderBy("seq")
+    .limit(given.limit)
+    .forUpdate()
+    .skipLocked(),
+)
+
+/** Whether one is due, by a look into the same index. */
+export const anyErasedUpload = statement((given: Given<{ olderThanMs: number }>) =>
+  query
+    .selectFrom("uploads")
+    .select("id")
+    .where("erased", "=", true)
+    .where("sweep_at", "<=", ago(given.olderThanMs))
+    .orderBy("sweep_at")
+    .limit(1),
+)
+
+const removeUploads = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text" }, (item) =>
+  query.deleteFrom("uploads").using(item).whereRef("uploads.id", "=", "item.id"),
+)
+
+export const deleteUploads = async (tx: Transaction, olderThanMs: number, limit: number): Promise<number> => {
+  const uploads = await tx.all(erasedUploads, { createdBy: tx.now - olderThanMs, limit })
+  return tx.runBatch(removeUploads, uploads, {})
+}
+
+const facts = batchStatement<
+  { blobKey: string; uploadId: UploadId; token: number },
+  {},
+  {
+    readonly itemKey: string
+    readonly itemToken: number
+    readonly erased: boolean | null
+    readonly token: number | null
+    readonly claimedUntil: number | null
+    readonly blobKey: string | null
+  }
+>({ blobKey: "text", uploadId: "text", token: "bigint" }, (item) =>
+  query
+    .selectFrom(item)
+    .leftJoin("uploads", "uploads.id", "item.uploadId")
+    .select([
+      "item.blobKey as itemKey",
+      "item.token as itemToken",
+      "uploads.erased",
+      "uploads.token",
+      "uploads.claimed_until as claimedUntil",
+      "uploads.blob_key as blobKey",
+    ])
+    .orderBy("item.ord"),
+)
+
+/** The rule is the domain's: `uploadOrphanReason`. */
+export const findUploadOrphans = async (
+  session: Session,
+  blobs: ReadonlyArray<{ readonly blobKey: string; readonly uploadId: UploadId; readonly token: number }>,
+): Promise<ReadonlyArray<Orphan>> =>
+  (await session.batch(facts, blobs, {})).flatMap(({ blobKey, claimedUntil, erased, itemKey, itemToken, token }) => {
+    const upload =
+      erased === null || token === null ? undefined : { erased, token, inTransfer: claimedUntil !== null, blobKey }
+    const reason = uploadOrphanReason(upload, { blobKey: itemKey, token: itemToken })
+    return reason === undefined ? [] : [{ blobKey: itemKey, reason }]
+  })

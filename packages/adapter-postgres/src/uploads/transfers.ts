@@ -1,0 +1,103 @@
+import {
+  exceedsCap,
+  holdsTransfer,
+  isRepeatedGivingUp,
+  isRepeatedReceipt,
+  judgeTransfer,
+  type Upload,
+  type UploadId,
+} from "@kiln/core/domain"
+import type { ClaimUploadOutcome, FencedOutcome, NewTransfer, TransferRef, UploadStore } from "@kiln/core/ports"
+import type { Transaction } from "../Session.ts"
+import { type Given, query, statement } from "../Statement.ts"
+import { findUpload, lockUploads } from "./uploadRow.ts"
+import { lockedBytes } from "./createUploads.ts"
+
+/**
+ * The upload, as long as the transfer begun with this token may still commit: nobody took over or
+ * ended it. As with jobs, a lapsed lease alone loses nothing; what decides is who came in between.
+ */
+const transferOf = ({ id, token }: Given<{ id: UploadId; token: number }>) =>
+  query
+    .updateTable("uploads")
+    .where("id", "=", id)
+    .where("token", "=", token)
+    .where("claimed_until", "is not", null)
+    .where("erased", "=", false)
+
+/** The upload as it is, and as it stays until this transaction ends. Read after the lock, so that it is what was committed last. */
+const lockedUpload = async (tx: Transaction, id: UploadId): Promise<Upload | undefined> => {
+  const [, upload] = await Promise.all([tx.batch(lockUploads, [{ id }], {}), findUpload(tx, id)])
+  return upload
+}
+
+/** A new token, which is part of the blob's key: a loser never overwrites a winner. Only of the upload as it was read. */
+const beginTransfer = statement(
+  (given: Given<{ id: UploadId; fromToken: number; token: number; claimedUntil: number | null; transfers: number }>) =>
+    query
+      .updateTable("uploads")
+      .set({ token: given.token, claimed_until: given.claimedUntil, transfers: given.transfers })
+      .where("id", "=", given.id)
+      .where("token", "=", given.fromToken)
+      .where("blob_key", "is", null)
+      .where("erased", "=", false),
+)
+
+export const claimUpload = async (tx: Transaction, transfer: NewTransfer): Promise<ClaimUploadOutcome> => {
+  const upload = await lockedUpload(tx, transfer.uploadId)
+  const stored = upload === undefined ? 0 : await lockedBytes(tx, upload.projectId, transfer.capBytes)
+  const outcome = judgeTransfer(transfer, upload, stored, tx.now)
+  if (outcome._tag !== "Claimed") return outcome
+  const { id, claimedUntil, token, transfers } = outcome.upload
+  if ((await tx.run(beginTransfer, { id, fromToken: token - 1, token, claimedUntil, transfers })) !== 1)
+    throw new TypeError(`${id} changed while its transfer began`)
+  return outcome
+}
+
+const moveLease = statement((given: Given<{ id: UploadId; token: number; claimedUntil: number }>) =>
+  transferOf(given).set({ claimed_until: given.claimedUntil }),
+)
+
+export const extendUpload = async (
+  tx: Transaction,
+  { leaseDurationMs, token, uploadId: id }: TransferRef & { readonly leaseDurationMs: number },
+): Promise<FencedOutcome> => {
+  const claimedUntil = tx.now + Math.ceil(leaseDurationMs)
+  return (await tx.run(moveLease, { id, token, claimedUntil })) === 1 ? "Written" : "LeaseLost"
+}
+
+/** The file and the end of the transfer are one update. */
+const receive = statement(
+  (given: Given<{ id: UploadId; token: number; blobKey: string; bytes: number; sha256: string }>) =>
+    transferOf(given).set({ blob_key: given.blobKey, bytes: given.bytes, sha256: given.sha256, claimed_until: null }),
+)
+
+export const completeUpload = async (
+  tx: Transaction,
+  {
+    capBytes = 0,
+    file: { blobKey, bytes, sha256 },
+    token,
+    uploadId: id,
+  }: Parameters<UploadStore["Service"]["completeUpload"]>[0],
+): Promise<FencedOutcome | "UploadsFull"> => {
+  const held = capBytes > 0 ? await lockedUpload(tx, id) : undefined
+  if (held !== undefined && holdsTransfer(held, token)) {
+    const stored = await lockedBytes(tx, held.projectId, capBytes)
+    if (exceedsCap(stored, bytes, capBytes)) return "UploadsFull"
+  }
+  if ((await tx.run(receive, { id, token, blobKey, bytes, sha256 })) === 1) return "Written"
+  const upload = await findUpload(tx, id)
+  return upload !== undefined && isRepeatedReceipt(upload, blobKey) ? "Written" : "LeaseLost"
+}
+
+const endTransfer = statement((given: Given<{ id: UploadId; token: number }>) =>
+  transferOf(given).set({ claimed_until: null }),
+)
+
+/** The transfer counts, but another may begin. */
+export const releaseUpload = async (tx: Transaction, { token, uploadId: id }: TransferRef): Promise<FencedOutcome> => {
+  if ((await tx.run(endTransfer, { id, token })) === 1) return "Written"
+  const upload = await findUpload(tx, id)
+  return upload !== undefined && isRepeatedGivingUp(upload, token) ? "Written" : "LeaseLost"
+}

@@ -1,0 +1,171 @@
+import { Effect } from "effect"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import type { NewJob } from "@kiln/core/ports"
+import { freshDatabase, tcpProxy } from "@kiln/postgres-lab"
+import { fixtures } from "@kiln/conformance"
+import { openStores, tags } from "./faults/support/openStores.ts"
+import { session } from "./faults/support/session.ts"
+
+const { newJob, projectId } = fixtures
+
+const open = async () => {
+  const database = await freshDatabase()
+  const proxy = await tcpProxy(database.url)
+  const options = { poolSize: 3, noteLanesEveryMs: 0, reconnectForMs: 10_000 }
+  const stores = await openStores({ url: proxy.url, ...options })
+  const others = await openStores({ url: database.url, ...options })
+  const sql = await session(database.url)
+  return { database, proxy, stores, others, sql }
+}
+let opened: Awaited<ReturnType<typeof open>>
+beforeAll(async () => {
+  opened = await open()
+})
+afterAll(async () => {
+  await opened.sql[Symbol.asyncDispose]()
+  await Promise.all([opened.stores.close(), opened.others.close()])
+  await opened.proxy.close()
+  await opened.database.dispose()
+})
+
+let numbers = 0
+const fresh = (changes: Partial<NewJob> = {}): NewJob => newJob((numbers += 1), changes)
+const create = async (...jobs: ReadonlyArray<NewJob>) => Effect.runPromise(opened.stores.jobs.createJobs(jobs))
+
+/** Statements of a creation, without their texts: `add_jobs` is one of them at least. */
+const statementsOf = async (work: () => Promise<unknown>): Promise<ReadonlyArray<string>> => {
+  opened.proxy.resetCounts()
+  await work()
+  return [...opened.proxy.statements()].flatMap(([text, count]) => Array.from({ length: count }, () => text))
+}
+
+const isAdding = (text: string): boolean => text.includes("add_jobs(")
+
+beforeEach(async () => {
+  // Makes the lane and has the process remember it.
+  await create(fresh())
+})
+
+describe("jobs that only a key or a cap can refuse", () => {
+  it.each([1, 100])("%d of them are three statements, sent together", async (count) => {
+    const sent = await statementsOf(() => create(...Array.from({ length: count }, () => fresh({ queueCap: 10_000 }))))
+    expect(sent.map((text) => (isAdding(text) ? "add_jobs" : text.replace(/ .*/, "")))).toEqual([
+      "BEGIN",
+      "add_jobs",
+      "COMMIT",
+    ])
+  })
+
+  it("wait for one round trip, however far the server is", async () => {
+    await create(fresh())
+    opened.proxy.delay(100)
+    const startedAt = performance.now()
+    await create(fresh())
+    const tookMs = performance.now() - startedAt
+    opened.proxy.delay(0)
+    expect(tookMs).toBeGreaterThan(190)
+    expect(tookMs).toBeLessThan(390)
+  })
+
+  it("are added, and a replay and a reused key beside them are answered as ever", async () => {
+    const [first, other] = [fresh(), fresh()]
+    await create(first)
+    const twice = fresh()
+    const outcomes = await create(
+      other,
+      { ...first, id: fresh().id },
+      { ...first, id: fresh().id, fingerprint: "something else" },
+      twice,
+      twice,
+    )
+    expect(tags(outcomes)).toEqual(["Created", "Replayed", "KeyReused", "Created", "Replayed"])
+    expect(outcomes).toMatchObject([
+      { job: { id: other.id } },
+      { job: { id: first.id } },
+      {},
+      {},
+      { job: twice.id && { id: twice.id } },
+    ])
+    const stored = await opened.sql.query(`SELECT id FROM "kiln".jobs WHERE id = ANY ($1)`, [
+      [first.id, other.id, twice.id],
+    ])
+    expect(stored.rowCount).toBe(3)
+  })
+
+  it("meet another process that creates the same: one is created, the other replayed", async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const job = fresh()
+      const outcomes = await Promise.all([
+        create(job),
+        Effect.runPromise(opened.others.jobs.createJobs([{ ...job, id: fresh().id }])),
+      ])
+      expect(outcomes.flatMap((outcome) => tags(outcome)).toSorted()).toEqual(["Created", "Replayed"])
+    }
+  })
+})
+
+describe("what is not decided at once is judged under locks", () => {
+  it("a project at its cap: the last place is given, and no more", async () => {
+    const capped = (queueCap: number) => fresh({ projectId: projectId(77), queueCap })
+    expect(tags(await create(capped(2)))).toEqual(["Created"])
+    expect(tags(await create(capped(2), capped(2), capped(3)))).toEqual(["Created", "QueueFull", "Created"])
+    expect(tags(await create(capped(3)))).toEqual(["QueueFull"])
+  })
+
+  it("a remembered lane that is gone is made again, and its jobs are claimed", async () => {
+    const kind = "short_lived"
+    const lane = () => opened.sql.query(`SELECT id FROM "kiln".lanes WHERE kind = $1`, [kind])
+    const [first, second] = [fresh({ kind }), fresh({ kind })]
+    await create(first)
+    const claim = async () => {
+      const runnable = [{ kind, kindVersion: 1, mode: "sandbox" as const }]
+      const request = { runnable, limits: fixtures.noLimits, limit: 10, leaseDurationMs: 60_000, maxLostWorkers: 3 }
+      const { claims } = await Effect.runPromise(opened.stores.jobs.claimJobs(request))
+      return claims
+    }
+    const before = await lane()
+    await Effect.runPromise(opened.stores.jobs.completeJobs((await claim()).map((one) => fixtures.completionOf(one))))
+    await opened.sql.query(`DELETE FROM "kiln".lanes WHERE kind = $1`, [kind])
+    const sent = await statementsOf(async () => expect(tags(await create(second))).toEqual(["Created"]))
+    expect(sent.filter(isAdding)).toHaveLength(2)
+    expect((await lane()).rows).not.toEqual(before.rows)
+    expect((await claim()).map(({ job }) => job.id)).toEqual([second.id])
+  })
+
+  it("a remembered lane that is another's by now is not taken for it", async () => {
+    const kind = "restored"
+    await create(fresh({ kind }))
+    // As a restored backup may have it: the number stands for another lane.
+    await opened.sql.query(`UPDATE "kiln".lanes SET kind = 'another' WHERE kind = $1`, [kind])
+    const job = fresh({ kind })
+    expect(tags(await create(job))).toEqual(["Created"])
+    const { rows } = await opened.sql.query(
+      `SELECT lanes.kind FROM "kiln".queue JOIN "kiln".lanes ON lanes.id = lane_id WHERE queue.id = $1`,
+      [job.id],
+    )
+    expect(rows).toEqual([{ kind }])
+  })
+})
+
+describe("a connection that is lost", () => {
+  it("before the server has the statement: the job is created once", async () => {
+    const job = fresh()
+    const cut = opened.proxy.cutBefore(/add_jobs/)
+    expect(tags(await create(job))).toEqual(["Created"])
+    await cut
+  })
+
+  it("after COMMIT, without any answer: the job is created once, and the caller is told so", async () => {
+    const job = fresh()
+    const held = opened.proxy.dropAnswer(/add_jobs/)
+    const outcomes = await create(job)
+    await held
+    expect(outcomes).toMatchObject([{ _tag: "Created", job: { id: job.id, status: "queued" } }])
+    // A repeat by another request is a replay, as ever.
+    expect(tags(await create({ ...job, id: fresh().id }))).toEqual(["Replayed"])
+    const { rowCount } = await opened.sql.query(`SELECT FROM "kiln".jobs WHERE idempotency_key = $1`, [
+      job.idempotencyKey,
+    ])
+    expect(rowCount).toBe(1)
+  })
+})

@@ -1,0 +1,72 @@
+import * as Effect from "effect/Effect"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { type ClaimResult, JobStore } from "@kiln/core/ports"
+import type { Database } from "../Database.ts"
+import { cancelJobs } from "./cancelJobs.ts"
+import { checkpointJobs } from "./checkpointJobs.ts"
+import { claimJobs } from "./claimJobs.ts"
+import { completeJobs } from "./completeJobs.ts"
+import { createJobs, findByIdempotencyKey } from "./createJobs.ts"
+import { deleteJobs } from "./deleteJobs.ts"
+import { checkClaims, deferJobs, failJobs, releaseJobs } from "./endClaims.ts"
+import { eraseJobs, expireData } from "./eraseJobs.ts"
+import { expireJobs } from "./expireJobs.ts"
+import { extendLeases } from "./extendLeases.ts"
+import { findFile, findJobs, findOrphans } from "./findJobs.ts"
+import { readLineage, writeLineage } from "./lineage.ts"
+import { listCharges } from "./listCharges.ts"
+import { confirmPurges, listPurges } from "./purges.ts"
+import { failUnreadable, UnreadableJob } from "./unreadableJobs.ts"
+
+/** Repeats the claim after failing each job that cannot be read. */
+const skippingUnreadable = (
+  db: Database,
+  claim: Effect.Effect<ClaimResult, StoreUnavailable>,
+): Effect.Effect<ClaimResult, StoreUnavailable> =>
+  Effect.catchDefect(claim, (defect) =>
+    defect instanceof UnreadableJob
+      ? db
+          .write("JobStore.claimJobs", (tx) => failUnreadable(tx, defect.jobId))
+          .pipe(
+            // The job fails like any other, so only this log line tells an operator about the damage.
+            Effect.andThen(
+              Effect.logError("a job could not be read and has failed: its record is damaged", defect.jobId),
+            ),
+            Effect.andThen(skippingUnreadable(db, claim)),
+          )
+      : Effect.die(defect),
+  )
+
+/** Each verb is one transaction. */
+export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
+  JobStore.of({
+    capabilities: { durable: true, multiProcess: true },
+    createJobs: (jobs) => db.write("JobStore.createJobs", (tx) => createJobs(tx, jobs)),
+    findJobs: (items) => db.read("JobStore.findJobs", (tx) => findJobs(tx, items)),
+    findByIdempotencyKey: (keyId, idempotencyKey) =>
+      db.read("JobStore.findByIdempotencyKey", (tx) => findByIdempotencyKey(tx, { keyId, idempotencyKey })),
+    findFile: (fileId) => db.read("JobStore.findFile", (tx) => findFile(tx, fileId)),
+    claimJobs: (request) =>
+      skippingUnreadable(
+        db,
+        db.write("JobStore.claimJobs", (tx) => claimJobs(tx, request)),
+      ),
+    extendLeases: (items) => db.write("JobStore.extendLeases", (tx) => extendLeases(tx, items)),
+    checkpointJobs: (items) => db.write("JobStore.checkpointJobs", (tx) => checkpointJobs(tx, items)),
+    completeJobs: (items) => db.write("JobStore.completeJobs", (tx) => completeJobs(tx, items)),
+    failJobs: (items) => db.write("JobStore.failJobs", (tx) => failJobs(tx, items)),
+    deferJobs: (items) => db.write("JobStore.deferJobs", (tx) => deferJobs(tx, items)),
+    releaseJobs: (items) => db.write("JobStore.releaseJobs", (tx) => releaseJobs(tx, items)),
+    cancelJobs: (jobIds) => db.write("JobStore.cancelJobs", (tx) => cancelJobs(tx, jobIds)),
+    checkClaims: (items) => db.read("JobStore.checkClaims", (tx) => checkClaims(tx, items)),
+    expireJobs: (limit) => db.write("JobStore.expireJobs", (tx) => expireJobs(tx, limit)),
+    eraseJobs: (items) => db.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
+    expireData: (olderThanMs, limit) => db.write("JobStore.expireData", (tx) => expireData(tx, olderThanMs, limit)),
+    deleteJobs: (olderThanMs, limit) => db.write("JobStore.deleteJobs", (tx) => deleteJobs(tx, olderThanMs, limit)),
+    listCharges: (page) => db.write("JobStore.listCharges", (tx) => listCharges(tx, page)),
+    listPurges: (limit) => db.read("JobStore.listPurges", (tx) => listPurges(tx, limit)),
+    confirmPurges: (purges) => db.write("JobStore.confirmPurges", (tx) => confirmPurges(tx, purges)),
+    findOrphans: (blobs) => db.read("JobStore.findOrphans", (tx) => findOrphans(tx, blobs)),
+    readLineage: db.read("JobStore.readLineage", readLineage),
+    writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
+  })

@@ -1,0 +1,46 @@
+import { blobPrefixesOf, type RetainedData, type UploadId } from "@kiln/core/domain"
+import type { PruneResult } from "@kiln/core/ports"
+import { type Given, query, statement } from "../Statement.ts"
+import type { Transaction } from "../Transaction.ts"
+import { retentionColumns } from "./eraseJobs.ts"
+import { recordPurges } from "./purges.ts"
+
+type Due = { readonly finishedBy: number; readonly limit: number }
+
+const finishedJobsThat = (given: Given<Due>, retained: RetainedData) =>
+  query
+    .selectFrom("jobs")
+    .select(retentionColumns)
+    .select("jobs.finished_at as finishedAt")
+    .where("retained", "=", retained)
+    .where("finished_at", "<=", given.finishedBy)
+
+/** Merges three ranges of one index: longest finished first, whether or not their data is kept. */
+export const finishedJobs = statement((given: Given<Due>) =>
+  finishedJobsThat(given, "kept")
+    .unionAll(finishedJobsThat(given, "expired"))
+    .unionAll(finishedJobsThat(given, "deleted"))
+    .orderBy("finishedAt")
+    .orderBy("seq")
+    .limit(given.limit),
+)
+
+/** Deletes the job's data and files as well. Charges do not refer to jobs, and stay. */
+const deleteJob = statement((given: Given<{ readonly seq: number }>) =>
+  query.deleteFrom("jobs").where("seq", "=", given.seq),
+)
+
+const deleteUpload = statement((given: Given<{ readonly uploadId: UploadId }>) =>
+  query.deleteFrom("uploads").where("id", "=", given.uploadId),
+)
+
+export const deleteJobs = (tx: Transaction, olderThanMs: number, limit: number): PruneResult => {
+  const jobs = tx.all(finishedJobs, { finishedBy: tx.now - olderThanMs, limit })
+  for (const { seq, uploadId } of jobs) {
+    tx.run(deleteJob, { seq })
+    if (uploadId !== null) tx.run(deleteUpload, { uploadId })
+  }
+  if (jobs.length > 0) tx.noteErasure()
+  const kept = jobs.filter((job) => job.retained === "kept")
+  return { count: jobs.length, purges: recordPurges(tx, kept.flatMap(blobPrefixesOf)) }
+}

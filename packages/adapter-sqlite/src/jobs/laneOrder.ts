@@ -1,0 +1,166 @@
+import type { InHand, JobMode, ProjectId } from "@kiln/core/domain"
+import type { Runnable } from "@kiln/core/ports"
+import { select, type Values } from "../columns.ts"
+import { type Given, query, type RowOf, statement } from "../Statement.ts"
+import type { Transaction } from "../Transaction.ts"
+
+/** Lanes read at a time. */
+const pageSize = 16
+
+type Ready = Values<"lanes", "kind" | "kind_version" | "mode"> & { readonly now: number }
+
+const readyLanes = ({ kind, kindVersion, mode, now }: Given<Ready>) =>
+  query
+    .selectFrom("lanes")
+    .select(select("lanes", "id", "project_id", "virtual_time", "prioritized"))
+    .where("kind", "=", kind)
+    .where("kind_version", "=", kindVersion)
+    .where("mode", "=", mode)
+    .where("next_at", "<=", now)
+    .limit(pageSize)
+
+/**
+ * Lanes behind the clock, in order of creation. They start at the clock, so a lane that had nothing claimable for a while saves up
+ * no credit.
+ */
+export const lanesBehind = statement((given: Given<Ready & { readonly clock: number; readonly afterId: number }>) =>
+  readyLanes(given).where("virtual_time", "<=", given.clock).where("id", ">", given.afterId).orderBy("id"),
+)
+
+/** Lanes ahead of the clock, which start at their own virtual time. */
+export const lanesAhead = statement((given: Given<Ready & { readonly afterTurn: number; readonly afterId: number }>) =>
+  readyLanes(given)
+    .where((where) => where(where.refTuple("virtual_time", "id"), ">", where.tuple(given.afterTurn, given.afterId)))
+    .orderBy("virtual_time")
+    .orderBy("id"),
+)
+
+type LaneRow = RowOf<typeof lanesAhead>
+
+/** The virtual time at which a lane was last served. */
+const fairnessClock = statement(() => query.selectFrom("fairness").select(select("fairness", "virtual_time")))
+
+/** A lane's position in the order: by `turn`, then by `id`. */
+export interface Turn {
+  readonly id: number
+  readonly turn: number
+}
+
+/** A lane at its position. */
+export interface Lane extends Turn {
+  readonly kind: string
+  readonly mode: JobMode
+  readonly projectId: ProjectId
+  /** Whether the lane ever had jobs of a priority other than normal. */
+  readonly prioritized: boolean
+}
+
+const comesBefore = (a: Turn, b: Turn): boolean => a.turn < b.turn || (a.turn === b.turn && a.id < b.id)
+
+/** Reads lanes in the order of one index, a page at a time. */
+class Walk {
+  readonly runnable: Runnable
+  readonly #load: (after: Turn) => ReadonlyArray<Lane>
+  #page: ReadonlyArray<Lane>
+  #next = 0
+
+  constructor(runnable: Runnable, start: Turn, load: (after: Turn) => ReadonlyArray<Lane>) {
+    this.runnable = runnable
+    this.#load = load
+    this.#page = load(start)
+  }
+
+  get head(): Lane | undefined {
+    return this.#page[this.#next]
+  }
+
+  advance(): void {
+    const last = this.#page[this.#next]
+    this.#next += 1
+    if (last === undefined || this.#next < this.#page.length || this.#page.length < pageSize) return
+    this.#page = this.#load(last)
+    this.#next = 0
+  }
+}
+
+/**
+ * Yields the lanes that may have claimable jobs in the order of start-time fair queueing, reading only as many as are taken. A
+ * served lane returns one turn later. Lanes leave in order, so those that return are in order too, and a queue holds them. Lanes at
+ * their limit are skipped: a claim frees no capacity, so a full lane stays full.
+ */
+export class LaneOrder {
+  /** The turn at which a lane was served last. */
+  clock: number
+  readonly #walks: ReadonlyArray<Walk>
+  readonly #running: InHand
+  readonly #served: Array<Lane> = []
+  /** Index of the first served lane that was not taken again. */
+  #nextServed = 0
+
+  constructor(tx: Transaction, runnable: ReadonlyArray<Runnable>, running: InHand) {
+    const clock = tx.get(fairnessClock, {})?.virtualTime ?? 0
+    this.clock = clock
+    this.#running = running
+    this.#walks = distinct(runnable)
+      .filter((item) => !running.kindIsFull(item))
+      .flatMap((item) => walksOf(tx, item, clock))
+  }
+
+  /** Takes the lane whose turn it is. */
+  take(): Lane | undefined {
+    let lane = this.#takeAny()
+    while (lane !== undefined && this.#running.isFull(lane)) lane = this.#takeAny()
+    return lane
+  }
+
+  #takeAny(): Lane | undefined {
+    let first = this.#served[this.#nextServed]
+    let from: Walk | undefined
+    for (const walk of this.#walks) {
+      const { head } = walk
+      if (head === undefined || (first !== undefined && !comesBefore(head, first))) continue
+      // Skips the rest of a full kind, which may be thousands of lanes.
+      if (this.#running.kindIsFull(walk.runnable)) continue
+      first = head
+      from = walk
+    }
+    if (from !== undefined) from.advance()
+    else if (first !== undefined) this.#nextServed += 1
+    return first
+  }
+
+  /** Records that a lane was served, and returns its next turn. */
+  serve(lane: Lane): Turn {
+    this.clock = lane.turn
+    const next = { ...lane, turn: lane.turn + 1 }
+    this.#served.push(next)
+    return next
+  }
+}
+
+const walksOf = (tx: Transaction, runnable: Runnable, clock: number): ReadonlyArray<Walk> => {
+  const { now } = tx
+  const { kind, kindVersion, mode } = runnable
+  const laneAt = ({ id, prioritized, projectId }: LaneRow, turn: number): Lane => ({
+    id,
+    turn,
+    kind,
+    mode,
+    projectId,
+    prioritized: prioritized === 1,
+  })
+  return [
+    new Walk(runnable, { turn: clock, id: -1 }, ({ id }) =>
+      tx.all(lanesBehind, { kind, kindVersion, mode, now, clock, afterId: id }).map((lane) => laneAt(lane, clock)),
+    ),
+    new Walk(runnable, { turn: clock, id: Number.MAX_SAFE_INTEGER }, ({ id, turn }) =>
+      tx
+        .all(lanesAhead, { kind, kindVersion, mode, now, afterTurn: turn, afterId: id })
+        .map((lane) => laneAt(lane, lane.virtualTime)),
+    ),
+  ]
+}
+
+const distinct = (runnable: ReadonlyArray<Runnable>): ReadonlyArray<Runnable> => [
+  ...new Map(runnable.map((item) => [`${item.mode} ${item.kindVersion} ${item.kind}`, item])).values(),
+]

@@ -1,0 +1,149 @@
+import type { KeyId, ProjectId } from "@kiln/core/domain"
+import { type ApiKeyRecord, decodeStrings, KeyDirectory, type NewApiKey, type Project } from "@kiln/core/ports"
+import { assign, select, type Values } from "./columns.ts"
+import type { Database } from "./Database.ts"
+import { type Given, query, type RowOf, statement } from "./Statement.ts"
+import type { Transaction } from "./Transaction.ts"
+
+/** Only a name conflict is an outcome; an id conflict is a defect. */
+const insertProject = statement((given: Given<Values<"projects", "id" | "name" | "created_at">>) =>
+  query
+    .insertInto("projects")
+    .values(assign(given, "id", "name", "created_at"))
+    .onConflict((conflict) => conflict.column("name").doNothing()),
+)
+
+const createProject = (
+  tx: Transaction,
+  { id, name }: { readonly id: ProjectId; readonly name: string },
+): Project | undefined => {
+  const project = { id, name, createdAt: tx.now }
+  return tx.run(insertProject, project) === 1 ? project : undefined
+}
+
+/** In order of creation. */
+const allProjects = statement(() =>
+  query
+    .selectFrom("projects")
+    .select(select("projects", "id", "name", "created_at"))
+    .orderBy("seq"),
+)
+
+const projectById = statement((given: Given<Values<"projects", "id">>) =>
+  query.selectFrom("projects").select("id").where("id", "=", given.id),
+)
+
+const selectKeys = query
+  .selectFrom("api_keys")
+  .select(
+    select(
+      "api_keys",
+      "id",
+      "project_id",
+      "mode",
+      "scopes",
+      "name",
+      "created_at",
+      "expires_at",
+      "revoked_at",
+      "last_used_at",
+    ),
+  )
+
+/** In order of creation. */
+const allKeys = statement(() => selectKeys.orderBy("api_keys.seq"))
+
+const keyById = statement((given: Given<Values<"api_keys", "id">>) => selectKeys.where("api_keys.id", "=", given.id))
+
+/** An expired secret, whose overlap with its successor has ended, counts as unknown. */
+const keyBySecret = statement((given: Given<Values<"key_secrets", "secret_hash"> & { readonly now: number }>) =>
+  selectKeys
+    .innerJoin("key_secrets", "key_secrets.key_id", "api_keys.id")
+    .where("key_secrets.secret_hash", "=", given.secretHash)
+    .where((where) =>
+      where.or([where("key_secrets.valid_until", "is", null), where("key_secrets.valid_until", ">", given.now)]),
+    ),
+)
+
+const keyOf = (row: RowOf<typeof allKeys>): ApiKeyRecord => ({
+  ...row,
+  scopes: decodeStrings(row.scopes, `the scopes of ${row.id}`),
+})
+
+type NewKey = "id" | "project_id" | "mode" | "scopes" | "name" | "created_at" | "expires_at"
+
+const insertKey = statement((given: Given<Values<"api_keys", NewKey>>) =>
+  query
+    .insertInto("api_keys")
+    .values(assign(given, "id", "project_id", "mode", "scopes", "name", "created_at", "expires_at")),
+)
+
+/** Only the hash of a secret is stored. */
+const insertSecret = statement((given: Given<Values<"key_secrets", "secret_hash" | "key_id" | "created_at">>) =>
+  query.insertInto("key_secrets").values(assign(given, "secret_hash", "key_id", "created_at")),
+)
+
+const createKey = (tx: Transaction, { secretHash, ...key }: NewApiKey): ApiKeyRecord | undefined => {
+  const { now: createdAt } = tx
+  if (tx.get(projectById, { id: key.projectId }) === undefined) return undefined
+  const { expiresAt, id, mode, name, projectId, scopes } = key
+  tx.run(insertKey, { id, projectId, mode, scopes: JSON.stringify(scopes), name, createdAt, expiresAt })
+  tx.run(insertSecret, { secretHash, keyId: id, createdAt })
+  return { id, projectId, mode, scopes: [...scopes], name, createdAt, expiresAt, revokedAt: null, lastUsedAt: null }
+}
+
+const anyKey = statement(() => query.selectFrom("api_keys").select("seq").limit(1))
+
+/** If several processes start on an empty store, the first one to acquire the lock creates the key. */
+const createFirstKey = (
+  tx: Transaction,
+  project: { readonly id: ProjectId; readonly name: string },
+  key: NewApiKey,
+): boolean => {
+  if (tx.get(anyKey, {}) !== undefined || createProject(tx, project) === undefined) return false
+  if (createKey(tx, key) === undefined) throw new TypeError("the first key must belong to the project created with it")
+  return true
+}
+
+/** Keeps the time of the first revocation. */
+const revoke = statement((given: Given<Values<"api_keys", "id"> & { readonly now: number }>) =>
+  query
+    .updateTable("api_keys")
+    .set({ revoked_at: given.now })
+    .where("id", "=", given.id)
+    .where("revoked_at", "is", null),
+)
+
+const revokeKey = (tx: Transaction, id: KeyId): ApiKeyRecord | undefined => {
+  tx.run(revoke, { id, now: tx.now })
+  const row = tx.get(keyById, { id })
+  return row && keyOf(row)
+}
+
+/** Uses are reported late and out of order; the time of the last use never decreases. */
+const touch = statement((given: Given<Values<"api_keys", "id"> & { readonly usedAt: number }>) =>
+  query
+    .updateTable("api_keys")
+    .set({ last_used_at: given.usedAt })
+    .where("id", "=", given.id)
+    .where((where) => where.or([where("last_used_at", "is", null), where("last_used_at", "<", given.usedAt)])),
+)
+
+export const makeSqliteKeyDirectory = (db: Database): KeyDirectory["Service"] =>
+  KeyDirectory.of({
+    createProject: (project) => db.write("KeyDirectory.createProject", (tx) => createProject(tx, project)),
+    listProjects: db.read("KeyDirectory.listProjects", (tx) => tx.all(allProjects, {})),
+    createKey: (key) => db.write("KeyDirectory.createKey", (tx) => createKey(tx, key)),
+    createFirstKey: (project, key) => db.write("KeyDirectory.createFirstKey", (tx) => createFirstKey(tx, project, key)),
+    listKeys: db.read("KeyDirectory.listKeys", (tx) => tx.all(allKeys, {}).map(keyOf)),
+    revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (tx) => revokeKey(tx, keyId)),
+    findKey: (secretHash) =>
+      db.read("KeyDirectory.findKey", (tx) => {
+        const row = tx.get(keyBySecret, { secretHash, now: tx.now })
+        return row && keyOf(row)
+      }),
+    touchKeys: (uses) =>
+      db.write("KeyDirectory.touchKeys", (tx) => {
+        for (const { keyId, usedAt } of uses) tx.run(touch, { id: keyId, usedAt })
+      }),
+  })

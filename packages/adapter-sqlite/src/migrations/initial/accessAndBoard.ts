@@ -1,0 +1,81 @@
+/** Projects, keys and secrets. Of a key's secret, only the hash is stored. */
+export const accessTables = `
+CREATE TABLE kiln_projects (
+  seq        INTEGER PRIMARY KEY,
+  id         TEXT    NOT NULL UNIQUE,
+  name       TEXT    NOT NULL UNIQUE,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE kiln_api_keys (
+  seq          INTEGER PRIMARY KEY,
+  id           TEXT    NOT NULL UNIQUE,
+  project_id   TEXT    NOT NULL REFERENCES kiln_projects (id),
+  mode         TEXT    NOT NULL CHECK (mode IN ('test', 'live')),
+  scopes       TEXT    NOT NULL,
+  name         TEXT,
+  created_at   INTEGER NOT NULL,
+  expires_at   INTEGER,
+  revoked_at   INTEGER,
+  last_used_at INTEGER
+) STRICT;
+
+CREATE TRIGGER kiln_api_keys_stay_revoked BEFORE UPDATE OF revoked_at ON kiln_api_keys
+WHEN OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NOT OLD.revoked_at
+BEGIN SELECT RAISE(ABORT, 'a revoked key stays revoked'); END;
+
+CREATE TABLE kiln_key_secrets (
+  secret_hash TEXT    NOT NULL PRIMARY KEY,
+  key_id      TEXT    NOT NULL REFERENCES kiln_api_keys (id),
+  created_at  INTEGER NOT NULL,
+  -- When its overlap ends; NULL for the current secret.
+  valid_until INTEGER
+) STRICT;
+
+CREATE TABLE kiln_secrets (
+  name  TEXT NOT NULL PRIMARY KEY,
+  value BLOB NOT NULL
+) STRICT;
+`
+
+/** The operator's switches and prices, and what workers publish. A switch without a row is off. */
+export const boardTables = `
+CREATE TABLE kiln_switches (
+  name    TEXT    NOT NULL PRIMARY KEY,
+  enabled INTEGER NOT NULL CHECK (enabled IN (0, 1))
+) STRICT;
+
+CREATE TABLE kiln_prices (
+  id           INTEGER PRIMARY KEY,
+  name         TEXT    NOT NULL,
+  version      INTEGER NOT NULL CHECK (version >= 1),
+  currency     TEXT    NOT NULL,
+  unit_amounts TEXT    NOT NULL,
+  active       INTEGER NOT NULL CHECK (active IN (0, 1)),
+  created_at   INTEGER NOT NULL,
+  UNIQUE (name, version)
+) STRICT;
+CREATE UNIQUE INDEX kiln_prices_active ON kiln_prices (name) WHERE active = 1;
+
+-- Jobs refer to the version that was in force when they were accepted.
+CREATE TRIGGER kiln_prices_are_final BEFORE UPDATE OF id, name, version, currency, unit_amounts, created_at ON kiln_prices
+BEGIN SELECT RAISE(ABORT, 'a version of a price never changes'); END;
+
+CREATE TABLE kiln_workers (
+  worker_id  TEXT    NOT NULL PRIMARY KEY,
+  live_kinds TEXT    NOT NULL,
+  live_until INTEGER NOT NULL,
+  providers  TEXT    NOT NULL
+) STRICT;
+
+-- When each kind was last served live.
+CREATE TABLE kiln_served_kinds (
+  kind      TEXT    NOT NULL PRIMARY KEY,
+  served_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Kinds whose jobs are not claimed.
+CREATE TABLE kiln_paused_kinds (
+  kind TEXT NOT NULL PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+`

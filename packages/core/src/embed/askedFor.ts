@@ -1,0 +1,40 @@
+import { authorize, type JobMode, requireOptions } from "../domain/index.ts"
+import { KindUnknown } from "../domain/Errors.ts"
+import type { Asked, Engine } from "../engine/index.ts"
+import type { JobKind } from "../kinds/index.ts"
+import type { IdGenerator } from "../ports/index.ts"
+import { callerOf } from "./callers.ts"
+import { requireMode } from "./checkOptions.ts"
+import type { Submission, SubmitOptions } from "./EmbeddedEngine.ts"
+import { submissionFields } from "./optionNames.ts"
+
+const kindNamed = (kinds: ReadonlyArray<JobKind>, name: string): JobKind => {
+  const kind = kinds.find((known) => known.name === name)
+  if (kind === undefined) throw new KindUnknown({ kind: name, known: kinds.map((known) => known.name) })
+  return kind
+}
+
+/** Turns the arguments of `submit` and `submitMany` into what the engine takes. Throws `KindUnknown`, and `TypeError` for options. */
+export const makeAskedFor = ({ kinds }: Engine["Service"], ids: IdGenerator["Service"], defaultMode: JobMode) => {
+  const askedOf = (kind: JobKind, request: unknown, options: SubmitOptions): Asked => {
+    const { delayMs, idempotencyKey, mode = defaultMode, priority, project } = options
+    requireMode(mode)
+    if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,255}$/.test(idempotencyKey))
+      throw new TypeError("idempotencyKey must be 1 to 255 visible ASCII characters without spaces")
+    const grant = authorize(callerOf(mode, project, [kind.keyScope]), kind.keyScope)
+    if (grant === undefined) throw new TypeError(`no grant for ${kind.keyScope}`)
+    return { grant, kind, request, idempotencyKey: idempotencyKey ?? ids.next("req"), placement: { priority, delayMs } }
+  }
+  return {
+    one: (name: string, request: unknown, options: SubmitOptions): Asked =>
+      askedOf(kindNamed(kinds, name), request, options),
+    many: (place: string, name: string, submissions: ReadonlyArray<Submission<unknown>>): ReadonlyArray<Asked> => {
+      const kind = kindNamed(kinds, name)
+      if (!Array.isArray(submissions)) throw new TypeError(`${place} expects an array of { request, … }`)
+      return submissions.map((submission: Submission<unknown>, index) => {
+        requireOptions(`${place}, job ${index}`, submission, submissionFields)
+        return askedOf(kind, submission.request, submission)
+      })
+    },
+  }
+}

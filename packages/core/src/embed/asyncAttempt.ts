@@ -1,0 +1,171 @@
+import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
+import type { Json, JsonObject } from "../domain/Json.ts"
+import { isTaggedError, type OutputFile } from "../domain/index.ts"
+import type { AttemptContext, AttemptError, AttemptFailed, AttemptResult } from "../kinds/AttemptContext.ts"
+import type { AudioInput } from "../providers/Provider.ts"
+import type { AsyncAudio } from "./AsyncProviders.ts"
+import type { Attempt, AttemptOutcome } from "./JobKindOptions.ts"
+import { wholeAudio } from "./providerSet.ts"
+
+/** The rejection of a step called after its attempt. */
+const overReason = new DOMException("the attempt is over", "AbortError")
+
+export type AsyncRun = (attempt: Attempt) => Promise<AttemptOutcome<JsonObject>>
+
+/** The cause of each error thrown to promise code, so that the code can catch and rethrow it without losing its meaning. */
+const causes = new WeakMap<object, Cause.Cause<AttemptError>>()
+
+/** Returns the error for promise code; `reason` if nothing failed and the step was interrupted. */
+const thrownFor = (cause: Cause.Cause<AttemptError>, reason: unknown): unknown => {
+  const squashed: unknown = Cause.hasInterruptsOnly(cause) ? reason : Cause.squash(cause)
+  // A primitive cannot be looked up again; it is still a defect.
+  if (typeof squashed === "object" && squashed !== null) causes.set(squashed, cause)
+  return squashed
+}
+
+const failing = (thrown: unknown): Effect.Effect<never, AttemptError> => {
+  const cause = typeof thrown === "object" && thrown !== null ? causes.get(thrown) : undefined
+  if (cause !== undefined) return Effect.failCause(cause)
+  return isTaggedError<AttemptFailed>(thrown, "AttemptFailed") ? Effect.fail(thrown) : Effect.die(thrown)
+}
+
+/** Runs a kind's function that returns a promise. An interruption aborts its signal, and does not wait for it. */
+export const runAsync =
+  (run: AsyncRun) =>
+  (context: AttemptContext<unknown>): Effect.Effect<AttemptResult, AttemptError> =>
+    Effect.withFiber((fiber) =>
+      Effect.callback<AttemptResult, AttemptError>((resume) => {
+        const attempt = new AsyncAttempt(context, fiber.context)
+        const end = (effect: Effect.Effect<AttemptResult, AttemptError>) => {
+          attempt.end()
+          resume(effect)
+        }
+        const rejected = (thrown: unknown) => end(failing(thrown))
+        try {
+          Promise.resolve(run(attempt)).then((outcome) => end(attempt.resultOf(outcome)), rejected)
+        } catch (thrown) {
+          rejected(thrown)
+        }
+        return Effect.sync(() => attempt.abort())
+      }),
+    )
+
+/** Turns a step's promise into an effect. An error ends the step as it would end the attempt. */
+const promised = <A>(work: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, AttemptError> =>
+  Effect.matchEffect(Effect.tryPromise({ try: async (signal) => work(signal), catch: (thrown) => thrown }), {
+    onSuccess: Effect.succeed,
+    onFailure: failing,
+  })
+
+/** Gives the audio of a request the content stream that providers read. */
+const withContent = (question: object): object => {
+  if (!("audio" in question)) return question
+  const { data, ...about } = question.audio as AsyncAudio
+  const audio: AudioInput = { ...about, content: Stream.succeed(data) }
+  return { ...question, audio }
+}
+
+/** What `run` of a kind with promises works with. Each part that not every kind uses is made when it is first read. */
+class AsyncAttempt implements Attempt {
+  readonly jobId: Attempt["jobId"]
+  readonly attempt: number
+  readonly failures: number
+  readonly request: unknown
+  readonly kindVersion: number
+  readonly mode: Attempt["mode"]
+  readonly #attempt: AttemptContext<unknown>
+  readonly #context: Context.Context<never>
+  readonly #files: Array<OutputFile> = []
+  #isOver = false
+  #controller: AbortController | undefined
+  #ask: Attempt["ask"] | undefined
+
+  constructor(attempt: AttemptContext<unknown>, context: Context.Context<never>) {
+    const { call } = attempt
+    this.jobId = call.jobId
+    this.attempt = call.attempt
+    this.failures = call.failures
+    this.request = attempt.request
+    this.kindVersion = attempt.kindVersion
+    this.mode = attempt.mode
+    this.#attempt = attempt
+    this.#context = context
+  }
+
+  get signal(): AbortSignal {
+    return (this.#controller ??= new AbortController()).signal
+  }
+
+  get has(): Attempt["has"] {
+    return this.#attempt.has
+  }
+
+  get ask(): Attempt["ask"] {
+    return (this.#ask ??= Object.fromEntries(
+      Object.entries<(question: never) => Effect.Effect<unknown, AttemptError>>(this.#attempt.ask).map(
+        ([name, askOne]) => [name, (question: object) => this.#run(askOne(withContent(question) as never))],
+      ),
+    ) as never)
+  }
+
+  get audio(): Attempt["audio"] {
+    return () =>
+      this.#run(
+        Effect.flatMap(this.#attempt.audio, ({ content, ...about }) =>
+          Effect.map(wholeAudio(content, about.bytes), (data) => ({ ...about, data })),
+        ),
+      )
+  }
+
+  get step(): Attempt["step"] {
+    return <Value extends Json>(name: string, work: (signal: AbortSignal) => Promise<Value>) =>
+      this.#run(this.#attempt.step(name, promised(work)))
+  }
+
+  get file(): Attempt["file"] {
+    return async (name, work) => {
+      this.#files.push(await this.#run(this.#attempt.fileStep(name, promised(work))))
+    }
+  }
+
+  /** The result of an outcome. JavaScript code may return nothing; the engine reports what is wrong with that. */
+  resultOf(outcome: Partial<AttemptOutcome<JsonObject>> | undefined): Effect.Effect<AttemptResult> {
+    return Effect.sync(() => {
+      const { output, usage = {}, warningCode } = outcome ?? {}
+      return { output: output as JsonObject, files: this.#files, usage, warningCode }
+    })
+  }
+
+  /** Says that the attempt has ended: no step begins after it. */
+  end(): void {
+    this.#isOver = true
+  }
+
+  /** Aborts the signal and the steps. */
+  abort(): void {
+    this.#isOver = true
+    // A signal that nothing has read yet is aborted when it is read.
+    this.#controller ??= new AbortController()
+    this.#controller.abort()
+  }
+
+  /** Runs a part of the attempt. It ends with the attempt, and does not begin after it. */
+  #run<A>(effect: Effect.Effect<A, AttemptError>): Promise<A> {
+    const began = this.#runNow(effect)
+    // An awaited step rejects for its caller. If nobody awaits it, the end of the attempt reports enough.
+    began.catch(() => undefined)
+    return began
+  }
+
+  async #runNow<A>(effect: Effect.Effect<A, AttemptError>): Promise<A> {
+    if (this.#isOver) throw thrownFor(Cause.interrupt(), overReason)
+    const { signal } = this
+    const exit = await Effect.runPromiseExitWith(this.#context)(effect, { signal })
+    if (Exit.isSuccess(exit)) return exit.value
+    throw thrownFor(exit.cause, signal.aborted ? signal.reason : overReason)
+  }
+}

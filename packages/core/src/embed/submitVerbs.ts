@@ -1,0 +1,92 @@
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import { type JobMode, requireOptions } from "../domain/index.ts"
+import { acceptedOf, type SettleJob } from "../engine/acceptedOf.ts"
+import { type Accepted, type Asked, Engine, type JobOutcomes } from "../engine/index.ts"
+import type { Kind } from "../kinds/index.ts"
+import { IdGenerator } from "../ports/index.ts"
+import { makeAskedFor } from "./askedFor.ts"
+import type { EmbeddedEngine, SubmitOutcome } from "./EmbeddedEngine.ts"
+import type { EngineRuntime } from "./EngineRuntime.ts"
+import { verbOptions } from "./optionNames.ts"
+import { toJobResult } from "./toJobResult.ts"
+
+type Verbs<K extends Kind, Transaction, SyncTransaction> = Pick<
+  EmbeddedEngine<K, Transaction, SyncTransaction>,
+  "submit" | "submitSync" | "submitMany" | "submitManySync"
+>
+
+/** `transaction: undefined` is a mistake, and must not create a job that does not depend on the transaction. */
+const transactionOf = ({ transaction }: { readonly transaction?: unknown }): unknown => {
+  if (transaction === undefined)
+    throw new TypeError("transaction is undefined; leave the option out to submit without one")
+  return transaction
+}
+
+/** The verbs that accept jobs. */
+export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
+  { closed, context, run, runSync }: EngineRuntime,
+  defaultMode: JobMode,
+): Verbs<K, Transaction, SyncTransaction> => {
+  const engine = Context.get(context, Engine)
+  const askedFor = makeAskedFor(engine, Context.get(context, IdGenerator), defaultMode)
+  const hasTracer = runSync(Effect.withFiber((fiber) => Effect.succeed(fiber.cache.tracer !== undefined)))
+
+  // Which kind a job has is what its caller submitted.
+  const resultOf = ({ job }: Accepted) => toJobResult<never>(job, engine.settings.defaultCurrency)
+  const outcomeOf = (outcome: JobOutcomes[number]): SubmitOutcome<never> =>
+    Result.isSuccess(outcome)
+      ? { job: resultOf(outcome.success), replayed: outcome.success.replayed }
+      : { error: outcome.failure }
+  /** Accepts a job without a fiber. */
+  const accepted = async (asked: Asked, signal: AbortSignal | undefined): Promise<Accepted> => {
+    const exit = await new Promise<Parameters<SettleJob>[0]>((resolve) => {
+      engine.pushJob(asked, resolve)
+    })
+    signal?.throwIfAborted()
+    closed.throwIfAborted()
+    if (Exit.isFailure(exit)) throw Cause.squash(exit.cause)
+    // Made after the `await`, so that the stack of a refusal leads to the caller.
+    return Result.getOrThrow(acceptedOf(exit.value))
+  }
+
+  return {
+    submit: async (kind, request, given = {}) => {
+      requireOptions("submit()", given, verbOptions.submit)
+      const { signal } = given
+      signal?.throwIfAborted()
+      closed.throwIfAborted()
+      const asked = askedFor.one(kind, request, given)
+      if ("transaction" in given) return resultOf(await run(engine.createJobIn(transactionOf(given), asked), signal))
+      if (hasTracer) {
+        const { grant, idempotencyKey, placement } = asked
+        return resultOf(await run(engine.createJob(grant, asked.kind, request, idempotencyKey, placement), signal))
+      }
+      return resultOf(await accepted(asked, signal))
+    },
+    submitSync: (kind, request, given) => {
+      requireOptions("submitSync()", given, verbOptions.submitSync)
+      closed.throwIfAborted()
+      return resultOf(engine.createJobInSync(given.transaction, askedFor.one(kind, request, given)))
+    },
+    submitMany: async (kind, submissions, given = {}) => {
+      requireOptions("submitMany()", given, verbOptions.submitMany)
+      const { signal } = given
+      signal?.throwIfAborted()
+      closed.throwIfAborted()
+      const asked = askedFor.many("submitMany()", kind, submissions)
+      const outcomes =
+        "transaction" in given ? engine.createJobsIn(transactionOf(given), asked) : engine.createJobs(asked)
+      return (await run(outcomes, signal)).map(outcomeOf)
+    },
+    submitManySync: (kind, submissions, given) => {
+      requireOptions("submitManySync()", given, verbOptions.submitManySync)
+      closed.throwIfAborted()
+      const asked = askedFor.many("submitManySync()", kind, submissions)
+      return engine.createJobsInSync(given.transaction, asked).map(outcomeOf)
+    },
+  }
+}

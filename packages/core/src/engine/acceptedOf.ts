@@ -1,0 +1,67 @@
+import type * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import type { Job } from "../domain/index.ts"
+import {
+  IdempotencyKeyReused,
+  type InvalidRequest,
+  LiveNotActive,
+  QueueFull,
+  UploadAlreadyUsed,
+  UploadExpired,
+  UploadNotFound,
+  UploadNotReady,
+} from "../domain/Errors.ts"
+import type { StoreUnavailable } from "../domain/PortErrors.ts"
+import type { UploadRefusal } from "../domain/Upload.ts"
+import type { CreateOutcome } from "../ports/index.ts"
+
+/** An accepted job: a new one, or the one this idempotency key already made. */
+export interface Accepted {
+  readonly job: Job
+  readonly replayed: boolean
+}
+
+/** Why a store did not accept a job, in order of precedence. */
+export type Refused =
+  | IdempotencyKeyReused
+  | LiveNotActive
+  | UploadNotFound
+  | UploadNotReady
+  | UploadAlreadyUsed
+  | UploadExpired
+  | QueueFull
+
+/** Why a job was not accepted, in order of precedence. */
+export type CreateJobError = InvalidRequest | Refused | StoreUnavailable
+
+const uploadRefused: Record<UploadRefusal, () => UploadNotFound | UploadNotReady | UploadAlreadyUsed | UploadExpired> =
+  {
+    not_found: () => new UploadNotFound(),
+    not_ready: () => new UploadNotReady(),
+    already_used: () => new UploadAlreadyUsed(),
+    expired: () => new UploadExpired(),
+  }
+
+/** Returns the accepted job, or why the store refused it. Throws `TypeError` for an outcome that only a retry can have. */
+export const acceptedOf = (outcome: CreateOutcome | undefined): Result.Result<Accepted, Refused> => {
+  switch (outcome?._tag) {
+    case "Created":
+      return Result.succeed({ job: outcome.job, replayed: false })
+    case "Replayed":
+      return Result.succeed({ job: outcome.job, replayed: true })
+    case "KeyReused":
+      return Result.fail(new IdempotencyKeyReused())
+    case "GateClosed":
+      return Result.fail(new LiveNotActive({ missing: outcome.missing }))
+    case "UploadRefused":
+      return Result.fail(uploadRefused[outcome.reason]())
+    case "QueueFull":
+      return Result.fail(new QueueFull())
+    case "NotRetryable":
+    case undefined:
+      throw new TypeError(`createJobs returned ${outcome === undefined ? "no outcome" : "NotRetryable"} for a new job`)
+  }
+}
+
+/** Receives the outcome of one job, or the failure of the store. */
+export type SettleJob = (exit: Exit.Exit<CreateOutcome | undefined, StoreUnavailable>) => void

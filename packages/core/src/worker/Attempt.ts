@@ -1,0 +1,68 @@
+import type * as Fiber from "effect/Fiber"
+import type { JobKind } from "../kinds/JobKind.ts"
+import type { Claim } from "../ports/index.ts"
+import type { HeldLease } from "./HeldLease.ts"
+import type { IsolatedRun } from "./Isolation.ts"
+import { UsedNames } from "./UsedNames.ts"
+
+/** One attempt at a job that this worker has claimed, from its claim until its end is written. */
+export class Attempt {
+  readonly kind: JobKind
+  readonly claim: Claim
+  readonly lease: HeldLease
+  /** Present if the job runs in isolation. */
+  readonly isolated: IsolatedRun | undefined
+  /** Whether the kind's work has begun. */
+  hasBegun = false
+  #fiber: Fiber.Fiber<unknown, unknown> | undefined
+  #isStopping = false
+  #names: UsedNames | undefined
+  #written: Array<string> | undefined
+
+  constructor(kind: JobKind, claim: Claim, lease: HeldLease, isolated: IsolatedRun | undefined) {
+    this.kind = kind
+    this.claim = claim
+    this.lease = lease
+    this.isolated = isolated
+  }
+
+  /** Names of steps and files that the attempt has used. */
+  get names(): UsedNames {
+    return (this.#names ??= new UsedNames())
+  }
+
+  /** A bug that the names show, if any were used. */
+  get nameBug(): UsedNames["bug"] {
+    return this.#names?.bug
+  }
+
+  /** Keys of blobs whose write was begun. */
+  get written(): Array<string> {
+    return (this.#written ??= [])
+  }
+
+  get hasWritten(): boolean {
+    return this.#written !== undefined
+  }
+
+  /** Whether the worker interrupted the attempt because it stops. */
+  get isStopping(): boolean {
+    return this.#isStopping
+  }
+
+  /** Says which fiber runs the attempt. From now on, the loss of the lease interrupts it. */
+  runsIn(fiber: Fiber.Fiber<unknown, unknown>): void {
+    this.#fiber = fiber
+    this.lease.whenLost(() => fiber.interruptUnsafe())
+  }
+
+  get fiber(): Fiber.Fiber<unknown, unknown> | undefined {
+    return this.#fiber
+  }
+
+  /** Interrupts the work, so that the job is released. Has no effect on an end that is being written. */
+  stop(): void {
+    this.#isStopping = true
+    this.#fiber?.interruptUnsafe()
+  }
+}

@@ -1,0 +1,47 @@
+import type { Job, JobMode, ProjectId, WorkerRoom } from "../domain/index.ts"
+
+interface Share {
+  readonly mode: JobMode
+  readonly projectId: ProjectId
+  count: number
+}
+
+/** Counts the jobs in a worker's slots. Live and sandbox jobs have `concurrency` slots each. */
+export class Room {
+  readonly #perProject: number
+  readonly #free: Record<JobMode, number>
+  readonly #held: Record<JobMode, Map<ProjectId, Share>> = { live: new Map(), sandbox: new Map() }
+
+  /** `perProject`: slots of each mode that one project may hold; 0 is no limit. */
+  constructor(concurrency: number, perProject: number) {
+    this.#perProject = perProject
+    this.#free = { live: concurrency, sandbox: concurrency }
+  }
+
+  take({ mode, projectId }: Job): void {
+    this.#free[mode] -= 1
+    const share = this.#held[mode].get(projectId)
+    if (share === undefined) this.#held[mode].set(projectId, { mode, projectId, count: 1 })
+    else share.count += 1
+  }
+
+  free({ mode, projectId }: Job): void {
+    this.#free[mode] += 1
+    const share = this.#held[mode].get(projectId)
+    if (share === undefined) return
+    share.count -= 1
+    if (share.count === 0) this.#held[mode].delete(projectId)
+  }
+
+  now(): WorkerRoom {
+    return {
+      free: { ...this.#free },
+      perProject: this.#perProject,
+      held: [...this.#held.live.values(), ...this.#held.sandbox.values()].map((share) => ({ ...share })),
+    }
+  }
+}
+
+/** Whether a job that leaves its slot may make room for one that is passed over now. */
+export const isTight = ({ free, held, perProject }: WorkerRoom): boolean =>
+  free.live <= 0 || free.sandbox <= 0 || (perProject > 0 && held.some(({ count }) => count >= perProject))

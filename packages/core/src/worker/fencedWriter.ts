@@ -1,0 +1,77 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import type { StoreUnavailable } from "../domain/index.ts"
+import { GroupCommit, type GroupedVerb } from "../engine/GroupCommit.ts"
+import { type FencedOutcome, JobStore } from "../ports/index.ts"
+import type { Attempt } from "./Attempt.ts"
+import type { HeldLease } from "./HeldLease.ts"
+import type { LeaseWatch } from "./LeaseWatch.ts"
+import { retrying } from "./retrying.ts"
+
+type EndVerb = "completeJobs" | "failJobs" | "deferJobs" | "releaseJobs"
+type ItemOf<Verb extends EndVerb> = Parameters<JobStore["Service"][Verb]>[0][number]
+
+type Outcomes = ReadonlyArray<FencedOutcome>
+type Write = Effect.Effect<Outcomes, StoreUnavailable>
+
+/** Returns the function that writes one end of an attempt, unless its lease is lost: then the answer is `lapsed`. */
+export const fencedWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
+  const store = yield* JobStore
+  const grouped = Option.getOrUndefined(Context.getOption(yield* Effect.context<JobStore>(), GroupCommit))
+
+  // The first try joins the next shared call of the store, without a fiber.
+  return <Verb extends EndVerb>(
+    { lease }: Attempt,
+    verb: Verb,
+    item: ItemOf<Verb>,
+  ): Effect.Effect<"written" | "lapsed"> =>
+    Effect.withFiber((fiber) => {
+      if (!lease.holdsAt(watch.now())) return Effect.succeed("lapsed")
+      const call = store[verb] as (items: ReadonlyArray<ItemOf<Verb>>) => Write
+      // A traced call has a span under its attempt, which a call without a fiber cannot have.
+      if (grouped === undefined || fiber.cache.tracer !== undefined) return insist(lease, call([item]))
+      return pushed(lease, grouped[verb] as GroupedVerb<ItemOf<Verb>, FencedOutcome>, item).pipe(
+        Effect.catchTag("StoreUnavailable", (error) => insist(lease, startingWith(Effect.fail(error), call([item])))),
+      )
+    })
+})
+
+const lapsed = Effect.succeed("lapsed" as const)
+const written = Effect.succeed("written" as const)
+
+const outcomeOf = ([outcome]: Outcomes) => (outcome === "Written" ? written : lapsed)
+
+/** Adds the item to the next shared call, and waits for its outcome or for the loss of the lease. */
+const pushed = <Item>(lease: HeldLease, verb: GroupedVerb<Item, FencedOutcome>, item: Item) =>
+  Effect.callback<"written" | "lapsed", StoreUnavailable>((resume) => {
+    lease.whenLost(() => resume(lapsed))
+    verb.push([item], (exit) => resume(Exit.isSuccess(exit) ? outcomeOf(exit.value) : Exit.failCause(exit.cause)))
+  })
+
+/** The first run has the outcome of `first`; every repetition runs `then`. */
+const startingWith = (first: Write, then: Write): Write => {
+  let isFirst = true
+  return Effect.suspend(() => {
+    const next = isFirst ? first : then
+    isFirst = false
+    return next
+  })
+}
+
+/**
+ * Retries a write while the store is unavailable and the lease holds. A try whose answer was lost may have succeeded; the
+ * store recognizes its repeat, so only the last answer counts. The write runs in its own fiber, which the loss interrupts.
+ */
+const insist = (lease: HeldLease, write: Write): Effect.Effect<"written" | "lapsed"> =>
+  Effect.withFiber((parent) =>
+    Effect.callback<"written" | "lapsed", StoreUnavailable>((resume) => {
+      const fiber = Effect.runForkWith(parent.context)(Effect.retry(write, retrying))
+      lease.whenLost(() => {
+        resume(lapsed)
+        fiber.interruptUnsafe()
+      })
+      fiber.addObserver((exit) => resume(Exit.isSuccess(exit) ? outcomeOf(exit.value) : Exit.failCause(exit.cause)))
+    }),
+  ).pipe(Effect.catch(() => lapsed))

@@ -1,0 +1,71 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as References from "effect/References"
+import { EngineConfig } from "../engine/EngineConfig.ts"
+import { JobEvents, refOf } from "../engine/JobEvents.ts"
+import { inSpan } from "../engine/spans.ts"
+import { JobKinds } from "../kinds/JobKinds.ts"
+import type { Claim } from "../ports/index.ts"
+import { Attempt } from "./Attempt.ts"
+import { HeldLease } from "./HeldLease.ts"
+import { needsIsolation } from "./Isolation.ts"
+import { attemptRunner } from "./RunAttempt.ts"
+import type { Slots } from "./Slots.ts"
+
+/**
+ * Returns the function that starts attempts at claimed jobs, each in a slot and in one fiber with the context of the caller.
+ * `askedAtMs` is when the claims were asked for, in milliseconds of the monotonic clock.
+ */
+export const attemptStarter = Effect.fnUntraced(function* (slots: Slots) {
+  const {
+    attempts: { maxLostWorkers },
+    leaseDurationMs,
+  } = yield* EngineConfig
+  const events = yield* JobEvents
+  const kinds = new Map((yield* JobKinds).map((kind) => [kind.name, kind]))
+  const runAttempt = yield* attemptRunner(slots)
+
+  const attemptAt = (claim: Claim, askedAtMs: number): Attempt => {
+    const { job, leaseRemainingMs, token } = claim
+    const kind = kinds.get(job.kind)
+    if (kind === undefined) throw new Error(`claimed a job of the unknown kind ${job.kind}`)
+    const lease = new HeldLease({ jobId: job.id, token }, askedAtMs, leaseRemainingMs, leaseDurationMs)
+    const isolated = needsIsolation(job, maxLostWorkers) ? slots.isolation.isolate(slots.watch.now()) : undefined
+    return new Attempt(kind, claim, lease, isolated)
+  }
+
+  const start = (attempt: Attempt, context: Context.Context<never>, isTraced: boolean): void => {
+    const { job } = attempt.claim
+    slots.take(attempt)
+    events.emit({ type: "started", ...refOf(job), attempt: job.attempts })
+    const about = { jobId: job.id, attempt: job.attempts }
+    const annotations = { ...Context.get(context, References.CurrentLogAnnotations), ...about }
+    const run = isTraced
+      ? inSpan("Worker.attempt", runAttempt(attempt), { ...about, kind: attempt.kind.name })
+      : runAttempt(attempt)
+    const fiber = Effect.runForkWith(Context.add(context, References.CurrentLogAnnotations, annotations))(run, {
+      uninterruptible: true,
+    })
+    fiber.addObserver(() => slots.free(attempt))
+  }
+
+  return (claims: ReadonlyArray<Claim>, askedAtMs: number): Effect.Effect<ReadonlyArray<Attempt>> =>
+    Effect.withFiber(({ cache, context }) => {
+      const attempts = claims.map((claim) => attemptAt(claim, askedAtMs))
+      for (const attempt of attempts) start(attempt, context, cache.tracer !== undefined)
+      return Effect.succeed(attempts)
+    })
+})
+
+/** Waits until these attempts have ended. */
+export const allEnded = (attempts: Iterable<Attempt>): Effect.Effect<void> =>
+  Effect.suspend(() => Effect.asVoid(Fiber.awaitAll([...attempts].flatMap(({ fiber }) => fiber ?? []))))
+
+/** Interrupts these attempts, and waits until each has released its job as its last act. */
+export const stopAll = (attempts: Iterable<Attempt>): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const stopped = [...attempts]
+    for (const attempt of stopped) attempt.stop()
+    return allEnded(stopped)
+  })

@@ -1,0 +1,151 @@
+import { assert, describe, it } from "@effect/vitest"
+import { JobStore } from "@kiln/core/ports"
+import { Worker } from "@kiln/core/worker"
+import { Clock, Effect } from "effect"
+import { HeldLease } from "../src/worker/HeldLease.ts"
+import { LeaseWatch } from "../src/worker/LeaseWatch.ts"
+import { storeDown, storesWith } from "./support/faults.ts"
+import { mp3, speaks, within } from "./support/harness.ts"
+import { readJob, running, submitSpeech } from "./support/jobs.ts"
+import { passTime } from "./support/virtualTime.ts"
+
+const leaseDurationMs = 30_000
+
+const watching = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  let sleeps = 0
+  const watch = new LeaseWatch(clock, leaseDurationMs)
+  const counting: Clock.Clock = new Proxy(clock, {
+    get: (target, name) => {
+      if (name === "sleep") sleeps += 1
+      return Reflect.get(target, name)
+    },
+  })
+  const fiber = Effect.provideService(watch.run, Clock.Clock, counting)
+  yield* Effect.forkScoped(fiber, { startImmediately: true })
+  const lostAt = new Map<string, number>()
+  const hold = (name: string, remainingMs: number) => {
+    const lease = new HeldLease({ jobId: `job_${name}`, token: 1 }, watch.now(), remainingMs, leaseDurationMs)
+    lease.whenLost(() => lostAt.set(name, watch.now()))
+    watch.add(lease)
+    return lease
+  }
+  return { hold, lostAt, sleeps: () => sleeps, watch }
+})
+
+describe("the watch over the leases of a worker", () => {
+  it.effect("ends each lease at its own time, in whatever order they were added", () =>
+    Effect.gen(function* () {
+      const { hold, lostAt } = yield* watching
+      hold("long", 30_000)
+      hold("short", 300)
+      yield* passTime(100)
+      hold("shorter", 150)
+      hold("middle", 10_000)
+      yield* passTime("1 minutes")
+      const times = Object.fromEntries([...lostAt].map(([name, at]) => [name, Math.round(at)]))
+      assert.deepStrictEqual(times, { shorter: 175, short: 200, middle: 10_000, long: 29_900 })
+    }).pipe(within()),
+  )
+
+  it.effect("goes by the latest renewal, also one that shortens a lease", () =>
+    Effect.gen(function* () {
+      const { hold, lostAt, watch } = yield* watching
+      const longer = hold("longer", 10_000)
+      const shorter = hold("shorter", 30_000)
+      yield* passTime(5_000)
+      longer.renew(watch.now(), 30_000)
+      shorter.renew(watch.now(), 3_000)
+      // An answer that is overtaken by a later one says nothing.
+      longer.renew(watch.now() - 1, 1)
+      yield* passTime("1 minutes")
+      assert.deepStrictEqual([...lostAt.keys()], ["shorter", "longer"])
+      assert.closeTo(lostAt.get("shorter") ?? 0, 7_900, 2)
+      assert.closeTo(lostAt.get("longer") ?? 0, 34_900, 2)
+    }).pipe(within()),
+  )
+
+  it.effect("says nothing of a lease that was let go, and sleeps no more once there is none", () =>
+    Effect.gen(function* () {
+      const { hold, lostAt, sleeps, watch } = yield* watching
+      assert.strictEqual(sleeps(), 0)
+      const lease = hold("ended", 30_000)
+      yield* passTime(2_000)
+      watch.delete(lease)
+      yield* passTime(5_000)
+      const before = sleeps()
+      yield* passTime("10 minutes")
+      assert.strictEqual(sleeps(), before)
+      assert.deepStrictEqual([...lostAt], [])
+    }).pipe(within()),
+  )
+
+  it.effect("tells a process that stood still from a store that did not answer", () =>
+    Effect.gen(function* () {
+      const { hold, watch } = yield* watching
+      const lease = hold("silent", 30_000)
+      yield* passTime("31 seconds")
+      assert.isTrue(lease.isLost)
+      assert.strictEqual(watch.stoodStillMs(lease), 0)
+    }).pipe(within()),
+  )
+})
+
+describe("an attempt whose lease is lost", () => {
+  it.effect("writes nothing, however late its work ends", () => {
+    const written: Array<string> = []
+    const stores = storesWith(JobStore, (store) => ({
+      extendLeases: () => Effect.fail(storeDown),
+      completeJobs: (items) => {
+        written.push("completeJobs")
+        return store.completeJobs(items)
+      },
+      releaseJobs: (items) => {
+        written.push("releaseJobs")
+        return store.releaseJobs(items)
+      },
+    }))
+    // The interruption is not heard before the answer is there.
+    const sandbox = speaks(() => Effect.uninterruptible(Effect.as(Effect.sleep("40 seconds"), mp3)))
+    return Effect.gen(function* () {
+      const worker = yield* Worker
+      yield* running
+      const job = yield* submitSpeech("k")
+      yield* passTime("39 seconds")
+      // The work goes on, so the slot is not free.
+      assert.strictEqual(yield* worker.running, 1)
+      assert.deepStrictEqual(written, [])
+      yield* passTime("2 seconds")
+      assert.notInclude(written, "completeJobs")
+      assert.notStrictEqual((yield* readJob(job.id)).status, "done")
+    }).pipe(within({ stores, sandbox, settings: { leaseDurationMs, concurrency: 1 } }))
+  })
+
+  it.effect("gives its slot to one other job, and not to two", () => {
+    let now = 0
+    let most = 0
+    const stores = storesWith(JobStore, () => ({ extendLeases: () => Effect.fail(storeDown) }))
+    const sandbox = speaks(() =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => {
+          now += 1
+          most = Math.max(most, now)
+        }),
+        () => Effect.never,
+        () => Effect.sync(() => (now -= 1)),
+      ),
+    )
+    return Effect.gen(function* () {
+      yield* running
+      for (let n = 0; n < 6; n++) yield* submitSpeech(`k${n}`)
+      yield* passTime("3 minutes")
+      assert.strictEqual(most, 2)
+    }).pipe(
+      within({
+        stores,
+        sandbox,
+        settings: { leaseDurationMs, concurrency: 2, limits: { perKind: {}, perProject: 0 } },
+      }),
+    )
+  })
+})
