@@ -20,7 +20,7 @@ export const partsPrefix = (client: S3Client): string => `${client.place.base}_p
 
 const SHA256 = "x-amz-meta-kiln-sha256"
 const BYTES = "x-amz-meta-kiln-bytes"
-export const metadataOf = ({ bytes, sha256 }: BlobInfo): Readonly<Record<string, string>> => ({
+const metadataOf = ({ bytes, sha256 }: BlobInfo): Readonly<Record<string, string>> => ({
   "content-type": "application/octet-stream",
   [BYTES]: String(bytes),
   [SHA256]: sha256,

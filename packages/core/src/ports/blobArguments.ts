@@ -11,7 +11,7 @@ export const requireBlobKey = (key: string): Effect.Effect<void> =>
 
 /** Dies for negative numbers and for NaN, which would impose no limit. */
 export const requireBlobLimit = (maxBytes: number): Effect.Effect<void> =>
-  maxBytes >= 0 ? Effect.void : Effect.die(new RangeError("maxBytes must be 0 or more"))
+  maxBytes >= 0 ? Effect.void : Effect.die(new RangeError("maxBytes must be a non-negative number"))
 
 export const requireBlobRange = (range: BlobRange | undefined): Effect.Effect<void> =>
   range === undefined || (isCount(range.offset) && isCount(range.length ?? 0))
