@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import {
   cpSync,
@@ -9,7 +9,9 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
+  utimesSync,
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
@@ -39,7 +41,10 @@ export const buildPackages = (checkout: string): string => {
     .map((entry) => join(entry.parentPath, entry.name).slice(checkout.length + 1))
     .toSorted()
   const built = join(tmpdir(), `kiln-bench-${hashOf(checkout, files)}`)
-  if (existsSync(built)) return built
+  if (existsSync(built)) {
+    utimesSync(built, new Date(), new Date())
+    return built
+  }
   const unfinished = `${built}-${process.pid}`
   for (const file of files) {
     mkdirSync(dirname(join(unfinished, file)), { recursive: true })
@@ -64,6 +69,14 @@ export const buildPackages = (checkout: string): string => {
   return built
 }
 
+/** Removes builds that were not used for a day. */
+export const removeOldBuilds = (): void => {
+  for (const name of globSync("kiln-bench-????????????????", { cwd: tmpdir() })) {
+    const path = join(tmpdir(), name)
+    if (Date.now() - statSync(path).mtimeMs > 86_400_000) rmSync(path, { recursive: true, force: true })
+  }
+}
+
 /** Bundles the measured programs, so that no process pays for reading TypeScript. Returns their directory. */
 export const buildPrograms = async (): Promise<string> => {
   // Below `node_modules`, where the peers are found.
@@ -84,11 +97,16 @@ export const buildPrograms = async (): Promise<string> => {
   return outdir
 }
 
-/** Installs the peers by their own lock file; takes a second if they are there. Throws if that fails. */
+/** Installs the other engines by their own lockfile; takes a second if they are there. Throws if that fails. */
 export const installPeers = (): void => {
-  execFileSync("npx", ["-y", "pnpm@12", "install", "--frozen-lockfile", "--prefer-offline"], {
-    cwd: import.meta.dirname,
-    stdio: ["ignore", "ignore", "inherit"],
-    shell: process.platform === "win32",
-  })
+  const { status, stderr, stdout } = spawnSync(
+    "npx",
+    ["-y", "pnpm@12", "install", "--frozen-lockfile", "--prefer-offline"],
+    {
+      cwd: import.meta.dirname,
+      encoding: "utf8",
+      shell: process.platform === "win32",
+    },
+  )
+  if (status !== 0) throw new Error(`cannot install the other engines in bench/: ${stdout}${stderr}`)
 }

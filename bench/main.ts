@@ -1,11 +1,16 @@
 // Measures kiln beside other job engines, interleaved, in one run: `pnpm bench`. Options are listed in docs/benchmarks.md.
+import { execFileSync } from "node:child_process"
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { buildPackages, buildPrograms, installPeers } from "./build.ts"
+import { buildPackages, buildPrograms, installPeers, removeOldBuilds } from "./build.ts"
 import { type Measured, measure } from "./measure.ts"
 import { readOptions } from "./options.ts"
 import { Places } from "./places.ts"
+import { Figures } from "./report/figures.ts"
+import { describeMachine } from "./report/machine.ts"
+import { writePage } from "./report/page.ts"
 import { tableOf } from "./report/table.ts"
+import { targetTable } from "./report/targets.ts"
 import { httpWorkloads } from "./workloads/http.ts"
 import { programWorkloads } from "./workloads/programs.ts"
 import { queueWorkloads } from "./workloads/queues.ts"
@@ -16,6 +21,7 @@ const repository = join(import.meta.dirname, "..")
 const startedAt = performance.now()
 
 installPeers()
+removeOldBuilds()
 const built = buildPackages(repository)
 const base = options.base === undefined ? built : buildPackages(options.base)
 await using places = new Places()
@@ -25,6 +31,7 @@ const bench: Bench = {
   kilnOf: (subject) => (subject.role === "base" ? base : built),
   hasBase: options.base !== undefined,
   quick: options.quick,
+  long: options.long,
   atEnd: (directory) => stack.defer(() => rmSync(directory, { recursive: true, force: true })),
   place: places.place,
 }
@@ -48,5 +55,14 @@ for (const workload of workloads) {
   console.log(tableOf(figures))
   console.error(`${workload.id}: ${((performance.now() - from) / 1e3).toFixed(1)} s`)
 }
+const figures = new Figures(measured)
+const targets = targetTable(figures)
+if (targets !== "") console.log(`Targets\n${targets}\n`)
 if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ options, measured }, undefined, 2)}\n`)
+if (options.write) {
+  await using database = await places.place("postgres")
+  const machine = await describeMachine(database.place)
+  const commit = execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: repository, encoding: "utf8" }).trim()
+  writePage({ docs: join(repository, "docs"), figures, machine, commit, rounds: options.rounds, quick: options.quick })
+}
 console.log(`took ${Math.round((performance.now() - startedAt) / 1e3)} s`)

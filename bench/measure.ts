@@ -29,7 +29,7 @@ export const measure = async (
   const { metrics, subjects } = workload
   const values = new Map<string, Array<number>>()
   const failures = new Map<string, string>()
-  for (let round = 0; round < rounds; round += 1) {
+  for (let round = 0; round < Math.min(rounds, workload.mostRounds ?? rounds); round += 1) {
     for (let index = 0; index < subjects.length; index += 1) {
       const subject = subjects[(index + round) % subjects.length]
       if (subject === undefined) continue

@@ -130,6 +130,9 @@ process.on("message", (order: Order) => {
   else void engine.isEmpty().then((isEmpty) => say({ type: "isEmpty", isEmpty }))
 })
 
+// Its parent was stopped.
+process.on("disconnect", () => process.kill(process.pid, "SIGKILL"))
+
 const begin = async (): Promise<void> => {
   const { task } = options
   if (task.do === "create") finish(await measureCreate(task))

@@ -1,4 +1,6 @@
 import { fork } from "node:child_process"
+import { setTimeout as sleep } from "node:timers/promises"
+import { peakMbOf } from "./peakMb.ts"
 import type { ChildOptions, Message, Order, Result } from "./Task.ts"
 
 /** A measured process that has opened its engine. */
@@ -6,6 +8,8 @@ export interface Child extends AsyncDisposable {
   readonly tell: (order: Order) => void
   /** Its figures. Rejects if the process ends without them. */
   readonly result: Promise<Result>
+  /** Asks it to end, and kills it if it is too busy to read that; its figures are those of its memory. */
+  readonly end: () => Promise<Result>
   /** How many jobs it has run. */
   readonly ran: () => number
   readonly isEmpty: () => Promise<boolean>
@@ -29,6 +33,11 @@ export const startChild = async (program: string, options: ChildOptions): Promis
     // A process that has just ended has already said what it measured, or fails `result`.
     tell: (order) => void process.send(order, () => {}),
     result: result.promise,
+    end: () => {
+      child.tell("end")
+      const late = sleep(1_000).then((): Result => ({ peakMb: peakMbOf(process.pid ?? 0) ?? Number.NaN }))
+      return Promise.race([result.promise, late])
+    },
     ran: () => ran,
     isEmpty: () =>
       new Promise((resolve, reject) => {

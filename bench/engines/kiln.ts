@@ -10,6 +10,29 @@ import type { Engine, OpenOptions, Payload } from "./Engine.ts"
 export const loadBuilt = async <Module>(directory: string, name: string): Promise<Module> =>
   (await import(pathToFileURL(join(directory, "packages", name, "dist/index.js")).href)) as Module
 
+interface BulkSubmit {
+  /** Absent in checkouts that are older than it. */
+  readonly submitMany?: (
+    kind: "noop",
+    submissions: ReadonlyArray<{ readonly request: Payload }>,
+  ) => Promise<ReadonlyArray<{ readonly error?: Error | undefined }>>
+  readonly submit: (kind: "noop", request: Payload) => Promise<unknown>
+}
+
+/** Adds jobs in one call; throws if the engine refused one of them. */
+const submitAll = async (engine: BulkSubmit, payloads: ReadonlyArray<Payload>): Promise<void> => {
+  if (engine.submitMany === undefined) {
+    await Promise.all(payloads.map((payload) => engine.submit("noop", payload)))
+    return
+  }
+  const outcomes = await engine.submitMany(
+    "noop",
+    payloads.map((request) => ({ request })),
+  )
+  const refused = outcomes.find(({ error }) => error !== undefined)
+  if (refused !== undefined) throw new Error("a job was refused", { cause: refused.error })
+}
+
 const anyPayload = {
   "~standard": {
     version: 1 as const,
@@ -56,21 +79,12 @@ export const kiln: Engine = {
       autoStart: false,
       settings: { concurrency: 500, queueCap: 0, limits: { perProject: 0 } },
     })
-    const { submitMany }: Partial<typeof engine> = engine
     return {
       add: (payload) => engine.submit("noop", payload),
-      addMany: (payloads) =>
-        inChunks(payloads, 5_000, (chunk) =>
-          submitMany === undefined
-            ? Promise.all(chunk.map((payload) => engine.submit("noop", payload)))
-            : submitMany(
-                "noop",
-                chunk.map((request) => ({ request })),
-              ),
-        ),
+      addMany: (payloads) => inChunks(payloads, 5_000, (chunk) => submitAll(engine, chunk)),
       start: () => engine.start(),
       isEmpty: async () =>
-        (await engine.operator.count()).every(
+        (await engine.operator.count({ finishedWithinMs: 1 })).every(
           ({ count, status }) => status === "done" || status === "failed" || count === 0,
         ),
     }

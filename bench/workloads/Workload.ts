@@ -1,8 +1,9 @@
 /** One figure that a workload measures. */
 export interface Metric {
   readonly key: string
+  /** Empty for the figure that the workload is named for. */
   readonly title: string
-  readonly unit: "/s" | "ms" | "MB" | "MB/s"
+  readonly unit: "/s" | "ms" | "MB" | "MB/s" | "×"
 }
 
 /** One participant of a workload: kiln, another engine, or the raw work. */
@@ -23,6 +24,8 @@ export interface Workload {
   readonly title: string
   readonly metrics: ReadonlyArray<Metric>
   readonly subjects: ReadonlyArray<Subject>
+  /** The number of rounds at most; memory hardly varies, and some workloads take minutes. */
+  readonly mostRounds?: number
   readonly run: (subject: Subject) => Promise<Figures>
 }
 
@@ -34,6 +37,8 @@ export interface Bench {
   readonly kilnOf: (subject: Subject) => string
   readonly hasBase: boolean
   readonly quick: boolean
+  /** Whether to include workloads that take many minutes. */
+  readonly long: boolean
   /** Removes a directory when the bench ends. */
   readonly atEnd: (directory: string) => void
   /** Makes an empty database and removes it at the end of the scope. */

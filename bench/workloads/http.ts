@@ -99,11 +99,11 @@ const load = async (bench: Bench, server: Server, make: () => Buffer, status: nu
   const common = { port: server.port, connections, request: make, status }
   await httpLoad({ ...common, seconds: secondsOf(bench) / 3 })
   const { latenciesMs, rate } = await httpLoad({ ...common, seconds: secondsOf(bench) })
-  return { rate, p50: quantile(latenciesMs, 0.5), p99: quantile(latenciesMs, 0.99) }
+  return { rate, p50: quantile(latenciesMs, 0.5), p99: quantile(latenciesMs, 0.99), peakMb: server.peakMb() }
 }
 
 /** Receives or sends whole files on some connections at once; returns MB per second. */
-const transfer = async (bench: Bench, bytes: number, once: () => Promise<void>): Promise<Figures> => {
+const transfer = async (bench: Bench, server: Server, bytes: number, once: () => Promise<void>): Promise<Figures> => {
   await once()
   const endsAt = performance.now() + secondsOf(bench) * 1_000
   const from = performance.now()
@@ -115,7 +115,7 @@ const transfer = async (bench: Bench, bytes: number, once: () => Promise<void>):
     }
   }
   await Promise.all([call(), call()])
-  return { rate: (count * bytes) / MB / ((performance.now() - from) / 1_000) }
+  return { rate: (count * bytes) / MB / ((performance.now() - from) / 1_000), peakMb: server.peakMb() }
 }
 
 const download = (url: string, bytes: number): Promise<void> =>
@@ -146,13 +146,14 @@ const upload = (url: string, file: Buffer): Promise<void> =>
       .end(file)
   })
 
-const rate: Metric = { key: "rate", title: "requests", unit: "/s" }
+const peak: Metric = { key: "peakMb", title: "peak memory", unit: "MB" }
 const latency: ReadonlyArray<Metric> = [
-  rate,
+  { key: "rate", title: "", unit: "/s" },
   { key: "p50", title: "p50", unit: "ms" },
   { key: "p99", title: "p99", unit: "ms" },
+  peak,
 ]
-const throughput: ReadonlyArray<Metric> = [{ key: "rate", title: "throughput", unit: "MB/s" }]
+const throughput: ReadonlyArray<Metric> = [{ key: "rate", title: "", unit: "MB/s" }, peak]
 
 /** `kiln serve` with SQLite and files, on one core, against bare `node:http` with the same answers. */
 export const httpWorkloads = (bench: Bench): ReadonlyArray<Workload> => {
@@ -192,7 +193,8 @@ export const httpWorkloads = (bench: Bench): ReadonlyArray<Workload> => {
   }
 
   const create = async (subject: Subject): Promise<Figures> => {
-    await using server = subject.role === "limit" ? await bare("post") : await startKiln(bench.kilnOf(subject), "api")
+    await using server =
+      subject.role === "limit" ? await bare("post") : await startKiln(bench.kilnOf(subject), { role: "api" })
     return await load(bench, server, postRequest(server.listening.first_key?.key ?? "none"), 202)
   }
 
@@ -201,23 +203,23 @@ export const httpWorkloads = (bench: Bench): ReadonlyArray<Workload> => {
     if (subject.role === "limit") {
       await using server = await bare("get")
       const url = `http://127.0.0.1:${server.port}/file${subject.name.endsWith("SHA-256") ? "?hash" : ""}`
-      return await transfer(bench, downloadBytes, () => download(url, downloadBytes))
+      return await transfer(bench, server, downloadBytes, () => download(url, downloadBytes))
     }
     const { key, server } = await startKilnWithSpeech(bench.kilnOf(subject), file)
     await using _ = server
     const { job } = await finishedJob(server, key)
-    return await transfer(bench, downloadBytes, () => download(job.output?.audio_url ?? "", downloadBytes))
+    return await transfer(bench, server, downloadBytes, () => download(job.output?.audio_url ?? "", downloadBytes))
   }
 
   const receive = async (subject: Subject): Promise<Figures> => {
     const body = wav(uploadBytes)
     if (subject.role === "limit") {
       await using server = await bare("get")
-      return await transfer(bench, uploadBytes, () => upload(`http://127.0.0.1:${server.port}/`, body))
+      return await transfer(bench, server, uploadBytes, () => upload(`http://127.0.0.1:${server.port}/`, body))
     }
-    await using server = await startKiln(bench.kilnOf(subject), "api")
+    await using server = await startKiln(bench.kilnOf(subject), { role: "api" })
     const key = server.listening.first_key?.key ?? ""
-    return await transfer(bench, uploadBytes, async () => {
+    return await transfer(bench, server, uploadBytes, async () => {
       const declared = { format: "wav", declared_seconds: Math.floor(uploadBytes / 32_000) }
       const made = (await (await post(server, key, "/v1/audio/uploads", declared)).json()) as {
         readonly upload_url: string

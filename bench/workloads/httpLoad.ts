@@ -34,7 +34,7 @@ const responseLength = (bytes: Buffer, status: number): number | undefined => {
   return last === -1 ? undefined : last + 7
 }
 
-/** Keeps one request open on each connection until the time is over. Rejects on the first unexpected response. */
+/** Keeps one request open on each connection until the time is over, and counts every response. Rejects on the first unexpected response. */
 export const httpLoad = async (options: LoadOptions): Promise<Load> => {
   const latenciesMs: Array<number> = []
   const from = performance.now()
@@ -48,6 +48,7 @@ export const httpLoad = async (options: LoadOptions): Promise<Load> => {
         socket.write(options.request())
       }
       socket.on("error", reject)
+      socket.on("close", () => reject(new Error("the server closed a connection")))
       socket.on("data", (piece: Buffer) => {
         rest = rest.length === 0 ? piece : Buffer.concat([rest, piece])
         try {
@@ -59,11 +60,9 @@ export const httpLoad = async (options: LoadOptions): Promise<Load> => {
           return
         }
         const now = performance.now()
+        latenciesMs.push(now - sentAt)
         if (now > endsAt) resolve()
-        else {
-          latenciesMs.push(now - sentAt)
-          send()
-        }
+        else send()
       })
       send()
     })

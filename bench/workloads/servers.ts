@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { availableParallelism, tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
+import { peakMbOf } from "../child/peakMb.ts"
 import type { HttpServerOptions } from "../child/httpServer.ts"
 
 /** A server process. */
@@ -15,6 +16,8 @@ export interface Server extends AsyncDisposable {
   readonly directory: string
   /** Milliseconds from its start until it listened. */
   readonly readyMs: number
+  /** Returns the largest resident set of the process so far, in MB; NaN where that is unknown. */
+  readonly peakMb: () => number
 }
 
 interface Listening {
@@ -26,9 +29,17 @@ interface Listening {
 /** Whether servers can have one core to themselves. */
 const canPin = availableParallelism() > 1 && spawnSync("taskset", ["-c", "0", "true"]).status === 0
 
-/** Starts a Node program on the first core and waits for the line of JSON it prints when it listens. */
-const startServer = async (args: ReadonlyArray<string>, env: NodeJS.ProcessEnv, directory: string): Promise<Server> => {
-  const command = [...(canPin ? ["taskset", "-c", "0"] : []), process.execPath, ...args]
+interface StartOptions {
+  readonly args: ReadonlyArray<string>
+  readonly env: NodeJS.ProcessEnv
+  readonly directory: string
+  /** Whether it may use all cores. By default it has the first one. */
+  readonly allCores?: boolean
+}
+
+/** Starts a Node program and waits for the line of JSON it prints when it listens. */
+const startServer = async ({ allCores = false, args, directory, env }: StartOptions): Promise<Server> => {
+  const command = [...(canPin && !allCores ? ["taskset", "-c", "0"] : []), process.execPath, ...args]
   const from = performance.now()
   const child: ChildProcess = spawn(command[0] ?? "", command.slice(1), {
     env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...env },
@@ -51,6 +62,7 @@ const startServer = async (args: ReadonlyArray<string>, env: NodeJS.ProcessEnv, 
     port: listening.port ?? Number(new URL(listening.url ?? "").port),
     directory,
     readyMs: performance.now() - from,
+    peakMb: () => peakMbOf(child.pid ?? 0) ?? Number.NaN,
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGKILL")
       await gone
@@ -73,9 +85,13 @@ const environment = (directory: string): Readonly<Record<string, string>> => ({
 })
 
 /** Starts `kiln serve` with SQLite and files in an empty directory. */
-export const startKiln = (built: string, role: "all" | "api" = "all"): Promise<Server> => {
+export const startKiln = (
+  built: string,
+  { allCores = false, role = "all" }: { readonly allCores?: boolean; readonly role?: "all" | "api" } = {},
+): Promise<Server> => {
   const directory = temporary()
-  return startServer([launcher(built), "serve", "--json"], { ...environment(directory), KILN_ROLE: role }, directory)
+  const env = { ...environment(directory), KILN_ROLE: role }
+  return startServer({ args: [launcher(built), "serve", "--json"], env, directory, allCores })
 }
 
 /** The same, with a live key and a provider whose speech is this file. */
@@ -114,11 +130,12 @@ export default { providers: { speech: async () => ({ data: new Uint8Array(await 
   kiln("switch", "on", "audio")
   const made = kiln("key", "create", "--project", "bench", "--mode", "live", "--scope", "audio.create")
   const { key } = JSON.parse(made) as { readonly key: string }
-  return { server: await startServer([launcher(built), "serve", "--json"], env, directory), key }
+  return { server: await startServer({ args: [launcher(built), "serve", "--json"], env, directory }), key }
 }
 
 /** Starts bare `node:http`. */
 export const startBare = (programs: string, options: Omit<HttpServerOptions, "directory">): Promise<Server> => {
   const directory = temporary()
-  return startServer([join(programs, "httpServer.mjs"), JSON.stringify({ ...options, directory })], {}, directory)
+  const args = [join(programs, "httpServer.mjs"), JSON.stringify({ ...options, directory })]
+  return startServer({ args, env: {}, directory })
 }

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { plantedBugs as blobBugs } from "../../packages/adapter-blobs/test/support/plantedBugs.ts"
 import { plantedBugs as commitBugs } from "../../packages/adapter-postgres/test/faults/support/plantedBugs.ts"
+import { groupCommitBugs } from "../../packages/core/test/groupCommitBugs.ts"
 import { acceptanceBugs } from "../../packages/core/test/acceptanceBugs.ts"
 import { plantedBugs as domainBugs } from "../../packages/core/test/jobTransitionBugs.ts"
 import { plantedBugs as racingBugs } from "../../packages/core/test/interleavings/plantedBugs/index.ts"
@@ -104,6 +105,15 @@ const guard: Suite = {
   bugs: guardBugs.map(({ bug, noticed }) => ({ bug, cells: [quoted(noticed)], caughtBy: quoted(noticed) })),
 }
 
+const groupCommit: Suite = {
+  title: "Group commit",
+  test: "packages/core/test/groupCommit.proof.ts",
+  about:
+    "Planted into a process in which callers share calls of one verb. The list of settled items must differ, as asserted, from the list without the bug.",
+  columns: ["noticed in"],
+  bugs: groupCommitBugs.map(({ bug }) => ({ bug, cells: ["the settled items"], caughtBy: "the settled items" })),
+}
+
 const properties: Suite = {
   title: "Properties of the table of moves",
   test: "packages/core/test/jobTransition.test.ts",
@@ -196,6 +206,7 @@ export const suites = {
   durability,
   interleavings,
   guard,
+  groupCommit,
   properties,
   acceptance,
   disk,

@@ -16,18 +16,28 @@ import { createBy32, createOneByOne, drain, type Engine, fibersMade, jobs, openC
  */
 const limits = {
   sqlite: {
-    "1 caller": { statements: 1_000, commits: 100, pages: 830, fibers: 205 },
-    "32 callers": { statements: 330, commits: 4, pages: 55, fibers: 110 },
-    drain: { statements: 560, commits: 3, pages: 42, fibers: 940 },
+    "1 caller": { statements: 810, commits: 100, pages: 830, fibers: 110 },
+    "32 callers": { statements: 230, commits: 4, pages: 55, fibers: 14 },
+    drain: { statements: 350, commits: 3, pages: 42, fibers: 140 },
   },
   postgres: {
-    "1 caller": { statements: 1_200, flights: 370, transactions: 160, fibers: 260 },
-    "32 callers": { statements: 130, flights: 40, transactions: 20, fibers: 125 },
-    drain: { statements: 50, flights: 34, transactions: 24, fibers: 980 },
+    "1 caller": { statements: 400, flights: 170, transactions: 160, fibers: 160 },
+    "32 callers": { statements: 50, flights: 20, transactions: 20, fibers: 30 },
+    drain: { statements: 50, flights: 34, transactions: 24, fibers: 160 },
   },
 } as const
 
 type Counts = Readonly<Record<string, number>>
+
+/**
+ * Returns the least of three measurements. Background work of the process and of the engine, which goes by the clock, only ever
+ * adds to a count, and more so on a busy machine.
+ */
+const leastOf = async (measure: () => Promise<Counts>): Promise<Counts> => {
+  const rounds = [await measure(), await measure(), await measure()]
+  const names = Object.keys(rounds[0] ?? {})
+  return Object.fromEntries(names.map((name) => [name, Math.min(...rounds.map((counts) => counts[name] ?? Infinity))]))
+}
 
 const expectWithin = (counted: Counts, limit: Counts): void => {
   const over = Object.entries(counted).filter(([name, count]) => count > (limit[name] ?? 0))
@@ -60,42 +70,49 @@ const withEngine = async (store: StoreAdapter, use: (engine: Engine) => Promise<
   }
 }
 
-describe(`work for ${jobs} jobs`, () => {
-  describe("SQLite", () => {
-    it.each(names)("%s", async (name) => {
-      const directory = mkdtempSync(join(tmpdir(), "kiln-counts-"))
-      const path = join(directory, "kiln.db")
-      try {
-        await withEngine(sqliteStore({ path }) as StoreAdapter, async (engine) => {
-          using stack = new DisposableStack()
-          let counter: ReturnType<typeof countSqlite> | undefined
-          let fibers = 0
-          await workloads[name](engine, () => {
-            counter = stack.use(countSqlite(path))
-            fibers = fibersMade()
-          })
-          expectWithin({ ...counter?.counts(), fibers: fibersMade() - fibers - 1 }, limits.sqlite[name])
-        })
-      } finally {
-        rmSync(directory, { recursive: true })
-      }
-    })
-  })
-
-  describe("Postgres", () => {
-    it.each(names)("%s", async (name) => {
-      await using database = await freshDatabase()
-      await using proxy = await tcpProxy(database.url)
-      await withEngine(postgresStore({ url: proxy.url }) as StoreAdapter, async (engine) => {
-        let fibers = 0
-        await workloads[name](engine, () => {
-          proxy.resetCounts()
-          fibers = fibersMade()
-        })
-        const statements = [...proxy.statements().values()].reduce((sum, count) => sum + count, 0)
-        const counted = { statements, flights: proxy.flights(), transactions: proxy.transactions() }
-        expectWithin({ ...counted, fibers: fibersMade() - fibers - 1 }, limits.postgres[name])
+const countOnSqlite = async (name: (typeof names)[number]): Promise<Counts> => {
+  const directory = mkdtempSync(join(tmpdir(), "kiln-counts-"))
+  const path = join(directory, "kiln.db")
+  let counted: Counts = {}
+  try {
+    await withEngine(sqliteStore({ path }) as StoreAdapter, async (engine) => {
+      using stack = new DisposableStack()
+      let counter: ReturnType<typeof countSqlite> | undefined
+      let fibers = 0
+      await workloads[name](engine, () => {
+        counter = stack.use(countSqlite(path))
+        fibers = fibersMade()
       })
+      counted = { ...counter?.counts(), fibers: fibersMade() - fibers - 1 }
     })
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+  return counted
+}
+
+const countOnPostgres = async (name: (typeof names)[number]): Promise<Counts> => {
+  await using database = await freshDatabase()
+  await using proxy = await tcpProxy(database.url)
+  let counted: Counts = {}
+  await withEngine(postgresStore({ url: proxy.url }) as StoreAdapter, async (engine) => {
+    let fibers = 0
+    await workloads[name](engine, () => {
+      proxy.resetCounts()
+      fibers = fibersMade()
+    })
+    const statements = [...proxy.statements().values()].reduce((sum, count) => sum + count, 0)
+    const sent = { statements, flights: proxy.flights(), transactions: proxy.transactions() }
+    counted = { ...sent, fibers: fibersMade() - fibers - 1 }
+  })
+  return counted
+}
+
+describe(`work for ${jobs} jobs`, () => {
+  it.each(names)("SQLite: %s", async (name) => {
+    expectWithin(await leastOf(() => countOnSqlite(name)), limits.sqlite[name])
+  })
+  it.each(names)("Postgres: %s", async (name) => {
+    expectWithin(await leastOf(() => countOnPostgres(name)), limits.postgres[name])
   })
 })

@@ -22,7 +22,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "no fence: any worker that once claimed a job may write to it",
     edits: [core("domain/Lease.ts", " && job.token === token", "")],
-    seed: 22,
+    seed: 4,
     breaks: "fencing",
   },
   {
@@ -88,7 +88,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "            Effect.flatMap(store.findByIdempotencyKey(asked.grant.keyId, asked.idempotencyKey), (known) => known !== undefined ? Effect.succeed({ job: known, replayed: true }) : Effect.flatMap(store.createJobs([prepare(draft.success)]), ([outcome]) => Effect.fromResult(acceptedOf(outcome)))),",
       ),
     ],
-    seed: 1,
+    seed: 2,
     breaks: "one job per idempotency key",
   },
   {
@@ -241,7 +241,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "callers that share a commit get each other's answers",
     edits: [core("engine/GroupCommit.ts", "offset += entry.items.length", "offset += 0")],
-    seed: 19,
+    seed: 6,
     breaks: "no job is lost",
   },
   {

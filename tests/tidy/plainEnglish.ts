@@ -7,7 +7,6 @@ import { isAboutTidiness, type Finding, type TidyFile } from "./TidyFile.ts"
 export const notYetClean: ReadonlyArray<string> = [
   "packages/adapter-postgres/",
   "packages/adapter-sqlite/",
-  "packages/core/src/engine/",
   "packages/core/src/worker/",
 ]
 

@@ -12,6 +12,12 @@ ${use}`
 
 const right = {
   submit: withEngine(`await engine.submit("speech_synthesis", { input: "hello", voice: "nova" })`),
+  submitMany: withEngine(`
+const submissions = [{ request: { input: "hello" }, priority: "high", idempotencyKey: "k" }] as const
+for (const { error, job, replayed } of await engine.submitMany("speech_synthesis", submissions)) {
+  if (error === undefined) console.log(job.kind satisfies "speech_synthesis", replayed satisfies boolean)
+  else console.log(error.code)
+}`),
 }
 
 /** Each with the names that the first line of the message must contain. */
@@ -22,6 +28,18 @@ const wrong = {
     "'number' is not assignable to type 'string'",
   ],
   missingField: [withEngine(`await engine.submit("transcription", {})`), "uploadId"],
+  wrongFieldInAList: [
+    withEngine(`await engine.submitMany("speech_synthesis", [{ request: { input: 1 } }])`),
+    "'number' is not assignable to type 'string'",
+  ],
+  unknownOptionInAList: [
+    withEngine(`await engine.submitMany("speech_synthesis", [{ request: { input: "a" }, priorty: "high" }])`),
+    "'priorty'",
+  ],
+  uncheckedOutcome: [
+    withEngine(`console.log((await engine.submitMany("speech_synthesis", []))[0]?.job.id)`),
+    "possibly 'undefined'",
+  ],
   unknownField: [withEngine(`await engine.submit("image_generation", { prompt: "a kiln", sise: "big" })`), "'sise'"],
 } as const
 

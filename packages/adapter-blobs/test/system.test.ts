@@ -7,12 +7,13 @@ const AT_ONCE = 3
 
 it("continues after a partial write", async () => {
   const written: Array<number> = []
-  const write = async (bytes: Uint8Array, from = 0) => {
-    const part = bytes.subarray(from, from + AT_ONCE)
+  const writev = async (pieces: ReadonlyArray<Uint8Array>) => {
+    const part = Buffer.concat(pieces).subarray(0, AT_ONCE)
     written.push(...part)
-    return { bytesWritten: part.length, buffer: bytes }
+    return { bytesWritten: part.length, buffers: pieces }
   }
-  await writeAll({ write } as Pick<FileHandle, "write">, Uint8Array.of(1, 2, 3, 4, 5, 6, 7))
+  const pieces = [[1, 2], [], [3, 4, 5, 6], [7]].map((bytes) => Uint8Array.from(bytes))
+  await writeAll({ writev } as Pick<FileHandle, "writev">, pieces)
   expect(written).toEqual([1, 2, 3, 4, 5, 6, 7])
 })
 

@@ -213,8 +213,8 @@ describe("options", () => {
     [{ ...good, endpoint: "minio:9000" }, "endpoint must be an http: or https: URL"],
     [{ ...good, credentials: undefined }, "credentials must have accessKeyId and secretAccessKey"],
     [{ ...good, credentials: { accessKeyId: "secret" } }, "credentials must have accessKeyId and secretAccessKey"],
-    [{ ...good, partBytes: 5 * MIB - 1 }, "partBytes must be a whole number, between 5242880 and 1073741824"],
-    [{ ...good, timeoutMs: 0 }, "timeoutMs must be a number, between 1 and 3600000"],
+    [{ ...good, partBytes: 5 * MIB - 1 }, "partBytes must be an integer between 5242880 and 1073741824"],
+    [{ ...good, timeoutMs: 0 }, "timeoutMs must be a number between 1 and 3600000"],
   ])("invalid options are rejected: %#", (options, message) => {
     expect(() => s3Blobs(given(options))).toThrow(message)
   })

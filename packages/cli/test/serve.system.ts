@@ -165,7 +165,7 @@ describe("a start that fails", { timeout: 120_000 }, () => {
     [
       "KILN_CONFIG",
       "export default { engine: { drainMs: '5', upload: { maxByte: 1 } } }",
-      "engine.drainMs must be a number",
+      "engine.drainMs must be a non-negative number",
     ],
     [
       "KILN_CONFIG",

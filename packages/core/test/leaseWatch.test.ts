@@ -65,7 +65,7 @@ describe("the watch over the leases of a worker", () => {
     }).pipe(within()),
   )
 
-  it.effect("says nothing of a lease that was let go, and sleeps no more once there is none", () =>
+  it.effect("reports no released lease, and stops sleeping once no lease is held", () =>
     Effect.gen(function* () {
       const { hold, lostAt, sleeps, watch } = yield* watching
       assert.strictEqual(sleeps(), 0)

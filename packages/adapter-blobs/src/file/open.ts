@@ -11,7 +11,6 @@ import {
   requireBlobRange,
 } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { READ_CHUNK_BYTES } from "../readChunk.ts"
 import { type BlobDirectory, fileOf } from "./BlobDirectory.ts"
@@ -63,19 +62,31 @@ const readContent = Effect.fnUntraced(function* (
   return readSpan(opened.handle, key, info, span)
 })
 
-const readSpan = (handle: FileHandle, key: string, info: BlobInfo, { from, to, whole }: BlobSpan) => {
-  const hash = whole ? createHash("sha256") : undefined
-  return Stream.paginate(from, (position) =>
-    Effect.gen(function* () {
-      const next = Math.min(position + READ_CHUNK_BYTES, to)
-      const last = next === to
-      const chunk = yield* attempt("open", () => readAt(handle, position, next - position))
-      if (chunk.length < next - position) return yield* Effect.fail(new BlobCorrupt({ key }))
-      hash?.update(chunk)
-      // Check before the last chunk is emitted: a reader that counts bytes stops there.
-      if (last && hash !== undefined && hash.digest("hex") !== info.sha256)
-        return yield* Effect.fail(new BlobCorrupt({ key }))
-      return [chunk.length > 0 ? [chunk] : [], last ? Option.none() : Option.some(next)] as const
-    }),
+const readSpan = (handle: FileHandle, key: string, info: BlobInfo, span: BlobSpan) =>
+  Stream.fromAsyncIterable(piecesOf(handle, key, info, span), (cause) =>
+    cause instanceof BlobCorrupt ? cause : new BlobUnavailable({ operation: "open", cause }),
   )
+
+/** Reads the next piece while one is hashed and used. */
+async function* piecesOf(handle: FileHandle, key: string, info: BlobInfo, { from, to, whole }: BlobSpan) {
+  const hash = whole ? createHash("sha256") : undefined
+  for (let start = from, reading = readPiece(handle, start, to); ;) {
+    const end = Math.min(start + READ_CHUNK_BYTES, to)
+    const piece = await reading
+    if (piece.length < end - start) throw new BlobCorrupt({ key })
+    start = end
+    reading = readPiece(handle, start, to)
+    hash?.update(piece)
+    // Check before the last piece is emitted: a reader that counts bytes stops there.
+    if (end === to && hash !== undefined && hash.digest("hex") !== info.sha256) throw new BlobCorrupt({ key })
+    if (piece.length > 0) yield piece
+    if (end === to) return
+  }
+}
+
+/** Starts reading a piece. A failure that nobody awaits is ignored: the reader has stopped. */
+const readPiece = (handle: FileHandle, start: number, to: number): Promise<Uint8Array> => {
+  const reading = readAt(handle, start, Math.min(READ_CHUNK_BYTES, to - start))
+  reading.catch(() => undefined)
+  return reading
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises"
 import { dirname, join } from "node:path"
-import { BlobTooLarge } from "@kiln/core/domain"
+import { BlobTooLarge, type BlobUnavailable } from "@kiln/core/domain"
 import { type BlobInfo, type BlobStore, requireBlobKey, requireBlobLimit } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -58,7 +58,7 @@ const openDraft = (directory: BlobDirectory, key: string) =>
     return { name, path, target: fileOf(directory, key), handle, moving: false }
   })
 
-/** Writes each chunk before it pulls the next one. */
+/** Writes what arrives together in one call, hashes it meanwhile, and only then pulls more. */
 const write = Effect.fnUntraced(function* <E>(
   handle: FileHandle,
   content: Stream.Stream<Uint8Array, E>,
@@ -66,19 +66,20 @@ const write = Effect.fnUntraced(function* <E>(
 ) {
   const hash = createHash("sha256")
   let bytes = 0
-  yield* Stream.runForEach(content, (chunk) =>
-    Effect.gen(function* () {
-      bytes += chunk.length
-      if (bytes > maxBytes) return yield* Effect.fail(new BlobTooLarge({ maxBytes }))
-      hash.update(chunk)
-      return yield* attempt("put", () => writeAll(handle, chunk))
-    }),
-  )
+  yield* Stream.runForEachArray(content, (pieces): Effect.Effect<void, BlobTooLarge | BlobUnavailable> => {
+    for (const piece of pieces) bytes += piece.length
+    if (bytes > maxBytes) return Effect.fail(new BlobTooLarge({ maxBytes }))
+    return attempt("put", () => {
+      const writing = writeAll(handle, pieces)
+      for (const piece of pieces) hash.update(piece)
+      return writing
+    })
+  })
   return { bytes, sha256: hash.digest("hex") } satisfies BlobInfo
 })
 
 const finish = async (handle: FileHandle, info: BlobInfo): Promise<void> => {
-  await writeAll(handle, encodeFooter(info))
+  await writeAll(handle, [encodeFooter(info)])
   await handle.sync()
   await handle.close()
 }

@@ -14,10 +14,22 @@ export const attempt = <A>(operation: string, run: () => Promise<A>): Effect.Eff
 export const hasCode = (error: unknown, ...codes: ReadonlyArray<string>): boolean =>
   isError(error) && "code" in error && codes.includes(String(error.code))
 
-/** Writes all bytes. A single write may be partial, for instance when the disk fills up; the next one then fails with the reason. */
-export const writeAll = async (handle: Pick<FileHandle, "write">, bytes: Uint8Array): Promise<void> => {
-  let written = 0
-  while (written < bytes.length) written += (await handle.write(bytes, written)).bytesWritten
+/** Writes all pieces. A single write may be partial, for instance when the disk fills up; the next one then fails with the reason. */
+export const writeAll = async (
+  handle: Pick<FileHandle, "writev">,
+  pieces: ReadonlyArray<Uint8Array>,
+): Promise<void> => {
+  let rest = pieces
+  for (;;) {
+    rest = rest.filter((piece) => piece.length > 0)
+    if (rest.length === 0) return
+    let { bytesWritten } = await handle.writev(rest)
+    rest = rest.map((piece) => {
+      const unwritten = piece.subarray(bytesWritten)
+      bytesWritten -= piece.length - unwritten.length
+      return unwritten
+    })
+  }
 }
 
 /** Reads `length` bytes at a position; fewer only at the end of the file. */
@@ -26,7 +38,8 @@ export const readAt = async (
   position: number,
   length: number,
 ): Promise<Uint8Array> => {
-  const bytes = new Uint8Array(length)
+  // Not filled with zeros: only bytes that were read are returned.
+  const bytes = Buffer.allocUnsafeSlow(length)
   let read = 0
   while (read < length) {
     const { bytesRead } = await handle.read(bytes, read, length - read, position + read)

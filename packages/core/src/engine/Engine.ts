@@ -19,7 +19,7 @@ import {
   type BlobRange,
   type BlobStore,
   type IdGenerator,
-  type JobStore,
+  JobStore,
   type OpenBlob,
   type StoredFile,
   Switchboard,
@@ -35,7 +35,7 @@ import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { eraseJobData } from "./eraseJobData.ts"
 import type * as Errors from "../domain/Errors.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
-import { getJob } from "./getJob.ts"
+import { makeGetJob } from "./getJob.ts"
 import type { JobEvents } from "./JobEvents.ts"
 import type { JobReader } from "./waitForJob.ts"
 import { findFile, openFile } from "./openFile.ts"
@@ -45,7 +45,7 @@ import { withSpans } from "./spans.ts"
 import { type IncomingFile, receiveUpload } from "./receiveUpload.ts"
 import { waitForJob } from "./waitForJob.ts"
 
-/** Why a transfer was refused or came to nothing, in order of precedence. */
+/** The errors of a transfer, in order of precedence. */
 export type ReceiveError =
   | Errors.UploadNotFound
   | Errors.UploadExpired
@@ -76,7 +76,7 @@ const operations = [
   "readBoard",
 ] as const
 
-/** Everything a caller can ask of kiln; each operation lives in a file of its own. */
+/** The operations that callers have; each is in a file of its name. */
 export class Engine extends Context.Service<
   Engine,
   {
@@ -120,7 +120,7 @@ export class Engine extends Context.Service<
     /** `createJobsIn` for synchronous handles. Throws what `createJobsIn` fails with. */
     readonly createJobsInSync: (transaction: unknown, asked: ReadonlyArray<Asked>) => JobOutcomes
     readonly getJob: (principal: Principal, jobId: string) => Effect.Effect<Job, Errors.JobNotFound | StoreUnavailable>
-    /** The job once it is finished; for as long as it takes, outages of the store included, where no `timeoutMs` is given. */
+    /** Waits until the job is finished, through outages of the store. Without `timeoutMs`, it waits without a limit. */
     readonly waitForJob: (
       principal: Principal,
       jobId: string,
@@ -135,7 +135,7 @@ export class Engine extends Context.Service<
       file: StoredFile,
       range?: BlobRange,
     ) => Effect.Effect<OpenBlob, Errors.FileGone | StoreUnavailable | BlobUnavailable | BlobCorrupt>
-    /** Prices, switches and live providers as they count for this process. */
+    /** Returns prices, switches and live providers, with the switches that this process forces off. */
     readonly readBoard: Effect.Effect<Board, StoreUnavailable>
   }
 >()("@kiln/core/engine/Engine") {
@@ -173,7 +173,7 @@ export class Engine extends Context.Service<
         createJobs,
         pushJob,
         ...(yield* makeCreateJobsIn),
-        getJob: (principal, jobId) => provide(getJob(principal, jobId)),
+        getJob: makeGetJob(yield* JobStore),
         waitForJob: (principal, jobId, timeoutMs) =>
           provide(waitForJob(jobId, (job) => owns(principal, job), timeoutMs)),
         eraseJobData: (principal, jobId) => provide(eraseJobData(principal, jobId)),

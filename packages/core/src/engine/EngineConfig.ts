@@ -48,7 +48,7 @@ export const defaultEngineSettings: EngineSettings = {
   forcedOff: [],
 }
 
-/** The engine's settings; the defaults unless something else is provided. */
+/** The engine's settings. Without a provided value, `defaultEngineSettings`. */
 export const EngineConfig = Context.Reference<EngineSettings>("@kiln/core/engine/EngineConfig", {
   defaultValue: () => defaultEngineSettings,
 })

@@ -6,48 +6,48 @@ import type { EngineLimits } from "../domain/InHand.ts"
 import type { ProviderName } from "../providers/builtInPorts.ts"
 import type { ProviderBounds } from "../providers/ProviderPort.ts"
 
-/** Limits of live providers by the name of their port. A custom port that is not named has the limits of its declaration. */
+/** Limits of live providers by the name of their port. A custom port without an entry has the limits it was declared with. */
 export type ProviderSettings = { readonly [Name in ProviderName]: ProviderBounds } & {
   readonly [custom: string]: ProviderBounds | undefined
 }
 
-/** Every bound of the engine. Durations in milliseconds. */
+/** All limits and intervals of the engine. Durations are in milliseconds. */
 export interface EngineSettings {
   readonly upload: {
     /** Inclusive. */
     readonly maxBytes: number
-    /** How long a transfer may begin. */
+    /** How long after the announcement a transfer may start. */
     readonly transferWindowMs: number
-    /** How long a file waits for its job. */
+    /** How long a received file can be used by a job. */
     readonly usableForMs: number
     readonly maxTransfers: number
-    /** Lease of a running transfer, extended while it runs. */
+    /** Lease of a running transfer; it is extended during the transfer. */
     readonly leaseDurationMs: number
-    /** Longest pause between two pieces of a transfer. */
+    /** Maximum pause between two chunks of a transfer. */
     readonly stallLimitMs: number
-    /** Longest transfer. */
+    /** Maximum duration of a transfer. */
     readonly transferLimitMs: number
   }
-  /** Lease of a claim, extended by heartbeats every third of it. */
+  /** Lease of a claim. Heartbeats extend it every third of this. */
   readonly leaseDurationMs: number
-  /** How often a worker asks whether its claims still hold: by then it notices that a job was canceled by another process. */
+  /** How often a worker checks its claims. It notices within this time that another process canceled a job. */
   readonly claimCheckIntervalMs: number
-  /** Live jobs one worker runs at once. Sandbox jobs have as many slots of their own, so that neither waits for the other. */
+  /** Live jobs that a worker runs at the same time. Sandbox jobs have as many separate slots, so neither waits for the other. */
   readonly concurrency: number
-  /** Jobs in hand at once, by kind and by project. By default kinds have no limit, and a project has its share of each worker's slots. */
+  /** Limits of running jobs by kind and by project. By default, kinds have no limit and a project has a share of each worker's slots. */
   readonly limits: EngineLimits
-  /** Pause between two looks for work, when nothing wakes the worker; the longest where wake-ups do not reach every process. */
+  /** Interval between two claims when nothing wakes the worker. It is also the maximum if wake-ups do not reach every process. */
   readonly pollIntervalMs: number
   /**
-   * What that pause grows to while there is nothing to do and wake-ups reach every process. Never longer than a lease: who
-   * looks once a lease knows of every job before its worker can be lost, and takes it over as soon as the lease ends.
+   * The maximum of that interval while a worker is idle and wake-ups reach every process. Limited to the duration of a lease: a
+   * worker that claims once per lease knows every running job, and takes it over as soon as its lease ends.
    */
   readonly idlePollIntervalMs: number
-  /** How long running jobs may finish when the worker stops, before they are released. */
+  /** How long running jobs may continue after the worker began to stop. Then they are released. */
   readonly drainMs: number
-  /** All waiting of a job together, then `queue_timeout`. */
+  /** Maximum total waiting time of a job; then it fails with `queue_timeout`. */
   readonly queueLimitMs: number
-  /** All running of a job together, then `job_timeout`. */
+  /** Maximum total running time of a job; then it fails with `job_timeout`. */
   readonly runLimitMs: number
   readonly attempts: AttemptLimits
   /** Limits of the live providers in each process. */
@@ -56,7 +56,7 @@ export interface EngineSettings {
   readonly circuit: CircuitLimits
   /** Unfinished jobs per project; 0 is no cap. */
   readonly queueCap: number
-  /** Uploads of a project, and bytes of them, that may wait for jobs; 0 is no cap. Used, expired and erased ones wait no more. */
+  /** Maximum number and total bytes of a project's uploads that wait for jobs; 0 is no cap. Used, expired and erased uploads do not count. */
   readonly uploadCap: UploadCap
   /**
    * Refuses a live job of a kind that no worker has served live within its queue limit, naming `provider:<kind>`. Off by
@@ -67,34 +67,34 @@ export interface EngineSettings {
   readonly dataRetentionMs: number
   /** How long records of finished jobs are kept; 0 keeps them. */
   readonly jobRetentionMs: number
-  /** How often overdue jobs are looked for: while this process has jobs in hand, or finds some that are. */
+  /** How often a process looks for overdue jobs while it has running jobs, or finds overdue ones. */
   readonly sweepIntervalMs: number
-  /** What that grows to otherwise; never more than a sixtieth of the shorter of the two limits of a job. */
+  /** The maximum of that interval otherwise; limited to a sixtieth of the shorter of `queueLimitMs` and `runLimitMs`. */
   readonly idleSweepIntervalMs: number
-  /** How often data past its retention, and purges still due, are looked for: while there are any. */
+  /** How often a process looks for expired data and unfinished purges while there are any. */
   readonly pruneIntervalMs: number
-  /** What that grows to otherwise; never more than a sixtieth of the shortest time anything is kept. */
+  /** The maximum of that interval otherwise; limited to a sixtieth of the shortest retention. */
   readonly idlePruneIntervalMs: number
-  /** How often all blobs are looked through for ones that belong to nothing. */
+  /** How often all blobs are checked for orphans, which belong to no record. */
   readonly orphanIntervalMs: number
   /**
-   * How long a blob whose record is missing is kept, counted from the time of its owner's id. Clocks of machines may be as far
-   * apart as this.
+   * How long a blob without a record is kept, counted from the time in its owner's id. The clocks of two machines may differ by
+   * up to this.
    */
   readonly orphanGraceMs: number
   /**
-   * How often a process looks whether another copy of its store works with the same blobs; a third of `orphanIntervalMs` where that
-   * is less. Must be the same in all processes: one that has just started waits three of these before it collects orphans, so
-   * that others can object.
+   * How often a process checks whether another copy of its store uses the same blobs; a third of `orphanIntervalMs` if that is
+   * less. Must be the same in all processes: a process that has just started waits three of these intervals before it collects
+   * orphans, so that others can object.
    */
   readonly blobWatchIntervalMs: number
-  /** Where no price says otherwise; lower-case ISO 4217. */
+  /** The currency of jobs without a price; lower-case ISO 4217. */
   readonly defaultCurrency: string
-  /** Switches this process forces off, whatever the store says. */
+  /** Switches that this process forces off, regardless of the store. */
   readonly forcedOff: ReadonlyArray<SwitchName>
 }
 
-/** Settings as a program gives them: those it leaves out have their defaults, in groups as well. */
+/** Settings with defaults for all that are left out, in nested groups too. */
 export type GivenSettings = {
   readonly [Name in keyof EngineSettings]?: GivenSetting<EngineSettings[Name]> | undefined
 }

@@ -8,7 +8,7 @@ import { JobDirectory } from "../ports/index.ts"
 import { callSafely } from "./callSafely.ts"
 import type { JobEvent, JobRef } from "./JobEvent.ts"
 
-/** Events kept for a slow reader of the stream. */
+/** Maximum number of events kept for a slow reader of the stream. */
 const maxKept = 1_000
 
 /** Hints between parts of the engine in this process. They are never required: each receiver reads the store as well. */
@@ -27,7 +27,7 @@ type Topic = JobId | "board" | "canceled"
 
 export const refOf = ({ id, kind, mode, projectId }: Job): JobRef => ({ jobId: id, kind, mode, projectId })
 
-/** Whether the job has reached its end. */
+/** Returns whether the event is the end of a job. */
 export const isEnd = ({ type }: Heard): boolean => type === "done" || type === "failed" || type === "finished"
 
 /**
@@ -67,7 +67,9 @@ export class JobEvents extends Context.Service<
         }
       }
       const tell = (topic: Topic | "jobs", event: Heard) => {
-        for (const listener of listeners.get(topic) ?? []) callSafely(() => listener(event), report)
+        const heardBy = listeners.get(topic)
+        if (heardBy === undefined) return
+        for (const listener of heardBy) callSafely(() => listener(event), report)
       }
       const listen = (listener: (event: JobEvent) => void) => add("jobs", listener as (event: Heard) => void)
       return JobEvents.of({
@@ -94,13 +96,13 @@ export class JobEvents extends Context.Service<
 const isSignal = (event: Heard): event is JobSignal =>
   event.type === "finished" || event.type === "canceled" || event.type === "board_changed"
 
-/** Emits the end of jobs that were failed by a verb that returns their ids alone. */
+/** Emits the end of jobs that failed through a verb that returns only their ids. */
 export const emitFailed = Effect.fnUntraced(function* (jobIds: ReadonlyArray<JobId>) {
   if (jobIds.length === 0) return
   const events = yield* JobEvents
   const directory = yield* JobDirectory
   for (const jobId of jobIds) events.emit({ type: "finished", jobId })
-  // Best effort: without the rows there are no details to emit.
+  // Best effort: the details come from the rows.
   const jobs = yield* Effect.orElseSucceed(directory.readJobs(jobIds), () => [])
   for (const job of jobs)
     if (job !== undefined && job.errorCode !== null)

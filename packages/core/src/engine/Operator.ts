@@ -36,7 +36,7 @@ import { retryJob } from "./retryJob.ts"
 import { EngineConfig } from "./EngineConfig.ts"
 import { withSpans } from "./spans.ts"
 
-/** Jobs of a page by default. */
+/** Default number of jobs in a page. */
 const defaultPageSize = 100
 const day = 24 * 3_600_000
 
@@ -80,9 +80,9 @@ export class Operator extends Context.Service<
       Accepted,
       Errors.JobNotFound | Errors.JobNotRetryable | Errors.KindUnknown | Refused | StoreUnavailable
     >
-    /** Accepts jobs of the kind, but begins none. In this process at once, in others within a second. */
+    /** Pauses a kind: jobs are accepted but do not start. Takes effect in this process at once, in others within a second. */
     readonly pause: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
-    /** Lets a paused kind go on, also one that this engine no longer has. */
+    /** Resumes a paused kind, also one that this engine no longer has. */
     readonly resume: (kind: string) => Effect.Effect<void, Errors.KindUnknown | StoreUnavailable>
     /** Reads paused kinds, switches and active prices. A switch that this process's settings force off is off. */
     readonly board: Effect.Effect<Board, StoreUnavailable>
@@ -95,7 +95,7 @@ export class Operator extends Context.Service<
     readonly setPrice: (
       price: Omit<PriceSnapshot, "version"> & { readonly active?: boolean },
     ) => Effect.Effect<void, StoreUnavailable>
-    /** Lists what was charged, by time, and how far that is complete: the next period begins at its `until`. */
+    /** Lists charges by time. The list is complete up to `until`, where the next period begins. */
     readonly listCharges: (page: LedgerPage) => Effect.Effect<LedgerPart, StoreUnavailable>
   }
 >()("@kiln/core/engine/Operator") {
@@ -131,7 +131,7 @@ export class Operator extends Context.Service<
         list: ({ limit = defaultPageSize, ...page } = {}) => {
           if (!Number.isSafeInteger(limit) || limit < 1)
             return Effect.die(new TypeError(`limit must be a positive integer, not ${limit}`))
-          // No store has a job of such a kind.
+          // A store cannot contain jobs of such a kind.
           if (page.kind !== undefined && !isStorableText(page.kind))
             return Effect.succeed({ jobs: [], next: undefined })
           return directory.listJobs({ ...page, limit })

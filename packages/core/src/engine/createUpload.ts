@@ -8,13 +8,13 @@ import { OneOf, PositiveUpTo } from "../kinds/fields.ts"
 import { IdGenerator, UploadStore } from "../ports/index.ts"
 import { EngineConfig } from "./EngineConfig.ts"
 
-/** The fields of an announced upload. */
+/** The fields of a request to announce an upload. */
 export const UploadRequest = Schema.Struct({
   format: OneOf(audioFormats),
   declaredSeconds: PositiveUpTo(limits.declaredSeconds),
 })
 
-/** Announces a file. Nothing is received yet. Fails with `UploadsFull` at the limit of uploads that wait for jobs. */
+/** Announces an upload, whose transfer follows. Fails with `UploadsFull` at the limit of uploads that wait for jobs. */
 export const createUpload = Effect.fnUntraced(function* (principal: Principal, input: unknown) {
   const config = yield* EngineConfig
   const ids = yield* IdGenerator

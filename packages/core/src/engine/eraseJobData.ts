@@ -6,8 +6,8 @@ import { JobEvents } from "./JobEvents.ts"
 import { purgeBlobs } from "./purgeBlobs.ts"
 
 /**
- * Deletes what a finished job retains. Unreachable when the store has committed, then the bytes
- * go. If the blob store fails (`BlobUnavailable`) the deletion stands, and a sweep finishes it.
+ * Deletes the retained data of a finished job. The store's commit makes it unreachable, and then the bytes are removed. If the
+ * blob store fails (`BlobUnavailable`), the deletion is still in effect, and a sweep removes the bytes.
  */
 export const eraseJobData = Effect.fnUntraced(function* (principal: Principal, jobId: string) {
   if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())

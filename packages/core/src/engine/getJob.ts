@@ -1,13 +1,18 @@
 import * as Effect from "effect/Effect"
-import { isId, type Job, type Principal } from "../domain/index.ts"
+import { isId, type Job, type Principal, type StoreUnavailable } from "../domain/index.ts"
 import { JobNotFound } from "../domain/Errors.ts"
-import { JobStore } from "../ports/index.ts"
+import type { JobStore } from "../ports/index.ts"
 
-/** The caller's job. The only way to read one: by id and principal together. */
-export const getJob = Effect.fnUntraced(function* (principal: Principal, jobId: string) {
-  if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())
-  const store = yield* JobStore
-  const [job] = yield* store.findJobs([{ jobId, principal }])
-  if (job === undefined) return yield* Effect.fail(new JobNotFound())
-  return job satisfies Job
-})
+/**
+ * Returns the function that reads the caller's job, the only way to read one: by id and principal together. It takes the store
+ * once, because providing services to each call costs more than the rest of it, and polls are the most frequent calls.
+ */
+export const makeGetJob =
+  (store: JobStore["Service"]) =>
+  (principal: Principal, jobId: string): Effect.Effect<Job, JobNotFound | StoreUnavailable> =>
+    isId("job", jobId) ? Effect.flatMap(store.findJobs([{ jobId, principal }]), found) : notFound
+
+const notFound = Effect.suspend(() => Effect.fail(new JobNotFound()))
+
+const found = ([job]: ReadonlyArray<Job | undefined>): Effect.Effect<Job, JobNotFound> =>
+  job === undefined ? notFound : Effect.succeed(job)

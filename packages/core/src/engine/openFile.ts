@@ -4,7 +4,7 @@ import { FileGone } from "../domain/Errors.ts"
 import { type BlobRange, BlobStore, JobStore, type StoredFile } from "../ports/index.ts"
 import { openNamed } from "./openNamed.ts"
 
-/** A generated file by its id: the signed URL is the authorization, the row decides each time whether it is still there. */
+/** Returns a generated file by its id. The signed URL is the authorization; each call checks in the row that the file still exists. */
 export const findFile = Effect.fnUntraced(function* (fileId: string) {
   if (!isId("fil", fileId)) return yield* Effect.fail(new FileGone())
   const store = yield* JobStore
@@ -13,7 +13,7 @@ export const findFile = Effect.fnUntraced(function* (fileId: string) {
   return file satisfies StoredFile
 })
 
-/** Its bytes, or a range of them: those its row promises, or none. A blob that vanished between row and read was deleted in between. */
+/** Opens a file or a range of it. Fails with `FileGone` if its blob was deleted after its row was read. */
 export const openFile = Effect.fnUntraced(function* (file: StoredFile, range?: BlobRange) {
   const blobs = yield* BlobStore
   return yield* openNamed(blobs, file, range).pipe(

@@ -3,9 +3,8 @@ import { BlobCorrupt, type BlobNotFound, type BlobUnavailable } from "../domain/
 import type { BlobInfo, BlobRange, BlobStore, OpenBlob } from "../ports/index.ts"
 
 /**
- * Opens the blob a row names. What lies under its key must be what the row was committed with, also
- * where only a part of it is asked for: a blob store that was restored, or mixed up with another's,
- * holds whole blobs that are somebody else's.
+ * Opens the blob that a row names, and compares it with what the row was committed with, also when only a range is read: a blob
+ * store that was restored, or confused with another one, contains complete blobs of other jobs.
  */
 export const openNamed = (
   blobs: BlobStore["Service"],

@@ -3,8 +3,8 @@ import * as Result from "effect/Result"
 import { BlobStore, JobStore, type Purge } from "../ports/index.ts"
 
 /**
- * Removes blobs nothing refers to any more, and says so once they are verified gone. A purge that fails stays due and
- * does not keep the others from being done; the first such failure is the answer.
+ * Removes blobs that nothing refers to any more, and confirms each purge once they are verifiably gone. A purge that fails remains
+ * due and does not prevent the others. Fails with the first such failure.
  */
 export const purgeBlobs = Effect.fnUntraced(function* (purges: ReadonlyArray<Purge>) {
   const blobs = yield* BlobStore

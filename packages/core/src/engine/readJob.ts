@@ -3,7 +3,7 @@ import { isId } from "../domain/index.ts"
 import { JobNotFound } from "../domain/Errors.ts"
 import { JobDirectory } from "../ports/index.ts"
 
-/** Any job, for whoever may see all of them. */
+/** Returns a job of any project, for callers that may see all of them. */
 export const readJob = Effect.fnUntraced(function* (jobId: string) {
   if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())
   const directory = yield* JobDirectory

@@ -1,3 +1,4 @@
+import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -32,13 +33,13 @@ import {
 import { BlobStore, type TransferRef, UploadStore } from "../ports/index.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 
-/** A transfer as it arrives. */
+/** An incoming transfer. */
 export interface IncomingFile<E> {
   readonly uploadId: UploadId
   readonly contentType: string | undefined
-  /** Bytes; `undefined` when the sender does not say. */
+  /** In bytes; `undefined` if the sender did not declare it. */
   readonly contentLength: number | undefined
-  /** Pulled only once the transfer was allowed to begin. */
+  /** Read only once the transfer may start. */
   readonly content: Stream.Stream<Uint8Array, E>
 }
 
@@ -53,13 +54,13 @@ const refused: Record<
 }
 
 /**
- * Receives the file of an announced upload. One transfer wins: it holds a claim with a lease and a
- * fencing token that is part of the blob's key, so another can neither run beside it nor overwrite
- * it. Whatever does not end well leaves nothing readable and gives the claim back.
+ * Receives the file of an announced upload. Only one transfer runs at a time: it holds a claim with a lease and a fencing token
+ * that is part of the blob's key, so that another transfer can neither run at the same time nor overwrite the blob. A transfer
+ * that fails leaves nothing readable and releases the claim.
  *
- * Checked in this order: expiry, completed, running, used up, content type, length, bytes that wait; then the
- * transfer begins, and is counted, whatever comes of it. What depends on a lease is the store's to
- * say, in its own time; the end of the URL is told by this process's clock, as its signature's is.
+ * The order of checks is: expiry, completed, running, no transfers left, content type, length, bytes of waiting uploads. Then the
+ * transfer starts and counts, also if it fails. The store checks leases in its own time; the expiry of the URL is checked with
+ * the clock of this process, like its signature.
  */
 export const receiveUpload = Effect.fnUntraced(function* <E>(incoming: IncomingFile<E>) {
   const config = (yield* EngineConfig).upload
@@ -90,7 +91,7 @@ const headersRefused = (
       ? new FileTooLarge({ maxBytes })
       : undefined
 
-/** A transfer that its headers rule out is not begun: the store is asked for one where none is allowed, and so only says what else stands in the way. */
+/** Does not start a transfer that its headers rule out: claims one with no transfer allowed, which only returns any other refusal. */
 const nothingElseInTheWay = Effect.fnUntraced(function* (upload: Upload) {
   const { maxTransfers } = (yield* EngineConfig).upload
   yield* Effect.catchTag(beginTransfer(upload.id, 0), "UploadExpired", (error) =>
@@ -130,7 +131,7 @@ const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, 
     Effect.timeoutOrElse({ duration: config.transferLimitMs, orElse: () => Effect.fail(new UploadTimeout()) }),
     Effect.catchIf(isTooLarge, (error) => Effect.fail(new FileTooLarge({ maxBytes: error.maxBytes }))),
   )
-  // The claim is kept only while bytes flow: once the row is written there is none to keep.
+  // The claim is extended only while bytes arrive: it ends when the row is written.
   const info = yield* Effect.raceFirst(received, keepClaim({ uploadId: upload.id, token }))
   const outcome = yield* Effect.retry(
     uploads.completeUpload({
@@ -141,16 +142,16 @@ const transfer = Effect.fnUntraced(function* <E>(upload: Upload, token: number, 
     }),
     { schedule: Schedule.exponential("50 millis"), times: 8 },
   )
-  // How long it is was not said before, or others arrived meanwhile.
+  // The length was unknown before, or other uploads have arrived since.
   if (outcome === "UploadsFull") return yield* Effect.fail(new UploadsFull(uploadCap))
-  // Another transfer took over after this one's lease ended: that one is running now.
+  // Another transfer took over after this one's lease ended, and is running now.
   if (outcome === "LeaseLost") return yield* Effect.fail(new UploadInProgress())
 })
 
 const isTooLarge = (error: unknown): error is BlobTooLarge =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "BlobTooLarge"
 
-/** Ends a stream that does not bring its next piece in time. (`Stream.timeoutOrElse` of effect 4.1.0 hangs when the stall comes after a first piece.) */
+/** Fails a stream whose next chunk does not arrive in time. (`Stream.timeoutOrElse` of effect 4.1.0 hangs if a stream stalls after its first chunk.) */
 const failStalled =
   (stallLimitMs: number) =>
   <E>(content: Stream.Stream<Uint8Array, E>) =>
@@ -160,7 +161,7 @@ const failStalled =
       ),
     )
 
-/** Passes a file on while looking at its first bytes: it must not be empty and must be of the announced container. */
+/** Passes a file through and checks its first bytes: it must not be empty and must have the announced container format. */
 const checkContainer =
   (upload: Upload) =>
   <E>(content: Stream.Stream<Uint8Array, E>) =>
@@ -176,16 +177,18 @@ const checkContainer =
           ? Effect.void
           : Effect.fail(new AudioFormatMismatch({ declared: upload.format, detected: detected ?? null }))
       }
-      const look = (chunk: Uint8Array) =>
-        Effect.suspend(() => {
-          if (checked) return Effect.succeed(chunk)
-          const part = chunk.subarray(0, SNIFF_BYTES - seen)
+      // What arrived together stays together, because each batch is written in one call.
+      const look = (pieces: NonEmptyReadonlyArray<Uint8Array>) => {
+        for (const piece of pieces) {
+          if (seen === SNIFF_BYTES) break
+          const part = piece.subarray(0, SNIFF_BYTES - seen)
           head.set(part, seen)
           seen += part.length
-          return seen < SNIFF_BYTES ? Effect.succeed(chunk) : Effect.as(check(), chunk)
-        })
+        }
+        return checked || seen < SNIFF_BYTES ? Effect.succeed(pieces) : Effect.as(check(), pieces)
+      }
       const shortFile = Stream.suspend(() => (checked ? Stream.empty : Stream.drain(Stream.fromEffect(check()))))
-      return Stream.concat(Stream.mapEffect(content, look), shortFile)
+      return Stream.concat(Stream.mapArrayEffect(content, look), shortFile)
     })
 
 /** Extends the claim until the transfer ends. Losing it ends the transfer. */
@@ -194,7 +197,7 @@ const keepClaim = Effect.fnUntraced(function* (claim: TransferRef) {
   const uploads = yield* UploadStore
   while (true) {
     yield* Effect.sleep(leaseDurationMs / 3)
-    // A store that is out of reach for a moment does not lose the claim: the lease decides.
+    // A short outage of the store does not lose the claim: the lease decides.
     const outcome = yield* uploads
       .extendUpload({ ...claim, leaseDurationMs })
       .pipe(Effect.catchTag("StoreUnavailable", () => Effect.succeed("Written" as const)))
@@ -203,9 +206,8 @@ const keepClaim = Effect.fnUntraced(function* (claim: TransferRef) {
 })
 
 /**
- * Gives the claim back and removes what was written. The release is fenced: it is refused where the
- * file was committed after all (by a completion no answer came to), and then, or if the store cannot
- * say, the blob is left to the sweep, which asks the row.
+ * Releases the claim and removes the blob. The release is fenced: it is refused if a completion without a response committed the
+ * file after all. In that case, and if the store is unavailable, the blob is left to the sweep, which checks the row.
  */
 const abandonTransfer = (claim: TransferRef) =>
   Effect.gen(function* () {

@@ -8,8 +8,8 @@ import { makePrepareJob, readDraft } from "./prepareJob.ts"
 import { readJob } from "./readJob.ts"
 
 /**
- * Tries a failed job again, as a new one. Its idempotency key is made of the failed job's id, with a space that no caller's
- * key has: so two retries of one job are one, and a retry that failed as well can be retried in its turn.
+ * Retries a failed job as a new one. Its idempotency key consists of the failed job's id and a space, which no key of a caller
+ * contains: two retries of one job create one job, and a retry that failed can be retried too.
  */
 export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKind>, jobId: string) {
   const failed = yield* readJob(jobId)
@@ -20,12 +20,12 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
   const { keyId, mode, projectId } = failed
   const store = yield* JobStore
   const key = `retry ${failed.id}`
-  // Found first: what it consumed went over to the earlier retry, and it could not be drafted again.
+  // Looked up first: an earlier retry has taken over the upload, so a second draft would be refused.
   const earlier = yield* store.findByIdempotencyKey(keyId, key)
   if (earlier !== undefined) return { job: earlier, replayed: true } satisfies Accepted
   const owner: Principal = { keyId, mode, projectId, scopes: [kind.keyScope] }
   const grant = authorize(owner, kind.keyScope)
-  if (grant === undefined) return yield* Effect.die(new Error("a principal has the scopes it was given"))
+  if (grant === undefined) return yield* Effect.die(new Error("authorize() refused a scope that the principal has"))
   const draft = readDraft({
     grant,
     kind,
@@ -33,10 +33,10 @@ export const retryJob = Effect.fnUntraced(function* (kinds: ReadonlyArray<JobKin
     idempotencyKey: key,
     placement: { priority: failed.priority },
   })
-  // An old request that the present kind does not take cannot be tried again.
+  // The kind may have changed since, and refuse the stored request.
   if (draft._tag === "Failure") return yield* Effect.fail(new JobNotRetryable())
   const job = (yield* makePrepareJob)(draft.success)
-  // What it consumed went over to a retry that is gone by age.
+  // A retry that was deleted by age had taken over the upload.
   if (job.uploadId !== failed.uploadId) return yield* Effect.fail(new JobNotRetryable())
   const [outcome] = yield* store.createJobs([{ ...job, retryOf: failed.id }])
   if (outcome?._tag === "NotRetryable") return yield* Effect.fail(new JobNotRetryable())

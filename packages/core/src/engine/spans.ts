@@ -12,7 +12,7 @@ import {
   UploadStore,
 } from "../ports/index.ts"
 
-/** Runs an effect in a span of this name, where a tracer is provided. Without one, no span is allocated. */
+/** Runs an effect in a span of this name if there is a tracer. Otherwise, no span is allocated. */
 export const inSpan = <A, E, R>(
   name: string,
   effect: Effect.Effect<A, E, R>,
@@ -28,7 +28,7 @@ export const inSpan = <A, E, R>(
 type AnyEffect = Effect.Effect<unknown, unknown>
 type Verb = AnyEffect | ((...input: ReadonlyArray<never>) => AnyEffect)
 
-/** Returns the service with each of these verbs in a span of its name: `JobStore.completeJobs`. */
+/** Returns the service with each of these verbs in a span, such as `JobStore.completeJobs`. */
 export const withSpans = <Service extends object>(
   name: string,
   service: Service,
@@ -62,7 +62,7 @@ const spanned = (context: Context.Context<never>, name: StorePortName): Context.
     : (Context.make(port, withSpans(name, service.value, verbs)) as Context.Context<never>)
 }
 
-/** The ports of the record store that are provided, with each declared verb in a span of its own. */
+/** Provides the ports of the record store again, with each declared verb in a span. */
 export const layerStoreSpans: Layer.Layer<Stores, never, Stores> = Layer.effectContext(
   Effect.map(Effect.context<Stores>(), (context) => {
     const names = Object.keys(ports) as ReadonlyArray<StorePortName>

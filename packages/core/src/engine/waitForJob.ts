@@ -8,16 +8,16 @@ import { JobDirectory, WakeUp } from "../ports/index.ts"
 import { groupCommit } from "./GroupCommit.ts"
 import { isEnd, JobEvents } from "./JobEvents.ts"
 
-/** Milliseconds between two reads, growing. Where every process hears of a job's end, reading is only the fallback. */
+/** Milliseconds between two reads, growing. If every process is notified of a job's end, reading is only the fallback. */
 const pauses = {
   process: { first: 50, longest: 2_000 },
   installation: { first: 1_000, longest: 5_000 },
 } as const
 
-/** Milliseconds in which the waiters of a process gather for one read: so they never read more than fifty times a second. */
+/** Milliseconds for which the callers of a process gather for one read: together they read at most fifty times a second. */
 const gatherMs = 20
 
-/** Reads jobs for those that wait for them, regardless of owner. Concurrent reads share one call of the store. */
+/** Reads jobs for callers of `waitForJob`, regardless of owner. Concurrent reads share one call of the store. */
 export class JobReader extends Context.Service<
   JobReader,
   {
@@ -72,7 +72,7 @@ const watch = Effect.fnUntraced(function* (jobId: JobId, mayBeSeen: (job: Job) =
       Effect.flatMap((job) =>
         job !== undefined && mayBeSeen(job) ? Effect.succeed(job) : Effect.fail(new JobNotFound()),
       ),
-      // An outage says nothing about the job, and may be over before the job is done.
+      // An outage may end before the job does.
       Effect.catchTag("StoreUnavailable", (): Effect.Effect<undefined> => Effect.succeed(undefined)),
     )
   let wasTold = true

@@ -52,7 +52,9 @@ const open = async () => {
 /** The number of the next fiber: they are counted from the start of the process. */
 const nextFiber = () => Effect.runFork(Effect.void).id
 
-const measured = async (submitting: (engine: Awaited<ReturnType<typeof open>>["engine"]) => Promise<unknown>) => {
+type Submitting = (engine: Awaited<ReturnType<typeof open>>["engine"]) => Promise<unknown>
+
+const measureOnce = async (submitting: Submitting) => {
   const { counts, engine } = await open()
   await engine.submit("echo", { n: 0 })
   const before = { ...counts, fibers: nextFiber() }
@@ -69,6 +71,20 @@ const measured = async (submitting: (engine: Awaited<ReturnType<typeof open>>["e
   vi.restoreAllMocks()
   await engine.stop()
   return result
+}
+
+/**
+ * The least of five measurements. Background work of the process and of the engine, which goes by the clock, only ever adds to a
+ * count, and more so on a busy machine.
+ */
+const measured = async (submitting: Submitting) => {
+  const least = await measureOnce(submitting)
+  for (let round = 1; round < 5; round += 1) {
+    const counts = await measureOnce(submitting)
+    for (const name of Object.keys(least) as Array<keyof typeof least>)
+      least[name] = Math.min(least[name], counts[name])
+  }
+  return least
 }
 
 afterEach(() => vi.restoreAllMocks())

@@ -5,11 +5,10 @@ import { readJsonObject } from "../server/jsonBody.ts"
 import type { Refusal } from "../server/Refusal.ts"
 import { jsonReply, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
-import { storeUnavailable } from "../server/unavailable.ts"
 import { signUpload } from "../wire/SignedUrls.ts"
 import { fieldNames } from "./fieldNames.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
-import { uploadsFull } from "./uploadsFull.ts"
+import { refusalFor } from "./refusalFor.ts"
 
 const names = fieldNames(Object.keys(UploadRequest.fields))
 
@@ -20,10 +19,9 @@ export const createUpload = (context: HandlerContext): Handler =>
     const body = yield* readJsonObject(exchange)
     yield* context.confirm(exchange)
     const announced = context.engine.createUpload(grant, names.toRequest(body))
-    const upload = yield* Effect.mapError(announced, (error) => {
-      if (error._tag === "InvalidRequest") return names.refuse(error.errors)
-      return error._tag === "UploadsFull" ? uploadsFull(error) : storeUnavailable(error)
-    })
+    const upload = yield* Effect.mapError(announced, (error) =>
+      error._tag === "InvalidRequest" ? names.refuse(error.errors) : refusalFor(error),
+    )
     // Whole seconds, rounded down: the URL never promises more than the record behind it.
     const expiresAtSeconds = Math.floor(upload.expiresAt / 1000)
     return jsonReply(201, {

@@ -1,6 +1,5 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { ReceiveError } from "@kiln/core/effect"
 import type { UploadId } from "@kiln/core/domain"
 import { BodyBroken, streamBody } from "../server/body.ts"
 import { corsHeaders, preflightHeaders } from "../server/cors.ts"
@@ -8,28 +7,9 @@ import type { Exchange } from "../server/Exchange.ts"
 import { Refusal } from "../server/Refusal.ts"
 import { noContent, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
-import { storeUnavailable } from "../server/unavailable.ts"
 import { verifySignedUrl } from "../wire/SignedUrls.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
-import { refusing } from "./refusing.ts"
-import { uploadsFull } from "./uploadsFull.ts"
-
-const refuse = refusing<ReceiveError>({
-  // The response must not reveal whether such an upload ever existed.
-  UploadNotFound: () => new Refusal({ code: "upload_url_invalid" }),
-  UploadExpired: () => new Refusal({ code: "upload_expired" }),
-  UploadAlreadyCompleted: () => new Refusal({ code: "upload_already_completed" }),
-  UploadInProgress: () => new Refusal({ code: "upload_in_progress" }),
-  UnsupportedContentType: ({ expected }) => new Refusal({ code: "unsupported_content_type", details: { expected } }),
-  FileTooLarge: ({ maxBytes }) => new Refusal({ code: "file_too_large", details: { max_bytes: maxBytes } }),
-  UploadsFull: uploadsFull,
-  EmptyFile: () => new Refusal({ code: "empty_file" }),
-  AudioFormatMismatch: ({ declared, detected }) =>
-    new Refusal({ code: "audio_format_mismatch", details: { declared, detected } }),
-  UploadTimeout: () => new Refusal({ code: "upload_timeout" }),
-  StoreUnavailable: storeUnavailable,
-  BlobUnavailable: storeUnavailable,
-})
+import { refusalFor } from "./refusalFor.ts"
 
 /** Receives the file of an upload. The signed URL is the authorization; nothing else is asked for. */
 export const receiveFile = (context: HandlerContext): Handler =>
@@ -43,9 +23,11 @@ export const receiveFile = (context: HandlerContext): Handler =>
       content: streamBody(exchange),
     })
     // A sender that goes away ends the transfer at once, and frees its claim.
-    yield* Effect.mapError(Effect.interruptible(received), (error) =>
-      error instanceof BodyBroken ? error : refuse(error),
-    )
+    yield* Effect.mapError(Effect.interruptible(received), (error) => {
+      if (error instanceof BodyBroken) return error
+      // The response must not reveal whether such an upload ever existed.
+      return error._tag === "UploadNotFound" ? new Refusal({ code: "upload_url_invalid" }) : refusalFor(error)
+    })
     return noContent
   })
 

@@ -1,31 +1,21 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import type { FileGone } from "@kiln/core"
-import type { BlobCorrupt, BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import type { StoredFile } from "@kiln/core/ports"
 import type { Exchange } from "../server/Exchange.ts"
 import { Refusal } from "../server/Refusal.ts"
 import type { Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
-import { storeUnavailable } from "../server/unavailable.ts"
 import { type ByteRange, formatContentRange, parseByteRange } from "../wire/ByteRange.ts"
 import { verifySignedUrl } from "../wire/SignedUrls.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
-import { refusing } from "./refusing.ts"
-
-const refuse = refusing<FileGone | StoreUnavailable | BlobUnavailable | BlobCorrupt>({
-  FileGone: () => new Refusal({ code: "file_gone" }),
-  StoreUnavailable: storeUnavailable,
-  BlobUnavailable: storeUnavailable,
-  BlobCorrupt: (cause) => new Refusal({ code: "internal_error", cause }),
-})
+import { refusalFor } from "./refusalFor.ts"
 
 /** Sends a generated file, or a range of it. GET and HEAD. */
 export const sendFile = (context: HandlerContext): Handler =>
   Effect.fnUntraced(function* (exchange, id): Effect.fn.Return<Reply, Refusal> {
     const secondsLeft = yield* checkSignature(context, exchange)
-    const file = yield* Effect.mapError(context.engine.findFile(id), refuse)
+    const file = yield* Effect.mapError(context.engine.findFile(id), (error) => refusalFor(error))
     // A link is for GET only.
     if (context.linkBlob !== undefined && exchange.method === "GET" && secondsLeft >= 1)
       return yield* redirect(context, context.linkBlob, file, Math.floor(secondsLeft))
@@ -45,7 +35,7 @@ export const sendFile = (context: HandlerContext): Handler =>
     const status = range.kind === "partial" ? 206 : 200
     if (exchange.method === "HEAD") return { status, headers, body: undefined }
     const wanted = range.kind === "partial" ? { offset: range.start, length } : undefined
-    const blob = yield* Effect.mapError(context.engine.openFile(file, wanted), refuse)
+    const blob = yield* Effect.mapError(context.engine.openFile(file, wanted), (error) => refusalFor(error))
     const about = { requestId: exchange.requestId, fileId: file.id }
     // The status has been sent by then, so the connection is cut, which tells the client that the file is incomplete.
     const body = Stream.tapError(blob.content, (error) =>
@@ -74,13 +64,13 @@ const redirect = Effect.fnUntraced(function* (
   expiresInSeconds: number,
 ): Effect.fn.Return<Reply, Refusal> {
   const headers = fileHeaders(file)
-  yield* Effect.mapError(engine.openFile(file), refuse)
+  yield* Effect.mapError(engine.openFile(file), (error) => refusalFor(error))
   const options = {
     expiresInSeconds,
     contentType: headers["content-type"],
     contentDisposition: headers["content-disposition"],
   }
-  const location = yield* Effect.mapError(link(file.blobKey, options), refuse)
+  const location = yield* Effect.mapError(link(file.blobKey, options), (error) => refusalFor(error))
   const { "cache-control": cacheControl, "referrer-policy": referrerPolicy } = headers
   const about = { "cache-control": cacheControl, "referrer-policy": referrerPolicy, "content-length": "0" }
   return { status: 302, headers: { ...about, location }, body: undefined }

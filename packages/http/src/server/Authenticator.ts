@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -11,7 +11,6 @@ import type { Exchange } from "./Exchange.ts"
 import { trackKeyUses } from "./KeyUses.ts"
 import { limitAddresses, tooMany } from "./limitAddresses.ts"
 import { Refusal } from "./Refusal.ts"
-import { storeUnavailable } from "./unavailable.ts"
 
 /** Milliseconds for which a valid key is cached: revocation must take effect everywhere within 5 s. */
 export const believedForMs = 3_000
@@ -42,9 +41,9 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
   const failed = makeRefuseCredentials(options)
   const remembered = new Map<string, Remembered>()
 
-  const remember = (hash: string, entry: Remembered): void => {
-    remembered.delete(hash)
-    remembered.set(hash, entry)
+  const remember = (keyHash: string, entry: Remembered): void => {
+    remembered.delete(keyHash)
+    remembered.set(keyHash, entry)
     const oldest = remembered.size > maxRemembered ? remembered.keys().next() : undefined
     if (oldest?.done === false) remembered.delete(oldest.value)
   }
@@ -54,24 +53,35 @@ export const makeAuthenticate = Effect.fnUntraced(function* (
     return entry.principal
   }
 
-  return Effect.fnUntraced(function* (exchange) {
-    const bearer = parseBearerToken(exchange.header("authorization"))
-    if (bearer.kind === "missing") return yield* new Refusal({ code: "missing_api_key" })
-    const now = yield* Clock.currentTimeMillis
-    // Most invented keys are rejected here, without a query to the store.
-    if (bearer.kind === "malformed" || parseApiKey(bearer.token) === undefined) return yield* failed(exchange, now)
-    const hash = createHash("sha256").update(bearer.token).digest("hex")
-    const known = remembered.get(hash)
-    if (known !== undefined && isFresh(known, now) && isUsable(known.record, now)) return accept(known, now)
-    const record = yield* Effect.mapError(directory.findKey(hash), storeUnavailable)
+  const lookUp = Effect.fnUntraced(function* (exchange: Exchange, keyHash: string, now: number) {
+    const record = yield* Effect.mapError(
+      directory.findKey(keyHash),
+      (cause) => new Refusal({ code: "service_unavailable", cause }),
+    )
     if (record === undefined || !isUsable(record, now)) {
-      remembered.delete(hash)
+      remembered.delete(keyHash)
       return yield* failed(exchange, now)
     }
     const entry: Remembered = { principal: principalOf(record), record, lookedUpAt: now }
-    remember(hash, entry)
+    remember(keyHash, entry)
     return accept(entry, now)
   })
+
+  // A cached key takes one step, because every request begins here.
+  return (exchange) =>
+    Clock.clockWith((clock): Effect.Effect<Principal, Refusal> => {
+      const bearer = parseBearerToken(exchange.header("authorization"))
+      if (bearer.kind === "missing") return Effect.fail(new Refusal({ code: "missing_api_key" }))
+      const now = clock.currentTimeMillisUnsafe()
+      // Invented keys are rejected here, most of them without a query to the store.
+      if (bearer.kind === "malformed" || parseApiKey(bearer.token) === undefined)
+        return Effect.fail(failed(exchange, now))
+      const keyHash = hash("sha256", bearer.token, "hex")
+      const known = remembered.get(keyHash)
+      if (known !== undefined && isFresh(known, now) && isUsable(known.record, now))
+        return Effect.succeed(accept(known, now))
+      return lookUp(exchange, keyHash, now)
+    })
 })
 
 /** Rejects invalid credentials: 401, or 429 after too many from one address. */

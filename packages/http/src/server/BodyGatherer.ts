@@ -3,7 +3,7 @@ import type { PieceBudget } from "./PieceBudget.ts"
 import type { BodyEnd, ReadOptions } from "./RequestSource.ts"
 
 /** Bytes buffered before the sender is paused. */
-const capacityBytes = 65_536
+export const capacityBytes = 65_536
 /** Pieces of at least this many bytes are passed on unchanged; smaller ones are merged. */
 const passedOnBytes = 4_096
 const firstBufferBytes = 512
@@ -102,12 +102,12 @@ export class BodyGatherer {
   }
 
   /**
-   * Passes buffered and arriving pieces to `take` until the body ends or `take` returns false. Waits up to 25 ms for pieces of
-   * at least `minBytes`. An interrupted read loses nothing.
+   * Passes buffered and arriving pieces to `take` until the body ends or `take` returns false. Waits up to 25 ms for at least
+   * `minBytes`. An interrupted read loses nothing.
    */
   read(
     take: (piece: Uint8Array) => boolean,
-    { minBytes = 1, stopsAtTrickle = false }: ReadOptions = {},
+    { minBytes = 1, once = false, stopsAtTrickle = false }: ReadOptions = {},
   ): Effect.Effect<BodyEnd> {
     return Effect.callback((resume) => {
       let timer: NodeJS.Timeout | undefined
@@ -126,7 +126,10 @@ export class BodyGatherer {
       const handOver = () => {
         isScheduled = false
         if (this.#wake !== schedule) return
-        while (isReady()) if (!take(this.#shift())) return finish("stopped")
+        if (isReady()) {
+          while (this.#bytes > 0) if (!take(this.#shift())) return finish("stopped")
+          if (once) return finish("stopped")
+        }
         if (this.#end !== undefined) return finish(this.#end)
         isDue = false
         if (this.#bytes === 0) return

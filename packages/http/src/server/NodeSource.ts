@@ -1,4 +1,3 @@
-import type { Http2ServerRequest } from "node:http2"
 import type * as Effect from "effect/Effect"
 import { BodyGatherer, type Valve } from "./BodyGatherer.ts"
 import { awaitsContinue, sendContinue } from "./expectContinue.ts"
@@ -78,8 +77,12 @@ export class NodeSource implements RequestSource {
   }
 
   header(lowerCaseName: string): ReadonlyArray<string> | undefined {
-    const { message } = this
-    return "headersDistinct" in message ? message.headersDistinct[lowerCaseName] : distinct(message, lowerCaseName)
+    return distinct(this.message.rawHeaders, lowerCaseName)
+  }
+
+  /** True once the request has arrived completely. */
+  get isReceived(): boolean {
+    return this.message.complete || !hasBody(this.message)
   }
 
   hasMoreBody(): boolean {
@@ -111,10 +114,17 @@ const valveOf = (message: NodeRequest): Valve => {
   return { stop: () => hold.hold(), go: () => hold.release(), cut: () => void socket.destroy(), defer }
 }
 
-/** Returns the values of a header as sent, one per line. */
-const distinct = ({ rawHeaders }: Http2ServerRequest, lowerCaseName: string): ReadonlyArray<string> | undefined => {
-  const values = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === lowerCaseName)
-  return values.length === 0 ? undefined : values
+/** Returns the values of a header as sent, one per line. Only a few are looked up per request, so no table is built. */
+const distinct = (rawHeaders: ReadonlyArray<string>, lowerCaseName: string): ReadonlyArray<string> | undefined => {
+  let values: Array<string> | undefined
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? ""
+    if (name.length !== lowerCaseName.length || name.toLowerCase() !== lowerCaseName) continue
+    const value = rawHeaders[at + 1] ?? ""
+    if (values === undefined) values = [value]
+    else values.push(value)
+  }
+  return values
 }
 
 /** Returns the remote address; `undefined` if unknown, such as for an HTTP/2 session that has ended. */

@@ -7,8 +7,10 @@ export type BodyEnd = "complete" | "broken" | "stopped"
 export const nothingToRead: Effect.Effect<BodyEnd> = Effect.succeed("complete")
 
 export interface ReadOptions {
-  /** Waits briefly for pieces of at least this many bytes; 1 by default. */
+  /** Waits briefly until this many bytes have arrived before it passes them on; 1 by default. */
   readonly minBytes?: number
+  /** Stops after it has passed on what has arrived. False by default. */
+  readonly once?: boolean
   /** Stops as soon as the sender has sent so many tiny pieces that it must wait for its turn. False by default. */
   readonly stopsAtTrickle?: boolean
 }

@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { authorize, type Grant, type KeyScope } from "@kiln/core/domain"
+import { authorize, type Grant, type KeyScope, type Principal } from "@kiln/core/domain"
 import { RateLimiter, rateLimitHeaders, type RateLimits } from "../wire/RateLimiter.ts"
 import { type Authenticate, believedForMs } from "./Authenticator.ts"
 import type { Exchange } from "./Exchange.ts"
@@ -8,8 +8,8 @@ import { Refusal } from "./Refusal.ts"
 
 type KeyLimit = Exclude<keyof RateLimits, "authentication" | "pages">
 
-/** Reads a monotonic clock, because the age of an admission decides whether its key is verified again. */
-const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
+// A monotonic clock, because the age of an admission decides whether its key is verified again.
+const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
 /**
  * Verifies the key again after a slow body, before anything is accepted: the key may have been revoked in the meantime.
@@ -17,8 +17,10 @@ const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos
 export const makeConfirm =
   (authenticate: Authenticate) =>
   (exchange: Exchange): Effect.Effect<void, Refusal> =>
-    Effect.flatMap(monotonicMs, (now) =>
-      now - exchange.admittedAt < believedForMs / 2 ? Effect.void : Effect.asVoid(authenticate(exchange)),
+    Clock.clockWith((clock) =>
+      monotonicMs(clock) - exchange.admittedAt < believedForMs / 2
+        ? Effect.void
+        : Effect.asVoid(authenticate(exchange)),
     )
 
 /** Checks key, scope and rate limit, in this order, for every request of the authenticated API. */
@@ -29,24 +31,20 @@ export const makeAdmit = (authenticate: Authenticate, limits: RateLimits) => {
     read: new RateLimiter(limits.read),
     delete: new RateLimiter(limits.delete),
   }
-  return Effect.fnUntraced(function* <S extends KeyScope>(
-    exchange: Exchange,
-    scope: S,
-    limit: KeyLimit,
-  ): Effect.fn.Return<Grant<S>, Refusal> {
-    const principal = yield* authenticate(exchange)
-    const grant = authorize(principal, scope)
-    if (grant === undefined) return yield* insufficientScope(scope)
-    exchange.admittedAt = yield* monotonicMs
-    const decision = limiters[limit].take(grant.keyId, yield* Clock.currentTimeMillis)
-    Object.assign(exchange.responseHeaders, rateLimitHeaders(limit, decision))
-    if (!decision.allowed)
-      return yield* new Refusal({
-        code: "rate_limited",
-        headers: { "retry-after": String(decision.retryAfterSeconds) },
-      })
-    return grant
-  })
+  return <S extends KeyScope>(exchange: Exchange, scope: S, limit: KeyLimit): Effect.Effect<Grant<S>, Refusal> => {
+    const admitted = (principal: Principal, clock: Clock.Clock): Effect.Effect<Grant<S>, Refusal> => {
+      const grant = authorize(principal, scope)
+      if (grant === undefined) return Effect.fail(insufficientScope(scope))
+      exchange.admittedAt = monotonicMs(clock)
+      const decision = limiters[limit].take(grant.keyId, clock.currentTimeMillisUnsafe())
+      Object.assign(exchange.responseHeaders, rateLimitHeaders(limit, decision))
+      if (decision.allowed) return Effect.succeed(grant)
+      return Effect.fail(
+        new Refusal({ code: "rate_limited", headers: { "retry-after": String(decision.retryAfterSeconds) } }),
+      )
+    }
+    return Effect.flatMap(authenticate(exchange), (principal) => Clock.clockWith((clock) => admitted(principal, clock)))
+  }
 }
 
 const insufficientScope = (scope: KeyScope): Refusal =>

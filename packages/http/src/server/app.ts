@@ -41,27 +41,31 @@ export const makeApp = ({ isStopping, newRequestId, prefix, router }: AppOptions
     return match.route.handle(exchange, match.id)
   }
 
-  const replyTo = (exchange: Exchange): Effect.Effect<Reply> =>
-    Effect.matchCauseEffect(
-      Effect.suspend(() => dispatch(exchange)),
-      {
-        onSuccess: Effect.succeed,
-        onFailure: (cause) =>
-          Effect.map(refusalOf(exchange, cause), (refusal) => refusalReply(refusal, exchange.requestId)),
-      },
-    )
-
-  const answer = Effect.fnUntraced(function* (source: RequestSource): Effect.fn.Return<Reply> {
-    const exchange = new Exchange(yield* newRequestId, source, prefix)
-    const reply = yield* replyTo(exchange)
-    const headers = {
+  /** Adds the headers of every response. */
+  const complete = (exchange: Exchange, { body, headers, status }: Reply): Reply => ({
+    status,
+    headers: {
       "x-request-id": exchange.requestId,
       "x-content-type-options": "nosniff",
       ...exchange.responseHeaders,
-      ...reply.headers,
-    }
-    return { ...reply, headers }
+      ...headers,
+    },
+    body,
   })
+
+  // Few steps and no generator, because every request passes here.
+  const answer = (source: RequestSource): Effect.Effect<Reply> =>
+    Effect.flatMap(newRequestId, (requestId) => {
+      const exchange = new Exchange(requestId, source, prefix)
+      return Effect.matchCauseEffect(
+        Effect.suspend(() => dispatch(exchange)),
+        {
+          onSuccess: (reply) => Effect.succeed(complete(exchange, reply)),
+          onFailure: (cause) =>
+            Effect.map(refusalOf(exchange, cause), (refusal) => complete(exchange, refusalReply(refusal, requestId))),
+        },
+      )
+    })
 
   const isOurs = (source: RequestSource): boolean => {
     const local = localTarget(source.target)

@@ -1,6 +1,10 @@
+import { isReadonlyArrayNonEmpty, type NonEmptyReadonlyArray } from "effect/Array"
+import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import type * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
+import { capacityBytes } from "./BodyGatherer.ts"
 import type { Exchange } from "./Exchange.ts"
 import { Refusal } from "./Refusal.ts"
 import type { BodyEnd, ReadOptions } from "./RequestSource.ts"
@@ -10,9 +14,6 @@ const bodyLimitMs = 30_000
 
 /** The sender disconnected during the body, so there is no response. */
 export class BodyBroken extends Data.TaggedError("BodyBroken")<{}> {}
-
-/** Minimum size of an upload's pieces in bytes, if the sender provides them: each piece is hashed and written separately. */
-const uploadPieceBytes = 32_768
 
 /** Passes the body to `take` piece by piece and counts it, until it ends or `take` returns false. */
 const readBody = (
@@ -73,31 +74,21 @@ const grown = (bytes: Uint8Array, size: number): Uint8Array => {
   return larger
 }
 
-/** Streams the body in pieces of useful size, on demand: unread bytes stay with the sender. */
+/**
+ * Streams the body in batches, on demand: unread bytes stay with the sender. Larger batches cost more: their buffers are so many
+ * that each is fresh memory, while small ones are collected early and used again.
+ */
 export const streamBody = (exchange: Exchange): Stream.Stream<Uint8Array, BodyBroken> =>
-  Stream.unwrap(
-    Effect.as(
-      beginBody(exchange),
-      Stream.unfold(undefined, () => nextPiece(exchange)),
-    ),
-  )
+  Stream.fromPull(Effect.as(beginBody(exchange), nextPieces(exchange)))
 
-const nextPiece = (exchange: Exchange): Effect.Effect<readonly [Uint8Array, undefined] | undefined, BodyBroken> =>
+const nextPieces = (exchange: Exchange): Pull.Pull<NonEmptyReadonlyArray<Uint8Array>, BodyBroken> =>
   Effect.suspend(() => {
-    let piece: Uint8Array | undefined
-    const read = readBody(
-      exchange,
-      (bytes) => {
-        piece = bytes
-        return false
-      },
-      { minBytes: uploadPieceBytes },
-    )
-    return Effect.flatMap(read, (end) =>
-      end === "broken"
-        ? Effect.fail(new BodyBroken())
-        : Effect.succeed(piece === undefined ? undefined : ([piece, undefined] as const)),
-    )
+    const pieces: Array<Uint8Array> = []
+    const read = readBody(exchange, (piece) => pieces.push(piece) > 0, { minBytes: capacityBytes, once: true })
+    return Effect.flatMap(read, (end): Pull.Pull<NonEmptyReadonlyArray<Uint8Array>, BodyBroken> => {
+      if (end === "broken") return Effect.fail(new BodyBroken())
+      return isReadonlyArrayNonEmpty(pieces) ? Effect.succeed(pieces) : Cause.done()
+    })
   })
 
 /**

@@ -2,6 +2,8 @@ import type { IncomingHttpHeaders } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -12,21 +14,56 @@ import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
 import { gatherBody, NodeSource } from "./NodeSource.ts"
 import { PieceBudget } from "./PieceBudget.ts"
 import type { Reply } from "./Reply.ts"
+import { sliceBytes, writeWhole } from "./writeWhole.ts"
 
 export type NodeListener = (request: NodeRequest, response: NodeResponse) => void
 
-/** Handles requests of Node's server, each in a fiber that ends with the scope, or when its client disconnects. */
+/**
+ * Handles requests of Node's server, each in a fiber that ends with the scope, or when its client disconnects.
+ *
+ * Most replies are ready at once or after one commit, and are written here. Effect's handler writes the others (streams, HTTP/2,
+ * replies before the end of the request's body), and runs the whole request where a tracer needs its span.
+ */
 export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.Scope): Effect.fn.Return<NodeListener> {
-  const answering = answerNode(app)
+  const isTraced = yield* Effect.withFiber((fiber) => Effect.succeed(fiber.cache.tracer !== undefined))
+  const run = Effect.runForkWith(yield* Effect.context())
+  const ready = new WeakMap<NodeRequest, Reply>()
+  const answering = answerNode(app, ready)
   const inTime = yield* NodeHttpServer.makeHandler(answering, { scope })
   // Later requests are rejected; in a closed scope they would get no response at all.
   const late = yield* NodeHttpServer.makeHandler(answering, { scope: Scope.makeUnsafe() })
+  const handOver: NodeListener = (request, response) => (app.isStopping() ? late : inTime)(request, response)
+
+  const answer: NodeListener = (request, response) => {
+    const source = new NodeSource(request, response)
+    const send = (exit: Exit.Exit<Reply>) => {
+      const reply = closing(app, source, Exit.isSuccess(exit) ? exit.value : broken)
+      try {
+        if (writeWhole(source, reply)) return
+      } catch {
+        // Node rejects a header; Effect's handler reports it and sends a 500.
+      }
+      ready.set(request, reply)
+      handOver(request, response)
+    }
+    // Only parts marked as interruptible can be interrupted, so that a client cannot stop a write halfway.
+    const fiber = run(app.answer(source), { uninterruptible: true })
+    const exit = fiber.pollUnsafe()
+    if (exit !== undefined) return send(exit)
+    if (!app.isStopping()) Fiber.runIn(fiber, scope)
+    response.once("close", () => {
+      if (!response.writableEnded) fiber.interruptUnsafe()
+    })
+    fiber.addObserver(send)
+  }
+
+  const begin = isTraced ? handOver : answer
   const inTurn = makeInTurn()
   const pieces = new PieceBudget()
   return (request, response) => {
     keepListening(request, response)
     gatherBody(request, response, pieces)
-    inTurn(request, response, () => (app.isStopping() ? late : inTime)(request, response))
+    inTurn(request, response, () => begin(request, response))
   }
 })
 
@@ -41,18 +78,21 @@ const keepListening = (request: NodeRequest, response: NodeResponse): void => {
 }
 const ignore = (): void => {}
 
-const answerNode = (app: App) =>
-  Effect.gen(function* () {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const source = new NodeSource(
-      NodeHttpServerRequest.toIncomingMessage(request),
-      NodeHttpServerRequest.toServerResponse(request),
-    )
-    const reply = yield* app.answer(source)
-    return toNodeResponse(
-      closesAfter(app, source) ? { ...reply, headers: { ...reply.headers, connection: "close" } } : reply,
-    )
+/** Sent if a request failed without a reply. */
+const broken: Reply = { status: 500, headers: {}, body: undefined }
+
+const answerNode = (app: App, ready: WeakMap<NodeRequest, Reply>) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+    const message = NodeHttpServerRequest.toIncomingMessage(request)
+    const reply = ready.get(message)
+    if (reply !== undefined) return Effect.succeed(toNodeResponse(reply))
+    const source = new NodeSource(message, NodeHttpServerRequest.toServerResponse(request))
+    return Effect.map(app.answer(source), (answered) => toNodeResponse(closing(app, source, answered)))
   })
+
+/** Adds `Connection: close` if the connection ends with this response. */
+const closing = (app: App, source: NodeSource, reply: Reply): Reply =>
+  closesAfter(app, source) ? { ...reply, headers: { ...reply.headers, connection: "close" } } : reply
 
 /**
  * Returns whether the connection ends with this response. Node stops reading from a connection whose client requested an
@@ -74,9 +114,6 @@ const toNodeResponse = ({ body, headers, status }: Reply): HttpServerResponse.Ht
   if (body.length <= sliceBytes) return HttpServerResponse.uint8Array(body, whole)
   return HttpServerResponse.stream(inSlices(body), { ...whole, contentLength: body.length })
 }
-
-/** Maximum number of bytes per write, because a system call that copies megabytes blocks other requests for many milliseconds. */
-const sliceBytes = 65_536
 
 /** Streams a large body in slices, each in a separate turn of the event loop and with backpressure. */
 const inSlices = (body: Uint8Array<ArrayBuffer>): Stream.Stream<Uint8Array> =>

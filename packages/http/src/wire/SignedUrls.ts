@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey, hkdfSync, timingSafeEqual, type KeyObject } from "node:crypto"
+import { createHmac, createSecretKey, type Hmac, hkdfSync, timingSafeEqual, type KeyObject } from "node:crypto"
 
 /**
  * Signed URLs: a capability to send one upload's file, or to fetch one file, until it expires. Each capability has exactly
@@ -100,7 +100,7 @@ export const verifySignedUrl = (
   const presented = Buffer.from(s, "base64url")
   // The last of 43 characters has two unused bits, so four spellings decode alike; only one of them is the capability.
   if (presented.toString("base64url") !== s) return invalid
-  if (!keys.some((key) => timingSafeEqual(presented, signature(key, purpose, path, e)))) return invalid
+  if (!keys.some((key) => timingSafeEqual(presented, hmac(key, purpose, path, e).digest()))) return invalid
   const expiresAt = Number(e)
   return request.nowSeconds < expiresAt ? { ok: true, expiresAt } : { ok: false, reason: "expired" }
 }
@@ -123,8 +123,9 @@ const signingKey = (kid: string, master: Uint8Array): SigningKey => {
   return { kid, subKeys: { upload: subKey("upload"), download: subKey("download") } }
 }
 
-const signature = (key: SigningKey, purpose: UrlPurpose, path: string, e: string): Buffer =>
-  createHmac("sha256", key.subKeys[purpose]).update(`kiln1\n${METHOD[purpose]}\n${path}\n${e}\n${key.kid}`).digest()
+// With a `KeyObject`, because HMAC with a key in bytes takes ten times as long.
+const hmac = (key: SigningKey, purpose: UrlPurpose, path: string, e: string): Hmac =>
+  createHmac("sha256", key.subKeys[purpose]).update(`kiln1\n${METHOD[purpose]}\n${path}\n${e}\n${key.kid}`)
 
 const sign = (
   keyring: SigningKeyring,
@@ -135,7 +136,7 @@ const sign = (
 ): string => {
   const e = String(expires)
   const key = keyring.keys[0]
-  const query = `e=${e}&k=${key.kid}&s=${signature(key, purpose, path, e).toString("base64url")}`
+  const query = `e=${e}&k=${key.kid}&s=${hmac(key, purpose, path, e).digest("base64url")}`
   // A URL that would never verify is a defect, and must not be returned to a client.
   if (!PATH[purpose].test(path) || !QUERY.test(query))
     throw new RangeError("expected an id and an integer number of Unix seconds")

@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from "node:crypto"
 import { defaultEngineSettings, EngineConfig, type EngineSettings, layerCrypto, layerEngine } from "@kiln/core/effect"
 import { formatApiKey, type KeyMode } from "@kiln/core/domain"
-import { IdGenerator, KeyDirectory, MediaProbe, Providers, type ProviderSet } from "@kiln/core/ports"
+import { IdGenerator, JobStore, KeyDirectory, MediaProbe, Providers, type ProviderSet } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
-import { Context, Effect, Layer, Logger, ManagedRuntime } from "effect"
+import { Context, Effect, Layer, Logger, ManagedRuntime, Metric } from "effect"
 import { defaultHttpSettings, HttpConfig, HttpService, type HttpSettings, Readiness } from "../../src/index.ts"
 
 export interface ServerOptions {
@@ -17,6 +17,10 @@ export interface ServerOptions {
   readonly worker?: boolean
   /** Stands in front of the key directory. */
   readonly wrapKeys?: (keys: KeyDirectory["Service"]) => KeyDirectory["Service"]
+  /** Wraps the job store. */
+  readonly wrapJobs?: (store: JobStore["Service"]) => JobStore["Service"]
+  /** Observes every fiber. */
+  readonly fibers?: Metric.FiberRuntimeMetricsService
   /** Replaces the memory blob store. */
   readonly blobs?: typeof MemoryBlobStore.layer
 }
@@ -48,6 +52,7 @@ export const startServer = async (options: ServerOptions = {}): Promise<TestServ
     Layer.succeed(EngineConfig, settings),
     Layer.succeed(HttpConfig, { ...defaultHttpSettings, port: 0, ...options.http }),
     Logger.layer([capture]),
+    Layer.succeed(Metric.FiberRuntimeMetrics, options.fibers),
   )
   const providers = Layer.succeed(Providers, {
     sandbox: options.sandbox ?? sandboxProviders({ steering: true }),
@@ -56,7 +61,11 @@ export const startServer = async (options: ServerOptions = {}): Promise<TestServ
   const probe = Layer.succeed(MediaProbe, { probe: () => Effect.succeed({ seconds: 3 }) })
   const ports = Layer.mergeAll(MemoryStores.layer, options.blobs ?? MemoryBlobStore.layer)
   const wrapped = Layer.effectContext(
-    Effect.map(KeyDirectory, (keys) => Context.make(KeyDirectory, (options.wrapKeys ?? ((same) => same))(keys))),
+    Effect.map(Effect.all([KeyDirectory, JobStore]), ([keys, jobs]) =>
+      Context.make(KeyDirectory, (options.wrapKeys ?? ((same) => same))(keys)).pipe(
+        Context.add(JobStore, (options.wrapJobs ?? ((same) => same))(jobs)),
+      ),
+    ),
   ).pipe(Layer.provideMerge(ports))
   const engine = layerEngine.pipe(Layer.provideMerge(wrapped), Layer.provide(layerCrypto))
   const worker = options.worker === true ? Worker.layerRunning : Layer.empty

@@ -1,0 +1,138 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Measured } from "../measure.ts"
+import { bestPeer, type Figures, headingOf, number, valueOf } from "./figures.ts"
+import { plot } from "./plot.ts"
+import { engines, introduction, method, options } from "./prose.ts"
+import { withSpread } from "./table.ts"
+import { judge } from "./targets.ts"
+
+const titleOf = (one: Measured): string => `${headingOf(one)}, ${one.metric.unit}`
+
+const row = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`
+
+const ratioTo = (figures: ReadonlyArray<Measured>, other: number): string => {
+  const ratio = valueOf(figures.find(({ subject }) => subject.role === "kiln")) / other
+  return Number.isNaN(ratio) ? "–" : number(ratio)
+}
+
+/** A table with a column for each engine. */
+const engineTable = (figures: Figures, group: string): string => {
+  const rows = figures.rows(group)
+  const names = [...new Set(rows.flatMap((one) => one.map(({ subject }) => subject.name)))]
+  const lines = rows.map((one) => {
+    const [first] = one
+    const cells = names.map((name) => {
+      const found = one.find(({ subject }) => subject.name === name)
+      return found === undefined ? "–" : withSpread(found)
+    })
+    return row([first === undefined ? "" : titleOf(first), ...cells, ratioTo(one, bestPeer(one))])
+  })
+  return [row(["", ...names, "kiln / best peer"]), row(["---", ...names.map(() => "---"), "---"]), ...lines].join("\n")
+}
+
+/** A table that names in each row what kiln is compared with. */
+const limitTable = (figures: Figures, groups: ReadonlyArray<string>): string => {
+  const lines = groups
+    .flatMap((group) => figures.rows(group))
+    .flatMap((one) => {
+      const kiln = one.find(({ subject }) => subject.role === "kiln")
+      const limits = one.filter(({ subject, values }) => subject.role === "limit" && values.length > 0)
+      if (kiln === undefined) return []
+      if (limits.length === 0) return [row([titleOf(kiln), withSpread(kiln), "–", "–", "–"])]
+      return limits.map((limit) =>
+        row([titleOf(kiln), withSpread(kiln), limit.subject.name, withSpread(limit), ratioTo(one, valueOf(limit))]),
+      )
+    })
+  return ["| | kiln | compared with | | kiln / that |", "|---|---|---|---|---|", ...lines].join("\n")
+}
+
+const targetTable = (figures: Figures): string => {
+  const word = { true: "met", false: "**missed**", undefined: "–" }
+  const lines = judge(figures).map(({ group, measured, met, wanted, what }) =>
+    row([group, what, wanted, measured, word[`${met}`]]),
+  )
+  return ["| | Work | Wanted | Measured | |", "|---|---|---|---|---|", ...lines].join("\n")
+}
+
+interface Plot {
+  readonly file: string
+  readonly description: string
+  readonly metrics: ReadonlyArray<readonly [workload: string, metric: string]>
+}
+
+const plots: ReadonlyArray<Plot> = [
+  {
+    file: "sqlite.svg",
+    description: "Creating and draining jobs on SQLite",
+    metrics: [
+      ["sqlite/create-1", "rate"],
+      ["sqlite/create-32", "rate"],
+      ["sqlite/queue", "bulk"],
+      ["sqlite/queue", "rate"],
+      ["sqlite/start-idle", "p50"],
+    ],
+  },
+  {
+    file: "postgres.svg",
+    description: "Creating and draining jobs on Postgres",
+    metrics: [
+      ["postgres/create-1", "rate"],
+      ["postgres/create-32", "rate"],
+      ["postgres/queue", "bulk"],
+      ["postgres/queue", "rate"],
+      ["postgres/drain-2", "rate"],
+      ["postgres/start-idle", "p50"],
+      ["postgres/start-300", "p99"],
+    ],
+  },
+  {
+    file: "http.svg",
+    description: "The HTTP service beside bare node:http",
+    metrics: [
+      ["http/get", "rate"],
+      ["http/post", "rate"],
+      ["http/download", "rate"],
+      ["http/upload", "rate"],
+    ],
+  },
+]
+
+/** Queues are drawn beside other engines; beside raw work on the database their bars would vanish. */
+const drawn = (figures: Figures, { metrics }: Plot) =>
+  metrics.map(([workload, metric]) =>
+    figures.of(workload, metric).filter(({ subject }) => subject.role !== "limit" || workload.startsWith("http/")),
+  )
+
+const image = ({ description, file }: Plot): string => `![${description}](benchmarks/${file})`
+
+export interface PageOptions {
+  readonly docs: string
+  readonly figures: Figures
+  readonly machine: string
+  readonly rounds: number
+  readonly quick: boolean
+  readonly commit: string
+}
+
+/** Writes docs/benchmarks.md and its plots. */
+export const writePage = ({ commit, docs, figures, machine, quick, rounds }: PageOptions): void => {
+  const [sqlite, postgres, http] = plots as readonly [Plot, Plot, Plot]
+  const run = `${rounds} ${rounds === 1 ? "round" : "rounds"}${quick ? " with `--quick`, which is too short for more than a first look" : ""}`
+  const page = [
+    introduction,
+    `## Machine\n\n${machine}\n- kiln at ${commit}, ${run}`,
+    `## Targets\n\nTargets that kiln has set itself, judged by the tables below.\n\n${targetTable(figures)}`,
+    `## SQLite\n\n${image(sqlite)}\n\n${engineTable(figures, "SQLite")}`,
+    `## Postgres\n\n${image(postgres)}\n\n${engineTable(figures, "Postgres")}`,
+    `## HTTP, files and start\n\n${image(http)}\n\n${limitTable(figures, ["HTTP", "Files", "Program"])}`,
+    engines,
+    method,
+    options,
+  ]
+  mkdirSync(join(docs, "benchmarks"), { recursive: true })
+  writeFileSync(join(docs, "benchmarks.md"), `${page.join("\n\n")}\n`)
+  for (const one of plots) {
+    writeFileSync(join(docs, "benchmarks", one.file), plot(drawn(figures, one), one.description))
+  }
+}

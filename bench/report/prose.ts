@@ -1,0 +1,64 @@
+/** The parts of docs/benchmarks.md that do not depend on figures. */
+
+export const introduction = `# Benchmarks
+
+kiln beside other job engines, on one machine and in one run. \`npx -y pnpm@12 bench --write\` wrote this page. Rates depend on the
+machine; compare ratios. Jobs do nothing, so the figures show what an engine itself costs.`
+
+export const options = `## Run it
+
+\`npx -y pnpm@12 bench\` installs the other engines into \`bench/node_modules\` from their own lockfile. Nothing else in this
+repository installs them.
+
+| Option | |
+|---|---|
+| \`--quick\` | one round of smaller counts, in under three minutes on an idle machine |
+| \`--only <regex>\` | workloads by id: \`sqlite/create-32\`, \`postgres/queue\`, \`http/get\` … |
+| \`--engines <regex>\` | engines by name; kiln is always measured |
+| \`--rounds <n>\` | rounds, default 3 |
+| \`--base <directory>\` | another checkout of kiln, measured in the same rounds as \`kiln (base)\` |
+| \`--long\` | includes drains beside a million finished jobs, which takes many minutes |
+| \`--json <file>\` | writes every figure of every round |
+| \`--write\` | writes this page and its plots |`
+
+export const method = `## Method
+
+- Each figure is the median of the rounds, with the least and greatest behind it. In each round every engine takes its turn, beginning
+  with another one, so that a slow minute of the machine hits all of them.
+- Each measurement has an empty database and its own process. Memory is the largest resident set of the measured process, without the Postgres server.
+- kiln is measured as it is published: compiled packages, not sources.
+- Postgres runs with \`fsync=on\` and \`synchronous_commit=on\`, on the same machine. SQLite runs with \`synchronous=FULL\`, which
+  waits for the disk at every commit, except where a column says "no fsync".
+- *limit* is the same work without an engine: prepared statements on narrow tables, concurrent inserts in one commit, claims and
+  completions in batches of 500.
+- *best peer* is the best engine beside kiln that does not lose accepted jobs in a power failure. A ratio over 1 is good for
+  rates and bad for latencies and memory.
+- A drain begins when the workers start on a full queue and ends when every job is finished in the store. After the queue is filled, Postgres
+  gets a \`VACUUM ANALYZE\` and a checkpoint. An engine that needs longer than 15 seconds (2 with \`--quick\`) is stopped; its rate is that of the jobs it has run.
+- *submit to start* is the time from the call that adds a job to the first line of its handler. *apart* means that caller and
+  worker are two processes.
+- An HTTP server has one core; the load generator has another one. \`kiln serve\` stores jobs in SQLite and files on disk. Each request is authenticated, and
+  each POST is durable. The bare server sends the same bytes, without authentication and without a store.`
+
+export const engines = `## Engines
+
+| Engine | Configuration |
+|---|---|
+| kiln | \`createEngine\` with 500 slots and without a queue cap. Bulk: \`submitMany\` |
+| pg-boss | \`useListenNotify\`, queue with \`notify\`, two workers with batches of 500, \`burstWhenBatchFull\`. Bulk: \`insert\` |
+| graphile-worker | \`concurrentJobs: 100\`, \`localQueue.size: 500\`, \`completeJobBatchDelay: 0\`. Bulk: \`addJobs\` |
+| BullMQ | its Postgres backend, \`concurrency: 100\`. Bulk: \`addBulk\` |
+| openworkflow | a workflow without steps, \`concurrency: 20\`. It has no bulk call; runs are started at once |
+| plainjob | polls every millisecond. Its \`synchronous=NORMAL\` may lose the newest jobs in a power failure ("no fsync"); "fsync" sets \`FULL\` |
+
+They do different amounts of work for a job:
+
+| | kiln | pg-boss | graphile-worker | BullMQ | openworkflow | plainjob |
+|---|---|---|---|---|---|---|
+| finished jobs | kept, with result | kept, with result | deleted | kept, with result | kept, with result | kept |
+| repeated creation with a key | same job, and a changed request is refused | dropped, by policy or singleton | replaces or keeps the job (\`jobKey\`) | dropped (\`jobId\`) | same run, for 24 hours | – |
+| a lost worker's job runs again | when its 30 s lease ends | after 15 minutes, or a missed heartbeat | after 4 hours | when its 30 s lock ends | when its 30 s lease ends | after 30 minutes |
+| a late worker's completion | refused, by claim | refused, by attempt | accepted | refused, by lock token | refused, by worker | accepted |
+| tenants take turns | yes | limits per group | named queues | – | – | – |
+| charge with the completion | same commit | – | – | – | – | – |
+| completion of a batch | each job its own | one for the batch here | each job its own | each job its own | each run its own | each job its own |`

@@ -1,0 +1,154 @@
+import { type Figures, number } from "./figures.ts"
+
+/** A target and what was measured. */
+export interface Judged {
+  readonly group: string
+  readonly what: string
+  readonly wanted: string
+  readonly measured: string
+  /** Undefined if something it needs was not measured. */
+  readonly met: boolean | undefined
+}
+
+interface Target {
+  readonly group: string
+  readonly what: string
+  readonly wanted: string
+  /** A value that must be at least, or at most, the bound. */
+  readonly value: (figures: Figures) => number
+  readonly atLeast?: number
+  readonly atMost?: number
+  readonly unit?: string
+}
+
+const fsync = "plainjob, fsync"
+
+/** kiln's value divided by that of another subject, or of the best durable peer. */
+const ratio =
+  (workload: string, metric: string, subject?: string) =>
+  (figures: Figures): number =>
+    figures.value(workload, metric) /
+    (subject === undefined ? figures.best(workload, metric) : figures.value(workload, metric, subject))
+
+const value = (workload: string, metric: string) => (figures: Figures) => figures.value(workload, metric)
+
+const atLeast = (group: string, what: string, to: string, least: number, of: Target["value"]): Target => ({
+  group,
+  what,
+  wanted: `at least ${number(least)} × ${to}`,
+  value: of,
+  atLeast: least,
+  unit: "×",
+})
+
+/** A latency under that of a peer, or of the best one. */
+const under = (group: string, what: string, to: string, most: number, of: Target["value"]): Target => ({
+  group,
+  what,
+  wanted: most === 1 ? `under ${to}` : `under ${number(most)} × ${to}`,
+  value: of,
+  atMost: most,
+  unit: "×",
+})
+
+const below = (group: string, what: string, most: number, unit: string, of: Target["value"]): Target => ({
+  group,
+  what,
+  wanted: `under ${number(most)} ${unit}`,
+  value: of,
+  atMost: most,
+  unit: ` ${unit}`,
+})
+
+const latencies = (workload: string, what: string): ReadonlyArray<Target> =>
+  (["p50", "p99"] as const).map((metric) =>
+    under("Postgres", `${what}, ${metric}`, "the best peer", 1, ratio(workload, metric)),
+  )
+
+const memory = (store: string, id: string): ReadonlyArray<Target> => [
+  below(store, "peak memory of draining 100,000 jobs", 150, "MB", value(`${id}/memory`, "peakMb")),
+  {
+    group: store,
+    what: "drain beside a million finished jobs",
+    wanted: "at most 1.15 times slower",
+    value: value(`${id}/million`, "slower"),
+    atMost: 1.15,
+    unit: "×",
+  },
+]
+
+const targets: ReadonlyArray<Target> = [
+  atLeast("SQLite", "create, 32 callers", fsync, 4, ratio("sqlite/create-32", "rate", fsync)),
+  atLeast("SQLite", "create, 1 caller", fsync, 0.8, ratio("sqlite/create-1", "rate", fsync)),
+  {
+    group: "SQLite",
+    what: "add in bulk",
+    wanted: `at least 30,000/s, or 0.3 × ${fsync}`,
+    value: (figures) =>
+      Math.max(figures.value("sqlite/queue", "bulk") / 30_000, ratio("sqlite/queue", "bulk", fsync)(figures) / 0.3),
+    atLeast: 1,
+    unit: "× that",
+  },
+  atLeast("SQLite", "drain", fsync, 8, ratio("sqlite/queue", "rate", fsync)),
+  atLeast("SQLite", "drain", "plainjob, no fsync", 2, ratio("sqlite/queue", "rate", "plainjob, no fsync")),
+  under("SQLite", "submit to start, idle, p50", fsync, 1.2, ratio("sqlite/start-idle", "p50", fsync)),
+  under("SQLite", "submit to start, idle, p99", fsync, 1, ratio("sqlite/start-idle", "p99", fsync)),
+  ...memory("SQLite", "sqlite"),
+  atLeast("Postgres", "create, 32 callers", "the best peer", 2, ratio("postgres/create-32", "rate")),
+  atLeast("Postgres", "create, 32 callers", "pg-boss", 8, ratio("postgres/create-32", "rate", "pg-boss")),
+  atLeast("Postgres", "create, 1 caller", "the best peer", 1, ratio("postgres/create-1", "rate")),
+  atLeast("Postgres", "add in bulk", "the best peer", 0.5, ratio("postgres/queue", "bulk")),
+  atLeast("Postgres", "drain, one process", "pg-boss", 1, ratio("postgres/queue", "rate", "pg-boss")),
+  atLeast(
+    "Postgres",
+    "drain, two processes",
+    "one process",
+    1,
+    (figures) => figures.value("postgres/drain-2", "rate") / figures.value("postgres/queue", "rate"),
+  ),
+  ...latencies("postgres/start-idle", "submit to start, idle, one process"),
+  ...latencies("postgres/start-300", "submit to start, 300 jobs/s, one process"),
+  ...latencies("postgres/start-idle-apart", "submit to start, idle, apart"),
+  ...latencies("postgres/start-300-apart", "submit to start, 300 jobs/s, apart"),
+  ...memory("Postgres", "postgres"),
+  atLeast("HTTP", "GET a finished job", "bare node:http", 0.35, ratio("http/get", "rate", "bare node:http")),
+  below("HTTP", "GET a finished job, p99", 20, "ms", value("http/get", "p99")),
+  atLeast("HTTP", "POST, durable", "bare node:http", 0.3, ratio("http/post", "rate", "bare node:http")),
+  atLeast("HTTP", "download of 20 MB", "bare + SHA-256", 0.6, ratio("http/download", "rate", "bare + SHA-256")),
+  atLeast(
+    "HTTP",
+    "upload of 24 MB",
+    "bare + SHA-256, fsync",
+    0.6,
+    ratio("http/upload", "rate", "bare + SHA-256, fsync"),
+  ),
+  atLeast("Files", "sandbox speech", "raw files and rows", 0.5, ratio("files/speech", "rate", "raw files and rows")),
+  below("Program", "process that imports @kiln/core", 120, "ms", value("program/start", "import")),
+  below("Program", "kiln serve, until it listens", 600, "ms", value("program/start", "ready")),
+]
+
+const isMet = ({ atLeast: least, atMost: most }: Target, measured: number): boolean =>
+  measured >= (least ?? -Infinity) && measured <= (most ?? Infinity)
+
+/** Compares a run with the targets that kiln has set itself. */
+export const judge = (figures: Figures): ReadonlyArray<Judged> =>
+  targets.map((target) => {
+    const measured = target.value(figures)
+    return {
+      group: target.group,
+      what: target.what,
+      wanted: target.wanted,
+      measured: Number.isNaN(measured) ? "not measured" : `${number(measured)}${target.unit ?? ""}`,
+      met: Number.isNaN(measured) ? undefined : isMet(target, measured),
+    }
+  })
+
+/** Formats the targets that were measured as plain text. */
+export const targetTable = (figures: Figures): string =>
+  judge(figures)
+    .filter(({ met }) => met !== undefined)
+    .map(
+      ({ group, measured, met, wanted, what }) =>
+        `  ${met === true ? "met   " : "missed"} ${`${group}: ${what}`.padEnd(58)} ${wanted.padEnd(38)} ${measured}`,
+    )
+    .join("\n")

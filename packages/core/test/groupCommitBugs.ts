@@ -1,0 +1,56 @@
+import type { Edit } from "../../../tests/planted/Edit.ts"
+
+/** A bug in how callers share calls, and the line in which `support/sharedCalls.ts` shows it. */
+export interface GroupCommitBug {
+  readonly bug: string
+  readonly edit: Edit
+  readonly noticed: string
+}
+
+/** The line without a bug. */
+export const unharmed =
+  "settled: 1 2; 2 4; 3 6; 10 20; 4 8; 13 failed; 5 10; 6 12; 8 16; 7 14; 50 100; 60 failed; 70 failed"
+
+const edit = (from: string, to: string): Edit => ({ file: "packages/core/src/engine/GroupCommit.ts", from, to })
+
+export const groupCommitBugs: ReadonlyArray<GroupCommitBug> = [
+  {
+    bug: "a batch is settled before it is detached: what its callers push meanwhile is dropped with it",
+    edit: edit(
+      "commit(detachBatch(waiting))",
+      "Effect.map(commit(detachBatch([...waiting])), () => void waiting.splice(0))",
+    ),
+    noticed: "settled: 1 2; 2 4; 3 6; 4 8; 13 failed; 5 10; 6 12; 8 16; 7 14; 50 100; 70 failed",
+  },
+  {
+    bug: "an item is lost when its batch is retried one by one",
+    edit: edit("Effect.forEach(batch, (entry) => commit(", "Effect.forEach(batch.slice(1), (entry) => commit("),
+    noticed: "settled: 1 2; 2 4; 3 6; 10 20; 13 failed; 5 10; 6 12; 8 16; 7 14; 50 100; 60 failed; 70 failed",
+  },
+  {
+    bug: "a defect of one caller fails its batch",
+    edit: edit("if (batch.length > 1 && error === undefined)", "if (batch.length > 9 && error === undefined)"),
+    noticed:
+      "settled: 1 2; 2 4; 3 6; 10 20; 4 failed; 13 failed; 5 failed; 6 12; 8 16; 7 14; 50 100; 60 failed; 70 failed",
+  },
+  {
+    bug: "an exception in a callback reaches the batch",
+    edit: edit("    report(error)\n", "    throw error\n"),
+    noticed:
+      "settled: 1 2; 2 4; 10 failed; 4 failed; 13 failed; 5 failed; 6 failed; 7 failed; 8 failed; 50 failed; 60 failed; 70 failed",
+  },
+  {
+    bug: "callers without a conflict are told of one",
+    edit: edit("if (briefly && error?.contended === true)", "if (!briefly && error?.contended === true)"),
+    noticed:
+      "settled: 1 2; 2 4; 3 6; 10 20; 4 8; 13 failed; 5 10; 6 failed; 7 failed; 8 failed; 50 100; 60 failed; 70 failed",
+  },
+  {
+    bug: "callers that wait when the engine closes are forgotten",
+    edit: edit(
+      "for (const entry of waiting.splice(0)) settleEntry",
+      "for (const entry of waiting.splice(0, 0)) settleEntry",
+    ),
+    noticed: "settled: 1 2; 2 4; 3 6; 10 20; 4 8; 13 failed; 5 10; 6 12; 8 16; 7 14; 50 100; 70 failed",
+  },
+]

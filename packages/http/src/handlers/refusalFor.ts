@@ -1,0 +1,36 @@
+import type { CreateJobError, ReceiveError } from "@kiln/core/effect"
+import type { FileGone, InvalidRequest, JobNotFound, JobProcessing } from "@kiln/core"
+import type { BlobCorrupt } from "@kiln/core/domain"
+import { Refusal } from "../server/Refusal.ts"
+
+/** The engine's errors that reach clients. `InvalidRequest` needs the wire names of its fields: see `FieldNames.refuse`. */
+type EngineError = Exclude<
+  CreateJobError | ReceiveError | JobNotFound | JobProcessing | FileGone | BlobCorrupt,
+  InvalidRequest
+>
+
+/** Translates an error of the engine: over HTTP it has the same code. `param` is the field at fault. */
+export const refusalFor = (error: EngineError, param?: string): Refusal =>
+  new Refusal({ code: error.code, ...(param !== undefined && { param }), ...moreOf(error) })
+
+/** Details for the client, or a cause for the log only. */
+const moreOf = (error: EngineError): Pick<Refusal, "details" | "cause"> => {
+  switch (error._tag) {
+    case "LiveNotActive":
+      return { details: { missing: error.missing } }
+    case "UploadsFull":
+      return { details: { uploads: error.uploads, bytes: error.bytes } }
+    case "UnsupportedContentType":
+      return { details: { expected: error.expected } }
+    case "FileTooLarge":
+      return { details: { max_bytes: error.maxBytes } }
+    case "AudioFormatMismatch":
+      return { details: { declared: error.declared, detected: error.detected } }
+    case "StoreUnavailable":
+    case "BlobUnavailable":
+    case "BlobCorrupt":
+      return { cause: error }
+    default:
+      return {}
+  }
+}

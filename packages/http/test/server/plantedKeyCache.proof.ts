@@ -1,0 +1,93 @@
+import { createHash } from "node:crypto"
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { IncomingMessage, ServerResponse } from "node:http"
+import { Socket } from "node:net"
+import { join } from "node:path"
+import { formatApiKey } from "@kiln/core/domain"
+import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { expect, it } from "vitest"
+import type * as Authenticator from "../../src/server/Authenticator.ts"
+import { Exchange } from "../../src/server/Exchange.ts"
+import { NodeSource } from "../../src/server/NodeSource.ts"
+import { parseTrustedProxies } from "../../src/wire/ClientAddress.ts"
+
+const secret = formatApiKey("test", new Uint8Array(32).fill(7))
+const secretHash = createHash("sha256").update(secret).digest("hex")
+const revocationMs = 5_000
+
+/** The module with a bug, next to the sources, so that its imports resolve the same way. */
+const withBug = async (from: string, to: string): Promise<typeof Authenticator> => {
+  const root = await mkdtemp(join(import.meta.dirname, "../../.planted-"))
+  try {
+    await cp(join(import.meta.dirname, "../../src"), root, { recursive: true })
+    const file = join(root, "server/Authenticator.ts")
+    const text = await readFile(file, "utf8")
+    expect(text.split(from), `Authenticator.ts must contain this text exactly once: ${from}`).toHaveLength(2)
+    await writeFile(
+      file,
+      text.replace(from, () => to),
+    )
+    return (await import(file)) as typeof Authenticator
+  } finally {
+    await rm(root, { recursive: true })
+  }
+}
+
+/** Returns whether a key that is in use stops working within 5 s of its revocation. */
+const refusesRevoked = ({ makeAuthenticate }: typeof Authenticator): Promise<boolean> => {
+  let record: ApiKeyRecord = {
+    id: "key_1",
+    projectId: "prj_1",
+    mode: "test",
+    scopes: ["audio.create"],
+    name: null,
+    createdAt: 0,
+    expiresAt: null,
+    revokedAt: null,
+    lastUsedAt: null,
+  }
+  const directory = {
+    findKey: (hash: string) => Effect.sync(() => (hash === secretHash ? record : undefined)),
+    touchKeys: () => Effect.void,
+  } as Partial<KeyDirectory["Service"]> as KeyDirectory["Service"]
+  const proxies = parseTrustedProxies("")
+  if (!proxies.ok) throw new Error("no proxies")
+  const message = new IncomingMessage(new Socket())
+  message.rawHeaders = ["Authorization", `Bearer ${secret}`]
+  const exchange = new Exchange("req_x", new NodeSource(message, new ServerResponse(message)))
+  const check = Effect.gen(function* () {
+    const authenticate = yield* makeAuthenticate({
+      trustedProxies: proxies.proxies,
+      failures: { perMinute: 0, burst: 0 },
+    })
+    yield* authenticate(exchange)
+    record = { ...record, revokedAt: 1 }
+    // Frequent use must not extend the time in the cache.
+    for (let waited = 0; waited < revocationMs; waited += 500) {
+      yield* TestClock.adjust(500)
+      yield* Effect.exit(authenticate(exchange))
+    }
+    return (yield* Effect.exit(authenticate(exchange)))._tag === "Failure"
+  })
+  return Effect.runPromise(
+    check.pipe(Effect.scoped, Effect.provideService(KeyDirectory, directory), Effect.provide(TestClock.layer())),
+  )
+}
+
+it("a revoked key stops working within 5 s", async () => {
+  expect(await refusesRevoked(await import("../../src/server/Authenticator.ts"))).toBe(true)
+})
+
+it.each([
+  ["a cached key is never looked up again", "now - entry.lookedUpAt < believedForMs", "believedForMs > 0"],
+  ["a key is cached for longer than a revocation may take", "believedForMs = 3_000", "believedForMs = 6_000"],
+  [
+    "each use extends the time in the cache",
+    "return Effect.succeed(accept(known, now))",
+    "return Effect.succeed((remember(keyHash, { ...known, lookedUpAt: now }), accept(known, now)))",
+  ],
+])("is detected where %s", async (_, from, to) => {
+  expect(await refusesRevoked(await withBug(from, to))).toBe(false)
+})
