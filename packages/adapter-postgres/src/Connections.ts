@@ -6,27 +6,26 @@ import { briefLockTimeoutMs, type Wire } from "./Session.ts"
 export interface ConnectionOptions extends Wire {
   readonly url: string
   readonly poolSize: number
-  /** Milliseconds a connection may take to come about. */
+  /** Milliseconds to wait for a connection. */
   readonly connectTimeoutMs: number
   /** Milliseconds one statement may take, on the server. */
   readonly statementTimeoutMs: number
-  /** Whether every connection is a server session of its own, which settings can be given to. */
+  /** Whether each connection is a server session that keeps settings. */
   readonly ownSessions: boolean
 }
 
-/** The number by which the server names its type bigint. */
+/** The server's type number for bigint. */
 const int8 = pg.types.builtins.INT8
 
-/** A whole number of the server's is one of ours: every one that is stored is a safe integer. */
+/** Reads bigint as a number: every stored one is a safe integer. */
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid, format) =>
     oid === int8 ? Number : (pg.types.getTypeParser(oid, format) as (value: string) => unknown),
 }
 
 /**
- * Settings that decide what a text means, on its way to the server or back. A database or a role may have any of them
- * otherwise, and every statement is written for these. `array_nulls` matters most: without it a NULL in an array, as batches
- * have them, is a word.
+ * Settings that change the meaning of text sent to or from the server. A database or role may override them, but every
+ * statement relies on these values. `array_nulls` matters most: without it, a NULL in an array is read as a word.
  */
 const meanings = {
   array_nulls: "on",
@@ -37,39 +36,38 @@ const meanings = {
   datestyle: "ISO,MDY",
   intervalstyle: "postgres",
   timezone: "UTC",
-  // Schemas are named wherever something is not the server's own.
+  // Statements name the schema of everything that is not built in.
   search_path: "pg_catalog",
 }
 
 /**
- * What a transaction is where nothing says so, and a statement by itself: one that must see what was committed before it. Whether
- * it may write is left to the server: operators and managed servers use `default_transaction_read_only` to stop writes, for
- * example when the disk is full.
+ * Defaults for transactions and single statements, which must see everything committed before them. Read-only mode is left to
+ * the server: operators and managed servers set `default_transaction_read_only` to stop writes, for example on a full disk.
  */
 const transactionDefaults = {
   default_transaction_isolation: "read committed",
   default_transaction_deferrable: "off",
 }
 
-/** One `-c` for each, as the server reads them when a session begins. */
+/** Formats settings as startup options (`-c name=value`). */
 const asOptions = (settings: Readonly<Record<string, string | number>>): string =>
   Object.entries(settings)
     .map(([name, value]) => `-c ${name}=${String(value).replaceAll(" ", "\\ ")}`)
     .join(" ")
 
-/** The settings of a transaction, in it. */
+/** Formats settings as SET LOCAL commands. */
 const setLocal = (settings: Readonly<Record<string, string | number>>): ReadonlyArray<string> =>
   Object.entries(settings).map(([name, value]) => `SET LOCAL ${name}=${value}`)
 
 const begin = "BEGIN ISOLATION LEVEL READ COMMITTED, NOT DEFERRABLE"
 
-/** Begins a transaction on any connection, in which statements mean what they say. It has the limits of its session. */
+/** Begins a transaction on any connection, with the settings that statements rely on and the time limits of the session. */
 export const beginAnywhere: string = [begin, ...setLocal(meanings)].join("; ")
 
 /**
- * Server settings of every session, or of every transaction. The limits make sure that a client that hangs in a
- * transaction, or waits for one that does, lets go. Every statement is written for an index, and every join for one look into it a row: a plan made while a
- * table was small must not stay with reading all of it when it has grown.
+ * Server settings of every session, or of every transaction. The time limits end transactions of clients that hang, and waits
+ * for them. The planner settings keep plans on indexes, with one lookup per joined row: a plan made for a small table would
+ * otherwise read the whole table after it has grown.
  */
 const serverSettings = ({ lockTimeoutMs, statementTimeoutMs }: ConnectionOptions) => ({
   ...meanings,
@@ -89,15 +87,15 @@ const serverSettings = ({ lockTimeoutMs, statementTimeoutMs }: ConnectionOptions
   jit: "off",
 })
 
-/** Begins a transaction. Where sessions are not this process's own, each transaction brings the settings with it. */
+/** Begins a transaction. Without own sessions, each transaction sets the settings itself. */
 export const beginStatement = (options: ConnectionOptions): string =>
   [begin, ...(options.ownSessions ? [] : setLocal(serverSettings(options)))].join("; ")
 
-/** The same for a transaction that waits only briefly. */
+/** The same with a short lock timeout. */
 export const beginBriefStatement = (options: ConnectionOptions): string =>
   `${beginStatement(options)}; SET LOCAL lock_timeout = ${briefLockTimeoutMs(options)}`
 
-/** The URL without the session settings that it may bring: the driver would take them in place of ours, not beside them. */
+/** Separates session settings from the URL: the driver would use them instead of ours. */
 const withoutOptions = (text: string): { readonly url: string; readonly options: string } => {
   if (!URL.canParse(text)) return { url: text, options: "" }
   const url = new URL(text)
@@ -106,7 +104,7 @@ const withoutOptions = (text: string): { readonly url: string; readonly options:
   return { url: options === "" ? text : url.href, options }
 }
 
-/** What every connection is made with. Settings of the URL come first, so that those a promise depends on are ours. */
+/** The configuration of every connection. Settings of the URL come first, so that ours override them. */
 export const clientConfig = (options: ConnectionOptions, name: string): pg.ClientConfig => ({
   connectionString: withoutOptions(options.url).url,
   application_name: name,
@@ -118,7 +116,7 @@ export const clientConfig = (options: ConnectionOptions, name: string): pg.Clien
     ? {
         options: [
           withoutOptions(options.url).options,
-          // An idle connection of the pool is not one that hangs.
+          // An idle connection in the pool is not a hanging one.
           asOptions({ ...transactionDefaults, ...serverSettings(options), idle_session_timeout: 0 }),
         ]
           .join(" ")
@@ -127,18 +125,18 @@ export const clientConfig = (options: ConnectionOptions, name: string): pg.Clien
     : {}),
 })
 
-/** Nothing is waited for, and nothing said: its pending queries fail at once. */
+/** Closes the socket without a goodbye. Pending queries fail immediately. */
 export const cutOff = (client: Pick<pg.Client, "connection">): void => {
   client.connection.stream.destroy()
 }
 
-/** An error on an idle or checked-out connection comes as an event as well, and unheard it would end the process. */
+/** Connection errors are also emitted as events, and an unhandled one would end the process. */
 const heard = (): void => undefined
 
-/** Milliseconds a server may take to hang up when it was told goodbye. */
+/** Milliseconds to wait for the server to close connections at shutdown. */
 const goodbyeMs = 1_000
 
-/** Up to `max` connections, made when they are wanted, and gone with the scope once whatever is under way has ended. */
+/** Opens a pool of up to `max` connections. Closing the scope waits for operations in progress. */
 export const makePool = (
   options: ConnectionOptions,
   name: string,
@@ -150,7 +148,7 @@ export const makePool = (
       ({ open, pool }) =>
         Effect.promise(async () => {
           await pool.end()
-          // A server out of reach never hangs up, and must not keep this process from ending.
+          // An unreachable server never closes them, and must not keep the process alive.
           if (open.size > 0) setTimeout(() => open.forEach(cutOff), goodbyeMs).unref()
         }),
     ),
@@ -160,7 +158,7 @@ export const makePool = (
 const openPool = (options: ConnectionOptions, name: string, max: number) => {
   const pool = new pg.Pool({
     ...clientConfig(options, name),
-    // Several statements of one transaction travel together.
+    // Several statements of a transaction are sent without waiting for answers.
     pipeline: true,
     max,
     idleTimeoutMillis: 60_000,

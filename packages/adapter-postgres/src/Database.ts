@@ -151,7 +151,8 @@ export class Database {
       const make = async () => {
         const { mark } = await begin(client, this.#options.begin, "0")
         const session = new Session(client, this.#options.wire)
-        return this.#commit(client, mark, await ending(session, work(session)))
+        const value = await ending(session, work(session))
+        return this.#committed(client.query("COMMIT"), mark, value)
       }
       return this.#guarded(client, make, longestMigrationMs)
     })
@@ -229,17 +230,20 @@ export class Database {
         Promise.all([begin(client, statement, `"${wire.schema}".store_time()`), opening(first)]),
       )
       const tx = new Transaction(client, wire, now)
-      return this.#commit(client, mark, await ending(tx, work(tx, opened)))
+      const value = await ending(tx, work(tx, opened))
+      return this.#committed(client.query("COMMIT"), mark, value, tx.lastAnswers())
     })
   }
 
-  #commit<A>(client: pg.PoolClient, mark: Mark, value: A): Promise<Try<A>> {
-    return this.#committed(client.query("COMMIT"), mark, value)
-  }
-
-  async #committed<A>(commit: Promise<{ readonly command: string }>, mark: Mark, value: A): Promise<Try<A>> {
+  /** `last`: the answers to statements that were sent before COMMIT and not awaited. */
+  async #committed<A>(
+    commit: Promise<{ readonly command: string }>,
+    mark: Mark,
+    value: A,
+    last: Promise<void> = Promise.resolve(),
+  ): Promise<Try<A>> {
     try {
-      const { command } = await commit
+      const [{ command }] = await Promise.all([commit, last])
       // The server answers COMMIT of a failed transaction with ROLLBACK.
       if (command !== "COMMIT") throw new TypeError("a transaction failed and its verb did not notice")
       return { _tag: "Done", value }

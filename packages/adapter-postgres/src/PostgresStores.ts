@@ -15,7 +15,7 @@ import {
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
-import { LaneNotes } from "./jobs/LanePositions.ts"
+import { LanePositions } from "./jobs/LanePositions.ts"
 import { checkPostgresOptions, openDatabase, type OpenDatabase, type PostgresOptions } from "./openDatabase.ts"
 import { makePostgresCallerTransactions } from "./callers/CallerTransactions.ts"
 import { makePostgresJobDirectory } from "./directory.ts"
@@ -24,11 +24,11 @@ import { makePostgresKeyDirectory } from "./keys.ts"
 import { makePostgresSecretStore } from "./secrets.ts"
 import { makePostgresSwitchboard } from "./board.ts"
 import { makePostgresUploadStore } from "./uploads/UploadStore.ts"
-import { hintOnce, makePostgresWakeUp, makeTeller, type PostgresWakeUp } from "./wakeUp/WakeUp.ts"
-import { noteTurns } from "./jobs/nextClaimable.ts"
+import { hintOnce, makePostgresWakeUp, makeNotifiers, type PostgresWakeUp } from "./wakeUp/WakeUp.ts"
+import { saveTurns } from "./jobs/nextClaimable.ts"
 import type { KyselyTransaction, PgClient } from "./callers/CallerConnection.ts"
 
-/** What the layer provides. */
+/** The services that the layer provides. */
 type PostgresStore =
   | JobStore
   | JobDirectory
@@ -39,34 +39,34 @@ type PostgresStore =
   | SecretStore
   | WakeUp
 
-/** Hears of nothing but its own process; and tells others of work and of what ended here, or not even that. */
-const deafWakeUp = (
+/** Wakes only within its own process; if `tells` is set, also notifies others of work and of finished jobs. */
+const localWakeUp = (
   { connections, database }: OpenDatabase,
   tells: boolean,
 ): Effect.Effect<PostgresWakeUp, never, Scope.Scope> =>
   Effect.gen(function* () {
     const wakeUp = Context.get(yield* Layer.build(WakeUp.layer), WakeUp)
-    if (!tells) return { wakeUp, tellFinished: () => undefined }
-    const { tellFinished, tellWork } = yield* makeTeller(database, connections)
+    if (!tells) return { wakeUp, announceFinished: () => undefined }
+    const { announceFinished, announceWork } = yield* makeNotifiers(database, connections)
     return {
-      wakeUp: WakeUp.of({ ...wakeUp, notify: Effect.andThen(wakeUp.notify, Effect.sync(tellWork)) }),
-      tellFinished,
+      wakeUp: WakeUp.of({ ...wakeUp, notify: Effect.andThen(wakeUp.notify, Effect.sync(announceWork)) }),
+      announceFinished,
     }
   })
 
-/** NOTIFY goes through a pooler in transaction mode, LISTEN does not. */
+/** NOTIFY works through a pooler in transaction mode, LISTEN does not. */
 const notificationsOf = ({ notifications = true, pooler }: PostgresOptions): boolean | "send" =>
   notifications === true && pooler === "transaction" ? "send" : notifications
 
 /**
- * All record stores in one schema of a Postgres database, for any number of processes on any number of machines. What a
- * verb returned for was committed with `synchronous_commit = on`. Store time is the database's clock. The database
- * holds secrets and request data: give its role to nobody else.
+ * All record stores in one schema of a Postgres database, for any number of processes on any number of machines. Once a verb
+ * returns, its changes are committed with `synchronous_commit = on`. Store time is the database's clock. The database
+ * contains secrets and request data, so do not share its role.
  *
- * Unless notifications are turned off, the layer brings the wake-up between processes as well.
+ * Unless notifications are off, the layer also provides the wake-up between processes.
  */
 export const PostgresStores = {
-  /** Fails with `StoreUnavailable` where the database cannot be reached, or its schema not brought up to date. */
+  /** Fails with `StoreUnavailable` if the database cannot be reached or the schema cannot be brought up to date. */
   layer: (options: PostgresOptions): Layer.Layer<PostgresStore, StoreUnavailable> =>
     Layer.effectContext(
       Effect.gen(function* () {
@@ -74,15 +74,15 @@ export const PostgresStores = {
         const { connections, database, heartbeats } = open
         const notifications = notificationsOf(options)
         const hint = notifications === false ? Effect.void : hintOnce(database, connections)
-        const { tellFinished, wakeUp } =
+        const { announceFinished, wakeUp } =
           notifications === true
             ? yield* makePostgresWakeUp(connections, database)
-            : yield* deafWakeUp(open, notifications === "send")
-        const notes = new LaneNotes(options.noteLanesEveryMs ?? 1_000)
+            : yield* localWakeUp(open, notifications === "send")
+        const positions = new LanePositions(options.noteLanesEveryMs ?? 1_000)
         yield* Effect.addFinalizer(() =>
-          Effect.ignore(database.read("LaneNotes.rest", (session) => noteTurns(session, notes.rest()))),
+          Effect.ignore(database.read("LanePositions.unsaved", (session) => saveTurns(session, positions.unsaved()))),
         )
-        return Context.make(JobStore, makePostgresJobStore(database, heartbeats, notes, tellFinished)).pipe(
+        return Context.make(JobStore, makePostgresJobStore(database, heartbeats, positions, announceFinished)).pipe(
           Context.add(JobDirectory, makePostgresJobDirectory(database)),
           Context.add(
             CallerTransactions,
@@ -99,8 +99,8 @@ export const PostgresStores = {
 }
 
 /**
- * All record stores in one schema of a Postgres database, for programs without Effect. Jobs can be created inside a
- * transaction that the program began on a client of `pg`, or with Kysely. Throws `TypeError` for options that cannot be used.
+ * All record stores in one schema of a Postgres database, for programs without Effect. Jobs can be created inside the program's
+ * own transaction, begun on a `pg` client or with Kysely. Throws `TypeError` for invalid options.
  */
 export const postgresStore = (options: PostgresOptions): StoreAdapter<PgClient | KyselyTransaction> => {
   checkPostgresOptions(options)

@@ -3,28 +3,28 @@ import { sql as raw } from "kysely"
 import { sqlState } from "./postgresErrors.ts"
 import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "./Statement.ts"
 
-/** How statements travel on this store's connections. */
+/** How statements are sent on the store's connections. */
 export interface Wire {
   readonly schema: string
-  /** Whether statements stay prepared on the server. Not behind a pooler that hands out another server each time. */
+  /** Whether statements stay prepared on the server. False behind a pooler in transaction mode. */
   readonly prepared: boolean
-  /** Milliseconds a statement waits for another's lock, where no transaction says that it waits for less. */
+  /** Milliseconds a statement waits for a lock, unless the transaction sets less. */
   readonly lockTimeoutMs: number
 }
 
-/** Milliseconds a batch waits for a row that somebody holds: many stand behind it, who want others. */
+/** Milliseconds a batch waits for a row lock. Short, because other callers wait for the batch. */
 const briefWaitMs = 200
 
 export const briefLockTimeoutMs = ({ lockTimeoutMs }: Pick<Wire, "lockTimeoutMs">): number =>
   lockTimeoutMs === 0 ? briefWaitMs : Math.min(briefWaitMs, lockTimeoutMs)
 
-/** What a session needs of a connection: a client of the driver's, or something that passes statements on to one. */
+/** A client of the driver, or something that passes statements on to one. */
 export interface Connection {
   query(config: {
     readonly text: string
     readonly values: Array<SqlValue>
     readonly name?: string
-    /** What the caller takes from the answer: the rows, or the number of rows changed. The driver takes no notice of it. */
+    /** What the caller needs: the rows, or the number of changed rows. The driver ignores it. */
     readonly answer: "rows" | "count"
   }): Promise<{ readonly rows: ReadonlyArray<unknown>; readonly rowCount: number | null }>
 }
@@ -32,11 +32,11 @@ export interface Connection {
 /** Identifies a transaction to the server, also after its connection was lost. */
 export interface Mark {
   readonly xid: string
-  /** The life of the server it belongs to. A crash ends one: numbers it gave to what was not yet on disk are given out again. */
+  /** Identifies the server's run. After a crash, transaction numbers that had not reached the disk are reused. */
   readonly life: string
 }
 
-/** A server that recovers from a crash begins its statistics anew; neither a stop in good order nor a reload does. */
+/** Changes when the server recovers from a crash, which resets its statistics; a clean restart or reload does not. */
 const serverLife = "coalesce(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())::text, '')"
 
 /** Selects the mark of the transaction that a statement runs in. */
@@ -78,7 +78,7 @@ export const readFate = async (client: pg.ClientBase, { life: began, xid }: Mark
   return told.fate === "committed" ? null : "aborted"
 }
 
-/** Runs statements on one connection. Several may be sent before the first has answered; they are answered in order. */
+/** Runs statements on one connection. Several may be sent before the first is answered; answers come in order. */
 export class Session {
   readonly #client: Connection
   readonly #wire: Wire
@@ -98,17 +98,17 @@ export class Session {
     return (await this.all(statement, parameters))[0]
   }
 
-  /** Whether it finds anything. */
+  /** Returns whether the statement returns a row. */
   async any<P extends Values>(statement: Statement<P, unknown>, parameters: P): Promise<boolean> {
     return (await this.all(statement, parameters)).length > 0
   }
 
-  /** The number of rows it changed. */
+  /** Returns the number of changed rows. */
   async run<P extends Values>(statement: Statement<P, unknown>, parameters: P): Promise<number> {
     return (await this.#send(statement, statement.bind(parameters), "count")).rowCount ?? 0
   }
 
-  /** Rows of a statement over many items; none at all, and no round trip, for no items. */
+  /** Returns the rows of a statement over many items. Without items it sends nothing. */
   async batch<Item, P extends Values, Row>(
     statement: BatchStatement<Item, P, Row>,
     items: ReadonlyArray<Item>,
@@ -118,7 +118,7 @@ export class Session {
     return (await this.#send(statement, statement.bind(items, parameters), "rows")).rows as ReadonlyArray<Row>
   }
 
-  /** The number of rows a statement over many items changed. */
+  /** Returns the number of rows that a statement over many items changed. */
   async runBatch<Item, P extends Values>(
     statement: BatchStatement<Item, P, unknown>,
     items: ReadonlyArray<Item>,
@@ -128,29 +128,29 @@ export class Session {
     return (await this.#send(statement, statement.bind(items, parameters), "count")).rowCount ?? 0
   }
 
-  /** Milliseconds a statement here waits for a lock that is passed on quickly, however briefly it waits for others. */
+  /** Milliseconds a statement waits for locks that are held only briefly, also in transactions with a short lock timeout. */
   get lockTimeoutMs(): number {
     return this.#wire.lockTimeoutMs
   }
 
-  /** Rows of a text written for the schema `"kiln"`, for what is not a verb: schemas are made with it. */
+  /** Runs SQL text written for the schema `"kiln"` and returns its rows. Used by migrations. */
   async execute<Row>(text: string, values: ReadonlyArray<SqlValue> = []): Promise<ReadonlyArray<Row>> {
-    if (this.#over) throw new TypeError("a step that is over sends nothing")
-    // Without values it is a simple query, which may hold several statements.
+    if (this.#over) throw new TypeError("this session has ended")
+    // Without values it is a simple query, which may contain several statements.
     const config = { text: inSchema(text, this.#wire.schema), values: [...values] }
     const result = await this.#client.query({ ...config, answer: "rows" })
     return result.rows as ReadonlyArray<Row>
   }
 
   /**
-   * Nothing more is sent. Of several branches that travel together one may fail; the others must not go on, on a connection
-   * that by then is in another step's transaction.
+   * Stops sending. If one of several concurrent branches fails, the others must not continue on a connection that another
+   * step may use by then.
    */
   end(): void {
     this.#over = true
   }
 
-  /** What fails in a transaction after a statement that failed says only that it is over: the cause is what failed first. */
+  /** Statements after a failed one fail because the transaction is aborted; the cause is the first failure. */
   #causeOf(error: unknown): unknown {
     if (sqlState(error) === "25P02") return this.#failed ?? error
     this.#failed = error
@@ -162,9 +162,9 @@ export class Session {
     values: ReadonlyArray<SqlValue>,
     answer: "rows" | "count",
   ) {
-    if (this.#over) throw new TypeError("a step that is over sends nothing")
+    if (this.#over) throw new TypeError("this session has ended")
     const text = inSchema(sql, this.#wire.schema)
-    // The driver's type wants a mutable array and does not write to it.
+    // The driver's type requires a mutable array but does not modify it.
     const config = { text, values: [...values], answer }
     return this.#client.query(this.#wire.prepared ? { ...config, name } : config).catch((error: unknown) => {
       throw this.#causeOf(error)
@@ -172,13 +172,31 @@ export class Session {
   }
 }
 
-/** What a verb sees of the database while its one transaction is open. */
+/** The session of a verb while its transaction is open. */
 export class Transaction extends Session {
-  /** Store time, read after the transaction began: unix milliseconds by the database's clock. */
+  /** Store time, read after the transaction began: Unix milliseconds by the database's clock. */
   readonly now: number
+  readonly #last: Array<Promise<unknown>> = []
 
   constructor(client: Connection, wire: Wire, now: number) {
     super(client, wire)
     this.now = now
+  }
+
+  /**
+   * Sends COMMIT behind these statements without waiting for their answers, which saves a round trip. If one of them fails,
+   * nothing is committed, and the verb fails with its error. They must need no check other than the server's own.
+   */
+  commitWith(...statements: ReadonlyArray<Promise<unknown>>): void {
+    for (const statement of statements) {
+      // It is awaited after COMMIT was sent.
+      statement.catch(() => undefined)
+      this.#last.push(statement)
+    }
+  }
+
+  /** Resolves when every statement given to `commitWith` was answered. */
+  async lastAnswers(): Promise<void> {
+    await Promise.all(this.#last)
   }
 }

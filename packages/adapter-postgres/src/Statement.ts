@@ -11,10 +11,10 @@ import {
 } from "kysely"
 import type { Tables } from "./columns.ts"
 
-/** What a parameter may be. Whole numbers are `bigint` on the server, and always safe integers here. */
+/** A parameter's value. Whole numbers are `bigint` on the server and safe integers here. */
 export type SqlValue = string | number | boolean | null | Uint8Array | ReadonlyArray<string | number | boolean | null>
 
-/** A parameter to be filled in when the statement runs. */
+/** A parameter whose value is given when the statement runs. */
 class Placeholder {
   readonly name: string
   constructor(name: string) {
@@ -22,10 +22,10 @@ class Placeholder {
   }
 }
 
-/** The schema that statements and migrations are written for; `inSchema` puts them into another one. */
+/** The schema that statements and migrations are written for; `inSchema` replaces it. */
 const defaultSchema = "kiln"
 
-/** One `$n` for each name, however often it occurs; constants are literals, so that plans are made for them. */
+/** Uses one `$n` for each name, however often it occurs. Constants become literals, so that plans can use them. */
 class NamedParameterCompiler extends PostgresQueryCompiler {
   readonly #numbers = new Map<string, number>()
 
@@ -43,7 +43,7 @@ class NamedParameterCompiler extends PostgresQueryCompiler {
   }
 }
 
-/** Builds typed queries and runs none: they are compiled once and run by a `Session`. */
+/** Builds typed queries. They are compiled once and run by a `Session`. */
 export const query = new Kysely<Tables>({
   dialect: {
     createAdapter: () => new PostgresAdapter(),
@@ -57,12 +57,12 @@ export type Values = Readonly<Record<string, SqlValue>>
 
 declare const row: unique symbol
 
-/** A query with named parameters, compiled when its module is loaded. `Row` is what it returns. */
+/** A query with named parameters, compiled when its module is loaded. It returns rows of type `Row`. */
 export interface Statement<P extends Values, Row> {
   readonly sql: string
-  /** Names a prepared statement on the server: the same on every connection. */
+  /** The name of the prepared statement, the same on every connection. */
   readonly name: string
-  /** The values in the order of the placeholders. */
+  /** Returns the values in the order of the placeholders. */
   readonly bind: (parameters: P) => ReadonlyArray<SqlValue>
   readonly [row]?: Row
 }
@@ -83,23 +83,23 @@ let statements = 0
 const compile = (built: Compilable) => {
   const compiled = built.compile()
   const names = compiled.parameters.map((parameter) => {
-    if (!(parameter instanceof Placeholder)) throw new TypeError("a statement has named parameters only")
+    if (!(parameter instanceof Placeholder)) throw new TypeError("statement parameters must be named")
     return parameter.name
   })
   statements += 1
   return { sql: compiled.sql, names, name: `kiln_${statements}` }
 }
 
-/** A parameter where nothing around it says that it is a whole number, as in the list of a SELECT. */
+/** Casts a parameter to bigint where its type cannot be inferred, as in a SELECT list. */
 export const whole = (parameter: RawBuilder<number>): RawBuilder<number> => sql<number>`${parameter}::bigint`
 
-/** Store time, for statements that no transaction tells it. Computed once a statement, so that an index can be searched by it. */
+/** Store time, for statements outside of a transaction. Evaluated once per statement, so that indexes can be searched by it. */
 export const storeTime: RawBuilder<number> = sql<number>`(select "${sql.raw(defaultSchema)}".store_time())`
 
-/** An age that a caller gives, in whole milliseconds: a fraction more is the next, and for ever is longer than anything is old. */
+/** Rounds a caller's age up to whole milliseconds, at most the largest safe integer. */
 export const wholeAge = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER - 1)
 
-/** The store time that many milliseconds ago. */
+/** Store time minus `ms` milliseconds. */
 export const ago = (ms: RawBuilder<number>): RawBuilder<number> => sql<number>`(${storeTime} - ${whole(ms)})`
 
 /** Compiles a query whose parameters are named by the type of `build`'s argument. */
@@ -108,13 +108,13 @@ export const statement = <P extends Values, Row>(build: (given: Given<P>) => Com
   return { sql: text, name, bind: (parameters) => names.map((parameter) => parameters[parameter] ?? null) }
 }
 
-/** How a column of a batch travels. */
+/** The SQL type of a batch column. */
 export type ColumnType = "text" | "bigint" | "boolean" | "double precision"
 
-/** An item of a batch, with its place in it, counted from 1. */
+/** An item of a batch, with its position, counted from 1. */
 export type BatchRow<Item> = Item & { readonly ord: number }
 
-/** The batch inside its query: a table named `item`, with the fields of an item as its columns. */
+/** The batch in its query: a table named `item`, with the fields of an item as columns. */
 export type BatchTable<Item> = AliasedRawBuilder<BatchRow<Item>, "item">
 
 /** A statement over many items in one round trip. */
@@ -126,8 +126,8 @@ export interface BatchStatement<Item, P extends Values, Row> {
 }
 
 /**
- * Compiles a query over a batch: each field of the items becomes one array parameter, and `unnest` makes them a table.
- * However many items there are, the statement is the same and is prepared once.
+ * Compiles a query over a batch: each field of the items becomes one array parameter, and `unnest` turns them into a table. The
+ * statement does not depend on the number of items, so it is prepared once.
  */
 export const batchStatement = <
   Item extends { readonly [Name in keyof Item]: string | number | boolean | null },
@@ -154,6 +154,6 @@ export const batchStatement = <
   }
 }
 
-/** A text written for the schema `kiln`, in the schema the store was opened with. The name was checked to be plain. */
+/** Replaces the schema `kiln` in SQL text by the store's schema, whose name has been validated. */
 export const inSchema = (text: string, schema: string): string =>
   schema === defaultSchema ? text : text.replaceAll(`"${defaultSchema}".`, `"${schema}".`)

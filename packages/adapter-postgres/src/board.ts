@@ -8,7 +8,7 @@ import { type Given, query, type RowOf, statement, storeTime } from "./Statement
 import type { Database } from "./Database.ts"
 import { listWorkers, publishWorker } from "./workers.ts"
 
-/** One statement, and so one moment. What a worker published counts until its time is up, exclusive. */
+/** One statement, so from one snapshot. A worker's entry counts until it expires, exclusive. */
 const board = statement(() =>
   query.selectNoFrom((select) => [
     jsonArrayFrom(select.selectFrom("switches").select("name").where("enabled", "=", true)).as("enabled"),
@@ -29,7 +29,7 @@ const board = statement(() =>
   ]),
 )
 
-/** The board, with the rows of its prices, which jobs refer to. */
+/** The board, with the ids of its prices, which jobs refer to. */
 export interface StoredBoard extends Board {
   readonly stored: Readonly<Record<string, { readonly id: number; readonly snapshot: PriceSnapshot }>>
 }
@@ -59,7 +59,7 @@ const readBoard = async (session: Session): Promise<Board> => {
   return read
 }
 
-/** A switch that was never set has no row, and is off. */
+/** A switch without a row is off. */
 const upsertSwitch = statement((given: Given<{ name: SwitchName; enabled: boolean }>) =>
   query
     .insertInto("switches")
@@ -101,7 +101,7 @@ const priceOf = (row: RowOf<typeof allPrices>): PriceVersion => ({
 const listPrices = async (session: Session): Promise<ReadonlyArray<PriceVersion>> =>
   (await session.all(allPrices, {})).map(priceOf)
 
-/** One transaction at a time changes a price, of whichever versions it has or gets. Ends with the transaction. */
+/** Lets one transaction at a time change a price, until it ends. */
 const oneAtATime = statement((given: Given<{ name: string }>) =>
   query.selectNoFrom(
     sql`pg_advisory_xact_lock(hashtextextended(current_database() || ' "kiln".price ' || ${given.name}::text, 0))`.as(
@@ -110,17 +110,17 @@ const oneAtATime = statement((given: Given<{ name: string }>) =>
   ),
 )
 
-/** Keeps other changes of this price away until the transaction ends. */
+/** Locks the price until the transaction ends. */
 const lockPrice = async (tx: Transaction, name: string): Promise<void> => {
   await tx.all(oneAtATime, { name })
 }
 
-/** At most one version of a price is active, which a unique index repeats. */
+/** At most one version of a price is active; a unique index enforces it. */
 const deactivatePrice = statement((given: Given<{ name: string }>) =>
   query.updateTable("prices").set({ active: false }).where("name", "=", given.name).where("active", "=", true),
 )
 
-/** Activating means the latest version. */
+/** Activates the latest version. */
 const activateLatest = statement((given: Given<{ name: string }>) =>
   query
     .updateTable("prices")
@@ -169,7 +169,7 @@ const insertPrice = statement(
     }),
 )
 
-/** Adds a version. What was accepted before keeps its own; an active price stays active with the new one. */
+/** Adds a version. Accepted jobs keep theirs. If the price was active, the new version is. */
 const setPrice = async (
   tx: Transaction,
   { currency, name, unitAmounts }: Omit<PriceSnapshot, "version">,
@@ -179,11 +179,11 @@ const setPrice = async (
   const active = (await tx.run(deactivatePrice, { name })) > 0
   await tx.run(insertPrice, { name, version, currency, unitAmounts: JSON.stringify(unitAmounts), active, now: tx.now })
   const row = await tx.get(latestPrice, { name })
-  if (row === undefined) throw new TypeError("an inserted price has a row")
+  if (row === undefined) throw new TypeError("the inserted price was not found")
   return priceOf(row)
 }
 
-/** `hint` tells idle workers that a gate may be open that was shut. */
+/** `hint` wakes idle workers when a gate may have opened. */
 export const makePostgresSwitchboard = (db: Database, hint: Effect.Effect<void>): Switchboard["Service"] =>
   Switchboard.of({
     readBoard: db.read("Switchboard.readBoard", readBoard),

@@ -10,12 +10,12 @@ export type CopyValue = string | number | boolean | null | Uint8Array
 export type CopyRow = Readonly<Record<string, CopyValue>>
 
 /** Rows for one table of this store. */
-interface Placed {
+interface TargetRows {
   readonly table: string
   readonly rows: ReadonlyArray<CopyRow>
 }
 
-/** What stands in a job's own row only once it has ended. */
+/** Columns of a job's own row that are NULL until it ends. */
 const unended = {
   status: null,
   token: null,
@@ -27,7 +27,7 @@ const unended = {
   finished_at: null,
 } as const
 
-/** What a job's two rows have under the same name. */
+/** Columns that both rows of a job have. */
 const shared = [
   "id",
   "project_id",
@@ -48,13 +48,13 @@ const shared = [
 
 const isFinished = ({ status }: CopyRow): boolean => status === "done" || status === "failed"
 
-/** What only an unfinished job has. */
+/** Columns of unfinished jobs only. */
 const queued = ["lane_id", "held", "claimable_at", "deadline_at", "phase_started_at"] as const
 
 const only = (row: CopyRow, names: ReadonlyArray<string>): CopyRow =>
   Object.fromEntries(names.map((name) => [name, row[name] ?? null]))
 
-/** The row that every job keeps. */
+/** The row in `jobs`. */
 const jobRow = (row: CopyRow): CopyRow => {
   const job = Object.fromEntries(Object.entries(row).filter(([name]) => !queued.some((moved) => moved === name)))
   return isFinished(row) ? job : { ...job, ...unended }
@@ -62,8 +62,8 @@ const jobRow = (row: CopyRow): CopyRow => {
 
 const queueRow = (row: CopyRow): CopyRow => ({ ...only(row, [...shared, ...queued]), job_seq: row["seq"] ?? null })
 
-/** Where rows of a table stand here: elsewhere than the others, a job is two rows until it ends. */
-const placesOf = (table: string, rows: ReadonlyArray<CopyRow>): ReadonlyArray<Placed> =>
+/** Maps rows to the tables of this store: an unfinished job has a row in `jobs` and one in `queue`. */
+const targetRowsOf = (table: string, rows: ReadonlyArray<CopyRow>): ReadonlyArray<TargetRows> =>
   table === "jobs"
     ? [
         { table, rows: rows.map(jobRow) },
@@ -71,35 +71,35 @@ const placesOf = (table: string, rows: ReadonlyArray<CopyRow>): ReadonlyArray<Pl
       ]
     : [{ table, rows }]
 
-/** The target holds something already. */
+/** The target is not empty. */
 export class CopyTargetNotEmpty extends Schema.TaggedError<CopyTargetNotEmpty>()("CopyTargetNotEmpty", {
   tables: Schema.Array(Schema.String),
 }) {}
 
-/** What arrived is not what was sent. Nothing was kept. */
+/** The row counts differ. Nothing was kept. */
 export class CopyCountsDiffer extends Schema.TaggedError<CopyCountsDiffer>()("CopyCountsDiffer", {
   table: Schema.String,
   sent: Schema.Number,
   arrived: Schema.Number,
 }) {}
 
-/** The one transaction of a copy. What does not come to `commit` leaves nothing behind. */
+/** The transaction of a copy. Without `commit` it leaves nothing behind. */
 export interface CopyTarget {
-  /** Writes rows as they are, of the tables in an order in which nothing refers to what comes later. */
+  /** Writes rows unchanged. Tables must come in the order of their references. */
   readonly write: (table: string, rows: ReadonlyArray<CopyRow>) => Effect.Effect<void, StoreUnavailable>
-  /** Compares these counts, and those of what was written, with what stands there; has ids go on after the highest; commits. */
+  /** Compares these counts and those of the written rows with the tables, advances the id sequences, and commits. */
   readonly commit: (
     counts: ReadonlyArray<{ readonly table: string; readonly count: number }>,
   ) => Effect.Effect<void, StoreUnavailable | CopyCountsDiffer>
 }
 
-/** Filled by the migrations: what was applied, and tables of one row, which the copy brings along. */
+/** Tables filled by the migrations: the applied ones, and single-row tables, which the copy replaces. */
 const applied = "migrations"
 const rowsOfState = ["fairness", "closed_ledger"]
 
 /**
- * Begins to copy into a migrated schema that holds nothing, and keeps writers out of it until the scope closes. Needs
- * to own the tables: the rules about how a row may begin and change do not apply to rows that come as they are.
+ * Begins a copy into a migrated, empty schema and blocks writers until the scope closes. Requires ownership of the tables,
+ * because triggers on how rows begin and change are disabled meanwhile.
  */
 export const openCopyTarget = (options: {
   readonly url: string
@@ -114,7 +114,7 @@ export const openCopyTarget = (options: {
     const inSchema = (table: string) => `"${schema}"."${table}"`
     const sent = new Map<string, number>()
     yield* send(beginAnywhere)
-    // However many rows there are, and however long the source takes to hand them out; but others let go, or it is refused.
+    // A copy may take long, but waits for locks only briefly.
     yield* send("SET LOCAL lock_timeout = '10s'")
     for (const limit of ["statement_timeout", "idle_in_transaction_session_timeout"])
       yield* send(`SET LOCAL ${limit} = 0`)
@@ -133,7 +133,7 @@ export const openCopyTarget = (options: {
     return {
       write: (table, rows) =>
         Effect.forEach(
-          placesOf(table, rows),
+          targetRowsOf(table, rows),
           (place) => {
             sent.set(place.table, (sent.get(place.table) ?? 0) + place.rows.length)
             return insert(send, inSchema(place.table), place.rows)
@@ -146,7 +146,7 @@ export const openCopyTarget = (options: {
           for (const { count, table } of expected) yield* compare(send, table, inSchema(table), count)
           yield* continueAfterHighest(send, schema)
           yield* triggers("ENABLE")
-          // Plans are made from the first claim on, and not for empty tables.
+          // Without statistics, the first plans would be made for empty tables.
           yield* send(`ANALYZE ${tables.map(inSchema).join(", ")}`)
           yield* send("COMMIT")
         }),
@@ -155,7 +155,7 @@ export const openCopyTarget = (options: {
 
 type Send = (text: string, values?: ReadonlyArray<unknown>) => Effect.Effect<pg.QueryResult, StoreUnavailable>
 
-/** Every table of the schema but the note of the migrations. */
+/** Every table of the schema except `migrations`. */
 const tablesOf = (send: Send, schema: string): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> =>
   Effect.map(
     send(
@@ -165,7 +165,7 @@ const tablesOf = (send: Send, schema: string): Effect.Effect<ReadonlyArray<strin
     ({ rows }) => (rows as ReadonlyArray<{ readonly name: string }>).map(({ name }) => name),
   )
 
-/** All rows of a page in one statement; a column that has no place here makes it fail. */
+/** Inserts a page of rows in one statement. Fails for unknown columns. */
 const insert = (send: Send, table: string, rows: ReadonlyArray<CopyRow>): Effect.Effect<void, StoreUnavailable> => {
   const [first] = rows
   if (first === undefined) return Effect.void
@@ -179,7 +179,7 @@ const insert = (send: Send, table: string, rows: ReadonlyArray<CopyRow>): Effect
   )
 }
 
-/** Bytes as the server reads them in a text. */
+/** Formats bytes as text for the server. */
 const hexOf = (bytes: Uint8Array): string => `\\x${Buffer.from(bytes).toString("hex")}`
 
 const compare = (
@@ -194,7 +194,7 @@ const compare = (
     if (arrived !== sent) return yield* new CopyCountsDiffer({ table: name, sent, arrived })
   })
 
-/** Rows came with their numbers; the next one that is made here gets one of its own. */
+/** Copied rows keep their numbers, so sequences continue after the highest. */
 const continueAfterHighest = (send: Send, schema: string): Effect.Effect<void, StoreUnavailable> =>
   Effect.gen(function* () {
     const { rows } = yield* send(
@@ -215,13 +215,13 @@ const connect = (url: string): Effect.Effect<pg.Client, StoreUnavailable> =>
       application_name: "kiln copy",
       connectionTimeoutMillis: 10_000,
     })
-    // What happens to an idle connection comes as an event, and unheard it would end the process.
+    // Errors of an idle connection are events, and an unhandled one would end the process.
     client.on("error", () => undefined)
     await client.connect()
     return client
   })
 
-/** Closing rolls back what was not committed. */
+/** Closing rolls back an open transaction. */
 const disconnect = (client: pg.Client): Promise<void> => client.end().catch(() => undefined)
 
 const run = <A>(work: () => Promise<A>): Effect.Effect<A, StoreUnavailable> =>

@@ -6,13 +6,13 @@ import type { Session } from "./Session.ts"
 import { ago, batchStatement, type Given, query, storeTime, wholeAge } from "./Statement.ts"
 import type { Database } from "./Database.ts"
 
-/** Rows that one page looks through in each part of the index: whoever asks for what is rare gets short pages. */
+/** Maximum number of rows that a page examines in each part of the index: rare matches give short pages. */
 const mostLookedAt = 1_000
 
-/** A part of the index: all that is unfinished, or all that ended in one way. */
+/** A part of the index: unfinished, done or failed jobs. */
 type Part = { part: "unfinished" | "done" | "failed" }
 
-/** What is null is not asked for. Places are before (`time`, `id`); no id is empty, so the empty one stands before everything of its instant. */
+/** Filters; null matches everything. The page starts before (`time`, `id`); the empty id sorts before every id of the same time. */
 type Page = {
   time: number
   id: JobId | ""
@@ -30,14 +30,14 @@ type Place = Pick<JobSummary, "createdAt" | "id">
 interface ListRow extends Omit<JobSummary, "priority"> {
   readonly priority: number
   readonly part: Part["part"]
-  /** Counted from 1 in its part. */
+  /** Position in its part, from 1. */
   readonly place: number
   readonly matches: boolean
 }
 
 /**
- * Parts are walked each by itself, newest first, as far as a page may look. What does not match stays out, but for the last
- * one that was looked at. In one statement: a job that ends meanwhile is in one part.
+ * Scans each part separately, newest first, up to `lookAt` rows. Returns matching rows, and the last row that was examined. One
+ * statement, so a job that ends meanwhile is in one part only.
  */
 export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, (item, given) => {
   const looked = query
@@ -117,7 +117,7 @@ const placeOf = (cursor: string): Place => {
   return { createdAt: Number(createdAt), id: id as JobId }
 }
 
-/** Whole milliseconds: a fraction more is the next. */
+/** Rounds up to whole milliseconds. */
 const wholeTime = (time: number): number => Math.ceil(Math.min(Math.max(time, 0), Number.MAX_SAFE_INTEGER))
 
 const startOf = ({ after, createdTo = Infinity }: JobPage): { readonly time: number; readonly id: JobId | "" } => {
@@ -126,12 +126,12 @@ const startOf = ({ after, createdTo = Infinity }: JobPage): { readonly time: num
   return place === undefined || place.createdAt >= to ? { time: to, id: "" } : { time: place.createdAt, id: place.id }
 }
 
-/** Newest first, as the rows come. */
+/** Orders newest first. */
 const isBefore = (a: Place, b: Place): boolean =>
   a.createdAt > b.createdAt || (a.createdAt === b.createdAt && a.id > b.id)
 
-/** Where it is known of all parts what is there: the newest of the places at which one of them was left. */
-const frontierOf = (rows: ReadonlyArray<ListRow>, lookAt: number, limit: number): ListRow | undefined => {
+/** The position up to which all parts were scanned: the newest position at which the scan of a part stopped. */
+const scannedUpTo = (rows: ReadonlyArray<ListRow>, lookAt: number, limit: number): ListRow | undefined => {
   const ends = [...Map.groupBy(rows, ({ part }) => part).values()].flatMap((found) => {
     const last = found.at(-1)
     return last !== undefined && (found.length === limit || last.place === lookAt) ? [last] : []
@@ -144,7 +144,7 @@ const summaryOf = ({ matches: _matches, part: _part, place: _place, ...row }: Li
   priority: priorityOf(row),
 })
 
-/** One row more than asked for tells whether another page follows. */
+/** Reads one row more than requested, to know whether another page follows. */
 const listJobs = async (session: Session, page: JobPage): Promise<JobList> => {
   const lookAt = Math.max(mostLookedAt, page.limit + 1)
   const rows = await session.batch(jobsBefore, partsOf(page.status), {
@@ -157,7 +157,7 @@ const listJobs = async (session: Session, page: JobPage): Promise<JobList> => {
     mode: page.mode ?? null,
     status: page.status ?? null,
   })
-  const frontier = frontierOf(rows, lookAt, page.limit + 1)
+  const frontier = scannedUpTo(rows, lookAt, page.limit + 1)
   const known = rows.filter((row) => row.matches && (frontier === undefined || !isBefore(frontier, row)))
   const jobs = known.slice(0, page.limit)
   const end = known.length > page.limit ? jobs.at(-1) : frontier
@@ -178,7 +178,7 @@ const unfinished = query
   ])
   .groupBy([sql.ref("lanes.kind"), sql.ref("lanes.mode"), sql`3`])
 
-/** Of the index of finished jobs, which has data that is kept, expired and deleted apart, what ended lately. */
+/** Counts recently finished jobs in the index, which separates kept, expired and deleted data. */
 const countOf = (lanes: (given: Given<Question>) => typeof unfinished) =>
   batchStatement<{ retained: RetainedData }, Question, JobCount>({ retained: "text" }, (item, given) =>
     query
@@ -204,7 +204,7 @@ const countOf = (lanes: (given: Given<Question>) => typeof unfinished) =>
       .unionAll(lanes(given)),
   )
 
-/** The queue is counted lane by lane: all of it. */
+/** Counts the whole queue, lane by lane. */
 export const countAll = countOf(() => unfinished)
 export const countOfProject = countOf((given) => unfinished.where(sql<boolean>`lanes.project_id = ${given.projectId}`))
 
@@ -216,7 +216,7 @@ const everything: ReadonlyArray<{ retained: RetainedData }> = [
 
 const nameOf = ({ kind, mode, status }: JobCount): string => `${kind} ${mode} ${status}`
 
-/** In one statement, and so of one moment: no job is counted twice because it ends meanwhile. */
+/** Counts in one statement, so a job that ends meanwhile is counted once. */
 const countJobs = async (
   session: Session,
   question: { readonly finishedWithinMs: number; readonly projectId?: ProjectId | undefined },
@@ -226,14 +226,14 @@ const countJobs = async (
     projectId,
     finishedWithinMs: wholeAge(finishedWithinMs),
   })
-  // Data that is kept, expired and deleted stands apart, and is all the same here.
+  // The three parts of the index are added up.
   const sums = new Map<string, JobCount>()
   for (const part of counts)
     sums.set(nameOf(part), { ...part, count: part.count + (sums.get(nameOf(part))?.count ?? 0) })
   return [...sums.keys()].toSorted().flatMap((name) => sums.get(name) ?? [])
 }
 
-/** Whosever they are: for the operator. */
+/** Regardless of owner, for the operator. */
 const readJobs = async (session: Session, jobIds: ReadonlyArray<JobId>): Promise<ReadonlyArray<Job | undefined>> => {
   const rows = await session.batch(
     jobsById,

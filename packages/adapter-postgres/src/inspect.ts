@@ -16,10 +16,10 @@ import { listWorkers } from "./workers.ts"
 import { readDuePurges } from "./jobs/purges.ts"
 import { schemaDrift } from "./schemaDrift.ts"
 
-/** Rows read at once: a listing never holds the store for long. */
+/** Rows per query: a listing never blocks the store for long. */
 const pageSize = 500
 
-/** Opens a store for inspection, also while servers run on it. `undefined` where there is no such schema yet. */
+/** Opens a store for inspection, also while servers use it. Returns `undefined` if the schema does not exist. */
 export const inspectPostgres = (
   options: PostgresOptions,
 ): Effect.Effect<StoreInspection | undefined, StoreUnavailable, Scope.Scope> =>
@@ -64,23 +64,23 @@ const inspectionOf = (
   }
 }
 
-/** The server checks its pages whenever it reads them, and counts those that were not what it wrote. */
+/** The server verifies the checksums of pages when it reads them, and counts failures. */
 const failedChecksums = async (client: pg.Client): Promise<ReadonlyArray<string>> => {
   const { rows } = await client.query<{ readonly failures: number | null }>(
     "SELECT checksum_failures AS failures FROM pg_stat_database WHERE datname = current_database()",
   )
   const failures = rows[0]?.failures ?? 0
-  return failures > 0 ? [`${failures} pages were not what the server had written`] : []
+  return failures > 0 ? [`${failures} pages failed their checksum`] : []
 }
 
 const connect = (options: PostgresOptions): Effect.Effect<pg.Client, StoreUnavailable> =>
   ask(async () => {
     const client = new pg.Client({
       ...clientConfig(connectionOptions(options), "kiln doctor"),
-      // Several questions may be under way at once.
+      // Several queries may be in progress at once.
       pipeline: true,
     })
-    // What happens to an idle connection comes as an event, and unheard it would end the process.
+    // Errors of an idle connection are events, and an unhandled one would end the process.
     client.on("error", () => undefined)
     await client.connect()
     return client

@@ -27,7 +27,7 @@ const keyOf = (row: RowOf<typeof allKeys>): ApiKeyRecord => ({
   scopes: decodeStrings(row.scopes, `the scopes of ${row.id}`),
 })
 
-/** Names are unique; only a name that is taken is an answer, an id that is taken is a defect. */
+/** Names are unique. A taken name is an outcome; a taken id is a defect. */
 const insertProject = statement((given: Given<{ id: ProjectId; name: string; now: number }>) =>
   query
     .insertInto("projects")
@@ -75,7 +75,7 @@ const insertKey = statement(
     }),
 )
 
-/** The hash alone: nobody knows the secret any more. */
+/** Only the hash is stored. */
 const insertSecret = statement((given: Given<{ secretHash: string; keyId: KeyId; now: number }>) =>
   query.insertInto("key_secrets").values({ secret_hash: given.secretHash, key_id: given.keyId, created_at: given.now }),
 )
@@ -108,7 +108,7 @@ const oneAtATime = statement(() =>
 
 const anyKey = statement(() => query.selectFrom("api_keys").select("seq").limit(1))
 
-/** Of several processes that start on an empty store, the one that gets the lock first makes it. */
+/** If several processes start on an empty store, the first one to get the lock creates the key. */
 const createFirstKey = async (
   tx: Transaction,
   project: { readonly id: ProjectId; readonly name: string },
@@ -124,7 +124,7 @@ const createFirstKey = async (
 const listKeys = async (session: Session): Promise<ReadonlyArray<ApiKeyRecord>> =>
   (await session.all(allKeys, {})).map(keyOf)
 
-/** The first revocation's time stays. */
+/** Keeps the time of the first revocation. */
 const revoke = statement((given: Given<{ id: KeyId; now: number }>) =>
   query
     .updateTable("api_keys")
@@ -156,7 +156,7 @@ const findKey = async (session: Session, secretHash: string): Promise<ApiKeyReco
   return row && keyOf(row)
 }
 
-/** In the order of their ids, so that no two processes wait for each other. */
+/** In the order of their ids, to avoid deadlocks. */
 const lockKeys = batchStatement<{ keyId: KeyId }, {}, unknown>({ keyId: "text" }, (item) =>
   query
     .selectFrom("api_keys")
@@ -166,7 +166,7 @@ const lockKeys = batchStatement<{ keyId: KeyId }, {}, unknown>({ keyId: "text" }
     .forNoKeyUpdate("api_keys"),
 )
 
-/** Notes arrive late and out of order; "last used" never goes back. */
+/** Uses arrive late and out of order; `last_used_at` never moves back. */
 const touch = batchStatement<{ keyId: KeyId; usedAt: number }, {}, unknown>(
   { keyId: "text", usedAt: "bigint" },
   (item) =>
@@ -187,7 +187,7 @@ const touchKeys = async (
   tx: Transaction,
   uses: ReadonlyArray<{ readonly keyId: KeyId; readonly usedAt: number }>,
 ): Promise<void> => {
-  // One row a key: an update sees a row once.
+  // One item per key, because an update changes a row once.
   const latest = new Map<KeyId, number>()
   for (const { keyId, usedAt } of uses) latest.set(keyId, Math.max(usedAt, latest.get(keyId) ?? usedAt))
   const keys = [...latest].map(([keyId, usedAt]) => ({ keyId, usedAt }))

@@ -5,7 +5,7 @@ import type { Database } from "./Database.ts"
 import { migrations as bundled } from "./migrations/0001Initial.ts"
 import type { Session } from "./Session.ts"
 
-/** Changes nothing. Where there is no schema yet, everything is pending. */
+/** Returns which migrations are applied and pending. Changes nothing. Without a schema, all are pending. */
 export const migrationStatus = async (
   session: Session,
   schema: string,
@@ -30,9 +30,9 @@ export const migrationStatus = async (
 }
 
 /**
- * Applies what is pending and returns its names. All of it in one transaction under a lock of the whole database: of
- * several processes that start at once one does it and the others find it done, and whoever is killed half way leaves
- * nothing behind. Migrations this version does not know are a newer version's, beside which it may still run.
+ * Applies pending migrations and returns their names. They run in one transaction under a database-wide lock: if several
+ * processes start at once, one applies them, and a killed process leaves nothing behind. Unknown migrations belong to a newer
+ * version, beside which this one can run.
  */
 export const applyMigrations = (
   database: Database,
@@ -41,12 +41,12 @@ export const applyMigrations = (
 ): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> =>
   database.bare("migrate", async (session) => {
     await session.execute(`SELECT pg_advisory_xact_lock(hashtextextended('kiln migrations', 0))`)
-    // A migration may take longer than anything else the service does.
+    // A migration may take longer than any other statement.
     await session.execute("SET LOCAL statement_timeout = 0")
     const [found] = await session.execute<{ there: boolean }>("SELECT to_regnamespace($1) IS NOT NULL AS there", [
       schema,
     ])
-    // Whoever may not make schemas may still be the owner of this one.
+    // A role that may not create schemas may still own this one.
     if (found?.there !== true) await session.execute(`CREATE SCHEMA "${schema}"`)
     await session.execute(
       `CREATE TABLE IF NOT EXISTS "kiln".migrations (name text PRIMARY KEY, applied_at bigint NOT NULL)`,
@@ -60,8 +60,8 @@ export const applyMigrations = (
   })
 
 /**
- * Makes sure that the schema is up to date. A look first: where nothing is pending nothing is written, so a role without the
- * right to change schemas can run the service.
+ * Ensures that the schema is up to date. If nothing is pending, nothing is written, so a role without the privilege to change
+ * schemas can run the service.
  */
 export const migrate = (
   database: Database,
@@ -77,7 +77,7 @@ export const migrate = (
     return yield* Effect.fail(
       new StoreUnavailable({
         operation: "migrate",
-        cause: new Error(`the schema ${schema} is not up to date, it lacks ${names}`),
+        cause: new Error(`the schema ${schema} is not up to date; pending migrations: ${names}`),
       }),
     )
   })

@@ -16,39 +16,39 @@ import { applyMigrations, migrate, migrationStatus } from "./migrate.ts"
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database`, with the driver's options behind it, `?sslmode=verify-full` among them. */
   readonly url: string
-  /** The schema that holds everything, made where it does not exist. Default `kiln`: a plain lower-case name. */
+  /** The schema for all tables, created if it does not exist. Default `kiln`; must be a plain lower-case name. */
   readonly schema?: string | undefined
-  /** Connections of this process at most, default 10, at least 2: one of them is for heartbeats alone. The one that listens comes on top. */
+  /** Maximum number of connections, default 10, at least 2: one is reserved for heartbeats. Listening takes one more. */
   readonly poolSize?: number | undefined
   /**
-   * Whether processes wake each other by LISTEN and NOTIFY, default true. Turn it off where the database does not know
-   * them (CockroachDB, YugabyteDB): processes then poll every second, as with SQLite. `send` is for a program that asks a
-   * few things and ends: it tells others, and hears nobody. Turn it off in all processes or in none: workers that listen rely on
-   * being told, look by themselves only every half minute, and find what a process without notifications adds as late as that.
+   * Whether processes wake each other with LISTEN and NOTIFY, default true. Turn it off for databases without them (CockroachDB,
+   * YugabyteDB): processes then poll every second, as with SQLite. `send` is for short-lived programs: it notifies others but
+   * does not listen. Use the same setting in all processes: workers that listen poll only every 30 seconds and would find
+   * jobs from a process without notifications that late.
    */
   readonly notifications?: boolean | "send" | undefined
   /**
-   * What stands between this process and the server, default `none`. Behind a pooler in transaction mode (pgbouncer) every
-   * transaction may meet another server session: no prepared statements, no session settings, no LISTEN. NOTIFY works, so
-   * `notifications` are then `send`, unless they are turned off.
+   * A connection pooler between this process and the server, default `none`. Behind a pooler in transaction mode (pgbouncer)
+   * each transaction may use another server session: no prepared statements, no session settings, no LISTEN. NOTIFY works, so
+   * `notifications` is `send` unless it is off.
    */
   readonly pooler?: "none" | "transaction" | undefined
-  /** Whether missing migrations are applied when it opens, default true. Otherwise they make it fail. */
+  /** Whether pending migrations are applied on opening, default true. If false, opening fails when any is pending. */
   readonly migrate?: boolean | undefined
-  /** Milliseconds a connection may take to come about, default 3,000. */
+  /** Milliseconds to wait for a connection, default 3,000. */
   readonly connectTimeoutMs?: number | undefined
   /** Milliseconds one statement may take, default 10,000. */
   readonly statementTimeoutMs?: number | undefined
   /** Milliseconds a statement waits for a lock, default 3,000. */
   readonly lockTimeoutMs?: number | undefined
   /**
-   * Milliseconds between two notes of how far the line of projects has moved, default 1,000; 0 notes it with every claim. In
-   * between a process goes by what it served itself.
+   * Milliseconds between two updates of the projects' positions in the database, default 1,000; 0 updates them with every
+   * claim. In between, each process uses its own counts.
    */
   readonly noteLanesEveryMs?: number | undefined
-  /** Milliseconds for which a step that conflicts with others is tried again, default 5,000. */
+  /** Milliseconds for which a step that conflicts with others is retried, default 5,000. */
   readonly retryForMs?: number | undefined
-  /** Milliseconds for which a server out of reach is asked again before a verb fails with `StoreUnavailable`, default 1,000. */
+  /** Milliseconds for which an unreachable server is retried before a verb fails with `StoreUnavailable`, default 1,000. */
   readonly reconnectForMs?: number | undefined
 }
 
@@ -79,7 +79,7 @@ const times = [
 /** A day. A timer of more than 24 days would fire at once, and times are added up. */
 const longestMs = 86_400_000
 
-/** Throws `TypeError` for options that do not exist or mean nothing. */
+/** Throws `TypeError` for unknown or invalid options. */
 export const checkPostgresOptions = (options: PostgresOptions): void => {
   requireOptions("postgresStore()", options, optionNames)
   const { migrate: migrates, notifications = true, pooler = "none", poolSize = 10, url } = options
@@ -91,7 +91,7 @@ export const checkPostgresOptions = (options: PostgresOptions): void => {
   requireFlag("migrate", migrates)
 }
 
-/** Quoted nowhere else: it goes into statements, channel names and session settings as it is. */
+/** Inserted without quoting into statements, channel names and session settings. */
 const plainName = /^[a-z_][a-z0-9_]{0,50}$/
 
 export const connectionOptions = (options: PostgresOptions): ConnectionOptions => {
@@ -110,18 +110,18 @@ export const connectionOptions = (options: PostgresOptions): ConnectionOptions =
   }
 }
 
-/** Longest time for one heartbeat: an answer that is later than that comes late for the leases, and the next beat needs the connection. */
+/** Time limit of one heartbeat: a later answer is too late for the leases, and the next heartbeat needs the connection. */
 const heartbeatLimitMs = 5_000
 
-/** What the stores of one process work with. */
+/** The connections of one process. */
 export interface OpenDatabase {
   readonly connections: ConnectionOptions
   readonly database: Database
-  /** On connections of their own. */
+  /** Uses its own connections. */
   readonly heartbeats: Database
 }
 
-/** Connects for the life of the scope, whatever state the schema is in. */
+/** Connects until the scope closes, without checking the schema. */
 export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, never, Scope.Scope> =>
   Effect.gen(function* () {
     const connections = connectionOptions(options)
@@ -129,7 +129,7 @@ export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, n
       retryForMs: options.retryForMs ?? 5_000,
       reconnectForMs: options.reconnectForMs ?? 1_000,
       contenders: Math.max(1, Math.floor((connections.poolSize - 1) / 3)),
-      // All statements of a step together. Whatever takes longer hangs, and is cut off.
+      // All statements of a step together. A step that takes longer hangs and is cut.
       tryForMs: 2 * connections.statementTimeoutMs,
       wire: {
         schema: connections.schema,
@@ -148,7 +148,7 @@ export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, n
     }
   })
 
-/** The same, with the schema brought up to date. */
+/** Connects and brings the schema up to date. */
 export const openDatabase = (options: PostgresOptions): Effect.Effect<OpenDatabase, StoreUnavailable, Scope.Scope> =>
   Effect.gen(function* () {
     const open = yield* connect(options)
@@ -156,15 +156,15 @@ export const openDatabase = (options: PostgresOptions): Effect.Effect<OpenDataba
     return open
   })
 
-/** Migrations apart from opening the store, which brings its schema up to date by itself unless it is told not to. */
+/** Migrations without opening the store. Opening applies them too, unless `migrate` is false. */
 export const postgresMigrations = {
-  /** How far the schema is. Changes nothing; where there is no schema yet, everything is pending. */
+  /** Returns which migrations are applied and pending. Changes nothing. Without a schema, all are pending. */
   status: (options: PostgresOptions): Effect.Effect<MigrationStatus, StoreUnavailable> =>
     Effect.gen(function* () {
       const { connections, database } = yield* connect(options)
       return yield* database.read("migrationStatus", (session) => migrationStatus(session, connections.schema))
     }).pipe(Effect.scoped),
-  /** Applies what is pending, all of it or nothing. Answers with the names, in order. */
+  /** Applies all pending migrations, or none if one fails. Returns their names, in order. */
   apply: (options: PostgresOptions): Effect.Effect<ReadonlyArray<string>, StoreUnavailable> =>
     Effect.gen(function* () {
       const { connections, database } = yield* connect(options)

@@ -2,18 +2,18 @@ import type { ClientBase } from "pg"
 import type { Migration, SchemaDrift } from "@kiln/core/ports"
 import { inSchema } from "./Statement.ts"
 
-/** A part of a schema, with the text that defines it. */
+/** A part of a schema and its definition. */
 export interface SchemaPart {
-  /** What it is and its name: `table jobs`, `column jobs.token`, `index queue_by_turn`, `trigger jobs_finish`, `function refuse`. */
+  /** Its type and name: `table jobs`, `column jobs.token`, `index queue_by_turn`, `trigger jobs_finish`, `function refuse`. */
   readonly object: string
-  /** The table it belongs to; functions belong to none. */
+  /** The table it belongs to; `null` for functions. */
   readonly table: string | null
   readonly definition: string
 }
 
 /**
- * Settings of storage are left out: an operator tunes them. So are NOT NULL constraints, which newer servers keep apart
- * and columns tell anyway, and the indexes behind constraints.
+ * Leaves out storage settings, which operators tune; NOT NULL constraints, which newer servers list separately and columns show
+ * anyway; and indexes of constraints.
  */
 const parts = `
 SELECT 'table ' || relname AS object, relname AS table, '' AS definition
@@ -42,11 +42,11 @@ FROM pg_proc WHERE pronamespace = $1 AND prokind = 'f'
 ORDER BY 1
 `
 
-/** Where a name stands before that of something in the schema, and not as a word of a comment. */
+/** Matches a schema name that qualifies another name, but not a word in a comment. */
 const qualifier = (names: ReadonlyArray<string>): RegExp =>
   new RegExp(`(?<![\\w"])(?:${names.map((name) => `"${name}"|${name}`).join("|")})\\.(?=[\\w"])`, "g")
 
-/** Reads a schema by the number of its namespace. `names`: plain ones of schemas, which are taken out of the definitions. */
+/** Reads a schema by its namespace's oid. `names`: validated schema names to remove from the definitions. */
 const readSchema = async (
   client: Pick<ClientBase, "query">,
   namespace: number,
@@ -57,7 +57,7 @@ const readSchema = async (
   return new Map(rows.map((part) => [part.object, { ...part, definition: part.definition.replaceAll(named, "") }]))
 }
 
-/** The schema of temporary tables, which every user may fill who may connect: the comparison needs no other right. */
+/** The schema of temporary tables, in which every role may create tables: the comparison needs no other privilege. */
 const scratch = "pg_temp"
 
 interface Namespaces {
@@ -67,9 +67,9 @@ interface Namespaces {
 }
 
 /**
- * Compares a schema with what its own migrations make of an empty one: in a temporary schema, by a transaction that is
- * rolled back. Tables that are not kiln's are not looked at. `besides`: a newer version has added to the schema; then only
- * what is missing, or a column that changed, is reported.
+ * Compares a schema with the result of its migrations in a temporary schema, in a transaction that is rolled back. Ignores
+ * tables that are not kiln's. `besides`: a newer version has added to the schema; then only missing parts and changed columns
+ * are reported.
  */
 export const schemaDrift = async (
   client: Pick<ClientBase, "query">,
@@ -80,7 +80,7 @@ export const schemaDrift = async (
   if (migrations.length === 0) return []
   await client.query("BEGIN")
   try {
-    // Whatever the user's search path is, names are written in full.
+    // Makes the server qualify all names in definitions.
     await client.query("SET LOCAL search_path = pg_catalog")
     for (const { sql } of migrations) await client.query(inSchema(sql, scratch))
     const { rows } = await client.query<Namespaces>(
@@ -106,7 +106,7 @@ const compare = (
   const compared = [...expected.values()].flatMap((part): ReadonlyArray<SchemaDrift> => {
     const { definition, object } = part
     const found = actual.get(object)
-    // What was in a table went with it.
+    // The parts of a missing table are missing with it.
     if (found === undefined)
       return isGone(part) && object !== `table ${part.table}` ? [] : [{ object, problem: "missing" }]
     const mayDiffer = besides && !object.startsWith("column ")

@@ -18,11 +18,11 @@ const deleteSecret = statement((given: Given<{ name: string }>) =>
   query.deleteFrom("secrets").where("name", "=", given.name),
 )
 
-/** Of several callers that race the first one's stays: the others' insertions wait for it, and then find it. */
+/** Of concurrent callers, the first one's secret stays: the other insertions wait for it and then find it. */
 const getOrCreateSecret = async (tx: Transaction, name: string, candidate: Uint8Array): Promise<Uint8Array> => {
   const known = (await tx.get(secretByName, { name })) ?? (await createSecret(tx, name, candidate))
-  if (known === undefined) throw new TypeError("a secret that was not inserted is there")
-  // A plain copy: the driver hands out Node buffers, and what the caller changes later is the caller's.
+  if (known === undefined) throw new TypeError("the secret was neither inserted nor found")
+  // Copies the driver's Node buffer, so that the caller may change it.
   return Uint8Array.from(known.value)
 }
 
@@ -36,7 +36,7 @@ export const findSecret = async (session: Session, name: string): Promise<Uint8A
   return known && Uint8Array.from(known.value)
 }
 
-/** Whether there was one. */
+/** Returns whether it existed. */
 const removeSecret = async (tx: Transaction, name: string): Promise<boolean> =>
   (await tx.run(deleteSecret, { name })) === 1
 

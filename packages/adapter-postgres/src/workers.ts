@@ -83,7 +83,7 @@ export const publishWorker = async (
     liveKinds: JSON.stringify(liveKinds),
     providers: JSON.stringify(providers),
     ttlMs: Math.ceil(ttlMs),
-    // The last word of a worker that stops is exact.
+    // A worker that shuts down writes the exact time.
     stepMs: ttlMs > 0 ? lastServedStepMs : 0,
   })
 }

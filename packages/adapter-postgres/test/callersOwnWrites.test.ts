@@ -29,7 +29,7 @@ const waiting = (url: string) =>
 const misuse = <A, E, R>(call: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.exit(call), (exit) => (Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined))
 
-it.live("what the caller writes while a submission waits for another's key is still there when it commits", () =>
+it.live("keeps what the caller writes while a submission waits for another transaction's key", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase
     yield* runSql(url, "CREATE TABLE orders (id int)")
@@ -50,7 +50,7 @@ it.live("what the caller writes while a submission waits for another's key is st
   }),
 )
 
-it.live("a transaction of another database that has a kiln is refused", () =>
+it.live("refuses a transaction of another database that has a kiln schema", () =>
   Effect.gen(function* () {
     const [url, elsewhere] = [yield* emptyDatabase, yield* emptyDatabase]
     for (const place of [url, elsewhere])
@@ -61,17 +61,17 @@ it.live("a transaction of another database that has a kiln is refused", () =>
     yield* sql(client, "COMMIT")
     expect(yield* runSql(elsewhere, `SELECT id FROM "kiln".jobs WHERE id = '${jobId(2)}'`)).toEqual([])
     expect(refused).toBeInstanceOf(TypeError)
-    expect(String(refused)).toContain("on another database")
+    expect(String(refused)).toContain("must be on the store's server and database")
   }),
 )
 
-it.live("a transaction of a database that has no kiln is refused, and goes on", () =>
+it.live("refuses a transaction of a database without a kiln schema, which stays usable", () =>
   Effect.gen(function* () {
     const [url, elsewhere] = [yield* emptyDatabase, yield* emptyDatabase]
     const client = yield* connected(elsewhere)
     yield* sql(client, "BEGIN; CREATE TABLE orders (id int)")
     const refused = yield* misuse(tags(client, newJob(1)).pipe(Effect.provide(stores(url))))
-    expect(String(refused)).toContain("on another database")
+    expect(String(refused)).toContain("must be on the store's server and database")
     yield* sql(client, "INSERT INTO orders VALUES (1); COMMIT")
     expect(yield* runSql(elsewhere, "SELECT id FROM orders")).toEqual([{ id: 1 }])
   }),
@@ -110,7 +110,7 @@ it.live(
     }),
 )
 
-it.live("an aborted transaction is told apart from a store that cannot", () =>
+it.live("distinguishes an aborted transaction from an unavailable store", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase
     const client = yield* connected(url)
@@ -122,7 +122,7 @@ it.live("an aborted transaction is told apart from a store that cannot", () =>
   }),
 )
 
-it.live("calls at once on two handles of one transaction: the one that breaks takes back nothing of the other", () =>
+it.live("keeps the work of one handle if a concurrent call on another handle of the same transaction fails", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase
     const pool = new pg.Pool({ connectionString: url })
@@ -153,34 +153,36 @@ it.live("calls at once on two handles of one transaction: the one that breaks ta
   }),
 )
 
-it.live("a retry whose key another bound meanwhile is to begin again, and the failed job keeps its upload", () =>
-  Effect.gen(function* () {
-    const url = yield* emptyDatabase
-    const [one, other] = [yield* connected(url), yield* connected(url)]
-    yield* Effect.gen(function* () {
-      const { cancelJobs, createJobs } = yield* JobStore
-      const { claimUpload, completeUpload, createUploads } = yield* UploadStore
-      const uploadId = fixtures.uploadId(1)
-      yield* createUploads([fixtures.newUpload(1)])
-      yield* claimUpload({ uploadId, leaseDurationMs: 60_000, maxTransfers: fixtures.maxTransfers })
-      yield* completeUpload({ uploadId, token: 1, file: fixtures.uploadedFile(uploadId, 1) })
-      yield* createJobs([fixtures.newUploadJob(1, { uploadId })])
-      yield* cancelJobs([jobId(1)])
-      yield* sql(other, "BEGIN")
-      yield* tags(other, newJob(2))
-      yield* sql(one, "BEGIN")
-      const { idempotencyKey } = newJob(2)
-      const retry = fixtures.newUploadJob(3, { uploadId, retryOf: jobId(1), idempotencyKey })
-      const retrying = yield* Effect.forkChild(tags(one, retry), { startImmediately: true })
-      yield* waiting(url)
-      yield* sql(other, "COMMIT")
-      const exit = yield* Fiber.await(retrying)
-      expect(Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined).toMatchObject({ _tag: "StoreUnavailable" })
-      expect(yield* tags(one, retry)).toEqual(["KeyReused"])
-      yield* sql(one, "COMMIT")
-      expect(yield* runSql(url, `SELECT id FROM "kiln".jobs WHERE upload_id = '${uploadId}'`)).toEqual([
-        { id: jobId(1) },
-      ])
-    }).pipe(Effect.provide(stores(url)))
-  }),
+it.live(
+  "asks to retry the transaction if the key of a retry was bound meanwhile, and the failed job keeps its upload",
+  () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const [one, other] = [yield* connected(url), yield* connected(url)]
+      yield* Effect.gen(function* () {
+        const { cancelJobs, createJobs } = yield* JobStore
+        const { claimUpload, completeUpload, createUploads } = yield* UploadStore
+        const uploadId = fixtures.uploadId(1)
+        yield* createUploads([fixtures.newUpload(1)])
+        yield* claimUpload({ uploadId, leaseDurationMs: 60_000, maxTransfers: fixtures.maxTransfers })
+        yield* completeUpload({ uploadId, token: 1, file: fixtures.uploadedFile(uploadId, 1) })
+        yield* createJobs([fixtures.newUploadJob(1, { uploadId })])
+        yield* cancelJobs([jobId(1)])
+        yield* sql(other, "BEGIN")
+        yield* tags(other, newJob(2))
+        yield* sql(one, "BEGIN")
+        const { idempotencyKey } = newJob(2)
+        const retry = fixtures.newUploadJob(3, { uploadId, retryOf: jobId(1), idempotencyKey })
+        const retrying = yield* Effect.forkChild(tags(one, retry), { startImmediately: true })
+        yield* waiting(url)
+        yield* sql(other, "COMMIT")
+        const exit = yield* Fiber.await(retrying)
+        expect(Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined).toMatchObject({ _tag: "StoreUnavailable" })
+        expect(yield* tags(one, retry)).toEqual(["KeyReused"])
+        yield* sql(one, "COMMIT")
+        expect(yield* runSql(url, `SELECT id FROM "kiln".jobs WHERE upload_id = '${uploadId}'`)).toEqual([
+          { id: jobId(1) },
+        ])
+      }).pipe(Effect.provide(stores(url)))
+    }),
 )

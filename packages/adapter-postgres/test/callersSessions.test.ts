@@ -31,7 +31,7 @@ const inDatabase = <A, E>(
     )
   })
 
-describe("a caller's transaction that goes by one snapshot", () => {
+describe("a caller's transaction with one snapshot", () => {
   for (const isolation of ["REPEATABLE READ", "SERIALIZABLE"])
     it.live(`${isolation}: takes jobs, of a new project and kind as well`, () =>
       inDatabase((client) =>
@@ -46,7 +46,7 @@ describe("a caller's transaction that goes by one snapshot", () => {
       ),
     )
 
-  it.live("that is older than a lane has to be begun again, and is not broken by it", () =>
+  it.live("has to be retried if its snapshot is older than a lane, and stays usable", () =>
     inDatabase((client) =>
       Effect.gen(function* () {
         const begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1"
@@ -62,7 +62,7 @@ describe("a caller's transaction that goes by one snapshot", () => {
     ),
   )
 
-  it.live("cannot see what bound its key since, is told to begin again, and is not broken by it", () =>
+  it.live("has to be retried if its key was bound after its snapshot, and stays usable", () =>
     inDatabase((client, url) =>
       Effect.gen(function* () {
         yield* sql(client, "BEGIN")
@@ -86,7 +86,7 @@ describe("a caller's transaction that goes by one snapshot", () => {
 })
 
 describe("a caller's session", () => {
-  it.live("keeps its settings, and may have any search path and any type parsers", () =>
+  it.live("keeps its settings, and may use any search path and type parsers", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const text: number = pg.types.builtins.TEXT
@@ -106,7 +106,7 @@ describe("a caller's session", () => {
     }),
   )
 
-  it.live("may be any server session's, behind a pooler", () =>
+  it.live("works behind a pooler", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const pooler = yield* Effect.acquireRelease(
@@ -128,7 +128,7 @@ describe("a caller's session", () => {
     }),
   )
 
-  it.live("without a transaction is a defect, and so is a Kysely that is none", () =>
+  it.live("without a transaction is a defect, and so is a Kysely instance that is not a transaction", () =>
     inDatabase((client, url) =>
       Effect.gen(function* () {
         const db = new Kysely<object>({
@@ -145,7 +145,7 @@ describe("a caller's session", () => {
     ),
   )
 
-  it.live("gets its answers one after the other, of calls that it makes at once: one that breaks breaks no other", () =>
+  it.live("runs concurrent calls one after the other; a failed one does not affect the others", () =>
     inDatabase((client) =>
       Effect.gen(function* () {
         yield* sql(client, "BEGIN")

@@ -11,7 +11,7 @@ const report = (what: string, { cheapMs, dearMs, ratio }: Awaited<ReturnType<typ
 }
 
 // On a server that syncs to its disk, one after the other: each has the machine.
-describe("what a claim costs", { timeout: 1_800_000 }, () => {
+describe("the cost of a claim", { timeout: 1_800_000 }, () => {
   it("is the same with 1,000,000 finished jobs and a backlog of 100,000", async () => {
     await using cluster = await startCluster({ fsync: true, settings: { synchronous_commit: "on" } })
     await using small = await filledStore({ finished: 0, backlog: 5_000 }, cluster.adminUrl)

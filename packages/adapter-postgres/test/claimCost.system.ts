@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { costRatio } from "./support/claimCost.ts"
 import { filledStore, oldSnapshot } from "./support/filledStore.ts"
 
-describe("what a claim costs", () => {
+describe("the cost of a claim", () => {
   it("does not grow with what is finished or waits", { timeout: 120_000 }, async () => {
     await using small = await filledStore({ finished: 0, backlog: 2_000 })
     await using large = await filledStore({ finished: 100_000, backlog: 20_000 })

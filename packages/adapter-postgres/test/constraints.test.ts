@@ -35,7 +35,7 @@ const copyOfJob = (n: number, changes: Readonly<Record<string, string>>): string
 const ending = "ran_ms = 1, waited_ms = 1, attempts = 1, failures = 0, lost_workers = 0, finished_at = 9, token = 9"
 /** Ends job `n` as the verbs do: it leaves the queue, and its own row says how. */
 const end = (n: number, how: string): string =>
-  `DELETE FROM queue WHERE id = ${id(n)}; ${job(n, ending.includes("token") ? `${how}, ${ending}` : how)}`
+  `WITH gone AS (DELETE FROM queue WHERE id = ${id(n)}) ${job(n, ending.includes("token") ? `${how}, ${ending}` : how)}`
 /** The same with one of the columns that every end has set otherwise. */
 const endWith = (n: number, how: string, from: string, to: string): string => end(n, how).replace(from, to)
 
@@ -124,7 +124,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["an unfinished job deleted", `DELETE FROM jobs WHERE id = ${id(2)}`, /unfinished job is not deleted/],
       [
         "an unfinished job deleted with its place in the queue",
-        `DELETE FROM queue WHERE id = ${id(2)}; DELETE FROM jobs WHERE id = ${id(2)}`,
+        `WITH gone AS (DELETE FROM queue WHERE id = ${id(2)}) DELETE FROM jobs WHERE id = ${id(2)}`,
         /unfinished job is not deleted/,
       ],
       ["another version of its kind", job(1, "kind_version = 2"), /never changes/],

@@ -36,8 +36,8 @@ const timed = <A extends ReadonlyArray<{ readonly _tag: string }>, E>(verb: Effe
     return { tags: outcomes.map(({ _tag }) => _tag), tookMs: performance.now() - startedAt }
   })
 
-describe("a key that somebody's open transaction binds", () => {
-  it.live("holds up whoever repeats it, and nobody else: not in the batch, nor after it, nor in another process", () =>
+describe("a key bound by an open transaction", () => {
+  it.live("blocks only repeats of the key: not the rest of the batch, later calls or other processes", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const [one, two] = [yield* openProcess(url), yield* openProcess(url)]
@@ -61,7 +61,7 @@ describe("a key that somebody's open transaction binds", () => {
     }),
   )
 
-  it.live("holds up nobody who comes after, when whoever repeats it came alone", () =>
+  it.live("does not block later calls if the repeat was a single call", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const { callers, jobs } = yield* openProcess(url)
@@ -79,7 +79,7 @@ describe("a key that somebody's open transaction binds", () => {
     }),
   )
 
-  it.live("leaves connections to others, however many repeat it", () =>
+  it.live("leaves connections for others, however many repeat it", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const { callers, jobs } = yield* openProcess(url)
@@ -127,7 +127,7 @@ describe("a key that somebody's open transaction binds", () => {
   )
 })
 
-it.live("a failed job that an open transaction retries holds up its own erasure alone", () =>
+it.live("a failed job that an open transaction retries blocks only its own erasure", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase
     const { callers, jobs } = yield* openProcess(url)
@@ -146,7 +146,7 @@ it.live("a failed job that an open transaction retries holds up its own erasure 
   }),
 )
 
-it.live("who waits for a project's line waits longer than for a row, and the batch stays whole", () =>
+it.live("a batch waits longer for a project's lock than for a row, and stays whole", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase
     const context = yield* Layer.build(PostgresStores.layer({ url, poolSize: 4, notifications: false }))

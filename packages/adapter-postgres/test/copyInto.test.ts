@@ -13,7 +13,7 @@ const project = { seq: 41, id: "prj_1", name: "one", created_at: 5 }
 const fairness = { id: 1, virtual_time: 9 }
 
 describe("openCopyTarget", () => {
-  it.live("commits what was written, and numbers go on after the highest", () =>
+  it.live("commits what was written, and sequences continue after the highest number", () =>
     Effect.gen(function* () {
       const url = yield* migrated
       yield* Effect.scoped(
@@ -41,7 +41,7 @@ describe("openCopyTarget", () => {
     }),
   )
 
-  it.live("keeps nothing where the counts differ, where a column has no place, or where nobody commits", () =>
+  it.live("keeps nothing if counts differ, a column is unknown, or it is not committed", () =>
     Effect.gen(function* () {
       const url = yield* migrated
       const copy = (rows: ReadonlyArray<Record<string, string | number>>, count?: number) =>
@@ -79,7 +79,7 @@ describe("openCopyTarget", () => {
     }),
   )
 
-  it.live("keeps writers out until it ends", () =>
+  it.live("blocks writers until it ends", () =>
     Effect.gen(function* () {
       const url = yield* migrated
       const insert = "SET lock_timeout = 100; INSERT INTO kiln.projects (id, name, created_at) VALUES ('p', 'n', 1)"

@@ -56,18 +56,7 @@ describe("jobs that only a key or a cap can refuse", () => {
     ])
   })
 
-  it("wait for one round trip, however far the server is", async () => {
-    await create(fresh())
-    opened.proxy.delay(100)
-    const startedAt = performance.now()
-    await create(fresh())
-    const tookMs = performance.now() - startedAt
-    opened.proxy.delay(0)
-    expect(tookMs).toBeGreaterThan(190)
-    expect(tookMs).toBeLessThan(390)
-  })
-
-  it("are added, and a replay and a reused key beside them are answered as ever", async () => {
+  it("are added, while a replay and a reused key in the same batch are recognized", async () => {
     const [first, other] = [fresh(), fresh()]
     await create(first)
     const twice = fresh()
@@ -92,7 +81,7 @@ describe("jobs that only a key or a cap can refuse", () => {
     expect(stored.rowCount).toBe(3)
   })
 
-  it("meet another process that creates the same: one is created, the other replayed", async () => {
+  it("race another process for one key: one is created, the other replayed", async () => {
     for (let round = 0; round < 20; round += 1) {
       const job = fresh()
       const outcomes = await Promise.all([
@@ -104,15 +93,15 @@ describe("jobs that only a key or a cap can refuse", () => {
   })
 })
 
-describe("what is not decided at once is judged under locks", () => {
-  it("a project at its cap: the last place is given, and no more", async () => {
+describe("jobs that cannot be decided in one round trip are judged under locks", () => {
+  it("a project near its cap gets its last place, and no more", async () => {
     const capped = (queueCap: number) => fresh({ projectId: projectId(77), queueCap })
     expect(tags(await create(capped(2)))).toEqual(["Created"])
     expect(tags(await create(capped(2), capped(2), capped(3)))).toEqual(["Created", "QueueFull", "Created"])
     expect(tags(await create(capped(3)))).toEqual(["QueueFull"])
   })
 
-  it("a remembered lane that is gone is made again, and its jobs are claimed", async () => {
+  it("a remembered lane that is gone is inserted again, and its jobs are claimed", async () => {
     const kind = "short_lived"
     const lane = () => opened.sql.query(`SELECT id FROM "kiln".lanes WHERE kind = $1`, [kind])
     const [first, second] = [fresh({ kind }), fresh({ kind })]
@@ -132,7 +121,7 @@ describe("what is not decided at once is judged under locks", () => {
     expect((await claim()).map(({ job }) => job.id)).toEqual([second.id])
   })
 
-  it("a remembered lane that is another's by now is not taken for it", async () => {
+  it("a remembered lane that has become another one is not used", async () => {
     const kind = "restored"
     await create(fresh({ kind }))
     // As a restored backup may have it: the number stands for another lane.
@@ -147,15 +136,15 @@ describe("what is not decided at once is judged under locks", () => {
   })
 })
 
-describe("a connection that is lost", () => {
-  it("before the server has the statement: the job is created once", async () => {
+describe("a lost connection", () => {
+  it("before the server receives the statement: the job is created once", async () => {
     const job = fresh()
     const cut = opened.proxy.cutBefore(/add_jobs/)
     expect(tags(await create(job))).toEqual(["Created"])
     await cut
   })
 
-  it("after COMMIT, without any answer: the job is created once, and the caller is told so", async () => {
+  it("after COMMIT, before any answer: the job is created once and reported as created", async () => {
     const job = fresh()
     const held = opened.proxy.dropAnswer(/add_jobs/)
     const outcomes = await create(job)

@@ -72,7 +72,7 @@ describe("a damaged job fails, and the queue goes on", () => {
     )
 })
 
-it.live("reading a damaged job is a defect of that call, and others are read", () =>
+it.live("reading a damaged job is a defect of that call; other jobs can be read", () =>
   withDamage(`UPDATE job_data SET request = '{"input":"canary' WHERE job_seq = ${two}`, () =>
     Effect.gen(function* () {
       const store = yield* JobStore

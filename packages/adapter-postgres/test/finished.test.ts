@@ -47,7 +47,7 @@ const hearing = (
 const until = (holds: () => boolean) => Effect.repeat(Effect.yieldNow, { until: holds })
 
 describe("ends of jobs", () => {
-  it.live("however they come about are told to other processes, and to no one else", () =>
+  it.live("are announced to other processes, and only to them, whatever the cause", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const [one, other] = [yield* process(url), yield* process(url)]
@@ -77,7 +77,7 @@ describe("ends of jobs", () => {
     }),
   )
 
-  it.live("are listened to only while somebody wants to hear of them", () =>
+  it.live("are listened to only while there are subscribers", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const only = yield* process(url)
@@ -88,7 +88,7 @@ describe("ends of jobs", () => {
     }),
   )
 
-  it.live("are told by a process that hears nothing itself, before it goes", () =>
+  it.live("are announced at shutdown by a process that does not listen", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const other = yield* process(url)
@@ -101,7 +101,7 @@ describe("ends of jobs", () => {
     }),
   )
 
-  it.live("are told of a thousand at once", () =>
+  it.live("are announced a thousand at a time", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const [one, other] = [yield* process(url), yield* process(url)]
@@ -129,7 +129,7 @@ describe("payloads", () => {
     expect(jobs.take("42")).toEqual([])
   })
 
-  it("say any where there are too many, and nothing of jobs where they cannot be read", () => {
+  it("stand for any job if there are too many, and for none if they cannot be parsed", () => {
     const jobs = new FinishedJobs()
     jobs.add(Array.from({ length: 2_001 }, (_, n) => jobId(n)))
     expect(jobs.take("")).toEqual([" *"])

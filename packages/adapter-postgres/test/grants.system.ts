@@ -69,8 +69,8 @@ const answerTo = (url: string, sql: string): Effect.Effect<string> =>
 
 const insufficient = "42501"
 
-describe("a role without the right to change the schema", () => {
-  it.live("runs every verb, notifications and the inspection, and opens as if it were the owner", () =>
+describe("a role without the privilege to change the schema", () => {
+  it.live("opens the store and runs every verb, notifications and the inspection", () =>
     Effect.gen(function* () {
       const { url } = yield* granted
       yield* Effect.provide(
@@ -108,7 +108,7 @@ describe("a role without the right to change the schema", () => {
     }),
   )
 
-  it.live("lacks no right that is not needed: each one that is taken away is missed", () =>
+  it.live("needs each of its privileges: revoking any of them is noticed", () =>
     Effect.gen(function* () {
       const { admin, role, url } = yield* granted
       const works = Effect.map(
@@ -133,7 +133,7 @@ describe("a role without the right to change the schema", () => {
     }),
   )
 
-  it.live("is told when migrations are missing, and leaves everything as it is", () =>
+  it.live("fails to open if migrations are pending, and changes nothing", () =>
     Effect.gen(function* () {
       const role = yield* plainRole
       const admin = yield* emptyDatabase

@@ -70,7 +70,7 @@ const sessionsOf = (url: string, names: ReadonlyArray<string>) =>
   }).pipe(Effect.provide(PostgresStores.layer({ url, poolSize: 3, notifications: false })))
 
 describe("a database with hostile settings", () => {
-  it.live("is migrated, every verb works, and each session of a store has settings of its own", () =>
+  it.live("is migrated, every verb works, and each session of a store has its own settings", () =>
     Effect.gen(function* () {
       const url = yield* databaseWith(hostile)
       const names = Object.keys(hostile).map((name) => name.toLowerCase())
@@ -101,7 +101,7 @@ describe("a database with hostile settings", () => {
     }),
   )
 
-  it.live("takes a copy", () =>
+  it.live("accepts a copy", () =>
     Effect.gen(function* () {
       const url = yield* databaseWith(without(limits))
       yield* postgresMigrations.apply({ url })
@@ -146,7 +146,7 @@ describe("a caller's transaction in a session with hostile settings", () => {
   /** What a caller would notice of, and what is not this verb's to change. */
   const callers = without([...ofSessions, "idle_in_transaction_session_timeout", "default_transaction_isolation"])
 
-  it.live("takes jobs, replays, and keeps its settings", () =>
+  it.live("accepts jobs and replays, and keeps its settings", () =>
     Effect.gen(function* () {
       const url = yield* databaseWith(callers)
       yield* postgresMigrations.apply({ url })
@@ -167,7 +167,7 @@ describe("a caller's transaction in a session with hostile settings", () => {
     }),
   )
 
-  it.live("that may only read is told so", () =>
+  it.live("is refused with a clear message if it is read-only", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       yield* Effect.gen(function* () {

@@ -67,7 +67,7 @@ describe("schemaDrift", () => {
       }),
     )
 
-  it.live("takes what is there besides for a newer version's, and still misses what is missing", () =>
+  it.live("attributes additional parts to a newer version, and still reports missing ones", () =>
     Effect.gen(function* () {
       const inspection = yield* changedBy(`
         INSERT INTO kiln.migrations VALUES ('9999Newer', 1);
@@ -78,7 +78,7 @@ describe("schemaDrift", () => {
   )
 })
 
-it.live("needs no right but that to temporary tables", () =>
+it.live("needs only the privilege to create temporary tables", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase
     yield* postgresMigrations.apply({ url })
@@ -99,7 +99,7 @@ it.live("needs no right but that to temporary tables", () =>
   }),
 )
 
-it.live("is none where there is no schema", () =>
+it.live("is undefined without a schema", () =>
   Effect.gen(function* () {
     expect(yield* inspectPostgres({ url: yield* emptyDatabase })).toBe(undefined)
   }),
@@ -112,7 +112,7 @@ describe("records", () => {
     return { layer, inspection: yield* Effect.andThen(Effect.provide(SecretStore, layer), inspect(url)), url }
   })
 
-  it.live("name the blobs of uploads that arrived, over many pages, until they are erased", () =>
+  it.live("name the blobs of received uploads, over many pages, until they are erased", () =>
     Effect.gen(function* () {
       const { inspection, layer, url } = yield* stored
       // One page is 500 rows.
@@ -169,7 +169,7 @@ describe("records", () => {
     }),
   )
 
-  it.live("tell how long purges have been due, and secrets that were made", () =>
+  it.live("include the age of due purges, and secrets", () =>
     Effect.gen(function* () {
       const { inspection, layer, url } = yield* stored
       expect(yield* inspection.duePurges).toEqual({ count: 0, oldestAgeMs: 0 })

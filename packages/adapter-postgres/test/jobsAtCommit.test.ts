@@ -21,7 +21,7 @@ const finished = async (n: number): Promise<Erasure> => {
   return { jobId: ref.jobId, principal: ownerOf(newJob(n)) }
 }
 
-it("near the queue cap a process waits for what another is about to commit", async () => {
+it("near the queue cap, a process waits for another's commit", async () => {
   const capped = (n: number) => newJob(n, { kind: "capped", projectId: projectId(2), queueCap: 1 })
   const create = [opened.stores, opened.others].map(
     ({ jobs }, index) =>
@@ -32,7 +32,7 @@ it("near the queue cap a process waits for what another is about to commit", asy
   expect(outcomes.flat().map(({ _tag }) => _tag)).toEqual(["Created", "QueueFull"])
 })
 
-it("of two erasures at the same moment one erases", async () => {
+it("of two concurrent erasures, one erases", async () => {
   const erasure = await finished(1)
   const erase = [opened.stores, opened.others].map(
     ({ jobs }) =>
@@ -43,7 +43,7 @@ it("of two erasures at the same moment one erases", async () => {
   expect(outcomes.flat().map(({ _tag }) => _tag)).toEqual(["Erased", "AlreadyErased"])
 })
 
-it.each(["expireData", "deleteJobs"] as const)("%s leaves what an erasure has in hand", async (verb) => {
+it.each(["expireData", "deleteJobs"] as const)("%s skips a job that is being erased", async (verb) => {
   await run(opened.stores.jobs.deleteJobs(0, 10))
   const mine = await finished(verb === "expireData" ? 4 : 5)
   const { outcomes, result } = await opened.meanwhile([() => run(opened.stores.jobs.eraseJobs([mine]))], () =>
@@ -65,7 +65,7 @@ const received = async (n: number, usableForMs: number) => {
   return id
 }
 
-it("an upload is not swept while a job is about to have taken it", async () => {
+it("an upload is not swept while a job is about to consume it", async () => {
   const id = await received(1, 1_500)
   const create = () => run(opened.stores.jobs.createJobs([newUploadJob(1_001, { uploadId: id })]))
   const { outcomes, result } = await opened.meanwhile([create], async () => {
@@ -77,7 +77,7 @@ it("an upload is not swept while a job is about to have taken it", async () => {
   expect(result).toEqual({ count: 0, purges: [] })
 })
 
-it("of two jobs that take an upload at the same moment one is told that it is used", async () => {
+it("of two concurrent jobs with one upload, one is told that it is used", async () => {
   const id = await received(2, 60_000)
   const create = [opened.stores, opened.others].map(
     ({ jobs }, index) =>

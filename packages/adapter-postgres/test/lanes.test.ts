@@ -62,6 +62,13 @@ const claimAndComplete = (store: JobStore["Service"], limit: number) =>
     return result
   })
 
+/** Makes transactions that add jobs stand for some milliseconds between their last statement and their commit, where others may come in. */
+const slowCommits = `
+CREATE FUNCTION "kiln".slow_commit() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.003); RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER slow_commit AFTER INSERT ON "kiln".queue
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "kiln".slow_commit();
+`
+
 /** Two processes add jobs one by one while two others take all there are, so that the lane is set aside and brought back all the time. */
 const addAndTake = async (jobs: number, opened: Awaited<ReturnType<typeof openStores>>) => {
   const [first, second, third, fourth] = opened.stores
@@ -84,14 +91,16 @@ const addAndTake = async (jobs: number, opened: Awaited<ReturnType<typeof openSt
   return { done: progress.done, left: rows[0]?.left }
 }
 
-describe("lanes that several processes add to and take from", () => {
+describe("lanes used by several processes", () => {
   it("never lose a job from sight, whoever adds while others find the lane empty", { timeout: 120_000 }, async () => {
     await using opened = await openStores(4, { noteLanesEveryMs: 0 })
+    await opened.client.query(slowCommits)
     expect(await addAndTake(600, opened)).toEqual({ done: 600, left: 0 })
   })
 
-  it("would lose some if lanes were set aside without their lock", { timeout: 120_000 }, async () => {
+  it("would lose jobs if lanes were set aside without their lock", { timeout: 120_000 }, async () => {
     await using opened = await openStores(4, { noteLanesEveryMs: 0 })
+    await opened.client.query(slowCommits)
     const { rows } = await opened.client.query<{ definition: string }>(
       `SELECT pg_get_functiondef('"kiln".settle_lanes'::regproc) AS definition`,
     )
@@ -124,7 +133,7 @@ describe("lanes that several processes add to and take from", () => {
     expect(floods).toBeLessThanOrEqual(8)
   })
 
-  it("stay where they are when a claim comes to nothing", async () => {
+  it("keep their positions when a claim finds nothing", async () => {
     await using opened = await openStores(1, { noteLanesEveryMs: 0 })
     const [only] = opened.stores
     if (!only) throw new Error("one store was opened")

@@ -36,7 +36,7 @@ const adding: ReadonlyArray<readonly [verb: string, Adding]> = [
   ["extendLeases", (jobs, ref) => jobs.extendLeases([{ ...ref, leaseDurationMs: 1_000 }])],
 ]
 
-it.each(adding)("%s: whoever settles the lane before it is committed hides nothing", async (verb, add) => {
+it.each(adding)("%s: settling the lane before the commit hides nothing", async (verb, add) => {
   const kind = `unseen_${verb}`
   const ref = await opened.held((numbers += 1), kind)
   // Low enough already: the verb looks at the bound, and has nothing to lower.
@@ -45,7 +45,7 @@ it.each(adding)("%s: whoever settles the lane before it is committed hides nothi
   expect(await hidden(kind)).toBe(0)
 })
 
-it.each(adding)("%s: a bound that was set before is lowered", async (verb, add) => {
+it.each(adding)("%s: lowers a bound that was raised before", async (verb, add) => {
   const kind = `lowered_${verb}`
   const ref = await opened.held((numbers += 1), kind)
   await settle(kind)

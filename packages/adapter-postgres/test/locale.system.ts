@@ -22,7 +22,7 @@ const germanDatabase: Effect.Effect<string, never, Scope.Scope> = Effect.gen(fun
   return url.href
 })
 
-it.live("a database of another language compares in another order", () =>
+it.live("a database with another locale sorts differently", () =>
   Effect.gen(function* () {
     const sorted =
       "SELECT string_agg(word, ' ' ORDER BY word) AS words FROM (VALUES ('Z'), ('a'), ('b_1'), ('b-0')) AS v(word)"

@@ -36,7 +36,7 @@ const apply = (options: PostgresOptions, list: ReadonlyArray<Migration>) =>
     ),
   )
 
-describe("several at once", () => {
+describe("several processes at once", () => {
   it.live("of eight processes that open an empty database one migrates, and all work", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
@@ -52,7 +52,7 @@ describe("several at once", () => {
     }),
   )
 
-  it.live("of eight that apply, one says what it applied", () =>
+  it.live("of eight that apply migrations, one returns their names", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const applied = yield* Effect.all(
@@ -63,7 +63,7 @@ describe("several at once", () => {
     }),
   )
 
-  it.live("a start with nothing to do does not wait for whoever migrates", () =>
+  it.live("a start without pending migrations does not wait for one that migrates", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       yield* open({ url })
@@ -86,7 +86,7 @@ describe("several at once", () => {
 })
 
 describe("killed half way", () => {
-  it.live("the process: nothing is left behind, and the next one does it all", () =>
+  it.live("the process: leaves nothing behind, and the next one applies everything", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const proxy = yield* Effect.acquireRelease(
@@ -118,7 +118,7 @@ describe("killed half way", () => {
     }),
   )
 
-  it.live("a connection that is lost on the way is made again, and so is one whose commit was not answered", () =>
+  it.live("reconnects after losing the connection, also at the commit", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const proxy = yield* Effect.acquireRelease(
@@ -135,7 +135,7 @@ describe("killed half way", () => {
 })
 
 describe("a migration", () => {
-  it.live("that fails is rolled back whole, together with those before it", () =>
+  it.live("that fails is rolled back, together with those before it", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       yield* open({ url })
@@ -179,12 +179,14 @@ describe("a migration", () => {
 })
 
 describe("migrate: false", () => {
-  it.live("on an empty database fails, says what is missing, and changes nothing", () =>
+  it.live("on an empty database fails, names what is pending, and changes nothing", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       const error = yield* Effect.flip(open({ url, migrate: false }))
       expect(error).toMatchObject({ _tag: "StoreUnavailable", operation: "migrate" })
-      expect(String(error.cause)).toContain(`the schema kiln is not up to date, it lacks ${bundled.join(", ")}`)
+      expect(String(error.cause)).toContain(
+        `the schema kiln is not up to date; pending migrations: ${bundled.join(", ")}`,
+      )
       expect(yield* objectsOf(url)).toEqual([])
       expect(yield* postgresMigrations.status({ url })).toMatchObject({ applied: [], pending: migrations, unknown: [] })
       yield* postgresMigrations.apply({ url })
@@ -194,7 +196,7 @@ describe("migrate: false", () => {
 })
 
 describe("schemas", () => {
-  it.live("another one beside the first has everything of its own", () =>
+  it.live("two schemas in one database are independent", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase
       yield* open({ url })

@@ -60,7 +60,7 @@ const counted = (url: string) => runSql(url, `SELECT sum(jobs)::int AS jobs FROM
 const stored = (url: string) => runSql(url, `SELECT count(*)::int AS jobs FROM "kiln".jobs`)
 
 describe("a database of the version before", () => {
-  it.live("is brought up to date once, and what was in it stays as it was", () =>
+  it.live("is migrated once, and its rows stay unchanged", () =>
     Effect.gen(function* () {
       const url = yield* everyState
       const before = yield* rowsIn(url)

@@ -25,7 +25,7 @@ const claimsWithin = Effect.fnUntraced(function* (ms: number) {
   return claims
 })
 
-it.live("while a caller's transaction stays open, a worker looks into its lane about once a second", () =>
+it.live("while a caller's transaction stays open, a worker searches its lane about once a second", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase
     yield* Effect.gen(function* () {
@@ -41,7 +41,7 @@ it.live("while a caller's transaction stays open, a worker looks into its lane a
   }),
 )
 
-it.live("however many of them are open, a job behind all their lanes is found", () =>
+it.live("a job behind the lanes of many open transactions is found", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase
     yield* Effect.gen(function* () {
@@ -58,7 +58,7 @@ it.live("however many of them are open, a job behind all their lanes is found", 
   }),
 )
 
-it.live("a process that is killed with one open leaves no job and no lock", () =>
+it.live("a process killed with an open transaction leaves no job and no lock", () =>
   Effect.gen(function* () {
     const url = yield* emptyDatabase
     yield* Effect.gen(function* () {

@@ -14,7 +14,7 @@ import { overdueJobs } from "../src/jobs/expireJobs.ts"
 import { unusedUploads } from "../src/uploads/sweepUploads.ts"
 import { jobsBefore } from "../src/directory.ts"
 import { chargesAfter, closeLedger } from "../src/jobs/listCharges.ts"
-import { jobsInHand } from "../src/jobs/laneOrder.ts"
+import { heldJobs } from "../src/jobs/laneOrder.ts"
 import { lanesAhead, lanesBehind } from "../src/jobs/laneOrder.ts"
 import { storedLineage } from "../src/jobs/blobs.ts"
 import { earliestLane } from "../src/jobs/nextClaimable.ts"
@@ -131,9 +131,9 @@ const analyzed = Effect.gen(function* () {
 
 /** Plans are kept as they were made, so they must be right however much was there by then, and whatever was known of it. */
 const stages: ReadonlyArray<readonly [stage: string, url: Effect.Effect<string, unknown, Scope.Scope>]> = [
-  ["tables that were just made", migrated],
-  ["a few rows of which the server knows nothing", everyState],
-  ["many rows, and statistics of them", analyzed],
+  ["new tables", migrated],
+  ["a few rows without statistics", everyState],
+  ["many rows with statistics", analyzed],
 ]
 
 const expectAnswers = async (planner: Planner): Promise<void> => {
@@ -162,7 +162,7 @@ const wholeKeys: Readonly<Record<string, RegExp>> = {
  * many there are.
  */
 const wholeFor: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
-  [jobsInHand.sql, ["queue_held"]],
+  [heldJobs.sql, ["queue_held"]],
   [storedLineage.sql, ["jobs_id_key", "uploads_id_key"]],
   // The last entry alone, from the end of the index.
   [closeLedger.sql, ["charges_by_time"]],
@@ -183,7 +183,7 @@ const expectPicked = async (planner: Planner, statements: ReadonlySet<string>): 
   }
 }
 
-describe("answered from indexes, whatever the tables hold", () => {
+describe("plans use indexes, whatever the tables contain", () => {
   for (const [stage, place] of stages)
     it.live(stage, () =>
       Effect.gen(function* () {
@@ -196,7 +196,7 @@ describe("answered from indexes, whatever the tables hold", () => {
     )
 
   // Among the indexes of lanes any will do until the server knows better, which it does within a minute.
-  it.live("many rows of which the server knows nothing", () =>
+  it.live("many rows without statistics", () =>
     Effect.gen(function* () {
       const statements = yield* sentStatements
       const planner = yield* openPlanner(yield* grown)
@@ -205,7 +205,7 @@ describe("answered from indexes, whatever the tables hold", () => {
   )
 })
 
-it.live("nothing that grows is read from end to end, by triggers and functions neither", () =>
+it.live("no growing table is scanned, not by triggers and functions either", () =>
   Effect.gen(function* () {
     const url = yield* migrated
     const { query } = yield* openPlanner(url)
@@ -269,7 +269,7 @@ const preparedOn = (clients: ReadonlySet<pg.Client>): Effect.Effect<ReadonlyArra
     return rows
   })
 
-it.live("no statement is prepared or planned anew when its parameters change", () =>
+it.live("no statement is prepared or planned again when its parameters change", () =>
   Effect.gen(function* () {
     const url = yield* everyState
     const query = vi.spyOn(pg.Client.prototype, "query")
@@ -294,7 +294,7 @@ it.live("a claim without limits counts nothing", () =>
   Effect.gen(function* () {
     const query = vi.spyOn(pg.Client.prototype, "query")
     const counts = () =>
-      query.mock.calls.some(([config]: ReadonlyArray<unknown>) => Object(config).text === jobsInHand.sql)
+      query.mock.calls.some(([config]: ReadonlyArray<unknown>) => Object(config).text === heldJobs.sql)
     const layer = PostgresStores.layer({ url: yield* everyState, poolSize: 2, notifications: false })
     yield* Effect.gen(function* () {
       const { claimJobs } = yield* JobStore

@@ -1,10 +1,22 @@
 import type * as Clock from "effect/Clock"
+import { sql } from "kysely"
 import { type ClockReading, readClocks, StoreTime } from "@kiln/core/domain"
-import { select, type Values } from "./columns.ts"
+import type { Values } from "./columns.ts"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"
 
-/** The latest store time of a committed write of any process. */
-export const storedTime = statement(() => query.selectFrom("store_time").select(select("store_time", "latest")))
+/**
+ * The latest store time of a committed write of any process. The newest job counts, because its creation does not write
+ * `store_time`: a commit of a single job writes about eight pages, and this saves one.
+ */
+export const storedTime = statement(() =>
+  query
+    .selectFrom("store_time")
+    .select((of) =>
+      sql<number>`max(latest, coalesce(${of.selectFrom("jobs").select((jobs) => jobs.fn.max("created_at").as("newest"))}, 0))`.as(
+        "latest",
+      ),
+    ),
+)
 
 /** Runs in the transaction that had this time, and only if that wrote something, so it never causes a commit of its own. */
 export const storeTime = statement((given: Given<Values<"store_time", "latest">>) =>

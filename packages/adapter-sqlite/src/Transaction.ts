@@ -36,6 +36,7 @@ export class Transaction {
   #now: number | undefined
   #erased = false
   #wrote = false
+  #hasStoredTime = false
 
   /** `readTime` returns the store time of this transaction and is called at most once. */
   constructor(statements: Statements, readTime: () => number) {
@@ -74,6 +75,15 @@ export class Transaction {
   /** Whether this transaction changed a row. */
   get wrote(): boolean {
     return this.#wrote
+  }
+
+  /** Records that a row of this transaction has its time where `storedTime` finds it. */
+  noteStoredTime(): void {
+    this.#hasStoredTime = true
+  }
+
+  get hasStoredTime(): boolean {
+    return this.#hasStoredTime
   }
 
   /** Records that this transaction erases content, which may still be in the write-ahead log. */

@@ -9,7 +9,7 @@ import { temporaryFile } from "./support/temporaryDirectory.ts"
 
 const { jobId, newJob } = fixtures
 
-/** A watch on one connection, and stores on another to the same file. `notified` counts. */
+/** A watch on one connection, and stores on another connection to the same file. `notified` counts notifications. */
 const arrange = Effect.gen(function* () {
   const path = yield* temporaryFile
   const database = yield* openDatabase({ path })
@@ -17,7 +17,7 @@ const arrange = Effect.gen(function* () {
   const watch = new CommitWatch(database)
   let notified = 0
   yield* Effect.forkScoped(watch.run(Effect.sync(() => void (notified += 1))))
-  // Lets it find that nobody wants to know anything.
+  // Lets the watch notice that nobody listens.
   yield* TestClock.adjust(1)
   return { watch, elsewhere, here: storesOf(database).jobs, notified: () => notified }
 })
@@ -25,7 +25,7 @@ const arrange = Effect.gen(function* () {
 const never = () => false
 
 describe("an awaited commit", () => {
-  it.effect("is found within 5 ms, also when it came before the first look, and once", () =>
+  it.effect("is detected once, within 5 ms, even if it came before the first check", () =>
     Effect.gen(function* () {
       const { elsewhere, notified, watch } = yield* arrange
       watch.awaitCommit({}, jobId(1), never)
@@ -38,7 +38,7 @@ describe("an awaited commit", () => {
     }),
   )
 
-  it.effect("is looked for every 25 ms within the first minute, and every second after it", () =>
+  it.effect("is checked every 25 ms for a minute, and then every second", () =>
     Effect.gen(function* () {
       const { elsewhere, notified, watch } = yield* arrange
       watch.awaitCommit({}, jobId(1), never)
@@ -47,7 +47,7 @@ describe("an awaited commit", () => {
       yield* elsewhere.createJobs([newJob(1)])
       yield* TestClock.adjust(25)
       expect(notified()).toBe(1)
-      // A look every second, from a minute after the beginning on.
+      // After a minute, a check every second.
       yield* TestClock.adjust(2_100)
       yield* elsewhere.createJobs([newJob(2)])
       yield* TestClock.adjust(100)
@@ -57,7 +57,7 @@ describe("an awaited commit", () => {
     }),
   )
 
-  it.effect("is waited for by short pauses again after another call of the same transaction", () =>
+  it.effect("is checked at short intervals again after another call of the same transaction", () =>
     Effect.gen(function* () {
       const { elsewhere, notified, watch } = yield* arrange
       const transaction = {}
@@ -87,7 +87,7 @@ describe("an awaited commit", () => {
     }),
   )
 
-  it.effect("of jobs of which a savepoint took the last back is found all the same", () =>
+  it.effect("is detected although the last job was rolled back to a savepoint", () =>
     Effect.gen(function* () {
       const { elsewhere, notified, watch } = yield* arrange
       const transaction = {}
@@ -101,10 +101,10 @@ describe("an awaited commit", () => {
 })
 
 describe("a listener", () => {
-  it.effect("hears within 25 ms of commits by others, and not of those of its own store", () =>
+  it.effect("is called within 25 ms of commits of other connections, and not for its own store", () =>
     Effect.gen(function* () {
       const { elsewhere, here, watch } = yield* arrange
-      // Was committed before anybody listened.
+      // This was committed before anybody listened.
       yield* elsewhere.createJobs([newJob(1)])
       let heard = 0
       yield* watch.onCommit(() => void (heard += 1))
@@ -120,7 +120,7 @@ describe("a listener", () => {
     }),
   )
 
-  it.effect("hears nothing more once its scope is closed, while another one does", () =>
+  it.effect("is not called after its scope closed, while another one is", () =>
     Effect.gen(function* () {
       const { elsewhere, watch } = yield* arrange
       const heard: Array<string> = []

@@ -53,7 +53,7 @@ const handles: ReadonlyArray<{
 ]
 
 describe.each(handles)("$name", ({ begin }) => {
-  it.live("on another file is refused, and one on the same file by another path is not", () =>
+  it.live("on another file is rejected; one on the same file by another path is accepted", () =>
     Effect.gen(function* () {
       const { createJobs, exists, path } = yield* arrange
       const other = yield* temporaryFile
@@ -73,7 +73,7 @@ describe.each(handles)("$name", ({ begin }) => {
     }),
   )
 
-  it.live("that began before another commit cannot write any more: the store says so, and it goes on", () =>
+  it.live("that began before another commit cannot write: the call fails, and the transaction continues", () =>
     Effect.gen(function* () {
       const { connection, createJobs, exists, path, store } = yield* arrange
       connection.exec("INSERT INTO orders VALUES (1)")
@@ -89,7 +89,7 @@ describe.each(handles)("$name", ({ begin }) => {
     }),
   )
 
-  it.live("keeps what it wrote before a call that broke, and nothing of that call", () =>
+  it.live("keeps its writes from before a call that failed, and none of that call", () =>
     Effect.gen(function* () {
       const { connection, createJobs, exists, path } = yield* arrange
       connection.exec(
@@ -106,7 +106,7 @@ describe.each(handles)("$name", ({ begin }) => {
 })
 
 describe("a better-sqlite3 handle", () => {
-  it.live("without a transaction is refused, and nothing is written", () =>
+  it.live("without a transaction is rejected, and nothing is written", () =>
     Effect.gen(function* () {
       const { connection, createJobs, exists } = yield* arrange
       expect(String(yield* defectOf(createJobs(connection, [newJob(1)])))).toContain("not in a transaction")
@@ -114,7 +114,7 @@ describe("a better-sqlite3 handle", () => {
     }),
   )
 
-  it.live("that hands out integers as bigints is no hindrance, and keeps doing so", () =>
+  it.live("may return integers as bigints, and keeps doing so", () =>
     Effect.gen(function* () {
       const { createJobs, path } = yield* arrange
       const connection = yield* callerConnection(path)
@@ -129,7 +129,7 @@ describe("a better-sqlite3 handle", () => {
     }),
   )
 
-  it.live("has its statements prepared once", () =>
+  it.live("prepares each statement once", () =>
     Effect.gen(function* () {
       const { connection, createJobs } = yield* arrange
       const prepare = vi.spyOn(Sqlite.prototype, "prepare")
@@ -147,7 +147,7 @@ describe("a better-sqlite3 handle", () => {
   )
 })
 
-/** A transaction of a dialect that is not SQLite's; `sent` counts what it was asked. */
+/** A transaction of another dialect than SQLite's. `sent` counts its queries. */
 const onPostgres = () => {
   const sent = vi.fn<() => Promise<{ readonly rows: [] }>>(() => Promise.resolve({ rows: [] }))
   const kysely = new Kysely<object>({
@@ -171,7 +171,7 @@ const forgetful: KyselyPlugin = {
 }
 
 describe("a Kysely transaction", () => {
-  it.live("of another database is refused before anything is sent, and so is no transaction at all", () =>
+  it.live("of another database is rejected before anything is sent, and so is a handle without a transaction", () =>
     Effect.gen(function* () {
       const { createJobs, path } = yield* arrange
       const { kysely, sent } = onPostgres()
@@ -186,7 +186,7 @@ describe("a Kysely transaction", () => {
     }),
   )
 
-  it.live("that has ended is refused", () =>
+  it.live("that has ended is rejected", () =>
     Effect.gen(function* () {
       const { createJobs, exists, path } = yield* arrange
       const kysely = yield* callerKysely(path)
@@ -201,7 +201,7 @@ describe("a Kysely transaction", () => {
     }),
   )
 
-  it.live("may be a controlled one, and have plugins that change what comes back", () =>
+  it.live("may be a controlled one, and may have plugins that change results", () =>
     Effect.gen(function* () {
       const { createJobs, path, store } = yield* arrange
       const kysely = (yield* callerKysely(path)).withPlugin(forgetful)
@@ -213,37 +213,35 @@ describe("a Kysely transaction", () => {
     }),
   )
 
-  it.live(
-    "takes calls at the same time by another handle of it as well: the one that breaks takes back nothing else",
-    () =>
-      Effect.gen(function* () {
-        const { connection, createJobs, exists, path } = yield* arrange
-        connection.exec(
-          `CREATE TRIGGER broken BEFORE INSERT ON kiln_jobs WHEN NEW.id = '${jobId(2)}' BEGIN SELECT RAISE(ABORT, 'broken'); END`,
+  it.live("takes concurrent calls through another of its handles: a failed call rolls back nothing else", () =>
+    Effect.gen(function* () {
+      const { connection, createJobs, exists, path } = yield* arrange
+      connection.exec(
+        `CREATE TRIGGER broken BEFORE INSERT ON kiln_jobs WHEN NEW.id = '${jobId(2)}' BEGIN SELECT RAISE(ABORT, 'broken'); END`,
+      )
+      const { commit, transaction } = yield* begunKysely(path)
+      const other = transaction.withSchema("x")
+      for (const [whole, broken, third] of [
+        [transaction, other, transaction],
+        [other, transaction, other],
+      ]) {
+        const n = whole === other ? 10 : 20
+        const exits = yield* Effect.all(
+          [
+            createJobs(whole, [newJob(n + 1)]),
+            createJobs(broken, [newJob(n + 2), newJob(2)]),
+            createJobs(third, [newJob(n + 3)]),
+          ].map(Effect.exit),
+          { concurrency: 3 },
         )
-        const { commit, transaction } = yield* begunKysely(path)
-        const other = transaction.withSchema("x")
-        for (const [whole, broken, third] of [
-          [transaction, other, transaction],
-          [other, transaction, other],
-        ]) {
-          const n = whole === other ? 10 : 20
-          const exits = yield* Effect.all(
-            [
-              createJobs(whole, [newJob(n + 1)]),
-              createJobs(broken, [newJob(n + 2), newJob(2)]),
-              createJobs(third, [newJob(n + 3)]),
-            ].map(Effect.exit),
-            { concurrency: 3 },
-          )
-          expect(exits.map(Exit.isSuccess)).toEqual([true, false, true])
-        }
-        yield* Effect.promise(commit)
-        expect(yield* Effect.forEach([11, 12, 13, 21, 22, 23], exists)).toEqual([true, false, true, true, false, true])
-      }),
+        expect(exits.map(Exit.isSuccess)).toEqual([true, false, true])
+      }
+      yield* Effect.promise(commit)
+      expect(yield* Effect.forEach([11, 12, 13, 21, 22, 23], exists)).toEqual([true, false, true, true, false, true])
+    }),
   )
 
-  it.live("takes calls at the same time one after the other, each with its own outcome", () =>
+  it.live("runs concurrent calls one after the other, each with its own outcome", () =>
     Effect.gen(function* () {
       const { createJobs, exists, path } = yield* arrange
       const { commit, transaction } = yield* begunKysely(path)

@@ -25,7 +25,7 @@ const claimed = Effect.flatMap(JobStore, (store) =>
 )
 
 describe("another process's transaction", () => {
-  it.live("leaves no job when it is killed before its commit, and no lock", () =>
+  it.live("leaves no job and no lock if the process is killed before the commit", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
       yield* Effect.gen(function* () {
@@ -42,7 +42,7 @@ describe("another process's transaction", () => {
     }),
   )
 
-  it.live("makes a job at its commit, which whoever listens hears of", () =>
+  it.live("creates a job at its commit, and listeners are called", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
       yield* Effect.gen(function* () {

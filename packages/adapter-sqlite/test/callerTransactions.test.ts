@@ -6,7 +6,7 @@ import { temporaryFile } from "./support/temporaryDirectory.ts"
 
 const oneWriter = { concurrent: false, reason: "SQLite has one writer" } as const
 
-/** One connection, so that the checks that ask for it have its transactions one after the other. */
+/** One connection, so the transactions of the checks that use it run one after the other. */
 const onConnection = Effect.gen(function* () {
   const path = yield* temporaryFile
   const connection = yield* callerConnection(path)

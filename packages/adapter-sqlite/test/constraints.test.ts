@@ -5,7 +5,7 @@ import { everyState } from "./support/arrangeJobs.ts"
 
 type Attempt = readonly [what: string, sql: string, message: RegExp]
 
-/** Columns of a copy of job `n`, those named replaced. */
+/** Inserts a copy of job `n` with some columns replaced. */
 const copyOfJob = (n: number, changes: Record<string, string>): string => {
   const columns = [
     "id",
@@ -52,7 +52,7 @@ const seqOf = (n: number): string => `(SELECT seq FROM kiln_jobs WHERE id = '${f
 const finishing =
   "claimable_at = NULL, deadline_at = NULL, phase_started_at = NULL, finished_at = 9, held = 0, token = token + 1"
 
-/** Everything a mistake above the store might try. Each is refused by the database itself. */
+/** Attempts that a bug above the database could make. The database itself rejects each of them. */
 const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<Attempt>]> = [
   [
     "acceptance",
@@ -306,7 +306,7 @@ describe("the database itself refuses", () => {
     })
 })
 
-it.effect("what ends a job clears its steps and writes its bill, whoever says so", () =>
+it.effect("the end of a job clears its steps and writes its charge, whichever statement ends it", () =>
   Effect.gen(function* () {
     const { connection } = yield* everyState
     connection.exec(job(2, `status = 'failed', error_code = 'x', ${finishing}`))
@@ -327,7 +327,7 @@ it.effect("what ends a job clears its steps and writes its bill, whoever says so
   }),
 )
 
-it.effect("charges outlive their jobs, and no job can be charged a second time under an old id", () =>
+it.effect("charges outlive their jobs, and no new job can be charged under an old id", () =>
   Effect.gen(function* () {
     const { connection } = yield* everyState
     connection.exec(`DELETE FROM kiln_jobs WHERE id = '${fixtures.jobId(6)}'`)
@@ -340,7 +340,7 @@ it.effect("charges outlive their jobs, and no job can be charged a second time u
   }),
 )
 
-it.effect("an upload that a failed job lets go of is in the sweep's way, unless another job takes it", () =>
+it.effect("an upload that a failed job releases can be swept, unless another job takes it", () =>
   Effect.gen(function* () {
     const { connection } = yield* everyState
     const left = () =>

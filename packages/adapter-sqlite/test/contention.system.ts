@@ -10,8 +10,8 @@ import { temporaryFile } from "./support/temporaryDirectory.ts"
 const holdLock = new URL("./support/holdLock.ts", import.meta.url)
 
 /**
- * How long the event loop did not come round, in milliseconds, while `effect` ran: what 98 of 100 rounds stayed below. The
- * very longest is the machine's to say: another process may have had the processor. Blocking of our own is in every round.
+ * Measures how long the event loop was blocked while `effect` ran: the 98th percentile of its rounds, in milliseconds. The maximum
+ * depends on other processes of the machine; blocking by this process shows in every round.
  */
 const withLoopGap = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
@@ -32,7 +32,7 @@ const withLoopGap = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 const create = (n: number) => Effect.flatMap(JobStore, ({ createJobs }) => createJobs([fixtures.newJob(n)]))
 
-it.live("while another process holds the lock, writers wait without blocking the event loop, and all get through", () =>
+it.live("while another process holds the lock, writers wait without blocking the event loop, and all succeed", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     yield* Effect.gen(function* () {
@@ -63,7 +63,7 @@ it.live("the time of a write is read while it holds the lock, so that times are 
         Effect.sync(() => new Sqlite(path, { timeout: 0 })),
         (connection) => Effect.sync(() => connection.close()),
       )
-      /** Whether another connection could write at this moment. */
+      /** Returns whether another connection could write now. */
       const isFree = () => {
         try {
           other.exec("BEGIN IMMEDIATE")
@@ -98,7 +98,7 @@ it.live("the time of a write is read while it holds the lock, so that times are 
   }),
 )
 
-it.live("readers do not wait for a writer, nor for writers that wait", () =>
+it.live("readers wait neither for a writer nor for waiting writers", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     yield* Effect.gen(function* () {
@@ -118,7 +118,7 @@ it.live("readers do not wait for a writer, nor for writers that wait", () =>
   }),
 )
 
-it.live("a lock that stays is StoreUnavailable, also for callers that cannot be interrupted; nothing was written", () =>
+it.live("a lock that is held too long is StoreUnavailable, also for uninterruptible callers; nothing is written", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     yield* Effect.gen(function* () {
@@ -147,7 +147,7 @@ it.live("a lock that stays is StoreUnavailable, also for callers that cannot be 
   }),
 )
 
-it.live("a caller that is interrupted while it waits writes nothing, and lets the others on", () =>
+it.live("a caller that is interrupted while waiting writes nothing, and others proceed", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     yield* Effect.gen(function* () {

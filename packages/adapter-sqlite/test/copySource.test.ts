@@ -22,19 +22,19 @@ const rowsOf = (source: CopySource, table: CopyTable) =>
     return rows
   })
 
-/** The path of a database with a job in every state, which nobody has open. */
+/** The path of a closed database with a job in every state. */
 const closedEveryState = Effect.gen(function* () {
   const scope = yield* Scope.make()
   const path = yield* temporaryFile
   const database = yield* Scope.provide(everyState, scope)
-  // Its own directory goes with its scope.
+  // Its directory is removed with its scope.
   database.connection.exec(`VACUUM INTO '${path}'`)
   yield* Scope.close(scope, Exit.void)
   return path
 })
 
 describe("a copy's source", () => {
-  it.live("hands out every row of every table but those of workers and its own time, with flags as booleans", () =>
+  it.live("yields every row of every table except those of workers and store time, with flags as booleans", () =>
     Effect.gen(function* () {
       const path = yield* closedEveryState
       const raw = new Sqlite(path)
@@ -62,7 +62,7 @@ describe("a copy's source", () => {
     }),
   )
 
-  it.live("tells a lane's kind from its version, and gives out bytes as bytes", () =>
+  it.live("keeps a lane's kind and version apart, and yields bytes as bytes", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
       yield* Effect.scoped(
@@ -84,7 +84,7 @@ describe("a copy's source", () => {
     }),
   )
 
-  it.live("hands out many rows in pages, each once and in order", () =>
+  it.live("yields many rows in pages, each once and in order", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
       const numbers = [...Array(1_001).keys()].map((n) => n + 1)
@@ -107,7 +107,7 @@ describe("a copy's source", () => {
     }),
   )
 
-  it.live("can be read again after a page that nobody could use", () =>
+  it.live("can be read again after a page whose use failed", () =>
     Effect.gen(function* () {
       const source = yield* open(yield* closedEveryState)
       expect(yield* Effect.flip(source.forEachPage("jobs", () => Effect.fail("no")))).toBe("no")
@@ -115,7 +115,7 @@ describe("a copy's source", () => {
     }),
   )
 
-  it.live("is nobody else's: refused where another process has it open, and closed to others while it is copied", () =>
+  it.live("is exclusive: rejected if another process has the file open, and closed to others during the copy", () =>
     Effect.gen(function* () {
       const path = yield* closedEveryState
       const other = yield* child(holdOpen, path)
@@ -135,7 +135,7 @@ describe("a copy's source", () => {
     }),
   )
 
-  it.live("is none where there is no file", () =>
+  it.live("is undefined if there is no file", () =>
     Effect.gen(function* () {
       expect(yield* openCopySource(yield* temporaryFile)).toBe(undefined)
     }),

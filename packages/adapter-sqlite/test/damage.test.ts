@@ -17,7 +17,7 @@ const request: ClaimRequest = {
 const principal = fixtures.ownerOf(fixtures.newJob(1))
 const item = (n: number) => ({ jobId: fixtures.jobId(n), principal })
 
-/** Three jobs; the second is damaged while nobody has the file open. */
+/** Three jobs. The second is damaged while the file is closed. */
 const withDamage = <A, E>(damage: (path: string) => void, use: Effect.Effect<A, E, JobStore>) =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
@@ -40,7 +40,7 @@ const withSql = (sql: string) => (path: string) => {
   database.close()
 }
 
-/** The first four bytes of an overflow page say which page comes next: this one leads nowhere. */
+/** Points an overflow page to a page that does not exist. Its first four bytes are the number of the next page. */
 const cutOverflowChain = (path: string): void => {
   const page = Math.floor(readFileSync(path).indexOf("canary".repeat(600)) / 4_096)
   const file = openSync(path, "r+")
@@ -76,13 +76,13 @@ describe("a damaged job fails, and the queue goes on", () => {
             "Written",
           ])
           expect(yield* store.findJobs([item(1), item(3)])).toMatchObject([{ status: "done" }, { status: "done" }])
-          // It does not come back, neither to a worker nor to the sweep.
+          // Neither a claim nor the sweep returns it.
           expect(yield* store.claimJobs(request)).toEqual({ claims: [], abandoned: [], nextInMs: undefined })
         }),
       ),
     )
 
-  it.live("with its code, once, and its row stays", () =>
+  it.live("with its error code, once, and its row stays", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
       const layer = SqliteStores.layer({ path })
@@ -103,14 +103,14 @@ describe("a damaged job fails, and the queue goes on", () => {
   )
 })
 
-it.live("reading a damaged job is a defect of that call, and others are read", () =>
+it.live("reading a damaged job is a defect of that call, and other jobs can be read", () =>
   withDamage(
     withSql("UPDATE kiln_job_data SET request = '{' WHERE job_seq = 2"),
     Effect.gen(function* () {
       const store = yield* JobStore
       const exit = yield* Effect.exit(store.findJobs([item(2)]))
       expect(Exit.isFailure(exit) && Cause.hasDies(exit.cause)).toBe(true)
-      // What is wrong is said without saying what was stored.
+      // The message does not contain stored content.
       expect(Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "").not.toContain("canary")
       expect(yield* store.findJobs([item(1), item(3)])).toMatchObject([{ status: "queued" }, { status: "queued" }])
     }),

@@ -7,7 +7,7 @@ import { SqliteStores } from "../src/index.ts"
 import { child } from "./support/childProcess.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
-const createJobsForEver = new URL("./support/createJobsForEver.ts", import.meta.url)
+const createJobsUntilKilled = new URL("./support/createJobsUntilKilled.ts", import.meta.url)
 const workThrough = new URL("./support/workThrough.ts", import.meta.url)
 
 const principal = fixtures.ownerOf(fixtures.newJob(1))
@@ -18,7 +18,7 @@ it.live(
     Effect.gen(function* () {
       for (const least of [1, 100, 400]) {
         const path = yield* temporaryFile
-        const creator = yield* child(createJobsForEver, path)
+        const creator = yield* child(createJobsUntilKilled, path)
         const acknowledged: Array<string> = []
         while (acknowledged.length < least) acknowledged.push(...(yield* Effect.promise(creator.line)).split(" "))
         creator.process.kill("SIGKILL")
@@ -26,7 +26,7 @@ it.live(
         const found = yield* Effect.gen(function* () {
           const store = yield* JobStore
           const jobs = yield* store.findJobs(acknowledged.map((id) => ({ jobId: id as JobId, principal })))
-          // The batch that was in the air is there whole or not at all.
+          // The batch in progress was stored completely or not at all.
           const next = yield* store.findJobs(
             [1, 2, 3].map((n) => ({ jobId: fixtures.jobId(acknowledged.length + n), principal })),
           )
@@ -39,7 +39,7 @@ it.live(
   60_000,
 )
 
-it.live("a store that is opened again knows everything it was told", () =>
+it.live("a store that is opened again has everything that was written", () =>
   Effect.gen(function* () {
     const layer = SqliteStores.layer({ path: yield* temporaryFile })
     const observe = Effect.gen(function* () {

@@ -14,7 +14,7 @@ const principal = fixtures.ownerOf(fixtures.newJob(1))
 const holdsCanary = (path: string): boolean =>
   ["", "-wal", "-shm"].some((suffix) => existsSync(path + suffix) && readFileSync(path + suffix).includes(canary))
 
-/** Job 1, done, with the canary in whatever it retains, among others. */
+/** Several jobs. Job 1 is done and has the canary in everything it retains. */
 const arrange = (store: Store["Service"]) =>
   Effect.gen(function* () {
     yield* store.createJobs([
@@ -51,7 +51,7 @@ for (const [name, erase] of erasures)
         yield* arrange(store)
         expect(holdsCanary(path)).toBe(true)
         yield* erase(store)
-        // The truncation follows in its own fiber.
+        // The truncation runs in another fiber.
         yield* TestClock.adjust(0)
         expect(statSync(`${path}-wal`).size).toBe(0)
         expect(holdsCanary(path)).toBe(false)
@@ -59,7 +59,7 @@ for (const [name, erase] of erasures)
     }),
   )
 
-it.effect("erasures that follow each other share one truncation, two seconds later", () =>
+it.effect("erasures in quick succession share one truncation, two seconds later", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     yield* Effect.gen(function* () {
@@ -76,7 +76,7 @@ it.effect("erasures that follow each other share one truncation, two seconds lat
   }),
 )
 
-it.effect("what a crash left in the log after an erasure is gone with the next start", () =>
+it.effect("content that a crash left in the log after an erasure is removed at the next start", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     const crashed = yield* temporaryFile
@@ -84,7 +84,7 @@ it.effect("what a crash left in the log after an erasure is gone with the next s
       const store = yield* JobStore
       yield* arrange(store)
       yield* store.expireData(0, 10)
-      // As a power failure would leave them: before the fiber that truncates has had its turn.
+      // As after a power failure: before the truncating fiber ran.
       for (const suffix of ["", "-wal"]) copyFileSync(path + suffix, crashed + suffix)
     }).pipe(Effect.provide(SqliteStores.layer({ path })))
     expect(holdsCanary(crashed)).toBe(true)
@@ -96,7 +96,7 @@ it.effect("what a crash left in the log after an erasure is gone with the next s
   }),
 )
 
-it.effect("a truncation that a reader prevents is tried again", () =>
+it.effect("a truncation that a reader prevents is retried", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     yield* Effect.gen(function* () {

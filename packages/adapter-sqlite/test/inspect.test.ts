@@ -20,7 +20,7 @@ const inspect = (path: string) =>
     inspection === undefined ? Effect.die(new Error("there is no database")) : Effect.succeed(inspection),
   )
 
-/** A database as the migrations leave it, then changed behind kiln's back. */
+/** A migrated database that was then changed by other means. */
 const changedBy = (sql: string) =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
@@ -32,7 +32,7 @@ const changedBy = (sql: string) =>
   })
 
 describe("sqliteMigrations", () => {
-  it.live("of a file that does not exist are all pending, and a look makes none", () =>
+  it.live("are all pending if the file does not exist, and reading the status does not create it", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
       const status = yield* sqliteMigrations.status({ path })
@@ -41,7 +41,7 @@ describe("sqliteMigrations", () => {
     }),
   )
 
-  it.live("are applied once, and then known with their times", () =>
+  it.live("are applied once, and then listed with their times", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
       const before = Date.now()
@@ -54,7 +54,7 @@ describe("sqliteMigrations", () => {
     }),
   )
 
-  it.live("that are missing in between are pending, and applied alone", () =>
+  it.live("that are missing in between are pending, and only they are applied", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
       const [first, ...rest] = migrations
@@ -80,7 +80,7 @@ describe("sqliteMigrations", () => {
 })
 
 describe("schemaDrift", () => {
-  it.live("is nothing after the migrations, with jobs in every state, and while another has it open", () =>
+  it.live("is empty after the migrations, with jobs in every state, and while another process has the file open", () =>
     Effect.gen(function* () {
       const database = yield* everyState
       database.connection.exec("ANALYZE")
@@ -113,7 +113,7 @@ describe("schemaDrift", () => {
       "DROP TABLE kiln_switches; CREATE TABLE kiln_switches (name TEXT NOT NULL PRIMARY KEY, enabled TEXT NOT NULL) STRICT",
       [{ object: "column kiln_switches.enabled", problem: "changed" }],
     ],
-    // A constraint less: no column shows it.
+    // A missing constraint, which no column shows.
     [
       "DROP TABLE kiln_switches; CREATE TABLE kiln_switches (name TEXT NOT NULL PRIMARY KEY, enabled INTEGER NOT NULL) STRICT",
       [{ object: "table kiln_switches", problem: "changed" }],
@@ -126,7 +126,7 @@ describe("schemaDrift", () => {
       }),
     )
 
-  it.live("leaves an embedder's tables and the layout of texts alone", () =>
+  it.live("ignores an embedding program's tables and the layout of the schema's text", () =>
     Effect.gen(function* () {
       const inspection = yield* changedBy(`
         CREATE TABLE guests (id INTEGER PRIMARY KEY, jobs TEXT); CREATE INDEX guests_jobs ON guests (jobs);
@@ -138,7 +138,7 @@ describe("schemaDrift", () => {
     }),
   )
 
-  it.live("takes what is there besides for a newer version's, and still misses what is missing", () =>
+  it.live("attributes additions to a newer version, and still reports missing objects", () =>
     Effect.gen(function* () {
       const inspection = yield* changedBy(`
         INSERT INTO kiln_migrations VALUES ('9999Newer', 1);
@@ -170,7 +170,7 @@ describe("damage", () => {
     }),
   )
 
-  it.live("is a row that refers to one that is not there", () =>
+  it.live("is a row that refers to a missing row", () =>
     Effect.gen(function* () {
       const inspection = yield* changedBy(
         "PRAGMA foreign_keys = OFF; INSERT INTO kiln_key_secrets VALUES ('hash', 'key_gone', 1, NULL)",
@@ -211,7 +211,7 @@ describe("named blobs", () => {
     }),
   )
 
-  it.live("no longer are once they were erased", () =>
+  it.live("are not listed after they were erased", () =>
     Effect.gen(function* () {
       const database = yield* everyState
       const { jobs } = storesOf(database)
@@ -239,7 +239,7 @@ it.live("due purges are counted, with the age of the oldest", () =>
   }),
 )
 
-it.live("a secret is found and never made", () =>
+it.live("a secret is found and never created", () =>
   Effect.gen(function* () {
     const database = yield* openDatabase({ path: yield* temporaryFile })
     const inspection = yield* inspect(pathOf(database))
@@ -249,7 +249,7 @@ it.live("a secret is found and never made", () =>
   }),
 )
 
-it.live("a look makes no file where there is none, and leaves none behind where there is one", () =>
+it.live("an inspection creates no file, and leaves none behind", () =>
   Effect.gen(function* () {
     const path = yield* temporaryFile
     yield* Effect.scoped(openDatabase({ path }))

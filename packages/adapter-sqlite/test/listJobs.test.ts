@@ -7,7 +7,7 @@ import { temporaryFile } from "./support/temporaryDirectory.ts"
 
 const { jobId, newJob } = fixtures
 
-it.effect("a page looks through 2,000 jobs at most: what is rare comes in short pages, and all of it", () =>
+it.effect("a page reads 2,000 jobs at most: rare matches come in short pages, and all of them come", () =>
   Effect.gen(function* () {
     const { directory, jobs } = storesOf(yield* openDatabase({ path: yield* temporaryFile }))
     yield* jobs.createJobs(Array.from({ length: 4_500 }, (_, n) => newJob(n + 1)))
@@ -19,7 +19,7 @@ it.effect("a page looks through 2,000 jobs at most: what is rare comes in short 
       pages.push(page.jobs.map(({ id }) => id))
       after = page.next
     } while (after !== undefined)
-    // By id, since they were created at one instant: 4,500 to 2,501, to 501, to 1.
+    // By id, since they have the same creation time: 4,500 to 2,501, to 501, to 1.
     expect(pages).toEqual([[jobId(2_601), jobId(2_600)], [], [jobId(1)]])
   }),
 )

@@ -13,7 +13,7 @@ import { child } from "./support/childProcess.ts"
 import { temporaryDirectory, temporaryFile } from "./support/temporaryDirectory.ts"
 
 const holdLock = new URL("./support/holdLock.ts", import.meta.url)
-const migrateForEver = new URL("./support/migrateForEver.ts", import.meta.url)
+const hangInMigration = new URL("./support/hangInMigration.ts", import.meta.url)
 const openStore = new URL("./support/openStore.ts", import.meta.url)
 
 const bundled = migrations.map(({ name }) => ({ name }))
@@ -33,7 +33,7 @@ const appliedTo = (path: string): ReadonlyArray<unknown> => {
 }
 
 describe("openDatabase", () => {
-  it.live("makes directory and file, for their owner only, and the log beside it too", () =>
+  it.live("creates directory, file and log, readable by their owner only", () =>
     Effect.gen(function* () {
       const path = join(yield* temporaryDirectory, "new", "deep", "kiln.db")
       yield* openDatabase({ path })
@@ -45,7 +45,7 @@ describe("openDatabase", () => {
     }),
   )
 
-  it.live("commits reach the disk before they are acknowledged, and what is deleted is overwritten", () =>
+  it.live("commits reach the disk before they are acknowledged, and deleted content is overwritten", () =>
     Effect.gen(function* () {
       const { connection } = yield* openDatabase({ path: yield* temporaryFile })
       const pragma = (name: string) => connection.pragma(name, { simple: true })
@@ -62,7 +62,7 @@ describe("openDatabase", () => {
     }),
   )
 
-  it.live("so is a file that is no database", () =>
+  it.live("a file that is not a database is StoreUnavailable", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(openDatabase({ path: import.meta.filename }))
       expect(error).toMatchObject({ _tag: "StoreUnavailable", cause: { code: "SQLITE_NOTADB" } })
@@ -85,7 +85,7 @@ describe("migrate", () => {
   it.live("killed half way, it leaves nothing behind and no lock", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
-      const migrating = yield* child(migrateForEver, path)
+      const migrating = yield* child(hangInMigration, path)
       expect(yield* Effect.promise(migrating.line)).toBe("migrating")
       migrating.process.kill("SIGKILL")
       expect(yield* Effect.promise(() => migrating.ended)).toBe("SIGKILL")
@@ -99,7 +99,7 @@ describe("migrate", () => {
     }),
   )
 
-  it.live("a migration that fails is rolled back whole, together with those before it", () =>
+  it.live("a migration that fails is rolled back completely, together with those before it", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
       const database = yield* openDatabase({ path })
@@ -127,13 +127,13 @@ describe("migrate", () => {
       yield* migrate(database, newer)
       yield* migrate(database, newer)
       expect(database.connection.prepare("SELECT id FROM first").all([])).toEqual([{ id: 1 }])
-      // This version knows nothing of the two, and starts all the same.
+      // Both are unknown to this version, which starts anyway.
       yield* Effect.scoped(openDatabase({ path }))
       expect(appliedTo(path)).toEqual([...bundled, { name: "9998First" }, { name: "9999Second" }])
     }),
   )
 
-  it.live("a start with nothing to do does not wait for a writer", () =>
+  it.live("a start with nothing to migrate does not wait for a writer", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
       yield* Effect.scoped(openDatabase({ path }))

@@ -11,7 +11,7 @@ import { temporaryFile } from "./support/temporaryDirectory.ts"
 
 const { jobId, newJob, ownerOf } = fixtures
 
-/** Its tables, indexes and triggers, but for SQLite's own. */
+/** The tables, indexes and triggers of a file, except SQLite's own. */
 const namesIn = (path: string): ReadonlyArray<string> => {
   const database = new Sqlite(path, { readonly: true })
   const rows = database.prepare("SELECT name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").all([])
@@ -19,7 +19,7 @@ const namesIn = (path: string): ReadonlyArray<string> => {
   return rows.map((row) => (row as { readonly name: string }).name)
 }
 
-/** Another program's file: its tables, indexes, triggers and views have the names of kiln's without the prefix, and there is something in them. */
+/** Another program's file, with rows. Its tables, indexes, triggers and views have kiln's names without the prefix. */
 const theirs = `
   CREATE TABLE jobs (id INTEGER PRIMARY KEY, title TEXT NOT NULL);
   CREATE INDEX jobs_ready ON jobs (title);
@@ -91,7 +91,7 @@ const withEveryState = (path: string) =>
   )
 
 describe("names", () => {
-  it.live("of all that kiln makes have its prefix", () =>
+  it.live("of all of kiln's objects have its prefix", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFile
       yield* Effect.scoped(openDatabase({ path }))
@@ -102,8 +102,8 @@ describe("names", () => {
   )
 })
 
-describe("a program's own file, with tables of the names that kiln's have behind the prefix", () => {
-  it.live("is used beside them, whatever is done, and they stay as they are", () =>
+describe("a program's own file, whose tables have kiln's names without the prefix", () => {
+  it.live("is shared by every verb, and the program's tables do not change", () =>
     Effect.gen(function* () {
       const path = yield* theirFile
       const before = readTheirs(path)
@@ -116,7 +116,7 @@ describe("a program's own file, with tables of the names that kiln's have behind
     }),
   )
 
-  it.live("takes a row of theirs and a job of kiln's in one transaction", () =>
+  it.live("takes a row of the program and a job in one transaction", () =>
     Effect.gen(function* () {
       const path = yield* theirFile
       const services = yield* Layer.build(SqliteStores.layer({ path }))
@@ -137,7 +137,7 @@ describe("a program's own file, with tables of the names that kiln's have behind
     }),
   )
 
-  it.live("is still known for what it is when kiln's part of it is damaged", () =>
+  it.live("is recognized although kiln's part of it is damaged", () =>
     Effect.gen(function* () {
       const path = yield* theirFile
       yield* Effect.scoped(openDatabase({ path }))

@@ -10,8 +10,8 @@ import { onDatabase } from "./support/arrangeJobs.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
 /**
- * What a release after this one might add: columns with defaults, a table filled from what is there, an index and a trigger.
- * With it, this version is the older one.
+ * Additions that a later release might make: columns with defaults, a table filled from existing rows, an index and a trigger. To that
+ * release, this version is the older one.
  */
 const next: Migration = {
   name: "9001Regions",
@@ -57,7 +57,7 @@ const withEveryState = Effect.gen(function* () {
 })
 
 describe("a database of the version before", () => {
-  it.live("is brought up to date in one step, and what was in it stays as it was", () =>
+  it.live("is migrated in one step, and its content stays", () =>
     Effect.gen(function* () {
       const path = yield* withEveryState
       const before = yield* everythingIn(path)
@@ -90,7 +90,7 @@ describe("a database of the version before", () => {
 })
 
 describe("beside a process of the version before", () => {
-  it.live("a process of this version, open during the migration, goes on: every verb, on what each of both wrote", () =>
+  it.live("a process of this version, open during the migration, continues: every verb works on rows of both", () =>
     Effect.gen(function* () {
       const path = yield* withEveryState
       const older = yield* openDatabase({ path })
@@ -98,12 +98,12 @@ describe("beside a process of the version before", () => {
       yield* onDatabase(older)(callEveryVerb)
       const count = () => newer.connection.prepare("SELECT sum(jobs) AS jobs FROM kiln_regions").all([])
       const jobs = newer.connection.prepare("SELECT count(*) AS jobs FROM kiln_jobs").all([])
-      // The newer version's triggers also see what the older one writes and deletes.
+      // The newer version's triggers also run for writes and deletions of the older one.
       expect(count()).toEqual(jobs)
     }),
   )
 
-  it.live("a process of this version starts on the newer schema, names what it does not know, and finds no drift", () =>
+  it.live("a process of this version starts on the newer schema, lists unknown migrations, and finds no drift", () =>
     Effect.gen(function* () {
       const path = yield* withEveryState
       yield* Effect.scoped(openWithNext(path))

@@ -1,7 +1,7 @@
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { expect, it } from "vitest"
 
-/** As JavaScript gives it, or a spread that hides it from the compiler. */
+/** As passed from JavaScript, or through a spread that the compiler does not check. */
 const given = (value: unknown): never => value as never
 
 it.each([

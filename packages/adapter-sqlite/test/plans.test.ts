@@ -5,6 +5,7 @@ import { callEveryVerb, fixtures } from "@kiln/conformance"
 import type { Database } from "../src/Database.ts"
 import { jobByIdempotencyKey, jobByOwner } from "../src/jobs/JobRow.ts"
 import { claimableJobs, claimableStates } from "../src/jobs/claimJobs.ts"
+import { finishCharged, finishFree } from "../src/jobs/completeJobs.ts"
 import { unfinishedJobs } from "../src/jobs/createJobs.ts"
 import { finishedJobs } from "../src/jobs/deleteJobs.ts"
 import { keptJobs } from "../src/jobs/eraseJobs.ts"
@@ -27,13 +28,13 @@ const planOf = ({ connection }: Database, sql: string): ReadonlyArray<string> =>
   return rows.map((row) => row.detail)
 }
 
-/** Four walks that are merged, one for each priority. */
+/** Merges four ranges, one per priority. */
 const fourTimes = (walk: string): ReadonlyArray<string> => {
   const twice = ["MERGE (UNION ALL)", "LEFT", walk, "RIGHT", walk]
   return ["MERGE (UNION ALL)", "LEFT", ...twice, "RIGHT", ...twice]
 }
 
-/** How each question about many rows is answered: from which index, and by how much of it. */
+/** The plan of each query that could read many rows: which index it uses, and which part of it. */
 const answers: ReadonlyArray<readonly [question: string, sql: string, plan: ReadonlyArray<string>]> = [
   [
     "a lane's claimable jobs of a priority, in order",
@@ -127,6 +128,16 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     ],
   ],
   ["a move of a job", updateUnfinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
+  [
+    "the completion of a sandbox job",
+    finishFree.sql,
+    ["SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)"],
+  ],
+  [
+    "the completion of a live job",
+    finishCharged.sql,
+    ["SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)"],
+  ],
   ["the end of a job", updateFinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
   [
     "jobs whose data is to expire",
@@ -202,7 +213,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
 ]
 
-/** A store after some days: many finished jobs, few unfinished ones. */
+/** A store after some days of use: many finished jobs, few unfinished ones. */
 const grown = Effect.gen(function* () {
   const database = yield* everyState
   const { jobs } = storesOf(database)
@@ -222,7 +233,7 @@ const grown = Effect.gen(function* () {
   return database
 })
 
-/** The same of questions that look at many rows by nature; statistics may change where they begin. */
+/** Plans of queries that have to read many rows. Statistics may change their order. */
 const counts: typeof answers = [
   [
     "unfinished jobs, counted",
@@ -249,7 +260,7 @@ describe("answered from an index, in its order", () => {
       }),
   )
 
-  it.effect("also with statistics, should an operator gather them", () =>
+  it.effect("also after an operator runs ANALYZE", () =>
     Effect.gen(function* () {
       const database = yield* grown
       database.connection.exec("ANALYZE")
@@ -264,16 +275,16 @@ it.effect("no verb scans or sorts a table that grows", () =>
     const database = yield* everyState
     yield* onDatabase(database)(callEveryVerb)
     const statements = new Set(
-      // All but what SQLite has no plan for: EXPLAIN of it is an error.
+      // SQLite rejects EXPLAIN for these.
       prepare.mock.calls.map(([sql]) => sql).filter((sql) => !/^(begin|commit|rollback|pragma)/i.test(sql)),
     )
     prepare.mockRestore()
     expect(statements.size).toBeGreaterThan(60)
     const growing = /^SCAN kiln_(jobs|job_data|files|checkpoints|uploads|charges|lanes)\b|TEMP B-TREE/
-    // One job's files, a few, are put in order after they were found.
-    // A count is of all there are, by definition.
+    // The few files of one job are sorted after they were found.
+    // A count has to read all of them.
     const counting = new Set(counts.map(([, sql]) => sql))
-    // SQLite calls it a scan when one row is taken from the end of an index.
+    // Reading one row from the end of an index is a scan to SQLite.
     const newest = /^select "id" from "kiln_\w+" order by "id" desc limit 1$/
     const sorting = [...statements].filter(
       (sql) =>
@@ -308,7 +319,7 @@ it.effect("a claim without limits counts nothing", () =>
   }),
 )
 
-/** The hot verbs, on ever other jobs. */
+/** Calls the most frequent verbs, on other jobs in each round. */
 const hotVerbs = (database: Database, round: number) =>
   Effect.gen(function* () {
     const { jobs, keys, uploads } = storesOf(database)
@@ -337,11 +348,11 @@ const hotVerbs = (database: Database, round: number) =>
     yield* keys.findKey(fixtures.digest(round))
   })
 
-it.effect("no statement is prepared anew when its parameters change", () =>
+it.effect("no statement is prepared again when its parameters change", () =>
   Effect.gen(function* () {
     const database = yield* everyState
     yield* hotVerbs(database, 1)
-    // The driver compiles a function for the rows of each statement whenever SQLite prepared it.
+    // The driver compiles a function for the rows of a statement whenever SQLite has prepared it.
     const compile = vi.spyOn(globalThis, "Function")
     for (const round of [2, 3, 4]) yield* hotVerbs(database, round)
     const compiled = compile.mock.calls.length

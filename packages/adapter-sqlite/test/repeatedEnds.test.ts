@@ -10,7 +10,7 @@ const { charge, jobId, outputFile, uploadedFile, uploadId } = fixtures
 
 const rowsOf = ({ connection }: Database, sql: string): ReadonlyArray<unknown> => connection.prepare(sql).all([])
 
-/** Rows written since the connection was opened, by triggers too. */
+/** Rows written since the connection was opened, including those written by triggers. */
 const rowsWritten = (database: Database) => rowsOf(database, "SELECT total_changes() AS n")
 
 /** Job 7 of `everyState`, live and held. */
@@ -52,7 +52,7 @@ it.effect("a repeat writes no row: one charge and one file stand, as the first t
   }),
 )
 
-it.effect("whoever ends a claim the first time pays nothing for that: one statement for each row it writes", () =>
+it.effect("the first end of a claim costs nothing extra: one statement per written row", () =>
   Effect.gen(function* () {
     const database = yield* everyState
     const { jobs, uploads } = storesOf(database)

@@ -27,7 +27,7 @@ const arrange = Effect.gen(function* () {
   return { engine, connection, kysely }
 })
 
-it.live("a job submitted in a transaction runs after its commit, and there is none after its rollback", () =>
+it.live("a job submitted in a transaction runs after its commit, and does not exist after its rollback", () =>
   Effect.gen(function* () {
     const { connection, engine, kysely } = yield* arrange
     const submitted = yield* Effect.promise(async () => {
@@ -109,18 +109,18 @@ it.live("a list of jobs in a transaction exists exactly if that commits", () =>
   }),
 )
 
-it.live("what is no transaction does not compile, and is refused", () =>
+it.live("a handle that is not a transaction does not compile, and is rejected", () =>
   Effect.gen(function* () {
     const { connection, engine, kysely } = yield* arrange
     const refusals = [
-      // @ts-expect-error Kysely itself is no transaction
+      // @ts-expect-error Kysely itself is not a transaction
       () => engine.submit("speech_synthesis", speech, { transaction: kysely }),
       async () => {
         const { transaction } = await beginKysely(kysely)
         // @ts-expect-error a transaction of Kysely has no synchronous verbs
         engine.submitSync("speech_synthesis", speech, { transaction })
       },
-      // Not begun, which no type shows.
+      // Types do not show that the transaction was not begun.
       () => engine.submit("speech_synthesis", speech, { transaction: connection }),
     ]
     for (const refused of refusals)

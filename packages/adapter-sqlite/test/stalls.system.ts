@@ -8,7 +8,7 @@ import { memoryBlobs } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 
-/** Attempts that block the event loop past their lease. In real time: what blocks a process blocks its clock's timers as well. */
+/** Attempts that block the event loop past their lease. In real time, because a blocked process also blocks its timers. */
 
 const leaseDurationMs = 1_000
 const patience = { timeout: 60_000 }
@@ -55,7 +55,7 @@ describe("an attempt that blocks the event loop past its lease", () => {
     )
   })
 
-  it("costs nothing where it ends before the lease does", patience, async () => {
+  it("costs nothing if it ends before the lease does", patience, async () => {
     await using opened = await openKind(async ({ request: { ms } }) => {
       block(ms)
       return { output: {} }

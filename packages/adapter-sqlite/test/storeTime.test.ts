@@ -11,7 +11,7 @@ import { temporaryFile } from "./support/temporaryDirectory.ts"
 const { charge, completionOf, jobId, leaseDurationMs, newJob, newLiveJob, noLimits } = fixtures
 const hour = 3_600_000
 
-/** A machine with a wall clock that can be set, and what its processes log. */
+/** A machine whose wall clock can be set. Collects the warnings of its processes. */
 class Machine {
   wallMs = 1_800_000_000_000
   monotonicMs = 1
@@ -22,7 +22,7 @@ class Machine {
     this.monotonicMs += ms
   }
 
-  /** Runs an effect by this machine's clocks. */
+  /** Runs an effect with this machine's clocks. */
   run<A, E>(effect: Effect.Effect<A, E>): Promise<A> {
     const wall = () => this.wallMs
     const nanos = () => BigInt(Math.round(this.monotonicMs * 1e6))
@@ -43,7 +43,7 @@ class Machine {
     )
   }
 
-  /** Opens the file as a process does. */
+  /** Opens the file like a separate process. */
   async open(path: string) {
     const scope = Scope.makeUnsafe()
     const database = await this.run(Effect.provideService(openDatabase({ path }), Scope.Scope, scope))
@@ -107,7 +107,7 @@ onFile(
 )
 
 onFile(
-  "after the clock went forward a day, or the machine slept, a job in hand is extended and completed",
+  "after the clock went forward a day, or the machine slept, a claimed job is extended and completed",
   async (machine, path) => {
     const { close, jobs } = await machine.open(path)
     await machine.run(jobs.createJobs([newJob(1, { limits: { queueLimitMs: 24 * hour, runLimitMs: hour / 2 } })]))
@@ -127,7 +127,7 @@ onFile(
 )
 
 onFile(
-  "no charge gets a time before the end of an export, also if the clock goes back and the process starts anew",
+  "no charge gets a time before the end of an export, also if the clock goes back and the process restarts",
   async (machine, path) => {
     const everything = { from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 }
     const one = await machine.open(path)
@@ -159,7 +159,7 @@ onFile("keeping the time costs no commit: what writes nothing else writes nothin
   const { close, database, jobs } = await machine.open(path)
   await machine.run(jobs.createJobs([newJob(1, { delayMs: hour })]))
   const changes = () => database.connection.prepare("SELECT total_changes() AS n").get([])
-  // A look at a lane that has nothing now notes that once.
+  // A claim that finds nothing in a lane records that once.
   await machine.run(jobs.claimJobs(request()))
   const before = changes()
   machine.pass(1_000)
@@ -191,3 +191,27 @@ onFile("a caller's transaction reads and keeps the same time", async (machine, p
   expect(third).toMatchObject({ job: { createdAt: acceptedAt + 18_000 } })
   await closeAgain()
 })
+
+onFile(
+  "a process that starts after the clock went back continues from the newest job, and also after that job was deleted",
+  async (machine, path) => {
+    const createdAt = async ({ jobs }: Awaited<ReturnType<Machine["open"]>>, n: number) => {
+      const [outcome] = await machine.run(jobs.createJobs([newJob(n)]))
+      return outcome?._tag === "Created" ? outcome.job.createdAt : expect.unreachable()
+    }
+    const first = await machine.open(path)
+    const start = await createdAt(first, 1)
+    await first.close()
+    machine.wallMs -= hour
+    const second = await machine.open(path)
+    const next = await createdAt(second, 2)
+    expect(next).toBeGreaterThanOrEqual(start)
+    await machine.run(second.jobs.cancelJobs([jobId(1), jobId(2)]))
+    expect(await machine.run(second.jobs.deleteJobs(0, 10))).toMatchObject({ count: 2 })
+    await second.close()
+    machine.wallMs -= hour
+    const third = await machine.open(path)
+    expect(await createdAt(third, 3)).toBeGreaterThanOrEqual(next)
+    await third.close()
+  },
+)

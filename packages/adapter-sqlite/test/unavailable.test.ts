@@ -68,7 +68,7 @@ it.live("a broken invariant is a defect, and of its batch nothing was written", 
     )
     expect(Exit.isFailure(exit) && Cause.hasDies(exit.cause)).toBe(true)
     expect(yield* store.findJobs([{ jobId: fixtures.jobId(2), principal }])).toEqual([undefined])
-    // The connection is fit for the next transaction.
+    // The connection can run the next transaction.
     expect(yield* store.createJobs([fixtures.newJob(2)])).toMatchObject([{ _tag: "Created" }])
   }),
 )

@@ -89,6 +89,37 @@ describe("the watch over the leases of a worker", () => {
       assert.strictEqual(watch.stoodStillMs(lease), 0)
     }).pipe(within()),
   )
+
+  it.effect("remembers that the process stood still, whether the watch or the attempt notices it first", () =>
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      let nowMs = 0
+      const wakes: Array<() => void> = []
+      const stopped: Clock.Clock = new Proxy(clock, {
+        get: (target, name) => {
+          if (name === "monotonicTimeNanosUnsafe") return () => BigInt(nowMs) * 1_000_000n
+          if (name === "sleep")
+            return () => Effect.callback<void>((resume) => void wakes.push(() => resume(Effect.void)))
+          return Reflect.get(target, name)
+        },
+      })
+      for (const watchIsFirst of [true, false]) {
+        const watch = new LeaseWatch(stopped, leaseDurationMs)
+        yield* Effect.forkScoped(Effect.provideService(watch.run, Clock.Clock, stopped), { startImmediately: true })
+        wakes.length = 0
+        const lease = new HeldLease({ jobId: "job_stopped", token: 1 }, nowMs, leaseDurationMs, leaseDurationMs)
+        watch.add(lease)
+        while (wakes.length === 0) yield* Effect.yieldNow
+        nowMs += 2 * leaseDurationMs
+        if (watchIsFirst) {
+          for (const wake of wakes.splice(0)) wake()
+          for (let turn = 0; turn < 10; turn++) yield* Effect.yieldNow
+          assert.isTrue(lease.isLost)
+        } else assert.isFalse(lease.holdsAt(watch.now()))
+        assert.isAtLeast(watch.stoodStillMs(lease), 1.9 * leaseDurationMs)
+      }
+    }).pipe(within()),
+  )
 })
 
 describe("an attempt whose lease is lost", () => {

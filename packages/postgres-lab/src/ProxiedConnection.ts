@@ -37,6 +37,10 @@ export class ProxiedConnection {
   /** Number of outstanding ReadyForQuery messages: one for the startup, each Query and each Sync. */
   #owed = 0
   #inFlight = false
+  /** Whether a statement was sent since the last message that is owed a ReadyForQuery. */
+  #sent = false
+  /** The same for each of those messages, oldest first. */
+  readonly #sentBefore: Array<boolean> = []
   /** Whether statements have run since the last transaction ended. */
   #hasRun = false
   /** Responses are withheld once the server has sent ReadyForQuery for everything before the statement. */
@@ -84,7 +88,7 @@ export class ProxiedConnection {
     }
     this.#options.onMessage(type === "" && isCancelRequest(bytes) ? "CancelRequest" : nameOf(type))
     const statement = this.#statementOf(message)
-    if (statement !== undefined) this.#hasRun = true
+    if (statement !== undefined) this.#sent = true
     const fault = statement === undefined ? undefined : this.#options.onStatement(statement)
     if (fault?.cut === "before") {
       return this.#toServer(() => {
@@ -93,15 +97,22 @@ export class ProxiedConnection {
       })
     }
     if (fault?.cut === "after") this.#withhold = { fault, statement: statement ?? "", before: this.#owed }
-    if (["", "Q", "S", "F"].includes(type)) this.#owed += 1
+    if (["", "Q", "S", "F"].includes(type)) this.#noteOwed()
     const server = (this.#server ??= this.#dial())
     this.#toServer(() => server.write(bytes))
+  }
+
+  #noteOwed(): void {
+    this.#owed += 1
+    this.#sentBefore.push(this.#sent)
+    this.#sent = false
   }
 
   /** ReadyForQuery says, in its last byte, whether a transaction is open. */
   #noteReady(bytes: Buffer): void {
     this.#owed -= 1
     if (this.#owed === 0) this.#inFlight = false
+    if (this.#sentBefore.shift() === true) this.#hasRun = true
     if (bytes.at(-1) !== "I".charCodeAt(0) || !this.#hasRun) return
     this.#hasRun = false
     this.#options.onTransaction()

@@ -23,6 +23,20 @@ describe("tcpProxy", () => {
     expect(Object.fromEntries(net.proxy.messages())).toMatchObject({ Query: 1, Parse: 1, Bind: 3, Execute: 3, Sync: 3 })
   })
 
+  it("counts round trips and transactions", async () => {
+    await using net = await proxied()
+    const client = await net.connect({ pipeline: true })
+    net.proxy.resetCounts()
+    for (const text of ["BEGIN", "INSERT INTO jobs VALUES (1)", "COMMIT"]) await client.query(text)
+    expect([net.proxy.flights(), net.proxy.transactions()]).toEqual([3, 1])
+
+    net.proxy.resetCounts()
+    // Sent at once, whatever packets they come in.
+    net.proxy.delay(50)
+    await Promise.all([2, 3, 4].map((id) => client.query({ text: "INSERT INTO jobs VALUES ($1)", values: [id] })))
+    expect([net.proxy.flights(), net.proxy.transactions()]).toEqual([1, 3])
+  })
+
   it("carries responses and parameters larger than a packet", async () => {
     await using net = await proxied()
     const client = await net.connect({ pipeline: true })

@@ -2,14 +2,14 @@ import { CompiledQuery } from "kysely"
 import type { Connection } from "../Session.ts"
 
 /**
- * A client of the driver `pg` (`Client`, `PoolClient`) on which the caller has begun a transaction. As little of it as is
- * needed, so that it may be of any version.
+ * A client of the driver `pg` (`Client`, `PoolClient`) on which the caller has begun a transaction. Only what kiln needs, so that
+ * any version fits.
  */
 export interface PgClient {
   query(text: string, values: Array<unknown>): Promise<{ readonly rows: ReadonlyArray<unknown> }>
 }
 
-/** A transaction of Kysely's over a driver for Postgres. */
+/** A Kysely transaction on a Postgres driver. */
 export interface KyselyTransaction {
   readonly isTransaction: true
   executeQuery(query: never): Promise<{ readonly rows: ReadonlyArray<unknown> }>
@@ -28,9 +28,9 @@ const isKysely = (
 const isClient = (handle: Readonly<Record<string, unknown>>): handle is { query: Send } =>
   typeof handle["query"] === "function"
 
-const notAHandle = "a transaction is a client of pg, or a transaction of Kysely's"
+const notAHandle = "expected a pg client or a Kysely transaction"
 
-/** How statements are sent on a caller's handle. Throws `TypeError` where it is none. */
+/** Returns how statements are sent on a caller's handle. Throws `TypeError` for anything else. */
 const senderOf = (handle: Readonly<Record<string, unknown>>): Send => {
   if (isKysely(handle)) {
     if (handle.isTransaction !== true) throw new TypeError("this Kysely instance is not a transaction")
@@ -41,33 +41,33 @@ const senderOf = (handle: Readonly<Record<string, unknown>>): Send => {
 }
 
 /**
- * A caller's connection. It has type parsers of its own, so whatever is read comes as one text of JSON, in which whole
- * numbers are numbers; and it may take one statement at a time only.
+ * A caller's connection. Its type parsers are unknown, so rows are read as one JSON text with plain numbers. It may accept only
+ * one statement at a time.
  */
 export class CallerConnection implements Connection {
   readonly handle: object
   readonly #send: Send
   #last: Promise<unknown> = Promise.resolve()
 
-  /** Throws `TypeError` where the handle is none. */
+  /** Throws `TypeError` for an unknown handle. */
   constructor(handle: unknown) {
     if (!isObject(handle)) throw new TypeError(notAHandle)
     this.handle = handle
     this.#send = senderOf(handle)
   }
 
-  /** Something that answers nothing. */
+  /** Runs a command without a result. */
   async command(text: string): Promise<void> {
-    await this.#inTurn(text, [])
+    await this.#serialized(text, [])
   }
 
   async query({ answer, text, values }: Parameters<Connection["query"]>[0]) {
-    if (answer === "count") return { rows: [], rowCount: Number(await this.#inTurn(asCount(text), values)) }
-    const rows = JSON.parse(await this.#inTurn(asJson(text), values)) as ReadonlyArray<unknown>
+    if (answer === "count") return { rows: [], rowCount: Number(await this.#serialized(asCount(text), values)) }
+    const rows = JSON.parse(await this.#serialized(asJson(text), values)) as ReadonlyArray<unknown>
     return { rows, rowCount: rows.length }
   }
 
-  async #inTurn(text: string, values: ReadonlyArray<unknown>): Promise<string> {
+  async #serialized(text: string, values: ReadonlyArray<unknown>): Promise<string> {
     const sent = this.#last.then(() => this.#send(text, values))
     this.#last = sent.catch(() => undefined)
     const [row] = (await sent).rows
@@ -75,7 +75,7 @@ export class CallerConnection implements Connection {
   }
 }
 
-// Of a statement that reads and of one that writes and returns: neither is told from its text.
+// Works for statements that read and for those that write and return.
 const asJson = (text: string): string =>
   `with part as (${text}) select coalesce(json_agg(part), '[]')::text as answer from part`
 

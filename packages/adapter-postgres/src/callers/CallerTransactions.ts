@@ -18,11 +18,11 @@ interface Turn {
   users: number
 }
 
-/** Of this process, as long as somebody stands in line. */
+/** Semaphores in use in this process, by name. */
 const turns = new Map<unknown, Turn>()
 
-/** One after the other of all that bear the same name. */
-const inTurn = <A, E>(name: unknown, work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+/** Serializes work with the same name. */
+const serialized = <A, E>(name: unknown, work: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.suspend(() => {
     const turn = turns.get(name) ?? { semaphore: Semaphore.makeUnsafe(1), users: 0 }
     turns.set(name, turn)
@@ -36,19 +36,19 @@ const inTurn = <A, E>(name: unknown, work: Effect.Effect<A, E>): Effect.Effect<A
     )
   })
 
-/** Where a session leads. */
-export interface Place {
+/** The database that a session uses. */
+interface Location {
   /**
-   * Which tables these are, of all in the world: the server by the moment it started, the database and the table by their
-   * numbers. So a copy of a database on another server is told from it, too.
+   * Identifies the tables: the server by its start time, the database and the table by their oids. Distinguishes a copy of the
+   * database on another server.
    */
   readonly tables: string
-  /** The server's process. */
+  /** The id of the server process. */
   readonly backend: number
 }
 
-/** Needs no rights, and fails nowhere, since that would end a caller's transaction: where there is no such table, it is another one's place. */
-const presentPlace = statement(() =>
+/** Needs no privileges and never fails, which would abort the caller's transaction. Without such a table it returns a different value. */
+const presentLocation = statement(() =>
   query.selectNoFrom([
     sql<string>`concat_ws(' ',
       extract(epoch from pg_catalog.pg_postmaster_start_time()),
@@ -59,32 +59,32 @@ const presentPlace = statement(() =>
   ]),
 )
 
-const readPlace = async (session: Session): Promise<Place> => {
-  const place = await session.get(presentPlace, {})
+const readLocation = async (session: Session): Promise<Location> => {
+  const place = await session.get(presentLocation, {})
   if (place === undefined) throw new TypeError("a SELECT without FROM has a row")
   return place
 }
 
 const operation = "CallerTransactions.createJobs"
 
-/** No process's mark: this one hears of it as well, and at the caller's commit. */
+/** Not the mark of any process, so that this one receives the notification too, when the caller commits. */
 const fromCaller = "caller"
 
-/** What happens after it is undone together, and what the caller did before is not. */
+/** A rollback to it undoes kiln's statements, but not the caller's earlier ones. */
 const savepoint = "kiln_create_jobs"
 
 /**
- * Jobs inside transactions of callers'. Until it commits, such a one holds the job's own rows, and a KEY SHARE lock on its
- * lane, which no other addition meets. Whatever another would wait for is done on a connection of our own and committed before
- * the verb returns: the lane is made, and told that it may have something. Nobody takes that back meanwhile (see
- * `settle_lanes`), so a claim after the commit finds the job; until then the lane is found empty now and then.
+ * Creates jobs in transactions of callers. Until the caller commits, the transaction holds only the jobs' own rows and a shared
+ * advisory lock for each lane, which does not block other additions. Changes that others would wait for are made on a
+ * separate connection and committed before the verb returns: the lane is created and its `next_at` lowered. `settle_lanes`
+ * skips the lane meanwhile, so a claim after the commit finds the job; until then claims may find the lane empty.
  *
- * Send nothing else on the transaction until a call has answered: if it fails, everything since it began is rolled back, to a
- * savepoint, and so is a statement of the caller's that was performed in between. Nothing is rolled back when it answers.
+ * Send nothing else on the transaction until a call has returned: if it fails, it rolls back to a savepoint, and with it any
+ * statement that the caller sent in between. Nothing is rolled back if the call succeeds.
  *
- * After a call the transaction cannot be prepared for a two-phase commit (`PREPARE TRANSACTION`), which the server refuses to
- * whatever sent a NOTIFY; with `notifications: false` it can. At SERIALIZABLE most transactions that meet others of one
- * project fail and have to begin again; READ COMMITTED loses nothing by it.
+ * After a call the transaction cannot be prepared for a two-phase commit (`PREPARE TRANSACTION`), which the server refuses after
+ * NOTIFY; with `notifications: false` it can. At SERIALIZABLE, most concurrent transactions of one project fail and have to be
+ * retried; READ COMMITTED is sufficient.
  */
 export const makePostgresCallerTransactions = (
   db: Database,
@@ -96,22 +96,22 @@ export const makePostgresCallerTransactions = (
       Effect.suspend(() => {
         const connection = new CallerConnection(transaction)
         const steps = new CallerSteps(connection, db, wire, notifications)
-        return jobs.length === 0 ? Effect.succeed([]) : inTurn(connection.handle, steps.createJobs(jobs))
+        return jobs.length === 0 ? Effect.succeed([]) : serialized(connection.handle, steps.createJobs(jobs))
       }).pipe(Effect.uninterruptible),
     synchronous: undefined,
   })
 
-/** What the server says of what the calling program does wrong. */
-const misuses: Readonly<Record<string, string>> = {
+/** Errors of the server that are mistakes of the calling program. */
+const callerMistakes: Readonly<Record<string, string>> = {
   "25P01": "no transaction was begun on this connection",
-  "25P02": "the transaction is aborted: a statement of it failed before, and now it takes nothing but a ROLLBACK",
-  "25006": "the transaction may only read: begin it READ WRITE",
-  "3B001": "the transaction was rolled back before this call had answered",
+  "25P02": "the transaction is aborted because a statement failed; roll it back",
+  "25006": "the transaction is read-only; begin it READ WRITE",
+  "3B001": "the transaction was rolled back before this call returned",
 }
 
-const elsewhere = "the transaction is on another database than the store's, or on another server"
+const elsewhere = "the transaction must be on the store's server and database"
 
-/** The steps on one handle. */
+/** The steps on a caller's handle. */
 class CallerSteps {
   readonly #connection: CallerConnection
   readonly #db: Database
@@ -128,10 +128,10 @@ class CallerSteps {
   createJobs(jobs: ReadonlyArray<NewJob>): Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
       const own = yield* this.#makeLanes(jobs)
-      const { backend, tables } = yield* this.#inSession(readPlace)
+      const { backend, tables } = yield* this.#inSession(readLocation)
       if (tables !== own.tables) return yield* Effect.die(new TypeError(elsewhere))
-      // Another handle may be of the same transaction: their savepoints would be each other's.
-      return yield* inTurn(`${tables} ${backend}`, this.#tryInside(jobs))
+      // Two handles of the same transaction would use each other's savepoints.
+      return yield* serialized(`${tables} ${backend}`, this.#tryInside(jobs))
     })
   }
 
@@ -159,13 +159,13 @@ class CallerSteps {
   }
 
   /**
-   * Before anything is sent on the caller's connection: a transaction that goes by one snapshot takes it with its first statement.
-   * Answers where the lanes are.
+   * Creates lanes before anything is sent on the caller's connection, whose snapshot may be taken with its first statement.
+   * Returns where the lanes are.
    */
-  #makeLanes(jobs: ReadonlyArray<NewJob>): Effect.Effect<Place, StoreUnavailable> {
+  #makeLanes(jobs: ReadonlyArray<NewJob>): Effect.Effect<Location, StoreUnavailable> {
     return Effect.gen({ self: this }, function* () {
       const [known, place] = yield* this.#db.read(operation, (session) =>
-        Promise.all([findLanes(session, jobs), readPlace(session)]),
+        Promise.all([findLanes(session, jobs), readLocation(session)]),
       )
       if (!jobs.every((job) => known.has(laneName(job))))
         yield* this.#db.write(operation, (tx) => makeLanes(tx, jobs, known))
@@ -193,11 +193,11 @@ class CallerSteps {
     )
   }
 
-  /** What the server refuses is the caller's to try again, with the whole transaction; what is wrong is a defect. */
+  /** Refusals of the server fail, so that the caller can retry the whole transaction; anything else is a defect. */
   #send<A>(work: () => Promise<A>): Effect.Effect<A, StoreUnavailable> {
     return Effect.tryPromise({ try: work, catch: (error) => error }).pipe(
       Effect.catch((error) => {
-        const misuse = misuses[sqlState(error) ?? ""]
+        const misuse = callerMistakes[sqlState(error) ?? ""]
         if (misuse !== undefined) return Effect.die(new TypeError(misuse, { cause: error }))
         const isRefusal = error instanceof LaneNotSeen || error instanceof StoreUnavailable
         return !isRefusal && meaningOf(error) === "defect"

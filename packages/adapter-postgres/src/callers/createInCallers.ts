@@ -12,12 +12,12 @@ import {
   consumeUploads,
   type NewRow,
   rowsOf,
-  takeUploads,
+  detachRetried,
 } from "../jobs/insertJobs.ts"
 import { batchStatement, query, statement, storeTime } from "../Statement.ts"
 import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
 
-/** How often keys are bound by others and are free again before they are bound here. */
+/** Maximum number of tries when keys are bound by others and become free again. */
 const mostTries = 20
 
 /**
@@ -35,7 +35,7 @@ const addInCallers = async (
   const theirs = new Map<string, Job>()
   let left = rows
   for (let tries = 0; tries < mostTries; tries++) {
-    await takeUploads(session, left)
+    await detachRetried(session, left)
     const unbound = new Set((await addJobs(session, left, { own: false, acceptedAt }))?.unbound)
     left = left.filter((_, index) => unbound.has(index + 1))
     if (left.length === 0) return theirs
@@ -59,21 +59,21 @@ interface Setting {
 }
 
 /**
- * Of the settings our own sessions have, those that the statements here depend on: for their plans, and for what their
- * parameters and answers mean. The caller's are put back afterwards.
+ * Settings that the statements here rely on, for their plans and for the meaning of parameters and results. The caller's
+ * settings are restored afterwards.
  */
 const ourSettings: ReadonlyArray<Setting> = [
   ...["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "enable_material"].map((name) => ({
     name,
     value: "off",
   })),
-  // Without it a NULL in an array is a word.
+  // Without it, a NULL in an array is read as a word.
   { name: "array_nulls", value: "on" },
   { name: "bytea_output", value: "hex" },
   { name: "extra_float_digits", value: "1" },
 ]
 
-/** For the rest of the transaction, or until it is rolled back to a savepoint from before. Answers with the values they had. */
+/** Changes settings until the transaction ends or is rolled back to an earlier savepoint. Returns the previous values. */
 const changeSettings = batchStatement<Setting, {}, Setting>({ name: "text", value: "text" }, (item) =>
   query
     .selectFrom(item)
@@ -86,19 +86,21 @@ const changeSettings = batchStatement<Setting, {}, Setting>({ name: "text", valu
 
 const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
 
-/** The caller's transaction goes by a snapshot from before a lane was made. */
+/** The snapshot of the caller's transaction is older than a lane. */
 export class LaneNotSeen extends Error {
   override readonly name = "LaneNotSeen"
 }
 
 const requireLanes = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>): void => {
   if (accepted.every(({ item }) => lanes.has(laneName(item)))) return
-  throw new LaneNotSeen("the transaction began before the first job of this project and kind: begin it again")
+  throw new LaneNotSeen(
+    "the transaction's snapshot is older than the first job of this project and kind; retry the transaction",
+  )
 }
 
 /**
- * Decides and writes in a transaction of a caller's. The lanes have been made; `lower` tells them on another connection that
- * they may have something, after the queue's rows were written here: these keep everybody from settling the lanes.
+ * Judges and adds jobs in a caller's transaction. The lanes exist. `lower` lowers their `next_at` on another connection after the
+ * jobs were added here, which keeps `settle_lanes` away from the lanes.
  */
 export const createInCallers = async (
   session: Session,

@@ -10,7 +10,7 @@ import {
 } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import type { StateRow } from "./jobRow.ts"
-import type { LaneNotes } from "./LanePositions.ts"
+import type { LanePositions } from "./LanePositions.ts"
 import { isCorrupt } from "../postgresErrors.ts"
 import type { Transaction } from "../Session.ts"
 import { wholeAge } from "../Statement.ts"
@@ -33,24 +33,24 @@ import { lookForWork, settleAfter } from "./nextClaimable.ts"
 import { lockedJobs, lockedJobsAndLanes } from "./writeStates.ts"
 
 /**
- * Claims, and past every job that cannot be read: it fails, and there is one less. Where a page is damaged and it is not
- * known whose it is, jobs are claimed one by one until it is.
+ * Claims jobs and fails those that cannot be read. If a page is damaged and its job is unknown, jobs are claimed one by one
+ * until it is found.
  */
-const pastUnreadable = (
+const claimReadable = (
   db: Database,
-  notes: LaneNotes,
+  positions: LanePositions,
   request: ClaimRequest,
 ): Effect.Effect<Claimed, StoreUnavailable> =>
   db
     .writeAfter(
       "JobStore.claimJobs",
-      (session) => openClaim(session, request, notes),
+      (session) => openClaim(session, request, positions),
       (tx, opened) => claimJobs(tx, request, opened),
     )
     .pipe(
       Effect.catchTag("StoreUnavailable", (error) =>
         isCorrupt(error.cause) && request.limit > 1
-          ? pastUnreadable(db, notes, { ...request, limit: 1 })
+          ? claimReadable(db, positions, { ...request, limit: 1 })
           : Effect.fail(error),
       ),
       Effect.catchDefect((defect) =>
@@ -58,43 +58,48 @@ const pastUnreadable = (
           ? db
               .write("JobStore.claimJobs", (tx) => failUnreadable(tx, defect.jobId))
               .pipe(
-                // The job fails like any other, so this is the only place where an operator learns of the damage.
+                // The job fails like any other, so only this log tells an operator about the damage.
                 Effect.andThen(
                   Effect.logError("a job could not be read and has failed: its record is damaged", defect.jobId),
                 ),
-                Effect.andThen(pastUnreadable(db, notes, request)),
+                Effect.andThen(claimReadable(db, positions, request)),
               )
           : Effect.die(defect),
       ),
     )
 
 /**
- * A look without a transaction, which is all that an idle worker costs; the claim; and once that is committed, the lanes'
- * bookkeeping, of which nothing but the order of turns depends: if it fails, the claim stands.
+ * Claims. An idle worker costs one statement without a transaction, the look for work; it is skipped where this process knows
+ * of more work. The lanes' bookkeeping follows after the commit: only the order of turns depends on it, so if it fails, the claim stands.
  */
 const claim = Effect.fnUntraced(function* (
   db: Database,
-  notes: LaneNotes,
+  positions: LanePositions,
+  backlog: { more: boolean },
   request: ClaimRequest,
 ): Effect.fn.Return<ClaimResult, StoreUnavailable> {
-  const seen = yield* db.read("JobStore.claimJobs", (session) => lookForWork(session, request.runnable))
-  if (!seen.now) return { claims: [], abandoned: [], nextInMs: seen.nextInMs }
-  const claimed = yield* pastUnreadable(db, notes, request)
+  if (!backlog.more) {
+    const seen = yield* db.read("JobStore.claimJobs", (session) => lookForWork(session, request.runnable))
+    if (!seen.now) return { claims: [], abandoned: [], nextInMs: seen.nextInMs }
+  }
+  backlog.more = false
+  const claimed = yield* claimReadable(db, positions, request)
   const { abandoned, claims } = claimed
-  const due = notes.claimed(claimed, performance.now())
+  const due = positions.claimed(claimed, performance.now())
   const nextInMs = yield* db
     .read("JobStore.claimJobs", (session) => settleAfter(session, request.runnable, claimed, due))
     .pipe(Effect.catchTag("StoreUnavailable", (error) => (claims.length > 0 ? Effect.succeed(0) : Effect.fail(error))))
+  backlog.more = claims.length > 0 && nextInMs === 0
   return { claims, abandoned, nextInMs }
 }, Effect.uninterruptible)
 
-/** Hears of jobs that ended here. Never waits. */
-export type TellFinished = (jobs: ReadonlyArray<JobId>) => void
+/** Called with jobs that ended here. Never waits. */
+export type AnnounceFinished = (jobs: ReadonlyArray<JobId>) => void
 
-/** The verb, and then word of the jobs it ended. */
+/** Runs the verb and announces the jobs it ended. */
 const ends = <Item extends { readonly jobId: JobId }, E>(
   verb: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<FencedOutcome>, E>,
-  tell: TellFinished,
+  tell: AnnounceFinished,
 ) => {
   return (items: ReadonlyArray<Item>) =>
     Effect.tap(verb(items), (outcomes) =>
@@ -104,7 +109,7 @@ const ends = <Item extends { readonly jobId: JobId }, E>(
 
 const nothingPruned: PruneResult = { count: 0, purges: [] }
 
-/** Verbs about claims, whose items are those of many attempts: the jobs are locked as the transaction begins. */
+/** Runs a verb about claims of many attempts: the jobs are locked when the transaction begins. */
 const locking =
   (db: Database, lock: typeof lockedJobs) =>
   <Item extends ClaimRef, Outcome>(
@@ -123,10 +128,10 @@ const locking =
       (tx, jobs) => verb(tx, items, jobs),
     )
 
-/** Ends of jobs that no claim brings about. */
+/** Verbs that end jobs without a claim. */
 const endingFromOutside = (
   db: Database,
-  tell: TellFinished,
+  tell: AnnounceFinished,
 ): Pick<JobStore["Service"], "cancelJobs" | "expireJobs"> => ({
   cancelJobs: (jobIds) =>
     Effect.tap(
@@ -152,15 +157,17 @@ const endingFromOutside = (
       .pipe(Effect.tap((jobs) => Effect.sync(() => tell(jobs)))),
 })
 
-/** One line per verb, one file per verb, one transaction per call. Heartbeats have connections of their own, so that a pool in full use loses no lease. */
+/** One line per verb. Heartbeats have their own connections, so that a busy pool loses no lease. */
 export const makePostgresJobStore = (
   db: Database,
   heartbeats: Database,
-  notes: LaneNotes,
-  tell: TellFinished,
+  positions: LanePositions,
+  tell: AnnounceFinished,
 ): JobStore["Service"] => {
   const ending = locking(db, lockedJobs)
-  const givingBack = locking(db, lockedJobsAndLanes)
+  const returning = locking(db, lockedJobsAndLanes)
+  /** Whether the last claim left work behind. */
+  const backlog = { more: false }
   return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
     createJobs: makeCreateJobs(db, new RememberedLanes()),
@@ -169,7 +176,7 @@ export const makePostgresJobStore = (
       db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),
     findFile: (fileId) => db.read("JobStore.findFile", (session) => findFile(session, fileId)),
     claimJobs: (request) =>
-      Effect.tap(claim(db, notes, request), ({ abandoned }) => Effect.sync(() => tell(abandoned))),
+      Effect.tap(claim(db, positions, backlog, request), ({ abandoned }) => Effect.sync(() => tell(abandoned))),
     extendLeases: (items) =>
       heartbeats.writeAfter(
         "JobStore.extendLeases",
@@ -179,8 +186,8 @@ export const makePostgresJobStore = (
     checkpointJobs: ending("checkpointJobs", checkpointJobs),
     completeJobs: ends(ending("completeJobs", completeJobs), tell),
     failJobs: ends(ending("failJobs", failJobs), tell),
-    deferJobs: givingBack("deferJobs", deferJobs),
-    releaseJobs: givingBack("releaseJobs", releaseJobs),
+    deferJobs: returning("deferJobs", deferJobs),
+    releaseJobs: returning("releaseJobs", releaseJobs),
     ...endingFromOutside(db, tell),
     checkClaims: (items) => db.read("JobStore.checkClaims", (session) => checkClaims(session, items)),
     eraseJobs: (items) =>

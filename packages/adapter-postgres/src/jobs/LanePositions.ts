@@ -1,22 +1,22 @@
-/** Lanes of which the database may learn late, at most: beyond that too few would be left to find the others by. */
-const maxPending = 16
+/** Maximum number of lanes whose changes are not saved yet. */
+const maxUnsaved = 16
 
-/** A lane of which jobs were claimed. */
+/** A lane whose jobs were claimed. */
 export interface Served {
   readonly id: number
-  /** The turn of the first. */
+  /** The turn of the first job. */
   readonly start: number
   count: number
 }
 
-/** What a claim found out about lanes. */
-export interface LanesAfter {
+/** What a claim learned about lanes. */
+export interface ClaimedLanes {
   readonly served: ReadonlyArray<Served>
-  /** Lanes that were looked into. */
+  /** Lanes that were searched. */
   readonly visited: ReadonlyArray<number>
-  /** Those of them that have nothing left, as far as the claim could see. */
+  /** Searched lanes without further claimable jobs, as far as the claim could see. */
   readonly exhausted: ReadonlySet<number>
-  /** The turn at which a lane was served last. */
+  /** The turn at which a lane was last served. */
   readonly clock: number
 }
 
@@ -25,52 +25,50 @@ interface Pending {
   count: number
 }
 
-/** What a claim gives the database to note. */
-export interface Due {
-  /** Lanes and the turns they had, as `serve_lanes` takes them. */
+/** What to save after a claim. */
+export interface LaneUpdate {
+  /** Lanes and their turns, as `serve_lanes` takes them. */
   readonly served: ReadonlyArray<readonly [laneId: number, turns: Pending]>
   readonly clock: number
-  /** Lanes to be set to the time when each has something. */
+  /** Lanes whose `next_at` is to be raised to their first job. */
   readonly settle: ReadonlyArray<number>
-  /** Lanes that were found empty, and are to be looked into again before they are set. */
+  /** Lanes that were found empty and are searched once more before `next_at` is raised. */
   readonly unsettled: ReadonlyArray<number>
-  /** Milliseconds until then; `undefined` where there are none. */
+  /** Milliseconds until that search; `undefined` if there are no such lanes. */
   readonly againInMs: number | undefined
 }
 
 /**
- * What this process knows about lanes and the database does not yet. Where lanes stand changes with every claim, and a row
- * that is written with every claim leaves as many dead versions behind as there were claims, as long as an old snapshot
- * anywhere in the database keeps them: each claim would be slower than the one before. So turns are noted at
- * most once per `noteEveryMs`, and a lane that is found empty is set aside only when it still is that much later: one
- * that has a job now and then is not written at all. Until its turns are noted a process goes by its own count, and so is
- * fair by itself; what a crash loses of them is a turn, never a job.
+ * Positions of lanes that this process has not saved to the database yet. Positions change with every claim. Saving them each
+ * time would leave a dead row version per claim for as long as any old snapshot exists, and slow down every claim. So turns are
+ * saved at most once per `saveEveryMs`, and an empty lane is set aside only if it is still empty that much later: a lane with an
+ * occasional job is not written at all. Until then the process uses its own counts. A crash loses a turn, never a job.
  */
-export class LaneNotes {
-  readonly #noteEveryMs: number
+export class LanePositions {
+  readonly #saveEveryMs: number
   readonly #pending = new Map<number, Pending>()
   readonly #emptySince = new Map<number, number>()
   readonly #advancedAt = new Map<number, number>()
   #clock = 0
-  #notedAt = -Infinity
+  #savedAt = -Infinity
 
-  constructor(noteEveryMs: number) {
-    this.#noteEveryMs = noteEveryMs
+  constructor(saveEveryMs: number) {
+    this.#saveEveryMs = saveEveryMs
   }
 
-  /** The virtual time at which a lane was last served, as far as is known here. */
+  /** Returns the virtual time at which a lane was last served, as far as this process knows. */
   clock(stored: number): number {
     return Math.max(stored, this.#clock)
   }
 
-  /** Where a lane stands, as far as is known here. */
+  /** Returns a lane's turn, as far as this process knows. */
   turn(laneId: number, stored: number): number {
     const pending = this.#pending.get(laneId)
     return pending === undefined ? stored : Math.max(stored, pending.start + pending.count)
   }
 
-  /** Takes in what a claim did that is committed, and says what of it is to be noted now. */
-  claimed({ clock, exhausted, served, visited }: LanesAfter, now: number): Due {
+  /** Records a committed claim and returns what to save now. */
+  claimed({ clock, exhausted, served, visited }: ClaimedLanes, now: number): LaneUpdate {
     this.#clock = Math.max(this.#clock, clock)
     for (const { count, id, start } of served) {
       if (count === 0) continue
@@ -79,15 +77,15 @@ export class LaneNotes {
       else pending.count = Math.max(start, pending.start + pending.count) + count - pending.start
       this.#emptySince.delete(id)
     }
-    // Many empty lanes at once would stand before others that are not.
-    const tooMany = exhausted.size >= maxPending
+    // Many empty lanes would hide others that have jobs.
+    const tooMany = exhausted.size >= maxUnsaved
     const settle = visited.filter((id) =>
-      exhausted.has(id) ? this.#isEmptyLong(id, now) || tooMany : this.#isBehind(id, now),
+      exhausted.has(id) ? this.#isEmptyForLong(id, now) || tooMany : this.#isBehind(id, now),
     )
     const settled = new Set(settle)
     const unsettled = [...exhausted].filter((id) => !settled.has(id))
     for (const id of settled) this.#emptySince.delete(id)
-    const againAt = Math.min(...unsettled.map((id) => (this.#emptySince.get(id) ?? now) + this.#noteEveryMs))
+    const againAt = Math.min(...unsettled.map((id) => (this.#emptySince.get(id) ?? now) + this.#saveEveryMs))
     return {
       served: this.#takeTurns(now),
       clock: this.#clock,
@@ -97,28 +95,28 @@ export class LaneNotes {
     }
   }
 
-  /** Everything that is not noted yet, for the end. */
-  rest(): Pick<Due, "served" | "clock"> {
+  /** Returns everything that is not saved yet, for shutdown. */
+  unsaved(): Pick<LaneUpdate, "served" | "clock"> {
     return { served: this.#takeTurns(Infinity), clock: this.#clock }
   }
 
-  #isEmptyLong(id: number, now: number): boolean {
+  #isEmptyForLong(id: number, now: number): boolean {
     const since = this.#emptySince.get(id) ?? now
     this.#emptySince.set(id, since)
-    return now - since >= this.#noteEveryMs
+    return now - since >= this.#saveEveryMs
   }
 
-  /** Of a lane with more to give the bound is raised now and then, so that claims need not walk over all that is gone. */
+  /** The bound of a lane with more jobs is raised now and then, so that claims do not scan entries of finished jobs. */
   #isBehind(id: number, now: number): boolean {
-    if (now - (this.#advancedAt.get(id) ?? -Infinity) < this.#noteEveryMs) return false
+    if (now - (this.#advancedAt.get(id) ?? -Infinity) < this.#saveEveryMs) return false
     this.#advancedAt.set(id, now)
     return true
   }
 
-  #takeTurns(now: number): Due["served"] {
-    const due = now - this.#notedAt >= this.#noteEveryMs || this.#pending.size >= maxPending
+  #takeTurns(now: number): LaneUpdate["served"] {
+    const due = now - this.#savedAt >= this.#saveEveryMs || this.#pending.size >= maxUnsaved
     if (!due || this.#pending.size === 0) return []
-    this.#notedAt = now
+    this.#savedAt = now
     const turns = [...this.#pending]
     this.#pending.clear()
     return turns

@@ -4,7 +4,7 @@ import type { NamedBlob, Orphan, StoredLineage } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, type Given, query, statement, storeTime } from "../Statement.ts"
 
-/** A job's token stands in `queue` while it is unfinished, and in its own row afterwards. */
+/** A job's token is in `queue` while it is unfinished, and in its own row afterwards. */
 const facts = batchStatement<
   { blobKey: string; jobId: JobId; token: number },
   {},
@@ -33,7 +33,7 @@ const facts = batchStatement<
     .orderBy("item.ord"),
 )
 
-/** The rule is the domain's: `jobOrphanReason`. */
+/** Applies the domain's rule, `jobOrphanReason`. */
 export const findOrphans = async (
   session: Session,
   blobs: ReadonlyArray<{ readonly blobKey: string; readonly jobId: JobId; readonly token: number }>,
@@ -44,7 +44,7 @@ export const findOrphans = async (
     return reason === undefined ? [] : [{ blobKey, reason }]
   })
 
-/** How far a listing got. */
+/** The position of a listing. */
 export interface BlobCursor {
   readonly table: "files" | "uploads"
   readonly seq: number
@@ -56,7 +56,7 @@ export interface BlobPage {
   readonly next: BlobCursor | undefined
 }
 
-/** Readable files only: what nobody can ask for any more need not be there. */
+/** Only files that can still be read. */
 const filesAfter = statement((given: Given<{ seq: number; limit: number }>) =>
   query
     .selectFrom("files")
@@ -122,7 +122,7 @@ const uploadNaming = statement((given: Given<{ id: UploadId; blobKey: string }>)
 
 const isUpload = (id: FileId | UploadId): id is UploadId => id.startsWith("upl_")
 
-/** Whether the row that named a blob still does: it may have been erased since it was listed. */
+/** Whether a row still names the blob: it may have been erased since it was listed. */
 export const isNamed = async (session: Session, { blobKey, id }: NamedBlob): Promise<boolean> => {
   const row = isUpload(id)
     ? await session.get(uploadNaming, { id, blobKey })
@@ -130,7 +130,7 @@ export const isNamed = async (session: Session, { blobKey, id }: NamedBlob): Pro
   return row !== undefined
 }
 
-/** One statement, and so one moment. */
+/** One statement, so from one snapshot. */
 export const storedLineage = statement(() =>
   query
     .selectNoFrom((select) => [
@@ -149,7 +149,7 @@ export const storedLineage = statement(() =>
     }>(),
 )
 
-/** Of several processes that write the first version only one inserts its row. */
+/** If several processes write the first version, only one inserts the row. */
 const insertLineage = statement((given: Given<{ document: string }>) =>
   query
     .insertInto("blob_lineage")

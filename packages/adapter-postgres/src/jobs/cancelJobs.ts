@@ -4,7 +4,7 @@ import { stateOf, type StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { type Ending, finishedStates, finishJobs, withoutResult } from "./writeStates.ts"
 
-/** The token is raised with the end, so whoever has a job in hand loses its claim. `jobs` were locked by this transaction. */
+/** Cancels jobs. Their tokens grow, so a worker that holds one loses its claim. `jobs` were locked by this transaction. */
 export const cancelJobs = async (
   tx: Transaction,
   jobIds: ReadonlyArray<JobId>,
@@ -18,10 +18,10 @@ export const cancelJobs = async (
   }
   const elsewhere = jobIds.filter((id) => !endings.has(id)).map((id) => ({ id }))
   const finished = new Set((await tx.batch(finishedStates, elsewhere, {})).map(({ id }) => id))
-  await finishJobs(tx, [...endings.values()])
+  tx.commitWith(finishJobs(tx, [...endings.values()]))
   return jobIds.map((id): CancelOutcome => {
     if (endings.has(id) && !finished.has(id)) {
-      // The same job again in one batch finds it canceled.
+      // The same job again in the batch is already canceled.
       finished.add(id)
       return "Canceled"
     }

@@ -4,7 +4,7 @@ import type { StateRow } from "./jobRow.ts"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
-/** A step that is kept again replaces itself. */
+/** A checkpoint of the same step is replaced. */
 const keepSteps = batchStatement<{ id: JobId; step: string; value: string }, {}, unknown>(
   { id: "text", step: "text", value: "text" },
   (item) =>
@@ -17,14 +17,14 @@ const keepSteps = batchStatement<{ id: JobId; step: string; value: string }, {},
       ),
 )
 
-/** The jobs stay locked from the look at their claims to the end of the writing. */
+/** Keeps checkpoints of jobs that are locked until the end of the transaction. */
 export const checkpointJobs = async (
   tx: Transaction,
   items: ReadonlyArray<Checkpoint>,
   locked: ReadonlyArray<StateRow>,
 ): Promise<ReadonlyArray<FencedOutcome>> => {
   const jobs = new Map(locked.map((job) => [job.id, job]))
-  // Of a step that comes twice in one batch the last stays, as it would in two.
+  // If a step occurs twice in the batch, the last one stays, as in two calls.
   const steps = new Map<string, { readonly id: JobId; readonly step: string; readonly value: string }>()
   const outcomes = items.map(({ jobId: id, step, token, value }): FencedOutcome => {
     const job = jobs.get(id)
@@ -32,6 +32,6 @@ export const checkpointJobs = async (
     steps.set(JSON.stringify([id, step]), { id, step, value: JSON.stringify(value) })
     return "Written"
   })
-  await tx.runBatch(keepSteps, [...steps.values()], {})
+  tx.commitWith(tx.runBatch(keepSteps, [...steps.values()], {}))
   return outcomes
 }

@@ -4,14 +4,14 @@ import { type Claim, type ClaimRequest, UndecodableRow } from "@kiln/core/ports"
 import { jobOf, jobsBySeq, stateColumns, stateOf, type StateRow } from "./jobRow.ts"
 import type { Session, Transaction } from "../Session.ts"
 import { finishJobs, lockedJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
-import type { LaneNotes, LanesAfter, Served } from "./LanePositions.ts"
+import type { LanePositions, ClaimedLanes, Served } from "./LanePositions.ts"
 import { isCorrupt } from "../postgresErrors.ts"
 import { batchStatement, query } from "../Statement.ts"
 import { uploadOf, uploadsOfJobs } from "../uploads/uploadRow.ts"
-import { loadInHand } from "./laneOrder.ts"
+import { countHeldJobs } from "./laneOrder.ts"
 import { type Lane, type LanesFound, lanesWithWork, shareTurns } from "./laneOrder.ts"
 
-/** The job whose turn it was cannot be read: a damaged row, or a corrupt page. */
+/** The job to be claimed cannot be read: a damaged row or a corrupt page. */
 export class UnreadableJob extends Error {
   override readonly name = "UnreadableJob"
   readonly jobId: JobId
@@ -22,34 +22,32 @@ export class UnreadableJob extends Error {
 }
 
 /**
- * Such a job would come back for ever, to every worker, and hold up its lane. It fails without being
- * read, as if it had been claimed; what else is stored is not its business. In a transaction of its
- * own, because the one that met it is rolled back.
+ * Fails an unreadable job without reading it, as if it had been claimed. Otherwise every worker would claim it again and again,
+ * and it would block its lane. Runs in a transaction of its own, because the one that found it is rolled back.
  */
 export const failUnreadable = async (tx: Transaction, jobId: JobId): Promise<void> => {
   const [from] = await lockedJobs(tx, [{ jobId }])
   const claimed = from && applyEvent(stateOf(from), { event: "claimed", leaseDurationMs: 1 }, tx.now)
   const to =
     claimed && applyEvent(claimed, { event: "failed", token: claimed.token, errorCode: "internal_error" }, tx.now)
-  // Somebody else may have done it meanwhile.
+  // Another process may have failed it already.
   if (from !== undefined && to !== undefined) await finishJobs(tx, [withoutResult({ from, to })])
 }
 
-/** Lanes read at a time, at least. Each gives a job as a rule; some turn out empty. */
+/** Minimum number of lanes read at a time. Most have a job; some turn out empty. */
 const pageSize = 32
 
-/** What is served first comes first. */
+/** Priorities, highest first. */
 const ranks = sql<{ rank: number }>`(values ${sql.join(
   priorities.map((priority) => sql`(${sql.lit(priorityRank[priority])}::smallint)`),
 )})`.as<"step">(sql`step(rank)`)
 
 /**
- * The heads of lanes, straight from the index of what is ready, locked as they are read. What another claim has in hand is
- * passed over, not waited for. It begins at the lane's floor: below it are only rows that are gone and not vacuumed yet,
- * of which an old snapshot anywhere in the database may keep a great many.
+ * Reads and locks the first jobs of lanes, straight from the index. Jobs locked by another claim are skipped. The search starts
+ * at the lane's floor: below it are only dead rows, of which an old snapshot may keep many.
  *
- * A rank is asked only for what those before it left of the count: a nested loop goes through a list of values in its order, and no further
- * than its limit. To sort it below that limit would lock what is not taken.
+ * Each rank is read only for what the ranks before it left of the count: a nested loop reads a list of values in its order and
+ * stops at the limit. Sorting below that limit would lock jobs that are not taken.
  */
 export const lockHeads = batchStatement<{ laneId: number; floor: number; count: number }, { now: number }, StateRow>(
   { laneId: "bigint", floor: "bigint", count: "bigint" },
@@ -91,8 +89,8 @@ export const lockHeads = batchStatement<{ laneId: number; floor: number; count: 
       .orderBy("head.id"),
 )
 
-/** What a claim did, and what is to be noted about the lanes once it is committed. */
-export interface Claimed extends LanesAfter {
+/** The result of a claim, and what to save about its lanes after the commit. */
+export interface Claimed extends ClaimedLanes {
   readonly claims: ReadonlyArray<Claim>
   readonly abandoned: ReadonlyArray<JobId>
   readonly inHand: InHand
@@ -100,29 +98,33 @@ export interface Claimed extends LanesAfter {
   readonly claimedAt: number
 }
 
-/** One claim under way. */
+/** A claim in progress. */
 interface Round {
   readonly tx: Transaction
   readonly request: ClaimRequest
   readonly inHand: InHand
   readonly picked: Array<{ readonly turn: number; readonly laneId: number; readonly move: Move }>
   readonly abandoned: Array<JobId>
-  /** Sent, and not waited for: what is sent after them sees what they wrote. */
+  /** Statements that were sent and not awaited; later statements see their changes. */
   readonly writes: Array<Promise<void>>
 }
 
-/** What a claim begins with: what is in hand, where there are limits, and the lanes that may have something. */
+/** The start of a claim: held jobs, if there are limits, and the lanes that may have claimable jobs. */
 export interface OpenedClaim {
   readonly inHand: InHand
   readonly found: LanesFound
-  /** Those behind them, when all that were found have nothing: something may be being added to each of them for minutes. */
+  /** Finds more lanes when the first ones are empty: transactions may be adding to them for minutes. */
   readonly next: (session: Session, visited: ReadonlySet<number>) => Promise<LanesFound>
 }
 
-export const openClaim = async (session: Session, request: ClaimRequest, notes: LaneNotes): Promise<OpenedClaim> => {
-  const inHand = await loadInHand(session, request)
+export const openClaim = async (
+  session: Session,
+  request: ClaimRequest,
+  positions: LanePositions,
+): Promise<OpenedClaim> => {
+  const inHand = await countHeldJobs(session, request)
   const limit = Math.max(pageSize, request.limit)
-  const among = { runnable: request.runnable, notes }
+  const among = { runnable: request.runnable, positions }
   return {
     inHand,
     found: await lanesWithWork(session, among, limit, inHand, []),
@@ -131,8 +133,8 @@ export const openClaim = async (session: Session, request: ClaimRequest, notes: 
 }
 
 /**
- * Serves lane after lane, one job at a turn, until there are enough. Turns are shared out as if every lane had jobs enough;
- * lanes that had fewer drop out, and what they left is shared out again. The outcome is that of serving one by one.
+ * Serves lanes in turn, one job each, until the limit is reached. Turns are distributed as if every lane had enough jobs; lanes
+ * with fewer drop out, and the remaining turns are distributed again. The result is the same as serving one by one.
  */
 export const claimJobs = async (
   tx: Transaction,
@@ -157,7 +159,7 @@ export const claimJobs = async (
       if (lanes.length === 0 && more) ({ lanes, more } = await next(tx, visited))
     }
   } catch (error) {
-    // What fails after a write that failed says only that the transaction is over: the first cause is that of the write.
+    // A statement after a failed write fails only because the transaction is aborted; the write's error is the cause.
     await Promise.all(round.writes)
     throw error
   }
@@ -182,7 +184,7 @@ export const claimJobs = async (
   }
 }
 
-/** Gives lanes their shares; the ones that had less are returned. */
+/** Claims each lane's share; returns the lanes that had fewer jobs. */
 const serve = async (
   { abandoned, inHand, picked, request, tx, writes }: Round,
   shares: ReadonlyArray<{ readonly lane: Lane; readonly count: number }>,
@@ -192,7 +194,7 @@ const serve = async (
     shares.map(({ count, lane: { floor, id: laneId } }) => ({ laneId, floor, count })),
     { now: tx.now },
   )
-  // At least a millisecond: without a lease, this very claim would find the job claimable again.
+  // At least a millisecond: without a lease, this claim would find the job claimable again.
   const leaseDurationMs = Math.max(1, Math.ceil(request.leaseDurationMs))
   const rows = Map.groupBy(heads, ({ laneId }) => laneId)
   const claimed: Array<Move> = []
@@ -217,7 +219,7 @@ const serve = async (
       }
     }
   for (const write of [moveJobs(tx, claimed), finishJobs(tx, failed.map(withoutResult))]) {
-    // It is waited for in the end; until then nobody else hears of its failure.
+    // It is awaited at the end, where its failure is reported.
     write.catch(() => undefined)
     writes.push(write)
   }
@@ -225,8 +227,8 @@ const serve = async (
 }
 
 /**
- * Reads what was claimed. A page that cannot be read ends the transaction, and says nothing of whose it is: that a claim of a
- * single job can tell.
+ * Reads the claimed jobs. A corrupt page aborts the transaction without naming the job, which only a claim of a single job
+ * identifies.
  */
 const readClaims = async (tx: Transaction, moves: ReadonlyArray<Move>): Promise<ReadonlyArray<Claim>> => {
   const seqs = moves.map(({ from: { seq } }) => ({ seq }))

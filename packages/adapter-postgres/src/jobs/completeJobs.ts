@@ -23,7 +23,7 @@ const insertFiles = batchStatement<
       ),
 )
 
-/** The first try of a repeat has written all there is to write; its data may be erased by now. */
+/** Completes jobs. A repeat writes nothing: the first call wrote everything, and the data may be erased by now. */
 export const completeJobs = async (
   tx: Transaction,
   items: ReadonlyArray<Completion>,
@@ -43,7 +43,7 @@ export const completeJobs = async (
       },
     })),
   )
-  await tx.runBatch(insertFiles, files, {})
+  tx.commitWith(tx.runBatch(insertFiles, files, {}))
   return outcomes
 }
 

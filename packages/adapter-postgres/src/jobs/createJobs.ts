@@ -19,18 +19,18 @@ import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
 import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
 import { loadBoard, type StoredBoard } from "../board.ts"
 
-/** What is read before anything is decided about the items of one batch. */
+/** The facts read before the items of a batch are judged. */
 export interface Read {
   readonly jobs: ReadonlyArray<Job>
   readonly board: StoredBoard | undefined
   readonly uploads: ReadonlyArray<Upload>
   readonly unfinished: Map<ProjectId, number>
   readonly lanes: Map<string, number>
-  /** By the place of the item that retries it. */
+  /** By the index of the item that retries it. */
   readonly retried: ReadonlyMap<number, RetriedJob>
 }
 
-/** The facts of a batch: what was read, kept up to date by the items that come first. */
+/** The facts of a batch, updated by each accepted item. */
 interface Batch {
   readonly now: number
   readonly jobs: Map<string, Job>
@@ -38,7 +38,7 @@ interface Batch {
   readonly uploads: Map<string, Upload>
   readonly unfinished: Map<ProjectId, number>
   readonly retried: ReadonlyMap<number, RetriedJob>
-  /** Failed jobs whose upload went to a retry of this batch. */
+  /** Failed jobs whose upload was given to a retry in this batch. */
   readonly retriedHere: Set<JobId>
   readonly accepted: Array<Accepted>
 }
@@ -78,16 +78,16 @@ export const createJobs = async (
 }
 
 /**
- * All in one flight: in this order, since jobs that are retried and uploads are locked before anything is known of them, and keys are looked up after
- * everything that could refuse an item: of two that ask for the same at the same moment, the one that finds the upload used or
- * the queue full finds the other's job as well.
+ * Reads the facts in one round trip. The order matters: retried jobs and uploads are locked before they are read, and keys are
+ * looked up last, so that of two concurrent requests with one key, the one that finds the upload used or the queue full also
+ * finds the other's job.
  */
 export const readBatch = async (session: Session, items: ReadonlyArray<NewJob>): Promise<Read> => {
   const [read, lanes] = await Promise.all([readItems(session, items, true), findLanes(session, items)])
   return { ...read, lanes }
 }
 
-/** The same without lanes. `alone`: nobody else adds to a project that has a cap, until the transaction ends. */
+/** The same without lanes. `alone`: locks projects that have a cap until the transaction ends. */
 export const readItems = async (
   session: Session,
   items: ReadonlyArray<NewJob>,
@@ -134,7 +134,7 @@ const factsOf = (batch: Batch, item: NewJob, index: number): JobFacts => ({
   unfinished: () => batch.unfinished.get(item.projectId) ?? 0,
 })
 
-/** Makes an accepted job count for the items that follow. */
+/** Updates the facts with an accepted job, for the items that follow. */
 const noteAccepted = (batch: Batch, job: Job, retried: RetriedJob | undefined): void => {
   batch.jobs.set(keyName(job), job)
   batch.unfinished.set(job.projectId, (batch.unfinished.get(job.projectId) ?? 0) + 1)
@@ -145,7 +145,7 @@ const noteAccepted = (batch: Batch, job: Job, retried: RetriedJob | undefined): 
   if (upload !== undefined) batch.uploads.set(name, { ...upload, jobId: job.id })
 }
 
-/** The job as every later reader will see it: with its JSON decoded again. */
+/** Returns the job as later readers will see it, with its JSON decoded again. */
 export const asStored = (job: Job): Job => ({
   ...job,
   kept: decodeObject(JSON.stringify(job.kept), job.id),

@@ -18,7 +18,7 @@ const finishedBy = (
     .orderBy("seq")
     .limit(limit)
 
-/** Three walks of one index, merged: the longest finished first, whatever became of their data. */
+/** Finished jobs, oldest first, merged from three parts of the index: data kept, expired and deleted. */
 export const finishedJobs = statement((given: Given<{ finishedBy: number; limit: number }>) =>
   query
     .selectFrom((from) =>
@@ -35,7 +35,7 @@ export const finishedJobs = statement((given: Given<{ finishedBy: number; limit:
     .select("oldest.seq"),
 )
 
-/** Whether one is due, by a look into the same index at each of its three places. */
+/** Looks for one that is due in each of the three parts of the index. */
 export const anyFinishedJob = statement((given: Given<{ olderThanMs: number }>) => {
   const oldest = (retained: RetainedData) =>
     query
@@ -58,7 +58,7 @@ export const anyFinishedJob = statement((given: Given<{ olderThanMs: number }>) 
     .limit(1)
 })
 
-/** Only as they were found: another sweep may be at it, and what it has in hand is left to it. */
+/** Locks the jobs that were found. Jobs locked by another sweep are skipped. */
 const lockFinished = batchStatement<
   { seq: number },
   {},
@@ -74,7 +74,7 @@ const lockFinished = batchStatement<
     .skipLocked(),
 )
 
-/** Data and files go with the row. Charges refer to no job, and stay. */
+/** Data and files are deleted with the row. Charges stay. */
 const removeJobs = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
   query.deleteFrom("jobs").using(item).whereRef("jobs.seq", "=", "item.seq"),
 )

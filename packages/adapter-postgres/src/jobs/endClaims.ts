@@ -5,7 +5,7 @@ import type { Transaction } from "../Session.ts"
 import { type Ending, finishedStates, finishJobs, type Move, moveJobs, withoutResult } from "./writeStates.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 
-/** What is left behind by an end, beside the move itself. */
+/** The result of an end, besides the move. */
 type Result = Omit<Ending, keyof Move>
 
 /** The end of one claim of a batch. */
@@ -14,12 +14,12 @@ export interface ClaimEnding extends ClaimRef {
   readonly resultOf?: ((job: StateRow) => Result) | undefined
 }
 
-/** A finished job was not given back, so when it was created plays no part in what its end was. */
+/** The creation time matters only for released jobs, which are not finished. */
 const goneFromQueue = { createdAt: 0 }
 
 /**
- * Ends claims: the jobs are finished or wait for their next attempt. A repeat finds that done, and writes nothing; in one
- * batch too, where items count for those after them. `jobs` were locked by this transaction.
+ * Ends claims: the jobs are finished or wait for their next attempt. A repeat, also within the batch, is recognized and writes
+ * nothing. `jobs` were locked by this transaction.
  */
 export const endClaims = async (
   tx: Transaction,
@@ -47,7 +47,7 @@ export const endClaims = async (
     return "Written"
   })
   const all = [...moves.values()]
-  await Promise.all([
+  tx.commitWith(
     moveJobs(
       tx,
       all.filter(({ to }) => !isFinished(to)),
@@ -56,11 +56,11 @@ export const endClaims = async (
       tx,
       all.filter(({ to }) => isFinished(to)),
     ),
-  ])
+  )
   return { outcomes, moves: all }
 }
 
-/** For good, with an error code. */
+/** Fails jobs permanently, with an error code. */
 export const failJobs = async (
   tx: Transaction,
   items: ReadonlyArray<Failure>,
@@ -78,8 +78,8 @@ export const failJobs = async (
   return outcomes
 }
 
-/** Ends claims of jobs that stay in the queue: their lanes have something again, now or later. `jobs` were locked, and their lanes. */
-const giveBack = async (
+/** Ends claims of jobs that stay in the queue, and lowers `next_at` of their lanes. The jobs and lanes were locked. */
+const returnToQueue = async (
   tx: Transaction,
   items: ReadonlyArray<ClaimEnding>,
   jobs: ReadonlyArray<StateRow>,
@@ -92,13 +92,13 @@ const giveBack = async (
   return outcomes
 }
 
-/** Tried again later. A provider's Retry-After may be a fraction of a millisecond; store time is not. */
+/** Returns jobs for a later attempt. A provider's Retry-After may contain fractions of a millisecond; store time does not. */
 export const deferJobs = (
   tx: Transaction,
   items: ReadonlyArray<Deferral>,
   jobs: ReadonlyArray<StateRow>,
 ): Promise<ReadonlyArray<FencedOutcome>> =>
-  giveBack(
+  returnToQueue(
     tx,
     items.map(({ countsAsFailure, delayMs, jobId, token }) => ({
       jobId,
@@ -108,13 +108,13 @@ export const deferJobs = (
     jobs,
   )
 
-/** Given back unharmed: at the head of its line, because it came first. */
+/** Returns jobs to the head of their lanes. */
 export const releaseJobs = (
   tx: Transaction,
   items: ReadonlyArray<ClaimRef>,
   jobs: ReadonlyArray<StateRow>,
 ): Promise<ReadonlyArray<FencedOutcome>> =>
-  giveBack(
+  returnToQueue(
     tx,
     items.map(({ jobId, token }) => ({
       jobId,

@@ -14,7 +14,7 @@ import type { Transaction } from "../Session.ts"
 import { ago, batchStatement, type Given, query, statement } from "../Statement.ts"
 import { recordPurges, stillDue } from "./purges.ts"
 
-/** What erasing needs to know of a job. */
+/** The columns of a job that erasing needs. */
 export const retentionColumns = [
   "jobs.seq",
   "jobs.id",
@@ -48,8 +48,8 @@ const eraseUploads = batchStatement<{ uploadId: UploadId }, {}, unknown>({ uploa
     .whereRef("uploads.id", "=", "item.uploadId"),
 )
 
-/** Last, because a trigger refuses it while anything is left. Only of a finished job, and only as it was read. */
-const blankRows = batchStatement<
+/** Runs last, because a trigger refuses it while data is left. Only for finished jobs whose data is as it was read. */
+const markErased = batchStatement<
   { seq: number; from: RetainedData; warningCode: string | null },
   { retained: RetainedData },
   unknown
@@ -67,7 +67,7 @@ const blankRows = batchStatement<
     .where("jobs.status", "is not", null),
 )
 
-/** The uploads of jobs, in the order of their ids, as everybody locks uploads. */
+/** The uploads of jobs, in the order of their ids, in which all transactions lock uploads. */
 export const uploadsOf = (
   jobs: ReadonlyArray<{ readonly uploadId: UploadId | null }>,
 ): ReadonlyArray<{ readonly uploadId: UploadId }> =>
@@ -75,8 +75,8 @@ export const uploadsOf = (
     .flatMap(({ uploadId }) => (uploadId === null ? [] : [{ uploadId }]))
     .toSorted((a, b) => (a.uploadId < b.uploadId ? -1 : 1))
 
-/** Deletes whatever finished jobs retain. The rows stay, and so do their codes, times and bills. The jobs were locked by this transaction. */
-const blankJobs = async (
+/** Deletes the retained data of finished jobs. Rows, codes, times and charges stay. The jobs were locked by this transaction. */
+const eraseRetained = async (
   tx: Transaction,
   jobs: ReadonlyArray<RetentionRow>,
   retained: "deleted" | "expired",
@@ -96,7 +96,7 @@ const blankJobs = async (
     tx.runBatch(eraseUploads, uploadsOf(jobs), {}),
   ])
   const blanked = await tx.runBatch(
-    blankRows,
+    markErased,
     jobs.map(({ retained: from, seq, warningCode }) => ({
       seq,
       from,
@@ -107,7 +107,7 @@ const blankJobs = async (
   if (blanked !== jobs.length) throw new TypeError(`${jobs.length - blanked} jobs to be erased were not finished`)
 }
 
-/** Only their owner's; another's is as unknown as one that never was. The id picks the row, see `jobsByOwner`. */
+/** Locks jobs of their owners; jobs of others count as unknown. The id finds the row, see `jobsByOwner`. */
 const ownJobs = batchStatement<
   { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
   {},
@@ -129,8 +129,8 @@ const ownJobs = batchStatement<
 )
 
 /**
- * Data that had expired by age is `AlreadyErased` for its first erasure on request: nothing was
- * left to delete. It says `data_deleted` from then on, since that is what its owner asked for.
+ * Erases data on request. Data that had expired by age is `AlreadyErased`, because nothing was left to delete; its warning
+ * becomes `data_deleted`, because the owner asked for that.
  */
 export const eraseJobs = async (
   tx: Transaction,
@@ -147,7 +147,7 @@ export const eraseJobs = async (
   )
   const finished = new Map([...owned.values()].filter(({ status }) => status !== null).map((job) => [job.id, job]))
   const present = [...finished.values()].filter(({ retained }) => retained !== "deleted")
-  await blankJobs(tx, present, "deleted")
+  await eraseRetained(tx, present, "deleted")
   await recordPurges(tx, present.filter(({ retained }) => retained === "kept").flatMap(blobPrefixesOf))
   const due = new Set(
     (await stillDue(tx, [...finished.values()].flatMap(blobPrefixesOf))).map((purge) => purge.blobPrefix),
@@ -165,8 +165,8 @@ export const eraseJobs = async (
 }
 
 /**
- * The longest finished first. Those whose data is gone are elsewhere in the index, so a sweep never meets them again.
- * What another sweep has in hand is left to it.
+ * Finished jobs with data, oldest first. Jobs without data are in another part of the index. Jobs locked by another sweep are
+ * skipped.
  */
 export const keptJobs = statement((given: Given<{ finishedBy: number; limit: number }>) =>
   query
@@ -181,7 +181,7 @@ export const keptJobs = statement((given: Given<{ finishedBy: number; limit: num
     .skipLocked(),
 )
 
-/** Whether one is due, by a look into the same index. */
+/** Looks for one that is due, in the same index. */
 export const anyKeptJob = statement((given: Given<{ olderThanMs: number }>) =>
   query
     .selectFrom("jobs")
@@ -194,6 +194,6 @@ export const anyKeptJob = statement((given: Given<{ olderThanMs: number }>) =>
 
 export const expireData = async (tx: Transaction, olderThanMs: number, limit: number): Promise<PruneResult> => {
   const jobs = await tx.all(keptJobs, { finishedBy: tx.now - olderThanMs, limit })
-  await blankJobs(tx, jobs, "expired")
+  await eraseRetained(tx, jobs, "expired")
   return { count: jobs.length, purges: await recordPurges(tx, jobs.flatMap(blobPrefixesOf)) }
 }

@@ -5,7 +5,7 @@ import { type Given, query, statement, storeTime } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 import { finishJobs, lockedJobsAndLanes, type Move, moveJobs, withoutResult } from "./writeStates.ts"
 
-/** The longest overdue first. What another is about to change is left for the next time. */
+/** Overdue jobs, oldest deadline first. Locked ones are left for the next sweep. */
 export const overdueJobs = statement((given: Given<{ now: number; limit: number }>) =>
   query
     .selectFrom("queue")
@@ -18,12 +18,12 @@ export const overdueJobs = statement((given: Given<{ now: number; limit: number 
     .skipLocked(),
 )
 
-/** Whether there is one, by a look into the same index. */
+/** Looks for an overdue job in the same index. */
 export const anyOverdue = statement(() =>
   query.selectFrom("queue").select("id").where("deadline_at", "<=", storeTime).orderBy("deadline_at").limit(1),
 )
 
-/** The ids of those that failed. A job whose worker vanished is taken back and does not count, so the limit may take several looks. */
+/** Fails overdue jobs and returns their ids. A job whose worker vanished is returned to the queue and does not count, so reaching the limit may take several queries. */
 export const expireJobs = async (tx: Transaction, limit: number): Promise<ReadonlyArray<JobId>> => {
   const failed: Array<Move> = []
   const lost: Array<Move> = []
@@ -37,7 +37,7 @@ export const expireJobs = async (tx: Transaction, limit: number): Promise<Readon
     })
     const ends = moves.filter(({ to }) => isFinished(to))
     const takenBack = moves.filter(({ to }) => !isFinished(to))
-    // Their lanes too, as for every job that becomes claimable earlier.
+    // Also locks their lanes, as for every job that becomes claimable earlier.
     await lockedJobsAndLanes(
       tx,
       takenBack.map(({ from }) => ({ jobId: from.id })),

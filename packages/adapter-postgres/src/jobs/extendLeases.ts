@@ -6,8 +6,8 @@ import { batchStatement, query } from "../Statement.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
 
 /**
- * Heartbeats are the most frequent write, so they write the lease alone. The fence stands in the WHERE; `held` is part
- * of the item, because as a constant it would invite a walk over all held jobs.
+ * Heartbeats are frequent, so they write only the lease. The fence is in the WHERE clause. `held` is a column of the item,
+ * because as a constant it would make the planner scan all held jobs.
  */
 const moveLeases = batchStatement<
   {
@@ -61,7 +61,7 @@ export const extendLeases = async (
       present && applyEvent(present, { event: "extended", token, leaseDurationMs: Math.ceil(leaseDurationMs) }, tx.now)
     if (job === undefined || extended?.claimableAt == null) return { _tag: "LeaseLost" }
     leases.set(jobId, { token, laneId: job.laneId, state: extended })
-    // Past the run limit nothing can be granted any more.
+    // Past the run limit, no more time is granted.
     return { _tag: "Extended", leaseRemainingMs: Math.max(0, extended.claimableAt - tx.now) }
   })
   const written = await tx.runBatch(
@@ -78,7 +78,7 @@ export const extendLeases = async (
     {},
   )
   if (written !== leases.size) throw new TypeError("a lease that was locked did not move")
-  // A lease that had ended may have left the lane without anything to come.
+  // If the lease had ended, the lane's `next_at` may have been raised or cleared.
   await mayBeClaimableAt(
     tx,
     [...leases.values()].map(({ laneId, state }) => ({ laneId, claimableAt: state.claimableAt })),
@@ -100,7 +100,7 @@ const presentClaims = batchStatement<{ id: JobId; held: boolean; token: number }
       .select("item.ord"),
 )
 
-/** The fence, without the lock that would make it hold. `held` is part of the item, see `extendLeases`. */
+/** Checks the fence without locking. `held` is a column of the item, see `extendLeases`. */
 export const checkClaims = async (
   session: Session,
   items: ReadonlyArray<ClaimRef>,

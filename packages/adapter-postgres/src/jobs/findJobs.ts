@@ -4,7 +4,7 @@ import { jobByIdempotencyKey, jobOf, jobsByOwner } from "./jobRow.ts"
 import type { Session } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 
-/** In one statement, so that a job is never shown with the files of another moment. */
+/** Reads jobs and their files in one statement, so from one snapshot. */
 export const findJobs = async (
   session: Session,
   items: ReadonlyArray<{ readonly jobId: JobId; readonly principal: Principal }>,
@@ -17,7 +17,7 @@ export const findJobs = async (
   })
 }
 
-/** From the unique index that lets a key bind one job only. */
+/** Uses the unique index that binds a key to one job. */
 export const findByIdempotencyKey = async (
   session: Session,
   keyId: KeyId,
@@ -27,7 +27,7 @@ export const findByIdempotencyKey = async (
   return row && jobOf(row)
 }
 
-/** A file has a row exactly while its job is done and its data is kept; the job is asked all the same. */
+/** A file has a row only while its job is done and its data is kept; the job is checked nevertheless. */
 const fileById = statement((given: Given<{ fileId: FileId }>) =>
   query
     .selectFrom("files")

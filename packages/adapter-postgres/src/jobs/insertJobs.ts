@@ -5,7 +5,7 @@ import { Superseded } from "../postgresErrors.ts"
 import { briefLockTimeoutMs, type Mark, markColumns, type Session, type Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 import { laneName, makeLanes, type MayBeClaimable } from "./lanes.ts"
-import { letGoOfUploads, type RetriedJob } from "./retriedJobs.ts"
+import { detachUploads, type RetriedJob } from "./retriedJobs.ts"
 
 /** A job that was decided to be accepted. */
 export interface Accepted {
@@ -59,7 +59,7 @@ const leaveSweep = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text" },
   query.updateTable("uploads").from(item).set({ sweep_at: null }).whereRef("uploads.id", "=", "item.id"),
 )
 
-/** The rows of accepted jobs in lanes that are there, in the order of the items. */
+/** Builds the rows of accepted jobs, in the order of the items. */
 export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<string, number>) =>
   accepted.map(({ item, job, priceId, retried }) => {
     const { claimableAt, createdAt, deadlineAt, phaseStartedAt } = job
@@ -135,13 +135,13 @@ export const addJobs = (
   })
 }
 
-/** The lanes in which jobs were added, for those who lower `next_at` themselves. */
+/** The lanes and times of rows, for callers that lower `next_at` themselves. */
 export const claimableRows = (rows: ReadonlyArray<NewRow>): ReadonlyArray<MayBeClaimable> =>
   rows.map(({ claimableAt, laneId }) => ({ laneId, claimableAt }))
 
 /** Gives the uploads of retried jobs to their retries. */
-export const takeUploads = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>
-  letGoOfUploads(
+export const detachRetried = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>
+  detachUploads(
     session,
     rows.flatMap(({ retried }) => retried ?? []),
   )
@@ -168,10 +168,10 @@ export const insertJobs = async (
   )
   const rows = rowsOf(accepted, lanes)
   const [, added] = await Promise.all([
-    takeUploads(tx, rows),
+    detachRetried(tx, rows),
     addJobs(tx, rows, { own: true, acceptedAt: tx.now }),
     consumeUploads(tx, rows),
   ])
-  // Seen from the beginning, it is a replay; or a lane was removed.
+  // When the step starts over, it finds a replay, or that a lane is missing.
   if (added?.accepted == null || added.unbound !== null) throw new Superseded()
 }

@@ -17,7 +17,7 @@ import {
 import { decodeAmounts, decodeJson, decodeObject, UndecodableRow } from "@kiln/core/ports"
 import { batchStatement, type Given, query, type RowOf, statement } from "../Statement.ts"
 
-/** The columns of an unfinished job that transitions change, under their names in the domain, with what a transition needs beside them. */
+/** The columns of an unfinished job that transitions read or change, under their domain names. */
 export const stateColumns = [
   "queue.id",
   "queue.job_seq as seq",
@@ -39,7 +39,7 @@ export const stateColumns = [
   "queue.lost_workers as lostWorkers",
 ] as const
 
-/** What `stateColumns` selects. */
+/** A row of `stateColumns`. */
 export interface StateRow extends Omit<JobState, "errorCode" | "finishedAt"> {
   readonly id: JobId
   readonly seq: number
@@ -66,14 +66,14 @@ export const stateOf = (row: StateRow): JobState => ({
   finishedAt: null,
 })
 
-/** Of an unfinished job its row in the queue says it, of a finished one its own. */
+/** Selects a column from the queue while the job is unfinished, and from the job's own row afterwards. */
 export const either = <A>(
   column: "status" | "token" | "ran_ms" | "waited_ms" | "attempts" | "failures" | "lost_workers",
 ) => sql<A>`coalesce(${sql.ref(`queue.${column}`)}, ${sql.ref(`jobs.${column}`)})`
 
 /**
- * Everything of a job, in one statement and so of one moment. `job_data` has no row once the data is gone, a sandbox job
- * has no price.
+ * Selects everything of a job in one statement, so from one snapshot. `job_data` has no row once the data is erased; a sandbox
+ * job has no price.
  */
 const selectJobs = query
   .selectFrom("jobs")
@@ -122,7 +122,7 @@ const selectJobs = query
     either<number>("lost_workers").as("lostWorkers"),
   ])
   .select((select) => [
-    // Files in the order in which they were committed.
+    // Files in the order of their insertion.
     jsonArrayFrom(
       select
         .selectFrom("files")
@@ -148,8 +148,8 @@ export const jobsBySeq = batchStatement<{ seq: number }, {}, RowOf<typeof jobByI
 )
 
 /**
- * Only its owner's: above the store there is no query by id alone. The id picks the row; the key is compared in a way that
- * no index serves, because by the key alone one of them serves all jobs of a caller.
+ * Selects jobs of their owners; callers cannot query by id alone. The id finds the row. The key is compared in a way that no
+ * index supports, or the planner might use the index that holds all jobs of a key.
  */
 export const jobsByOwner = batchStatement<
   { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
@@ -167,7 +167,7 @@ export const jobsByOwner = batchStatement<
     .select("item.ord"),
 )
 
-/** Whosever they are. There is nothing like it above the store but for the operator. */
+/** Regardless of owner. Only for the operator. */
 export const jobsById = batchStatement<{ id: JobId }, {}, RowOf<typeof jobByIdempotencyKey>>({ id: "text" }, (item) =>
   selectJobs.innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id")),
 )
@@ -176,7 +176,7 @@ export const jobByIdempotencyKey = statement((given: Given<{ keyId: KeyId; idemp
   selectJobs.where("jobs.key_id", "=", given.keyId).where("jobs.idempotency_key", "=", given.idempotencyKey),
 )
 
-/** Those of a batch of keys that have a job. */
+/** Selects the jobs of a batch of idempotency keys. */
 export const jobsByIdempotencyKey = batchStatement<
   { keyId: KeyId; idempotencyKey: string },
   {},
@@ -203,7 +203,7 @@ export const jobOf = (row: JobRow): Job => {
     kindVersion: row.kindVersion,
     uploadId: row.uploadId,
     priority: priorityOf(row),
-    kept: decodeObject(row.kept, `what stays of ${row.id}`),
+    kept: decodeObject(row.kept, `the kept fields of ${row.id}`),
     idempotencyKey: row.idempotencyKey,
     fingerprint: row.fingerprint,
     price: priceOf(row),
@@ -237,7 +237,7 @@ export const jobOf = (row: JobRow): Job => {
 
 export const priorityOf = ({ id, priority: rank }: { readonly id: JobId; readonly priority: number }): Priority => {
   const priority = priorityOfRank(rank)
-  if (priority === undefined) throw new UndecodableRow(`the priority of ${id} is none`)
+  if (priority === undefined) throw new UndecodableRow(`the priority of ${id} is invalid`)
   return priority
 }
 

@@ -3,17 +3,17 @@ import { InHand, isLimiting, type JobMode, type Limited, type ProjectId } from "
 import type { ClaimRequest, Runnable } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, type Given, query, statement, storeTime, whole } from "../Statement.ts"
-import type { LaneNotes } from "./LanePositions.ts"
+import type { LanePositions } from "./LanePositions.ts"
 
-/** Claims that ask for limits go one after the other: each counts what the one before it handed out. Ends with the transaction. */
+/** Serializes claims with limits until the transaction ends, so that each counts the jobs claimed by the one before. */
 const oneAtATime = statement(() =>
   query.selectNoFrom(
     sql`pg_advisory_xact_lock(hashtextextended(current_database() || ' "kiln".claims', 0))`.as("lock"),
   ),
 )
 
-/** Counted in an index of held jobs alone: however many jobs there are, those in hand are few. */
-export const jobsInHand = statement(() =>
+/** Counts held jobs in an index that contains only them. */
+export const heldJobs = statement(() =>
   query
     .selectFrom("queue")
     .select(["mode", "kind", "project_id as projectId"])
@@ -26,23 +26,23 @@ export const jobsInHand = statement(() =>
     .groupBy(["mode", "kind", "project_id"]),
 )
 
-/** The jobs in hand, if limits ask for them. What the worker has in its own slots it says itself: no claim waits for another because of it. */
-export const loadInHand = async (session: Session, { limits, worker }: ClaimRequest): Promise<InHand> => {
+/** Counts held jobs if there are limits. The request states the jobs in the worker's own slots, which needs no lock. */
+export const countHeldJobs = async (session: Session, { limits, worker }: ClaimRequest): Promise<InHand> => {
   if (!isLimiting(limits)) return new InHand(limits, [], worker)
   await session.all(oneAtATime, {})
-  return new InHand(limits, await session.all(jobsInHand, {}), worker)
+  return new InHand(limits, await session.all(heldJobs, {}), worker)
 }
 
-/** Projects of which no further job may be claimed in a mode, each as `mode id`. */
+/** Projects at their limit, each as `mode id`. */
 export const fullProjectNames = (inHand: InHand): ReadonlyArray<string> =>
   (["sandbox", "live"] as const).flatMap((mode) => inHand.fullProjects(mode).map((id) => `${mode} ${id}`))
 
-/** A lane that may have something claimable, and where it stands. */
+/** A lane that may have claimable jobs, and its position. */
 export interface Lane extends Limited {
   readonly id: number
-  /** Nothing below this is claimable there: where to begin to look. */
+  /** Lower bound of `claimable_at` in the lane: where the search starts. */
   readonly floor: number
-  /** The turn at which it is served next; lanes of equal turn by `id`. */
+  /** The turn at which it is served next; lanes of equal turn are ordered by `id`. */
   turn: number
 }
 
@@ -55,7 +55,7 @@ type Page = {
 type Kind = { kind: string; kindVersion: number; mode: JobMode }
 const kindColumns = { kind: "text", kindVersion: "bigint", mode: "text" } as const
 
-/** The virtual time at which a lane was last served: as it is stored, or as this process has noted it, if that is later. */
+/** The virtual time at which a lane was last served: the stored one or this process's own, whichever is later. */
 const clockOf = ({ noted }: Pick<Given<Page>, "noted">) =>
   sql<number>`(select greatest(virtual_time, ${whole(noted)}) from "kiln".fairness where id = 1)`
 
@@ -87,8 +87,8 @@ interface LaneRow {
 }
 
 /**
- * Lanes that stand behind the clock start at the clock: a lane that had nothing claimable for a
- * while saves up no credit. Among themselves they are in the order of their creation.
+ * Lanes behind the clock start at the clock: a lane without claimable jobs does not accumulate credit. They are ordered by
+ * their creation.
  */
 export const lanesBehind = batchStatement<Kind, Page, LaneRow>(kindColumns, (item, given) =>
   query
@@ -106,7 +106,7 @@ export const lanesBehind = batchStatement<Kind, Page, LaneRow>(kindColumns, (ite
     .$castTo<LaneRow>(),
 )
 
-/** The others start where they stand. */
+/** Lanes ahead of the clock start at their own virtual time. */
 export const lanesAhead = batchStatement<Kind, Page, LaneRow>(kindColumns, (item, given) =>
   query
     .selectFrom(item)
@@ -134,56 +134,55 @@ const distinct = (runnable: ReadonlyArray<Runnable>): ReadonlyArray<Kind> => [
   ).values(),
 ]
 
-/** Lanes as they were found. */
+/** Lanes found by a search. */
 export interface LanesFound {
   readonly lanes: ReadonlyArray<Lane>
   readonly clock: number
-  /** Whether there may be others behind them. */
+  /** Whether there may be more lanes. */
   readonly more: boolean
 }
 
 /**
- * The lanes that may have something claimable now and are below their limits, in the order in which they are to be served, and
- * no more than can be needed. `without`: those that were looked into already.
+ * Finds lanes that may have claimable jobs and are below their limits, in the order in which they are served, up to `limit`.
+ * `without`: lanes to skip.
  */
 export const lanesWithWork = async (
   session: Session,
-  { notes, runnable }: { readonly runnable: ReadonlyArray<Runnable>; readonly notes: LaneNotes },
+  { positions, runnable }: { readonly runnable: ReadonlyArray<Runnable>; readonly positions: LanePositions },
   limit: number,
   inHand: InHand,
   without: ReadonlyArray<number>,
 ): Promise<LanesFound> => {
   const kinds = distinct(runnable).filter((item) => !inHand.kindIsFull(item))
-  const page = { noted: notes.clock(0), limit, fullProjects: fullProjectNames(inHand), without }
+  const page = { noted: positions.clock(0), limit, fullProjects: fullProjectNames(inHand), without }
   const [behind, ahead, stored] = await Promise.all([
     session.batch(lanesBehind, kinds, page),
     session.batch(lanesAhead, kinds, page),
     session.get(fairnessClock, {}),
   ])
-  const clock = notes.clock(stored?.virtualTime ?? 0)
+  const clock = positions.clock(stored?.virtualTime ?? 0)
   const lanes = [...behind, ...ahead].map(({ id, kind, mode, nextAt, projectId, virtualTime }) => ({
     id,
     kind,
     mode,
     projectId,
     floor: nextAt,
-    turn: Math.max(notes.turn(id, virtualTime), clock),
+    turn: Math.max(positions.turn(id, virtualTime), clock),
   }))
   return { lanes: lanes.sort(byTurn), clock, more: behind.length >= limit || ahead.length >= limit }
 }
 
 const byTurn = (a: Lane, b: Lane): number => a.turn - b.turn || a.id - b.id
 
-/** So many of its first jobs are a lane's share. */
+/** The number of jobs that a lane may give. */
 export interface Share {
   readonly lane: Lane
   count: number
 }
 
 /**
- * Shares out `total` turns among lanes in the order of start-time fair queueing, as if each had jobs without end: whoever is
- * served comes back one turn later. Lanes leave in order, so those that come back are in order too. `inHand` learns of
- * every turn, so no lane gets more than its limits allow.
+ * Distributes `total` turns among lanes by start-time fair queueing, as if each had unlimited jobs: a served lane returns one
+ * turn later. Lanes leave in order, so they return in order. Each turn is added to `inHand`, so no lane exceeds its limits.
  */
 export const shareTurns = (lanes: ReadonlyArray<Lane>, total: number, inHand: InHand): ReadonlyArray<Share> => {
   const waiting = [...lanes].sort(byTurn)

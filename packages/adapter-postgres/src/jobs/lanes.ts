@@ -3,7 +3,7 @@ import type { JobMode, ProjectId } from "@kiln/core/domain"
 import type { Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
-/** A lane is one project's jobs of one kind, version and mode. */
+/** A lane holds one project's jobs of one kind, version and mode. */
 export interface LaneKey {
   readonly projectId: ProjectId
   readonly kind: string
@@ -27,8 +27,8 @@ const selectLanes = batchStatement<LaneKey, {}, LaneKey & { readonly id: number 
 )
 
 /**
- * Numbered in the order in which they are asked for, which is the order among lanes of equal turn; inserted in the order of
- * their keys, so that no two transactions wait for each other. Another may make the same one first.
+ * Numbers lanes in the order of the request, which orders lanes of equal turn, and inserts them in the order of their keys to
+ * avoid deadlocks. Another transaction may insert the same lane first.
  */
 const insertLanes = batchStatement<LaneKey, {}, unknown>(columns, (item) =>
   query
@@ -59,7 +59,7 @@ const insertLanes = batchStatement<LaneKey, {}, unknown>(columns, (item) =>
     .onConflict((conflict) => conflict.columns(["project_id", "kind", "kind_version", "mode"]).doNothing()),
 )
 
-/** Names a lane within one verb. */
+/** The name of a lane within a process. */
 export const laneName = ({ kind, kindVersion, mode, projectId }: LaneKey): string =>
   JSON.stringify([projectId, kind, kindVersion, mode])
 
@@ -72,38 +72,38 @@ const distinct = (jobs: ReadonlyArray<LaneKey>): ReadonlyArray<LaneKey> => [
   ).values(),
 ]
 
-/** Lanes a process remembers at most: beyond that it forgets them all, and looks them up again. */
+/** Maximum number of remembered lanes; when it is exceeded, all are forgotten. */
 const mostRemembered = 20_000
 
 /**
- * The lanes that this process has seen, by name. Lanes are not removed, so what is remembered is looked up only when
- * jobs are added, together with them: `add_jobs` refuses a lane that is not what it was taken for.
+ * The lanes that this process has seen, by name. `add_jobs` checks them in the transaction that adds jobs, and adds nothing if
+ * a remembered lane is missing or has become another one.
  */
 export class RememberedLanes {
   readonly #ids = new Map<string, number>()
 
-  /** The lanes of these jobs by name; `undefined` unless all of them are known. */
+  /** Returns the lanes by name, or `undefined` unless the lanes of all these jobs are known. */
   ofAll(jobs: ReadonlyArray<LaneKey>): ReadonlyMap<string, number> | undefined {
     return jobs.every((job) => this.#ids.has(laneName(job))) ? this.#ids : undefined
   }
 
-  /** Takes in lanes that were read. */
+  /** Remembers lanes that were read. */
   remember(lanes: ReadonlyMap<string, number>): void {
     if (this.#ids.size + lanes.size > mostRemembered) this.#ids.clear()
     for (const [name, id] of lanes) this.#ids.set(name, id)
   }
 
-  /** Forgets everything: one of them was not there. */
+  /** Forgets all lanes, because one of them was wrong. */
   forget(): void {
     this.#ids.clear()
   }
 }
 
-/** The lanes of these jobs by name, as far as there are any. */
+/** Returns the existing lanes of these jobs, by name. */
 export const findLanes = async (session: Session, jobs: ReadonlyArray<LaneKey>): Promise<Map<string, number>> =>
   new Map((await session.batch(selectLanes, distinct(jobs), {})).map((lane) => [laneName(lane), lane.id]))
 
-/** Makes those lanes of these jobs that are not known yet, and adds them to what is. */
+/** Inserts the lanes of these jobs that are missing from `known`, and adds them to it. */
 export const makeLanes = async (
   tx: Session,
   jobs: ReadonlyArray<LaneKey>,
@@ -111,12 +111,12 @@ export const makeLanes = async (
 ): Promise<void> => {
   const missing = distinct(jobs).filter((lane) => !known.has(laneName(lane)))
   if (missing.length === 0) return
-  // Another may make the same at this moment: then the second look waits for nothing and finds it.
+  // Another transaction may have inserted the same lane; the second statement then finds it.
   const [, found] = await Promise.all([tx.runBatch(insertLanes, missing, {}), findLanes(tx, missing)])
   for (const [name, id] of found) known.set(name, id)
 }
 
-/** Keeps `next_at` a lower bound. Only a time that comes earlier is written, so creating and extending seldom write here at all. */
+/** Keeps `next_at` a lower bound. Only earlier times are written, so creating and extending rarely write here. */
 const lowerNextAt = batchStatement<{ laneId: number; nextAt: number }, {}, unknown>(
   { laneId: "bigint", nextAt: "bigint" },
   (item) =>
@@ -168,14 +168,14 @@ const laterLanes = batchStatement<{ laneId: number; nextAt: number }, {}, { read
       ),
 )
 
-/** Whether `mayBeClaimableAt` has anything to say. */
+/** Whether `mayBeClaimableAt` has anything to write. */
 export const anyLaneIsLater = async (session: Session, jobs: ReadonlyArray<MayBeClaimable>): Promise<boolean> =>
   (await session.batch(laterLanes, earliestOf(jobs), {})).length > 0
 
 /**
- * Says that jobs of these lanes may become claimable then. The last thing a transaction does, after it took part in the
- * lanes (a KEY SHARE lock): whoever settles a lane has either finished, and this sees it, or does not begin. Lanes that
- * change are locked in the order of their ids first, so that no two transactions wait for each other.
+ * Lowers `next_at` of lanes to when these jobs become claimable. Runs last in a transaction, after it locked the lanes (KEY
+ * SHARE): a concurrent `settle_lanes` has either finished, and this sees its result, or skips the lane. Lanes that change are
+ * locked in the order of their ids first, to avoid deadlocks.
  */
 export const mayBeClaimableAt = async (tx: Session, jobs: ReadonlyArray<MayBeClaimable>): Promise<void> => {
   const times = earliestOf(jobs)

@@ -8,7 +8,7 @@ interface LockRow {
   readonly virtualtransaction: string
 }
 
-/** Entries behind a place of the index, in its order. */
+/** Entries after a position in the index, in its order. */
 export const chargesAfter = statement((given: Given<{ time: number; jobId: JobId | ""; to: number; limit: number }>) =>
   query
     .selectFrom("charges")
@@ -34,19 +34,19 @@ const entryOf = ({ amount, currency, lineItems, ...entry }: RowOf<typeof charges
   charge: { currency, amount, lineItems: decodeLineItems(lineItems, `the charge of ${entry.jobId}`) },
 })
 
-/** No id is empty, so the empty one stands before everything of its instant. */
+/** The empty id sorts before every id of the same time. */
 const placeBefore = ({ after, from }: LedgerPage) =>
   after === null || after.chargedAt < from
     ? { time: from, jobId: "" as const }
     : { time: after.chargedAt, jobId: after.jobId }
 
-/** A listing that finds completions under way waits this long for them, in milliseconds, before it ends where they may still charge. */
+/** Milliseconds that a listing waits for completions in progress before it ends at their earliest charge. */
 const patienceMs = 250
 const pauseMs = 10
 
 const completeUntil = statement(() => query.selectFrom("closed_ledger").select("complete_until as completeUntil"))
 
-/** Behind now and behind the last entry. A time that is closed already stays as it is. */
+/** Closes the ledger up to `to`, but after now and the last entry at the latest. A closed time never moves back. */
 export const closeLedger = statement((given: Given<{ to: number }>) =>
   query
     .updateTable("closed_ledger")
@@ -66,7 +66,7 @@ const noteComplete = statement((given: Given<{ until: number }>) =>
     .where("closed_until", ">=", given.until),
 )
 
-/** Completions under way, with the earliest time their charges can have. See the migration that makes them take this lock. */
+/** Completions in progress, with the earliest time of their charges. The trigger `write_charge` takes this lock. */
 const completionsUnderWay = statement(() =>
   query
     .selectFrom(sql<LockRow>`pg_locks`.as("lock"))
@@ -82,8 +82,8 @@ const completionsUnderWay = statement(() =>
 )
 
 /**
- * Closes the ledger, and then looks which completions may not have seen it. Each statement is committed by itself, in this
- * order; the entries are read last, and so include whatever is not under way any more.
+ * Closes the ledger, and then finds completions that may not have seen it. The statements commit separately, in this order; the
+ * entries are read last and include completions that have ended by then.
  */
 const closedBy = async (session: Session, to: number): Promise<number> => {
   if (((await session.get(completeUntil, {}))?.completeUntil ?? 0) >= to) return to

@@ -1,13 +1,13 @@
 import { sql } from "kysely"
 import type { JobMode } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
-import type { Due } from "./LanePositions.ts"
+import type { LaneUpdate } from "./LanePositions.ts"
 import type { Session } from "../Session.ts"
 import type { Claimed } from "./claimJobs.ts"
 import { fullProjectNames } from "./laneOrder.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 
-/** The earliest lane of some kinds; by itself it says when to come back, and one that is idle has no row at all. */
+/** Finds the lane with the earliest `next_at` of some kinds. */
 export const earliestLane = batchStatement<
   { kind: string; kindVersion: number; mode: JobMode },
   { fullProjects: ReadonlyArray<string>; without: ReadonlyArray<number> },
@@ -37,7 +37,7 @@ export const earliestLane = batchStatement<
     .limit(1),
 )
 
-/** Where lanes stand after a claim. What is not yet to be seen by others is not served: the claim is committed. */
+/** Saves positions of lanes after a claim was committed. */
 const serveLanes = statement(
   (
     given: Given<{
@@ -54,55 +54,58 @@ const serveLanes = statement(
     ),
 )
 
-/** Sets lanes to the time when each has something, and so out of the way until then; returns those that are being added to. */
+/** Raises `next_at` of lanes to their first job; returns the lanes that jobs are being added to. */
 const settleLanes = statement((given: Given<{ laneIds: ReadonlyArray<number> }>) =>
   query.selectNoFrom(sql<number>`"kiln".settle_lanes(${given.laneIds}::bigint[])`.as("laneId")),
 )
 
 /**
- * Milliseconds until lanes are looked into again that were found empty while something is being added to them. A transaction
- * of a caller's may stay open for minutes; when it commits, a hint says so.
+ * Milliseconds until empty lanes are searched again while jobs are being added to them. A caller's transaction may stay open for
+ * minutes; its commit sends a hint.
  */
 const beingAddedToMs = 1_000
 
-/** How many lanes one claim corrects at most, so that a claim stays short after a burst in many lanes. */
+/** Maximum number of lanes that one claim corrects, so that claims stay short after a burst in many lanes. */
 const maxCorrections = 16
 
-/** Lanes the earliest is not looked for among, and those of which it was just found out when they have something. */
+/** Lanes to skip, and lanes whose `next_at` was just corrected. */
 interface Known {
   readonly fullProjects: ReadonlyArray<string>
   readonly without: ReadonlyArray<number>
-  readonly believed: ReadonlySet<number>
+  readonly corrected: ReadonlySet<number>
 }
 
-const nothingKnown: Known = { fullProjects: [], without: [], believed: new Set() }
+const noneCorrected: Known = { fullProjects: [], without: [], corrected: new Set() }
 
-/** The earliest lane. It is looked at before it is believed: its job may have ended meanwhile, or its lease may have been extended. */
-const believedEarliest = async (session: Session, runnable: ReadonlyArray<Runnable>, known: Known) => {
+/** Finds the earliest lane and corrects its `next_at` first: its job may have ended, or its lease may have been extended. */
+const correctedEarliest = async (session: Session, runnable: ReadonlyArray<Runnable>, known: Known) => {
   const { fullProjects, without } = known
-  const believed = new Set(known.believed)
+  const corrected = new Set(known.corrected)
   for (let corrections = 0; ; corrections += 1) {
     const [earliest] = await session.batch(earliestLane, runnable, { fullProjects, without })
-    if (earliest === undefined || corrections === maxCorrections || believed.has(earliest.id)) return earliest
-    believed.add(earliest.id)
+    if (earliest === undefined || corrections === maxCorrections || corrected.has(earliest.id)) return earliest
+    corrected.add(earliest.id)
     await session.all(settleLanes, { laneIds: [earliest.id] })
   }
 }
 
-/** Whether there is anything to claim now, or when there may be. One statement, where nothing is in the queue. */
+/** Returns whether there may be claimable jobs now, or when. One statement if the queue is empty. */
 export const lookForWork = async (
   session: Session,
   runnable: ReadonlyArray<Runnable>,
 ): Promise<{ readonly now: boolean; readonly nextInMs: number | undefined }> => {
-  const [earliest] = await session.batch(earliestLane, runnable, nothingKnown)
+  const [earliest] = await session.batch(earliestLane, runnable, noneCorrected)
   if (earliest !== undefined && earliest.nextAt <= earliest.now) return { now: true, nextInMs: 0 }
-  const believed = earliest && (await believedEarliest(session, runnable, nothingKnown))
-  if (believed === undefined) return { now: false, nextInMs: undefined }
-  return { now: believed.nextAt <= believed.now, nextInMs: Math.max(0, believed.nextAt - believed.now) }
+  const corrected = earliest && (await correctedEarliest(session, runnable, noneCorrected))
+  if (corrected === undefined) return { now: false, nextInMs: undefined }
+  return { now: corrected.nextAt <= corrected.now, nextInMs: Math.max(0, corrected.nextAt - corrected.now) }
 }
 
-/** Notes where lanes stand. */
-export const noteTurns = async (session: Session, { clock, served }: Pick<Due, "served" | "clock">): Promise<void> => {
+/** Saves the positions of lanes. */
+export const saveTurns = async (
+  session: Session,
+  { clock, served }: Pick<LaneUpdate, "served" | "clock">,
+): Promise<void> => {
   if (served.length === 0) return
   await session.all(serveLanes, {
     laneIds: served.map(([id]) => id),
@@ -113,31 +116,31 @@ export const noteTurns = async (session: Session, { clock, served }: Pick<Due, "
 }
 
 /**
- * Notes what is due after a claim, and returns the milliseconds until one of all lanes may have something. Lanes at their
- * limit were not looked into; they come when there is room.
+ * Saves what is due after a claim and returns the milliseconds until a lane may have claimable jobs. Lanes at their limit were
+ * not searched; they count from when there is room.
  */
 export const settleAfter = async (
   session: Session,
   runnable: ReadonlyArray<Runnable>,
   { claimedAt, exhausted, inHand, visited }: Claimed,
-  due: Due,
+  due: LaneUpdate,
 ): Promise<number | undefined> => {
   const open = runnable.filter((item) => !inHand.kindIsFull(item))
   const settled = new Set(due.settle)
   const known: Known = {
     fullProjects: fullProjectNames(inHand),
     without: due.unsettled,
-    // What has more to give, and what was just set.
-    believed: new Set(visited.filter((id) => settled.has(id) || !exhausted.has(id))),
+    // Lanes with more jobs, and lanes that were just corrected.
+    corrected: new Set(visited.filter((id) => settled.has(id) || !exhausted.has(id))),
   }
   const [, unsettled, first] = await Promise.all([
-    noteTurns(session, due),
+    saveTurns(session, due),
     due.settle.length > 0 ? session.all(settleLanes, { laneIds: due.settle }) : [],
-    believedEarliest(session, open, known),
+    correctedEarliest(session, open, known),
   ])
   const addedTo = unsettled.flatMap(({ laneId }) => (exhausted.has(laneId) ? [laneId] : []))
   const without = [...known.without, ...addedTo]
-  const earliest = addedTo.length === 0 ? first : await believedEarliest(session, open, { ...known, without })
+  const earliest = addedTo.length === 0 ? first : await correctedEarliest(session, open, { ...known, without })
   const now = earliest?.now ?? claimedAt
   const inMs = Math.min(
     (earliest?.nextAt ?? Infinity) - now,

@@ -3,7 +3,7 @@ import type { DuePurges, Purge } from "@kiln/core/ports"
 import type { Session, Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement, whole } from "../Statement.ts"
 
-/** One that is due already keeps its place. */
+/** A purge that is already due keeps its position. */
 const insertPurges = batchStatement<{ blobPrefix: string }, { now: number }, unknown>(
   { blobPrefix: "text" },
   (item, given) =>
@@ -27,14 +27,14 @@ const duePurges = batchStatement<{ blobPrefix: string }, {}, Purge>({ blobPrefix
     .orderBy("item.ord"),
 )
 
-/** Records what is to be removed in the transaction that makes it unreachable. */
+/** Records blobs to be removed, in the transaction that makes them unreachable. */
 export const recordPurges = async (tx: Transaction, prefixes: ReadonlyArray<string>): Promise<ReadonlyArray<Purge>> => {
   const purges = prefixes.map((blobPrefix) => ({ blobPrefix }))
   await tx.runBatch(insertPurges, purges, { now: tx.now })
   return purges
 }
 
-/** Which of these are still to be removed. */
+/** Returns which of these are still to be removed. */
 export const stillDue = (session: Session, prefixes: ReadonlyArray<string>): Promise<ReadonlyArray<Purge>> =>
   session.batch(
     duePurges,
@@ -46,7 +46,7 @@ const deletePurges = batchStatement<{ blobPrefix: string }, {}, unknown>({ blobP
   query.deleteFrom("purges").using(item).whereRef("purges.blob_prefix", "=", "item.blobPrefix"),
 )
 
-/** Only now is it forgotten that they were due. In one order, so that no two processes wait for each other. */
+/** Deletes confirmed purges, in a fixed order to avoid deadlocks. */
 export const confirmPurges = async (tx: Transaction, purges: ReadonlyArray<Purge>): Promise<void> => {
   const sorted = purges.map(({ blobPrefix }) => ({ blobPrefix })).sort((a, b) => (a.blobPrefix < b.blobPrefix ? -1 : 1))
   await tx.runBatch(deletePurges, sorted, {})

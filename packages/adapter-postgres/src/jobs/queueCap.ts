@@ -4,7 +4,7 @@ import type { NewJob } from "@kiln/core/ports"
 import { briefLockTimeoutMs, type Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
-/** A project's entries in the queue are its unfinished jobs. They are counted lane by lane in the index that claims use, and no further than the cap. */
+/** Counts a project's entries in the queue, lane by lane in the index that claims use, and no further than the cap. */
 export const unfinishedJobs = batchStatement<
   { projectId: ProjectId; cap: number },
   {},
@@ -30,9 +30,9 @@ export const unfinishedJobs = batchStatement<
 )
 
 /**
- * One transaction at a time counts and adds for a project. Ends with the transaction; in the order of the ids, so that no two
- * wait for each other. Who waits here stands in a line that moves, as long as those ahead wait for nothing long themselves:
- * so a batch, which would be taken apart, waits as long as any session does. One item comes again, and keeps no connection meanwhile.
+ * Lets one transaction at a time count and add for a project. Locks in the order of the ids to avoid deadlocks. The lock is held
+ * only briefly, so a batch may wait for it as long as the session's lock timeout. A single item waits briefly and is retried,
+ * which frees its connection meanwhile.
  */
 const oneAtATime = batchStatement<
   { projectId: ProjectId },
@@ -63,7 +63,7 @@ const cappedProjects = (items: ReadonlyArray<NewJob>) => {
   }))
 }
 
-/** One process counts and adds at a time for a project, or several that accept jobs at the same moment would pass the cap together. */
+/** Locks the projects that have a cap; otherwise concurrent processes could exceed it together. */
 export const oneAtATimePerProject = async (session: Session, items: ReadonlyArray<NewJob>): Promise<void> => {
   const brief = String(briefLockTimeoutMs(session))
   await session.batch(oneAtATime, cappedProjects(items), {
@@ -72,7 +72,7 @@ export const oneAtATimePerProject = async (session: Session, items: ReadonlyArra
   })
 }
 
-/** How many unfinished jobs the projects of these items have. */
+/** Counts the unfinished jobs of these items' projects. */
 export const countUnfinished = async (
   session: Session,
   items: ReadonlyArray<NewJob>,

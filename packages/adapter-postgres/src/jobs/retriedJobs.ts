@@ -3,12 +3,12 @@ import type { NewJob } from "@kiln/core/ports"
 import type { Session } from "../Session.ts"
 import { batchStatement, query } from "../Statement.ts"
 
-/** A failed job with its data, locked until the transaction ends. */
+/** A failed job that still has its data, locked until the transaction ends. */
 export interface RetriedJob extends Pick<Job, "id" | "status" | "retained" | "uploadId"> {
   readonly seq: number
 }
 
-/** Failed jobs of these owners, with their data; nobody erases them meanwhile, or takes what they had consumed. In the order in which erasures lock jobs. */
+/** Locks failed jobs of these owners that still have their data, so that neither data nor upload is taken meanwhile. In the order in which erasures lock jobs. */
 const lockRetried = batchStatement<
   { id: JobId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
   {},
@@ -30,11 +30,11 @@ const lockRetried = batchStatement<
     .forNoKeyUpdate("jobs"),
 )
 
-const letGo = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
+const detach = batchStatement<{ seq: number }, {}, unknown>({ seq: "bigint" }, (item) =>
   query.updateTable("jobs").from(item).set({ upload_id: null }).whereRef("jobs.seq", "=", "item.seq"),
 )
 
-/** The jobs that items are another try of, by the place of the item. */
+/** Locks the jobs that items retry, and returns them by the index of the item. */
 export const lockedRetried = async (
   session: Session,
   items: ReadonlyArray<NewJob>,
@@ -52,10 +52,10 @@ export const lockedRetried = async (
   )
 }
 
-/** What they had consumed is free for their retries, which take it in the same transaction: a trigger sees to it. */
-export const letGoOfUploads = (session: Session, jobs: ReadonlyArray<RetriedJob>): Promise<number> =>
+/** Detaches uploads from failed jobs. A trigger checks that retries take them in the same transaction. */
+export const detachUploads = (session: Session, jobs: ReadonlyArray<RetriedJob>): Promise<number> =>
   session.runBatch(
-    letGo,
+    detach,
     jobs.filter(({ uploadId }) => uploadId !== null).map(({ seq }) => ({ seq })),
     {},
   )

@@ -2,10 +2,10 @@ import { sql } from "kysely"
 import type { ErrorCode, JobId, JobState, WarningCode } from "@kiln/core/domain"
 import { stateColumns, type StateRow } from "./jobRow.ts"
 import type { Session, Transaction } from "../Session.ts"
-import { batchStatement, query } from "../Statement.ts"
+import { batchStatement, type Given, query } from "../Statement.ts"
 import type { JsonText } from "../columns.ts"
 
-/** Keeps jobs in the queue as they are until this transaction ends. In the order of their ids, so that no two wait for each other. */
+/** Locks jobs in the queue until the transaction ends, in the order of their ids to avoid deadlocks. */
 export const lockJobs = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text" }, (item) =>
   query
     .selectFrom("queue")
@@ -15,7 +15,7 @@ export const lockJobs = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text"
     .forUpdate("queue"),
 )
 
-/** The same, and nobody settles their lanes meanwhile: for what makes a job claimable earlier. See `settle_lanes`. */
+/** The same, and locks their lanes against `settle_lanes`: for verbs that make a job claimable earlier. */
 const lockJobsAndLanes = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text" }, (item) =>
   query
     .selectFrom("queue")
@@ -30,14 +30,14 @@ const lockJobsAndLanes = batchStatement<{ id: JobId }, {}, StateRow>({ id: "text
 type JobRefs = ReadonlyArray<{ readonly jobId: JobId }>
 const idsOf = (items: JobRefs) => items.map(({ jobId: id }) => ({ id }))
 
-/** The jobs of these items that are in the queue. */
+/** Locks and returns the jobs of these items that are in the queue. */
 export const lockedJobs = (session: Session, items: JobRefs): Promise<ReadonlyArray<StateRow>> =>
   session.batch(lockJobs, idsOf(items), {})
 
 export const lockedJobsAndLanes = (session: Session, items: JobRefs): Promise<ReadonlyArray<StateRow>> =>
   session.batch(lockJobsAndLanes, idsOf(items), {})
 
-/** Where a finished job ended, for those that are not in the queue. */
+/** The final state of finished jobs. */
 export const finishedStates = batchStatement<
   { id: JobId },
   {},
@@ -56,22 +56,26 @@ export const finishedStates = batchStatement<
     .$narrowType<{ status: "done" | "failed"; token: number }>(),
 )
 
-/** A job as it was read and locked, and as it is to be. */
+/** A locked job and its next state. */
 export interface Move {
   readonly from: StateRow
   readonly to: JobState
 }
 
-/** What a job leaves behind that ends with a result. */
+/** The end of a job, with its result. */
 export interface Ending extends Move {
   readonly output: JsonText | null
   readonly warningCode: WarningCode | null
   readonly charge: JsonText | null
 }
 
+/** Fails the statement unless it wrote every item. They were locked when the moves were computed, so a miss is a defect. */
+const requireAll = ({ expected }: Given<{ expected: number }>) =>
+  sql`"kiln".require_all(count(*), ${expected}::bigint)`.as("required")
+
 /**
- * Every move of a job that stays in the queue. What it was computed from stands in the WHERE: status, held and token
- * together are the fence, so an attempt that lost its claim cannot write even if whoever calls forgot to ask.
+ * Moves jobs that stay in the queue. The state that a move was computed from is in the WHERE clause: status, held and token are
+ * the fence, so an attempt that lost its claim cannot write even if the caller did not check.
  */
 const updateQueue = batchStatement<
   {
@@ -91,7 +95,7 @@ const updateQueue = batchStatement<
     failures: number
     lostWorkers: number
   },
-  {},
+  { expected: number },
   unknown
 >(
   {
@@ -111,32 +115,38 @@ const updateQueue = batchStatement<
     failures: "bigint",
     lostWorkers: "bigint",
   },
-  (item) =>
+  (item, given) =>
     query
-      .updateTable("queue")
-      .from(item)
-      .set((set) => ({
-        status: sql`${set.ref("item.status")}`,
-        held: set.ref("item.held"),
-        token: set.ref("item.token"),
-        claimable_at: set.ref("item.claimableAt"),
-        deadline_at: set.ref("item.deadlineAt"),
-        phase_started_at: set.ref("item.phaseStartedAt"),
-        ran_ms: set.ref("item.ranMs"),
-        waited_ms: set.ref("item.waitedMs"),
-        attempts: set.ref("item.attempts"),
-        failures: set.ref("item.failures"),
-        lost_workers: set.ref("item.lostWorkers"),
-      }))
-      .whereRef("queue.id", "=", "item.id")
-      .whereRef(sql`queue.status`, "=", "item.fromStatus")
-      .whereRef("queue.held", "=", "item.fromHeld")
-      .whereRef("queue.token", "=", "item.fromToken"),
+      .with("moved", () =>
+        query
+          .updateTable("queue")
+          .from(item)
+          .set((set) => ({
+            status: sql`${set.ref("item.status")}`,
+            held: set.ref("item.held"),
+            token: set.ref("item.token"),
+            claimable_at: set.ref("item.claimableAt"),
+            deadline_at: set.ref("item.deadlineAt"),
+            phase_started_at: set.ref("item.phaseStartedAt"),
+            ran_ms: set.ref("item.ranMs"),
+            waited_ms: set.ref("item.waitedMs"),
+            attempts: set.ref("item.attempts"),
+            failures: set.ref("item.failures"),
+            lost_workers: set.ref("item.lostWorkers"),
+          }))
+          .whereRef("queue.id", "=", "item.id")
+          .whereRef(sql`queue.status`, "=", "item.fromStatus")
+          .whereRef("queue.held", "=", "item.fromHeld")
+          .whereRef("queue.token", "=", "item.fromToken")
+          .returning("queue.id"),
+      )
+      .selectFrom("moved")
+      .select(requireAll(given)),
 )
 
-/** Moves jobs that were locked and remain unfinished. */
+/** Moves locked jobs that stay unfinished. */
 export const moveJobs = async (tx: Transaction, moves: ReadonlyArray<Move>): Promise<void> => {
-  const written = await tx.runBatch(
+  await tx.batch(
     updateQueue,
     moves.map(({ from, to }) => ({
       id: from.id,
@@ -155,28 +165,20 @@ export const moveJobs = async (tx: Transaction, moves: ReadonlyArray<Move>): Pro
       failures: to.failures,
       lostWorkers: to.lostWorkers,
     })),
-    {},
+    { expected: moves.length },
   )
-  expectAll(written, moves)
 }
 
-/** The fence once more, as above. Checkpoints go with the row. */
-const leaveQueue = batchStatement<{ id: JobId; fromStatus: string; fromHeld: boolean; fromToken: number }, {}, unknown>(
-  { id: "text", fromStatus: "text", fromHeld: "boolean", fromToken: "bigint" },
-  (item) =>
-    query
-      .deleteFrom("queue")
-      .using(item)
-      .whereRef("queue.id", "=", "item.id")
-      .whereRef(sql`queue.status`, "=", "item.fromStatus")
-      .whereRef("queue.held", "=", "item.fromHeld")
-      .whereRef("queue.token", "=", "item.fromToken"),
-)
-
-/** The end of a job, with everything a CHECK wants to see in one row. The ledger's row is written by a trigger on this statement. */
+/**
+ * Ends jobs in one statement: deletes their rows in the queue, with the fence in the WHERE clause, and writes how they ended to
+ * their own rows. A trigger writes the ledger. Checkpoints are deleted with the queue's row.
+ */
 const finish = batchStatement<
   {
-    seq: number
+    id: JobId
+    fromStatus: string
+    fromHeld: boolean
+    fromToken: number
     status: string
     token: number
     ranMs: number
@@ -190,11 +192,14 @@ const finish = batchStatement<
     charge: JsonText | null
     output: JsonText | null
   },
-  {},
+  { expected: number },
   unknown
 >(
   {
-    seq: "bigint",
+    id: "text",
+    fromStatus: "text",
+    fromHeld: "boolean",
+    fromToken: "bigint",
     status: "text",
     token: "bigint",
     ranMs: "bigint",
@@ -208,67 +213,70 @@ const finish = batchStatement<
     charge: "text",
     output: "text",
   },
-  (item) =>
+  (item, given) =>
     query
-      .updateTable("jobs")
-      .from(item)
-      .set((set) => ({
-        status: sql`${set.ref("item.status")}`,
-        token: set.ref("item.token"),
-        ran_ms: set.ref("item.ranMs"),
-        waited_ms: set.ref("item.waitedMs"),
-        attempts: set.ref("item.attempts"),
-        failures: set.ref("item.failures"),
-        lost_workers: set.ref("item.lostWorkers"),
-        finished_at: set.ref("item.finishedAt"),
-        error_code: sql`${set.ref("item.errorCode")}`,
-        warning_code: sql`${set.ref("item.warningCode")}`,
-        charge: set.ref("item.charge"),
-        output: set.ref("item.output"),
-      }))
-      .whereRef("jobs.seq", "=", "item.seq")
-      .where("jobs.status", "is", null),
+      .with("ended", () =>
+        query
+          .deleteFrom("queue")
+          .using(item)
+          .whereRef("queue.id", "=", "item.id")
+          .whereRef(sql`queue.status`, "=", "item.fromStatus")
+          .whereRef("queue.held", "=", "item.fromHeld")
+          .whereRef("queue.token", "=", "item.fromToken")
+          .returning("queue.job_seq as seq")
+          .returningAll("item"),
+      )
+      .with("finished", (from) =>
+        from
+          .updateTable("jobs")
+          .from("ended")
+          .set((set) => ({
+            status: sql`${set.ref("ended.status")}`,
+            token: set.ref("ended.token"),
+            ran_ms: set.ref("ended.ranMs"),
+            waited_ms: set.ref("ended.waitedMs"),
+            attempts: set.ref("ended.attempts"),
+            failures: set.ref("ended.failures"),
+            lost_workers: set.ref("ended.lostWorkers"),
+            finished_at: set.ref("ended.finishedAt"),
+            error_code: sql`${set.ref("ended.errorCode")}`,
+            warning_code: sql`${set.ref("ended.warningCode")}`,
+            charge: set.ref("ended.charge"),
+            output: set.ref("ended.output"),
+          }))
+          .whereRef("jobs.seq", "=", "ended.seq")
+          .where("jobs.status", "is", null)
+          .returning("jobs.seq"),
+      )
+      .selectFrom("finished")
+      .select(requireAll(given)),
 )
 
-/**
- * Ends jobs that were locked: they leave the queue, and what stays of them is written into their own rows; in the order of
- * their ids, in which erasures lock them too.
- */
+/** Ends jobs that were locked; in the order of their ids, in which erasures lock them too. */
 export const finishJobs = async (tx: Transaction, unsorted: ReadonlyArray<Ending>): Promise<void> => {
   const endings = unsorted.toSorted((a, b) => (a.from.id < b.from.id ? -1 : 1))
-  const [left, finished] = await Promise.all([
-    tx.runBatch(
-      leaveQueue,
-      endings.map(({ from }) => ({
-        id: from.id,
-        fromStatus: from.status,
-        fromHeld: from.held,
-        fromToken: from.token,
-      })),
-      {},
-    ),
-    tx.runBatch(
-      finish,
-      endings.map(({ charge, from, output, to, warningCode }) => ({
-        seq: from.seq,
-        status: to.status,
-        token: to.token,
-        ranMs: to.ranMs,
-        waitedMs: to.waitedMs,
-        attempts: to.attempts,
-        failures: to.failures,
-        lostWorkers: to.lostWorkers,
-        finishedAt: known(to.finishedAt),
-        errorCode: to.errorCode,
-        warningCode,
-        charge,
-        output,
-      })),
-      {},
-    ),
-  ])
-  expectAll(left, endings)
-  expectAll(finished, endings)
+  await tx.batch(
+    finish,
+    endings.map(({ charge, from, output, to, warningCode }) => ({
+      id: from.id,
+      fromStatus: from.status,
+      fromHeld: from.held,
+      fromToken: from.token,
+      status: to.status,
+      token: to.token,
+      ranMs: to.ranMs,
+      waitedMs: to.waitedMs,
+      attempts: to.attempts,
+      failures: to.failures,
+      lostWorkers: to.lostWorkers,
+      finishedAt: known(to.finishedAt),
+      errorCode: to.errorCode,
+      warningCode,
+      charge,
+      output,
+    })),
+    { expected: endings.length },
+  )
 }
 
 /** An end without a result. */
@@ -277,9 +285,4 @@ export const withoutResult = (move: Move): Ending => ({ ...move, output: null, w
 const known = (time: number | null): number => {
   if (time === null) throw new TypeError("a job's times follow from its status")
   return time
-}
-
-/** They were locked when the move was computed, so nobody can have come in between. */
-const expectAll = (written: number, moves: ReadonlyArray<Move>): void => {
-  if (written !== moves.length) throw new TypeError(`${moves.length - written} of ${moves.length} jobs did not move`)
 }

@@ -6,7 +6,7 @@ import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
 
 /**
- * Store time is the database's clock, read when it is asked for and not when the transaction began: processes on many
+ * Store time is the database's clock, read when the function is called and not when the transaction began: processes on many
  * machines compare leases by one clock.
  */
 const storeTime = `
@@ -14,10 +14,18 @@ CREATE FUNCTION "kiln".store_time() RETURNS bigint LANGUAGE sql VOLATILE AS
   'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 `
 
-/** What the triggers say when an invariant would break. */
+/** Raises the message of a trigger whose invariant would break. */
 const refuse = `
 CREATE FUNCTION "kiln".refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$;
+`
+
+/** Refuses a statement that wrote fewer rows than it was given. */
+const requireAll = `
+CREATE FUNCTION "kiln".require_all(written bigint, expected bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF written <> expected THEN RAISE EXCEPTION '% of % jobs were not written', expected - written, expected; END IF;
+END $$;
 `
 
 const initial: Migration = {
@@ -25,6 +33,7 @@ const initial: Migration = {
   sql:
     storeTime +
     refuse +
+    requireAll +
     boardTables +
     accessTables +
     uploadTables +
@@ -36,7 +45,7 @@ const initial: Migration = {
 }
 
 /**
- * In order, each applied once. A migration only ever adds, because processes of the previous version run beside the new one
- * during a rollout. A released migration never changes.
+ * In order; each is applied once. Migrations only add, because processes of the previous version run beside the new one during a
+ * rollout. A released migration never changes.
  */
 export const migrations: ReadonlyArray<Migration> = [initial]

@@ -6,7 +6,7 @@ import { createUploads } from "./createUploads.ts"
 import { anyErasedUpload, anyUnusedUpload, deleteUploads, expireUploads, findUploadOrphans } from "./sweepUploads.ts"
 import { findUpload } from "./uploadRow.ts"
 
-/** Transfers keep their leases on the connections of the heartbeats. */
+/** Transfers extend their leases on the heartbeats' connections. */
 export const makePostgresUploadStore = (db: Database, heartbeats: Database): UploadStore["Service"] =>
   UploadStore.of({
     createUploads: (uploads) => db.write("UploadStore.createUploads", (tx) => createUploads(tx, uploads)),

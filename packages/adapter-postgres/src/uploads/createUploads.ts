@@ -11,7 +11,7 @@ import type { CreateUploadOutcome, NewUpload } from "@kiln/core/ports"
 import type { Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement, whole } from "../Statement.ts"
 
-/** One transaction at a time adds to what of a project waits for jobs. Ends with the transaction. */
+/** Lets one transaction at a time add to a project's waiting uploads, until it ends. */
 const oneAtATime = statement((given: Given<{ projectId: ProjectId }>) =>
   query.selectNoFrom(
     sql`pg_advisory_xact_lock(hashtextextended(current_database() || ' "kiln".uploads ' || ${given.projectId}::text, 0))`.as(
@@ -22,7 +22,7 @@ const oneAtATime = statement((given: Given<{ projectId: ProjectId }>) =>
 
 type Project = Given<{ projectId: ProjectId; now: number }>
 
-/** Files that wait for jobs. The index holds none that a job took; that none did is asked all the same. */
+/** Files that wait for jobs. The index contains no consumed ones; the condition is checked nevertheless. */
 export const storedUploads = statement((given: Project) =>
   query
     .selectFrom("uploads")
@@ -42,7 +42,7 @@ export const storedUploads = statement((given: Project) =>
     ),
 )
 
-/** Those whose transfer may still begin, or runs. */
+/** Uploads whose transfer may still begin or is in progress. */
 export const announcedUploads = statement((given: Given<{ projectId: ProjectId; now: number; maxTransfers: number }>) =>
   query
     .selectFrom("uploads")
@@ -55,7 +55,7 @@ export const announcedUploads = statement((given: Given<{ projectId: ProjectId; 
     .where((where) => where.or([where("transfers", "<", given.maxTransfers), where("claimed_until", ">", given.now)])),
 )
 
-/** Those whose transfer began in time and runs past it. */
+/** Uploads whose transfer began in time and continues past the expiry. */
 export const arrivingUploads = statement((given: Project) =>
   query
     .selectFrom("uploads")
@@ -67,7 +67,7 @@ export const arrivingUploads = statement((given: Project) =>
     .where("usable_until", ">", given.now),
 )
 
-/** How many uploads of a project wait for jobs (`isWaiting`); nobody adds to them until the transaction ends. */
+/** Counts a project's waiting uploads (`isWaiting`) and locks the count until the transaction ends. */
 const lockedWaiting = async (tx: Transaction, projectId: ProjectId, maxTransfers: number): Promise<number> => {
   const { now } = tx
   const [, ...counted] = await Promise.all([
@@ -80,8 +80,8 @@ const lockedWaiting = async (tx: Transaction, projectId: ProjectId, maxTransfers
 }
 
 /**
- * The bytes of a project's files that wait for jobs; nobody adds to them until the transaction ends. 0, without a look, where
- * there is no cap. The upload itself is locked before, never after: so no two transactions wait for each other.
+ * Sums the bytes of a project's waiting files and locks the sum until the transaction ends. Returns 0 without a query if there
+ * is no cap. Lock the upload first, to avoid deadlocks.
  */
 export const lockedBytes = async (tx: Transaction, projectId: ProjectId, capBytes = 0): Promise<number> => {
   if (capBytes <= 0) return 0
@@ -92,7 +92,7 @@ export const lockedBytes = async (tx: Transaction, projectId: ProjectId, capByte
   return stored?.bytes ?? 0
 }
 
-/** The sweep looks at it when no job may use it any more. */
+/** The sweep examines an upload when no job may use it any more. */
 const insertUploads = batchStatement<
   {
     id: UploadId
@@ -174,7 +174,7 @@ export const createUploads = async (
   return outcomes
 }
 
-/** How many uploads of projects with a cap wait for jobs. Projects in order, so that no two transactions wait for each other. */
+/** Counts waiting uploads of projects with a cap, in the order of the ids to avoid deadlocks. */
 const countWaiting = async (tx: Transaction, items: ReadonlyArray<NewUpload>): Promise<Map<ProjectId, number>> => {
   const waiting = new Map<ProjectId, number>()
   const capped = items.filter(({ cap }) => cap !== undefined).toSorted((a, b) => (a.projectId < b.projectId ? -1 : 1))

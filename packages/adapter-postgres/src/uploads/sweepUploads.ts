@@ -4,7 +4,7 @@ import type { Session, Transaction } from "../Session.ts"
 import { ago, batchStatement, type Given, query, statement, storeTime } from "../Statement.ts"
 import { recordPurges } from "../jobs/purges.ts"
 
-/** The index holds no upload that a job took. What another has in hand, a job that takes it or a sweep, is left to it. */
+/** Unused uploads. The index contains no consumed ones. Uploads locked by a job or another sweep are skipped. */
 export const unusedUploads = statement((given: Given<{ now: number; limit: number }>) =>
   query
     .selectFrom("uploads")
@@ -23,7 +23,7 @@ export const unusedUploads = statement((given: Given<{ now: number; limit: numbe
     .skipLocked(),
 )
 
-/** Whether one is due, by a look into the same index. */
+/** Looks for one that is due, in the same index. */
 export const anyUnusedUpload = statement(() =>
   query
     .selectFrom("uploads")
@@ -63,7 +63,7 @@ export const expireUploads = async (tx: Transaction, limit: number): Promise<Pru
   return { count: uploads.length, purges: await recordPurges(tx, prefixes) }
 }
 
-/** The oldest first. The record of an upload that a job took goes with the job's. */
+/** Erased uploads, oldest first. A consumed upload is deleted with its job. */
 export const erasedUploads = statement((given: Given<{ createdBy: number; limit: number }>) =>
   query
     .selectFrom("uploads")
@@ -82,7 +82,7 @@ export const erasedUploads = statement((given: Given<{ createdBy: number; limit:
     .skipLocked(),
 )
 
-/** Whether one is due, by a look into the same index. */
+/** Looks for one that is due, in the same index. */
 export const anyErasedUpload = statement((given: Given<{ olderThanMs: number }>) =>
   query
     .selectFrom("uploads")

@@ -14,8 +14,8 @@ import { findUpload, lockUploads } from "./uploadRow.ts"
 import { lockedBytes } from "./createUploads.ts"
 
 /**
- * The upload, as long as the transfer begun with this token may still commit: nobody took over or
- * ended it. As with jobs, a lapsed lease alone loses nothing; what decides is who came in between.
+ * Selects the upload while the transfer with this token may still commit: no other transfer has begun, and it has not ended. As
+ * with jobs, an expired lease alone does not end it.
  */
 const transferOf = ({ id, token }: Given<{ id: UploadId; token: number }>) =>
   query
@@ -25,13 +25,13 @@ const transferOf = ({ id, token }: Given<{ id: UploadId; token: number }>) =>
     .where("claimed_until", "is not", null)
     .where("erased", "=", false)
 
-/** The upload as it is, and as it stays until this transaction ends. Read after the lock, so that it is what was committed last. */
+/** Locks the upload until the transaction ends and returns it. Read after the lock, so it is what was committed last. */
 const lockedUpload = async (tx: Transaction, id: UploadId): Promise<Upload | undefined> => {
   const [, upload] = await Promise.all([tx.batch(lockUploads, [{ id }], {}), findUpload(tx, id)])
   return upload
 }
 
-/** A new token, which is part of the blob's key: a loser never overwrites a winner. Only of the upload as it was read. */
+/** Writes a new token, which is part of the blob's key, so a stale transfer cannot overwrite the file. Only for the upload as it was read. */
 const beginTransfer = statement(
   (given: Given<{ id: UploadId; fromToken: number; token: number; claimedUntil: number | null; transfers: number }>) =>
     query
@@ -66,7 +66,7 @@ export const extendUpload = async (
   return (await tx.run(moveLease, { id, token, claimedUntil })) === 1 ? "Written" : "LeaseLost"
 }
 
-/** The file and the end of the transfer are one update. */
+/** Writes the file and ends the transfer in one update. */
 const receive = statement(
   (given: Given<{ id: UploadId; token: number; blobKey: string; bytes: number; sha256: string }>) =>
     transferOf(given).set({ blob_key: given.blobKey, bytes: given.bytes, sha256: given.sha256, claimed_until: null }),
@@ -95,7 +95,7 @@ const endTransfer = statement((given: Given<{ id: UploadId; token: number }>) =>
   transferOf(given).set({ claimed_until: null }),
 )
 
-/** The transfer counts, but another may begin. */
+/** Ends the transfer; it counts, but another may begin. */
 export const releaseUpload = async (tx: Transaction, { token, uploadId: id }: TransferRef): Promise<FencedOutcome> => {
   if ((await tx.run(endTransfer, { id, token })) === 1) return "Written"
   const upload = await findUpload(tx, id)

@@ -2,7 +2,7 @@ import type { JobMode, KeyId, ProjectId, Upload, UploadId } from "@kiln/core/dom
 import { batchStatement, type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Session } from "../Session.ts"
 
-/** Which job consumed it is read through the job's unique `upload_id`. */
+/** The job that consumed an upload is found by its unique `upload_id`. */
 const selectUploads = query
   .selectFrom("uploads")
   .leftJoin("jobs", "jobs.upload_id", "uploads.id")
@@ -30,12 +30,12 @@ export const uploadById = statement((given: Given<{ id: UploadId }>) =>
   selectUploads.where("uploads.id", "=", given.id),
 )
 
-/** Those that these jobs consume. */
+/** The uploads that these jobs consumed. */
 export const uploadsOfJobs = batchStatement<{ seq: number }, {}, RowOf<typeof uploadById>>({ seq: "bigint" }, (item) =>
   selectUploads.innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq")),
 )
 
-/** Another key's, project's or mode's upload is as unknown as one that never was. */
+/** Uploads of another key, project or mode count as unknown. */
 export const ownUploads = batchStatement<
   { id: UploadId; projectId: ProjectId; keyId: KeyId; mode: JobMode },
   {},
@@ -57,9 +57,8 @@ export const uploadOf = (row: RowOf<typeof uploadById>): Upload => {
 }
 
 /**
- * Keeps an upload as it is until this transaction ends: what is decided about it cannot change in between. In the order of
- * ids, so that no two transactions wait for each other. The row itself is read by the next statement, which sees what
- * was committed while this one waited.
+ * Locks uploads until the transaction ends, in the order of their ids to avoid deadlocks. The next statement reads the rows, so
+ * it sees what was committed while this one waited.
  */
 export const lockUploads = batchStatement<{ id: UploadId }, {}, { readonly id: UploadId }>({ id: "text" }, (item) =>
   query

@@ -2,23 +2,23 @@ import pg from "pg"
 import type { JobId } from "@kiln/core/domain"
 import { clientConfig, type ConnectionOptions, cutOff } from "../Connections.ts"
 
-/** A plain name, see `connectionOptions`: no longer than leaves room for what stands before it in the 63 bytes of a name. */
+/** A validated name, short enough for a prefix within the 63 bytes of an identifier. */
 interface InSchema {
   readonly schema: string
 }
 
-/** One channel for each schema of a database; there may be work. The payload is the sender's mark, by which it knows its own. */
+/** The channel that announces work, one for each schema. The payload is the sender's mark, so that a process ignores its own. */
 export const workChannel = ({ schema }: InSchema): string => `kiln_${schema}`
 
-/** Jobs that ended, see `FinishedJobs.ts`. No schema has a dot in its name, so no two channels are the same. */
+/** The channel that announces finished jobs. Schema names contain no dot, so no two channels are the same. */
 export const finishedChannel = ({ schema }: InSchema): string => `kiln.${schema}`
 
-/** Bytes of one notification; the server takes fewer than 8,000. */
+/** Maximum bytes of a notification; the server's limit is 8,000. */
 const mostBytes = 7_900
-/** Jobs one round tells of by their ids. Beyond that, whoever waits for one has to look. */
+/** Maximum number of jobs that a round announces by id. Beyond that, waiting callers must look themselves. */
 const mostJobs = 2_000
 
-/** The payload of a notification: the sender's mark, then ids, or a star for any. */
+/** Formats a payload: the sender's mark, then ids, or a star for any job. */
 const text = (mark: string, jobs: string): string => `${mark} ${jobs}`
 
 export const readFinished = (
@@ -30,7 +30,7 @@ export const readFinished = (
 
 const isJobId = (id: string): id is JobId => id.startsWith("job_")
 
-/** Jobs that ended in this process, until they are told to others. */
+/** Jobs that ended in this process and have not been announced yet. */
 export class FinishedJobs {
   #jobs = new Set<JobId>()
   #tooMany = false
@@ -42,7 +42,7 @@ export class FinishedJobs {
     }
   }
 
-  /** Everything that was added since the last time, as payloads. */
+  /** Returns everything added since the last call, as payloads. */
   take(mark: string): ReadonlyArray<string> {
     const [jobs, tooMany] = [this.#jobs, this.#tooMany]
     this.#jobs = new Set()
@@ -64,46 +64,45 @@ const payloadsOf = (mark: string, jobs: ReadonlySet<JobId>): ReadonlyArray<strin
   return ids === "" ? payloads : [...payloads, text(mark, ids)]
 }
 
-/** Milliseconds until a listening connection that was lost is made again: soon, then less and less often. */
+/** Milliseconds until the listening connection is reopened; the pause grows. */
 const firstRetryMs = 100
 const longestRetryMs = 5_000
 /**
- * Milliseconds between two questions whether the listening connection still hears: it may have nothing to hear for days, and
- * of a network that has forgotten it, it would never know. Meanwhile this process looks for work seldom, which is why it need
- * not be asked more often either: an idle process leaves the server alone.
+ * Milliseconds between two checks of the listening connection, which may be silent for days and would not notice that the
+ * network dropped it. Checking more often would not help: an idle process rarely uses the server.
  */
 export const defaultCheckMs = 60_000
 
-/** What a listener tells. */
-export interface Hearing {
-  /** There may be work; also whenever something may have been missed. */
+/** Callbacks of a listener. */
+export interface ListenerCallbacks {
+  /** There may be work. Also called whenever a notification may have been missed. */
   readonly work: () => void
-  /** Jobs ended in other processes; `any` where something may have been missed. */
+  /** Jobs ended in other processes; `any` if notifications may have been missed. */
   readonly finished: (jobs: ReadonlyArray<JobId> | "any") => void
 }
 
-/** A connection that hears of notifications, made anew when it is lost. */
+/** A connection that receives notifications and reconnects when it is lost. */
 export class Listener {
   listening = false
   readonly #options: ConnectionOptions
   readonly #checkMs: number
-  readonly #hearing: Hearing
+  readonly #hearing: ListenerCallbacks
   #client: (pg.Client & { readonly processID?: number | null }) | undefined
   #next: NodeJS.Timeout | undefined
   #retryMs = firstRetryMs
   #stopped = false
-  /** How many want to hear of jobs that ended. */
+  /** Number of subscribers to finished jobs. */
   #askers = 0
-  /** Whether the server tells this connection of them. */
+  /** Whether this connection listens to the channel of finished jobs. */
   #listensToFinished = false
 
-  constructor(options: ConnectionOptions, checkMs: number, hearing: Hearing) {
+  constructor(options: ConnectionOptions, checkMs: number, hearing: ListenerCallbacks) {
     this.#options = options
     this.#checkMs = checkMs
     this.#hearing = hearing
   }
 
-  /** Tells this process's notifications from those of others: its server process is nobody else's. */
+  /** Distinguishes this process's notifications from others': the id of its server process. */
   get mark(): string {
     return String(this.#client?.processID ?? "")
   }
@@ -111,11 +110,11 @@ export class Listener {
   start(): void {
     const client = new pg.Client({
       ...clientConfig(this.#options, "kiln wake-up"),
-      // Who begins or ceases to listen does not wait for a question that is under way.
+      // LISTEN and UNLISTEN do not wait for a check in progress.
       pipeline: true,
     })
     this.#client = client
-    // More than one error may come of one connection, and the end after it.
+    // One connection may emit several errors, and then its end.
     client.on("error", () => this.#lost(client))
     client.on("end", () => this.#lost(client))
     client.on("notification", ({ channel, payload = "" }) => {
@@ -135,12 +134,12 @@ export class Listener {
     this.#changeFinished()
     this.#retryMs = firstRetryMs
     this.#checkLater(client)
-    // What was said meanwhile was not heard.
+    // Notifications sent before LISTEN were missed.
     this.#hearing.work()
   }
 
-  /** One more wants to hear of jobs that ended, until it says otherwise. The server tells of them only while somebody does. */
-  hearFinished(): () => void {
+  /** Subscribes to finished jobs until the returned function is called. The connection listens only while there are subscribers. */
+  subscribeFinished(): () => void {
     this.#askers += 1
     this.#changeFinished()
     return () => {
@@ -160,13 +159,13 @@ export class Listener {
     if (wanted === this.#listensToFinished) return
     this.#listensToFinished = wanted
     await client.query(`${wanted ? "LISTEN" : "UNLISTEN"} ${pg.escapeIdentifier(finishedChannel(this.#options))}`)
-    // Nor was what ended meanwhile.
+    // Jobs that ended before LISTEN were missed.
     if (wanted) this.#hearing.finished("any")
   }
 
   #checkLater(client: pg.Client): void {
     this.#next = setTimeout(() => {
-      // No answer within the time a new connection may take: then it hears nothing either.
+      // Without an answer in time, the connection receives nothing either.
       this.#next = setTimeout(() => this.#lost(client), this.#options.connectTimeoutMs)
       void this.#check(client).catch(() => this.#lost(client))
     }, this.#checkMs)
@@ -184,10 +183,10 @@ export class Listener {
     this.#client = undefined
     this.listening = false
     clearTimeout(this.#next)
-    // Nobody may be there any more to say goodbye to.
+    // The server may be gone, so do not wait for a goodbye.
     cutOff(client)
     if (this.#stopped) return
-    // Whoever sleeps long because it would hear of everything must not go on sleeping.
+    // Workers that rely on notifications must poll again.
     this.#hearing.work()
     this.#hearing.finished("any")
     this.#next = setTimeout(() => this.start(), this.#retryMs)

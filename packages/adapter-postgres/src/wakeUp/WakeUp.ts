@@ -10,10 +10,10 @@ import { defaultCheckMs, finishedChannel, FinishedJobs, Listener, workChannel } 
 import type { Session } from "../Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 
-/** Milliseconds between two notifications of one process at least: NOTIFY takes a lock on the whole database when it commits. */
+/** Minimum milliseconds between two notifications of a process: NOTIFY locks the whole database when it commits. */
 const coalesceMs = 20
 
-/** Sends at most one notification at a time, and none sooner than the pause after the one before. */
+/** Sends one notification at a time, with a pause after each. */
 class Notifier {
   readonly #send: () => Promise<void>
   #wanted = false
@@ -40,17 +40,17 @@ class Notifier {
     }
   }
 
-  /** What was asked for before is still sent: a process that stops gives its jobs back as its last act, and says so. */
+  /** Sends what was requested before: a process returns its jobs and announces them during shutdown. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#sending
   }
 }
 
-/** What hints are sent with: to which channel, and as whose. */
+/** How hints are sent: the channel's schema and the sender's mark. */
 interface Sender {
   readonly options: Pick<ConnectionOptions, "schema">
-  /** Empty for those that hear nothing themselves. */
+  /** Empty for processes that do not listen. */
   readonly mark: () => string
 }
 
@@ -58,14 +58,14 @@ const nobody = () => ""
 
 export interface PostgresWakeUp {
   readonly wakeUp: WakeUp["Service"]
-  /** Tells other processes of jobs that ended here. Never waits. */
-  readonly tellFinished: (jobs: ReadonlyArray<JobId>) => void
+  /** Notifies other processes of jobs that ended here. Never waits. */
+  readonly announceFinished: (jobs: ReadonlyArray<JobId>) => void
 }
 
 /**
- * Hints by LISTEN and NOTIFY: what one process adds, idle workers of all processes hear of. The connection that listens is
- * its own, and heals by itself; while it is down, processes poll as if there were none. Notifications are sent
- * beside the transactions that they tell of, many for one, and what is lost of them is found by polling.
+ * Wakes idle workers of all processes with LISTEN and NOTIFY. The listening connection is separate and reconnects by itself;
+ * while it is down, processes poll. Notifications are coalesced and sent outside of the transactions that they announce; polling
+ * makes up for lost ones.
  */
 export const makePostgresWakeUp = (
   options: ConnectionOptions,
@@ -80,8 +80,8 @@ export const makePostgresWakeUp = (
       finished: (jobs) => hearers.forEach((hear) => hear(jobs)),
     })
     const sender = { options, mark: () => listener.mark }
-    const tellFinished = yield* makeTellFinished(database, sender)
-    const tellWork = yield* makeTellWork(database, sender)
+    const announceFinished = yield* makeAnnounceFinished(database, sender)
+    const announceWork = yield* makeAnnounceWork(database, sender)
     yield* Effect.acquireRelease(
       Effect.sync(() => listener.start()),
       () => Effect.sync(() => listener.stop()),
@@ -89,7 +89,7 @@ export const makePostgresWakeUp = (
     const wakeUp = WakeUp.of({
       notify: Effect.sync(() => {
         latch.openUnsafe()
-        tellWork()
+        announceWork()
       }),
       wait: Effect.andThen(latch.await, Effect.asVoid(latch.close)),
       reach: Effect.sync(() => (listener.listening ? "installation" : "process")),
@@ -97,10 +97,10 @@ export const makePostgresWakeUp = (
         Effect.asVoid(
           Effect.acquireRelease(
             Effect.sync(() => {
-              // One function may hear twice, and stop once.
+              // The same function may be registered twice.
               const hearer = (jobs: ReadonlyArray<JobId> | "any") => hear(jobs)
               hearers.add(hearer)
-              const stop = listener.hearFinished()
+              const stop = listener.subscribeFinished()
               return () => {
                 hearers.delete(hearer)
                 stop()
@@ -110,11 +110,14 @@ export const makePostgresWakeUp = (
           ),
         ),
     })
-    return { wakeUp, tellFinished }
+    return { wakeUp, announceFinished }
   })
 
 /** Sends that there is work, once for all of some milliseconds. A hint: if it cannot be sent, polling finds what it was about. */
-const makeTellWork = (database: Database, { mark, options }: Sender): Effect.Effect<() => void, never, Scope.Scope> =>
+const makeAnnounceWork = (
+  database: Database,
+  { mark, options }: Sender,
+): Effect.Effect<() => void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const send = hint(database, (session) => notify(session, workChannel(options), mark()))
     const notifier = new Notifier(() => Effect.runPromise(send))
@@ -122,11 +125,11 @@ const makeTellWork = (database: Database, { mark, options }: Sender): Effect.Eff
     return () => notifier.notify()
   })
 
-/** Sends what ended within some milliseconds at once, beside the transactions in which it did; before the scope closes, the rest. */
-const makeTellFinished = (
+/** Coalesces finished jobs into few notifications, outside of their transactions. Sends the rest before the scope closes. */
+const makeAnnounceFinished = (
   database: Database,
   { mark, options }: Sender,
-): Effect.Effect<PostgresWakeUp["tellFinished"], never, Scope.Scope> =>
+): Effect.Effect<PostgresWakeUp["announceFinished"], never, Scope.Scope> =>
   Effect.gen(function* () {
     const finished = new FinishedJobs()
     const channel = finishedChannel(options)
@@ -143,21 +146,24 @@ const makeTellFinished = (
     }
   })
 
-/** Both for processes that do not listen themselves. */
-export const makeTeller = Effect.fnUntraced(function* (
+/** Both functions, for processes that do not listen. */
+export const makeNotifiers = Effect.fnUntraced(function* (
   database: Database,
   options: Pick<ConnectionOptions, "schema">,
-): Effect.fn.Return<Pick<PostgresWakeUp, "tellFinished"> & { readonly tellWork: () => void }, never, Scope.Scope> {
+): Effect.fn.Return<
+  Pick<PostgresWakeUp, "announceFinished"> & { readonly announceWork: () => void },
+  never,
+  Scope.Scope
+> {
   const sender: Sender = { options, mark: nobody }
   return {
-    tellFinished: yield* makeTellFinished(database, sender),
-    tellWork: yield* makeTellWork(database, sender),
+    announceFinished: yield* makeAnnounceFinished(database, sender),
+    announceWork: yield* makeAnnounceWork(database, sender),
   }
 })
 
 /**
- * One hint, for processes that do not listen themselves: an operator's command that opens a gate has ended long before
- * workers look by themselves. Of servers without NOTIFY nothing is expected.
+ * Sends one hint, for example after an operator's command opened a gate. Ignores failures, for servers without NOTIFY.
  */
 export const hintOnce = (database: Database, options: Pick<ConnectionOptions, "schema">): Effect.Effect<void> =>
   hint(database, (session) => notify(session, workChannel(options), nobody()))
@@ -169,7 +175,7 @@ const notifications = statement((given: Given<{ channel: string; payloads: Reado
   query.selectNoFrom(sql`pg_notify(${given.channel}, unnest(${given.payloads}::text[]))`.as("sent")),
 )
 
-/** With the session's transaction, if there is one, and else at once. */
+/** Notifies when the session's transaction commits, or immediately if there is none. */
 export const notify = async (session: Session, channel: string, ...payloads: ReadonlyArray<string>): Promise<void> => {
   await session.all(notifications, { channel, payloads })
 }

@@ -9,8 +9,8 @@ import { claimRequest } from "./support/writingVerbs.ts"
 const { completionOf, newJob } = fixtures
 const cluster = useCluster()
 
-describe("what is in the way of a verb", () => {
-  it("a deadlock (40P01): the verb is done again, once", async () => {
+describe("a verb that meets a conflict", () => {
+  it("a deadlock (40P01): the verb is retried, once", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false })
     await outcomeOf(stores.jobs.createJobs([newJob(1), newJob(2)]))
@@ -30,7 +30,7 @@ describe("what is in the way of a verb", () => {
     expect((await other.query(`SELECT FROM "kiln".jobs WHERE status = 'failed'`)).rowCount).toBe(2)
   })
 
-  it("a lock on one job of several (55P03): they fail soon and whole, and the other goes through by itself", async () => {
+  it("a lock on one job of several (55P03): the batch fails soon and whole, and the other job succeeds alone", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false })
     await outcomeOf(stores.jobs.createJobs([newJob(1), newJob(2)]))
@@ -49,7 +49,7 @@ describe("what is in the way of a verb", () => {
     expect(await completing).toEqual(["Written"])
   })
 
-  it("a lock that somebody holds for long (55P03): the verb waits its turn", async () => {
+  it("a lock that is held for long (55P03): the verb waits", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({
       url: database.url,
@@ -68,7 +68,7 @@ describe("what is in the way of a verb", () => {
     expect(cluster.server.log().slice(before)).toMatch(/canceling statement due to lock timeout/)
   })
 
-  it("a lock that nobody lets go of: the verb ends in bounded time, with nothing written", async () => {
+  it("a lock that is never released: the verb fails in bounded time, with nothing written", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false, lockTimeoutMs: 100, retryForMs: 600 })
     await using other = await session(database.url)
@@ -80,7 +80,7 @@ describe("what is in the way of a verb", () => {
     expect((await other.query('SELECT FROM "kiln".jobs')).rowCount).toBe(0)
   })
 
-  it("a serialization failure (40001): the verb is done again, once", async () => {
+  it("a serialization failure (40001): the verb is retried, once", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false })
     await using other = await session(database.url)
@@ -98,8 +98,8 @@ describe("what is in the way of a verb", () => {
   })
 })
 
-describe("a server that takes no writes (25006)", () => {
-  it("answers what is read, and takes writes again without anybody opening anything", async () => {
+describe("a read-only server (25006)", () => {
+  it("answers reads, and accepts writes again without reopening the store", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false })
     await outcomeOf(stores.jobs.createJobs([newJob(1)]))

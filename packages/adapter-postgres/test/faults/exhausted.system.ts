@@ -10,8 +10,8 @@ import { claimRequest } from "./support/writingVerbs.ts"
 const { leaseDurationMs, newJob, newUpload } = fixtures
 const cluster = useCluster({ settings: { max_connections: 10 } })
 
-describe("exhausted", () => {
-  it("the server, by others (53300): what needs a new connection fails at once, what has one goes on", async () => {
+describe("exhausted connections", () => {
+  it("of the server (53300): verbs that need a new connection fail immediately, others continue", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false, poolSize: 2 })
     expect(tags(await outcomeOf(stores.jobs.createJobs([newJob(1)])))).toEqual(["Created"])
@@ -36,7 +36,7 @@ describe("exhausted", () => {
     expect(await until(async () => (tags(await outcomeOf(beat))[0] === "Extended" ? true : undefined))).toBe(true)
   })
 
-  it("the pool, by statements that wait: other verbs fail in bounded time, and heartbeats extend their leases", async () => {
+  it("of the pool: other verbs fail in bounded time, and heartbeats extend their leases", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false, poolSize: 3, connectTimeoutMs: 1_000 })
     expect(tags(await outcomeOf(stores.jobs.createJobs([newJob(1)])))).toEqual(["Created"])

@@ -38,8 +38,8 @@ const hears = async (wakeUp: WakeUp["Service"], other: WakeUp["Service"]) => {
   return (await heard)._tag === "Some"
 }
 
-describe("the connection that listens", () => {
-  it("is terminated: its process waits as one that hears of itself alone, until it heals", async () => {
+describe("the listening connection", () => {
+  it("is terminated: the process only wakes itself until it heals", async () => {
     await using database = await cluster.database()
     await using wakeUp = await openWakeUp(database.url)
     await using other = await openWakeUp(database.url)
@@ -52,7 +52,7 @@ describe("the connection that listens", () => {
     expect(await hears(wakeUp, other)).toBe(true)
   })
 
-  it("is cut off by a network that swallows everything: that is noticed, and heals", async () => {
+  it("is cut off by a network that drops everything: this is noticed, and it reconnects", async () => {
     await using database = await cluster.database()
     await using proxy = await tcpProxy(database.url)
     await using wakeUp = await openWakeUp(proxy.url)
@@ -70,7 +70,7 @@ describe("the connection that listens", () => {
 })
 
 describe("notifications", () => {
-  it("a thousand in a burst are a handful of statements", async () => {
+  it("a thousand in a burst become a few statements", async () => {
     await using database = await cluster.database()
     await using proxy = await tcpProxy(database.url)
     await using wakeUp = await openWakeUp(proxy.url)
@@ -91,7 +91,7 @@ describe("notifications", () => {
     expect(await hears(other, wakeUp)).toBe(true)
   })
 
-  it("come of a gate that is opened, also by a program that ends at once and hears nobody", async () => {
+  it("announce an opened gate, also from a short-lived program that does not listen", async () => {
     await using database = await cluster.database()
     const opening = (open: (board: Switchboard["Service"]) => Effect.Effect<unknown, StoreUnavailable>) =>
       Effect.flatMap(Switchboard, open).pipe(
@@ -113,7 +113,7 @@ describe("notifications", () => {
     expect(await isHeard((board) => board.setSwitch("ai", false), 2_000)).toBe(false)
   })
 
-  it("that cannot be sent hold up nobody", async () => {
+  it("that cannot be sent block nothing", async () => {
     await using database = await cluster.database()
     await using proxy = await tcpProxy(database.url)
     const wakeUp = await openWakeUp(proxy.url)

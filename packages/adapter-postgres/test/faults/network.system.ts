@@ -9,8 +9,8 @@ import { openStores, outcomeOf, tags, timed } from "./support/openStores.ts"
 const { newJob } = fixtures
 const limits = { connectTimeoutMs: 500, statementTimeoutMs: 1_000 }
 
-describe("a network that swallows everything", () => {
-  it("fails verbs in bounded time, and once it passes again verbs succeed", async () => {
+describe("a network that drops everything", () => {
+  it("fails verbs in bounded time, and verbs succeed once it recovers", async () => {
     await using database = await freshDatabase()
     await using proxy = await tcpProxy(database.url)
     await using stores = await openStores({ url: proxy.url, poolSize: 4, ...limits })
@@ -27,7 +27,7 @@ describe("a network that swallows everything", () => {
     expect(tags(await outcomeOf(stores.jobs.createJobs([newJob(6)])))).toEqual(["Created"])
   })
 
-  it("at a COMMIT: the verb says in bounded time that it does not know, and a repeat finds out", async () => {
+  it("at a COMMIT: the verb fails as unknown in bounded time, and a repeat finds out", async () => {
     await using database = await freshDatabase()
     await using proxy = await tcpProxy(database.url)
     await using stores = await openStores({ url: proxy.url, poolSize: 4, retryForMs: 1_000, ...limits })
@@ -42,7 +42,7 @@ describe("a network that swallows everything", () => {
     expect(tags(await outcomeOf(stores.jobs.createJobs([newJob(2)])))).toEqual(["Replayed"])
   })
 
-  it("does not keep stores from closing", async () => {
+  it("does not prevent stores from closing", async () => {
     await using database = await freshDatabase()
     await using proxy = await tcpProxy(database.url)
     const stores = await openStores({ url: proxy.url, notifications: true, ...limits })
@@ -70,7 +70,7 @@ describe("a process that opens stores, and closes them", () => {
     "to a port at which nobody is": (url: URL) => (url.port = "1"),
     "to a host that is not there": (url: URL) => (url.hostname = "nowhere.invalid"),
   }
-  it.each(Object.entries(places))("%s is told so quickly, and ends by itself", async (_, change) => {
+  it.each(Object.entries(places))("%s fails quickly, and ends by itself", async (_, change) => {
     await using database = await freshDatabase()
     const url = new URL(database.url)
     change(url)
@@ -79,7 +79,7 @@ describe("a process that opens stores, and closes them", () => {
     expect(tookMs).toBeLessThan(5_000)
   })
 
-  it("to a host that never answers is told so quickly, and ends by itself", async () => {
+  it("to a host that never answers fails quickly, and ends by itself", async () => {
     await using database = await freshDatabase()
     await using proxy = await tcpProxy(database.url)
     proxy.blackHole()

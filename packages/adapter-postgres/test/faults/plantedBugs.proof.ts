@@ -19,6 +19,12 @@ it.each(plantedBugs)("$bug: noticed", { timeout: 180_000 }, async ({ edits, noti
   expect(await report(run, planting(edits))).toMatch(noticed)
 })
 
-it("without a bug there is nothing to notice", { timeout: 180_000 }, async () => {
-  expect(await report({ scenario: "reportLostCommits.ts", arguments: ["answer lost", "claimJobs"] })).toBe("")
+it.each([
+  { scenario: "reportLostCommits.ts", arguments: ["answer lost", "claimJobs"] },
+  ...["lost answer", "lane gone", "replay", "cap"].map((name): Run => ({
+    scenario: "reportCreations.ts",
+    arguments: [name],
+  })),
+] satisfies ReadonlyArray<Run>)("without a bug, $arguments reports nothing", { timeout: 180_000 }, async (run) => {
+  expect(await report(run)).toBe("")
 })

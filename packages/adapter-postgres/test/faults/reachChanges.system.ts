@@ -6,7 +6,7 @@ import { until } from "./support/until.ts"
 
 const cluster = useCluster()
 
-it("who waits is woken when its listening connection is lost, and when it is back: something may have been said", async () => {
+it("waiting workers wake when the listening connection is lost and when it is back, because notifications may have been missed", async () => {
   await using database = await cluster.database()
   await using stores = await openStores({ url: database.url, notifications: true })
   const { reach, wait } = stores.wakeUp

@@ -42,7 +42,7 @@ const workOn = async ({ jobs }: OpenStores, fiber: number, isOver: () => boolean
 }
 
 describe("an immediate restart of the server under load", () => {
-  it("loses nothing and doubles nothing; verbs succeed again within 5 s, without anybody opening anything", async () => {
+  it("loses and duplicates nothing; verbs succeed again within 5 s without reopening the store", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false, poolSize: 6 })
     let over = false

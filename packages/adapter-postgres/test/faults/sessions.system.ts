@@ -16,7 +16,7 @@ const holdLocks = join(import.meta.dirname, "support/holdLocks.ts")
 const cluster = useCluster()
 
 describe("a terminated backend", () => {
-  it("that was idle is not noticed by anybody", async () => {
+  it("that was idle is not noticed", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false })
     expect(tags(await outcomeOf(stores.jobs.createJobs([newJob(1)])))).toEqual(["Created"])
@@ -29,7 +29,7 @@ describe("a terminated backend", () => {
     expect(tags(await outcomeOf(extend))).toEqual(["Extended"])
   })
 
-  it("in the middle of a transaction: the step is done again, once", async () => {
+  it("in the middle of a transaction: the step is retried, once", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false, reconnectForMs: 10_000 })
     await using other = await session(database.url)
@@ -45,7 +45,7 @@ describe("a terminated backend", () => {
 })
 
 describe("a process that freezes in the middle of a transaction", () => {
-  it("lets go of its locks: its server session ends by itself", async () => {
+  it("releases its locks: its server session ends by itself", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false })
     await outcomeOf(stores.jobs.createJobs([newJob(1)]))
@@ -71,7 +71,7 @@ describe("a process that freezes in the middle of a transaction", () => {
 })
 
 describe("a canceled statement", () => {
-  it("fails its verb, writes nothing, and costs no connection", async () => {
+  it("fails its verb, writes nothing, and keeps the connection", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false })
     await using other = await session(database.url)
@@ -88,7 +88,7 @@ describe("a canceled statement", () => {
 })
 
 describe("a frozen backend", () => {
-  it("fails the verb that met it in bounded time, and no other", async () => {
+  it("fails only the verb that uses it, in bounded time", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false, poolSize: 3, statementTimeoutMs: 1_000 })
     expect(tags(await outcomeOf(stores.jobs.createJobs([newJob(1)])))).toEqual(["Created"])
@@ -109,7 +109,7 @@ describe("a frozen backend", () => {
     expect(tags(await outcomeOf(stores.jobs.createJobs([newJob(2)])))).toEqual(["Created"])
   })
 
-  it("of the heartbeats fails a beat, and the next has another connection", async () => {
+  it("of the heartbeats fails one heartbeat; the next uses another connection", async () => {
     await using database = await cluster.database()
     await using stores = await openStores({ url: database.url, migrate: false })
     await outcomeOf(stores.jobs.createJobs([newJob(1)]))

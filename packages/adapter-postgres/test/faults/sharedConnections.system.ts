@@ -41,7 +41,7 @@ const whileHeld = async <A>(lock: string, work: () => Promise<A>): Promise<A> =>
 }
 
 describe("a step that failed", () => {
-  it("sends nothing afterwards, on a connection that by then is another step's", async () => {
+  it("sends nothing afterwards on a connection that another step uses by then", async () => {
     await using store = await open({ poolSize: 2, noteLanesEveryMs: 0, lockTimeoutMs: 400, retryForMs: 1 })
     const jobs = Array.from({ length: 30 }, (_, n) => newJob(n, { kind: "flood", projectId: projectId(n + 1) }))
     await Effect.runPromise(store.jobs.createJobs(jobs))
@@ -69,7 +69,7 @@ describe("a step that failed", () => {
     await client.query("DROP FUNCTION kiln.see CASCADE; DROP TABLE kiln.seen")
   })
 
-  it("is known by its first cause, and begins again where that allows it", async () => {
+  it("reports its first cause, and is retried if that allows it", async () => {
     await using store = await open({ lockTimeoutMs: 300 })
     const kind = "abandoned"
     await Effect.runPromise(store.jobs.createJobs([newJob(200, { kind })]))
@@ -86,8 +86,8 @@ describe("a step that failed", () => {
   })
 })
 
-describe("what is asked of the server", () => {
-  it("cannot be taken back by the URL", async () => {
+describe("settings of a session", () => {
+  it("cannot be overridden by the URL", async () => {
     const url = new URL(database.url)
     url.searchParams.set("options", "-c statement_timeout=0 -c synchronous_commit=off -c work_mem=5MB")
     await client.query(`CREATE TABLE kiln.settings (name text, setting text);
@@ -108,7 +108,7 @@ describe("what is asked of the server", () => {
 })
 
 describe("lanes", () => {
-  it("that two make at once in opposite order make neither wait for the other", async () => {
+  it("that two transactions insert in opposite order do not deadlock", async () => {
     await using first = await open({ poolSize: 3 })
     await using second = await open({ poolSize: 3 })
     for (let round = 0; round < 8; round += 1) {
@@ -126,7 +126,7 @@ describe("lanes", () => {
     expect(rows[0]?.deadlocks).toBe(0)
   })
 
-  it("that have just been emptied, however many, do not hide the one that has something", async () => {
+  it("that have just been emptied do not hide the one that has jobs, however many they are", async () => {
     await using store = await open({})
     const kind = "burst"
     const jobs = Array.from({ length: 40 }, (_, n) => newJob(20_000 + n, { kind, projectId: projectId(n + 1) }))

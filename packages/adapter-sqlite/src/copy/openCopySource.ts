@@ -30,7 +30,7 @@ export interface CopySource {
   ) => Effect.Effect<void, E | StoreUnavailable, R>
 }
 
-/** Opens a database for copying and locks it exclusively, for the lifetime of the scope. Returns `undefined` if there is none. */
+/** Opens a database for copying and locks it exclusively, for the lifetime of the scope. Returns `undefined` if the file does not exist. */
 export const openCopySource = (
   path: string,
 ): Effect.Effect<CopySource | undefined, StoreUnavailable | CopySourceInUse, Scope.Scope> =>

@@ -1,34 +1,46 @@
-import { applyEvent, isRepeatedEnd } from "@kiln/core/domain"
+import { sql } from "kysely"
+import { isRepeatedEnd, type JobId } from "@kiln/core/domain"
 import type { Completion, FencedOutcome } from "@kiln/core/ports"
 import { assign, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
 import { stateById, stateOf } from "./JobRow.ts"
 
-type Done = Values<
-  "jobs",
-  "seq" | "token" | "ran_ms" | "waited_ms" | "finished_at" | "output" | "warning_code" | "charge"
-> & { readonly fromToken: number }
+type Done = Values<"jobs", "id" | "token" | "output" | "warning_code"> & { readonly now: number }
 
 /**
- * Writes status, output and charge in one statement, because a CHECK compares them. A trigger on it writes the charge to the ledger.
- * The fence is in the WHERE.
+ * Completes a job in one statement, without reading it first. The fence is in the WHERE, and the time under lease is added as
+ * `applyEvent` adds it: until now, but not beyond the end of the lease.
  */
-const finishDone = statement((given: Given<Done>) =>
+const finish = (given: Given<Done>) =>
   query
     .updateTable("jobs")
     .set({
       status: "done",
       held: 0,
+      token: sql<number>`token + 1`,
       claimable_at: null,
       deadline_at: null,
       phase_started_at: null,
-      ...assign(given, "token", "ran_ms", "waited_ms", "finished_at", "output", "warning_code", "charge"),
+      ran_ms: sql<number>`ran_ms + max(0, min(${given.now}, claimable_at) - phase_started_at)`,
+      finished_at: given.now,
+      ...assign(given, "output", "warning_code"),
     })
-    .where("seq", "=", given.seq)
+    .where("id", "=", given.id)
     .where("status", "=", "processing")
     .where("held", "=", 1)
-    .where("token", "=", given.fromToken),
+    .where("token", "=", given.token)
+
+/** A CHECK rejects this for a live job. */
+export const finishFree = statement((given: Given<Done>) => finish(given))
+
+/** A trigger writes the charge to the ledger. A CHECK rejects this for a sandbox job. */
+export const finishCharged = statement((given: Given<Done & { readonly charge: string }>) =>
+  finish(given).set({ charge: given.charge }),
+)
+
+const seqById = statement((given: Given<Values<"jobs", "id">>) =>
+  query.selectFrom("jobs").select("seq").where("id", "=", given.id),
 )
 
 const insertFile = statement(
@@ -41,32 +53,25 @@ const insertFile = statement(
 export const completeJobs = (tx: Transaction, items: ReadonlyArray<Completion>): ReadonlyArray<FencedOutcome> =>
   items.map((item) => completeJob(tx, item))
 
-const completeJob = (
-  tx: Transaction,
-  { charge, files, jobId, output, token, warningCode }: Completion,
-): FencedOutcome => {
-  const job = tx.get(stateById, { id: jobId })
-  if (job === undefined) return "LeaseLost"
-  const state = stateOf(job)
-  const end = { event: "completed", token } as const
-  const done = applyEvent(state, end, tx.now)
-  // A repeat writes nothing: the first call wrote everything, and its data may have been erased since.
-  if (done === undefined) return isRepeatedEnd(state, end) ? "Written" : "LeaseLost"
-  if ((job.mode === "live") !== (charge !== null))
-    throw new TypeError(`a ${job.mode} job completes ${charge === null ? "with" : "without"} a charge: ${job.id}`)
-  const written = tx.run(finishDone, {
-    seq: job.seq,
-    fromToken: token,
-    token: done.token,
-    ranMs: done.ranMs,
-    waitedMs: done.waitedMs,
-    finishedAt: tx.now,
-    output: JSON.stringify(output),
-    warningCode,
-    charge: charge === null ? null : JSON.stringify(charge),
-  })
-  if (written === 0) return "LeaseLost"
+const completeJob = (tx: Transaction, completion: Completion): FencedOutcome => {
+  const { charge, files, jobId: id, token, warningCode } = completion
+  const done = { id, token, now: tx.now, output: JSON.stringify(completion.output), warningCode }
+  const written =
+    charge === null ? tx.run(finishFree, done) : tx.run(finishCharged, { ...done, charge: JSON.stringify(charge) })
+  if (written === 0) return repeatedOrLost(tx, completion)
+  if (files.length > 0) insertFiles(tx, id, files)
+  return "Written"
+}
+
+const insertFiles = (tx: Transaction, jobId: JobId, files: Completion["files"]): void => {
+  const job = tx.get(seqById, { id: jobId })
+  if (job === undefined) throw new TypeError(`the completed ${jobId} was not found`)
   for (const { blobKey, bytes, id, mediaType, name, sha256 } of files)
     tx.run(insertFile, { id, jobSeq: job.seq, name, blobKey, mediaType, bytes, sha256 })
-  return "Written"
+}
+
+/** A repeat writes nothing: the first call wrote everything, and its data may have been erased since. */
+const repeatedOrLost = (tx: Transaction, { jobId, token }: Completion): FencedOutcome => {
+  const job = tx.get(stateById, { id: jobId })
+  return job !== undefined && isRepeatedEnd(stateOf(job), { event: "completed", token }) ? "Written" : "LeaseLost"
 }

@@ -192,6 +192,7 @@ class CreateBatch {
       phaseStartedAt: claimableAt,
     })
     if (seq === undefined) return undefined
+    this.#tx.noteStoredTime()
     const request = JSON.stringify(job.request)
     this.#tx.run(insertData, { jobSeq: seq, request })
     if (uploadId !== null) this.#tx.run(leaveSweep, { uploadId })

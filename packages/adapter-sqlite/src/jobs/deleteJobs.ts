@@ -1,6 +1,7 @@
 import { blobPrefixesOf, type RetainedData, type UploadId } from "@kiln/core/domain"
 import type { PruneResult } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
+import { storeTime } from "../StoreClock.ts"
 import type { Transaction } from "../Transaction.ts"
 import { retentionColumns } from "./eraseJobs.ts"
 import { recordPurges } from "./purges.ts"
@@ -40,7 +41,11 @@ export const deleteJobs = (tx: Transaction, olderThanMs: number, limit: number):
     tx.run(deleteJob, { seq })
     if (uploadId !== null) tx.run(deleteUpload, { uploadId })
   }
-  if (jobs.length > 0) tx.noteErasure()
+  if (jobs.length > 0) {
+    // The newest job, whose time counts as stored, may be among them.
+    tx.run(storeTime, { latest: tx.now })
+    tx.noteErasure()
+  }
   const kept = jobs.filter((job) => job.retained === "kept")
   return { count: jobs.length, purges: recordPurges(tx, kept.flatMap(blobPrefixesOf)) }
 }

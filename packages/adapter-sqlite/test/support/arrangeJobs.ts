@@ -21,7 +21,7 @@ export const storesOf = (database: Database) => ({
   secrets: makeSqliteSecretStore(database),
 })
 
-/** Gives the stores of a database that is open to whoever asks for the ports. */
+/** Provides the stores of an open database. */
 export const onDatabase =
   (database: Database) =>
   <A, E>(use: Effect.Effect<A, E, Stores>): Effect.Effect<A, E> => {

@@ -2,14 +2,14 @@ import Sqlite from "better-sqlite3"
 import { Effect, type Scope } from "effect"
 import { Kysely, SqliteDialect, type Transaction } from "kysely"
 
-/** A connection of the embedding program's own. */
+/** The embedding program's connection. */
 export const callerConnection = (path: string): Effect.Effect<Sqlite, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => new Sqlite(path)),
     (opened) => Effect.sync(() => opened.close()),
   )
 
-/** A table of the embedding program's, which may be any. */
+/** A table of the embedding program. */
 export interface CallerTables {
   readonly orders: { readonly id: number }
 }
@@ -29,7 +29,7 @@ export const beginOn = (connection: Sqlite, begin = "BEGIN"): Begun<Sqlite> => {
   return { transaction: connection, commit: end("COMMIT"), rollback: end("ROLLBACK") }
 }
 
-/** Through the callback, as most programs do it. */
+/** Uses the callback, as most programs do. */
 export const beginKysely = async (kysely: Kysely<CallerTables>): Promise<Begun<Transaction<CallerTables>>> => {
   const begun = Promise.withResolvers<Transaction<CallerTables>>()
   const toEnd = Promise.withResolvers<void>()

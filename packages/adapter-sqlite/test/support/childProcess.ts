@@ -3,14 +3,14 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { Effect, type Scope } from "effect"
 
-/** A real process that runs a script. It is killed with its scope. */
+/** A real process that runs a script, and is killed when its scope closes. */
 export interface Child {
   readonly process: ChildProcess
-  /** The next line it prints; rejects when it ends before. */
+  /** Resolves to the next line it prints. Rejects if it exits first. */
   readonly line: () => Promise<string>
-  /** The lines it printed that nobody read, once it has ended. */
+  /** Resolves to the unread lines when the process has exited. */
   readonly rest: () => Promise<ReadonlyArray<string>>
-  /** Its exit code, or the signal that ended it. */
+  /** Resolves to its exit code, or the signal that ended it. */
   readonly ended: Promise<number | string>
 }
 

@@ -1,5 +1,5 @@
-// Creates a job in a transaction of its own program's: `createInTransaction.ts PATH N`. Says `created`, commits when it gets
-// SIGUSR2, and says `committed`.
+// Creates a job in a transaction of the embedding program: `createInTransaction.ts PATH N`. Prints `created`, commits on SIGUSR2, and
+// prints `committed`.
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { CallerTransactions } from "@kiln/core/ports"
@@ -15,7 +15,7 @@ const main = Effect.gen(function* () {
   database.exec("BEGIN IMMEDIATE")
   yield* createJobs(database, [fixtures.newJob(Number(n))])
   console.log("created")
-  // A promise alone keeps no process alive.
+  // A pending promise does not keep a process alive.
   const alive = setInterval(() => undefined, 1_000)
   yield* Effect.promise(() => told)
   clearInterval(alive)

@@ -1,4 +1,4 @@
-// Holds the write lock of a database for some milliseconds: `holdLock.ts PATH MS`. Prints `held` when it has it.
+// Holds the write lock of a database for some milliseconds: `holdLock.ts PATH MS`. Prints `held` once it has the lock.
 import Sqlite from "better-sqlite3"
 
 const [path = "", ms = "0"] = process.argv.slice(2)

@@ -1,8 +1,8 @@
-// Has the store open and does nothing with it, as an idle server, until it is killed: `holdOpen.ts PATH`.
+// Keeps the store open without using it, like an idle server, until it is killed: `holdOpen.ts PATH`.
 import { Effect } from "effect"
 import { openDatabase } from "../../src/openDatabase.ts"
 
-// An effect that waits does not keep a process alive.
+// A waiting effect does not keep a process alive.
 setInterval(() => undefined, 60_000)
 const [path = ""] = process.argv.slice(2)
 await Effect.runPromise(

@@ -1,4 +1,4 @@
-// Opens the store, says so, and ends: `openStore.ts PATH`.
+// Opens the store, prints its board, and exits: `openStore.ts PATH`.
 import { Effect } from "effect"
 import { Switchboard } from "@kiln/core/ports"
 import { SqliteStores } from "../../src/index.ts"

@@ -1,4 +1,4 @@
-// Claims and completes until nothing is left, and prints each id it was told is `Written`: `workThrough.ts PATH`.
+// Claims and completes jobs until none is left. Prints the id of each job whose completion was `Written`: `workThrough.ts PATH`.
 import { writeSync } from "node:fs"
 import { Effect } from "effect"
 import { JobStore } from "@kiln/core/ports"
@@ -23,7 +23,7 @@ const main = Effect.gen(function* () {
     outcomes.forEach((outcome, index) => {
       if (outcome === "Written") writeSync(1, `${claims[index]?.job.id ?? ""}\n`)
     })
-    // Lets the others have a turn.
+    // Lets the other processes claim.
     yield* Effect.sleep(1)
   }
 })

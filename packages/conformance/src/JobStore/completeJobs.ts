@@ -7,7 +7,16 @@ import { JobStore } from "@kiln/core/ports"
 import { advance, claim, complete, create, createAndClaim, findFile, openAudioGate, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"
 import { expectMoved } from "../expectations.ts"
-import { charge, completionOf, fileId, newJob, newLiveJob, outputFile, queueLimitMs } from "../fixtures.ts"
+import {
+  charge,
+  completionOf,
+  fileId,
+  leaseDurationMs,
+  newJob,
+  newLiveJob,
+  outputFile,
+  queueLimitMs,
+} from "../fixtures.ts"
 
 /** Returns the charge for `n` characters, for `n` below 10. */
 const chargeOf = (n: number): Charge => ({
@@ -45,6 +54,17 @@ export const completeJobs: Section = {
           ranMs: 1_500,
         })
         expect((yield* claim()).nextInMs).toBe(undefined)
+      }),
+    ),
+
+    check(
+      "counts running time up to the end of the lease, however late it comes",
+      Effect.gen(function* () {
+        const claimed = yield* createAndClaim()
+        yield* advance(leaseDurationMs + 9_000)
+        const done = yield* complete(claimed)
+        expectMoved(claimed.job, { event: "completed", token: claimed.token }, leaseDurationMs + 9_000, done)
+        expect(done).toMatchObject({ ranMs: leaseDurationMs, waitedMs: 0, finishedAt: leaseDurationMs + 9_000 })
       }),
     ),
 

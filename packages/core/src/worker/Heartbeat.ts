@@ -27,10 +27,12 @@ export const heartbeat: (leases: ReadonlySet<HeldLease>) => Effect.Effect<never,
   },
 )
 
-const beat = Effect.fnUntraced(function* (leases: ReadonlyArray<HeldLease>, leaseDurationMs: number) {
-  if (leases.length === 0) return
+const beat = Effect.fnUntraced(function* (held: ReadonlyArray<HeldLease>, leaseDurationMs: number) {
   const store = yield* JobStore
   const askedAtMs = yield* monotonicMs
+  // A lease whose time is up stays lost, also if this process stood still and nobody has taken the job over yet.
+  const leases = held.filter((lease) => lease.holdsAt(askedAtMs))
+  if (leases.length === 0) return
   const outcomes = yield* store.extendLeases(leases.map(({ jobId, token }) => ({ jobId, token, leaseDurationMs })))
   for (const [index, lease] of leases.entries()) {
     const outcome = outcomes[index]

@@ -53,7 +53,11 @@ export class LeaseWatch {
 
   /** Watches until interrupted. */
   readonly run: Effect.Effect<never> = Effect.ensuring(
-    Effect.forever(Effect.suspend(() => this.#look())),
+    // Without a yield: the next timer is set before an attempt that was added can block.
+    Effect.forever(
+      Effect.suspend(() => this.#look()),
+      { disableYield: true },
+    ),
     Effect.sync(() => {
       this.#dueMs = Infinity
     }),
@@ -66,9 +70,9 @@ export class LeaseWatch {
     let due = Infinity
     let firstAskedMs = now
     for (const lease of this.leases) {
-      if (!lease.holdsAt(now)) continue
-      due = Math.min(due, lease.endsAtMs, now + this.#pulseMs)
+      // Also of a lost one: its attempt is yet to ask why it ran out.
       firstAskedMs = Math.min(firstAskedMs, lease.askedAtMs)
+      if (lease.holdsAt(now)) due = Math.min(due, lease.endsAtMs, now + this.#pulseMs)
     }
     this.#dueMs = due
     this.#stalls = this.#stalls.filter(({ to }) => to > firstAskedMs)

@@ -1,4 +1,4 @@
-/** What holds between two states of a job's row, which a CHECK cannot see. */
+/** Rules between two states of a job's row, which a CHECK cannot see. */
 const moves = `
 CREATE TRIGGER jobs_begin_queued BEFORE INSERT ON "kiln".jobs
 FOR EACH ROW WHEN (NEW.status IS NOT NULL OR NEW.retained <> 'kept')
@@ -22,14 +22,14 @@ EXECUTE FUNCTION "kiln".refuse('a finished job never changes, except that its da
 
 CREATE FUNCTION "kiln".finish_leaves_queue() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF EXISTS (SELECT FROM "kiln".queue WHERE id = NEW.id) THEN
+  IF EXISTS (SELECT FROM changed WHERE status IS NOT NULL AND EXISTS (
+      SELECT FROM "kiln".queue WHERE id = changed.id OFFSET 0)) THEN
     RAISE EXCEPTION 'a finished job leaves the queue';
   END IF;
-  RETURN NEW;
+  RETURN NULL;
 END $$;
-CREATE TRIGGER jobs_finish BEFORE UPDATE OF status ON "kiln".jobs
-FOR EACH ROW WHEN (OLD.status IS NULL AND NEW.status IS NOT NULL)
-EXECUTE FUNCTION "kiln".finish_leaves_queue();
+CREATE TRIGGER jobs_finish AFTER UPDATE ON "kiln".jobs REFERENCING NEW TABLE AS changed
+FOR EACH STATEMENT EXECUTE FUNCTION "kiln".finish_leaves_queue();
 
 CREATE FUNCTION "kiln".erase_for_good() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -48,8 +48,8 @@ FOR EACH ROW WHEN (OLD.status IS NULL) EXECUTE FUNCTION "kiln".refuse('an unfini
 `
 
 /**
- * A retry takes over what the failed job had consumed: the one exception to the rule that what a job was asked for never
- * changes. Whether a retry did is asked at the commit, because the upload has to leave the one before it comes to the other.
+ * A retry takes over the upload of the failed job: the only exception to the rule that a job's origin never changes. This is
+ * checked at the commit, because the upload leaves the failed job before the retry takes it.
  */
 const uploadMoves = `
 CREATE TRIGGER jobs_upload_is_final BEFORE UPDATE OF upload_id ON "kiln".jobs
@@ -131,14 +131,13 @@ FOR EACH ROW WHEN (OLD.erased <> NEW.erased) EXECUTE FUNCTION "kiln".erase_uploa
 `
 
 /**
- * The ledger is written by the database itself, in the statement that makes a live job done: with the CHECK that ties
- * jobs.charge to exactly that state, there is one charge for each such job and none for any other, whatever the code
- * above does.
+ * The database writes the ledger itself, in the statement that makes a live job done. Together with the CHECK that ties
+ * jobs.charge to that state, each such job has exactly one charge and no other job has one.
  *
- * A completion first shows that it is under way, by a shared lock that names the earliest second its charge can have, and then
- * reads how far the ledger is closed, in a statement of its own and so on a new snapshot. A reader closes the ledger first and
- * looks at the locks afterwards (`listCharges`). So either the completion sees the close, or the reader sees the completion.
- * The lock is released after the commit is visible. Nobody waits for it, and no process but the server takes part.
+ * A completion first announces itself with a shared lock that names the earliest second of its charge, and then reads how far
+ * the ledger is closed, in a separate statement and so with a new snapshot. A reader closes the ledger first and checks the
+ * locks afterwards (`listCharges`). So either the completion sees the close, or the reader sees the completion. The lock is
+ * released after the commit is visible. No transaction waits for it.
  */
 const ledger = `
 CREATE FUNCTION "kiln".charge_of_live_done_job() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,6 +1,6 @@
 /**
- * What every job keeps. While a job is unfinished its changing part stands in the queue and "status" is NULL here: this row
- * is written twice, when the job is accepted and when it ends, and however many of them there are, a claim does not see them.
+ * The permanent row of a job. While the job is unfinished, its state is in the queue and "status" is NULL here: this row is
+ * written when the job is accepted and when it ends. Claims do not read the rows of finished jobs.
  */
 export const jobTables = `
 CREATE TABLE "kiln".jobs (

@@ -1,6 +1,6 @@
 /**
- * The order in which projects are served. The partial indexes leave out lanes without a job to come, so that a
- * thousand idle projects cost a claim nothing.
+ * The order in which projects are served. The partial indexes contain only lanes with jobs, so idle projects cost a claim
+ * nothing.
  */
 const lanes = `
 CREATE TABLE "kiln".lanes (
@@ -29,8 +29,8 @@ INSERT INTO "kiln".fairness (id, virtual_time) VALUES (1, 0);
 `
 
 /**
- * One small row for each unfinished job: everything that claims, heartbeats and attempts write. It goes when the job ends.
- * Rows come and go all the time, so they are vacuumed after few changes and not after a share of the table.
+ * One small row for each unfinished job: everything that claims, heartbeats and attempts write. It is deleted when the job ends.
+ * Rows change all the time, so they are vacuumed after a fixed number of changes and not after a share of the table.
  */
 const queue = `
 CREATE TABLE "kiln".queue (
@@ -63,10 +63,10 @@ CREATE TABLE "kiln".queue (
 -- The order of a claim, rank by rank.
 CREATE INDEX queue_by_turn  ON "kiln".queue (lane_id, priority, claimable_at, id);
 CREATE INDEX queue_deadline ON "kiln".queue (deadline_at, job_seq);
--- What counts against limits of concurrency: as many rows as the fleet has jobs in hand.
+-- Held jobs, which count against the concurrency limits.
 CREATE INDEX queue_held     ON "kiln".queue (mode, kind, project_id) WHERE held;
 
--- Finished steps of unfinished jobs: whatever ends a job, they are content that nobody needs any more, and go with its row.
+-- Checkpoints of unfinished jobs. They are deleted when the job ends.
 CREATE TABLE "kiln".checkpoints (
   job_id text COLLATE "C" NOT NULL REFERENCES "kiln".queue (id) ON DELETE CASCADE,
   step   text COLLATE "C" NOT NULL,
@@ -77,7 +77,7 @@ CREATE TABLE "kiln".checkpoints (
 
 export const queueTables = lanes + queue
 
-/** What holds between two states of an unfinished job, and between its two rows. */
+/** Rules between two states of an unfinished job, and between its two rows. */
 export const queueTriggers = `
 CREATE TRIGGER queue_begins_queued BEFORE INSERT ON "kiln".queue
 FOR EACH ROW WHEN (NEW.status <> 'queued' OR NEW.token <> 0 OR NEW.held)
@@ -112,18 +112,19 @@ CREATE TRIGGER queue_origin_is_final BEFORE UPDATE OF
   id, job_seq, lane_id, project_id, kind, mode, priority, created_at, queue_limit_ms, run_limit_ms ON "kiln".queue
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
 
+-- A job leaves the queue in the statement that ends it: this trigger runs at its end. Only a claim leads to done, and the end
+-- of a claim raises the token.
 CREATE FUNCTION "kiln".unfinished_stays() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  -- Done comes from a claim's own hands; and the end of a claim raises the token like any other.
-  IF NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = OLD.job_seq AND token > OLD.token AND
-      (status = 'failed' OR (status = 'done' AND OLD.held))) THEN
+  IF EXISTS (SELECT FROM removed WHERE NOT EXISTS (
+      SELECT FROM "kiln".jobs WHERE seq = removed.job_seq AND token > removed.token AND
+        (status = 'failed' OR (status = 'done' AND removed.held)) OFFSET 0)) THEN
     RAISE EXCEPTION 'a job leaves the queue when it ends';
   END IF;
   RETURN NULL;
 END $$;
--- Asked at the commit, because the job's own row is written after this one is gone.
-CREATE CONSTRAINT TRIGGER queue_left_when_finished AFTER DELETE ON "kiln".queue
-DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "kiln".unfinished_stays();
+CREATE TRIGGER queue_left_when_finished AFTER DELETE ON "kiln".queue REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION "kiln".unfinished_stays();
 
 -- A job and its place in the queue are inserted by one statement: this trigger runs at its end and sees both.
 CREATE FUNCTION "kiln".unfinished_is_queued() RETURNS trigger LANGUAGE plpgsql AS $$

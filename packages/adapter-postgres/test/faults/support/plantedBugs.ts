@@ -1,23 +1,25 @@
 import type { Edit } from "../../../../../tests/planted/Edit.ts"
 
-/** A bug in what is made of a COMMIT without an answer. */
+/** A bug in how the store handles a lost answer, or creates jobs in one round trip. */
 export interface PlantedBug {
   readonly bug: string
   readonly edits: ReadonlyArray<Edit>
-  /** What it is tried with, and how that process is told. */
-  readonly scenario: "reportLostCommits.ts" | "reportForgottenCommit.ts"
+  /** The script that runs the scenario, and its arguments. */
+  readonly scenario: "reportLostCommits.ts" | "reportForgottenCommit.ts" | "reportCreations.ts"
   readonly arguments: ReadonlyArray<string>
-  /** What is said of it. */
+  /** What the script reports. */
   readonly noticed: RegExp
 }
 
 const inDatabase = (from: string, to: string): Edit => ({ file: "adapter-postgres/src/Database.ts", from, to })
 
+const inCreation = (from: string, to: string): Edit => ({ file: "adapter-postgres/src/jobs/createAtOnce.ts", from, to })
+
 const committed = 'if (fate === "committed") return { _tag: "Done", value: lost.value }'
 
 const justRetry = [inDatabase(committed, 'if (fate === "committed") return { _tag: "Undone", error: lost.error }')]
 
-/** Each of them is harmless as long as every answer arrives. */
+/** Most are harmless as long as every answer arrives. */
 export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "a claim whose COMMIT got no answer is made again",
@@ -59,5 +61,39 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     scenario: "reportForgottenCommit.ts",
     arguments: [],
     noticed: /^createJobs: answered Created, 0 stored/,
+  },
+  {
+    bug: "a creation whose answer was lost takes its own job for another's",
+    edits: [inCreation('ours && outcome._tag === "Replayed"', 'outcome._tag !== "Replayed"')],
+    scenario: "reportCreations.ts",
+    arguments: ["lost answer"],
+    noticed: /^lost answer: Replayed, not Created/,
+  },
+  {
+    bug: "a remembered lane is used without checking it",
+    edits: [
+      {
+        file: "adapter-postgres/src/migrations/initial/functions.ts",
+        from: "IF found_lanes < json_array_length(wanted) THEN",
+        to: "IF found_lanes < 0 THEN",
+      },
+    ],
+    scenario: "reportCreations.ts",
+    arguments: ["lane gone"],
+    noticed: /^lane gone: another, not short_lived/,
+  },
+  {
+    bug: "a creation in one round trip answers a replay as created",
+    edits: [inCreation("if (unbound === null) return", "if (unbound !== undefined) return")],
+    scenario: "reportCreations.ts",
+    arguments: ["replay"],
+    noticed: /^replay: Created, Created, not/,
+  },
+  {
+    bug: "a creation in one round trip does not check the queue cap",
+    edits: [inCreation("const caps = capsOf(items)", "const caps = capsOf([])")],
+    scenario: "reportCreations.ts",
+    arguments: ["cap"],
+    noticed: /^cap: Created, not QueueFull/,
   },
 ]

@@ -31,7 +31,8 @@ INSERT INTO kiln_fairness (id, virtual_time) VALUES (1, 0);
 /**
  * One small row per job. The request is in a table of its own, so that a heartbeat does not rewrite a large prompt and a corrupt
  * request does not prevent the job from failing. The output is written once, with the last update.
- * The constraints repeat the invariants of the state machine, as the last defense against bugs in the code above.
+ * The constraints repeat the invariants of the state machine, as the last defense against bugs in the code above. SQLite builds a
+ * table for an IN with more than two values, whenever the CHECK runs, so these are written with OR.
  */
 const jobs = `
 CREATE TABLE kiln_jobs (
@@ -53,7 +54,7 @@ CREATE TABLE kiln_jobs (
   queue_limit_ms   INTEGER NOT NULL CHECK (queue_limit_ms >= 0),
   run_limit_ms     INTEGER NOT NULL CHECK (run_limit_ms >= 0),
 
-  status           TEXT    NOT NULL CHECK (status IN ('queued', 'processing', 'done', 'failed')),
+  status           TEXT    NOT NULL CHECK (status = 'queued' OR status = 'processing' OR status = 'done' OR status = 'failed'),
   token            INTEGER NOT NULL CHECK (token >= 0),
   held             INTEGER NOT NULL CHECK (held IN (0, 1)),
   claimable_at     INTEGER,
@@ -67,7 +68,7 @@ CREATE TABLE kiln_jobs (
   finished_at      INTEGER,
   error_code       TEXT,
   warning_code     TEXT,
-  retained         TEXT    NOT NULL DEFAULT 'kept' CHECK (retained IN ('kept', 'deleted', 'expired')),
+  retained         TEXT    NOT NULL DEFAULT 'kept' CHECK (retained = 'kept' OR retained = 'deleted' OR retained = 'expired'),
   charge           TEXT,
   output           TEXT,
 

@@ -1,4 +1,4 @@
-// Creates jobs, three at a time, until it is killed, and prints the ids of a batch as soon as the store acknowledged it: `createJobsForEver.ts PATH`.
+// Creates jobs, three at a time, until it is killed. Prints the ids of each batch as soon as the store has acknowledged it: `createJobsUntilKilled.ts PATH`.
 import { writeSync } from "node:fs"
 import { Effect } from "effect"
 import { JobStore } from "@kiln/core/ports"

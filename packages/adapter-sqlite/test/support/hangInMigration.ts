@@ -1,4 +1,4 @@
-// Begins a migration that does not end: `migrateForEver.ts PATH`. Prints `migrating` from inside of it.
+// Starts a migration that never ends: `hangInMigration.ts PATH`. Prints `migrating` from within the migration.
 import { writeSync } from "node:fs"
 import { Effect } from "effect"
 import { migrate } from "../../src/migrate.ts"
@@ -6,7 +6,7 @@ import { openDatabase } from "../../src/openDatabase.ts"
 
 const [path = ""] = process.argv.slice(2)
 
-/** Its table is made, then it hangs where the second half would begin. */
+/** Creates a table and hangs before the second half. */
 const endless = {
   name: "9999Endless",
   get sql(): string {

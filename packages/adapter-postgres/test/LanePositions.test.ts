@@ -1,0 +1,87 @@
+import { describe, expect, it } from "vitest"
+import { LanePositions } from "../src/jobs/LanePositions.ts"
+
+/** What a claim did, as far as positions are concerned: the turns of each lane, and which of them turned out empty. */
+const claim = (
+  turns: Record<number, { readonly start: number; readonly count: number }>,
+  empty: ReadonlyArray<number>,
+) => ({
+  served: Object.entries(turns).map(([id, turn]) => ({ id: Number(id), ...turn })),
+  visited: [...new Set([...Object.keys(turns).map(Number), ...empty])],
+  exhausted: new Set(empty),
+  clock: Math.max(0, ...Object.values(turns).map(({ count, start }) => start + count - 1)),
+})
+
+describe("LanePositions", () => {
+  it("saves everything with every claim at an interval of 0", () => {
+    const positions = new LanePositions(0)
+    expect(positions.claimed(claim({ 1: { start: 5, count: 2 } }, [2]), 10)).toEqual({
+      served: [[1, { start: 5, count: 2 }]],
+      clock: 6,
+      settle: [1, 2],
+      unsettled: [],
+      againInMs: undefined,
+    })
+    expect(positions.claimed(claim({ 1: { start: 7, count: 1 } }, []), 10).served).toEqual([
+      [1, { start: 7, count: 1 }],
+    ])
+  })
+
+  it("saves turns at most once per interval, all together, and loses none", () => {
+    const positions = new LanePositions(1_000)
+    expect(positions.claimed(claim({ 1: { start: 0, count: 1 } }, []), 0).served).toEqual([[1, { start: 0, count: 1 }]])
+    expect(positions.claimed(claim({ 1: { start: 1, count: 2 }, 2: { start: 1, count: 1 } }, []), 400).served).toEqual(
+      [],
+    )
+    expect(positions.claimed(claim({ 1: { start: 3, count: 1 } }, []), 999).served).toEqual([])
+    expect([positions.turn(1, 1), positions.turn(2, 0), positions.turn(3, 9), positions.clock(2)]).toEqual([4, 2, 9, 3])
+    expect(positions.claimed(claim({}, []), 1_000)).toMatchObject({
+      served: [
+        [1, { start: 1, count: 3 }],
+        [2, { start: 1, count: 1 }],
+      ],
+      clock: 3,
+    })
+    expect(positions.unsaved().served).toEqual([])
+  })
+
+  it("saves turns up to the last one for a lane that others served meanwhile", () => {
+    const positions = new LanePositions(1_000)
+    positions.claimed(claim({ 9: { start: 0, count: 1 } }, []), 0)
+    positions.claimed(claim({ 1: { start: 1, count: 1 } }, []), 1)
+    positions.claimed(claim({ 1: { start: 10, count: 1 } }, []), 2)
+    expect(positions.turn(1, 0)).toBe(11)
+    expect(positions.unsaved().served).toEqual([[1, { start: 1, count: 10 }]])
+  })
+
+  it("saves turns of many lanes immediately, because they would hide others", () => {
+    const positions = new LanePositions(1_000)
+    positions.claimed(claim({ 99: { start: 0, count: 1 } }, []), 0)
+    const many = Object.fromEntries(Array.from({ length: 16 }, (_, id) => [id, { start: 0, count: 1 }]))
+    expect(positions.claimed(claim(many, []), 1).served).toHaveLength(16)
+  })
+
+  it("sets an empty lane aside if it is still empty an interval later, and searches it until then", () => {
+    const positions = new LanePositions(1_000)
+    expect(positions.claimed(claim({}, [1]), 0)).toMatchObject({ settle: [], unsettled: [1], againInMs: 1_000 })
+    expect(positions.claimed(claim({}, [1]), 400)).toMatchObject({ settle: [], unsettled: [1], againInMs: 600 })
+    expect(positions.claimed(claim({}, [1]), 1_000)).toMatchObject({ settle: [1], unsettled: [], againInMs: undefined })
+  })
+
+  it("restarts the interval when a lane had a job in between", () => {
+    const positions = new LanePositions(1_000)
+    positions.claimed(claim({}, [1]), 0)
+    expect(positions.claimed(claim({ 1: { start: 0, count: 1 } }, [1]), 900)).toMatchObject({
+      unsettled: [1],
+      againInMs: 1_000,
+    })
+    expect(positions.claimed(claim({}, [1]), 1_500)).toMatchObject({ settle: [], unsettled: [1] })
+  })
+
+  it("raises the bound of a lane with more jobs once per interval", () => {
+    const positions = new LanePositions(1_000)
+    expect(positions.claimed(claim({ 1: { start: 0, count: 1 } }, []), 0).settle).toEqual([1])
+    expect(positions.claimed(claim({ 1: { start: 1, count: 1 } }, []), 500).settle).toEqual([])
+    expect(positions.claimed(claim({ 1: { start: 2, count: 1 } }, []), 1_000).settle).toEqual([1])
+  })
+})

@@ -1,0 +1,99 @@
+import { Effect } from "effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { ClaimResult } from "@kiln/core/ports"
+import { freshDatabase, tcpProxy } from "@kiln/postgres-lab"
+import { fixtures } from "@kiln/conformance"
+import { openStores } from "./faults/support/openStores.ts"
+
+const { completionOf, newJob, noLimits } = fixtures
+
+const open = async () => {
+  const database = await freshDatabase()
+  const proxy = await tcpProxy(database.url)
+  const stores = await openStores({ url: proxy.url, poolSize: 2 })
+  return { database, proxy, stores }
+}
+let opened: Awaited<ReturnType<typeof open>>
+beforeAll(async () => {
+  opened = await open()
+})
+afterAll(async () => {
+  await opened.stores.close()
+  await opened.proxy.close()
+  await opened.database.dispose()
+})
+
+let numbers = 0
+const create = (count: number) =>
+  Effect.runPromise(opened.stores.jobs.createJobs(Array.from({ length: count }, () => newJob((numbers += 1)))))
+
+const claim = (limit: number): Promise<ClaimResult> =>
+  Effect.runPromise(
+    opened.stores.jobs.claimJobs({
+      runnable: [{ kind: "speech_synthesis", kindVersion: 1, mode: "sandbox" }],
+      limits: noLimits,
+      limit,
+      leaseDurationMs: 600_000,
+      maxLostWorkers: 3,
+    }),
+  )
+
+/** Each verb, with what must be there for it; run twice, so that statements are prepared and lanes are known. */
+const verbs: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
+  createJobs: async () => () => create(10),
+  "claimJobs after a claim that left work": async () => {
+    await create(30)
+    await claim(10)
+    return () => claim(10)
+  },
+  completeJobs: async () => {
+    await create(10)
+    const { claims } = await claim(10)
+    return () => Effect.runPromise(opened.stores.jobs.completeJobs(claims.map((one) => completionOf(one))))
+  },
+  checkpointJobs: async () => {
+    await create(10)
+    const { claims } = await claim(10)
+    return () =>
+      Effect.runPromise(
+        opened.stores.jobs.checkpointJobs(
+          claims.map(({ job, token }) => ({ jobId: job.id, token, step: "a", value: 1 })),
+        ),
+      )
+  },
+}
+
+/** One way through the proxy; long beside what a busy machine adds. */
+const delayMs = 150
+
+const limits: ReadonlyArray<readonly [verb: string, statements: number, roundTrips: number]> = [
+  ["createJobs", 3, 1],
+  ["claimJobs after a claim that left work", 13, 7],
+  ["completeJobs", 5, 2],
+  ["checkpointJobs", 5, 2],
+]
+
+describe("however many items it has, a verb costs at most", () => {
+  it.each(limits)("%s: %d statements and %d round trips", async (name, statements, roundTrips) => {
+    const { proxy } = opened
+    const prepare = verbs[name]
+    if (prepare === undefined) throw new Error(`there is no ${name}`)
+    await (
+      await prepare()
+    )()
+    const verb = await prepare()
+    proxy.resetCounts()
+    proxy.delay(delayMs)
+    const startedAt = performance.now()
+    await verb()
+    const tookMs = performance.now() - startedAt
+    proxy.delay(0)
+    const sent = [...proxy.statements()]
+    expect(
+      sent.reduce((sum, [, count]) => sum + count, 0),
+      sent.map(([text]) => text).join("\n"),
+    ).toBeLessThanOrEqual(statements)
+    // The next round trip would take it past this.
+    expect(tookMs).toBeLessThan(2 * delayMs * (roundTrips + 1))
+  })
+})

@@ -1,0 +1,85 @@
+export interface PlantedBug {
+  readonly bug: string
+  /** Path below `src/`. */
+  readonly file: string
+  readonly from: string
+  readonly to: string
+  /** The section of the conformance suite that catches it. */
+  readonly section: string
+}
+
+const createJobs = "jobs/createJobs.ts"
+
+/** Bugs in what the fast paths leave out. */
+export const plantedBugs: ReadonlyArray<PlantedBug> = [
+  {
+    bug: "an insertion that meets its idempotency key counts as a new job",
+    file: createJobs,
+    from: "if (seq === undefined) return undefined",
+    to: "if (seq === undefined) return job",
+    section: "JobStore.createJobs: idempotency",
+  },
+  {
+    bug: "a refusal does not look for the job of the idempotency key",
+    file: createJobs,
+    from: 'const job = outcome._tag === "Created" ? this.#insert(item, outcome.job, lane) : undefined',
+    to: 'if (outcome._tag !== "Created") return outcome\n      const job = this.#insert(item, outcome.job, lane)',
+    section: "JobStore.createJobs: precedence",
+  },
+  {
+    bug: "a retry is inserted before it takes over the upload",
+    file: createJobs,
+    from: "if (item.retryOf === null && lane !== undefined) {",
+    to: "if (lane !== undefined) {",
+    section: "JobStore.createJobs: retries",
+  },
+  {
+    bug: "a lane that waits for a delayed job misses an earlier one",
+    file: createJobs,
+    from: "lane.nextAt === null || lane.nextAt > claimableAt",
+    to: "lane.nextAt === null",
+    section: "JobStore.createJobs: delay",
+  },
+  {
+    bug: "a lane is not told about its first job of another priority",
+    file: createJobs,
+    from: "if (prioritizes) prioritizeLane(this.#tx, lane.id)",
+    to: "",
+    section: "JobStore.claimJobs: priority",
+  },
+  {
+    bug: "a completion is written without its fence",
+    file: "jobs/completeJobs.ts",
+    from: '    .where("token", "=", given.token)\n',
+    to: "",
+    section: "JobStore: fencing",
+  },
+  {
+    bug: "a completion is not told from its repeat",
+    file: "jobs/completeJobs.ts",
+    from: "if (written === 0) return repeatedOrLost(tx, completion)",
+    to: 'if (written === 0) return "LeaseLost"',
+    section: "JobStore: fencing",
+  },
+  {
+    bug: "a completion after the end of its lease counts the time since as running",
+    file: "jobs/completeJobs.ts",
+    from: "min(${given.now}, claimable_at)",
+    to: "min(${given.now}, ${given.now})",
+    section: "JobStore.completeJobs",
+  },
+  {
+    bug: "checkpoints are not read before the third attempt",
+    file: "jobs/JobRow.ts",
+    from: 'row.status === "processing" ? checkpointsOf',
+    to: "row.attempts > 1 ? checkpointsOf",
+    section: "JobStore.checkpointJobs",
+  },
+  {
+    bug: "a claim returns the job as it was before",
+    file: "jobs/claimJobs.ts",
+    from: "const job = jobOf(tx, row, claimed)",
+    to: "const job = jobOf(tx, row)",
+    section: "JobStore.claimJobs",
+  },
+]
