@@ -8,6 +8,9 @@ export const notRun: Readonly<Record<string, ReadonlyArray<string>>> = {
     "Goes on within the reader's program. examples/transactional-enqueue runs the same.",
   ],
   "packages/adapter-postgres/README.md": ["Needs a Postgres server of the reader's."],
+  "packages/adapter-s3/README.md": [
+    "Needs a bucket of the reader's. packages/adapter-s3/test runs the same on a server.",
+  ],
   "packages/client/README.md": [
     "Needs a running service and its key. docs/guides/client.md starts one and runs the same.",
   ],

@@ -7,6 +7,7 @@ import { list } from "./unstorage/list.ts"
 import { open } from "./unstorage/open.ts"
 import { probeListing } from "./unstorage/probeListing.ts"
 import { put } from "./unstorage/put.ts"
+import { refuseDriver } from "./unstorage/refuseDriver.ts"
 import { remove } from "./unstorage/remove.ts"
 import type { UnstorageLike } from "./unstorage/UnstorageLike.ts"
 
@@ -30,14 +31,18 @@ export interface UnstorageBlobOptions {
  */
 export const UnstorageBlobStore = {
   /**
-   * Fails with `BlobUnavailable` if the driver does not read back or list the items written to it. The first start on a
-   * storage writes, lists and removes 1,001 small items, because some drivers (S3, for example) list only one page.
+   * Fails with `BlobUnavailable` if the driver does not read back or list the items written to it. Drivers known not to list
+   * all items (`s3`, for example) are refused by name; for others, the first start on a storage writes, lists and removes
+   * 1,001 small items, because some list only one page.
    */
   layer: (options: UnstorageBlobOptions): Layer.Layer<BlobStore, BlobUnavailable> =>
     Layer.effect(
       BlobStore,
-      Effect.map(Effect.andThen(writeSentinel(options.storage), probeListing(options.storage)), () => {
+      Effect.gen(function* () {
         const { storage, chunkBytes = DEFAULT_CHUNK_BYTES } = options
+        yield* refuseDriver(storage)
+        yield* writeSentinel(storage)
+        yield* probeListing(storage)
         return BlobStore.of({
           put: put(storage, chunkBytes),
           open: open(storage),

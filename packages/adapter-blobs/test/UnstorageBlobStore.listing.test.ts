@@ -18,7 +18,13 @@ describe("a driver's listing", { timeout: 120_000 }, () => {
       const { endpoint, objects } = yield* fakeS3
       const { default: s3Driver } = yield* Effect.promise(() => import("unstorage/drivers/s3"))
       const driver = s3Driver({ accessKeyId: "a", secretAccessKey: "b", endpoint, bucket: "files", region: "local" })
-      const storage = createStorage({ driver })
+      // Refused by its name; without it, by the probe.
+      const named = createStorage({ driver })
+      const storage: UnstorageLike = { ...named, getMount: () => ({ driver: {} }) }
+      const byName = yield* Effect.flip(open(named))
+      expect(byName.message).toContain("unstorage's s3 driver does not list all of its items (it lists at most 1,000)")
+      expect(byName.message).toContain("KILN_BLOBS=s3://bucket/prefix")
+      expect(objects.size).toBe(0)
       const refusals = Effect.map(Effect.flip(open(storage)), ({ _tag, cause, operation }) => {
         expect({ _tag, operation }).toEqual({ _tag: "BlobUnavailable", operation: "start" })
         return cause instanceof Error ? cause.message : ""

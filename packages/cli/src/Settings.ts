@@ -87,6 +87,7 @@ const types = {
   KILN_DATABASE_NOTIFICATIONS: onOff,
   KILN_DATABASE_POOLER: oneOf("none", "transaction"),
   KILN_BLOBS: blobPlace,
+  KILN_FILES: oneOf("send", "redirect"),
   KILN_SIGNING_KEYS: signingKeys,
   KILN_ROLE: oneOf("all", "api", "worker"),
   KILN_CONCURRENCY: integer(1, 1_000),
@@ -204,6 +205,7 @@ const settingsOf = (values: Values): Settings => {
       trustedProxies: values.KILN_TRUSTED_PROXIES ?? http.trustedProxies,
       rateLimits: values.KILN_RATE_LIMITS ?? http.rateLimits,
       pages: values.KILN_PAGES ?? http.pages,
+      redirectFiles: values.KILN_FILES === "redirect",
     },
     engine: engineOf(values),
     firstKey: values.KILN_FIRST_KEY ?? "on",
@@ -243,6 +245,9 @@ const withoutOpenAi = (values: Values): ReadonlyArray<string> =>
 /** Reads all settings from the environment, and reports all invalid ones at once. */
 export const readSettings = (environment: Environment): ReadSettings => {
   const { problems, values } = valuesOf(environment)
+  // Only S3 serves files itself.
+  if (values.KILN_FILES === "redirect" && values.KILN_BLOBS?._tag !== "S3")
+    problems.push({ setting: "KILN_FILES", rule: "can be redirect only with KILN_BLOBS=s3://bucket/prefix" })
   if (problems.length > 0) return { ok: false, problems }
   const warnings = [...unknownNames(environment), ...withoutDatabase(values), ...withoutOpenAi(values)]
   return { ok: true, settings: settingsOf(values), warnings }

@@ -8,6 +8,7 @@ const settingOf: Readonly<Record<HttpSettingInvalid["setting"], string>> = {
   trustedProxies: "KILN_TRUSTED_PROXIES",
   publicUrl: "PUBLIC_URL",
   prefix: "prefix",
+  redirectFiles: "KILN_FILES",
   routes: "routes",
 }
 

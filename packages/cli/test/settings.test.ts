@@ -53,6 +53,34 @@ describe("settings", () => {
     ["KILN_BLOBS", "file:/mnt/blobs", { blobs: { _tag: "Directory", path: "/mnt/blobs" } }],
     ["KILN_BLOBS", "file:///mnt/blobs", { blobs: { _tag: "Directory", path: "/mnt/blobs" } }],
     ["KILN_BLOBS", "file:blobs", { blobs: { _tag: "Directory", path: resolve("blobs") } }],
+    [
+      "KILN_BLOBS",
+      "s3://files.example/kiln/one/?region=eu-central-1&endpoint=https://minio.example:9000&style=path",
+      {
+        blobs: {
+          _tag: "S3",
+          bucket: "files.example",
+          prefix: "kiln/one",
+          region: "eu-central-1",
+          endpoint: "https://minio.example:9000",
+          style: "path",
+        },
+      },
+    ],
+    [
+      "KILN_BLOBS",
+      "s3://files",
+      {
+        blobs: {
+          _tag: "S3",
+          bucket: "files",
+          prefix: undefined,
+          region: undefined,
+          endpoint: undefined,
+          style: undefined,
+        },
+      },
+    ],
     ["KILN_BLOBS", "./storage.ts", { blobs: { _tag: "Module", path: resolve("storage.ts") } }],
     [
       "KILN_SIGNING_KEYS",
@@ -209,7 +237,11 @@ describe("settings", () => {
     ["KILN_DATABASE_POOL", ["1", "201", "ten"], "from 2 to 200"],
     ["KILN_DATABASE_NOTIFICATIONS", ["true"], "must be on or off"],
     ["KILN_DATABASE_POOLER", ["session", "pgbouncer"], "must be none or transaction"],
-    ["KILN_BLOBS", ["s3://bucket", "blobs", "file://host/x"], "file:"],
+    ["KILN_BLOBS", ["blobs", "file://host/x"], "file:"],
+    ["KILN_BLOBS", ["s3:bucket", "s3://", "s3://bucket:80", "s3://b#x"], "s3://bucket/prefix?region="],
+    ["KILN_BLOBS", ["s3://id:secret@bucket", "s3://id@bucket"], "AWS_ACCESS_KEY_ID"],
+    ["KILN_BLOBS", ["s3://bucket?regoin=x", "s3://bucket?region=a&region=b"], "region, endpoint, style, each once"],
+    ["KILN_BLOBS", ["s3://bucket?style=virtual"], "style must be path or host"],
     ["KILN_SIGNING_KEYS", ["a", "a:short", `a:${key(1)},a:${key(2)}`], "entry"],
     ["KILN_ROLE", ["both", "ALL"], "must be all, api or worker"],
     ["KILN_CONCURRENCY", ["0", "1001", "eight"], "from 1 to 1000"],

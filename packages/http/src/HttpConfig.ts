@@ -15,6 +15,8 @@ export interface HttpSettings {
   readonly rateLimits: RateLimits
   /** Whether `/`, `/docs` and `/openapi.json` are served. */
   readonly pages: boolean
+  /** Whether `GET /v1/files/…` redirects to a URL of the blob store, which must be able to make one. */
+  readonly redirectFiles: boolean
 }
 
 export const defaultHttpSettings: HttpSettings = {
@@ -25,6 +27,7 @@ export const defaultHttpSettings: HttpSettings = {
   trustedProxies: [],
   rateLimits: defaultRateLimits,
   pages: true,
+  redirectFiles: false,
 }
 
 /** The settings of the HTTP service; defaults apply unless provided. */

@@ -1,11 +1,18 @@
 import { createHash } from "node:crypto"
 import { type FileHandle, open as openHandle } from "node:fs/promises"
 import { BlobCorrupt, BlobNotFound, BlobUnavailable } from "@kiln/core/domain"
-import type { BlobInfo, BlobRange, BlobStore } from "@kiln/core/ports"
+import {
+  type BlobInfo,
+  type BlobRange,
+  type BlobSpan,
+  blobSpanOf,
+  type BlobStore,
+  requireBlobKey,
+  requireBlobRange,
+} from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { requireBlobKey, requireRange } from "../arguments.ts"
-import { READ_CHUNK_BYTES, type Span, spanOf } from "../Span.ts"
+import { READ_CHUNK_BYTES } from "../readChunk.ts"
 import { type BlobDirectory, fileOf } from "./BlobDirectory.ts"
 import { decodeFooter, FOOTER_BYTES } from "./Footer.ts"
 import { attempt, hasCode, readAt } from "./system.ts"
@@ -14,9 +21,9 @@ import { attempt, hasCode, readAt } from "./system.ts"
 export const open = (directory: BlobDirectory): BlobStore["Service"]["open"] =>
   Effect.fnUntraced(function* (key: string, range?: BlobRange) {
     yield* requireBlobKey(key)
-    yield* requireRange(range)
+    yield* requireBlobRange(range)
     const { info } = yield* Effect.scoped(openFile(directory, key))
-    const span = spanOf(info.bytes, range)
+    const span = blobSpanOf(info.bytes, range)
     return { ...info, content: Stream.unwrap(readContent(directory, key, info, span)) }
   })
 
@@ -42,7 +49,12 @@ const readInfo = async (handle: FileHandle): Promise<BlobInfo | undefined> => {
   return info !== undefined && info.bytes + FOOTER_BYTES === size ? info : undefined
 }
 
-const readContent = Effect.fnUntraced(function* (directory: BlobDirectory, key: string, info: BlobInfo, span: Span) {
+const readContent = Effect.fnUntraced(function* (
+  directory: BlobDirectory,
+  key: string,
+  info: BlobInfo,
+  span: BlobSpan,
+) {
   const opened = yield* openFile(directory, key).pipe(
     Effect.catchTag("BlobNotFound", (cause) => Effect.fail(new BlobUnavailable({ operation: "open", cause }))),
   )
@@ -50,13 +62,13 @@ const readContent = Effect.fnUntraced(function* (directory: BlobDirectory, key: 
   return readSpan(opened.handle, key, info, span)
 })
 
-const readSpan = (handle: FileHandle, key: string, info: BlobInfo, span: Span) =>
+const readSpan = (handle: FileHandle, key: string, info: BlobInfo, span: BlobSpan) =>
   Stream.fromAsyncIterable(piecesOf(handle, key, info, span), (cause) =>
     cause instanceof BlobCorrupt ? cause : new BlobUnavailable({ operation: "open", cause }),
   )
 
 /** Reads the next piece while one is hashed and used. */
-async function* piecesOf(handle: FileHandle, key: string, info: BlobInfo, { from, to, whole }: Span) {
+async function* piecesOf(handle: FileHandle, key: string, info: BlobInfo, { from, to, whole }: BlobSpan) {
   const hash = whole ? createHash("sha256") : undefined
   for (let start = from, reading = readPiece(handle, start, to); ;) {
     const end = Math.min(start + READ_CHUNK_BYTES, to)

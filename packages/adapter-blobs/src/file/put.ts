@@ -2,12 +2,11 @@ import { createHash } from "node:crypto"
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { BlobTooLarge, type BlobUnavailable } from "@kiln/core/domain"
-import type { BlobInfo, BlobStore } from "@kiln/core/ports"
+import { type BlobInfo, type BlobStore, requireBlobKey, requireBlobLimit } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import { requireBlobKey, requireLimit } from "../arguments.ts"
 import { type BlobDirectory, fileOf } from "./BlobDirectory.ts"
 import { encodeFooter } from "./Footer.ts"
 import { attempt, DIRECTORY_MODE, FILE_MODE, hasCode, moveDurably, removeEmptyDirectories, writeAll } from "./system.ts"
@@ -16,7 +15,7 @@ import { removeAbandoned, temporaryName } from "./Temporary.ts"
 export const put = (directory: BlobDirectory): BlobStore["Service"]["put"] =>
   Effect.fnUntraced(function* (key, content, { maxBytes }) {
     yield* requireBlobKey(key)
-    yield* requireLimit(maxBytes)
+    yield* requireBlobLimit(maxBytes)
     yield* Effect.ignore(removeAbandoned(directory))
     return yield* Effect.acquireUseRelease(
       openDraft(directory, key),

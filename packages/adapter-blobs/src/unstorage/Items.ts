@@ -20,8 +20,8 @@ export interface Items {
 }
 
 export const incompleteListing =
-  "the storage driver does not list all of its items (unstorage's s3 driver, for example, lists at most 1,000): " +
-  "use KILN_BLOBS=file:/a/directory (FileBlobStore), or a driver that lists completely"
+  "the storage driver does not list all of its items: use KILN_BLOBS=s3://bucket/prefix (S3BlobStore), " +
+  "KILN_BLOBS=file:/a/directory (FileBlobStore), or a driver that lists completely"
 
 /** Wraps a storage; failures are reported under the name `operation`. */
 export const itemsOf = (storage: UnstorageLike, operation: string): Items => {

@@ -7,4 +7,6 @@ export interface UnstorageLike {
   readonly setItemRaw: (key: string, value: Uint8Array) => Promise<void>
   readonly removeItem: (key: string) => Promise<void>
   readonly getKeys: (base: string) => Promise<ReadonlyArray<string>>
+  /** Names the driver, so that those that cannot list are refused at once. */
+  readonly getMount?: (key: string) => { readonly driver: { readonly name?: string | undefined } }
 }

@@ -1,7 +1,6 @@
-import type { BlobStore } from "@kiln/core/ports"
+import { type BlobStore, requireBlobKey } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { requireBlobKey } from "../arguments.ts"
 import { itemsOf } from "./Items.ts"
 import { baseOf, blobOfManifest } from "./itemKeys.ts"
 import type { UnstorageLike } from "./UnstorageLike.ts"

@@ -1,11 +1,17 @@
 import { createHash } from "node:crypto"
 import { BlobCorrupt, BlobNotFound, BlobUnavailable } from "@kiln/core/domain"
-import type { BlobRange, BlobStore } from "@kiln/core/ports"
+import {
+  type BlobRange,
+  type BlobSpan,
+  blobSpanOf,
+  type BlobStore,
+  requireBlobKey,
+  requireBlobRange,
+} from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { requireBlobKey, requireRange } from "../arguments.ts"
-import { READ_CHUNK_BYTES, type Span, spanOf } from "../Span.ts"
+import { READ_CHUNK_BYTES } from "../readChunk.ts"
 import { type Items, itemsOf } from "./Items.ts"
 import { chunkKey } from "./itemKeys.ts"
 import { type Manifest, readManifest } from "./Manifest.ts"
@@ -15,16 +21,16 @@ export const open = (storage: UnstorageLike): BlobStore["Service"]["open"] => {
   const items = itemsOf(storage, "open")
   return Effect.fnUntraced(function* (key: string, range?: BlobRange) {
     yield* requireBlobKey(key)
-    yield* requireRange(range)
+    yield* requireBlobRange(range)
     const manifest = yield* readManifest(items, key)
     if (manifest === undefined) return yield* Effect.fail(new BlobNotFound({ key }))
     const { bytes, sha256 } = manifest
-    return { bytes, sha256, content: readSpan(items, key, manifest, spanOf(bytes, range)) }
+    return { bytes, sha256, content: readSpan(items, key, manifest, blobSpanOf(bytes, range)) }
   })
 }
 
 /** Fetches one chunk at a time, and only chunks that the span touches. */
-const readSpan = (items: Items, key: string, manifest: Manifest, { from, to, whole }: Span) =>
+const readSpan = (items: Items, key: string, manifest: Manifest, { from, to, whole }: BlobSpan) =>
   Stream.suspend(() => {
     if (from === to && manifest.bytes > 0) return Stream.empty
     const hash = whole ? createHash("sha256") : undefined

@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto"
 import { BlobTooLarge, type BlobUnavailable } from "@kiln/core/domain"
-import type { BlobStore } from "@kiln/core/ports"
+import { type BlobStore, requireBlobKey, requireBlobLimit } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import { requireBlobKey, requireLimit } from "../arguments.ts"
 import { type Items, itemsOf } from "./Items.ts"
 import { chunkKey, manifestKey } from "./itemKeys.ts"
 import { encodeManifest } from "./Manifest.ts"
@@ -15,7 +14,7 @@ export const put = (storage: UnstorageLike, chunkBytes: number): BlobStore["Serv
   const items = itemsOf(storage, "put")
   return Effect.fnUntraced(function* (key, content, { maxBytes }) {
     yield* requireBlobKey(key)
-    yield* requireLimit(maxBytes)
+    yield* requireBlobLimit(maxBytes)
     return yield* Effect.acquireUseRelease(
       Effect.sync(() => newDraft(key, chunkBytes)),
       (draft) => write(items, draft, content, maxBytes),

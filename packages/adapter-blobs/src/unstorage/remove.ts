@@ -1,6 +1,5 @@
-import type { BlobStore } from "@kiln/core/ports"
+import { type BlobStore, requireBlobKey } from "@kiln/core/ports"
 import * as Effect from "effect/Effect"
-import { requireBlobKey } from "../arguments.ts"
 import { type Items, itemsOf } from "./Items.ts"
 import { baseOf, blobOfManifest, chunkKey, manifestKey } from "./itemKeys.ts"
 import { readManifest } from "./Manifest.ts"

@@ -25,6 +25,14 @@ export interface OpenBlob extends BlobInfo {
   readonly content: Stream.Stream<Uint8Array, BlobUnavailable | BlobCorrupt>
 }
 
+/** How long a URL of a blob is valid, and the headers it is served with. */
+export interface BlobLink {
+  /** A whole number from 1 to 604,800. */
+  readonly expiresInSeconds: number
+  readonly contentType: string
+  readonly contentDisposition: string
+}
+
 /**
  * Stores bytes. Keys are `/`-separated parts of `[0-9a-z]+`, created by the server only (`domain/BlobKey.ts`); any other key is a
  * defect. Once `put` has succeeded, the blob is durable and complete. If it failed or was interrupted, the blob cannot be read.
@@ -53,5 +61,10 @@ export class BlobStore extends Context.Service<
     readonly remove: (prefix: string) => Effect.Effect<void, BlobUnavailable>
     /** Lists the keys under `prefix/`, in no particular order, without blobs that are still being written. */
     readonly list: (prefix: string) => Stream.Stream<string, BlobUnavailable>
+    /**
+     * Returns a URL from which anyone can GET the blob. Absent in stores that do not serve blobs themselves. Does not check that
+     * the blob exists. Removing the blob ends the URL.
+     */
+    readonly link?: (key: string, options: BlobLink) => Effect.Effect<string, BlobUnavailable>
   }
 >()("@kiln/core/ports/BlobStore") {}

@@ -1,6 +1,7 @@
 import type * as Effect from "effect/Effect"
 import type { Engine } from "@kiln/core/effect"
 import type { Grant, KeyScope } from "@kiln/core/domain"
+import type { BlobStore } from "@kiln/core/ports"
 import type { Exchange } from "../server/Exchange.ts"
 import type { Refusal } from "../server/Refusal.ts"
 import type { RateLimitName } from "../wire/RateLimiter.ts"
@@ -16,6 +17,8 @@ export interface HandlerContext {
   readonly publicUrl: () => string
   /** Whether a live job is refused if no worker has served its type live within the queue limit. */
   readonly requireLiveWorker: boolean
+  /** Makes the URL that a file is redirected to; files are sent when undefined. */
+  readonly linkBlob: BlobStore["Service"]["link"]
   /** Checks key, scope and rate limit, in this order. */
   readonly admit: <S extends KeyScope>(
     exchange: Exchange,

@@ -14,8 +14,11 @@ import { refusalFor } from "./refusalFor.ts"
 /** Sends a generated file, or a range of it. GET and HEAD. */
 export const sendFile = (context: HandlerContext): Handler =>
   Effect.fnUntraced(function* (exchange, id): Effect.fn.Return<Reply, Refusal> {
-    yield* checkSignature(context, exchange)
+    const secondsLeft = yield* checkSignature(context, exchange)
     const file = yield* Effect.mapError(context.engine.findFile(id), (error) => refusalFor(error))
+    // A link is for GET only.
+    if (context.linkBlob !== undefined && exchange.method === "GET" && secondsLeft >= 1)
+      return yield* redirect(context, context.linkBlob, file, Math.floor(secondsLeft))
     const range = rangeOf(exchange, file)
     const contentRange = formatContentRange(range, file.bytes)
     if (range.kind === "unsatisfiable")
@@ -41,14 +44,36 @@ export const sendFile = (context: HandlerContext): Handler =>
     return { status, headers, body }
   })
 
+/** Returns for how many more seconds the URL is valid. */
 const checkSignature = Effect.fnUntraced(function* (
   { keyring }: HandlerContext,
   { method, path, rawQuery }: Exchange,
-): Effect.fn.Return<void, Refusal> {
+): Effect.fn.Return<number, Refusal> {
   const nowSeconds = (yield* Clock.currentTimeMillis) / 1000
   const verified = verifySignedUrl(keyring, { method, path, rawQuery, purpose: "download", nowSeconds })
   if (!verified.ok)
     return yield* new Refusal({ code: verified.reason === "expired" ? "file_gone" : "file_url_invalid" })
+  return verified.expiresAt - nowSeconds
+})
+
+/** Redirects to the blob store, after the same checks as for sending the file. */
+const redirect = Effect.fnUntraced(function* (
+  { engine }: HandlerContext,
+  link: NonNullable<HandlerContext["linkBlob"]>,
+  file: StoredFile,
+  expiresInSeconds: number,
+): Effect.fn.Return<Reply, Refusal> {
+  const headers = fileHeaders(file)
+  yield* Effect.mapError(engine.openFile(file), (error) => refusalFor(error))
+  const options = {
+    expiresInSeconds,
+    contentType: headers["content-type"],
+    contentDisposition: headers["content-disposition"],
+  }
+  const location = yield* Effect.mapError(link(file.blobKey, options), (error) => refusalFor(error))
+  const { "cache-control": cacheControl, "referrer-policy": referrerPolicy } = headers
+  const about = { "cache-control": cacheControl, "referrer-policy": referrerPolicy, "content-length": "0" }
+  return { status: 302, headers: { ...about, location }, body: undefined }
 })
 
 /**
@@ -78,7 +103,7 @@ const extensions: Readonly<Record<string, string>> = {
 /** What a provider called its file goes into a header only if it can. */
 const VISIBLE = /^[\x20-\x7e]+$/
 
-const fileHeaders = (file: StoredFile): Readonly<Record<string, string>> => ({
+const fileHeaders = (file: StoredFile) => ({
   "accept-ranges": "bytes",
   "cache-control": "private, no-store",
   "content-disposition": `inline; filename="${file.jobId}.${extensions[file.mediaType] ?? "bin"}"`,

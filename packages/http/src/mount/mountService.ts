@@ -117,6 +117,7 @@ export const mountService = Effect.fnUntraced(function* <Source>(
     pages: options.pages ?? false,
     routes: options.routes ?? [],
     requireLiveWorker: options.requireLiveWorker ?? true,
+    redirectFiles: false,
     askCaller,
   }).pipe(Effect.provide(readiness))
   const requests = yield* Effect.acquireRelease(Scope.make("parallel"), (scope, exit) => Scope.close(scope, exit))

@@ -1,8 +1,9 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { Engine } from "@kiln/core/effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
-import { IdGenerator, type KeyDirectory, type SecretStore } from "@kiln/core/ports"
+import { BlobStore, IdGenerator, type KeyDirectory, type SecretStore } from "@kiln/core/ports"
 import { Readiness } from "../Health.ts"
 import type { HttpSettings } from "../HttpConfig.ts"
 import { offerKinds } from "../handlers/offerKinds.ts"
@@ -22,7 +23,10 @@ import { signingKeyring } from "./signingKeyring.ts"
 /** Services required by the HTTP service. */
 export type HttpNeeds = Engine | KeyDirectory | SecretStore | IdGenerator | Readiness
 
-export interface ServiceOptions extends Pick<HttpSettings, "trustedProxies" | "rateLimits" | "signingKeys" | "pages"> {
+export interface ServiceOptions extends Pick<
+  HttpSettings,
+  "trustedProxies" | "rateLimits" | "signingKeys" | "pages" | "redirectFiles"
+> {
   /** Returns the base of absolute URLs, including the prefix, without a trailing slash. */
   readonly publicUrl: () => string
   /** Prefix of request paths: `/api/kiln`, or empty. Not covered by signatures. */
@@ -60,6 +64,7 @@ export const makeService = Effect.fnUntraced(function* (
     keyring: yield* signingKeyring(options.signingKeys),
     publicUrl,
     requireLiveWorker: options.requireLiveWorker,
+    linkBlob: options.redirectFiles ? yield* findLink : undefined,
     admit: makeAdmit(authenticate, rateLimits),
     confirm: makeConfirm(authenticate),
     readiness,
@@ -74,6 +79,13 @@ export const makeService = Effect.fnUntraced(function* (
   })
   yield* readiness.add("store", Effect.as(engine.readBoard, true), storeCheckMs)
   return makeApp({ router, newRequestId: Effect.sync(() => ids.next("req")), isStopping, prefix })
+})
+
+const findLink = Effect.flatMap(Effect.serviceOption(BlobStore), (store) => {
+  const link = Option.getOrUndefined(store)?.link
+  return link === undefined
+    ? Effect.fail(new HttpSettingInvalid({ setting: "redirectFiles", problem: "needs a blob store that makes URLs" }))
+    : Effect.succeed(link)
 })
 
 const parseProxies = (configured: ReadonlyArray<string>) => {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
-import { type BlobInfo, type BlobRange, BlobStore } from "@kiln/core/ports"
-import { BlobNotFound, BlobTooLarge, isBlobKey } from "@kiln/core/domain"
+import { type BlobInfo, type BlobRange, blobSpanOf, BlobStore, requireBlobKey } from "@kiln/core/ports"
+import { BlobNotFound, BlobTooLarge } from "@kiln/core/domain"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
@@ -34,8 +34,7 @@ export const makeMemoryBlobStore = (
       const stored = blobs.get(key)
       if (stored === undefined) return yield* Effect.fail(new BlobNotFound({ key }))
       const { bytes, info } = stored
-      const from = Math.min(range?.offset ?? 0, bytes.length)
-      const to = Math.min(from + (range?.length ?? bytes.length), bytes.length)
+      const { from, to } = blobSpanOf(bytes.length, range)
       return { ...info, content: copiesOf(bytes.subarray(from, to)) }
     }),
 
@@ -49,9 +48,6 @@ export const makeMemoryBlobStore = (
         Effect.map(requireBlobKey(prefix), () => [...blobs.keys()].filter((key) => key.startsWith(`${prefix}/`))),
       ),
   })
-
-const requireBlobKey = (key: string): Effect.Effect<void> =>
-  isBlobKey(key) ? Effect.void : Effect.die(new TypeError("a blob key must consist of parts of [0-9a-z]+ joined by /"))
 
 /** Copies the content, because a source may reuse one buffer for all its chunks. */
 const collect = Effect.fnUntraced(function* <E>(content: Stream.Stream<Uint8Array, E>, maxBytes: number) {

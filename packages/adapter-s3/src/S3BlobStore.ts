@@ -1,0 +1,50 @@
+import type { BlobUnavailable } from "@kiln/core/domain"
+import { BlobStore } from "@kiln/core/ports"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { reach } from "./Bucket.ts"
+import { openClient, reporting } from "./Client.ts"
+import { link } from "./link.ts"
+import { list } from "./list.ts"
+import { open } from "./open.ts"
+import { put } from "./put.ts"
+import { remove } from "./remove.ts"
+import { placeOf, type S3BlobOptions } from "./S3BlobOptions.ts"
+import { sweeper } from "./sweep.ts"
+
+/**
+ * Stores blobs as objects of an S3 bucket, which any number of processes may share.
+ *
+ * Each blob is one object with its length and SHA-256 in its metadata. Up to 5 MiB are written with one request. A longer blob is
+ * sent in parts of 5 MiB as it arrives, assembled by S3 and copied to its key, so that it is readable either completely or not at
+ * all. S3 verifies the SHA-256 of each request. Each put holds at most one part in memory.
+ *
+ * Requests that fail with 503 SlowDown, another passing error or a broken connection are repeated up to four times within a
+ * minute. A read whose connection breaks continues where it stopped. Other failures are `BlobUnavailable`; the cause says what to
+ * do where the service says what is wrong.
+ *
+ * Parts left by a killed process are aborted after a day, at startup and when blobs are listed. MinIO does not list multipart
+ * uploads by prefix, and removes abandoned ones itself.
+ */
+export const S3BlobStore = {
+  /** Fails with `BlobUnavailable` if the bucket cannot be listed. Throws `TypeError` for invalid options. */
+  layer: (options: S3BlobOptions): Layer.Layer<BlobStore, BlobUnavailable> => {
+    const place = placeOf(options)
+    return Layer.effect(
+      BlobStore,
+      Effect.gen(function* () {
+        const client = yield* openClient(place)
+        yield* reporting("start")(reach(client))
+        const sweep = sweeper(client)
+        yield* sweep
+        return BlobStore.of({
+          put: put(client),
+          open: open(client),
+          remove: remove(client),
+          list: list(client, sweep),
+          link: link(client),
+        })
+      }),
+    )
+  },
+}
