@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { repository } from "./support/plantTree.ts"
 import { longFiles } from "./tidy/longFiles.ts"
-import { isCleanFolder, notYetClean, plainEnglish } from "./tidy/plainEnglish.ts"
+import { plainEnglish } from "./tidy/plainEnglish.ts"
 import { exactVersions, linksResolve, noMachinePaths, noRegistryHosts } from "./tidy/repositoryRules.ts"
 import { noAmbientEffects, noSilentSkips, noTypeHoles, shortFiles } from "./tidy/sourceRules.ts"
 import { repositoryFiles } from "./tidy/TidyFile.ts"
@@ -25,14 +25,6 @@ describe("tidy: this repository", () => {
   it("names no path of one machine", () => expect(noMachinePaths(files)).toEqual([]))
   it("names no registry", () => expect(noRegistryHosts(files)).toEqual([]))
   it("has exact versions", () => expect(exactVersions(files)).toEqual([]))
-  it("is written in plain English, except for the folders listed", () => {
-    expect(plainEnglish(files.filter((file) => isCleanFolder(file)))).toEqual([])
-    for (const folder of notYetClean) {
-      expect(
-        files.some(({ path }) => path.startsWith(folder)),
-        folder,
-      ).toBe(true)
-    }
-  })
+  it("is written in plain English", () => expect(plainEnglish(files)).toEqual([]))
   it("has links that lead somewhere", () => expect(linksResolve(files)).toEqual([]))
 })

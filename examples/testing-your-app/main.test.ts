@@ -12,9 +12,9 @@ it("the tests of the app pass in node:test", () => {
   const tests = stdout.matchAll(/^ +(ok \d - .+)$/gm)
   expect([...tests].map(([, line]) => line)).toEqual([
     "ok 1 - is confirmed with a spoken message",
-    "ok 2 - is one order, however often it is placed",
+    "ok 2 - is a single order, however often it is placed",
     "ok 3 - is confirmed when the provider works again",
-    "ok 4 - is confirmed in writing when there will be no message",
+    "ok 4 - is confirmed in writing if there is no message",
     "ok 5 - keeps its message for thirty days",
   ])
   expect(status).toBe(0)

@@ -1,13 +1,5 @@
 import { isAboutTidiness, type Finding, type TidyFile } from "./TidyFile.ts"
 
-/**
- * Folders whose text is not plain English yet, which the check leaves out. Delete a line once its folder is rewritten, until the
- * list is empty.
- */
-export const notYetClean: ReadonlyArray<string> = ["packages/adapter-postgres/", "packages/core/src/worker/"]
-
-export const isCleanFolder = ({ path }: TidyFile): boolean => !notYetClean.some((folder) => path.startsWith(folder))
-
 interface Pattern {
   readonly find: RegExp
   /** The advice in the finding. */

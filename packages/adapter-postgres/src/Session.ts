@@ -65,7 +65,7 @@ export const begin = async (
 /** What the server says of a transaction; `null` when it is too old to tell. */
 export type Fate = "committed" | "aborted" | "in progress" | null
 
-/** Asks the server what became of a transaction. Fails with 22023 where it has not given out this number. */
+/** Returns the state of a transaction on the server. Fails with 22023 if the server has not assigned this number yet. */
 export const readFate = async (client: pg.ClientBase, { life: began, xid }: Mark): Promise<Fate> => {
   const { rows } = await client.query<{ fate: Fate; now: string }>(
     `SELECT pg_xact_status($1::xid8) AS fate, ${serverLife} AS now`,

@@ -82,7 +82,7 @@ const goOn = statement((given: Given<{ kind: string }>) =>
   query.deleteFrom("paused_kinds").where("kind", "=", given.kind),
 )
 
-/** Said twice, it is as if said once. What is claimed is for the workers to decide, who read the board. */
+/** Repeating it has no effect. Jobs that are claimed already are up to their workers, which read the board. */
 const pauseKind = async (tx: Transaction, kind: string, paused: boolean): Promise<void> => {
   await tx.run(paused ? pause : goOn, { kind })
 }

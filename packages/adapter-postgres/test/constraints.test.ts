@@ -132,7 +132,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["another price", job(7, "price_id = 1"), /never changes/],
       ["another priority", job(1, "priority = 2"), /never changes/],
       ["another priority in the queue", queued(1, "priority = 2"), /never changes/],
-      ["a priority that is none", copyOfJob(1, { priority: "3" }), /jobs_priority_check/],
+      ["an unknown priority", copyOfJob(1, { priority: "3" }), /jobs_priority_check/],
       ["other fields that stay", job(4, "kept = '{}'"), /never changes/],
       ["another upload", job(10, `upload_id = '${fixtures.uploadId(3)}'`), /never changes/],
       ["its upload let go while it is unfinished", job(10, "upload_id = NULL"), /never changes/],
@@ -221,7 +221,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
         end(7, `${done}, charge = '{"currency":"usd","lineItems":[]}'`),
         /null value in column "amount" of relation "charges"/,
       ],
-      ["a charge that is no JSON", end(7, `${done}, charge = 'usd 1'`), /invalid input syntax for type json/],
+      ["a charge that is not JSON", end(7, `${done}, charge = 'usd 1'`), /invalid input syntax for type json/],
       ["a second charge", "INSERT INTO charges SELECT * FROM charges", /unique.*charges_pkey/],
       [
         "a charge for a sandbox job",
@@ -337,7 +337,7 @@ const dump = async (): Promise<ReadonlyArray<unknown>> => {
   return rows
 }
 
-/** In one transaction. What is asked at the commit only is asked as well. */
+/** Runs in one transaction and commits it, so that deferred checks run too. */
 const commit = (sql: string): Promise<unknown> =>
   client.query(`BEGIN; ${sql}; COMMIT`).catch(async (error: unknown) => {
     await client.query("ROLLBACK")
@@ -365,7 +365,7 @@ const tentatively = async (use: () => Promise<void>): Promise<void> => {
   }
 }
 
-it("what ends a job clears its steps and writes its bill, whoever says so", () =>
+it("ending a job clears its steps and writes its charge, by any statement", () =>
   tentatively(async () => {
     await client.query(end(2, failed))
     expect((await client.query("SELECT * FROM checkpoints")).rows).toEqual([])

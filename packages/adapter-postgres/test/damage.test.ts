@@ -78,7 +78,7 @@ it.live("reading a damaged job is a defect of that call; other jobs can be read"
       const store = yield* JobStore
       const exit = yield* Effect.exit(store.findJobs([item(2)]))
       expect(Exit.isFailure(exit) && Cause.hasDies(exit.cause)).toBe(true)
-      // What is wrong is said without saying what was stored.
+      // The message names the job and quotes nothing that was stored.
       expect(Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "").toContain(fixtures.jobId(2))
       expect(Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "").not.toContain("canary")
       expect(yield* store.findJobs([item(1), item(3)])).toMatchObject([{ status: "queued" }, { status: "queued" }])

@@ -82,7 +82,7 @@ const addAndTake = async (jobs: number, opened: Awaited<ReturnType<typeof openSt
     while (progress.adding > 0 || progress.done < jobs) {
       const { claims, nextInMs } = await store.run((verbs) => claimAndComplete(verbs, 50))
       progress.done += claims.length
-      // Nothing is under way, and it is said that nothing waits: what is missing now would be missing for ever.
+      // Nothing is in progress and the store reports nothing waiting: a job missing now would be missing permanently.
       if (progress.adding === 0 && claims.length === 0 && nextInMs === undefined) return
     }
   }
@@ -92,11 +92,15 @@ const addAndTake = async (jobs: number, opened: Awaited<ReturnType<typeof openSt
 }
 
 describe("lanes used by several processes", () => {
-  it("never lose a job from sight, whoever adds while others find the lane empty", { timeout: 120_000 }, async () => {
-    await using opened = await openStores(4, { noteLanesEveryMs: 0 })
-    await opened.client.query(slowCommits)
-    expect(await addAndTake(600, opened)).toEqual({ done: 600, left: 0 })
-  })
+  it(
+    "never lose sight of a job that is added while other processes find the lane empty",
+    { timeout: 120_000 },
+    async () => {
+      await using opened = await openStores(4, { noteLanesEveryMs: 0 })
+      await opened.client.query(slowCommits)
+      expect(await addAndTake(600, opened)).toEqual({ done: 600, left: 0 })
+    },
+  )
 
   it("would lose jobs if lanes were set aside without their lock", { timeout: 120_000 }, async () => {
     await using opened = await openStores(4, { noteLanesEveryMs: 0 })

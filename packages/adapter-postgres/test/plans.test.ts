@@ -158,7 +158,7 @@ const wholeKeys: Readonly<Record<string, RegExp>> = {
 }
 
 /**
- * What may be read whole, or from its end: the newest id of jobs and of uploads; of held jobs, since the fleet's jobs in hand are few; of the queue, when an operator wants to know how
+ * Tables that may be read whole, or from the end: the newest id of jobs and of uploads; held jobs, since a fleet holds few; of the queue, when an operator wants to know how
  * many there are.
  */
 const wholeFor: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
@@ -216,7 +216,7 @@ it.live("no growing table is scanned, not by triggers and functions either", () 
       Effect.promise(() => query(others)),
       { until: ({ rowCount }) => rowCount === 0 },
     )
-    // What migrations read is none of it.
+    // Reads by migrations do not count.
     yield* othersGone
     yield* Effect.promise(() => query("SELECT pg_stat_reset()"))
     const layer = PostgresStores.layer({ url, poolSize: 2, notifications: false })

@@ -120,7 +120,7 @@ describe('pooler: "transaction"', () => {
       const through = yield* open({ url: pooler.url, pooler: "transaction" })
       const silent = yield* open({ url: pooler.url, pooler: "transaction", notifications: false })
       yield* Effect.repeat(listening.reach, { until: (reach) => reach === "installation" })
-      // What was heard when it began to listen is used up.
+      // Consumes the notification of the start of listening.
       yield* Effect.timeoutOption(listening.wait, 200)
       yield* silent.notify
       expect(Option.isNone(yield* Effect.timeoutOption(listening.wait, 200))).toBe(true)

@@ -21,7 +21,7 @@ import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
 const mostTries = 20
 
 /**
- * Adds the jobs in a caller's transaction and answers with the jobs of those keys that another transaction bound first.
+ * Adds the jobs in a caller's transaction and returns the jobs whose keys another transaction bound first.
  * Nothing is rolled back for it: the caller may have written on this connection meanwhile, and was told that it did.
  *
  * Throws `Superseded` where a failed job has let go of its upload by then, which only a rollback can undo.

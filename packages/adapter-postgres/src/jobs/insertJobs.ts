@@ -114,7 +114,7 @@ const wantedLanes = (rows: ReadonlyArray<NewRow>) => {
 }
 
 /**
- * Adds jobs and answers with the time and with those that were not added, because their keys are bound. Waits for
+ * Adds jobs. Returns the time and the jobs that were not added because their keys are bound. Waits for
  * transactions that are about to bind one of these keys.
  */
 export const addJobs = (

@@ -175,7 +175,7 @@ const notifications = statement((given: Given<{ channel: string; payloads: Reado
   query.selectNoFrom(sql`pg_notify(${given.channel}, unnest(${given.payloads}::text[]))`.as("sent")),
 )
 
-/** Notifies when the session's transaction commits, or immediately if there is none. */
+/** Notifies when the session's transaction commits, or immediately outside a transaction. */
 export const notify = async (session: Session, channel: string, ...payloads: ReadonlyArray<string>): Promise<void> => {
   await session.all(notifications, { channel, payloads })
 }

@@ -59,7 +59,7 @@ describe("a step that failed", () => {
       const creations = Array.from({ length: 4 }, (_, n) =>
         outcomeOf(store.jobs.createJobs([newJob(100 + n, { kind: "other", projectId: projectId(50) })])),
       )
-      // What was claimed is handed out, although where lanes stand could not be noted.
+      // Claimed jobs are handed out, although the positions of their lanes could not be saved.
       expect(await claim).toMatchObject({ claims: [{ job: { id: fixtures.jobId(0) } }] })
       await Promise.all(creations)
     })

@@ -27,7 +27,7 @@ export const connected = (config: string | pg.ClientConfig): Effect.Effect<pg.Cl
 export const begun = (url: string): Effect.Effect<pg.Client, never, Scope.Scope> =>
   Effect.tap(connected(url), (client) => Effect.promise(() => client.query("BEGIN")))
 
-/** Runs SQL behind kiln's back, and answers with its rows. */
+/** Runs SQL behind kiln's back and returns its rows. */
 export const runSql = (url: string, sql: string): Effect.Effect<ReadonlyArray<unknown>> =>
   Effect.scoped(
     Effect.flatMap(connected(url), (client) =>

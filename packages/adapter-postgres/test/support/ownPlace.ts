@@ -14,7 +14,7 @@ export interface PlaceOptions {
   readonly prepare?: ((client: pg.Client) => Promise<unknown>) | undefined
 }
 
-/** Stores whose time is the Effect clock's, in a database of one's own making. */
+/** Stores in a custom database, on the time of Effect's clock. */
 export const ownPlace = ({
   prepare,
   stores = {},

@@ -20,7 +20,7 @@ export interface Scan {
   readonly index: string | undefined
   /** Which part of the index; `undefined` where it is all of it. */
   readonly condition: string | undefined
-  /** What becomes of its rows, the nearest first. */
+  /** The plan nodes above it, the nearest first. */
   readonly above: ReadonlyArray<string>
 }
 

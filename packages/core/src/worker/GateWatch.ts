@@ -42,8 +42,8 @@ export class GateWatch extends Context.Service<
           if (latest?.changes === changes && askedAtNanos - latest.askedAtNanos < maxAgeNanos) return latest.board
           const read = withForcedOff(yield* switchboard.readBoard, forcedOff)
           latest = { board: read, askedAtNanos, changes }
-          // It says how things stood at some time since it was asked for. What was long on its way, or waited for a
-          // process that stood still, says nothing about now.
+          // The answer describes some moment since the question. One that took long, or waited for a suspended process, says
+          // nothing about now.
           if ((yield* Clock.monotonicTimeNanos) - askedAtNanos < maxAgeNanos) return read
         }
         return yield* Effect.fail(

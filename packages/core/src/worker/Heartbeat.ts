@@ -21,7 +21,7 @@ export const heartbeat: (leases: ReadonlySet<HeldLease>) => Effect.Effect<never,
       const beating = Effect.catchCause(beat([...leases], leaseDurationMs), (cause) =>
         Effect.logWarning("heartbeat failed", cause),
       )
-      // What is answered after a lease's time extends only what is over.
+      // An answer that takes longer than a lease extends only leases that are over.
       yield* Effect.forkChild(Effect.timeoutOption(beating, leaseDurationMs))
     }
   },
@@ -42,7 +42,7 @@ const beat = Effect.fnUntraced(function* (held: ReadonlyArray<HeldLease>, leaseD
 })
 
 /**
- * Asks, while there are jobs in hand, whether their claims still hold. A heartbeat asks too, but only every third of a lease:
+ * While jobs are claimed, asks whether their claims still hold. A heartbeat asks too, but only every third of a lease:
  * an operator who cancels a job means now, wherever it runs. A store that does not answer says nothing.
  */
 export const checkClaims: (leases: ReadonlySet<HeldLease>) => Effect.Effect<never, never, JobStore> = Effect.fnUntraced(

@@ -70,7 +70,7 @@ export const makeIdling = Effect.gen(function* () {
     /** Waits, when there was nothing: until something may become claimable, in `nextInMs`, or it is time to look. */
     rest: Effect.fnUntraced(function* (nextInMs: number | undefined) {
       const pauseMs = yield* pauses.next(yield* longestMs)
-      // What is known to come is waited for exactly: waking a little early again and again would be a loop that never gets there.
+      // Sleeps exactly until the known time: waking slightly early would only make it sleep again.
       const ms = Math.max(1, Math.min(nextInMs ?? pauseMs, pauseMs))
       nextClaimBy = (yield* monotonicMs) + ms
       yield* pause(ms)

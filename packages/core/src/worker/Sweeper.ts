@@ -24,7 +24,7 @@ import { makeOutageLog } from "./outageLog.ts"
 const stepSize = 100
 /** Purges that fail, in one sweep, before the rest is left to the next: with the whole blob store away, none will succeed. */
 const maxStuckPurges = 500
-/** What is started together first sweeps within this time, each at its own moment. */
+/** Processes that start together make their first sweep within this time, each at a random moment. */
 const startWithinMs = 10_000
 /** A sweep that finds nothing still comes within this part of the time that it is about: nothing is late by more. */
 const shareOfLimit = 1 / 60
@@ -47,8 +47,8 @@ export const expireOverdue = Effect.flatMap(JobStore, (store) =>
 )
 
 /**
- * Lets go of what is past its retention, and finishes purges that are still due. Answers how much there was of it. What is let
- * go is unreachable at once. Its blobs stay, and are due, where nothing is to be removed yet: a process on a fresh copy of the
+ * Erases data past its retention, and finishes purges that are still due. Returns how much there was. Erased data is unreachable
+ * immediately. Its blobs stay, and are due, where nothing is to be removed yet: a process on a fresh copy of the
  * store cannot know what the original has done with them since.
  */
 const prune = Effect.fnUntraced(function* ({ removes }: { readonly removes: boolean }) {
@@ -114,7 +114,7 @@ interface SweepPace {
   readonly idleIntervalMs: number
 }
 
-/** Repeats a sweep for ever. One that fails is tried again at its next turn. */
+/** Repeats a sweep indefinitely. A failed sweep is retried at its next turn. */
 const every = <E, R>(
   name: string,
   pace: SweepPace,
@@ -134,7 +134,7 @@ const every = <E, R>(
   })
 
 /**
- * A job past its deadline ends within `sweepIntervalMs` where a worker that has jobs in hand lives (`expireWhileHolding`),
+ * A job past its deadline ends within `sweepIntervalMs` if a worker with claimed jobs is running (`expireWhileHolding`),
  * and within the idle pause otherwise: 30 s with the default limits, and with short ones a second for each minute of them,
  * but no less than `sweepIntervalMs`.
  */
@@ -197,8 +197,8 @@ export const layerSweeps: Layer.Layer<
 )
 
 /**
- * Looks for overdue jobs at the quick pace while `holds` something, whatever the other sweeps do: who runs a job answers for
- * its end. And for a heartbeat longer, because an attempt ends by itself just before the deadline of its job.
+ * Looks for overdue jobs at the fast pace while `holds` returns true, independently of the other sweeps: a worker that runs a
+ * job is responsible for its end. It goes on for one heartbeat longer, because an attempt ends just before its job's deadline.
  */
 export const expireWhileHolding = (
   holds: () => boolean,

@@ -87,7 +87,7 @@ export class Worker extends Context.Service<
     readonly run: Effect.Effect<never>
     /** The same in the background until the scope closes, and says meanwhile in the store which kinds are served live here. */
     readonly start: Effect.Effect<void, never, Scope.Scope>
-    /** Jobs in hand. */
+    /** Number of claimed jobs. */
     readonly running: Effect.Effect<number>
     /** When the store last answered a claim, unix milliseconds; `undefined` before the first. What `alive` means for a worker. */
     readonly lastClaimAt: Effect.Effect<number | undefined>

@@ -6,7 +6,7 @@ import type { JobKind } from "../kinds/JobKind.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { Claim, Completion } from "../ports/index.ts"
 
-/** What became of a result: the completion to write, or why it cannot be. */
+/** A checked result: the completion to write, or the reason why it cannot be written. */
 export type CheckedResult =
   | {
       readonly completion: Completion

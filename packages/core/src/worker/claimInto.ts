@@ -91,7 +91,7 @@ const oneIsolated = Effect.fnUntraced(function* (slots: Slots, claims: ReadonlyA
 const earlier = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
 
-/** An answer that comes after a lease's time grants only leases that are over; who stops must not wait for it for ever. */
+/** Fails an answer that takes longer than a lease: it grants only leases that are over, and a shutdown must not wait for it. */
 const answeredWithin = <A, R>(
   leaseDurationMs: number,
   operation: string,

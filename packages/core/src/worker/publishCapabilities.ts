@@ -7,8 +7,8 @@ import { liveKinds } from "./runnableKinds.ts"
 
 const intervalMs = 20_000
 /**
- * Long enough to outlive an outage of the store of a minute and more: when it is back, live jobs are to be accepted at once. Who
- * stops in order takes it back; of a process that died it is believed for this long that it comes again.
+ * Long enough to outlive an outage of the store of more than a minute: live jobs are accepted as soon as it is back. A clean
+ * shutdown withdraws the entry. A crashed worker's entry stays this long in case it restarts.
  */
 const ttlMs = 6 * intervalMs
 /** Milliseconds until it is tried again, when the store did not take it. */
@@ -22,7 +22,7 @@ export const publishCapabilities = Effect.gen(function* () {
   const switchboard = yield* Switchboard
   const guard = yield* ProviderGuard
   const kinds = yield* liveKinds
-  // Who serves nothing live has nothing to say, and need not say it again and again.
+  // A worker that serves no live kind publishes nothing.
   if (kinds.length === 0) return
   const workerId = (yield* IdGenerator).next("req")
   const outage = makeOutageLog("publishing what this worker serves")
@@ -35,7 +35,7 @@ export const publishCapabilities = Effect.gen(function* () {
     )
   const again = Effect.andThen(
     Effect.raceFirst(Effect.flatMap(firstPause(intervalMs), Effect.sleep), guard.changed),
-    // What changes while it is being said makes it untrue: it is said anew, and not only after the pause.
+    // A change during a publication makes it stale: publish again without the pause.
     Effect.forever(Effect.raceFirst(Effect.flatMap(publish(ttlMs), Effect.sleep), guard.changed)),
   )
   // The first time before anything else, so that a live job can be accepted as soon as the worker is there.

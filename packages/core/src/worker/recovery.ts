@@ -5,9 +5,9 @@ import { BlobStore, JobStore, WakeUp } from "../ports/index.ts"
 import type { Slots } from "./Slots.ts"
 
 /**
- * Gives back what lapsed, one by one. Fenced like every write: where another worker has the job by now, nothing happens.
- * What cannot be given back because the store is still away is kept for the next time; what fails otherwise is left to
- * the end of its lease.
+ * Releases lapsed claims one by one. Fenced like every write: if another worker has claimed the job, nothing happens.
+ * If the store is still unavailable, the claims are kept for the next call. After any other failure a claim ends with its
+ * lease.
  */
 export const releaseLapsed = Effect.fnUntraced(function* (slots: Slots) {
   const store = yield* JobStore

@@ -103,7 +103,7 @@ BEGIN
   UPDATE "kiln".lanes SET virtual_time = greatest(virtual_time, served.start) + served.count
   FROM unnest(lane_ids, starts, counts) AS served(lane_id, start, count)
   WHERE id = served.lane_id AND served.count > 0;
-  -- Whoever holds the clock is setting it to about the same.
+  -- A transaction that holds the clock sets it to about the same value.
   UPDATE "kiln".fairness SET virtual_time = clock
   WHERE id = (SELECT id FROM "kiln".fairness WHERE id = 1 AND virtual_time < clock FOR NO KEY UPDATE SKIP LOCKED);
 END $$;
