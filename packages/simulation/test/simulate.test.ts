@@ -40,11 +40,13 @@ describe("simulate", () => {
 })
 
 describe("simulateRuns", () => {
-  /** Memory stores in which a claim can be completed that another has taken over. */
+  /** Memory stores in which a claim can write to a job that another claim has taken over. */
   const withoutFence = Layer.effectContext(
     Effect.map(Layer.build(Layer.fresh(MemoryStores.layer)), (stores) => {
       const store = Context.get(stores, JobStore)
       const tokens = new Map<string, number>()
+      const newest = <Item extends { readonly jobId: string; readonly token: number }>(items: ReadonlyArray<Item>) =>
+        items.map((item) => ({ ...item, token: tokens.get(item.jobId) ?? item.token }))
       return Context.add(stores, JobStore, {
         ...store,
         claimJobs: (request) =>
@@ -53,8 +55,11 @@ describe("simulateRuns", () => {
               for (const { job, token } of claims) tokens.set(job.id, token)
             }),
           ),
-        completeJobs: (items) =>
-          store.completeJobs(items.map((item) => ({ ...item, token: tokens.get(item.jobId) ?? item.token }))),
+        checkpointJobs: (items) => store.checkpointJobs(newest(items)),
+        completeJobs: (items) => store.completeJobs(newest(items)),
+        failJobs: (items) => store.failJobs(newest(items)),
+        deferJobs: (items) => store.deferJobs(newest(items)),
+        releaseJobs: (items) => store.releaseJobs(newest(items)),
       })
     }),
   )
