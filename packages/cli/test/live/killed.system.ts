@@ -115,17 +115,17 @@ describe("killed in the middle of a live job", patience, () => {
   /** Says by which job a point was reached, and then waits there with whatever job. */
   const pause = (point: string, jobId: string): string =>
     `globalThis.crashLab.pause(${point} + " " + ${jobId}); globalThis.crashLab.pause(${point});`
-  const answered = `Effect.sync(() => { ${pause('"answered " + name', "job.id")} })`
-  const kept = `Effect.sync(() => { ${pause('"kept " + name', "job.id")} })`
+  const answered = `Effect.sync(() => { ${pause('"answered " + name', "this.#job.id")} })`
+  const kept = `Effect.sync(() => { ${pause('"kept " + name', "this.#job.id")} })`
   /** At the end of an attempt, by the kind of its job; and on both sides of a checkpoint. */
   const edits: ReadonlyArray<Edit> = [
     {
       ...pauseBeforeCommit,
-      replace: `${pause('"commit " + claim.job.kind', "claim.job.id")} ${pauseBeforeCommit.find}`,
+      replace: `${pause('"commit " + attempt.claim.job.kind', "attempt.claim.job.id")} ${pauseBeforeCommit.find}`,
     },
     {
       ...pauseAfterCheckpoint,
-      replace: `Effect.tap((value) => ${answered}.pipe(Effect.andThen(keep(name, value)), Effect.andThen(${kept}))),`,
+      replace: `Effect.tap((value) => ${answered}.pipe(Effect.andThen(this.#keep(name, value)), Effect.andThen(${kept}))),`,
     },
   ]
   const victims: ReadonlyArray<readonly [point: string, kind: AudioKind & LiveKind, calls: ReadonlyArray<number>]> = [
