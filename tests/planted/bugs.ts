@@ -88,7 +88,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "            Effect.flatMap(store.findByIdempotencyKey(asked.grant.keyId, asked.idempotencyKey), (known) => known !== undefined ? Effect.succeed({ job: known, replayed: true }) : Effect.flatMap(store.createJobs([prepare(draft.success)]), ([outcome]) => Effect.fromResult(acceptedOf(outcome)))),",
       ),
     ],
-    seed: 2,
+    seed: 1,
     breaks: "one job per idempotency key",
   },
   {
@@ -135,7 +135,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         'return "spent"',
       ),
     ],
-    seed: 99,
+    seed: 83,
     breaks: "blob first, row second",
   },
   {
@@ -197,7 +197,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "return this.#gateIsOpen",
       ),
     ],
-    seed: 374,
+    seed: 122,
     breaks: "nothing is bought without a lease",
   },
   {
@@ -241,7 +241,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "callers that share a commit get each other's answers",
     edits: [core("engine/GroupCommit.ts", "offset += entry.items.length", "offset += 0")],
-    seed: 6,
+    seed: 19,
     breaks: "no job is lost",
   },
   {
@@ -372,9 +372,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
       memory(
         "jobs/expireJobs.ts",
         "overdueEvent(job, now), now)",
-        'isLost(job, now) ? overdueEvent(job, now) : { event: "canceled" }, now)',
+        'overdueEvent(job, now).event === "lost" ? overdueEvent(job, now) : { event: "canceled" }, now)',
       ),
-      memory("jobs/expireJobs.ts", "import { applyEvent, ", "import { applyEvent, isLost, "),
     ],
     seed: 4,
     breaks: "legal transitions",
@@ -420,11 +419,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     bug: "the piece in which a file's beginning ends is stored in part",
     edits: [
-      core(
-        "engine/receiveUpload.ts",
-        "Effect.as(check(), pieces)",
-        "Effect.as(check(), [pieces[0].subarray(0, SNIFF_BYTES)])",
-      ),
+      core("engine/receiveUpload.ts", "Effect.as(check(), pieces)", "Effect.as(check(), [pieces[0].subarray(0, 1)])"),
     ],
     seed: 1,
     breaks: "the stored bytes are exactly that body",
@@ -476,7 +471,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         "return (_name, effect) => effect",
       ),
     ],
-    seed: 207,
+    seed: 64,
     breaks: "nothing is bought without a lease",
   },
   {

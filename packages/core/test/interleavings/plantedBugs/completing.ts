@@ -73,7 +73,7 @@ export const completing: ReadonlyArray<PlantedBug> = [
   {
     bug: "row first, blob second: `put` answers before the bytes are there",
     race: "complete × erase:",
-    shows: /^true .*(a row names jobs\/.*, which is not there|to deeply equal \[\])/,
+    shows: /^true .*(a row names jobs\/.*, which does not exist|to deeply equal \[\])/,
     plant: inBlobs(({ blobs }, wait) => ({
       put: (key, content, options) =>
         Effect.gen(function* () {

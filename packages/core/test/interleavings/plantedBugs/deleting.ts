@@ -6,7 +6,7 @@ export const deleting: ReadonlyArray<PlantedBug> = [
   {
     bug: "erase removes the blobs before the row says so",
     race: "complete × erase:",
-    shows: /^true .*(a row names jobs\/.*, which is not there|BlobNotFound)/,
+    shows: /^true .*(a row names jobs\/.*, which does not exist|BlobNotFound)/,
     plant: inJobs(({ blobs, jobs }, wait) => ({
       eraseJobs: (items) =>
         Effect.gen(function* () {
