@@ -4,24 +4,32 @@ import type { Session, Transaction } from "../Session.ts"
 import { ago, batchStatement, type Given, query, statement, storeTime } from "../Statement.ts"
 import { recordPurges } from "../jobs/purges.ts"
 
-/** Unused uploads. The index contains no consumed ones. Uploads locked by a job or another sweep are skipped. */
-export const unusedUploads = statement((given: Given<{ now: number; limit: number }>) =>
-  query
-    .selectFrom("uploads")
-    .select("id")
-    .where("erased", "=", false)
-    .where("sweep_at", "<=", given.now)
-    .where((where) =>
-      where.not(
-        where.exists(where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id")),
-      ),
-    )
-    .orderBy("sweep_at")
-    .orderBy("seq")
-    .limit(given.limit)
-    .forUpdate()
-    .skipLocked(),
-)
+/**
+ * Uploads that no job took and that are due, oldest first: unused ones to erase, or erased ones to delete. The index contains no
+ * consumed ones. Uploads locked by a job or another sweep are skipped.
+ */
+const dueUploads = (erased: boolean) =>
+  statement((given: Given<{ dueBy: number; limit: number }>) =>
+    query
+      .selectFrom("uploads")
+      .select("id")
+      .where("erased", "=", erased)
+      .where("sweep_at", "<=", given.dueBy)
+      .where((where) =>
+        where.not(
+          where.exists(where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id")),
+        ),
+      )
+      .orderBy("sweep_at")
+      .orderBy("seq")
+      .limit(given.limit)
+      .forUpdate()
+      .skipLocked(),
+  )
+
+export const unusedUploads = dueUploads(false)
+/** A consumed upload is deleted with its job. */
+export const erasedUploads = dueUploads(true)
 
 /** Looks for one that is due, in the same index. */
 export const anyUnusedUpload = statement(() =>
@@ -34,7 +42,7 @@ export const anyUnusedUpload = statement(() =>
     .limit(1),
 )
 
-/** That no job took it is asked once more, now that it is locked. From now on its record waits for `deleteUploads`, which goes by age. */
+/** Checks again under the lock that no job took the upload. Its record then waits for `deleteUploads`, which goes by age. */
 const eraseUnused = batchStatement<{ id: UploadId }, {}, { readonly id: UploadId }>({ id: "text" }, (item) =>
   query
     .updateTable("uploads")
@@ -57,30 +65,11 @@ const eraseUnused = batchStatement<{ id: UploadId }, {}, { readonly id: UploadId
 )
 
 export const expireUploads = async (tx: Transaction, limit: number): Promise<PruneResult> => {
-  const uploads = await tx.all(unusedUploads, { now: tx.now, limit })
+  const uploads = await tx.all(unusedUploads, { dueBy: tx.now, limit })
   const erased = new Set((await tx.batch(eraseUnused, uploads, {})).map(({ id }) => id))
   const prefixes = uploads.flatMap(({ id }) => (erased.has(id) ? [uploadBlobPrefix(id)] : []))
   return { count: uploads.length, purges: await recordPurges(tx, prefixes) }
 }
-
-/** Erased uploads, oldest first. A consumed upload is deleted with its job. */
-export const erasedUploads = statement((given: Given<{ createdBy: number; limit: number }>) =>
-  query
-    .selectFrom("uploads")
-    .select("id")
-    .where("erased", "=", true)
-    .where("sweep_at", "<=", given.createdBy)
-    .where((where) =>
-      where.not(
-        where.exists(where.selectFrom("jobs").select("jobs.seq").whereRef("jobs.upload_id", "=", "uploads.id")),
-      ),
-    )
-    .orderBy("sweep_at")
-    .orderBy("seq")
-    .limit(given.limit)
-    .forUpdate()
-    .skipLocked(),
-)
 
 /** Looks for one that is due, in the same index. */
 export const anyErasedUpload = statement((given: Given<{ olderThanMs: number }>) =>
@@ -98,7 +87,7 @@ const removeUploads = batchStatement<{ id: UploadId }, {}, unknown>({ id: "text"
 )
 
 export const deleteUploads = async (tx: Transaction, olderThanMs: number, limit: number): Promise<number> => {
-  const uploads = await tx.all(erasedUploads, { createdBy: tx.now - olderThanMs, limit })
+  const uploads = await tx.all(erasedUploads, { dueBy: tx.now - olderThanMs, limit })
   return tx.runBatch(removeUploads, uploads, {})
 }
 

@@ -208,7 +208,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: ["each project has its own limit, for all its kinds together"],
     promises: true,
   },
-  "who finds everything at its limit is told to come at once": {
+  "a worker that finds every lane at its limit is told to ask again immediately": {
     checks: [
       "`nextInMs` is no earlier than there can be room, and 0 only where there is room and work",
       "the same holds for projects, which do not wait for each other's limits",
@@ -496,7 +496,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: false,
   },
-  "who repeats the end of a transfer is told that it lost": {
+  "a repeated end of a transfer is told that the lease was lost": {
     checks: [
       "completeUpload: written already after completeUpload",
       "releaseUpload: written already after releaseUpload",

@@ -46,7 +46,7 @@ export const limiting = [
     "other.projectId === lane.projectId && ",
     "other.projectId === lane.projectId && other.kind === lane.kind && ",
   ]),
-  plant("jobs/claimJobs.ts", limits, "who finds everything at its limit is told to come at once", [
+  plant("jobs/claimJobs.ts", limits, "a worker that finds every lane at its limit is told to ask again immediately", [
     "line.claimable.length > 0 && hasRoom(line)",
     "line.claimable.length > 0",
   ]),

@@ -17,7 +17,7 @@ export const uploads = [
   plant(
     "MemoryUploadStore.ts",
     "UploadStore.extendUpload, completeUpload, releaseUpload",
-    "who repeats the end of a transfer is told that it lost",
+    "a repeated end of a transfer is told that the lease was lost",
     ["upload !== undefined && isRepeat(upload)", "false"],
   ),
   // In a history a transfer brings its own blob only.
