@@ -46,6 +46,20 @@ export const expireOverdue = Effect.flatMap(JobStore, (store) =>
   untilDone(Effect.flatMap(store.expireJobs(stepSize), (expired) => Effect.as(emitFailed(expired), expired.length))),
 )
 
+/** How much a sweep past retention has removed. */
+export interface Pruned {
+  /** Finished jobs whose data was erased. */
+  readonly expiredData: number
+  /** Records of finished jobs. */
+  readonly deletedJobs: number
+  /** Uploads that no job used. */
+  readonly expiredUploads: number
+  /** Records of uploads that were erased before. */
+  readonly deletedUploads: number
+  /** Removals of files that were due from earlier and were tried again. */
+  readonly purges: number
+}
+
 /**
  * Erases data past its retention, and finishes purges that are still due. Returns how much there was. Erased data is unreachable
  * immediately. Its blobs stay, and are due, where nothing is to be removed yet: a process on a fresh copy of the
@@ -68,18 +82,23 @@ const prune = Effect.fnUntraced(function* ({ removes }: { readonly removes: bool
         ),
       ),
     )
-  let found = 0
-  if (dataRetentionMs > 0) found += yield* pruned(jobs.expireData(dataRetentionMs, stepSize))
-  if (jobRetentionMs > 0) {
-    found += yield* pruned(jobs.deleteJobs(jobRetentionMs, stepSize))
-    found += yield* untilDone(uploads.deleteUploads(jobRetentionMs, stepSize))
-  }
-  found += yield* pruned(uploads.expireUploads(stepSize))
-  return found + (removes ? yield* purgeDue : (yield* jobs.listPurges(1)).length)
+  const keepsRecords = jobRetentionMs === 0
+  return {
+    expiredData: dataRetentionMs === 0 ? 0 : yield* pruned(jobs.expireData(dataRetentionMs, stepSize)),
+    deletedJobs: keepsRecords ? 0 : yield* pruned(jobs.deleteJobs(jobRetentionMs, stepSize)),
+    deletedUploads: keepsRecords ? 0 : yield* untilDone(uploads.deleteUploads(jobRetentionMs, stepSize)),
+    expiredUploads: yield* pruned(uploads.expireUploads(stepSize)),
+    purges: removes ? yield* purgeDue : (yield* jobs.listPurges(1)).length,
+  } satisfies Pruned
 })
 
-/** Prunes in a process of which it is known that no other copy of the store objects to it. */
-export const pruneOnce = prune({ removes: true })
+const sumOf = (pruned: Pruned): number => Object.values(pruned).reduce((sum, count) => sum + count, 0)
+
+/** Prunes in a process of which it is known that no other copy of the store objects to it, and returns what it removed. */
+export const pruneAndReport = prune({ removes: true })
+
+/** Like `pruneAndReport`, but returns only how much it removed in all. */
+export const pruneOnce = Effect.map(pruneAndReport, sumOf)
 
 /**
  * Tries each purge that is due once. Those that fail stay at the head of the list, which is in order of age: it is read
@@ -173,7 +192,7 @@ const sweep = Effect.gen(function* () {
         paceOfPruning(config),
         Effect.andThen(
           joined,
-          Effect.flatMap(guard.isSettled, (isSettled) => prune({ removes: isSettled })),
+          Effect.flatMap(guard.isSettled, (isSettled) => Effect.map(prune({ removes: isSettled }), sumOf)),
         ),
       ),
       every("orphans", steadily(config.orphanIntervalMs), Effect.andThen(settle(guard), collectOrphans)),
