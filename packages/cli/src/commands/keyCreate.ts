@@ -6,6 +6,7 @@ import * as Flag from "effect/cli/Flag"
 import { keyScopes } from "@kiln/core/kinds"
 import { KeyDirectory, type Project } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
+import { findProject } from "../findProject.ts"
 import { nameProblem } from "../nameProblem.ts"
 import { newKey } from "@kiln/http"
 import { keyDocument } from "../keyDocument.ts"
@@ -28,18 +29,6 @@ const flags = {
     Flag.optional,
   ),
 }
-
-/** Searches by id first; a name never looks like an id. */
-const findProject = Effect.fnUntraced(function* (nameOrId: string) {
-  const projects = yield* (yield* KeyDirectory).listProjects
-  const project = projects.find(({ id }) => id === nameOrId) ?? projects.find(({ name }) => name === nameOrId)
-  return (
-    project ??
-    (yield* failed(
-      `there is no project ${JSON.stringify(nameOrId)}: create one with kiln project create NAME; the first kiln serve creates "default"`,
-    ))
-  )
-})
 
 const expiryOf = Effect.fnUntraced(function* (expires: Option.Option<string>) {
   if (Option.isNone(expires)) return null

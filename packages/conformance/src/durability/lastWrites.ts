@@ -155,6 +155,7 @@ const shown = Effect.gen(function* () {
     projects: yield* keys.listProjects,
     keys: yield* keys.listKeys,
     key: yield* keys.findKey(digest(1)),
+    newSecret: yield* keys.identifyKey(digest(11)),
   }
 })
 
