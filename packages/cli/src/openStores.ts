@@ -43,11 +43,14 @@ export const Init = GlobalFlag.Setting("init")({
 /** The requirement of effects that read `--init`. */
 export type InitFlag = GlobalFlag.Setting.Identifier<"init">
 
-const isEmpty = (directory: string): boolean => existsSync(directory) && readdirSync(directory).length === 0
+/** A new volume holds a directory for recovered files. */
+const isEmpty = (directory: string): boolean =>
+  existsSync(directory) && readdirSync(directory).every((name) => name === "lost+found")
 
 /**
  * Fails if there is no database. Only `serve`, and a command with `--init`, begin an installation anywhere: in a wrong directory,
- * a command would otherwise answer from an empty database, and leave it there. `begins`: an empty directory will do as well.
+ * a command would otherwise answer from an empty database, and leave it there. `begins`: the command sets up an installation, and
+ * may begin one in an empty directory.
  */
 export const requireDatabase = (place: DatabasePlace, begins: boolean) =>
   Effect.gen(function* () {

@@ -17,6 +17,11 @@ export const withStores = <A, R>(
   command: Effect.Effect<A, CommandFailed | StoreUnavailable, R>,
 ): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds> | InitFlag> => withSettings(() => command)
 
+/** Like `withStores`, for a command that sets up an installation and may begin one in an empty directory. */
+export const beginStores = <A, R>(
+  command: Effect.Effect<A, CommandFailed | StoreUnavailable, R>,
+): Effect.Effect<A, CommandFailed, Exclude<R, CommandNeeds> | InitFlag> => withSettings(() => command, { begins: true })
+
 /** Like `withStores`, for a command that also needs other settings. `begins`: it may begin an installation in an empty directory. */
 export const withSettings = <A, R>(
   command: (settings: Settings) => Effect.Effect<A, CommandFailed | StoreUnavailable, R>,

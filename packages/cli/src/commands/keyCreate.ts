@@ -12,7 +12,7 @@ import { newKey } from "@kiln/http"
 import { keyDocument } from "../keyDocument.ts"
 import { answer, formatTime } from "../Output.ts"
 import { duration } from "../settings/duration.ts"
-import { withStores } from "../withStores.ts"
+import { beginStores } from "../withStores.ts"
 
 const flags = {
   project: Flag.String("project").pipe(Flag.withDescription("Name or id of the project it belongs to")),
@@ -46,7 +46,7 @@ const describe = (key: string, id: string, project: Project, expiresAt: number |
   ].join("\n")
 
 export const keyCreate = Command.make("create", flags, ({ expires, mode, name, project: nameOrId, scopes }) =>
-  withStores(
+  beginStores(
     Effect.gen(function* () {
       const problem = Option.isSome(name) ? nameProblem(name.value) : undefined
       if (problem !== undefined) return yield* misused(`--name ${problem}`)

@@ -4,14 +4,14 @@ import * as Command from "effect/cli/Command"
 import { type SwitchName, switchNames } from "@kiln/core/domain"
 import { Switchboard } from "@kiln/core/ports"
 import { answer, formatTable } from "../Output.ts"
-import { withSettings, withStores } from "../withStores.ts"
+import { beginStores, withSettings } from "../withStores.ts"
 
 const setter = (word: "on" | "off") =>
   Command.make(
     word,
     { name: Argument.Literals("SWITCH", switchNames).pipe(Argument.withDescription("ai, audio or images")) },
     ({ name }) =>
-      withStores(
+      beginStores(
         Effect.gen(function* () {
           yield* (yield* Switchboard).setSwitch(name, word === "on")
           yield* answer({ json: { switch: name, status: word }, text: `${name} is ${word}` })
@@ -26,7 +26,8 @@ const setter = (word: "on" | "off") =>
   )
 
 const status = Command.make("status", {}, () =>
-  withSettings(({ engine }) =>
+  withSettings(
+    ({ engine }) =>
     Effect.gen(function* () {
       const board = yield* (yield* Switchboard).readBoard
       const forcedOff = engine.forcedOff ?? []
@@ -42,6 +43,7 @@ const status = Command.make("status", {}, () =>
         ),
       })
     }),
+    { begins: true },
   ),
 ).pipe(Command.withDescription("Show which switches are on"))
 

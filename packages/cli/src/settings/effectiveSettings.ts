@@ -90,8 +90,8 @@ const withoutPassword = (text: string): string => {
   const url = URL.parse(text)
   if (url === null) return hidden
   if (url.password !== "") url.password = hidden
-  for (const name of url.searchParams.keys())
-    if (/pass|secret|token|key|credential/i.test(name)) url.searchParams.set(name, hidden)
+  for (const [name, value] of [...url.searchParams])
+    url.searchParams.set(name, /pass|secret|token|key|credential/i.test(name) ? hidden : withoutPassword(value))
   return url.href.replaceAll(encodeURIComponent(hidden), hidden)
 }
 
