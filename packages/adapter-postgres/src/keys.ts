@@ -252,8 +252,7 @@ export const makePostgresKeyDirectory = (db: Database): KeyDirectory["Service"] 
     listKeys: db.read("KeyDirectory.listKeys", listKeys),
     revokeKey: (keyId) => db.write("KeyDirectory.revokeKey", (tx) => revokeKey(tx, keyId)),
     rotateKey: (rotation) => db.write("KeyDirectory.rotateKey", (tx) => rotateKey(tx, rotation)),
-    identifyKey: (secretHash) =>
-      db.read("KeyDirectory.identifyKey", (session) => identifyKey(session, secretHash)),
+    identifyKey: (secretHash) => db.read("KeyDirectory.identifyKey", (session) => identifyKey(session, secretHash)),
     findKey: (secretHash) => db.read("KeyDirectory.findKey", (session) => findKey(session, secretHash)),
     touchKeys: (uses) => db.write("KeyDirectory.touchKeys", (tx) => touchKeys(tx, uses)),
   })

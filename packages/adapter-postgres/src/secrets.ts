@@ -66,7 +66,6 @@ export const makePostgresSecretStore = (db: Database): SecretStore["Service"] =>
     getOrCreate: (name, candidate) =>
       db.write("SecretStore.getOrCreate", (tx) => getOrCreateSecret(tx, name, candidate)),
     find: (name) => db.read("SecretStore.find", (session) => findSecret(session, name)),
-    replace: (name, expected, value) =>
-      db.write("SecretStore.replace", (tx) => replace(tx, name, expected, value)),
+    replace: (name, expected, value) => db.write("SecretStore.replace", (tx) => replace(tx, name, expected, value)),
     remove: (name) => db.write("SecretStore.remove", (tx) => removeSecret(tx, name)),
   })

@@ -48,7 +48,6 @@ export const makeSqliteSecretStore = (db: Database): SecretStore["Service"] =>
   SecretStore.of({
     getOrCreate: (name, candidate) => db.write("SecretStore.getOrCreate", (tx) => getOrCreate(tx, name, candidate)),
     find: (name) => db.read("SecretStore.find", (tx) => findSecret(tx, name)),
-    replace: (name, expected, value) =>
-      db.write("SecretStore.replace", (tx) => replace(tx, name, expected, value)),
+    replace: (name, expected, value) => db.write("SecretStore.replace", (tx) => replace(tx, name, expected, value)),
     remove: (name) => db.write("SecretStore.remove", (tx) => tx.run(deleteSecret, { name }) === 1),
   })

@@ -13,7 +13,11 @@ const show = Command.make("show", {}, () =>
       json: { settings },
       text: formatTable(
         ["SETTING", "VALUE", "FROM"],
-        settings.map(({ file, setting, source, value }) => [setting, value, file === null ? source : `${source} ${file}`]),
+        settings.map(({ file, setting, source, value }) => [
+          setting,
+          value,
+          file === null ? source : `${source} ${file}`,
+        ]),
         "",
       ),
     })

@@ -50,7 +50,7 @@ const plain = (value: unknown): string => {
   if (value === null) return "-"
   if (Array.isArray(value)) return value.length === 0 ? "-" : value.map(plain).join("\n")
   if (typeof value === "object") return Object.values(value).map(plain).join("  ")
-  return String(value)
+  return typeof value === "string" ? value : JSON.stringify(value)
 }
 
 /** Formats named values as aligned lines; a list takes a line for each entry. */

@@ -37,10 +37,7 @@ const flags = {
     Flag.withDescription("Only jobs created before this time"),
     Flag.optional,
   ),
-  limit: Flag.Int("limit").pipe(
-    Flag.withDescription(`Maximum number of jobs, 1 to ${mostJobs}`),
-    Flag.withDefault(50),
-  ),
+  limit: Flag.Int("limit").pipe(Flag.withDescription(`Maximum number of jobs, 1 to ${mostJobs}`), Flag.withDefault(50)),
   after: Flag.String("after").pipe(
     Flag.withMetavar("CURSOR"),
     Flag.withDescription("Continue after the list that ended with this cursor"),

@@ -48,7 +48,9 @@ export const keyRotate = Command.make("rotate", flags, ({ id, overlap }) =>
     }),
   ),
 ).pipe(
-  Command.withDescription("Give an API key a new secret; the old one stays valid for a while. The key's jobs stay its own"),
+  Command.withDescription(
+    "Give an API key a new secret; the old one stays valid for a while. The key's jobs stay its own",
+  ),
   Command.withExamples([
     { command: "kiln key rotate KEY_ID", description: "The old secret works for another 24 hours" },
     { command: "kiln key rotate KEY_ID --overlap 0", description: "After a leak: only the new secret works" },

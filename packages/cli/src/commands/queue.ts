@@ -20,9 +20,10 @@ const none: Queue["counts"] = { queued: 0, delayed: 0, processing: 0, done: 0, f
 
 /** Groups counts by type and mode. Paused types are listed even without jobs. */
 const queuesOf = (counts: ReadonlyArray<JobCount>, paused: ReadonlyArray<string>): ReadonlyArray<Queue> => {
-  const names = new Map(counts.map(({ kind: type, mode }) => [`${type} ${mode}`, { type, mode: String(mode) }]))
-  for (const type of paused)
-    if (!counts.some(({ kind }) => kind === type)) names.set(type, { type, mode: "-" })
+  const names = new Map<string, Pick<Queue, "type" | "mode">>(
+    counts.map(({ kind: type, mode }) => [`${type} ${mode}`, { type, mode }]),
+  )
+  for (const type of paused) if (!counts.some(({ kind }) => kind === type)) names.set(type, { type, mode: "-" })
   return [...names.values()].map(({ mode, type }) => ({
     type,
     mode,

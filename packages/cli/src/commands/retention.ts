@@ -23,7 +23,8 @@ const flags = {
   ),
 }
 
-const days = (ms: number): string => (ms === 0 ? "kept indefinitely" : `after ${Number((ms / 86_400_000).toFixed(2))} d`)
+const days = (ms: number): string =>
+  ms === 0 ? "kept indefinitely" : `after ${Number((ms / 86_400_000).toFixed(2))} d`
 
 const tableOf = (
   { deletedJobs, deletedUploads, expiredData, expiredUploads }: Omit<DueRetention, "bytes">,

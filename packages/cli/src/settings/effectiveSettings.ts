@@ -90,7 +90,7 @@ const withoutPassword = (text: string): string => {
   const url = URL.parse(text)
   if (url === null) return hidden
   if (url.password !== "") url.password = hidden
-  for (const [name, value] of [...url.searchParams])
+  for (const [name, value] of Array.from(url.searchParams))
     url.searchParams.set(name, /pass|secret|token|key|credential/i.test(name) ? hidden : withoutPassword(value))
   return url.href.replaceAll(encodeURIComponent(hidden), hidden)
 }
@@ -151,8 +151,11 @@ export const effectiveSettings = (
         ? { setting, value, source: "config", file: configPath }
         : { setting, value, source: "default", file: null }
     }),
-    ...configOnly(config).map(
-      ([setting, value]): EffectiveSetting => ({ setting, value, source: "config", file: configPath }),
-    ),
+    ...configOnly(config).map(([setting, value]): EffectiveSetting => ({
+      setting,
+      value,
+      source: "config",
+      file: configPath,
+    })),
   ]
 }

@@ -6,7 +6,8 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /** Where the text of a setting comes from. */
 export type SettingOrigin =
-  { readonly _tag: "Variable" } | { readonly _tag: "File"; readonly path: string; readonly by: string }
+  | { readonly _tag: "Variable" }
+  | { readonly _tag: "File"; readonly path: string; readonly by: string }
 
 /** The text of a setting. */
 export interface GivenSetting {
@@ -40,7 +41,11 @@ const fromFile = (setting: string, by: string, path: string, optional: boolean):
     if (text === "") return { ok: false, setting: by, rule: `names ${path}, which is empty` }
     return { ok: true, given: text === undefined ? undefined : { text, origin: { _tag: "File", path, by } } }
   } catch (cause) {
-    return { ok: false, setting: by, rule: `names ${path}, which cannot be read for ${setting}: ${causeMessage(cause)}` }
+    return {
+      ok: false,
+      setting: by,
+      rule: `names ${path}, which cannot be read for ${setting}: ${causeMessage(cause)}`,
+    }
   }
 }
 

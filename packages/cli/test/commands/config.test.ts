@@ -129,6 +129,8 @@ describe("settings from files", () => {
     expect(message).toMatch(/^kiln: DATABASE_URL must be a URL like postgres/)
     expect(message).not.toContain("canary")
     const unknown = await runInProcess(["config", "show"], { KILN_SIGNING_KEY_FILE: path })
-    expect(unknown.stderr).toContain("Unknown setting KILN_SIGNING_KEY_FILE is ignored; did you mean KILN_SIGNING_KEYS?")
+    expect(unknown.stderr).toContain(
+      "Unknown setting KILN_SIGNING_KEY_FILE is ignored; did you mean KILN_SIGNING_KEYS?",
+    )
   })
 })

@@ -21,20 +21,25 @@ const settingUp = [
 ]
 
 describe("a directory without a database", () => {
-  it.each([...existing, ...settingUp])("kiln %s %s fails, names it and leaves it alone if it does not exist", async (...args) => {
-    using data = temporaryDirectory()
-    const env = { KILN_DATA_DIR: join(data.path, "wrong") }
-    expect(await refusalOf(args, env, 1)).toBe(
-      `kiln: there is no database ${data.path}/wrong/kiln.db, and no such directory: ` +
-        "set KILN_DATA_DIR to the directory of the installation; to begin a new one there, run kiln serve or add --init\n",
-    )
-    expect(existsSync(join(data.path, "wrong"))).toBe(false)
-  })
+  it.each([...existing, ...settingUp])(
+    "kiln %s %s fails, names it and leaves it alone if it does not exist",
+    async (...args) => {
+      using data = temporaryDirectory()
+      const env = { KILN_DATA_DIR: join(data.path, "wrong") }
+      expect(await refusalOf(args, env, 1)).toBe(
+        `kiln: there is no database ${data.path}/wrong/kiln.db, and no such directory: ` +
+          "set KILN_DATA_DIR to the directory of the installation; to begin a new one there, run kiln serve or add --init\n",
+      )
+      expect(existsSync(join(data.path, "wrong"))).toBe(false)
+    },
+  )
 
   it.each([...existing, ...settingUp])("kiln %s %s fails if it belongs to something else", async (...args) => {
     using data = temporaryDirectory()
     writeFileSync(join(data.path, "thesis.txt"), "")
-    expect(await refusalOf(args, { KILN_DATA_DIR: data.path }, 1)).toContain(`there is no database ${data.path}/kiln.db:`)
+    expect(await refusalOf(args, { KILN_DATA_DIR: data.path }, 1)).toContain(
+      `there is no database ${data.path}/kiln.db:`,
+    )
     expect(existsSync(join(data.path, "kiln.db"))).toBe(false)
   })
 

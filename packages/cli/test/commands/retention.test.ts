@@ -74,8 +74,13 @@ describe("kiln retention run", () => {
   it("needs a database", async () => {
     await using installation = await sqliteInstallation()
     const env = { KILN_DATA_DIR: `${installation.directory}/elsewhere` }
-    for (const args of [["retention", "run"], ["retention", "run", "--dry-run"]])
-      expect(await refusalOf(args, env, 1)).toContain(`there is no database ${installation.directory}/elsewhere/kiln.db`)
+    for (const args of [
+      ["retention", "run"],
+      ["retention", "run", "--dry-run"],
+    ])
+      expect(await refusalOf(args, env, 1)).toContain(
+        `there is no database ${installation.directory}/elsewhere/kiln.db`,
+      )
   })
 })
 

@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto"
-import { signingKeyring } from "../../../http/src/server/signingKeyring.ts"
+import { SecretStore } from "@kiln/core/ports"
 import { describe, expect, it } from "vitest"
 import * as Effect from "effect/Effect"
 import { installations, type Installation, sqliteInstallation } from "../support/installations.ts"
 import { jsonOf, refusalOf, runInProcess } from "../support/runInProcess.ts"
 
-/** Starts a process that generates the first key. */
-const generate = (installation: Installation): Promise<unknown> => installation.use(signingKeyring(undefined))
+/** Does what the first process does that starts without KILN_SIGNING_KEYS. */
+const generate = (installation: Installation): Promise<unknown> =>
+  installation.use(Effect.flatMap(SecretStore, (secrets) => secrets.getOrCreate("signing", randomBytes(32))))
 const fingerprint = expect.stringMatching(/^[0-9a-f]{12}$/)
 
 describe.each(installations)("kiln signing-key on %s", (_name, open) => {
@@ -49,7 +50,9 @@ describe("kiln signing-key", () => {
     expect((await runInProcess(["signing-key", "list"], configured)).stdout).toMatch(
       /^KID +FINGERPRINT +FROM\nown +[0-9a-f]{12} +KILN_SIGNING_KEYS +signs\nk1 +[0-9a-f]{12} +store +verifies\nown +[0-9a-f]{12} +store +verifies\n$/,
     )
-    expect(await refusalOf(["signing-key", "add", "own", "--generate"], installation.env, 1)).toContain("another key named own")
+    expect(await refusalOf(["signing-key", "add", "own", "--generate"], installation.env, 1)).toContain(
+      "another key named own",
+    )
     expect(await jsonOf(["signing-key", "drop"], configured)).toEqual({ dropped: true })
     expect(await jsonOf(["signing-key", "drop"], configured)).toEqual({ dropped: false })
   })

@@ -28,9 +28,7 @@ export const runInProcess = async (
     inputIsTerminal: false,
   }
   const logs = Logger.layer([Logger.map(Logger.formatLogFmt, (line) => void (stderr += `${line}\n`))])
-  const exit = await Effect.runPromise(
-    runKiln(args).pipe(Effect.provideService(ProcessIo, io), Effect.provide(logs)),
-  )
+  const exit = await Effect.runPromise(runKiln(args).pipe(Effect.provideService(ProcessIo, io), Effect.provide(logs)))
   return { exit, stdout, stderr }
 }
 

@@ -92,7 +92,8 @@ const prune = Effect.fnUntraced(function* ({ removes }: { readonly removes: bool
   } satisfies Pruned
 })
 
-const sumOf = (pruned: Pruned): number => Object.values(pruned).reduce((sum, count) => sum + count, 0)
+const sumOf = ({ deletedJobs, deletedUploads, expiredData, expiredUploads, purges }: Pruned): number =>
+  expiredData + deletedJobs + expiredUploads + deletedUploads + purges
 
 /** Prunes in a process of which it is known that no other copy of the store objects to it, and returns what it removed. */
 export const pruneAndReport = prune({ removes: true })

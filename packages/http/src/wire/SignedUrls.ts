@@ -1,4 +1,12 @@
-import { createHash, createHmac, createSecretKey, type Hmac, hkdfSync, timingSafeEqual, type KeyObject } from "node:crypto"
+import {
+  createHash,
+  createHmac,
+  createSecretKey,
+  type Hmac,
+  hkdfSync,
+  timingSafeEqual,
+  type KeyObject,
+} from "node:crypto"
 
 /**
  * Signed URLs: a capability to send one upload's file, or to fetch one file, until it expires. Each capability has exactly

@@ -13,7 +13,13 @@ const sign = (keyring: SigningKeyring): string =>
 
 const accepts = (keyring: SigningKeyring, url: string): boolean => {
   const { pathname, search } = new URL(url)
-  const request = { method: "PUT", path: pathname, rawQuery: search.slice(1), purpose: "upload", nowSeconds: 1 } as const
+  const request = {
+    method: "PUT",
+    path: pathname,
+    rawQuery: search.slice(1),
+    purpose: "upload",
+    nowSeconds: 1,
+  } as const
   return verifySignedUrl(keyring, request).ok
 }
 
@@ -97,7 +103,9 @@ describe("processes with different keys", () => {
       yield* start()
       const configured = yield* start(entry("own", 1))
       expect(configured.warnings).toMatchObject([
-        expect.stringMatching(/^URLs signed with the key own \([0-9a-f]{12}\), as this process does, are rejected by processes that started before/),
+        expect.stringMatching(
+          /^URLs signed with the key own \([0-9a-f]{12}\), as this process does, are rejected by processes that started before/,
+        ),
       ])
       const forgotten = yield* start()
       expect(forgotten.warnings).toMatchObject([
