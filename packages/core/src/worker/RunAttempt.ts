@@ -145,7 +145,7 @@ const logStall = ({ claim: { job }, isolated, kind }: Attempt, stalledMs: number
   return Effect.logError(
     isolated?.wasAlone() === true
       ? `${about} blocked ${blocked}; ${counted}`
-      : `${about} or one beside it blocked ${blocked}; ${counted}. Move synchronous work to a worker thread`,
+      : `${about} or a concurrent attempt blocked ${blocked}; ${counted}. Move synchronous work to a worker thread`,
   )
 }
 
