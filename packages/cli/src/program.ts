@@ -70,7 +70,10 @@ const exitCodeOf = (exit: Exit.Exit<void, CommandFailed | CliError.CliError>): E
   if (error instanceof CommandFailed) return Effect.as(complain(error.message), error.exitCode)
   if (CliError.isCliError(error))
     return Effect.as(error._tag === "ShowHelp" ? Effect.void : complain(error.message), exitUsage)
-  return Effect.as(Effect.logError("kiln stopped because of a defect", exit.cause), exitFailed)
+  return Effect.as(
+    Effect.logError("kiln stopped because of an unexpected error; please report it", exit.cause),
+    exitFailed,
+  )
 }
 
 /** Runs one command line. Returns its exit code: 0, 1 if the command failed, 2 if it was used incorrectly. */
