@@ -71,6 +71,17 @@ describe("damage is reported, and other blobs stay readable", () => {
       }),
     )
 
+  for (const bytes of [1_000, 600_000])
+    test(`a put that is repeated repairs a damaged blob of ${bytes} bytes`, ({ sql, store }) =>
+      Effect.gen(function* () {
+        yield* store.put(key, piecesOf(bytesOf(bytes)), LIMIT)
+        yield* sql("UPDATE kiln.blob_chunks SET content = set_byte(content, 7, 0) WHERE position = 0")
+        expect((yield* Effect.flip(readAll(store)))._tag).toBe("BlobCorrupt")
+        yield* store.put(key, piecesOf(bytesOf(bytes)), LIMIT)
+        expect(Buffer.compare(yield* readAll(store), bytesOf(bytes))).toBe(0)
+        expect(yield* sql(counts)).toEqual([{ blobs: 1, chunks: Math.ceil(bytes / 262_144) }])
+      }))
+
   test("a stored blob can neither be renamed nor get other bytes", ({ sql, store }) =>
     Effect.gen(function* () {
       yield* store.put(key, Stream.make(bytesOf(10)), LIMIT)
