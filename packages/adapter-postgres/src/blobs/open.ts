@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { BlobCorrupt, BlobNotFound, BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
+import { BlobCorrupt, BlobNotFound, BlobUnavailable, type StoreUnavailable } from "@kiln/core/domain"
 import {
   type BlobInfo,
   type BlobRange,

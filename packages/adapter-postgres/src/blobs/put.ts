@@ -92,9 +92,7 @@ const grow = (draft: Draft, bytes: number): void => {
 
 const bytea = (content: Given<{ content: Uint8Array }>["content"]) => sql<Uint8Array>`${content}::bytea`
 
-const begin = statement((_given: Given<{}>) =>
-  query.insertInto("blobs").values({ begun_at: storeTime }).returning("id"),
-)
+const begin = statement(() => query.insertInto("blobs").values({ begun_at: storeTime }).returning("id"))
 
 /** The same chunk may be sent again after a lost answer. Changes nothing if the unfinished blob was removed. */
 const insertChunk = statement((given: Given<{ id: number; position: number; content: Uint8Array }>) =>
