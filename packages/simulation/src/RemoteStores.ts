@@ -1,7 +1,16 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type Job, StoreUnavailable } from "@kiln/core/domain"
-import { JobDirectory, JobStore, type ReadVerb, Switchboard, UploadStore, type WriteVerb } from "@kiln/core/ports"
+import {
+  type ClaimResult,
+  type CreateOutcome,
+  JobDirectory,
+  JobStore,
+  type ReadVerb,
+  Switchboard,
+  UploadStore,
+  type WriteVerb,
+} from "@kiln/core/ports"
 import type { Network, Remote } from "./Network.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Coverage } from "./Coverage.ts"
@@ -75,24 +84,31 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
       const answers = items.map(({ jobId, token }, at) => ({ jobId, token, outcome: outcomes[at] ?? "LeaseLost" }))
       watch.fenced(verb, answers)
     }).pipe(Effect.tap((outcomes) => Effect.sync(() => tellLost(items, (at) => outcomes[at] === "LeaseLost"))))
+  const created = (outcomes: ReadonlyArray<CreateOutcome>): void => {
+    for (const outcome of outcomes) {
+      coverage.note(`create: ${outcome._tag}`)
+      if (outcome._tag === "Created") watch.created(outcome.job)
+    }
+  }
+  const claimed = ({ abandoned, claims }: ClaimResult): void => {
+    watch.touched("claimJobs", [...claims.map(({ job }) => job.id), ...abandoned])
+    for (const { job } of claims) news.claimed(process, job)
+  }
   return JobStore.of({
     // Many processes use it here, whatever it is built on.
     capabilities: { ...store.capabilities, multiProcess: true },
-    createJobs: (jobs) =>
-      write("createJobs", store.createJobs(jobs), (outcomes) => {
-        for (const outcome of outcomes) {
-          coverage.note(`create: ${outcome._tag}`)
-          if (outcome._tag === "Created") watch.created(outcome.job)
-        }
+    createJobs: (jobs) => write("createJobs", store.createJobs(jobs), created),
+    createAndClaimJobs: (jobs, request) =>
+      write("createAndClaimJobs", store.createAndClaimJobs(jobs, request), (answer) => {
+        created(answer.created)
+        if (answer.claimed === undefined) return
+        claimed(answer.claimed)
+        if (answer.claimed.claims.length > 0) coverage.note("a creation claims for an idle worker")
       }),
     findJobs: (items) => read("findJobs", store.findJobs(items)),
     findByIdempotencyKey: (keyId, key) => read("findByIdempotencyKey", store.findByIdempotencyKey(keyId, key)),
     findFile: (fileId) => read("findFile", store.findFile(fileId)),
-    claimJobs: (request) =>
-      write("claimJobs", store.claimJobs(request), ({ abandoned, claims }) => {
-        watch.touched("claimJobs", [...claims.map(({ job }) => job.id), ...abandoned])
-        for (const { job } of claims) news.claimed(process, job)
-      }),
+    claimJobs: (request) => write("claimJobs", store.claimJobs(request), claimed),
     extendLeases: (items) =>
       write("extendLeases", store.extendLeases(items), (outcomes) => {
         const outcomeOf = (at: number) => (outcomes[at]?._tag === "Extended" ? "Written" : "LeaseLost")
