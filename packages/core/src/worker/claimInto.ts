@@ -36,7 +36,7 @@ export const acceptClaims = Effect.fnUntraced(function* (
 ) {
   const guard = yield* ProviderGuard
   if (abandoned.length > 0) {
-    yield* Effect.logWarning("jobs that lost their last worker", abandoned)
+    yield* Effect.logWarning("jobs failed because they lost too many workers", abandoned)
     yield* emitFailed(abandoned)
   }
   const { claims, backInMs } =
@@ -109,6 +109,8 @@ const answeredWithin = <A, R>(
     Effect.interruptible(answer),
     Effect.andThen(
       Effect.interruptible(Effect.sleep(leaseDurationMs)),
-      Effect.suspend(() => Effect.fail(new StoreUnavailable({ operation, cause: "no answer within a lease's time" }))),
+      Effect.suspend(() =>
+        Effect.fail(new StoreUnavailable({ operation, cause: "no response within the duration of a lease" })),
+      ),
     ),
   )
