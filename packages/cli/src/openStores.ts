@@ -35,7 +35,7 @@ const explained = <A>(place: DatabasePlace, stores: Layer.Layer<A, StoreUnavaila
 /** `--init`, accepted by every command. */
 export const Init = GlobalFlag.Setting("init")({
   flag: Flag.Boolean("init").pipe(
-    Flag.withDescription("Create the database if there is none; `kiln serve` always does"),
+    Flag.withDescription("Create the database if it does not exist; `kiln serve` always does"),
     Flag.withDefault(false),
   ),
 })

@@ -41,7 +41,7 @@ export const keyIdentify = Command.make("identify", {}, () =>
       const text = yield* readSecretInput("API key")
       if (parseApiKey(text) === undefined)
         return yield* misused(
-          "standard input must be one API key, kiln_test_… or kiln_live_… with 49 more characters; this text is none, or a character is wrong",
+          "standard input must be one API key, kiln_test_… or kiln_live_… with 49 more characters; this text is not one, or a character is wrong",
         )
       const directory = yield* KeyDirectory
       const now = yield* Clock.currentTimeMillis

@@ -42,7 +42,7 @@ export const storedSigningKeys: Effect.Effect<ReadonlyArray<StoredKey>, StoreUna
   ({ keys }) => keys,
 )
 
-/** Like `storedSigningKeys`, but generates a key if there is none. All processes that start at once get the same one. */
+/** Like `storedSigningKeys`, but generates a key in a store without keys. All processes that start at once get the same one. */
 export const sharedSigningKeys: Effect.Effect<ReadonlyArray<StoredKey>, StoreUnavailable, SecretStore> = Effect.gen(
   function* () {
     const known = yield* storedSigningKeys
@@ -77,7 +77,7 @@ export const addSigningKey = (
     return { keys, outcome: known === entry ? "Present" : "Taken" }
   })
 
-/** Makes a key in the store the one that signs. Returns false if there is none with this kid. */
+/** Makes a key in the store the one that signs. Returns false if no key has this kid. */
 export const useSigningKey = (kid: string): Effect.Effect<boolean, StoreUnavailable, SecretStore> =>
   changeKeys((keys) => {
     const chosen = keys.filter((entry) => kidOf(entry) === kid)
