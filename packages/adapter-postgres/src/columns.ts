@@ -204,6 +204,16 @@ interface Secrets {
   value: Uint8Array
 }
 
+interface Audit {
+  number: Generated<number>
+  at: number
+  actor: string
+  origin: string
+  action: string
+  subject: string | null
+  details: JsonText
+}
+
 interface Switches {
   name: SwitchName
   enabled: boolean
@@ -260,6 +270,7 @@ export interface Tables {
   api_keys: ApiKeys
   key_secrets: KeySecrets
   secrets: Secrets
+  audit: Audit
   switches: Switches
   paused_kinds: PausedKinds
   prices: Prices

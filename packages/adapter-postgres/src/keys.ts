@@ -243,7 +243,7 @@ const touchKeys = async (
   await Promise.all([tx.runBatch(lockKeys, keys, {}), tx.runBatch(touch, keys, {})])
 }
 
-export const makePostgresKeyDirectory = (db: Database): KeyDirectory["Service"] =>
+export const makePostgresKeyDirectory = (db: Pick<Database, "read" | "write">): KeyDirectory["Service"] =>
   KeyDirectory.of({
     createProject: (project) => db.write("KeyDirectory.createProject", (tx) => createProject(tx, project)),
     listProjects: db.read("KeyDirectory.listProjects", listProjects),

@@ -168,6 +168,15 @@ export const columns = {
     valid_until: nullable(integer()),
   },
   secrets: { name: text(), value: blob() },
+  audit: {
+    number: generated(integer()),
+    at: integer(),
+    actor: text(),
+    origin: text(),
+    action: text(),
+    subject: nullable(text()),
+    details: json(),
+  },
   switches: { name: text<SwitchName>(), enabled: integer<Flag>() },
   paused_kinds: { kind: text() },
   prices: {

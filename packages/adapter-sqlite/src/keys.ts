@@ -173,7 +173,7 @@ const touch = statement((given: Given<Values<"api_keys", "id"> & { readonly used
     .where((where) => where.or([where("last_used_at", "is", null), where("last_used_at", "<", given.usedAt)])),
 )
 
-export const makeSqliteKeyDirectory = (db: Database): KeyDirectory["Service"] =>
+export const makeSqliteKeyDirectory = (db: Pick<Database, "read" | "write">): KeyDirectory["Service"] =>
   KeyDirectory.of({
     createProject: (project) => db.write("KeyDirectory.createProject", (tx) => createProject(tx, project)),
     listProjects: db.read("KeyDirectory.listProjects", (tx) => tx.all(allProjects, {})),

@@ -6,6 +6,7 @@ import { IdGenerator, KeyDirectory } from "@kiln/core/ports"
 import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTable, formatTime } from "../Output.ts"
 import { nameProblem } from "../nameProblem.ts"
+import { recordChange } from "../recordChange.ts"
 import { beginStores } from "../withStores.ts"
 
 /** `--project` also accepts ids, so a name must not look like one. */
@@ -22,7 +23,9 @@ const create = Command.make(
         if (problem !== undefined) return yield* misused(`NAME ${problem}`)
         const directory = yield* KeyDirectory
         const id = (yield* IdGenerator).next("prj")
-        const project = yield* directory.createProject({ id, name })
+        const project = yield* directory
+          .createProject({ id, name })
+          .pipe(recordChange({ action: "project.create", subject: id, details: { name } }))
         if (project === undefined) return yield* failed(`a project named ${name} already exists`)
         yield* answer({ json: { project_id: project.id, name: project.name }, text: `${project.id}  ${project.name}` })
       }),
