@@ -162,6 +162,7 @@ interface Projects {
   id: ProjectId
   name: string
   created_at: number
+  disabled_at: Generated<number | null>
 }
 
 interface ApiKeys {

@@ -148,7 +148,13 @@ export const columns = {
     erased: generated(integer<Flag>()),
     sweep_at: nullable(integer()),
   },
-  projects: { seq: generated(integer()), id: text<ProjectId>(), name: text(), created_at: integer() },
+  projects: {
+    seq: generated(integer()),
+    id: text<ProjectId>(),
+    name: text(),
+    created_at: integer(),
+    disabled_at: nullable(integer()),
+  },
   api_keys: {
     seq: generated(integer()),
     id: text<KeyId>(),
