@@ -159,7 +159,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
         'if (reason !== "unknown") return reason === "spent"',
         "if (reason) return true",
       ),
-      core("worker/BlobGuard.ts", "joined.atMs >= looksBeforeRemoval * (yield* lookIntervalMs)", "joined.atMs >= 0"),
+      core("worker/BlobGuard.ts", "joined.atMs >= checksBeforeRemoval * (yield* checkIntervalMs)", "joined.atMs >= 0"),
     ],
     seed: 58,
     breaks: "no committed row names a missing blob",

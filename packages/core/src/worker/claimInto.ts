@@ -12,8 +12,8 @@ import { runnableKinds } from "./runnableKinds.ts"
 import type { Slots } from "./Slots.ts"
 
 /**
- * Claims jobs of the kinds this worker can run now, after giving back what an outage left behind: up to a number of them, or as
- * many as there is room for.
+ * Claims jobs of the kinds that this worker can run now, up to a number or as many as there are free slots. Before that, it
+ * releases claims whose end an outage prevented from being written.
  */
 export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom) {
   const { attempts, leaseDurationMs } = yield* EngineConfig
@@ -25,7 +25,7 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number
     ({ kind, mode }) => !slots.withheld.has(kind) && (upTo.worker === undefined || upTo.worker.free[mode] > 0),
   )
   if (slots.lapsed.size > 0) yield* answeredWithin(leaseDurationMs, "releaseJobs", releaseLapsed(slots))
-  // Only from here on: a slow release must not take from the leases of what is claimed.
+  // Read here, so that a slow release does not shorten the leases of the claimed jobs.
   const askedAtMs = yield* monotonicMs
   const maxLostWorkers = attempts.maxLostWorkers
   const result = yield* answeredWithin(
@@ -45,12 +45,12 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number
   }
   const { claims, backInMs } =
     typeof room === "number" ? { ...result, backInMs: undefined } : yield* oneIsolated(slots, result.claims)
-  // What waits for a paused provider was not asked for, so the store does not tell when to look for it.
+  // Jobs that wait for a paused provider were not requested, so `nextInMs` of the store does not cover them.
   const nextInMs = earlier(earlier(result.nextInMs, backInMs), yield* guard.nextTryInMs)
   return { ...result, claims, nextInMs, askedAtMs }
 })
 
-/** Live jobs are bounded by what their providers have room for, sandbox jobs by nothing but their slots. */
+/** Live jobs are limited by their providers' concurrency, sandbox jobs only by their slots. */
 const boundsOf = (room: number | WorkerRoom, atMost: number): Pick<ClaimRequest, "limit" | "worker"> => {
   if (typeof room === "number") return { limit: Math.min(room, atMost) }
   const free = { live: Math.max(0, Math.min(room.free.live, atMost)), sandbox: Math.max(0, room.free.sandbox) }
@@ -58,9 +58,9 @@ const boundsOf = (room: number | WorkerRoom, atMost: number): Pick<ClaimRequest,
 }
 
 /**
- * Keeps at most one of the jobs that need isolation, behind all others, and defers the rest, each for longer than the one
- * before: they would only wait for each other, under leases that count as running. A deferral costs nothing of the job's
- * budgets, but counts as an attempt. Jobs that cannot be deferred now are kept, and wait all the same.
+ * Keeps at most one of the jobs that need isolation, after all others, and defers the rest, each for longer than the one before.
+ * They would only wait for each other, under leases that count as running time. A deferral charges no budget, but counts as an
+ * attempt. Jobs that cannot be deferred now are kept and wait.
  */
 const oneIsolated = Effect.fnUntraced(function* (slots: Slots, claims: ReadonlyArray<Claim>) {
   const {
@@ -91,7 +91,7 @@ const oneIsolated = Effect.fnUntraced(function* (slots: Slots, claims: ReadonlyA
 const earlier = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
 
-/** Fails an answer that takes longer than a lease: it grants only leases that are over, and a shutdown must not wait for it. */
+/** Fails if the answer takes longer than a lease: its leases would already have ended, and a shutdown must not wait for it. */
 const answeredWithin = <A, R>(
   leaseDurationMs: number,
   operation: string,
