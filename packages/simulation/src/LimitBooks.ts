@@ -43,10 +43,10 @@ export class LimitBooks {
     const inHand = counted.filter((job) => job.held && job.claimableAt !== null && job.claimableAt > now)
     if (inHand.length > limit)
       this.#kernel.violate(
-        "never more claimed than the limit",
+        "claims stay within the limits",
         `${what}: ${inHand.map((job) => job.id).join(", ")}, and ${limit} is the limit`,
       )
     if (inHand.length === limit && counted.some((job) => isClaimable(job, now)))
-      this.#coverage.note("a limit holds a job back")
+      this.#coverage.note("a limit delays a job")
   }
 }
