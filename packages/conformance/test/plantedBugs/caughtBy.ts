@@ -26,7 +26,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "forced-off switches are ignored": { checks: ["a switch forced off wins over the store's"], promises: false },
   "the price is not kept with the job": {
-    checks: ["the price is the one at acceptance, whatever is set later"],
+    checks: ["the price is the one at acceptance, regardless of later changes"],
     promises: false,
   },
   "a worker's published kinds count a millisecond too long": {
@@ -48,7 +48,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   "an upload is not consumed": {
     checks: [
       "consumes the upload in the same step",
-      "an upload is used once, whatever the state of its job",
+      "an upload is used once, regardless of its job's state",
       "an upload is used once within one batch",
     ],
     promises: true,
@@ -83,7 +83,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a lease is taken over a millisecond early": {
     checks: [
-      "hands out a queued job under a lease and a token",
+      "returns a queued job with a lease and a token",
       "no other worker gets a claimed job until its lease ends, to the millisecond",
       "`nextInMs` is the next end of a lease or delay among the runnable jobs",
     ],
@@ -91,7 +91,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a lease is taken over a millisecond late": {
     checks: [
-      "hands out a queued job under a lease and a token",
+      "returns a queued job with a lease and a token",
       "includes the upload",
       "no other worker gets a claimed job until its lease ends, to the millisecond",
     ],
@@ -160,7 +160,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     checks: [
       "a job keeps the version it was accepted with",
       "a worker gets the versions it names, and no others",
-      "kinds and versions that read alike are told apart",
+      "kinds and versions that look alike are distinguished",
     ],
     promises: false,
   },
@@ -225,7 +225,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a project gets a slot more than its share": {
     checks: [
-      "a project gets its share, and what other projects want goes on",
+      "a project gets its share, and other projects' jobs continue",
       "all kinds of a project share it, and each mode has one",
       "the jobs that the worker reports as held count, jobs that others hold do not",
     ],
@@ -245,7 +245,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "the newest job is served first": {
     checks: [
-      "within a lane: first come, first served; of the same instant by id",
+      "within a lane, jobs are claimed in order of creation, then of id",
       "a released job is back at the head of its lane, a deferred one where its delay puts it",
     ],
     promises: false,
@@ -307,13 +307,13 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "a repeated completion writes a second charge": {
     checks: [
-      "completeJobs: the first completion stands, whatever a repeat says",
+      "completeJobs: the first completion stands, even if a repetition differs",
       "completeJobs: twice in one batch, the first is written",
     ],
     promises: true,
   },
   "a repeated completion brings erased data back": {
-    checks: ["completeJobs: erased data does not come back, and the answer stays"],
+    checks: ["completeJobs: erased data is not restored, and the outcome stays the same"],
     promises: true,
   },
   "a repeated deferral counts as another failure": {
@@ -346,7 +346,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   },
   "every deferral counts as a failure": { checks: ["counts as a failure only if requested"], promises: false },
   "past the run limit a heartbeat is granted a negative lease": {
-    checks: ["past the run limit there is nothing left to grant, and the job stays overdue"],
+    checks: ["past the run limit, no lease is granted, and the job stays overdue"],
     promises: false,
   },
   "queued jobs are never overdue": {
@@ -590,24 +590,24 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   "priorities are ignored": {
     checks: [
       "is kept with the job",
-      "the highest first, then the longest waiting, of the same instant by id",
-      "over several claims, also of one job each and while others come",
+      "the highest first, then the oldest, then by id",
+      "over several claims too, of one job each, while other jobs arrive",
     ],
     promises: false,
   },
   "the least urgent job is served first": {
     checks: [
       "is kept with the job",
-      "the highest first, then the longest waiting, of the same instant by id",
-      "over several claims, also of one job each and while others come",
+      "the highest first, then the oldest, then by id",
+      "over several claims too, of one job each, while other jobs arrive",
     ],
     promises: false,
   },
   "the priority is not kept with the job": {
     checks: [
       "is kept with the job",
-      "the highest first, then the longest waiting, of the same instant by id",
-      "over several claims, also of one job each and while others come",
+      "the highest first, then the oldest, then by id",
+      "over several claims too, of one job each, while other jobs arrive",
     ],
     promises: false,
   },
@@ -700,7 +700,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
   "jobs created at the same time are lost between two pages": {
     checks: [
       "the newest first, of one instant by id, highest first",
-      "no page is longer than its limit, and the last one says so",
+      "no page exceeds its limit, and the last one is marked as the last",
       "pages through all jobs without gaps or duplicates while others are added, moved and finished",
     ],
     promises: false,
@@ -717,7 +717,7 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     promises: false,
   },
   "finished jobs are counted forever": {
-    checks: ["finished jobs for as long as it is asked for, unfinished ones however old"],
+    checks: ["finished jobs of the requested period, and unfinished ones of any age"],
     promises: false,
   },
   "resuming one kind resumes all": {
