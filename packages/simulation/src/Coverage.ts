@@ -29,6 +29,7 @@ export const requiredCoverage: ReadonlyArray<string> = [
   "killed during a provider call",
   "killed between blob and commit",
   "killed during a transfer",
+  "a creation claims for an idle worker",
   "a replay after a lost response",
   "an idempotency key is reused for a different request",
   "an erased job's data is gone",
