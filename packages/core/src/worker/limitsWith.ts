@@ -1,5 +1,5 @@
 import type { ConcurrencyLimits } from "../domain/index.ts"
-import type { EngineLimits } from "../domain/InHand.ts"
+import type { EngineLimits } from "../domain/JobsInProgress.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 
 /**
