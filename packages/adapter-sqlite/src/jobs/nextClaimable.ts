@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { type InHand, priorities, priorityRank, type ProjectId } from "@kiln/core/domain"
+import { type JobsInProgress, priorities, priorityRank, type ProjectId } from "@kiln/core/domain"
 import type { Runnable } from "@kiln/core/ports"
 import { select, type Values } from "../columns.ts"
 import { type Given, query, statement } from "../Statement.ts"
@@ -80,7 +80,11 @@ const maxCorrections = 16
  * earliest time is checked before it is returned, because its job may have finished or its lease may have been extended. Lanes at
  * their limit are not settled; they count when they have capacity again.
  */
-export const nextInMs = (tx: Transaction, runnable: ReadonlyArray<Runnable>, running: InHand): number | undefined => {
+export const nextInMs = (
+  tx: Transaction,
+  runnable: ReadonlyArray<Runnable>,
+  running: JobsInProgress,
+): number | undefined => {
   const roomAt = running.firstRoomAt(runnable)
   const open = runnable.filter((item) => !running.kindIsFull(item))
   for (let corrections = 0; ; corrections += 1) {
@@ -93,7 +97,7 @@ export const nextInMs = (tx: Transaction, runnable: ReadonlyArray<Runnable>, run
   }
 }
 
-const earliestOf = (tx: Transaction, { kind, kindVersion, mode }: Runnable, running: InHand) => {
+const earliestOf = (tx: Transaction, { kind, kindVersion, mode }: Runnable, running: JobsInProgress) => {
   const lanes = { kind, kindVersion, mode }
   const full = running.fullProjects(mode)
   return full.length === 0

@@ -41,7 +41,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     section: "JobStore.createJobs: delay",
   },
   {
-    bug: "a lane is not told about its first job of another priority",
+    bug: "a lane's bound is not updated for its first job of another priority",
     file: createJobs,
     from: "if (prioritizes) prioritizeLane(this.#tx, lane.id)",
     to: "",
@@ -55,7 +55,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     section: "JobStore: fencing",
   },
   {
-    bug: "a completion is not told from its repeat",
+    bug: "a completion is not distinguished from its repetition",
     file: "jobs/completeJobs.ts",
     from: "if (written === 0) return repeatedOrLost(tx, completion)",
     to: 'if (written === 0) return "LeaseLost"',

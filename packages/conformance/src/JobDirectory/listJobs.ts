@@ -137,7 +137,7 @@ export const listJobs: Section = {
     ),
 
     check(
-      "no page is longer than its limit, and the last one says so",
+      "no page exceeds its limit, and the last one is marked as the last",
       Effect.gen(function* () {
         yield* create(...Array.from({ length: 7 }, (_, n) => newJob(n)))
         const whole = yield* listing({ limit: 100 })

@@ -75,7 +75,7 @@ export const claimJobsLostWorkers: Section = {
     ),
 
     check(
-      "a lost worker costs no failure, and a failure no worker",
+      "a lost worker counts no failure, and a failure counts no lost worker",
       Effect.gen(function* () {
         const store = yield* JobStore
         const one = yield* createAndClaim()
