@@ -129,7 +129,7 @@ export interface ListStatement<Item, P extends Parameters, Result> {
 export const listStatement = <
   T extends Table,
   C extends ColumnOf<T>,
-  P extends Parameters = Record<never, never>,
+  P extends Parameters = Parameters,
   Result = unknown,
 >(
   _table: T,

@@ -87,14 +87,14 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     file: "jobs/readyJobs.ts",
     from: "const lost = current.lost.peek(atMost)",
     to: "const lost: JobRow | undefined = undefined",
-    section: "JobStore: lost workers",
+    section: "JobStore.claimJobs: lost workers",
   },
   {
     bug: "a claim takes every waiting job before those whose lease has ended",
     file: "jobs/readyJobs.ts",
     from: "(lost === undefined || comesBefore(waiting, lost))",
     to: "true",
-    section: "JobStore.claimJobs",
+    section: "JobStore.claimJobs: lost workers",
   },
   {
     bug: "a lane is settled before the leases of its claims are written",
