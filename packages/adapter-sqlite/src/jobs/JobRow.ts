@@ -70,7 +70,7 @@ export const selectJobs = query
     ),
   )
   .select((from) =>
-    // Looks for a long request only if there is none in the row.
+    // Looks for a long request only if the row has no short one.
     from.fn
       .coalesce(
         "jobs.request",
