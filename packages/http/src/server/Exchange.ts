@@ -27,7 +27,7 @@ export class Exchange {
   /** Query without the question mark; empty if absent. Contains signatures, so it is never logged. */
   readonly rawQuery: string
   /** Headers of every response to this request, by lower-case name. */
-  readonly responseHeaders: Record<string, string> = {}
+  readonly responseHeaders: Record<string, string>
   /** The matched route, for the log: a path with placeholders. */
   route: string | undefined = undefined
   /** Time at which its key was verified, in milliseconds of this process's monotonic clock. */
@@ -39,6 +39,7 @@ export class Exchange {
 
   constructor(requestId: RequestId, source: RequestSource, prefix = "") {
     this.requestId = requestId
+    this.responseHeaders = { "x-request-id": requestId, "x-content-type-options": "nosniff" }
     this.source = source
     this.method = source.method
     const local = localTarget(source.target)

@@ -39,10 +39,12 @@ const beginBody = ({ source }: Exchange): Effect.Effect<void> =>
       )
     : Effect.sync(() => source.sendContinue())
 
-const inTime = (read: Effect.Effect<BodyEnd>): Effect.Effect<BodyEnd | "late"> =>
-  Effect.interruptible(
-    Effect.timeoutOrElse(read, { duration: bodyLimitMs, orElse: () => Effect.succeed("late" as const) }),
-  )
+const inTime = ({ source }: Exchange, read: Effect.Effect<BodyEnd>): Effect.Effect<BodyEnd | "late"> =>
+  source.hasArrived
+    ? read
+    : Effect.interruptible(
+        Effect.timeoutOrElse(read, { duration: bodyLimitMs, orElse: () => Effect.succeed("late" as const) }),
+      )
 
 /** Reads the whole body into one buffer. Fails with `body_too_large` as soon as it exceeds `maxBytes`. */
 export const readWholeBody = (exchange: Exchange, maxBytes: number): Effect.Effect<Uint8Array, Refusal | BodyBroken> =>
@@ -60,7 +62,7 @@ export const readWholeBody = (exchange: Exchange, maxBytes: number): Effect.Effe
       length = exchange.bytesRead
       return true
     })
-    const all = Effect.flatMap(inTime(read), (end): Effect.Effect<Uint8Array, Refusal | BodyBroken> => {
+    const all = Effect.flatMap(inTime(exchange, read), (end): Effect.Effect<Uint8Array, Refusal | BodyBroken> => {
       if (end === "complete") return Effect.succeed(whole.subarray(0, length))
       if (end === "broken") return Effect.fail(new BodyBroken())
       return Effect.fail(new Refusal({ code: end === "stopped" ? "body_too_large" : "request_timeout" }))
@@ -99,6 +101,6 @@ const nextPieces = (exchange: Exchange): Pull.Pull<NonEmptyReadonlyArray<Uint8Ar
 export const discardBody = (exchange: Exchange, maxBytes: number): Effect.Effect<void> =>
   Effect.suspend(() =>
     exchange.source.hasMoreBody()
-      ? Effect.asVoid(inTime(readBody(exchange, () => exchange.bytesRead < maxBytes, { stopsAtTrickle: true })))
+      ? Effect.asVoid(inTime(exchange, readBody(exchange, () => exchange.bytesRead < maxBytes, { stopsAtTrickle: true })))
       : Effect.void,
   )
