@@ -42,7 +42,10 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
   JobStore.of({
     capabilities: { durable: true, multiProcess: true },
     createJobs: (jobs) => db.write("JobStore.createJobs", (tx) => createJobs(tx, jobs)),
-    findJobs: (items) => db.read("JobStore.findJobs", (tx) => findJobs(tx, items)),
+    findJobs: (items) =>
+      items.length === 1
+        ? db.readAtOnce("JobStore.findJobs", (tx) => findJobs(tx, items))
+        : db.read("JobStore.findJobs", (tx) => findJobs(tx, items)),
     findByIdempotencyKey: (keyId, idempotencyKey) =>
       db.read("JobStore.findByIdempotencyKey", (tx) => findByIdempotencyKey(tx, { keyId, idempotencyKey })),
     findFile: (fileId) => db.read("JobStore.findFile", (tx) => findFile(tx, fileId)),
