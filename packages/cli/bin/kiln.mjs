@@ -39,23 +39,26 @@ function resolveSources() {
 }
 
 /**
- * V8 lets garbage grow to several times what is in use before it looks for it: under load that is most of the memory of this
- * program, which needs some 60 MB of heap. So the space of new objects gets a limit, and old ones are looked through after each
- * growth by 30%. Neither bounds what the program may hold. Flags of the operator's own win.
+ * V8 lets garbage grow to several times what is in use before it collects it: under load that is most of the memory of this
+ * program, which needs some 60 MB of heap. So both generations get limits. They do not bound what the program may hold, and flags
+ * of the operator win.
  *
- * The service has room for what 64 clients leave per second: in less, their requests move to the old space, which then takes a
- * third of the processor time and pauses of 50 ms. V8 takes that limit only at its start, so the process starts again as the same
- * one, which takes 40 ms. Where it cannot (Windows, a parent that talks to it over IPC), and for short commands, new objects get 1 MB.
+ * Commands keep new objects in 1 MB. The service has 8 MB: with less, the requests in flight move to the old generation, whose
+ * collections then take a third of the processor time. The old generation must grow by more than that, or it is marked all the
+ * time. V8 takes the 8 MB only when it starts, so the process starts again as the same one, which takes 30 ms.
  */
 function collectEarly() {
   const given = process.execArgv.concat(process.env.NODE_OPTIONS || "").join(" ")
+  let growth = 100
   if (!/semi[-_]space/.test(given)) {
     if (process.argv[2] === "serve" && canStartAgain()) startAgain("--max-semi-space-size=8")
     v8.setFlagsFromString("--semi-space-growth-factor=1")
+    growth = 30
   }
-  if (!/heap[-_]growing/.test(given)) v8.setFlagsFromString("--heap-growing-percent=30")
+  if (!/heap[-_]growing/.test(given)) v8.setFlagsFromString("--heap-growing-percent=" + growth)
 }
 
+/** False on Windows, and if a parent process talks to this one over IPC: that ends when the program is replaced. */
 function canStartAgain() {
   return process.execve !== undefined && process.platform !== "win32" && process.send === undefined
 }

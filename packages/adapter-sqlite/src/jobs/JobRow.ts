@@ -162,16 +162,26 @@ export const jobOf = (tx: Transaction, row: JobRow, state: JobState = stateOf(ro
 export const ownedJobOf = (rows: ReadonlyArray<OwnedRow>): Job | undefined => {
   const [row] = rows
   if (row === undefined) return undefined
-  const steps = row.checkpoints === null ? [] : Object.entries(decodeObject(row.checkpoints, `the checkpoints of ${row.id}`))
+  const steps =
+    row.checkpoints === null ? [] : Object.entries(decodeObject(row.checkpoints, `the checkpoints of ${row.id}`))
   const checkpoints = steps.map(([step, value]) => ({ step, value: String(value) }))
-  const files = hasFiles(row) ? rows.toSorted((one, other) => (one.fileSeq ?? 0) - (other.fileSeq ?? 0)).flatMap(fileOf) : noFiles
+  const files = hasFiles(row)
+    ? rows.toSorted((one, other) => (one.fileSeq ?? 0) - (other.fileSeq ?? 0)).flatMap(fileOf)
+    : noFiles
   return decodeJob(row, stateOf(row), files, steps.length === 0 ? noCheckpoints : checkpointsOf(row, checkpoints))
 }
 
 const hasFiles = (row: JobRow): boolean => row.retained === "kept" && row.status === "done"
 
 /** Returns the file of a row; a job without files has one row without a file. */
-const fileOf = ({ blobKey, bytes, fileId: id, fileName: name, mediaType, sha256 }: OwnedRow): ReadonlyArray<OutputFile> =>
+const fileOf = ({
+  blobKey,
+  bytes,
+  fileId: id,
+  fileName: name,
+  mediaType,
+  sha256,
+}: OwnedRow): ReadonlyArray<OutputFile> =>
   id === null || name === null || blobKey === null || mediaType === null || bytes === null || sha256 === null
     ? []
     : [{ id, name, blobKey, mediaType, bytes, sha256 }]

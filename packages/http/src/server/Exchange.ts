@@ -8,7 +8,8 @@ export const maxJsonBytes = 65_536
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i
 
 /** Returns the path and query of a target, undecoded. */
-export const localTarget = (target: string): string => target.replace(ABSOLUTE_FORM, "")
+export const localTarget = (target: string): string =>
+  target.startsWith("/") ? target : target.replace(ABSOLUTE_FORM, "")
 
 /** Returns whether a local target is under a prefix such as `/api/kiln`; always true for the empty prefix. */
 export const isUnder = (prefix: string, local: string): boolean =>
