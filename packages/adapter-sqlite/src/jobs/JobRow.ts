@@ -107,11 +107,13 @@ export const jobByOwner = statement((given: Given<Values<"jobs", "id" | "project
       "files.bytes",
       "files.sha256",
     ])
-    .select(({ case: choose, selectFrom }) =>
-      choose()
+    .select((of) =>
+      of
+        .case()
         .when("jobs.status", "=", "processing")
         .then(
-          selectFrom("checkpoints")
+          of
+            .selectFrom("checkpoints")
             .select(({ fn }) => fn<string>("json_group_object", ["step", "value"]).as("values"))
             .whereRef("checkpoints.job_seq", "=", "jobs.seq"),
         )
@@ -148,27 +150,25 @@ const noFiles: ReadonlyArray<OutputFile> = []
 const noCheckpoints: Job["checkpoints"] = {}
 
 /**
- * Decodes a job, in the state of its row or the state it moves to. Reads files and checkpoints only if the job can have any. Throws `UndecodableRow` if the row is damaged.
+ * Decodes a job, in the state of its row or the state it moves to. Reads files and checkpoints only if the job can have any:
+ * before the first attempt there are no checkpoints. Throws `UndecodableRow` if the row is damaged.
  */
 export const jobOf = (tx: Transaction, row: JobRow, state: JobState = stateOf(row)): Job =>
   decodeJob(
     row,
     state,
     hasFiles(row) ? tx.all(filesOfJob, { seq: row.seq }) : noFiles,
-    row.status === "processing" ? checkpointsOf(row, tx.all(checkpointsOfJob, { seq: row.seq })) : noCheckpoints,
+    row.status === "processing" ? checkpointsOf(tx, row) : noCheckpoints,
   )
 
 /** Decodes the rows of `jobByOwner`: a job, if there is any. Throws `UndecodableRow` if a row is damaged. */
 export const ownedJobOf = (rows: ReadonlyArray<OwnedRow>): Job | undefined => {
   const [row] = rows
   if (row === undefined) return undefined
-  const steps =
-    row.checkpoints === null ? [] : Object.entries(decodeObject(row.checkpoints, `the checkpoints of ${row.id}`))
-  const checkpoints = steps.map(([step, value]) => ({ step, value: String(value) }))
   const files = hasFiles(row)
     ? rows.toSorted((one, other) => (one.fileSeq ?? 0) - (other.fileSeq ?? 0)).flatMap(fileOf)
     : noFiles
-  return decodeJob(row, stateOf(row), files, steps.length === 0 ? noCheckpoints : checkpointsOf(row, checkpoints))
+  return decodeJob(row, stateOf(row), files, row.checkpoints === null ? noCheckpoints : stepsOf(row, row.checkpoints))
 }
 
 const hasFiles = (row: JobRow): boolean => row.retained === "kept" && row.status === "done"
@@ -263,8 +263,18 @@ const objectOrNull = (row: JobRow, column: "request" | "output"): JsonObject | n
   return text === null ? null : decodeObject(text, `the ${column} of ${row.id}`)
 }
 
-const checkpointsOf = ({ id }: JobRow, steps: ReadonlyArray<RowOf<typeof checkpointsOfJob>>): Job["checkpoints"] =>
-  Object.fromEntries(steps.map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${id}`)]))
+const checkpointsOf = (tx: Transaction, { id, seq }: JobRow): Job["checkpoints"] =>
+  Object.fromEntries(
+    tx.all(checkpointsOfJob, { seq }).map(({ step, value }) => [step, decodeJson(value, `a checkpoint of ${id}`)]),
+  )
+
+/** Decodes checkpoints that SQLite has put into one object, with their texts as its values. */
+const stepsOf = ({ id }: JobRow, texts: string): Job["checkpoints"] => {
+  const steps = decodeObject(texts, `the checkpoints of ${id}`) as JsonObject & Readonly<Record<string, string>>
+  return Object.fromEntries(
+    Object.entries(steps).map(([step, value]) => [step, decodeJson(value, `a checkpoint of ${id}`)]),
+  )
+}
 
 const priceOf = (row: JobRow): PriceSnapshot | null => {
   const { priceName: name, priceVersion: version, priceCurrency: currency, priceUnitAmounts: unitAmounts } = row
