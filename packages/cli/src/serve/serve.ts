@@ -65,7 +65,8 @@ const warnings = (settings: Settings): ReadonlyArray<string> => [
     ? ["KILN_PROVIDER=sandbox: live jobs run on sandbox models and are charged; for rehearsals only"]
     : []),
   ...(settings.engine.forcedOff ?? []).map(
-    (name) => `KILN_SWITCH_${name.toUpperCase()}=off: the switch ${name} is off here`,
+    (name) =>
+      `KILN_SWITCH_${name.toUpperCase()}=off: the switch ${name} is off in this process, regardless of kiln switch`,
   ),
 ]
 

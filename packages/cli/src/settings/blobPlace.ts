@@ -52,7 +52,7 @@ const s3Url: SettingType<BlobPlace> = (text) => {
     return broken("must not contain an access key: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
   const names = [...url.searchParams.keys()]
   if (new Set(names).size < names.length || names.some((name) => !s3Names.includes(name)))
-    return broken(`takes only the parameters ${s3Names.join(", ")}, each once`)
+    return broken(`accepts only the parameters ${s3Names.join(", ")}, each at most once`)
   const read = (name: string): string | undefined => url.searchParams.get(name)?.trim() || undefined
   const style = read("style")
   if (style !== undefined && style !== "path" && style !== "host") return broken("style must be path or host")

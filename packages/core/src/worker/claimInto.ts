@@ -40,7 +40,7 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number
     }),
   )
   if (result.abandoned.length > 0) {
-    yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
+    yield* Effect.logWarning("jobs failed because they lost too many workers", result.abandoned)
     yield* emitFailed(result.abandoned)
   }
   const { claims, backInMs } =
@@ -101,6 +101,8 @@ const answeredWithin = <A, R>(
     Effect.interruptible(answer),
     Effect.andThen(
       Effect.interruptible(Effect.sleep(leaseDurationMs)),
-      Effect.suspend(() => Effect.fail(new StoreUnavailable({ operation, cause: "no answer within a lease's time" }))),
+      Effect.suspend(() =>
+        Effect.fail(new StoreUnavailable({ operation, cause: "no response within the duration of a lease" })),
+      ),
     ),
   )
