@@ -18,9 +18,11 @@ const check = async (name: string): Promise<void> => {
   let output = ""
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (text: string) => (output += text))
-  const [exitCode]: ReadonlyArray<unknown> = await once(child, "close")
+  await once(child, "close")
+  // `null` if a signal ended it.
+  const exitCode = child.exitCode ?? 1
   process.stdout.write(`\n== ${name}\n${output}`)
-  if (results !== undefined) appendFileSync(results, `${name} ${String(exitCode ?? 1)}\n`)
+  if (results !== undefined) appendFileSync(results, `${name} ${exitCode}\n`)
   if (exitCode !== 0) failed.push(name)
 }
 

@@ -65,5 +65,5 @@ it("the entry point for adapters does not load Effect Schema", () => {
   const loaded = loadedBy(`import "@kiln/core/ports"`).map(({ url }) => url)
   expect(loaded.filter((url) => /effect\/dist\/Schema/.test(url))).toEqual([])
   // The same question of the entry point that has the built-in kinds.
-  expect(loadedBy(`import "@kiln/core/kinds"`).some(({ url }) => /effect\/dist\/Schema\.js$/.test(url))).toBe(true)
+  expect(loadedBy(`import "@kiln/core/kinds"`).some(({ url }) => url.endsWith("effect/dist/Schema.js"))).toBe(true)
 })

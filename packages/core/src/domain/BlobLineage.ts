@@ -155,12 +155,16 @@ export const encodeLineage = ({ entries, gaps, generation, seenAt }: BlobLineage
 /** Decodes the output of `encodeLineage`; `null` means a store without a lineage. Throws `TypeError` for anything else. */
 export const decodeLineage = (document: string | null): BlobLineage => {
   if (document === null) return emptyLineage
-  const { entries, gaps, generation, seenAt }: Record<keyof BlobLineage, unknown> = JSON.parse(document) ?? {}
-  if (isNumber(generation) && isListOf(entries, isText) && isNumber(seenAt) && isListOf(gaps, isGap))
-    return { generation, entries, seenAt, gaps }
+  const lineage: unknown = JSON.parse(document)
+  if (isLineage(lineage)) return lineage
   throw new TypeError("the store's record of its blob store is not a lineage")
 }
 
+const isLineage = (value: unknown): value is BlobLineage => {
+  if (typeof value !== "object" || value === null) return false
+  const { entries, gaps, generation, seenAt } = value as { readonly [Field in keyof BlobLineage]?: unknown }
+  return isNumber(generation) && isListOf(entries, isText) && isNumber(seenAt) && isListOf(gaps, isGap)
+}
 const isNumber = (value: unknown): value is number => typeof value === "number"
 const isText = (value: unknown): value is string => typeof value === "string"
 const isListOf = <A>(value: unknown, isOne: (one: unknown) => one is A): value is ReadonlyArray<A> =>

@@ -59,7 +59,7 @@ export const checkDefinition = (definition: object): void => {
   requireFiles(place, given.files)
   requireName(given.name)
   requireVersions(given.name, given)
-  requireFileNames(fileNames(given.files))
+  requireFileNames(fileNames((given.files ?? []) as ReadonlyArray<string> | Readonly<Record<string, string>>))
   requireLimits(given.limits)
 }
 
@@ -84,8 +84,10 @@ const requireVersions = (
 const isPositiveInteger = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 1
 
 /** Returns the names of a kind's files. */
-export const fileNames = (files: unknown = []): ReadonlyArray<string> =>
-  Array.isArray(files) ? files : Object.keys(files as object)
+export const fileNames = (files: ReadonlyArray<string> | Readonly<Record<string, string>>): ReadonlyArray<string> =>
+  isList(files) ? files : Object.keys(files)
+
+const isList = (files: ReadonlyArray<string> | object): files is ReadonlyArray<string> => Array.isArray(files)
 
 /** The names are part of blob keys, which every blob store must be able to tell apart. */
 const requireFileNames = (names: ReadonlyArray<string>): void => {
