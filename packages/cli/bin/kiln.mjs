@@ -10,11 +10,15 @@ import { requireNode } from "./requireNode.mjs"
 
 const SOURCE_CONDITION = "@kiln/source"
 
-/** A checkout has the sources beside this file; an installed package runs its build, for Node strips no types there. */
+/**
+ * A checkout has the sources beside this file; an installed package runs its build, for Node strips no types there. The bundle
+ * of all packages starts three times faster. It has its own copy of Effect, which the modules of a configuration must share.
+ */
 function entry() {
   const source = new URL("../src/main.ts", import.meta.url)
-  const isCheckout = fs.existsSync(source) && !import.meta.url.includes("/node_modules/")
-  return isCheckout ? source : new URL("../dist/main.js", import.meta.url)
+  if (fs.existsSync(source) && !import.meta.url.includes("/node_modules/")) return source
+  const bundle = new URL("../dist/program/main.js", import.meta.url)
+  return !process.env.KILN_CONFIG && fs.existsSync(bundle) ? bundle : new URL("../dist/main.js", import.meta.url)
 }
 
 /**
