@@ -29,13 +29,17 @@ type PlainKinds<Kinds> = {
 const later = <Name extends string>(name: Name, from: (all: typeof kinds) => JobKind<Name>, upload?: string) =>
   unloadedKind({ name, upload, load: ({ builtIn }) => from(builtIn) }) as never
 
+/** The same, so that the compiler spells out its type in the declarations. */
+const plain = <Kinds extends object>(all: PlainKinds<Kinds>): { readonly [N in keyof Kinds]: PlainKinds<Kinds>[N] } =>
+  all
+
 /** The built-in kinds, by name. The ones that speak are functions of the voices: `builtIn.speechSynthesis()`. */
-export const builtIn: { readonly [Name in keyof typeof kinds]: PlainKinds<typeof kinds>[Name] } = {
+export const builtIn = plain<typeof kinds>({
   transcription: later("transcription", (all) => all.transcription, "uploadId"),
   speechSynthesis: (voices = defaultVoices) => later("speech_synthesis", (all) => all.speechSynthesis(voices)),
   voiceTurn: (voices = defaultVoices) => later("voice_turn", (all) => all.voiceTurn(voices), "uploadId"),
   imageGeneration: later("image_generation", (all) => all.imageGeneration),
-}
+})
 
 type Made<K> = K extends (voices?: Voices) => infer Result ? Result : K
 /** Any of the built-in kinds. */
