@@ -15,8 +15,8 @@ const locationOf = (path: string): string => {
 
 const keepLocations: Plugin = {
   name: "keep-locations",
-  setup: ({ onLoad }) => {
-    onLoad({ filter: /\/packages\/[^/]+\/dist\/.*\.js$/ }, ({ path }) => ({
+  setup: (build) => {
+    build.onLoad({ filter: /\/packages\/[^/]+\/dist\/.*\.js$/ }, ({ path }) => ({
       loader: "js",
       contents: readFileSync(path, "utf8").replaceAll(/\bimport\.meta\.url\b/g, () => locationOf(path)),
     }))
@@ -26,9 +26,9 @@ const keepLocations: Plugin = {
 /** The native driver of SQLite is a peer of its adapter, which every installation has, and finds its binary beside itself. */
 const resolveNative: Plugin = {
   name: "resolve-native",
-  setup: ({ onLoad, onResolve }) => {
-    onResolve({ filter: /^better-sqlite3$/ }, ({ path }) => ({ path, namespace: "native" }))
-    onLoad({ filter: /.*/, namespace: "native" }, () => ({
+  setup: (build) => {
+    build.onResolve({ filter: /^better-sqlite3$/ }, ({ path }) => ({ path, namespace: "native" }))
+    build.onLoad({ filter: /.*/, namespace: "native" }, () => ({
       loader: "js",
       contents: `import { createRequire } from "node:module"
         const adapter = createRequire(import.meta.url).resolve("@kiln/adapter-sqlite")
