@@ -7,6 +7,7 @@ import { Worker } from "@kiln/core/worker"
 import { HttpService } from "@kiln/http"
 import type { CommandFailed } from "../CommandFailed.ts"
 import { type Base, layerBase, layerHttp, layerWorker } from "../kilnLayer.ts"
+import { localFilesHint } from "../layerBlobs.ts"
 import { print } from "../Output.ts"
 import type { Settings } from "../Settings.ts"
 import { databaseSilent } from "../startProblems.ts"
@@ -77,6 +78,8 @@ const warnings = (settings: Settings): ReadonlyArray<string> => [
 export const serve = (settings: Settings, asJson: boolean): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function* () {
     for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
+    const hint = localFilesHint(settings)
+    if (hint !== undefined) yield* Effect.logInfo(hint)
     const base = yield* Layer.build(layerBase(settings))
     const { drainMs } = yield* Effect.provide(Effect.flatMap(EngineConfig, Effect.succeed), base)
     const parts = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))
