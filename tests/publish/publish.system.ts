@@ -130,9 +130,11 @@ describe.each(["npm", "pnpm"] as const)("an empty project with the packages inst
   })
 
   it("starts it with the project's Effect if a configuration may use that", async () => {
-    const code =
-      'import * as Effect from "effect/Effect"\nexport default { providers: { reply: () => Effect.never } }\n'
-    project.write("kiln.config.mjs", code)
+    project.write(
+      "kiln.config.mjs",
+      `import { effectProvider } from "@kiln/core/ports"
+      export default { providers: { reply: effectProvider("reply", () => { throw new Error("not called") }) } }`,
+    )
     const settings = { KILN_CONFIG: join(project.root, "kiln.config.mjs") }
     expect(loadedBy(project, settings).some((url) => url.endsWith("/effect/dist/Effect.js"))).toBe(true)
     expect(await serveOnce(project, "/healthz", settings)).toMatchObject({ status: 200, exitCode: 0 })
