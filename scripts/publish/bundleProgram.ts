@@ -3,7 +3,7 @@ import { dirname, join, relative } from "node:path"
 import { build as bundle, type Metafile, type Plugin } from "esbuild"
 import { repository } from "./publicPackages.ts"
 
-const program = join(repository, "packages/cli/dist/program")
+const program = join(repository, "packages/cli/dist/bundle")
 
 /** What an expression like `new URL("../assets", import.meta.url)` starts from, wherever the code has gone. */
 const locationOf = (path: string): string => {
@@ -58,7 +58,7 @@ const licensesOf = ({ inputs }: Metafile): string => {
 }
 
 /**
- * Bundles the built command line with everything it imports into `packages/cli/dist/program`: it loads thirty files instead of
+ * Bundles the built command line with everything it imports into `packages/cli/dist/bundle`: it loads thirty files instead of
  * a thousand, and starts in a third of the time. Needs the output of the compiler.
  */
 export const bundleProgram = async (): Promise<void> => {
