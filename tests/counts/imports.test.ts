@@ -1,8 +1,6 @@
-import { spawnSync } from "node:child_process"
-import { join } from "node:path"
-import { pathToFileURL } from "node:url"
 import { describe, expect, it } from "vitest"
 import { repository } from "../support/plantTree.ts"
+import { type LoadedModule, loadedModules } from "./loadedModules.ts"
 
 /**
  * Loading a module takes about half a millisecond, whatever is in it. Limits of what importing an entry point loads, some
@@ -14,22 +12,14 @@ const limits = [
   { door: "@kiln/core/ports", modules: 165, effect: 72, kilobytes: 1_800 },
 ] as const
 
-interface Module {
-  readonly url: string
-  readonly bytes: number
-}
-
 /** Returns the modules that a program loads. */
-const loadedBy = (code: string): ReadonlyArray<Module> => {
-  const hooks = pathToFileURL(join(import.meta.dirname, "listModules.mjs")).href
-  const args = ["--conditions=@kiln/source", "--import", hooks, "--input-type=module", "--eval", code]
+const loadedBy = (code: string): ReadonlyArray<LoadedModule> => {
   const { NODE_OPTIONS: _, ...env } = process.env
-  const { status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: repository, encoding: "utf8", env })
-  expect(status, stderr).toBe(0)
-  return JSON.parse(stdout)
+  const args = ["--conditions=@kiln/source", "--input-type=module", "--eval", code]
+  return loadedModules(args, { cwd: repository, env })
 }
 
-const isEffect = ({ url }: Module): boolean => url.includes("/node_modules/effect/")
+const isEffect = ({ url }: LoadedModule): boolean => url.includes("/node_modules/effect/")
 const heavy = /^node:(http2?|https|net|tls|dns)$|node_modules\/(pg|better-sqlite3|kysely|ai|@ai-sdk|undici)\//
 /** What takes longest to load of Effect. */
 const slowOfEffect = /effect\/dist\/(Effect|Stream|Schema|http\/\w+|net\/\w+)\.js$/

@@ -1,4 +1,5 @@
-// Prints every module that a program loads, as `{ url, bytes }`: `node --import listModules.mjs program.mjs`.
+// Writes every module that a program loads, as `[{ url, bytes }]`: `MODULES_FILE=list.json node --import listModules.mjs …`.
+import { writeFileSync } from "node:fs"
 import { registerHooks } from "node:module"
 
 const loaded = []
@@ -9,4 +10,4 @@ registerHooks({
     return module
   },
 })
-process.on("exit", () => process.stdout.write(JSON.stringify(loaded)))
+process.on("exit", () => writeFileSync(process.env.MODULES_FILE, JSON.stringify(loaded)))

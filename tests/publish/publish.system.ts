@@ -7,6 +7,7 @@ import { pack, type PackedPackage } from "../../scripts/publish/pack.ts"
 import { type Manifest, publicPackages } from "../../scripts/publish/publicPackages.ts"
 import { runTool } from "../../scripts/publish/runTool.ts"
 import { repository } from "../support/plantTree.ts"
+import { loadedModules } from "../counts/loadedModules.ts"
 import { bundle } from "./bundle.ts"
 import { declarationClosure } from "./declarationClosure.ts"
 import { type Installer, InstalledProject } from "./InstalledProject.ts"
@@ -146,16 +147,11 @@ const MOST_FILES_OF_HELP = 40
 
 /** The addresses of the modules that `kiln --help` loads. */
 const loadedBy = (project: InstalledProject, settings: Readonly<Record<string, string>>): ReadonlyArray<string> => {
-  const hooks = join(repository, "tests/counts/listModules.mjs")
   const launcher = join(project.root, "node_modules/@kiln/cli/bin/kiln.mjs")
   const env = { ...project.environment, ...settings }
-  const { output, status } = runTool(process.execPath, ["--import", hooks, launcher, "--help"], {
-    cwd: project.root,
-    env,
-  })
-  expect(status, output).toBe(0)
-  const modules: ReadonlyArray<{ readonly url: string }> = JSON.parse(output.slice(output.lastIndexOf("\n[{") + 1))
-  return modules.map(({ url }) => url).filter((url) => url.startsWith("file:"))
+  return loadedModules([launcher, "--help"], { cwd: project.root, env })
+    .map(({ url }) => url)
+    .filter((url) => url.startsWith("file:"))
 }
 
 describe("manifests", () => {
