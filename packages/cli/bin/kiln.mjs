@@ -10,11 +10,22 @@ import { requireNode } from "./requireNode.mjs"
 
 const SOURCE_CONDITION = "@kiln/source"
 
-/** A checkout has the sources beside this file; an installed package runs its build, for Node strips no types there. */
+/**
+ * A checkout has the sources beside this file; an installed package runs its build, for Node strips no types there. The bundle
+ * of everything starts three times faster. It has its own copy of Effect, which the modules of a configuration must share.
+ */
 function entry() {
   const source = new URL("../src/main.ts", import.meta.url)
-  const isCheckout = fs.existsSync(source) && !import.meta.url.includes("/node_modules/")
-  return isCheckout ? source : new URL("../dist/main.js", import.meta.url)
+  if (fs.existsSync(source) && !import.meta.url.includes("/node_modules/")) return source
+  const bundle = new URL("../dist/bundle/main.js", import.meta.url)
+  return fs.existsSync(bundle) && !namesConfiguration() ? bundle : new URL("../dist/main.js", import.meta.url)
+}
+
+/** Whether the program will load a configuration: its variable or a file has the path. */
+function namesConfiguration() {
+  const { CREDENTIALS_DIRECTORY: credentials, KILN_CONFIG, KILN_CONFIG_FILE } = process.env
+  if (KILN_CONFIG || KILN_CONFIG_FILE) return true
+  return Boolean(credentials) && fs.existsSync(path.join(credentials, "KILN_CONFIG"))
 }
 
 /**
