@@ -138,6 +138,8 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
         end(2, failed).replace(new RegExp(`(SELECT .*?)${column}`), column === "created_at" ? "$11" : "$1'live'"),
         /a result is that of its job/,
       ]),
+      ["a result with attempts below zero", end(2, { ...failed, attempts: "-1" }), /results_count/],
+      ["a result with a token below zero", end(2, { ...failed, token: "-1" }), /results_count/],
       ["a second result", resultOf(4, done), /unique.*results_pkey/],
       [
         "a result whose data is gone already",
