@@ -9,22 +9,16 @@ FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never chan
 -- for each row, whatever the planner takes the tables for.
 CREATE FUNCTION "kiln".result_of_ended_job() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
-      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND id = added.job_id AND project_id = added.project_id AND
-        kind = added.kind AND mode = added.mode AND created_at = added.created_at OFFSET 0)) THEN
-    RAISE EXCEPTION 'a result is that of its job';
-  END IF;
-  IF EXISTS (SELECT FROM added WHERE EXISTS (SELECT FROM "kiln".queue WHERE id = added.job_id OFFSET 0)) THEN
-    RAISE EXCEPTION 'a finished job leaves the queue';
+  IF EXISTS (SELECT FROM added WHERE retained <> 'kept' OR
+      EXISTS (SELECT FROM "kiln".queue WHERE id = added.job_id OFFSET 0) OR
+      NOT EXISTS (SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND id = added.job_id AND
+        project_id = added.project_id AND kind = added.kind AND mode = added.mode AND created_at = added.created_at OFFSET 0)) THEN
+    RAISE EXCEPTION 'a result belongs to a job that has left the queue, and its data is kept';
   END IF;
   RETURN NULL;
 END $$;
 CREATE TRIGGER results_of_ended_jobs AFTER INSERT ON "kiln".results REFERENCING NEW TABLE AS added
 FOR EACH STATEMENT EXECUTE FUNCTION "kiln".result_of_ended_job();
-
-CREATE TRIGGER results_begin_kept BEFORE INSERT ON "kiln".results
-FOR EACH ROW WHEN (NEW.retained <> 'kept')
-EXECUTE FUNCTION "kiln".refuse('the data of a job is kept when it ends');
 
 CREATE TRIGGER results_are_final BEFORE UPDATE ON "kiln".results
 FOR EACH ROW WHEN (

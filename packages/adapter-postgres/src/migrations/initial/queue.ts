@@ -117,14 +117,15 @@ CREATE TRIGGER queue_origin_is_final BEFORE UPDATE OF
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
 
 -- A job leaves the queue in the statement that ends it: this trigger runs at its end. Only a claim leads to done, and the end
--- of a claim raises the token.
-CREATE FUNCTION "kiln".unfinished_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+-- of a claim raises the token. Checkpoints go with the job.
+CREATE FUNCTION "kiln".unfinished_stays() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   IF EXISTS (SELECT FROM removed WHERE NOT EXISTS (
       SELECT FROM "kiln".results WHERE job_seq = removed.job_seq AND token > removed.token AND
         (status = 'failed' OR (status = 'done' AND removed.held)) OFFSET 0)) THEN
     RAISE EXCEPTION 'a job leaves the queue when it ends';
   END IF;
+  DELETE FROM "kiln".checkpoints WHERE job_id = ANY (ARRAY(SELECT id FROM removed));
   RETURN NULL;
 END $$;
 CREATE TRIGGER queue_left_when_finished AFTER DELETE ON "kiln".queue REFERENCING OLD TABLE AS removed
@@ -141,14 +142,6 @@ BEGIN
 END $$;
 CREATE TRIGGER jobs_stand_in_queue AFTER INSERT ON "kiln".jobs REFERENCING NEW TABLE AS added
 FOR EACH STATEMENT EXECUTE FUNCTION "kiln".unfinished_is_queued();
-
-CREATE FUNCTION "kiln".checkpoints_end() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
-BEGIN
-  DELETE FROM "kiln".checkpoints WHERE job_id = ANY (ARRAY(SELECT id FROM removed));
-  RETURN NULL;
-END $$;
-CREATE TRIGGER queue_checkpoints_end AFTER DELETE ON "kiln".queue REFERENCING OLD TABLE AS removed
-FOR EACH STATEMENT EXECUTE FUNCTION "kiln".checkpoints_end();
 
 -- The lock keeps the job in the queue until the checkpoint is committed, so that whatever ends the job finds it.
 CREATE FUNCTION "kiln".checkpoint_while_held() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -62,7 +62,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [inDatabase('if (meaningOf(error) !== "connection") throw error', 'return { _tag: "Done", value }')],
     scenario: "reportLostCommits.ts",
     arguments: ["cut before", "completeJobs"],
-    noticed: /^completeJobs: jobs is /m,
+    noticed: /^completeJobs: results is /m,
   },
   {
     bug: "the number of a transaction is taken for its own after a crash, when it may be another's",
@@ -114,11 +114,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   missingGuard(
     "a result is inserted for a job that stays in the queue",
     "result without leaving",
-    inTriggers(
-      "jobTriggers",
-      'IF EXISTS (SELECT FROM added WHERE EXISTS (SELECT FROM "kiln".queue WHERE id = added.job_id OFFSET 0)) THEN',
-      "IF false THEN",
-    ),
+    inTriggers("jobTriggers", 'EXISTS (SELECT FROM "kiln".queue WHERE id = added.job_id OFFSET 0) OR', ""),
   ),
   missingGuard(
     "a job leaves the queue without a result",
