@@ -118,7 +118,7 @@ export class Database {
           ended.catch(() => undefined)
           try {
             const [, value] = await ending(session, Promise.all([begun, answer]))
-            if (value === undefined) throw new TypeError("a function that returns a row returned none")
+            if (value === undefined) throw new TypeError("a function that must return a row returned none")
             return await this.#committed(ended, value, value)
           } catch (error) {
             repeated ||= meaningOf(error) === "connection"
@@ -245,7 +245,7 @@ export class Database {
     try {
       const [{ command }] = await Promise.all([commit, last])
       // The server answers COMMIT of a failed transaction with ROLLBACK.
-      if (command !== "COMMIT") throw new TypeError("a transaction failed and its verb did not notice")
+      if (command !== "COMMIT") throw new TypeError("a transaction failed, and its verb ignored the error")
       return { _tag: "Done", value }
     } catch (error) {
       if (meaningOf(error) !== "connection") throw error

@@ -46,7 +46,8 @@ it("the items of a batch arrive as they are, whatever their texts contain", () =
     yield* Effect.promise(async () => {
       const client = new pg.Client({ connectionString: url })
       await client.connect()
-      const { rows } = await client.query(echo.sql, [...echo.bind(items, {})]).finally(() => client.end())
+      const { rows } = await client.query(echo.sql, [...echo.bind(items, {})])
+      await client.end()
       expect(rows.map((row) => ({ ...row, number: row.number === null ? null : Number(row.number) }))).toEqual(items)
       expect(echo.bind([], {})).toEqual(["{}", "{}", "{}"])
     })

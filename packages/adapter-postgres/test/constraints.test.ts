@@ -130,7 +130,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["a result of no job", copyOf("results", 4, { job_seq: "99" }), /job that has left the queue/],
       [
         "a result of another job",
-        `${end(2, failed).replace("SELECT seq, id", `SELECT ${seqOf(1)}, id`)}`,
+        end(2, failed).replace("SELECT seq, id", `SELECT ${seqOf(1)}, id`),
         /job that has left the queue/,
       ],
       ...["project_id", "kind", "mode", "created_at"].map((column): Attempt => [

@@ -32,6 +32,14 @@ describe("settings", () => {
     expect(defaultHttpSettings).toMatchObject({ host: "127.0.0.1", port: 8787, publicUrl: undefined, pages: true })
   })
 
+  it("put blobs into the database of the records only if it is Postgres", () => {
+    expect(settings({ DATABASE_URL: "postgres://h/d", KILN_BLOBS: "postgres" }).blobs).toEqual({ _tag: "Postgres" })
+    expect(readSettings({ KILN_BLOBS: "postgres" })).toEqual({
+      ok: false,
+      problems: [{ setting: "KILN_BLOBS", rule: "can be postgres only with DATABASE_URL=postgres://…" }],
+    })
+  })
+
   it("are unset if they are empty", () => {
     expect(settings(Object.fromEntries(settingNames.map((name) => [name, " "])))).toEqual(settings({}))
   })

@@ -144,8 +144,10 @@ describe("the life of an engine", () => {
       worker: false,
     })
     await expect(engine.start()).rejects.toThrow("worker: false")
-    await expect(engine.submit("echo", { n: 1 }, { transaction: {} as never })).rejects.toThrow(/no transactions/)
-    expect(() => engine.submitSync("echo", { n: 1 }, { transaction: {} as never })).toThrow(/no synchronous/)
+    await expect(engine.submit("echo", { n: 1 }, { transaction: {} as never })).rejects.toThrow(/does not accept/)
+    expect(() => engine.submitSync("echo", { n: 1 }, { transaction: {} as never })).toThrow(
+      /does not accept synchronous/,
+    )
     await expect(engine.submit("other" as never, {} as never)).rejects.toMatchObject({ code: "kind_unknown" })
   })
 
