@@ -35,11 +35,8 @@ interface ListRow extends Omit<JobSummary, "priority"> {
   readonly matches: boolean
 }
 
-/**
- * Scans each part separately, newest first, up to `lookAt` rows. Returns matching rows, and the last row that was examined. One
- * statement, so a job that ends meanwhile is in one part only.
- */
-export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, (item, given) => {
+/** The newest jobs of the part that `item` names, unfinished or finished: one of the two has none. */
+const walk = (given: Given<Page>) => {
   const unfinished = query
     .selectFrom("queue")
     .select(["job_seq as seq", "project_id", "kind", "mode", sql<JobStatus>`status`.as("status")])
@@ -58,22 +55,25 @@ export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, 
     .orderBy("created_at", "desc")
     .orderBy("job_id", "desc")
     .limit(given.lookAt)
-  const looked = query
-    .selectFrom(
-      query
-        .selectFrom(unfinished.as("unfinished"))
-        .selectAll()
-        .unionAll(query.selectFrom(finished.as("finished")).selectAll())
-        .as("walked"),
-    )
-    .select([
-      "walked.seq",
-      sql<number>`row_number() over ()`.as("place"),
-      sql<boolean>`(${given.projectId}::text is null or walked.project_id = ${given.projectId})
+  return query
+    .selectFrom(unfinished.as("unfinished"))
+    .selectAll()
+    .unionAll(query.selectFrom(finished.as("finished")).selectAll())
+}
+
+/**
+ * Scans each part separately, newest first, up to `lookAt` rows. Returns matching rows, and the last row that was examined. One
+ * statement, so a job that ends meanwhile is in one part only.
+ */
+export const jobsBefore = batchStatement<Part, Page, ListRow>({ part: "text" }, (item, given) => {
+  const looked = query.selectFrom(walk(given).as("walked")).select([
+    "walked.seq",
+    sql<number>`row_number() over ()`.as("place"),
+    sql<boolean>`(${given.projectId}::text is null or walked.project_id = ${given.projectId})
         and (${given.kind}::text is null or walked.kind = ${given.kind})
         and (${given.mode}::text is null or walked.mode = ${given.mode})
         and (${given.status}::text is null or walked.status = ${given.status})`.as("matches"),
-    ])
+  ])
   return query
     .selectFrom(item)
     .innerJoinLateral(
