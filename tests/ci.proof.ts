@@ -35,7 +35,7 @@ describe("the summary of a CI run", () => {
   })
 
   it.each<[what: string, reports: Reports, results: string, expected: string]>([
-    ["no report, though the command says it went well", { test: both.test }, ended, "4 passed, 1 failed"],
+    ["no report, although the command succeeded", { test: both.test }, ended, "4 passed, 1 failed"],
     ["half a report", { ...both, "test:system": `{"testResults":[` }, ended, "4 passed, 1 failed"],
     ["no tests", { ...both, "test:system": report() }, ended, "4 passed, 1 failed"],
     [

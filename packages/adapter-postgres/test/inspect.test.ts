@@ -22,7 +22,7 @@ const changedBy = (sql: string, schema = "kiln") =>
 describe("schemaDrift", () => {
   // The name of the second is a word of the comments in functions.
   for (const schema of ["kiln", "other", "a_1"])
-    it.live(`is nothing after the migrations, in the schema ${schema}, whatever is tuned or stands beside`, () =>
+    it.live(`is empty after the migrations, in the schema ${schema}, regardless of tuning and of other tables`, () =>
       Effect.gen(function* () {
         const inspection = yield* changedBy(
           `CREATE TABLE ${schema}.guests (id int PRIMARY KEY); CREATE INDEX ON ${schema}.guests (id);

@@ -79,7 +79,7 @@ describe("an immediate restart of the server under load", () => {
 })
 
 describe("a crash that makes the server forget a transaction", () => {
-  it("is not taken for its commit when its number is given to another", async () => {
+  it("is not reported as committed when its number belongs to another transaction", async () => {
     expect(await forgottenCommit()).toEqual({
       // Whether it was done cannot be known.
       answer: "StoreUnavailable",

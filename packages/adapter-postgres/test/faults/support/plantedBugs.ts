@@ -22,14 +22,14 @@ const justRetry = [inDatabase(committed, 'if (fate === "committed") return { _ta
 /** Most are harmless as long as every answer arrives. */
 export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
-    bug: "a claim whose COMMIT got no answer is made again",
+    bug: "a claim whose COMMIT got no answer is repeated",
     edits: justRetry,
     scenario: "reportLostCommits.ts",
     arguments: ["answer lost", "claimJobs"],
     noticed: /^claimJobs: answered .*\n(.*\n)*claimJobs: queue is /,
   },
   {
-    bug: "a transfer whose COMMIT got no answer is begun again",
+    bug: "a transfer whose COMMIT got no answer is repeated",
     edits: justRetry,
     scenario: "reportLostCommits.ts",
     arguments: ["answer lost", "claimUpload"],
@@ -50,7 +50,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     noticed: /^completeJobs: jobs is /m,
   },
   {
-    bug: "the number of a transaction is taken for its own after a crash, when it may be another's",
+    bug: "a transaction number is trusted after a crash, although it may belong to another transaction",
     edits: [
       {
         file: "adapter-postgres/src/Session.ts",
