@@ -108,7 +108,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["held while queued", queued(1, "held = true, token = token + 1"), /check constraint "queue_check/],
       ["unfinished and never claimable", queued(3, "claimable_at = NULL"), /null value in column "claimable_at"/],
       ["unfinished without a deadline", queued(3, "deadline_at = NULL"), /null value in column "deadline_at"/],
-      ["attempts that are forgotten", queued(2, "attempts = -1"), /queue_attempts_check/],
+      ["attempts that are forgotten", queued(2, "attempts = -1"), /queue_counts_check/],
       ["finished and in the queue", job(2, `${failed}, ${ending}`), /a finished job leaves the queue/],
       ["out of the queue and not finished", `DELETE FROM queue WHERE id = ${id(2)}`, /leaves the queue when it ends/],
       ["finished without a time", endWith(2, failed, "finished_at = 9", "finished_at = NULL"), /check constraint/],

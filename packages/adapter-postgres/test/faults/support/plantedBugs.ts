@@ -74,8 +74,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       {
         file: "adapter-postgres/src/migrations/initial/functions.ts",
-        from: "IF found_lanes < json_array_length(wanted) THEN",
-        to: "IF found_lanes < 0 THEN",
+        from: "IF coalesce(cardinality(found_lanes), 0) < json_array_length(wanted) THEN",
+        to: "IF false THEN",
       },
     ],
     scenario: "reportCreations.ts",
