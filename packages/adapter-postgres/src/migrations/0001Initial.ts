@@ -2,6 +2,7 @@ import type { Migration } from "@kiln/core/ports"
 import { accessTables, boardTables, uploadTables } from "./initial/accounts.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
+import { claimFunction } from "./initial/claims.ts"
 import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
 
@@ -41,7 +42,8 @@ const initial: Migration = {
     queueTables +
     jobTriggers +
     queueTriggers +
-    functions,
+    functions +
+    claimFunction,
 }
 
 /**

@@ -25,6 +25,19 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a claim whose COMMIT got no answer is made again",
     edits: justRetry,
     scenario: "reportLostCommits.ts",
+    arguments: ["answer lost", "claimJobs, of lost workers"],
+    noticed: /^claimJobs, of lost workers: answered /,
+  },
+  {
+    bug: "a claim in one statement that got no answer is made again",
+    edits: [
+      {
+        file: "adapter-postgres/src/migrations/initial/claims.ts",
+        from: "is_claimed := is_repeated AND EXISTS",
+        to: "is_claimed := false AND EXISTS",
+      },
+    ],
+    scenario: "reportLostCommits.ts",
     arguments: ["answer lost", "claimJobs"],
     noticed: /^claimJobs: answered .*\n(.*\n)*claimJobs: queue is /,
   },
@@ -39,8 +52,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a COMMIT without an answer counts as failed, without checking whether it happened",
     edits: [inDatabase(committed, 'if (fate === "committed") return lost')],
     scenario: "reportLostCommits.ts",
-    arguments: ["answer lost", "claimJobs"],
-    noticed: /^claimJobs: answered \{"failedWith":".*StoreUnavailable/,
+    arguments: ["answer lost", "claimJobs, of lost workers"],
+    noticed: /^claimJobs, of lost workers: answered \{"failedWith":".*StoreUnavailable/,
   },
   {
     bug: "a COMMIT without an answer counts as done, without checking whether it happened",
