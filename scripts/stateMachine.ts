@@ -134,13 +134,13 @@ const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<st
 const guards: Record<JobTransition["guard"], string> = {
   none: "nothing: the job does not exist yet",
   claimable:
-    "`claimableAt` has passed and the deadline has not (`isClaimable`). `abandoned` also requires that the job lost as many workers as it may",
+    "`claimableAt` has passed and the deadline has not (`isClaimable`). `abandoned` also requires that the job has lost its last allowed worker",
   fence:
     "the job is held and its token is the caller's (`holdsClaim`). An expired lease does not matter as long as no other claim came in between",
   lost: "the deadline has passed, the job is held, and the run limit did not end its lease (`isLost`)",
   overdue: "the deadline has passed (`isOverdue`), and the job is not lost",
-  unfinished: "nothing more than the status",
-  finished: "nothing more than the status",
+  unfinished: "only the status",
+  finished: "only the status",
 }
 
 /** The fields that an event changes, in parentheses where only some of its moves do. */
@@ -175,7 +175,7 @@ const costsTable = (moves: ReadonlyArray<Move>): string => {
       cost("the worker shuts down, or a switch was turned off", "released"),
       cost("the worker vanished, and another one claims the job", "claimed"),
       cost("the worker vanished, and nobody claims the job in time", "lost"),
-      cost("the worker vanished, and it was one too many", "abandoned"),
+      cost("the worker vanished, and the job has lost too many", "abandoned"),
     ],
   )
 }

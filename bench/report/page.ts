@@ -118,11 +118,11 @@ export interface PageOptions {
 /** Writes docs/benchmarks.md and its plots. */
 export const writePage = ({ commit, docs, figures, machine, quick, rounds }: PageOptions): void => {
   const [sqlite, postgres, http] = plots as readonly [Plot, Plot, Plot]
-  const run = `${rounds} ${rounds === 1 ? "round" : "rounds"}${quick ? " with `--quick`, which is too short for more than a first look" : ""}`
+  const run = `${rounds} ${rounds === 1 ? "round" : "rounds"}${quick ? " with `--quick`, which only gives a first impression" : ""}`
   const page = [
     introduction,
     `## Machine\n\n${machine}\n- kiln at ${commit}, ${run}`,
-    `## Targets\n\nTargets that kiln has set itself, judged by the tables below.\n\n${targetTable(figures)}`,
+    `## Targets\n\nThese are kiln's own targets, judged by the tables below.\n\n${targetTable(figures)}`,
     `## SQLite\n\n${image(sqlite)}\n\n${engineTable(figures, "SQLite")}`,
     `## Postgres\n\n${image(postgres)}\n\n${engineTable(figures, "Postgres")}`,
     `## HTTP, files and start\n\n${image(http)}\n\n${limitTable(figures, ["HTTP", "Files", "Program"])}`,

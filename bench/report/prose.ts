@@ -2,7 +2,7 @@
 
 export const introduction = `# Benchmarks
 
-kiln beside other job engines, on one machine and in one run. \`npx -y pnpm@12 bench --write\` wrote this page. Rates depend on the
+This page compares kiln with other job engines, on one machine and in one run. \`npx -y pnpm@12 bench --write\` wrote this page. Rates depend on the
 machine; compare ratios. Jobs do nothing, so the figures show what an engine itself costs.`
 
 export const options = `## Run it
@@ -23,8 +23,8 @@ repository installs them.
 
 export const method = `## Method
 
-- Each figure is the median of the rounds, with the least and greatest behind it. In each round every engine takes its turn, beginning
-  with another one, so that a slow minute of the machine hits all of them.
+- Each figure is the median of the rounds, followed by the minimum and maximum if there are several. Each round runs every engine and starts
+  with a different one, so that a slow minute of the machine affects all of them.
 - Each measurement has an empty database and its own process. Memory is the largest resident set of the measured process, without the Postgres server.
 - kiln is measured as it is published: compiled packages, not sources.
 - Postgres runs with \`fsync=on\` and \`synchronous_commit=on\`, on the same machine. SQLite runs with \`synchronous=FULL\`, which
@@ -48,7 +48,7 @@ export const engines = `## Engines
 | pg-boss | \`useListenNotify\`, queue with \`notify\`, two workers with batches of 500, \`burstWhenBatchFull\`. Bulk: \`insert\` |
 | graphile-worker | \`concurrentJobs: 100\`, \`localQueue.size: 500\`, \`completeJobBatchDelay: 0\`. Bulk: \`addJobs\` |
 | BullMQ | its Postgres backend, \`concurrency: 100\`. Bulk: \`addBulk\` |
-| openworkflow | a workflow without steps, \`concurrency: 20\`. It has no bulk call; runs are started at once |
+| openworkflow | a workflow without steps, \`concurrency: 20\`. It has no bulk call; all runs are started concurrently |
 | plainjob | polls every millisecond. Its \`synchronous=NORMAL\` may lose the newest jobs in a power failure ("no fsync"); "fsync" sets \`FULL\` |
 
 They do different amounts of work for a job:

@@ -34,7 +34,12 @@ it("serves signed-in users, each with their own jobs, and shuts down cleanly", a
   const nobody = clientOf(server.url, { cookie: "session=made-up" })
   expect(await nobody.ask("POST", speech, { input: "x" })).toMatchObject({
     status: 401,
-    body: { error: { code: "missing_api_key", message: "This request is not authenticated." } },
+    body: {
+      error: {
+        code: "missing_api_key",
+        message: "This request is not authenticated. Send the credentials that this service expects.",
+      },
+    },
   })
   const image = await ann.ask("POST", "/api/kiln/v1/images/generations", { prompt: "x" })
   expect([image.status, image.body.error.code]).toEqual([403, "insufficient_scope"])

@@ -243,7 +243,7 @@ export class Database {
     try {
       const [{ command }] = await Promise.all([commit, last])
       // The server answers COMMIT of a failed transaction with ROLLBACK.
-      if (command !== "COMMIT") throw new TypeError("a transaction failed and its verb did not notice")
+      if (command !== "COMMIT") throw new TypeError("a transaction failed, and its verb ignored the error")
       return { _tag: "Done", value }
     } catch (error) {
       if (meaningOf(error) !== "connection") throw error

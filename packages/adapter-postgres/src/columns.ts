@@ -185,6 +185,21 @@ interface KeySecrets {
   valid_until: Generated<number | null>
 }
 
+/** `key`, `bytes` and `sha256` are null while it is being written. */
+interface Blobs {
+  id: Generated<number>
+  key: string | null
+  bytes: number | null
+  sha256: string | null
+  begun_at: number
+}
+
+interface BlobChunks {
+  blob_id: number
+  position: number
+  content: Uint8Array
+}
+
 interface Secrets {
   name: string
   value: Uint8Array
@@ -229,6 +244,8 @@ interface ServedKinds {
 
 /** The schema as the migrations leave it. The ledger, `charges`, is written by a trigger. */
 export interface Tables {
+  blobs: Blobs
+  blob_chunks: BlobChunks
   lanes: Lanes
   fairness: Fairness
   jobs: Jobs

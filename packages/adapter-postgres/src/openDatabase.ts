@@ -83,7 +83,8 @@ const longestMs = 86_400_000
 export const checkPostgresOptions = (options: PostgresOptions): void => {
   requireOptions("postgresStore()", options, optionNames)
   const { migrate: migrates, notifications = true, pooler = "none", poolSize = 10, url } = options
-  if (typeof url !== "string" || url === "") throw new TypeError("postgresStore() needs the url of its database")
+  if (typeof url !== "string" || url === "")
+    throw new TypeError("postgresStore() requires the option url, a postgres:// URL")
   for (const name of times) requireNumber(name, options[name] ?? 0, { least: 0, most: longestMs })
   requireNumber("poolSize", poolSize, { least: 1, most: 10_000, whole: true })
   requireOneOf("pooler", pooler, ["none", "transaction"])

@@ -112,7 +112,7 @@ export const listPage = Effect.fnUntraced(function* (
   // An incomplete listing must not pass for a complete one: what is not listed would stay, although its removal is confirmed.
   if (truncated === undefined || (truncated === "true" && (next === undefined || next === token)))
     return yield* Effect.fail(
-      new S3Failure("the service does not list by ListObjectsV2, in pages: use one that does", { retryable: false }),
+      new S3Failure("the service does not support ListObjectsV2 with pages: use one that does", { retryable: false }),
     )
   const objects = elementsOf(text, "Contents").map((content) => ({
     key: textOf(content, "Key") ?? "",
@@ -157,5 +157,7 @@ export const copyObject = Effect.fnUntraced(function* (client: S3Client, from: s
   // A checksum of checksums ends with the number of parts.
   if (checksum === undefined || checksum.includes("-")) return
   if (checksum !== Buffer.from(info.sha256, "hex").toString("base64"))
-    return yield* Effect.fail(new S3Failure("S3 assembled other bytes than were sent", { retryable: false }))
+    return yield* Effect.fail(
+      new S3Failure("the object that S3 assembled differs from the bytes that were sent", { retryable: false }),
+    )
 })

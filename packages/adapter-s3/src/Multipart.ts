@@ -23,7 +23,7 @@ export const beginMultipart = Effect.fnUntraced(function* (client: S3Client, key
   const { text } = yield* client.send({ ...beginRequest, key, headers: { "x-amz-checksum-algorithm": "SHA256" } })
   const uploadId = textOf(text, "UploadId")
   if (uploadId === undefined)
-    return yield* Effect.fail(new S3Failure("the service begins no multipart upload", { retryable: false }))
+    return yield* Effect.fail(new S3Failure("the service returned no id for a multipart upload", { retryable: false }))
   return { key, uploadId } satisfies Multipart
 })
 

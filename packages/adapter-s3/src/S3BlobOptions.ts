@@ -103,6 +103,6 @@ const parseEndpoint = (endpoint: string | undefined): URL | undefined => {
   if (endpoint === undefined) return undefined
   const url = URL.parse(endpoint)
   if (url === null || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "" || url.username !== "")
-    throw new TypeError("endpoint must be an http: or https: URL without query and user name")
+    throw new TypeError("endpoint must be an http: or https: URL without a query or user name")
   return url
 }

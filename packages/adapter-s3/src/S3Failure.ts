@@ -46,7 +46,7 @@ const remedies: Readonly<Record<string, string>> = {
     "s3:AbortMultipartUpload to these credentials",
   InvalidAccessKeyId: "check AWS_ACCESS_KEY_ID, or the profile that AWS_PROFILE names",
   NoSuchBucket: "create the bucket, or correct its name",
-  RequestTimeTooSkewed: "set the clock of this machine",
+  RequestTimeTooSkewed: "correct the clock of this machine",
   SignatureDoesNotMatch: "check AWS_SECRET_ACCESS_KEY and the endpoint",
 }
 
@@ -78,7 +78,7 @@ export const failureOf = (response: {
 export const connectionFailure = (host: string, cause: unknown): S3Failure =>
   cause instanceof S3Failure
     ? cause
-    : new S3Failure(`cannot talk to ${host}: ${reasonOf(cause)}`, { retryable: true, cause })
+    : new S3Failure(`cannot reach ${host}: ${reasonOf(cause)}`, { retryable: true, cause })
 
 const reasonOf = (cause: unknown): string => {
   if (cause instanceof AggregateError && cause.errors.length > 0) return reasonOf(cause.errors[0])

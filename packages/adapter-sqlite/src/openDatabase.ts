@@ -31,7 +31,8 @@ const optionNames: OptionNames<SqliteOptions> = { path: true, busyTimeoutMs: tru
 export const checkSqliteOptions = (options: SqliteOptions): void => {
   requireOptions("sqliteStore()", options, optionNames)
   const { busyTimeoutMs = 0, path, retryForMs = 0 } = options
-  if (typeof path !== "string" || path === "") throw new TypeError("sqliteStore() needs the path of its database file")
+  if (typeof path !== "string" || path === "")
+    throw new TypeError("sqliteStore() requires the option path, the database file")
   // The maximum of timers, and of SQLite's own timeout.
   requireNumber("busyTimeoutMs", busyTimeoutMs, { least: 0, most: 2 ** 31 - 1 })
   requireNumber("retryForMs", retryForMs, { least: 0, most: 2 ** 31 - 1 })
@@ -95,7 +96,7 @@ export const openReadOnly = (path: string): Effect.Effect<Database | undefined, 
 export const nodeProblem = (version: string): string | undefined => {
   const [major = 0, minor = 0] = version.split(".").map(Number)
   if (major > 22 || (major === 22 && minor >= 14)) return undefined
-  return `@kiln/adapter-sqlite needs Node 22.14 or newer, and this is ${version}`
+  return `@kiln/adapter-sqlite needs Node 22.14 or newer; this is Node ${version}`
 }
 
 const attempt = <A>(operation: string, run: () => A): Effect.Effect<A, StoreUnavailable> =>

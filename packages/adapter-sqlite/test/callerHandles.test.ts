@@ -61,7 +61,7 @@ describe.each(handles)("$name", ({ begin }) => {
         const { rollback, transaction } = yield* begin(elsewhere)
         const defect = yield* defectOf(createJobs(transaction, [newJob(1)]))
         expect(defect).toBeInstanceOf(TypeError)
-        expect(String(defect)).toContain("another database")
+        expect(String(defect)).toContain("on the database file of the store")
         yield* Effect.promise(rollback)
       }
       const link = `${path}.link`
@@ -180,7 +180,7 @@ describe("a Kysely transaction", () => {
           .transaction()
           .execute((transaction) => Effect.runPromise(defectOf(createJobs(transaction, [newJob(1)])))),
       )
-      expect(String(defect)).toContain("not one of a SQLite dialect")
+      expect(String(defect)).toContain("must use a SQLite dialect")
       expect(sent).not.toHaveBeenCalled()
       expect(yield* defectOf(createJobs(yield* callerKysely(path), [newJob(1)]))).toBeInstanceOf(TypeError)
     }),

@@ -7,8 +7,8 @@ const given = (value: unknown): never => value as never
 it.each([
   [{ file: "kiln.db" }, 'unknown option "file" in sqliteStore(); known: path, busyTimeoutMs, retryForMs'],
   [{ path: "kiln.db", busyTimeout: 1 }, 'unknown option "busyTimeout" in sqliteStore(); did you mean "busyTimeoutMs"?'],
-  [{ path: "" }, "sqliteStore() needs the path of its database file"],
-  [{}, "sqliteStore() needs the path of its database file"],
+  [{ path: "" }, "sqliteStore() requires the option path, the database file"],
+  [{}, "sqliteStore() requires the option path, the database file"],
   ["kiln.db", "sqliteStore() expects its options as an object"],
   [{ path: "kiln.db", retryForMs: Number.NaN }, "retryForMs must be a number between 0 and 2147483647, not NaN"],
   [{ path: "kiln.db", retryForMs: "5s" }, "retryForMs must be a number"],

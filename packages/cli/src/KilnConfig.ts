@@ -33,7 +33,7 @@ const isFields = (value: unknown): value is Fields =>
 const unknownFields = (fields: Fields, known: ReadonlyArray<string>, prefix: string): ReadonlyArray<string> =>
   Object.keys(fields)
     .filter((name) => !known.includes(name))
-    .map((name) => `${prefix}${name} is not known; there is ${known.join(", ")}`)
+    .map((name) => `${prefix}${name} is unknown; known: ${known.join(", ")}`)
 
 const providerProblems = (providers: unknown): ReadonlyArray<string> => {
   if (!isFields(providers)) return ["providers must be an object"]

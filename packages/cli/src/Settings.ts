@@ -248,6 +248,8 @@ export const readSettings = (environment: Environment): ReadSettings => {
   // Only S3 serves files itself.
   if (values.KILN_FILES === "redirect" && values.KILN_BLOBS?._tag !== "S3")
     problems.push({ setting: "KILN_FILES", rule: "can be redirect only with KILN_BLOBS=s3://bucket/prefix" })
+  if (values.KILN_BLOBS?._tag === "Postgres" && values.DATABASE_URL === undefined)
+    problems.push({ setting: "KILN_BLOBS", rule: "can be postgres only with DATABASE_URL=postgres://…" })
   if (problems.length > 0) return { ok: false, problems }
   const warnings = [...unknownNames(environment), ...withoutDatabase(values), ...withoutOpenAi(values)]
   return { ok: true, settings: settingsOf(values), warnings }

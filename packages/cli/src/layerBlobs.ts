@@ -4,13 +4,29 @@ import { FileBlobStore, UnstorageBlobStore } from "@kiln/adapter-blobs"
 import type { BlobUnavailable } from "@kiln/core/domain"
 import type { BlobStore } from "@kiln/core/ports"
 import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
+import { type DatabasePlace, describeDatabase } from "./database/DatabasePlace.ts"
+import { loadPostgres } from "./database/loadPostgres.ts"
 import { loadUnstorage } from "./loadModule.ts"
 import type { Settings } from "./Settings.ts"
 import type { S3Url } from "./settings/blobPlace.ts"
 
 /** Names the blob store in a sentence. */
-export const describeBlobs = ({ blobs, dataDirectory }: Settings): string =>
-  `the blob store ${blobs._tag === "S3" ? s3Name(blobs) : (blobs.path ?? dataDirectory)}`
+export const describeBlobs = ({ blobs, dataDirectory, database }: Settings): string => {
+  switch (blobs._tag) {
+    case "Postgres":
+      return `the blob store in ${describeDatabase(database)}`
+    case "S3":
+      return `the blob store ${s3Name(blobs)}`
+    default:
+      return `the blob store ${blobs.path ?? dataDirectory}`
+  }
+}
+
+/** What several machines need, where the records are shared and the files are in this machine's data directory; else `undefined`. */
+export const localFilesHint = ({ blobs, dataDirectory, database }: Settings): string | undefined =>
+  database._tag === "Postgres" && blobs._tag === "Directory" && blobs.path === undefined
+    ? `files are stored in ${dataDirectory} on this machine; processes on other machines need the same files: set KILN_BLOBS to postgres, an s3:// URL or a shared directory in all of them`
+    : undefined
 
 const s3Name = ({ bucket, endpoint, prefix }: S3Url): string =>
   `s3://${bucket}${prefix === undefined ? "" : `/${prefix}`}${endpoint === undefined ? "" : ` at ${endpoint}`}`
@@ -24,16 +40,29 @@ export const layerBlobs = (settings: Settings): Layer.Layer<BlobStore, CommandFa
     Layer.catchTag("BlobUnavailable", (error) => Layer.effectContext(Effect.fail(blobsUnusable(error)))),
   )
 
-const openBlobs = ({ blobs, dataDirectory }: Settings): Layer.Layer<BlobStore, CommandFailed | BlobUnavailable> => {
+const openBlobs = ({
+  blobs,
+  dataDirectory,
+  database,
+}: Settings): Layer.Layer<BlobStore, CommandFailed | BlobUnavailable> => {
   switch (blobs._tag) {
     case "Directory":
       return FileBlobStore.layer({ directory: blobs.path ?? dataDirectory })
+    case "Postgres":
+      return Layer.unwrap(openPostgres(database))
     case "Module":
       return Layer.unwrap(Effect.map(loadUnstorage(blobs.path), (storage) => UnstorageBlobStore.layer({ storage })))
     case "S3":
       return Layer.unwrap(openS3(blobs))
   }
 }
+
+const openPostgres = (place: DatabasePlace) =>
+  place._tag === "Postgres"
+    ? Effect.map(loadPostgres, ({ PostgresBlobStore }) =>
+        PostgresBlobStore.layer({ url: place.url, schema: place.schema, pooler: place.pooler }),
+      )
+    : Effect.die(new TypeError("the settings accept blobs in Postgres only with a Postgres database"))
 
 /** The adapter is loaded on demand, so that others do not wait for it. */
 const openS3 = ({ bucket, endpoint, prefix, region, style }: S3Url) =>

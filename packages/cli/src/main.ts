@@ -72,7 +72,10 @@ const exitCodeOf = (exit: Exit.Exit<void, CommandFailed | CliError.CliError>): E
   if (error instanceof CommandFailed) return Effect.as(complain(error.message), error.exitCode)
   if (CliError.isCliError(error))
     return Effect.as(error._tag === "ShowHelp" ? Effect.void : complain(error.message), exitUsage)
-  return Effect.as(Effect.logError("kiln stopped because of a defect", exit.cause), exitFailed)
+  return Effect.as(
+    Effect.logError("kiln stopped because of an unexpected error; please report it", exit.cause),
+    exitFailed,
+  )
 }
 
 /** Exits after an unhandled failure, because the process can no longer be trusted. */

@@ -28,7 +28,7 @@ describe("concurrency limits in the config file", () => {
 
   it.each([
     [5, "engine.limits must be an object"],
-    [{ perkind: {} }, "engine.limits.perkind is not known; there is perKind, perProject"],
+    [{ perkind: {} }, "engine.limits.perkind is unknown; known: perKind, perProject"],
     [{ perKind: 5 }, "engine.limits.perKind must be an object"],
     [{ perKind: { voice_turn: 0 } }, "engine.limits.perKind.voice_turn must be a positive integer"],
     [{ perKind: { voice_turn: 1.5 } }, "engine.limits.perKind.voice_turn must be a positive integer"],
@@ -40,13 +40,13 @@ describe("concurrency limits in the config file", () => {
 
   it("must name existing kinds", () => {
     expect(problemsOf({ perKind: { speech: 1 } })).toEqual([
-      expect.stringMatching(/^engine\.limits\.perKind\.speech is not known; there is .*speech_synthesis/),
+      expect.stringMatching(/^engine\.limits\.perKind\.speech is unknown; known: .*speech_synthesis/),
     ])
   })
 
   it("do not hide other problems", () => {
     expect(configProblems({ engine: { limits: { perProject: 1 }, concurrency: 0, concurency: 1 } })).toEqual([
-      expect.stringMatching(/^engine\.concurency is not known; there is .*limits/),
+      expect.stringMatching(/^engine\.concurency is unknown; known: .*limits/),
       "engine.concurrency must be at least 1",
     ])
   })
@@ -96,7 +96,7 @@ describe("limits of providers in the config file", () => {
     [{ providers: 5 }, "engine.providers must be an object"],
     [
       { providers: { speach: { concurrency: 1 } } },
-      "engine.providers.speach is not known; there is transcription, reply, speech, image, voiceTurn",
+      "engine.providers.speach is unknown; known: transcription, reply, speech, image, voiceTurn",
     ],
     [{ circuit: { maxFailures: -1 } }, "engine.circuit.maxFailures must be a non-negative number"],
     [{ circuit: { brokenPauseMs: Infinity } }, "engine.circuit.brokenPauseMs must be a non-negative number"],
@@ -106,9 +106,9 @@ describe("limits of providers in the config file", () => {
 
   it("must name existing providers and limits", () => {
     expect(problemsOf({ providers: { images: {}, reply: { concurency: 1 } }, circuit: { pauseMs: 1 } })).toEqual([
-      expect.stringMatching(/^engine\.providers\.images is not known; there is .*image/),
-      expect.stringMatching(/^engine\.providers\.reply\.concurency is not known/),
-      expect.stringMatching(/^engine\.circuit\.pauseMs is not known; there is maxFailures/),
+      expect.stringMatching(/^engine\.providers\.images is unknown; known: .*image/),
+      expect.stringMatching(/^engine\.providers\.reply\.concurency is unknown/),
+      expect.stringMatching(/^engine\.circuit\.pauseMs is unknown; known: maxFailures/),
     ])
   })
 })

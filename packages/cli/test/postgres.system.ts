@@ -61,7 +61,10 @@ describe("DATABASE_URL", { timeout: 120_000 }, () => {
     const wrong = changed(cluster.url, { password: canary })
     const away = changed("postgres://u@127.0.0.1:1/x", { password: canary })
     const cases: ReadonlyArray<readonly [url: string, reason: RegExp]> = [
-      [wrong, /^kiln: cannot open the Postgres database kiln at 127\.0\.0\.1:\d+: it rejects the user or the password/],
+      [
+        wrong,
+        /^kiln: cannot open the Postgres database kiln at 127\.0\.0\.1:\d+: the server rejects the user or the password/,
+      ],
       [
         changed(cluster.url, { pathname: "/none" }),
         /Postgres database none at .*: the server has no database of that name$/,

@@ -32,6 +32,14 @@ describe("settings", () => {
     expect(defaultHttpSettings).toMatchObject({ host: "127.0.0.1", port: 8787, publicUrl: undefined, pages: true })
   })
 
+  it("put blobs into the database of the records only if it is Postgres", () => {
+    expect(settings({ DATABASE_URL: "postgres://h/d", KILN_BLOBS: "postgres" }).blobs).toEqual({ _tag: "Postgres" })
+    expect(readSettings({ KILN_BLOBS: "postgres" })).toEqual({
+      ok: false,
+      problems: [{ setting: "KILN_BLOBS", rule: "can be postgres only with DATABASE_URL=postgres://…" }],
+    })
+  })
+
   it("are unset if they are empty", () => {
     expect(settings(Object.fromEntries(settingNames.map((name) => [name, " "])))).toEqual(settings({}))
   })
@@ -240,7 +248,7 @@ describe("settings", () => {
     ["KILN_BLOBS", ["blobs", "file://host/x"], "file:"],
     ["KILN_BLOBS", ["s3:bucket", "s3://", "s3://bucket:80", "s3://b#x"], "s3://bucket/prefix?region="],
     ["KILN_BLOBS", ["s3://id:secret@bucket", "s3://id@bucket"], "AWS_ACCESS_KEY_ID"],
-    ["KILN_BLOBS", ["s3://bucket?regoin=x", "s3://bucket?region=a&region=b"], "region, endpoint, style, each once"],
+    ["KILN_BLOBS", ["s3://bucket?regoin=x", "s3://bucket?region=a&region=b"], "region, endpoint, style, each at most once"],
     ["KILN_BLOBS", ["s3://bucket?style=virtual"], "style must be path or host"],
     ["KILN_SIGNING_KEYS", ["a", "a:short", `a:${key(1)},a:${key(2)}`], "entry"],
     ["KILN_ROLE", ["both", "ALL"], "must be all, api or worker"],

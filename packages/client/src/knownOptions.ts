@@ -13,5 +13,5 @@ export const requireKnown = (place: string, options: object, known: Readonly<Rec
   if (typeof options === "object" && options !== null && !isPlain(options)) return
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(known, name))
   if (unknown !== undefined)
-    throw new TypeError(`unknown option "${unknown}" in ${place}; it takes ${Object.keys(known).join(", ")}`)
+    throw new TypeError(`unknown option "${unknown}" in ${place}; known: ${Object.keys(known).join(", ")}`)
 }

@@ -85,14 +85,14 @@ describe("invalid options are refused", () => {
     const { client, polls } = unfinished("1")
     const given = (options: object): never => options as never
     expect(() => createClient(given({ ...about, timeout: 1 }))).toThrow(
-      'unknown option "timeout" in createClient(); it takes fetch, maxRetries, maxRetryDelayMs, baseUrl, apiKey, timeoutMs',
+      'unknown option "timeout" in createClient(); known: fetch, maxRetries, maxRetryDelayMs, baseUrl, apiKey, timeoutMs',
     )
     expect(() => createClient(given({ ...about, maxRetries: Number.NaN }))).toThrow("maxRetries")
     expect(() => createClient(given({ baseUrl: "http://kiln.example" }))).toThrow("baseUrl and apiKey")
     for (const [call, message] of [
       [
         client.jobs.wait(reference, given({ timeoutMillis: 1 })),
-        'unknown option "timeoutMillis" in jobs.wait(); it takes signal, timeoutMs',
+        'unknown option "timeoutMillis" in jobs.wait(); known: signal, timeoutMs',
       ],
       [client.jobs.get(reference, given({ timeoutMs: 1 })), 'unknown option "timeoutMs" in pollAudioJob()'],
       [

@@ -63,18 +63,20 @@ export const runnable: ClaimRequest["runnable"] = [
   { kind: "transcription", kindVersion: 1, mode: "live" },
 ]
 
+/** A claim of everything that is claimable. */
+export const claimRequest: ClaimRequest = {
+  runnable,
+  limits: noLimits,
+  limit: 100,
+  leaseDurationMs,
+  maxLostWorkers: 3,
+}
+
 export const claim = Effect.fnUntraced(function* (
   request: Partial<ClaimRequest> = {},
 ): Effect.fn.Return<ClaimResult, unknown, JobStore> {
   const store = yield* JobStore
-  return yield* store.claimJobs({
-    runnable,
-    limits: noLimits,
-    limit: 100,
-    leaseDurationMs,
-    maxLostWorkers: 3,
-    ...request,
-  })
+  return yield* store.claimJobs({ ...claimRequest, ...request })
 })
 
 /** The numbers at the end of the claimed jobs' ids, in order. */

@@ -36,6 +36,7 @@ const runningJobs = Effect.gen(function* () {
   const jobs = yield* JobStore
   const principal = ownerOf(newJob(1))
   yield* jobs.createJobs([newJob(100, { queueCap: 1_000 }), newJob(101, { mode: "live", gate: audioGate })])
+  yield* jobs.createAndClaimJobs([newJob(103, { queueCap: 1_000 })], { ...ask, runnable: [] })
   yield* jobs.findJobs([{ jobId: jobId(4), principal }])
   yield* jobs.findByIdempotencyKey(newJob(1).keyId, "idempotency-1")
   yield* jobs.findFile(fileId(4))

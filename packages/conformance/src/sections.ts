@@ -7,6 +7,7 @@ import { checkClaims } from "./JobStore/checkClaims.ts"
 import { claimJobs } from "./JobStore/claimJobs.ts"
 import { claimJobsLostWorkers } from "./JobStore/claimJobsLostWorkers.ts"
 import { createJobs, createJobsIdempotency } from "./JobStore/createJobs.ts"
+import { createAndClaimJobs } from "./JobStore/createAndClaimJobs.ts"
 import { createJobsQueueCap } from "./JobStore/createJobsQueueCap.ts"
 import { createJobsGate, createJobsPrecedence } from "./JobStore/createJobsRefusals.ts"
 import { createJobsUpload } from "./JobStore/createJobsUpload.ts"
@@ -65,6 +66,7 @@ export const jobStoreSections: ReadonlyArray<Section> = [
   delay,
   keptFields,
   retries,
+  createAndClaimJobs,
   findJobs,
   findByIdempotencyKey,
   findFileSection,

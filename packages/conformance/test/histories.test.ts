@@ -79,7 +79,7 @@ describe("the comparison detects", () => {
       createJobs: (items) => Effect.tap(Effect.andThen(Effect.yieldNow, jobs.createJobs(items)), Effect.yieldNow),
     }))
     const sighted = (what: string): void => void seen.add(what)
-    expect(await findDifference({ layer, runs: 30, seed: 1, sighted })).toBe(undefined)
+    expect(await findDifference({ layer, runs: 60, seed: 1, sighted })).toBe(undefined)
     expect(seen).toContain("interrupted: happened")
     expect(seen).toContain("interrupted: did not happen")
   })

@@ -4,7 +4,7 @@ import { layerSweeps, Worker } from "@kiln/core/worker"
 import { MemoryStores } from "@kiln/testing"
 import { Clock, Deferred, Effect, Layer, Random } from "effect"
 import { everyVerbOf } from "./support/everyVerb.ts"
-import { makeOutage, storeDown, storesWith } from "./support/faults.ts"
+import { makeOutage, storeDown, storesClaimingApart, storesWith } from "./support/faults.ts"
 import { mp3, plainProviders, speaks, type Stores, within } from "./support/harness.ts"
 import { finished, openBoard, readJob, running, submitSpeech } from "./support/jobs.ts"
 import { comesTrue, passTime } from "./support/virtualTime.ts"
@@ -43,7 +43,7 @@ describe("an idle process", () => {
   it.effect("calls the store at most once in 5 s, and reacts to a notification immediately", () => {
     const channel = makeChannel()
     const asked: Array<string> = []
-    const counting = everyVerbOf(MemoryStores.layer, (verb, call) =>
+    const counting = everyVerbOf(storesClaimingApart, (verb, call) =>
       Effect.suspend(() => {
         asked.push(verb)
         return call

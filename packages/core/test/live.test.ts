@@ -93,7 +93,10 @@ describe("live jobs", () => {
           amount: "0",
           lineItems: [{ meter: "input_characters", quantity: 5, unitAmount: "0", amount: "0" }],
         })
-        assert.match(lines.join("\n"), /usage of input_characters was not charged: version 1 of the price svc-audio/)
+        assert.match(
+          lines.join("\n"),
+          /usage of input_characters was not charged: the job was accepted with version 1 of the price svc-audio/,
+        )
       }).pipe(within({ live: plainProviders, sandbox: never }), Effect.provide(capture))
     },
   )

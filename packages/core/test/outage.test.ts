@@ -16,8 +16,8 @@ describe("an unavailable store", () => {
       assert.deepStrictEqual(lines, [])
       yield* outage.begin
       yield* passTime("150 seconds")
-      assert.strictEqual(about("claiming jobs: failing, and tried again").length, 3)
-      assert.include(about("claiming jobs: failing")[0], "(test): down")
+      assert.strictEqual(about("claiming jobs: failed; trying again").length, 3)
+      assert.include(about("claiming jobs: failed")[0], "(test): down")
       yield* outage.end
       yield* passTime("10 seconds")
       assert.strictEqual(about("claiming jobs: works again, after").length, 1)

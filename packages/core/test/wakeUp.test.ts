@@ -3,18 +3,19 @@ import { builtIn, createEngine } from "@kiln/core"
 import { defaultEngineSettings, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
 import { storeAdapter, WakeUp } from "@kiln/core/ports"
 import { layerSweeps } from "@kiln/core/worker"
-import { memoryBlobs, MemoryBlobStore, MemoryStores } from "@kiln/testing"
+import { memoryBlobs, MemoryBlobStore } from "@kiln/testing"
 import { Context, Effect, Layer } from "effect"
 import { expect, it as plain } from "vitest"
+import { storesClaimingApart } from "./support/faults.ts"
 import { plainProviders, within } from "./support/harness.ts"
 import { readJob, running, submitSpeech } from "./support/jobs.ts"
 import { comesTrue } from "./support/virtualTime.ts"
 import { makeChannel } from "./support/wakeUps.ts"
 
-/** Stores that carry wake-ups between processes. */
+/** Stores that carry wake-ups between processes. Their creations claim nothing, so a created job needs a wake-up. */
 const storesOver = (channel: ReturnType<typeof makeChannel>) =>
   Layer.merge(
-    MemoryStores.layer,
+    storesClaimingApart,
     Layer.sync(WakeUp, () => channel.join()),
   )
 
@@ -37,7 +38,7 @@ describe("the wake-up that comes with a store", () => {
 
   it.effect("passes through layers between stores and engine that do not know it", () => {
     const channel = makeChannel()
-    const adapters: Layer.Layer<Layer.Success<typeof MemoryStores.layer>> = storesOver(channel)
+    const adapters: Layer.Layer<Layer.Success<typeof storesClaimingApart>> = storesOver(channel)
     const base = Layer.empty.pipe(
       Layer.provideMerge(Layer.provideMerge(layerSweeps, layerEngine)),
       Layer.provideMerge(Layer.merge(adapters, MemoryBlobStore.layer)),

@@ -73,7 +73,7 @@ const conclude = (wave: Wave): Measurement => {
     return unreadable("wav: missing, invalid or unsupported sample format")
   if (format === undefined || !wave.hasData) return unreadable("wav: no audio data")
   if (format.isRaw && (wave.hasRuns || wave.disguise.isFound))
-    return unreadable("wav: compressed frames instead of samples")
+    return unreadable("wav: compressed frames instead of plain samples")
   if (format.isMpeg) return wave.frameSeconds > 0 ? { seconds: wave.frameSeconds } : unreadable("wav: no frames")
   const samples = (wave.dataBytes / format.blockBytes) * format.blockSamples
   return { seconds: samples / format.sampleRate }

@@ -29,6 +29,7 @@ export const requiredCoverage: ReadonlyArray<string> = [
   "killed in a provider's call",
   "killed between blob and commit",
   "killed in a transfer",
+  "a creation claims for an idle worker",
   "a replay after a lost answer",
   "an idempotency key is used for something else",
   "an erased job's data is gone",

@@ -1,7 +1,16 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type Job, StoreUnavailable } from "@kiln/core/domain"
-import { JobDirectory, JobStore, type ReadVerb, Switchboard, UploadStore, type WriteVerb } from "@kiln/core/ports"
+import {
+  type ClaimResult,
+  type CreateOutcome,
+  JobDirectory,
+  JobStore,
+  type ReadVerb,
+  Switchboard,
+  UploadStore,
+  type WriteVerb,
+} from "@kiln/core/ports"
 import type { Network, Remote } from "./Network.ts"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 import type { Coverage } from "./Coverage.ts"
@@ -57,7 +66,7 @@ const unwatched = (): void => undefined
 
 /** The job store as one process sees it over its line. */
 export const remoteJobStore = (line: Line, store: JobStore["Service"], news: ClaimNews): JobStore["Service"] => {
-  const { process, coverage, watch } = line
+  const { process, watch } = line
   const [read, write] = [reading(line), writing(line)]
   /** Runs in the process once the response has arrived. */
   const tellLost = (
@@ -78,21 +87,10 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
   return JobStore.of({
     // Many processes use it here, whatever it is built on.
     capabilities: { ...store.capabilities, multiProcess: true },
-    createJobs: (jobs) =>
-      write("createJobs", store.createJobs(jobs), (outcomes) => {
-        for (const outcome of outcomes) {
-          coverage.note(`create: ${outcome._tag}`)
-          if (outcome._tag === "Created") watch.created(outcome.job)
-        }
-      }),
+    ...creatingAndClaiming(line, store, news),
     findJobs: (items) => read("findJobs", store.findJobs(items)),
     findByIdempotencyKey: (keyId, key) => read("findByIdempotencyKey", store.findByIdempotencyKey(keyId, key)),
     findFile: (fileId) => read("findFile", store.findFile(fileId)),
-    claimJobs: (request) =>
-      write("claimJobs", store.claimJobs(request), ({ abandoned, claims }) => {
-        watch.touched("claimJobs", [...claims.map(({ job }) => job.id), ...abandoned])
-        for (const { job } of claims) news.claimed(process, job)
-      }),
     extendLeases: (items) =>
       write("extendLeases", store.extendLeases(items), (outcomes) => {
         const outcomeOf = (at: number) => (outcomes[at]?._tag === "Extended" ? "Written" : "LeaseLost")
@@ -122,6 +120,37 @@ export const remoteJobStore = (line: Line, store: JobStore["Service"], news: Cla
     readLineage: Effect.suspend(() => read("readLineage", store.readLineage)),
     writeLineage: (version, document) => write("writeLineage", store.writeLineage(version, document), unwatched),
   })
+}
+
+/** Verbs that create or claim jobs, together or apart. */
+const creatingAndClaiming = (
+  line: Line,
+  store: JobStore["Service"],
+  news: ClaimNews,
+): Pick<JobStore["Service"], "createJobs" | "createAndClaimJobs" | "claimJobs"> => {
+  const { coverage, process, watch } = line
+  const write = writing(line)
+  const created = (outcomes: ReadonlyArray<CreateOutcome>): void => {
+    for (const outcome of outcomes) {
+      coverage.note(`create: ${outcome._tag}`)
+      if (outcome._tag === "Created") watch.created(outcome.job)
+    }
+  }
+  const claimed = ({ abandoned, claims }: ClaimResult): void => {
+    watch.touched("claimJobs", [...claims.map(({ job }) => job.id), ...abandoned])
+    for (const { job } of claims) news.claimed(process, job)
+  }
+  return {
+    createJobs: (jobs) => write("createJobs", store.createJobs(jobs), created),
+    createAndClaimJobs: (jobs, request) =>
+      write("createAndClaimJobs", store.createAndClaimJobs(jobs, request), (answer) => {
+        created(answer.created)
+        if (answer.claimed === undefined) return
+        claimed(answer.claimed)
+        if (answer.claimed.claims.length > 0) coverage.note("a creation claims for an idle worker")
+      }),
+    claimJobs: (request) => write("claimJobs", store.claimJobs(request), claimed),
+  }
 }
 
 /** Verbs that select the records to change; afterwards, all records are checked. */

@@ -21,7 +21,7 @@ export interface Items {
 
 export const incompleteListing =
   "the storage driver does not list all of its items: use KILN_BLOBS=s3://bucket/prefix (S3BlobStore), " +
-  "KILN_BLOBS=file:/a/directory (FileBlobStore), or a driver that lists completely"
+  "KILN_BLOBS=file:/a/directory (FileBlobStore), or a driver that lists all keys"
 
 /** Wraps a storage; failures are reported under the name `operation`. */
 export const itemsOf = (storage: UnstorageLike, operation: string): Items => {
@@ -53,7 +53,8 @@ export const itemsOf = (storage: UnstorageLike, operation: string): Items => {
   const below = (base: string) =>
     attempt(async () => {
       const keys: unknown = await storage.getKeys(base)
-      if (!Array.isArray(keys)) throw isError(keys) ? keys : new TypeError("the storage driver listed no keys")
+      if (!Array.isArray(keys))
+        throw isError(keys) ? keys : new TypeError("getKeys() of the storage driver must return an array of keys")
       return keys.filter((key): key is string => typeof key === "string" && key.startsWith(`${base}:`))
     })
 

@@ -17,7 +17,7 @@ export const refuseDriver = (storage: UnstorageLike): Effect.Effect<void, BlobUn
   if (reason === undefined) return Effect.void
   const cause = new Error(
     `unstorage's ${name} driver does not list all of its items (${reason}): use KILN_BLOBS=s3://bucket/prefix (S3BlobStore), ` +
-      "KILN_BLOBS=file:/a/directory (FileBlobStore), or a driver that lists completely",
+      "KILN_BLOBS=file:/a/directory (FileBlobStore), or a driver that lists all keys",
   )
   return Effect.fail(new BlobUnavailable({ operation: "start", cause }))
 }

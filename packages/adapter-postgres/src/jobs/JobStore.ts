@@ -203,9 +203,11 @@ export const makePostgresJobStore = (
   const returning = locking(db, lockedJobsAndLanes)
   /** Whether the last claim left work behind. */
   const backlog = { more: false }
+  const createJobs = makeCreateJobs(db, new RememberedLanes())
   return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
-    createJobs: makeCreateJobs(db, new RememberedLanes()),
+    createJobs,
+    createAndClaimJobs: (jobs) => Effect.map(createJobs(jobs), (created) => ({ created, claimed: undefined })),
     findJobs: (items) => db.read("JobStore.findJobs", (session) => findJobs(session, items)),
     findByIdempotencyKey: (keyId, key) =>
       db.read("JobStore.findByIdempotencyKey", (session) => findByIdempotencyKey(session, keyId, key)),

@@ -127,7 +127,8 @@ const factsOf = (batch: Batch, item: NewJob, index: number): JobFacts => ({
     return job && batch.retriedHere.has(job.id) ? { ...job, uploadId: null } : job
   },
   board: () => {
-    if (batch.board === undefined) throw new TypeError("a batch with a gate was read without the board")
+    if (batch.board === undefined)
+      throw new TypeError("the switchboard was not read for a batch whose jobs have a gate")
     return batch.board
   },
   upload: () => (item.uploadId === null ? undefined : batch.uploads.get(uploadName({ ...item, id: item.uploadId }))),

@@ -64,7 +64,7 @@ export const rowsOf = (accepted: ReadonlyArray<Accepted>, lanes: ReadonlyMap<str
     const { claimableAt, createdAt, deadlineAt, phaseStartedAt } = job
     const laneId = lanes.get(laneName(item))
     if (laneId === undefined || claimableAt === null || deadlineAt === null || phaseStartedAt === null)
-      throw new TypeError("a new job has a lane and times")
+      throw new TypeError("a new job lacks its lane or times")
     return {
       item,
       retried,

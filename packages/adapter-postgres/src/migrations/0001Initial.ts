@@ -1,5 +1,6 @@
 import type { Migration } from "@kiln/core/ports"
 import { accessTables, boardTables, uploadTables } from "./initial/accounts.ts"
+import { blobTables } from "./initial/blobs.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
 import { claimFunction } from "./initial/claims.ts"
@@ -38,6 +39,7 @@ const initial: Migration = {
     boardTables +
     accessTables +
     uploadTables +
+    blobTables +
     jobTables +
     queueTables +
     jobTriggers +

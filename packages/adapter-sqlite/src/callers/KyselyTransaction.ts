@@ -34,7 +34,7 @@ export class KyselyConnection {
   /** Rejects with `TypeError` unless the transaction is open and on the store's own file. */
   static async open(transaction: KyselyHandle, file: StoreFile): Promise<KyselyConnection> {
     const plain = transaction.withoutPlugins()
-    if (!isSqliteDialect(plain)) throw new TypeError("the transaction is not one of a SQLite dialect of Kysely")
+    if (!isSqliteDialect(plain)) throw new TypeError("the Kysely transaction must use a SQLite dialect")
     const connection = new KyselyConnection(plain)
     file.expectSame(await connection.#databases())
     return connection
@@ -51,7 +51,7 @@ export class KyselyConnection {
       return (await this.ask({ sql: "PRAGMA database_list", values: [] })).rows
     } catch (error) {
       if (sqliteCode(error) !== undefined) throw error
-      throw new TypeError("the transaction takes no more queries: it was committed or rolled back", { cause: error })
+      throw new TypeError("the transaction has ended: it was committed or rolled back", { cause: error })
     }
   }
 }

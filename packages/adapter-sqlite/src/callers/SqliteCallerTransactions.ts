@@ -85,9 +85,8 @@ export const makeSqliteCallerTransactions = (
     )
   })
 
-const unknownHandle =
-  "a transaction of this store is a database of better-sqlite3 in a transaction, or a transaction of Kysely"
-const notSynchronous = "without waiting, a transaction of this store is a database of better-sqlite3 in a transaction"
+const unknownHandle = "expected a better-sqlite3 database in a transaction, or a Kysely transaction"
+const notSynchronous = "a synchronous submission needs a better-sqlite3 database in a transaction"
 
 /** Returns the store time, given the stored time of the file. */
 type TimeOf = (stored: StoredTime | undefined) => number

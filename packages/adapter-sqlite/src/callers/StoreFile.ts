@@ -31,7 +31,7 @@ export class StoreFile {
     if (this.#same.has(file)) return
     const path = realPathOf(file)
     if (path === undefined || path !== realPathOf(this.#file))
-      throw new TypeError("the transaction is on another database than the store's: both must have the same file open")
+      throw new TypeError("the transaction must be on the database file of the store")
     this.#same.add(file)
   }
 }

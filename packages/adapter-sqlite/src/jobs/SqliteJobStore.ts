@@ -42,6 +42,11 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
   JobStore.of({
     capabilities: { durable: true, multiProcess: true },
     createJobs: (jobs) => db.write("JobStore.createJobs", (tx) => createJobs(tx, jobs)),
+    createAndClaimJobs: (jobs, request) =>
+      db.write("JobStore.createAndClaimJobs", (tx) => ({
+        created: createJobs(tx, jobs),
+        claimed: claimJobs(tx, request),
+      })),
     findJobs: (items) => db.read("JobStore.findJobs", (tx) => findJobs(tx, items)),
     findByIdempotencyKey: (keyId, idempotencyKey) =>
       db.read("JobStore.findByIdempotencyKey", (tx) => findByIdempotencyKey(tx, { keyId, idempotencyKey })),

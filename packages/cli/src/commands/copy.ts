@@ -34,7 +34,7 @@ const read = <A>(flag: string, type: SettingType<A>, text: string): Effect.Effec
 
 const advice = (to: PostgresPlace, retired: string): string =>
   [
-    `copied into ${describeDatabase(to)}, and verified the counts; the old database is now ${retired}`,
+    `copied all records into ${describeDatabase(to)} and verified the counts; the old database is now ${retired}`,
     "The blobs stay where they are: leave KILN_BLOBS and KILN_DATA_DIR as they were, set DATABASE_URL" +
       `${to.schema === "kiln" ? "" : ` and KILN_DATABASE_SCHEMA=${to.schema}`}, and start kiln.`,
   ].join("\n")

@@ -24,7 +24,9 @@ interface Route {
 const refuseOtherVersions = (where: string, { applied, pending, unknown }: MigrationStatus) => {
   if (unknown.length > 0)
     return Effect.fail(
-      failed(`${where} was changed by a newer version of kiln (${unknown.join(", ")}): copy with that one`),
+      failed(
+        `${where} was changed by a newer version of kiln (${unknown.join(", ")}): run kiln copy with that version`,
+      ),
     )
   if (applied.length === 0) return Effect.fail(failed(`${where} has no kiln schema`))
   return pending.length > 0

@@ -12,7 +12,7 @@ export const refuseRetiredBefore = (path: string): Effect.Effect<void, CommandFa
       ? Effect.fail(
           failed(
             existsSync(path)
-              ? `${retiredPath(path)} exists, which is where ${path} would go: move it away first`
+              ? `${retiredPath(path)} exists, so ${path} cannot be renamed to it afterwards: move it away first`
               : `the database ${path} no longer exists: it was copied before, and is now ${retiredPath(path)}`,
           ),
         )

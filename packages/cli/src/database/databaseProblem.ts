@@ -5,8 +5,8 @@ import { type DatabasePlace, describeDatabase, type PostgresPlace } from "./Data
 
 /** Explanations by error code of the server or the system. */
 const reasons: Readonly<Record<string, string>> = {
-  "28P01": "it rejects the user or the password",
-  "28000": "it rejects the user",
+  "28P01": "the server rejects the user or the password",
+  "28000": "the server rejects the user",
   "3D000": "the server has no database of that name",
   "42501":
     "this user lacks permissions: let the schema's owner run kiln migrate and grant the rights listed in docs/guides/postgres.md",
@@ -15,22 +15,25 @@ const reasons: Readonly<Record<string, string>> = {
   "55P03": "another process holds a lock, perhaps a migration: try again later",
   "57P03": "the server is starting up or shutting down",
   ECONNREFUSED: "no server is listening at this address",
-  ECONNRESET: "it closed the connection",
+  ECONNRESET: "the server closed the connection",
   ENOTFOUND: "the host name is unknown",
   EAI_AGAIN: "the host name cannot be resolved",
   EHOSTUNREACH: "the host cannot be reached",
   ENETUNREACH: "the host cannot be reached",
-  ETIMEDOUT: "it does not respond in time",
+  ETIMEDOUT: "the server does not respond in time",
 }
 
 /** Explanations of errors without a specific code, by the message of the driver or the pooler. */
 const worded: ReadonlyArray<readonly [words: RegExp, reason: string]> = [
-  [/client password must be a string/, "it requires a password, but neither the URL nor PGPASSWORD contains one"],
+  [
+    /client password must be a string/,
+    "the server requires a password, but neither the URL nor PGPASSWORD contains one",
+  ],
   [
     /unsupported startup parameter: options/,
-    "a pooler in front of it rejects session settings: set KILN_DATABASE_POOLER=transaction",
+    "a pooler in front of the server rejects session settings: set KILN_DATABASE_POOLER=transaction",
   ],
-  [/^timeout expired$|due to connection timeout/, "it does not respond in time"],
+  [/^timeout expired$|due to connection timeout/, "the server does not respond in time"],
   [/^connect ENOENT /, "the socket does not exist"],
 ]
 

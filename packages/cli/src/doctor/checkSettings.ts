@@ -41,6 +41,8 @@ export const checkSettings = (
     return {
       settings,
       check:
-        findings.length === 0 ? ok(name, "all settings are valid") : warning(name, "some have no effect", findings),
+        findings.length === 0
+          ? ok(name, "all settings are valid")
+          : warning(name, "some settings have no effect", findings),
     }
   })

@@ -13,7 +13,7 @@ const checkMigrations = (store: StoreInspection): Effect.Effect<Check, StoreUnav
     if (pending.length > 0)
       return problem(
         "migrations",
-        `${counted(pending.length, "migration")} pending: kiln migrate applies them`,
+        `${counted(pending.length, "migration")} pending: run kiln migrate`,
         pending.map(({ name }) => ({ message: `${name} was not applied`, details: { migration: name } })),
       )
     return unknown.length > 0

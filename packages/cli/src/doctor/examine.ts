@@ -10,7 +10,7 @@ import { loadConfig } from "../loadModule.ts"
 import { type DatabasePlace, describeDatabase } from "../database/DatabasePlace.ts"
 import { databaseProblem } from "../database/databaseProblem.ts"
 import { storeMaintenance } from "../database/storeMaintenance.ts"
-import { describeBlobs, layerBlobs } from "../layerBlobs.ts"
+import { describeBlobs, layerBlobs, localFilesHint } from "../layerBlobs.ts"
 import type { Environment, Settings } from "../Settings.ts"
 import { type Check, ok, problem, skipped } from "./Check.ts"
 import { checkBlobs } from "./checkBlobs.ts"
@@ -66,7 +66,11 @@ const examineDatabase = (settings: Settings): Effect.Effect<ReadonlyArray<Check>
     const found = [ok("database", describeDatabase(database)), ...records]
     if ((yield* Effect.orElseSucceed(store.migrations, () => undefined))?.applied.length === 0) return found
     const config = yield* Effect.orElseSucceed(loadConfig(settings.configPath), () => ({}))
-    const reached = settings.blobs._tag === "S3" ? [ok("bucket", `${describeBlobs(settings)} can be listed`)] : []
+    const hint = localFilesHint(settings)
+    const reached = [
+      ...(settings.blobs._tag === "S3" ? [ok("bucket", `${describeBlobs(settings)} can be listed`)] : []),
+      ...(hint === undefined ? [] : [ok("machines", hint)]),
+    ]
     const blobs = Effect.map(examineBlobs(store), (checks) => [...reached, ...checks]).pipe(
       Effect.provide(layerBlobs(settings)),
       Effect.provideService(EngineConfig, engineSettings(config, settings.engine)),

@@ -7,6 +7,7 @@ import { Worker } from "@kiln/core/worker"
 import { HttpService } from "@kiln/http"
 import type { CommandFailed } from "../CommandFailed.ts"
 import { type Base, layerBase, layerHttp, layerWorker } from "../kilnLayer.ts"
+import { localFilesHint } from "../layerBlobs.ts"
 import { print } from "../Output.ts"
 import type { Settings } from "../Settings.ts"
 import { databaseSilent } from "../startProblems.ts"
@@ -65,7 +66,8 @@ const warnings = (settings: Settings): ReadonlyArray<string> => [
     ? ["KILN_PROVIDER=sandbox: live jobs run on sandbox models and are charged; for rehearsals only"]
     : []),
   ...(settings.engine.forcedOff ?? []).map(
-    (name) => `KILN_SWITCH_${name.toUpperCase()}=off: the switch ${name} is off here`,
+    (name) =>
+      `KILN_SWITCH_${name.toUpperCase()}=off: the switch ${name} is off in this process, regardless of kiln switch`,
   ),
 ]
 
@@ -76,6 +78,8 @@ const warnings = (settings: Settings): ReadonlyArray<string> => [
 export const serve = (settings: Settings, asJson: boolean): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function* () {
     for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
+    const hint = localFilesHint(settings)
+    if (hint !== undefined) yield* Effect.logInfo(hint)
     const base = yield* Layer.build(layerBase(settings))
     const { drainMs } = yield* Effect.provide(Effect.flatMap(EngineConfig, Effect.succeed), base)
     const parts = yield* Effect.acquireRelease(Scope.make("parallel"), (scope) => Scope.close(scope, Exit.void))

@@ -2,8 +2,12 @@ import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { broken, parsed, type SettingType } from "./SettingType.ts"
 
-/** Location of blobs: a directory (`undefined`: the data directory), a module that exports an unstorage instance, or an S3 bucket. */
+/**
+ * Location of blobs: a directory (`undefined`: the data directory), the Postgres database of the records, a module that exports
+ * an unstorage instance, or an S3 bucket.
+ */
 export type BlobPlace =
+  | { readonly _tag: "Postgres" }
   | { readonly _tag: "Directory"; readonly path: string | undefined }
   | { readonly _tag: "Module"; readonly path: string }
   | S3Url
@@ -20,8 +24,9 @@ export interface S3Url {
 
 const isModule = (path: string): boolean => /\.[cm]?[jt]s$/.test(path)
 
-/** `file:`, `file:/path` (also `file:relative` and `file:///path`), `s3://bucket/prefix`, or the path of a module. */
+/** `file:`, `file:/path` (also `file:relative` and `file:///path`), `postgres`, `s3://bucket/prefix`, or the path of a module. */
 export const blobPlace: SettingType<BlobPlace> = (text) => {
+  if (text === "postgres") return parsed({ _tag: "Postgres" })
   if (text === "file:") return parsed({ _tag: "Directory", path: undefined })
   if (text.startsWith("file://")) return fileUrl(text)
   if (text.startsWith("file:")) return parsed({ _tag: "Directory", path: resolve(text.slice("file:".length)) })
@@ -30,7 +35,7 @@ export const blobPlace: SettingType<BlobPlace> = (text) => {
 }
 
 const rule =
-  "must be file:, file:/a/directory, s3://bucket/prefix, or the path of a .ts, .js or .mjs module that exports an unstorage instance"
+  "must be file:, file:/a/directory, postgres, s3://bucket/prefix, or the path of a .ts, .js or .mjs module that exports an unstorage instance"
 
 const fileUrl: SettingType<BlobPlace> = (text) => {
   try {
@@ -52,7 +57,7 @@ const s3Url: SettingType<BlobPlace> = (text) => {
     return broken("must not contain an access key: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
   const names = [...url.searchParams.keys()]
   if (new Set(names).size < names.length || names.some((name) => !s3Names.includes(name)))
-    return broken(`takes only the parameters ${s3Names.join(", ")}, each once`)
+    return broken(`accepts only the parameters ${s3Names.join(", ")}, each at most once`)
   const read = (name: string): string | undefined => url.searchParams.get(name)?.trim() || undefined
   const style = read("style")
   if (style !== undefined && style !== "path" && style !== "host") return broken("style must be path or host")

@@ -229,8 +229,8 @@ describe("the provider of live jobs", patience, () => {
   })
 
   it("is logged without request texts, response texts or keys", () => {
-    expect(server.stderr).toContain("the provider of speech is paused (quota)")
-    expect(server.stderr).toContain("the provider of speech works again")
+    expect(server.stderr).toContain("the speech provider is paused (quota)")
+    expect(server.stderr).toContain("the speech provider works again")
     const secrets = ["Hello", "anybody there", "may not be said", "a kiln", "current quota", "sk-revok", standInApiKey]
     for (const secret of secrets) expect(server.stdout + server.stderr).not.toContain(secret)
   })

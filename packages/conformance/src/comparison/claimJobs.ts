@@ -4,6 +4,7 @@ import fc from "fast-check"
 import type { JobMode } from "@kiln/core/domain"
 import { type ClaimResult, JobStore } from "@kiln/core/ports"
 import { noLimits, projectId } from "../fixtures.ts"
+import type { History } from "./History.ts"
 import { expectFreshToken, expectWithinLimits, expectWithinSlots } from "./invariants.ts"
 import { operation } from "./Operation.ts"
 import { record } from "./pick.ts"
@@ -19,7 +20,7 @@ const expectNextInMs = (expected: number | undefined, actual: number | undefined
   else if (expected !== undefined) expect(actual, "nextInMs is a lower bound").toBeLessThanOrEqual(expected)
 }
 
-const compareClaims = (expected: ClaimResult, actual: ClaimResult): void => {
+export const compareClaims = (expected: ClaimResult, actual: ClaimResult): void => {
   expect(actual.claims, "claims").toEqual(expected.claims)
   expect(actual.abandoned.toSorted(), "abandoned").toEqual(expected.abandoned.toSorted())
   expectNextInMs(expected.nextInMs, actual.nextInMs)
@@ -40,27 +41,28 @@ const someSlots = record({
   held: fc.subarray(modes.flatMap((mode) => [1, 2].map((n) => ({ mode, projectId: projectId(n), count: 1 })))),
 })
 
+export const claimArguments = record({
+  runnable: fc.oneof({ weight: 2, arbitrary: fc.constant(allLanes) }, { weight: 1, arbitrary: fc.subarray(allLanes) }),
+  limits: fc.oneof({ weight: 2, arbitrary: fc.constant(noLimits) }, { weight: 1, arbitrary: someLimits }),
+  limit: fc.constantFrom(0, 1, 2, 3, 5, 9),
+  worker: fc.oneof({ weight: 2, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: someSlots }),
+  leaseDurationMs: fc.constantFrom(300, 1_000),
+  maxLostWorkers: fc.constantFrom(1, 2, 3),
+})
+
+type ClaimArguments = typeof claimArguments extends fc.Arbitrary<infer A> ? A : never
+
+/** Checks and records what a store claimed. */
+export const recordClaims = ({ claims }: ClaimResult, history: History, { limits, worker }: ClaimArguments): void => {
+  expectWithinLimits(history, claims, limits)
+  expectWithinSlots(claims, worker)
+  for (const { job, token } of claims) expectFreshToken(history, job, token)
+  for (const { job, token } of claims) history.claims.push({ jobId: job.id, token, live: job.mode === "live" })
+}
+
 export const claimJobs = operation(
   "claimJobs",
-  record({
-    runnable: fc.oneof(
-      { weight: 2, arbitrary: fc.constant(allLanes) },
-      { weight: 1, arbitrary: fc.subarray(allLanes) },
-    ),
-    limits: fc.oneof({ weight: 2, arbitrary: fc.constant(noLimits) }, { weight: 1, arbitrary: someLimits }),
-    limit: fc.constantFrom(0, 1, 2, 3, 5, 9),
-    worker: fc.oneof({ weight: 2, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: someSlots }),
-    leaseDurationMs: fc.constantFrom(300, 1_000),
-    maxLostWorkers: fc.constantFrom(1, 2, 3),
-  }),
+  claimArguments,
   (request) => Effect.flatMap(JobStore, (store) => store.claimJobs(request)),
-  {
-    compare: compareClaims,
-    record: ({ claims }, history, { limits, worker }) => {
-      expectWithinLimits(history, claims, limits)
-      expectWithinSlots(claims, worker)
-      for (const { job, token } of claims) expectFreshToken(history, job, token)
-      for (const { job, token } of claims) history.claims.push({ jobId: job.id, token, live: job.mode === "live" })
-    },
-  },
+  { compare: compareClaims, record: recordClaims },
 )

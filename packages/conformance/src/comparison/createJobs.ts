@@ -1,9 +1,10 @@
+import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { priorities } from "@kiln/core/domain"
 import { JobStore, type NewJob } from "@kiln/core/ports"
 import { digest, jobId, keyId, ownerOf, projectId, uploadId } from "../fixtures.ts"
-import { kinds, modes, versions } from "./claimJobs.ts"
+import { claimArguments, compareClaims, kinds, modes, recordClaims, versions } from "./claimJobs.ts"
 import type { History } from "./History.ts"
 import { operation } from "./Operation.ts"
 import { latest, pick, pickFrom, record } from "./pick.ts"
@@ -103,16 +104,44 @@ const newJobFrom = (item: Item, history: History): NewJob => {
   }
 }
 
-export const createJobs = operation(
-  "createJobs",
-  fc.array(itemArguments, { minLength: 1, maxLength: 4 }),
-  (items, history) => {
-    const jobs = items.map((item) => newJobFrom(item, history))
-    // Refused ones as well: they must stay unknown.
-    for (const job of jobs) {
-      history.jobs.push({ jobId: job.id, principal: ownerOf(job) })
-      if (job.retryOf !== null) history.retries.set(job.id, job.retryOf)
-    }
-    return Effect.flatMap(JobStore, (store) => store.createJobs(jobs))
+const newJobsFrom = (items: ReadonlyArray<Item>, history: History): ReadonlyArray<NewJob> => {
+  const jobs = items.map((item) => newJobFrom(item, history))
+  // Refused ones as well: they must stay unknown.
+  for (const job of jobs) {
+    history.jobs.push({ jobId: job.id, principal: ownerOf(job) })
+    if (job.retryOf !== null) history.retries.set(job.id, job.retryOf)
+  }
+  return jobs
+}
+
+const someItems = fc.array(itemArguments, { minLength: 1, maxLength: 4 })
+
+export const createJobs = operation("createJobs", someItems, (items, history) => {
+  const jobs = newJobsFrom(items, history)
+  return Effect.flatMap(JobStore, (store) => store.createJobs(jobs))
+})
+
+/** A store that did not claim is asked to, so this may be two steps. */
+export const createAndClaimJobs = operation(
+  "createAndClaimJobs",
+  fc.tuple(someItems, claimArguments),
+  ([items, request], history) => {
+    const jobs = newJobsFrom(items, history)
+    return Effect.flatMap(JobStore, (store) =>
+      Effect.flatMap(store.createAndClaimJobs(jobs, request), ({ claimed, created }) =>
+        Effect.map(claimed === undefined ? store.claimJobs(request) : Effect.succeed(claimed), (claims) => ({
+          created,
+          claims,
+        })),
+      ),
+    )
+  },
+  {
+    atomic: false,
+    compare: (expected, actual) => {
+      expect(actual.created, "created").toEqual(expected.created)
+      compareClaims(expected.claims, actual.claims)
+    },
+    record: ({ claims }, history, [, request]) => recordClaims(claims, history, request),
   },
 )

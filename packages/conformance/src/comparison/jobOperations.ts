@@ -4,7 +4,7 @@ import { errorCodes, jobBlobKey, type Json } from "@kiln/core/domain"
 import { type EraseOutcome, JobStore, type PruneResult, type Purge } from "@kiln/core/ports"
 import { charge, fileId, jobId, keyId, outputFile, ownerOf } from "../fixtures.ts"
 import { claimJobs } from "./claimJobs.ts"
-import { createJobs, delays, mode, owner } from "./createJobs.ts"
+import { createAndClaimJobs, createJobs, delays, mode, owner } from "./createJobs.ts"
 import type { History, KnownClaim } from "./History.ts"
 import { type Operation, operation } from "./Operation.ts"
 import { type Choice, latest, pick, pickFrom, record, unordered } from "./pick.ts"
@@ -206,6 +206,7 @@ const listCharges = operation("listCharges", ledgerPage, ({ after, from, limit, 
 export const jobOperations: ReadonlyArray<fc.WeightedArbitrary<Operation>> = [
   { weight: 14, arbitrary: createJobs },
   { weight: 12, arbitrary: claimJobs },
+  { weight: 4, arbitrary: createAndClaimJobs },
   ...fenced.map((arbitrary) => ({ weight: 3, arbitrary })),
   ...sweeps.map((arbitrary) => ({ weight: 1, arbitrary })),
   { weight: 3, arbitrary: eraseJobs },

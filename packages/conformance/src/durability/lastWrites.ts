@@ -11,7 +11,7 @@ import {
   UploadStore,
   type WriteVerb,
 } from "@kiln/core/ports"
-import { advance, claim, createAndClaim, first, openAudioGate } from "../arrange.ts"
+import { advance, claim, claimRequest, createAndClaim, first, openAudioGate } from "../arrange.ts"
 import type { PlaceCheck } from "../capabilities.ts"
 import type { Stores } from "../Check.ts"
 import {
@@ -103,6 +103,12 @@ const steps: Steps = {
         ...[5, 6].map((n) => newJob(n, { kind: "unknown", limits: { queueLimitMs: 1_000 * n, runLimitMs: 1 } })),
       ]),
     ),
+    createAndClaimJobs: onJobs((jobs) =>
+      jobs.createAndClaimJobs([newJob(7, { kind: "image_generation" })], {
+        ...claimRequest,
+        runnable: [{ kind: "image_generation", kindVersion: 1, mode: "sandbox" }],
+      }),
+    ),
     claimJobs: claim(),
     extendLeases: Effect.flatMap(held(1), (ref) =>
       onJobs((jobs) => jobs.extendLeases([{ ...ref, leaseDurationMs: 2 * leaseDurationMs }])),
@@ -142,7 +148,7 @@ const shown = Effect.gen(function* () {
   const { document, version } = yield* jobs.readLineage
   return {
     lineage: { document, version },
-    jobs: yield* directory.readJobs([1, 2, 3, 4, 5, 6].map(jobId)),
+    jobs: yield* directory.readJobs([1, 2, 3, 4, 5, 6, 7].map(jobId)),
     purges: yield* jobs.listPurges(10),
     uploads: yield* Effect.forEach([1, 2, 3], (n) => uploads.findUpload(uploadId(n))),
     board: yield* board.readBoard,

@@ -44,8 +44,8 @@ export class StoreBehindBlobs extends Schema.TaggedError<StoreBehindBlobs>()("St
   override get message(): string {
     return (
       `the database knows generation ${this.generation} of these blobs, but not ${this.entries.join(", ")}: it is an older copy, ` +
-      "or another copy of it uses the same blobs. Nothing is removed until this is settled: stop the process that uses the " +
-      "wrong database, or run kiln blobs adopt on the database to go on with"
+      "or another copy of it uses the same blobs. Nothing is removed until this is resolved: stop the process that uses the " +
+      "wrong database, or run kiln blobs adopt on the database to continue with"
     )
   }
 }

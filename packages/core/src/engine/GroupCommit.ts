@@ -24,7 +24,8 @@ import {
   UploadStore,
   WakeUp,
 } from "../ports/index.ts"
-import { JobEvents, refOf } from "./JobEvents.ts"
+import { type IdleWorker, makeCreation } from "./creation.ts"
+import { JobEvents } from "./JobEvents.ts"
 
 /** Maximum number of items in one store call, unless a single caller has more. */
 export const maxBatchSize = 500
@@ -185,12 +186,14 @@ export class GroupCommit extends Context.Service<
     readonly deferJobs: GroupedVerb<Deferral, FencedOutcome>
     readonly releaseJobs: GroupedVerb<ClaimRef, FencedOutcome>
     readonly eraseJobs: GroupedVerb<Erasure, EraseOutcome>
+    /** Lets creations claim for an idle worker of this process. Returns the function that ends this. */
+    readonly claimFor: (worker: IdleWorker) => () => void
   }
 >()("@kiln/core/engine/GroupCommit") {}
 
 /**
  * The stores whose single calls share commits, and `GroupCommit`. They stand between any adapter and the engine. A call that
- * created jobs wakes workers once and emits the jobs' `queued` events, before its callers are settled.
+ * created jobs wakes workers once, or claims for an idle one, and emits the jobs' `queued` events, before its callers are settled.
  */
 export const layerGroupCommit: Layer.Layer<
   GroupCommit | JobStore | UploadStore,
@@ -200,26 +203,17 @@ export const layerGroupCommit: Layer.Layer<
   Effect.gen(function* () {
     const store = yield* JobStore
     const uploads = yield* UploadStore
-    const wakeUp = yield* WakeUp
-    const events = yield* JobEvents
-    const announce = (outcomes: ReadonlyArray<CreateOutcome>) => {
-      const created = outcomes.filter((outcome) => outcome._tag === "Created")
-      if (created.length === 0) return Effect.succeed(outcomes)
-      return Effect.map(wakeUp.notify, () => {
-        for (const { job } of created) events.emit({ type: "queued", ...refOf(job) })
-        return outcomes
-      })
-    }
-    const grouped = GroupCommit.of({
-      createJobs: yield* groupCommit((jobs: ReadonlyArray<NewJob>) => Effect.flatMap(store.createJobs(jobs), announce)),
+    const creation = makeCreation(store, yield* WakeUp, yield* JobEvents)
+    const grouped = {
+      createJobs: yield* groupCommit(creation.createJobs),
       checkpointJobs: yield* groupCommit(store.checkpointJobs),
       completeJobs: yield* groupCommit(store.completeJobs),
       failJobs: yield* groupCommit(store.failJobs),
       deferJobs: yield* groupCommit(store.deferJobs),
       releaseJobs: yield* groupCommit(store.releaseJobs),
       eraseJobs: yield* groupCommit(store.eraseJobs),
-    })
-    return Context.make(GroupCommit, grouped).pipe(
+    }
+    return Context.make(GroupCommit, { ...grouped, claimFor: creation.claimFor }).pipe(
       Context.add(JobStore, JobStore.of({ ...store, ...grouped })),
       Context.add(
         UploadStore,

@@ -153,7 +153,7 @@ export class Operator extends Context.Service<
           const problem = priceProblem(price) ?? unusedProblem(kinds, price)
           if (problem !== undefined) return Effect.die(new TypeError(`the price cannot be set: ${problem}`))
           const closed = closedKinds(kinds, price).map(({ kind, lacking }) => `${kind} (lacks ${lacking.join(", ")})`)
-          const warning = `the price ${price.name} does not name every meter; live jobs are refused of: ${closed.join(", ")}`
+          const warning = `the price ${price.name} does not name every meter; live jobs of these kinds are rejected: ${closed.join(", ")}`
           return Effect.gen(function* () {
             yield* changing(switchboard.setPrice(price))
             if (closed.length > 0) yield* Effect.logWarning(warning)

@@ -27,7 +27,7 @@ interface Prepared {
 }
 
 const only = ([outcome]: JobOutcomes): JobOutcomes[number] => {
-  if (outcome === undefined) throw new TypeError("a list of one job has no outcome")
+  if (outcome === undefined) throw new TypeError("createJobs returned no outcome for a job")
   return outcome
 }
 
@@ -50,14 +50,14 @@ export const makeCreateJobsIn: Effect.Effect<CreateJobsIn, never, IdGenerator | 
   }
   const createJobsIn: CreateJobsIn["createJobsIn"] = (transaction, asked) =>
     Effect.suspend(() => {
-      if (transactions === undefined) throw new TypeError("this store takes no transactions of the caller")
+      if (transactions === undefined) throw new TypeError("this store does not accept callers' transactions")
       const { batches, outcomesOf } = prepareAll(asked)
       const created = Effect.forEach(batches, (batch) => transactions.createJobs(transaction, batch))
       return Effect.map(created, (outcomes) => outcomesOf(outcomes.flat()))
     })
   const createJobsInSync: CreateJobsIn["createJobsInSync"] = (transaction, asked) => {
     const synchronous = transactions?.synchronous
-    if (synchronous === undefined) throw new TypeError("this store takes no synchronous transactions of the caller")
+    if (synchronous === undefined) throw new TypeError("this store does not accept synchronous transactions of callers")
     const { batches, outcomesOf } = prepareAll(asked)
     return outcomesOf(batches.flatMap((batch) => synchronous.createJobs(transaction, batch)))
   }

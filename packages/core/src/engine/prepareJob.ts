@@ -64,7 +64,7 @@ export const readDraft = ({
   const { delayMs = 0, priority = "normal" } = placement
   if (!(delayMs >= 0 && delayMs <= maxDelayMs))
     throw new TypeError(`delayMs must be a number from 0 to ${maxDelayMs}, not ${delayMs}`)
-  if (!priorities.includes(priority)) throw new TypeError(`a priority is one of ${priorities.join(", ")}`)
+  if (!priorities.includes(priority)) throw new TypeError(`priority must be one of ${priorities.join(", ")}`)
   const request = kind.reader.read(input)
   if (Result.isFailure(request)) return Result.fail(new InvalidRequest({ errors: request.failure }))
   return Result.succeed({ grant, kind, stored: request.success.stored, idempotencyKey, placement })

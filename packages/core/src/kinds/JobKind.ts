@@ -150,9 +150,10 @@ const outputCheck = (schema: object | undefined): ((output: JsonObject) => strin
   if (schema === undefined) return () => undefined
   if (!isStandardSchema(schema)) {
     const decode = Schema.decodeUnknownResult(schema as Schema.Codec<unknown, unknown>)
-    return (output) => (Result.isSuccess(decode(output)) ? undefined : "the output does not decode")
+    return (output) => (Result.isSuccess(decode(output)) ? undefined : "the output does not match its schema")
   }
-  return (output) => (validated(schema, output).issues === undefined ? undefined : "the output does not validate")
+  return (output) =>
+    validated(schema, output).issues === undefined ? undefined : "the output does not match its schema"
 }
 
 const versionsOf = ({

@@ -63,6 +63,14 @@ export interface StoredLineage {
   readonly newestId: string | null
 }
 
+/** The result of `createAndClaimJobs`. */
+export interface CreatedAndClaimed {
+  /** The outcome of each job, in their order. */
+  readonly created: ReadonlyArray<CreateOutcome>
+  /** The result of the claim; `undefined` if the store did not claim. */
+  readonly claimed: ClaimResult | undefined
+}
+
 /** A file that is still reachable, with the job that owns it. */
 export interface StoredFile extends OutputFile {
   readonly jobId: JobId
@@ -94,6 +102,16 @@ export class JobStore extends Context.Service<
      * transaction.
      */
     readonly createJobs: (jobs: ReadonlyArray<NewJob>) => Effect.Effect<ReadonlyArray<CreateOutcome>, StoreUnavailable>
+
+    /**
+     * `createJobs`, followed by `claimJobs`, in one transaction. The claim is an ordinary one: it follows the order of all jobs,
+     * so it may return others than those created. A store may create without claiming (`claimed` is `undefined`); the caller then
+     * claims by itself. After a failure, repeat `createJobs`; a claim whose answer was lost ends with its leases.
+     */
+    readonly createAndClaimJobs: (
+      jobs: ReadonlyArray<NewJob>,
+      request: ClaimRequest,
+    ) => Effect.Effect<CreatedAndClaimed, StoreUnavailable>
 
     /** Returns each job if its principal owns it. There is no way to read another caller's job. */
     readonly findJobs: (

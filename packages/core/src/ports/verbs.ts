@@ -41,6 +41,7 @@ export type StoreVerbs = {
 export const storeVerbs = {
   JobStore: {
     createJobs: "write",
+    createAndClaimJobs: "write",
     findJobs: "read",
     findByIdempotencyKey: "read",
     findFile: "read",

@@ -23,7 +23,7 @@ export const fieldOf = (value: unknown, name: string): unknown =>
 /** Requires a text that every store can keep, of at most 1,000,000 characters. Throws `result_invalid`. */
 export const checkText = (text: unknown): string => {
   if (isStorableText(text) && text.length <= maxTextLength) return text
-  throw resultInvalid("expected at most 1,000,000 characters of text without U+0000 and unpaired surrogates")
+  throw resultInvalid("expected at most 1,000,000 characters of text without U+0000 or unpaired surrogates")
 }
 
 /** Returns the bytes of a file that is not empty and has at most `maxBytes`. Throws `result_invalid`. */

@@ -94,9 +94,9 @@ export const makeCircuitBreaker = Effect.fnUntraced(function* (
 const logStanding = (name: string, circuit: Circuit, now: number): Effect.Effect<void> =>
   circuit.state === "open"
     ? Effect.logWarning(
-        `the provider of ${name} is paused (${circuit.reason}); next attempt in ${Math.ceil((circuit.until - now) / 1_000)} s`,
+        `the ${name} provider is paused (${circuit.reason}); next attempt in ${Math.ceil((circuit.until - now) / 1_000)} s`,
       )
-    : Effect.logInfo(`the provider of ${name} works again`)
+    : Effect.logInfo(`the ${name} provider works again`)
 
 /** Interprets the end of a call. Failures that a request can cause do not count against it. */
 const readExit = (

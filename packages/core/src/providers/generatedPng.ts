@@ -49,7 +49,7 @@ export const generatedPng = (data: Uint8Array, size: number): string | undefined
     seen.previous = type
     at = end
   }
-  return "it has no end"
+  return "it has no end chunk"
 }
 
 const headerProblem = (view: DataView, at: number, size: number): string | undefined => {
@@ -66,8 +66,8 @@ const headerProblem = (view: DataView, at: number, size: number): string | undef
 }
 
 const endProblem = (view: DataView, at: number, pixelBytes: number): string | undefined => {
-  if (view.getUint32(at) !== 0) return "its end is not empty"
+  if (view.getUint32(at) !== 0) return "its end chunk is not empty"
   // Two bytes of zlib header, four of its checksum, and something between them.
   if (pixelBytes < 7) return "it has no pixels"
-  return at + CHUNK_FRAME === view.byteLength ? undefined : "something follows its end"
+  return at + CHUNK_FRAME === view.byteLength ? undefined : "data follows its end chunk"
 }

@@ -27,8 +27,8 @@ export const checkReply = (answer: unknown, maxOutputTokens: number): Reply => {
   const truncated = fieldOf(answer, "truncated")
   if (text.trim() === "") throw resultInvalid("the reply contains no words")
   if (typeof outputTokens !== "number" || !Number.isSafeInteger(outputTokens) || outputTokens < 0)
-    throw resultInvalid("outputTokens of the reply must be a non-negative integer")
-  if (typeof truncated !== "boolean") throw resultInvalid("truncated of the reply must be true or false")
+    throw resultInvalid("the reply's outputTokens must be a non-negative integer")
+  if (typeof truncated !== "boolean") throw resultInvalid("the reply's truncated must be true or false")
   return { text, outputTokens: Math.min(outputTokens, maxOutputTokens), truncated }
 }
 

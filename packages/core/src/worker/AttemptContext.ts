@@ -211,7 +211,7 @@ const keepStep = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, AttemptError> {
   const problem = valueProblem(value)
   if (!isStorableText(step))
-    return yield* Effect.die(new KindBug("the name of a step has U+0000 or unpaired surrogates"))
+    return yield* Effect.die(new KindBug("the name of a step must not contain U+0000 or unpaired surrogates"))
   if (problem !== undefined) return yield* Effect.die(new KindBug(`the value of a step ${problem}`))
   const write = store.checkpointJobs([{ jobId: job.id, token, step, value }])
   const [outcome] = yield* Effect.retry(write, retrying)
@@ -227,9 +227,7 @@ const writeFile = Effect.fnUntraced(function* (
 ) {
   const blobKey = jobBlobKey(job.id, token, name)
   if (!isStorableText(mediaType))
-    return yield* Effect.die(
-      new KindBug("the media type of a file must be text without U+0000 and unpaired surrogates"),
-    )
+    return yield* Effect.die(new KindBug("the media type of a file must be text without U+0000 or unpaired surrogates"))
   written.push(blobKey)
   const info = yield* Effect.mapError(
     Effect.retry(blobs.put(blobKey, Stream.succeed(data), { maxBytes: maxGeneratedBytes }), {

@@ -47,7 +47,7 @@ export class GateWatch extends Context.Service<
           if ((yield* Clock.monotonicTimeNanos) - askedAtNanos < maxAgeNanos) return read
         }
         return yield* Effect.fail(
-          new StoreUnavailable({ operation: "readBoard", cause: "every answer was too old to go by" }),
+          new StoreUnavailable({ operation: "readBoard", cause: "switchboard reads were stale" }),
         )
       })
       return GateWatch.of({

@@ -95,7 +95,7 @@ export const makeIsolation = (leaseDurationMs: number) => {
       if (isolated.delete(run)) lastEndedAtMs = nowMs
     },
     /** Milliseconds for which nothing may be claimed because a job is isolated; 0 if none is. */
-    reservedMs: Effect.map(monotonicMs, (nowMs) => longest(0, (run) => run.exclusiveUntilMs - nowMs)),
+    reservedMs: (nowMs: number): number => longest(0, (run) => run.exclusiveUntilMs - nowMs),
     /** Whether a job that needs isolation may be claimed: one at a time, with other claims in between. */
     isFree: Effect.map(
       monotonicMs,

@@ -75,7 +75,7 @@ const currentFiber = Effect.withFiber((fiber) => Effect.succeed(fiber))
 
 const notReadable = Effect.suspend(() =>
   Effect.fail(
-    new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request does not decode" }),
+    new AttemptFailed({ errorCode: "internal_error", retry: false, detail: "the stored request cannot be decoded" }),
   ),
 )
 
@@ -126,7 +126,7 @@ const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEn
   if (bug !== undefined)
     return {
       ...end,
-      log: Effect.logError(`the job fails because of a bug in its kind ${kind.name}`, `${bug.name}: ${bug.text}`),
+      log: Effect.logError(`the job failed because of a bug in its kind ${kind.name}`, `${bug.name}: ${bug.text}`),
     }
   if (end._tag === "Postponed") return { ...end, log: Effect.logDebug("a provider postponed its call") }
   return { ...end, log: Effect.logWarning("attempt ended without a result", describe(cause)) }
@@ -134,7 +134,7 @@ const endOfFailure = (kind: JobKind, cause: Cause.Cause<AttemptError>): LoggedEn
 
 const logUncharged = ({ claim: { job } }: Attempt, meters: ReadonlyArray<string>) =>
   Effect.logError(
-    `usage of ${meters.join(", ")} was not charged: version ${job.price?.version} of the price ${job.price?.name}, with which the job was accepted, lacks it`,
+    `usage of ${meters.join(", ")} was not charged: the job was accepted with version ${job.price?.version} of the price ${job.price?.name}, which does not name this meter`,
   )
 
 /** The attempt that blocked the process is this one, or another that ran beside it. */
@@ -145,7 +145,7 @@ const logStall = ({ claim: { job }, isolated, kind }: Attempt, stalledMs: number
   return Effect.logError(
     isolated?.wasAlone() === true
       ? `${about} blocked ${blocked}; ${counted}`
-      : `${about} or one beside it blocked ${blocked}; ${counted}. Move synchronous work to a worker thread`,
+      : `${about} or a concurrent attempt blocked ${blocked}; ${counted}. Move synchronous work to a worker thread`,
   )
 }
 

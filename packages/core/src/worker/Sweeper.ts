@@ -39,7 +39,8 @@ const untilDone = <E, R>(step: Effect.Effect<number, E, R>): Effect.Effect<numbe
     }
   })
 
-const notRemoved = (error: BlobUnavailable) => Effect.logWarning("blobs could not be removed yet", error.cause)
+const notRemoved = (error: BlobUnavailable) =>
+  Effect.logWarning("could not remove some blobs; trying again later", error.cause)
 
 /** Fails jobs that waited or ran too long, and says how many. */
 export const expireOverdue = Effect.flatMap(JobStore, (store) =>

@@ -43,5 +43,5 @@ const usedTwice = (what: "step" | "file", name: string): string => {
   const shown = name.slice(0, shownLength)
   return what === "step"
     ? `step "${shown}" was used twice in this attempt; give each step a unique name, e.g. "${shown}-1"`
-    : `file "${shown}" was written twice in this attempt; declare a file of its own for each`
+    : `file "${shown}" was written twice in this attempt; declare a separate file for each`
 }

@@ -6,10 +6,12 @@ import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { JobMode, StoreUnavailable, WorkerRoom } from "../domain/index.ts"
 import { unknownName } from "../domain/knownNames.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
 import {
   type BlobStore,
+  type Claim,
   type IdGenerator,
   type JobDirectory,
   type JobStore,
@@ -23,6 +25,7 @@ import { Providers, type ProviderStanding } from "../providers/index.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
 import type { Attempt } from "./Attempt.ts"
 import { claimInto } from "./claimInto.ts"
+import { makeJointClaims } from "./JointClaims.ts"
 import { GateWatch } from "./GateWatch.ts"
 import { checkClaims, heartbeat } from "./Heartbeat.ts"
 import { makeIdling } from "./Idling.ts"
@@ -126,13 +129,18 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
   const served = yield* servedModes
   let lastClaimAt: number | undefined
 
+  /** Starts attempts at the jobs of a claim. */
+  const startClaimed = Effect.fnUntraced(function* (claims: ReadonlyArray<Claim>, askedAtMs: number) {
+    lastClaimAt = yield* Clock.currentTimeMillis
+    return yield* start(claims, askedAtMs)
+  })
+
   /** Claims and starts. Uninterruptible: a claimed job is started, or its worker would count as lost when this one stops. */
   const claim = Effect.fnUntraced(function* (room: number | WorkerRoom) {
     yield* idling.asks
     const claimed = yield* claimInto(slots, room)
     yield* idling.wasAnswered
-    lastClaimAt = yield* Clock.currentTimeMillis
-    const attempts = yield* start(claimed.claims, claimed.askedAtMs)
+    const attempts = yield* startClaimed(claimed.claims, claimed.askedAtMs)
     return { attempts, nextInMs: claimed.nextInMs }
   }, Effect.uninterruptible)
 
@@ -157,12 +165,15 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
       yield* Effect.forkScoped(expireWhileHolding(() => leases.size > 0))
       const outage = makeOutageLog("claiming jobs")
       yield* Effect.addFinalizer(() => drain(slots.attempts, beating, config.drainMs))
+      const joint = yield* makeJointClaims(slots, startClaimed, idling.nextClaimBy)
       const claimAndStart = Effect.gen(function* () {
+        // Its jobs take slots.
+        yield* joint.settled
         const room = slots.room()
         // Jobs that were committed together leave together: one claim fills their slots, and not one for each.
         const freed = Effect.andThen(slots.nextFreed(), Effect.yieldNow)
         if (served.every((mode) => room.free[mode] <= 0)) return yield* freed
-        const reservedMs = yield* slots.isolation.reservedMs
+        const reservedMs = slots.isolation.reservedMs(yield* monotonicMs)
         if (reservedMs > 0) return yield* Effect.raceFirst(freed, idling.holdBack(reservedMs))
         const { attempts, nextInMs } = yield* claim(room)
         yield* outage.worked
@@ -171,7 +182,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
         if (attempts.length > 0 && nextInMs === 0) return
         const rest = idling.rest(nextInMs)
         // The store does not tell of jobs that only this worker's own slots hold back.
-        yield* isTight(slots.room()) ? Effect.raceFirst(rest, freed) : rest
+        yield* joint.whileResting(isTight(slots.room()) ? Effect.raceFirst(rest, freed) : rest)
       })
       return yield* Effect.forever(
         // The worker must survive every failure of a turn: otherwise it would look alive and be idle.

@@ -4,50 +4,58 @@ import { StoreUnavailable, type WorkerRoom } from "../domain/index.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import { emitFailed } from "../engine/JobEvents.ts"
-import { type Claim, type ClaimRequest, JobStore, WakeUp } from "../ports/index.ts"
+import { type Claim, type ClaimRequest, type ClaimResult, JobStore, WakeUp } from "../ports/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
 import { needsIsolation } from "./Isolation.ts"
 import { releaseLapsed } from "./recovery.ts"
 import { runnableKinds } from "./runnableKinds.ts"
 import type { Slots } from "./Slots.ts"
 
-/**
- * Claims jobs of the kinds this worker can run now, after giving back what an outage left behind: up to a number of them, or as
- * many as there is room for.
- */
-export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom) {
-  const { attempts, leaseDurationMs } = yield* EngineConfig
-  const store = yield* JobStore
-  const guard = yield* ProviderGuard
+/** Returns the claim that this worker can make now: up to a number of jobs, or as many as there is room for. */
+export const claimRequest = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom) {
+  const {
+    attempts: { maxLostWorkers },
+    leaseDurationMs,
+  } = yield* EngineConfig
   const now = yield* runnableKinds
   const upTo = boundsOf(room, now.atMost)
   const runnable = now.runnable.filter(
     ({ kind, mode }) => !slots.withheld.has(kind) && (upTo.worker === undefined || upTo.worker.free[mode] > 0),
   )
+  return { runnable, limits: slots.installationLimits, ...upTo, leaseDurationMs, maxLostWorkers }
+})
+
+/**
+ * Handles the answer to a claim: reports abandoned jobs and defers all but one of the jobs that need isolation. Returns the jobs
+ * to start, and the time until there may be more.
+ */
+export const acceptClaims = Effect.fnUntraced(function* (
+  slots: Slots,
+  room: number | WorkerRoom,
+  { abandoned, claims: claimed, nextInMs: storeNextInMs }: ClaimResult,
+) {
+  const guard = yield* ProviderGuard
+  if (abandoned.length > 0) {
+    yield* Effect.logWarning("jobs failed because they lost too many workers", abandoned)
+    yield* emitFailed(abandoned)
+  }
+  const { claims, backInMs } =
+    typeof room === "number" ? { claims: claimed, backInMs: undefined } : yield* oneIsolated(slots, claimed)
+  // What waits for a paused provider was not asked for, so the store does not tell when to look for it.
+  const nextInMs = earlier(earlier(storeNextInMs, backInMs), yield* guard.nextTryInMs)
+  return { claims, nextInMs }
+})
+
+/** Claims jobs of the kinds this worker can run now, after releasing what an outage left behind. */
+export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom) {
+  const { leaseDurationMs } = yield* EngineConfig
+  const store = yield* JobStore
+  const request = yield* claimRequest(slots, room)
   if (slots.lapsed.size > 0) yield* answeredWithin(leaseDurationMs, "releaseJobs", releaseLapsed(slots))
   // Only from here on: a slow release must not take from the leases of what is claimed.
   const askedAtMs = yield* monotonicMs
-  const maxLostWorkers = attempts.maxLostWorkers
-  const result = yield* answeredWithin(
-    leaseDurationMs,
-    "claimJobs",
-    store.claimJobs({
-      runnable,
-      limits: slots.installationLimits,
-      ...upTo,
-      leaseDurationMs,
-      maxLostWorkers,
-    }),
-  )
-  if (result.abandoned.length > 0) {
-    yield* Effect.logWarning("jobs that lost their last worker", result.abandoned)
-    yield* emitFailed(result.abandoned)
-  }
-  const { claims, backInMs } =
-    typeof room === "number" ? { ...result, backInMs: undefined } : yield* oneIsolated(slots, result.claims)
-  // What waits for a paused provider was not asked for, so the store does not tell when to look for it.
-  const nextInMs = earlier(earlier(result.nextInMs, backInMs), yield* guard.nextTryInMs)
-  return { ...result, claims, nextInMs, askedAtMs }
+  const result = yield* answeredWithin(leaseDurationMs, "claimJobs", store.claimJobs(request))
+  return { ...(yield* acceptClaims(slots, room, result)), askedAtMs }
 })
 
 /** Live jobs are bounded by what their providers have room for, sandbox jobs by nothing but their slots. */
@@ -101,6 +109,8 @@ const answeredWithin = <A, R>(
     Effect.interruptible(answer),
     Effect.andThen(
       Effect.interruptible(Effect.sleep(leaseDurationMs)),
-      Effect.suspend(() => Effect.fail(new StoreUnavailable({ operation, cause: "no answer within a lease's time" }))),
+      Effect.suspend(() =>
+        Effect.fail(new StoreUnavailable({ operation, cause: "no response within the duration of a lease" })),
+      ),
     ),
   )

@@ -96,14 +96,14 @@ export interface OrphanSweep extends OrphanSurvey {
 }
 
 const notRemoved = (error: BlobUnavailable) =>
-  Effect.as(Effect.logWarning("blobs could not be removed yet", error.cause), 0)
+  Effect.as(Effect.logWarning("could not remove some blobs; trying again later", error.cause), 0)
 
 const report = ({ blobs, bytes, exceedsShare, kept, removable, removed }: OrphanSweep): Effect.Effect<void> => {
   const found = { orphans: removable.length, bytes, blobs, kept_unknown: kept.unknown, kept_ahead: kept.ahead }
   if (exceedsShare && removed === 0)
     return Effect.logError(
-      `the sweep for orphaned blobs would remove ${removable.length} of ${blobs} (${bytes} bytes), which is more than its share: nothing was removed; ` +
-        "kiln blobs sweep --dry-run shows what it would take, kiln blobs sweep --force removes it",
+      `the sweep for orphaned blobs would remove ${removable.length} of ${blobs} (${bytes} bytes), more than 10 %: nothing was removed; ` +
+        "kiln blobs sweep --dry-run lists the blobs, kiln blobs sweep --force removes them",
     ).pipe(Effect.annotateLogs(found))
   return removed === 0
     ? Effect.void

@@ -102,7 +102,7 @@ export const joinBlobs = Effect.gen(function* () {
   // A full or read-only blob store does not keep the rest from starting; the entry is published once it can be.
   yield* publishNewest(written).pipe(
     Effect.catchTag("BlobUnavailable", ({ cause }) =>
-      Effect.logWarning("the blob store did not take the note of this start: it is tried again", cause),
+      Effect.logWarning("could not record this start in the blob store; trying again later", cause),
     ),
   )
   yield* requireCurrentStore

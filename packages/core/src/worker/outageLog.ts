@@ -15,7 +15,7 @@ export const makeOutageLog = (what: string) => {
         beganAt ??= now
         if (now - saidAt < repeatEveryMs) return Effect.void
         saidAt = now
-        return Effect.logWarning(`${what}: failing, and tried again`, cause)
+        return Effect.logWarning(`${what}: failed; trying again`, cause)
       }),
     worked: Effect.suspend(() => {
       if (beganAt === undefined) return Effect.void

@@ -25,7 +25,7 @@ export const publishCapabilities = Effect.gen(function* () {
   // A worker that serves no live kind publishes nothing.
   if (kinds.length === 0) return
   const workerId = (yield* IdGenerator).next("req")
-  const outage = makeOutageLog("publishing what this worker serves")
+  const outage = makeOutageLog("publishing the kinds that this worker serves")
   const publish = (forMs: number) =>
     guard.standings.pipe(
       Effect.flatMap((providers) => switchboard.publishWorker({ workerId, liveKinds: kinds, providers, ttlMs: forMs })),

@@ -13,7 +13,7 @@ export const releaseLapsed = Effect.fnUntraced(function* (slots: Slots) {
   const store = yield* JobStore
   for (const ref of slots.lapsed) {
     yield* Effect.catchDefect(store.releaseJobs([ref]), () =>
-      Effect.logWarning("a lapsed claim could not be given back", ref.jobId),
+      Effect.logWarning("could not release a lapsed claim", ref.jobId),
     )
     slots.lapsed.delete(ref)
   }

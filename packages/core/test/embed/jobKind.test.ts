@@ -226,7 +226,7 @@ describe("a custom job kind", () => {
       "an output that is another",
       { output: { summary: 1 } as never },
       "result_invalid",
-      "the output does not validate",
+      "the output does not match its schema",
     ],
     ["an output that is not JSON", { output: { summary: 1n } as never }, "internal_error", "is not a JSON object"],
     [

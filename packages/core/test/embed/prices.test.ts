@@ -44,7 +44,7 @@ describe("prices", () => {
     await using engine = await openWith(kinds, { log: ({ message }) => told.push(message) })
     const live = { mode: "live" } as const
     await engine.operator.setPrice({ name: "p", currency: "usd", unitAmounts: { things: "0.5" } })
-    expect(told.join()).toContain("live jobs are refused of: priced (lacks pages)")
+    expect(told.join()).toContain("live jobs of these kinds are rejected: priced (lacks pages)")
     await expect(engine.submit("priced", {}, live)).rejects.toMatchObject({ missing: ["price:p"] })
     expect((await engine.run("half", {}, live)).billing.amount).toBe("1")
     await engine.operator.setPrice({ name: "p", currency: "usd", unitAmounts: { things: "0.5", pages: "0" } })

@@ -171,10 +171,10 @@ describe("submitMany", () => {
   it("needs a store with transactions for a transaction", async () => {
     const { engine } = await open()
     await expect(engine.submitMany("echo", numbered(1), { transaction: {} as never })).rejects.toThrow(
-      "this store takes no transactions of the caller",
+      "this store does not accept callers' transactions",
     )
     expect(() => engine.submitManySync("echo", numbered(1), { transaction: {} as never })).toThrow(
-      "this store takes no synchronous transactions of the caller",
+      "this store does not accept synchronous transactions of callers",
     )
     await engine.stop()
   })

@@ -85,7 +85,7 @@ it.each<[name: string, call: () => unknown, message: string]>([
   ],
   ["submit", () => engine.submit("echo", {}, given({ delayMS: 1 })), 'did you mean "delayMs"?'],
   ["submit", () => engine.submit("echo", {}, given({ mode: "lvie" })), 'unknown mode "lvie"; did you mean "live"?'],
-  ["submit", () => engine.submit("echo", {}, given({ priority: "hihg" })), "a priority is one of"],
+  ["submit", () => engine.submit("echo", {}, given({ priority: "hihg" })), "priority must be one of"],
   ["submit", () => engine.submit("echo", {}, given("high")), "submit() expects its options as an object"],
   ["submit", () => engine.submit(given("ecko"), given({})), 'unknown job kind "ecko"; did you mean "echo"?'],
   ["submitSync", () => engine.submitSync("echo", {}, given({ runAt: 1 })), "in submitSync()"],

@@ -78,8 +78,8 @@ describe("an invalid PNG", () => {
     ["a chunk that nobody may skip", png(header(), chunk("CgBI"), pixels, end), /unknown critical type/],
     ["an end that is not empty", png(header(), pixels, chunk("IEND", Buffer.alloc(1))), /not empty/],
     ["no end", png(header(), pixels), /no end/],
-    ["a byte behind its end", png(header(), pixels, end, Buffer.alloc(1)), /follows its end/],
-    ["another PNG behind its end", Uint8Array.from([...whole, ...whole]), /follows its end/],
+    ["a byte behind its end", png(header(), pixels, end, Buffer.alloc(1)), /follows its end chunk/],
+    ["another PNG behind its end", Uint8Array.from([...whole, ...whole]), /follows its end chunk/],
     ["a chunk that claims 4 GiB", png(header(), Buffer.from("\xff\xff\xff\xffIDATxxxx", "latin1")), /cut short/],
   ])("%s", (_name, data, why) => {
     expect(problemOf(data)).toMatch(why)

@@ -1,5 +1,5 @@
 import { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
-import { BlobStore } from "@kiln/core/ports"
+import { BlobStore, JobStore } from "@kiln/core/ports"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Context, Effect, Layer } from "effect"
 import type { Stores } from "./harness.ts"
@@ -7,11 +7,28 @@ import type { Stores } from "./harness.ts"
 export const storeDown = new StoreUnavailable({ operation: "test", cause: "down" })
 export const blobsDown = new BlobUnavailable({ operation: "test", cause: "down" })
 
-/** The memory stores, with some verbs of one of them replaced. */
+/**
+ * The memory stores, with some verbs of one of them replaced. A store whose creations or claims are replaced does not claim with
+ * creations, unless `createAndClaimJobs` is replaced as well.
+ */
 export const storesWith = <Store extends Stores, Verbs extends object>(
   port: Context.Key<Store, Verbs>,
   change: (verbs: Verbs) => Partial<Verbs>,
-): Layer.Layer<Stores> => replacing(MemoryStores.layer, port, change)
+): Layer.Layer<Stores> =>
+  replacing(MemoryStores.layer, port, (verbs) => {
+    const changed = change(verbs)
+    return "createJobs" in changed || "claimJobs" in changed
+      ? { ...claimingApart({ ...verbs, ...changed }), ...changed }
+      : changed
+  })
+
+/** A job store whose workers claim in a transaction of their own. */
+const claimingApart = (verbs: object): object => {
+  const { createJobs } = verbs as JobStore["Service"]
+  const createAndClaimJobs: JobStore["Service"]["createAndClaimJobs"] = (jobs) =>
+    Effect.map(createJobs(jobs), (created) => ({ created, claimed: undefined }))
+  return { createAndClaimJobs }
+}
 
 /** The memory blob store, with some verbs replaced. */
 export const blobsWith = (
@@ -29,6 +46,9 @@ const replacing = <Ports, Port extends Ports, Verbs extends object>(
       return Context.add(built, port, { ...verbs, ...change(verbs) })
     }),
   )
+
+/** The memory stores, with workers that claim in a transaction of their own. */
+export const storesClaimingApart: Layer.Layer<Stores> = storesWith(JobStore, ({ claimJobs }) => ({ claimJobs }))
 
 /** Does `fault` instead of the first call, and every later call itself. */
 export const insteadOfFirst = <F>(fault: Effect.Effect<never, F>) => {

@@ -54,7 +54,7 @@ const problemOf = (
   const { group, poll } = family
   if (!PATH.test(path)) return "its path must be segments of letters, digits, and ._~- such as /v1/summaries"
   if (!poll.endsWith("/:id") || !PATH.test(poll.slice(0, -4)))
-    return "its family must be polled at such a path followed by /:id"
+    return "the poll path of its family must be such a path followed by /:id"
   if (!SCOPE.test(kind.keyScope)) return "its key scope must be visible ASCII without spaces and quotes"
   const wrong = [noun, methods, group, family.noun].find((word) => !WORD.test(word))
   if (wrong !== undefined)

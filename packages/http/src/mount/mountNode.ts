@@ -28,5 +28,5 @@ const askCaller = ({ authenticate }: NodeMountOptions): AskCaller | undefined =>
   authenticate &&
   (({ source }) => {
     if (source instanceof NodeSource) return authenticate(source.message as IncomingMessage)
-    throw new TypeError("expected a request of Node's server")
+    throw new TypeError("expected a request from Node's HTTP server")
   })

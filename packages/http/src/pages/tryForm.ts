@@ -58,7 +58,7 @@ const control = (id: string, name: string, schema: Json, isRequired: boolean, ex
 const uploadControl = (id: string, name: string): string =>
   `<label for="${id}">Audio file</label>
       <input id="${id}" type="file" data-field="${escapeHtml(name)}" data-type="upload" accept=".mp3,.mp4,.m4a,.wav,.webm,audio/*">
-      <p class="help">mp3, mp4, m4a, wav or webm; up to 25 MB and 15 minutes.</p>`
+      <p class="help">mp3, mp4, m4a, wav or webm; up to 25 MiB and 15 minutes.</p>`
 
 /** Builds the part of the form that creates jobs of a kind, from the JSON Schema of its requests. */
 export const kindForm = ({ kind, route }: OfferedKind, components: Json): string => {

@@ -37,7 +37,9 @@ export const makeApp = ({ isStopping, newRequestId, prefix, router }: AppOptions
       return Effect.fail(new Refusal({ code: "method_not_allowed", headers: { allow: match.allowed.join(", ") } }))
     exchange.route = match.route.path
     if (isStopping() && match.route.whileStopping !== true)
-      return Effect.fail(new Refusal({ code: "service_unavailable", message: "The service is shutting down." }))
+      return Effect.fail(
+        new Refusal({ code: "service_unavailable", message: "The service is shutting down. Repeat the request." }),
+      )
     return match.route.handle(exchange, match.id)
   }
 

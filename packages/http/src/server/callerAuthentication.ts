@@ -24,7 +24,7 @@ export const makeAuthenticateCaller = (options: AuthenticateOptions, ask: AskCal
   })
 }
 
-const message = "This request is not authenticated."
+const message = "This request is not authenticated. Send the credentials that this service expects."
 const PROJECT = /^[A-Za-z0-9_-]{1,64}$/
 const KEY = /^[A-Za-z0-9_.@~-]{1,128}$/
 

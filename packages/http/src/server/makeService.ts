@@ -84,7 +84,12 @@ export const makeService = Effect.fnUntraced(function* (
 const findLink = Effect.flatMap(Effect.serviceOption(BlobStore), (store) => {
   const link = Option.getOrUndefined(store)?.link
   return link === undefined
-    ? Effect.fail(new HttpSettingInvalid({ setting: "redirectFiles", problem: "needs a blob store that makes URLs" }))
+    ? Effect.fail(
+        new HttpSettingInvalid({
+          setting: "redirectFiles",
+          problem: "requires a blob store that can create presigned URLs",
+        }),
+      )
     : Effect.succeed(link)
 })
 

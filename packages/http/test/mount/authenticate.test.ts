@@ -69,7 +69,12 @@ describe("callers authenticated by the program", () => {
     await using service = await open(bySession)
     expect(await service.ask("GET", "/v1/jobs/x", "nobody")).toMatchObject({
       status: 401,
-      body: { error: { code: "missing_api_key", message: "This request is not authenticated." } },
+      body: {
+        error: {
+          code: "missing_api_key",
+          message: "This request is not authenticated. Send the credentials that this service expects.",
+        },
+      },
     })
     const headers = { authorization: `Bearer ${await service.createKey()}` }
     const response = await service.handler(new Request(`${publicUrl}/v1/jobs/x`, { headers }))

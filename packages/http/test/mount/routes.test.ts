@@ -148,7 +148,11 @@ const useless: ReadonlyArray<readonly [string, JobRoute, RegExp]> = [
   ["a built-in kind", jobRoute({ name: "transcription" }, { path: "/v1/x" }), /already has a route/],
   ["an invalid path", jobRoute(summary, { path: "v1/x" }), /its path/],
   ["a path with a placeholder", jobRoute(summary, { path: "/v1/:x" }), /its path/],
-  ["a poll without an id", jobRoute(summary, { path: "/v1/x", poll: "/v1/x" }), /polled at such a path/],
+  [
+    "a poll without an id",
+    jobRoute(summary, { path: "/v1/x", poll: "/v1/x" }),
+    /poll path of its family must be such a path/,
+  ],
   ["the poll of audio jobs", jobRoute(summary, { path: "/v1/x", poll: "/v1/jobs/:id" }), /audio\.create/],
   ["a path that is taken", jobRoute(summary, { path: "/v1/audio/speech" }), /duplicate route/],
   ["one name for two", jobRoute(summary, { path: "/v1/x", names: { a: "b", c: "b" } }), /the same name/],

@@ -55,7 +55,7 @@ it("an option of the other handler is unknown to this one", async () => {
 it.each([
   [
     { path: "/v1/x", pol: "/v1/x/:id" },
-    'unknown option "pol" in jobRoute(); it takes path, family, poll, names, noun, methods',
+    'unknown option "pol" in jobRoute(); known: path, family, poll, names, noun, methods',
   ],
   ["/v1/x", "jobRoute() expects its options as an object"],
 ])("a route is refused with %j", (options, message) => {

@@ -41,7 +41,7 @@ export const outputVerdict = (job: SeenJob, output: object): Verdict => {
   const pass = matches(job.output, output)
   return {
     pass,
-    message: `expected ${about(job)} ${pass ? "not to" : "to"} have the output ${shown(output)}, and it has ${shown(job.output)}`,
+    message: `expected ${about(job)} ${pass ? "not to" : "to"} have the output ${shown(output)}, but it has ${shown(job.output)}`,
     actual: job.output,
     expected: output,
   }
@@ -81,7 +81,7 @@ export const submittedVerdict = (
   return {
     pass,
     message:
-      `expected ${what} ${pass ? "not " : ""}to have been submitted ${wanted}, and it was ${found.length} times. ` +
+      `expected ${what} ${pass ? "not " : ""}to have been submitted ${wanted}, but it was submitted ${found.length} times. ` +
       (jobs.length === 0 ? "Nothing was submitted" : `Submitted:${all}`),
     actual: jobs.map((job) => ({ kind: job.kind, request: job.request })),
     expected: { kind, request },

@@ -28,7 +28,7 @@ export const makeFakeMediaProbe = (initially: FakeMeasurement): FakeMediaProbe =
           probed.push({ format, bytes })
           yield* Stream.runDrain(content)
           return measurement === "unreadable"
-            ? yield* new MediaUnreadable({ reason: "unreadable by order of the test" })
+            ? yield* new MediaUnreadable({ reason: "made unreadable by the test" })
             : { seconds: measurement }
         }),
       }),

@@ -17,6 +17,8 @@ export const makeMemoryJobStore = (state: MemoryState): JobStore["Service"] =>
   JobStore.of({
     capabilities: { durable: false, multiProcess: false },
     createJobs: (jobs) => step((now) => createJobs(state, jobs, now)),
+    createAndClaimJobs: (jobs, request) =>
+      step((now) => ({ created: createJobs(state, jobs, now), claimed: claimJobs(state, request, now) })),
     findJobs: (items) =>
       step(() =>
         items.map(({ jobId, principal }) => {

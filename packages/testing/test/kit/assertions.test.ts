@@ -85,16 +85,16 @@ describe("plain asserts", () => {
     [() => assertDone(failed), /the greeting job job_\w+ to be done: it failed with internal_error after 3 attempts$/],
     [() => assertFailed(done), /to have failed: it is done after 1 attempt/],
     [() => assertFailed(failed, "job_timeout"), /to have failed with job_timeout: it failed with internal_error/],
-    [() => assertOutput(done, { text: "Hi" }), /to have the output \{"text":"Hi"\}, and it has \{"text":"Hello Ada"\}/],
+    [() => assertOutput(done, { text: "Hi" }), /to have the output \{"text":"Hi"\}, but it has \{"text":"Hello Ada"\}/],
     [() => assertOutput(failed, { text: "Hi" }), /to be done: it failed/],
     [() => assertCharged(done), /to have been charged: it is not_charged, 0 usd/],
     [() => assertCharged(charged, "0.06"), /to have been charged \{"amount":"0.06"\}: it is charged, 0.05 usd/],
     [() => assertCharged(charged, { amount: "0.05", currency: "eur" }), /it is charged, 0.05 usd/],
     [
       () => assertSubmitted(kiln, "greeting", { name: "Bob" }),
-      /expected greeting \{"name":"Bob"\} to have been submitted at least once, and it was 0 times\. Submitted:\n {2}greeting \{"name":"Ada","polite":true\}\n {2}greeting \{"name":"nobody"\}$/,
+      /expected greeting \{"name":"Bob"\} to have been submitted at least once, but it was submitted 0 times\. Submitted:\n {2}greeting \{"name":"Ada","polite":true\}\n {2}greeting \{"name":"nobody"\}$/,
     ],
-    [() => assertSubmitted(kiln, "greeting", {}, { times: 1 }), /submitted 1 times, and it was 2 times/],
+    [() => assertSubmitted(kiln, "greeting", {}, { times: 1 }), /submitted 1 times, but it was submitted 2 times/],
   ])("fail with a message: %#", async (assertion, words) => {
     const error = await thrownBy(assertion)
     expect(error).toBeInstanceOf(AssertionError)

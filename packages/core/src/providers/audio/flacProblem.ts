@@ -24,7 +24,7 @@ const firstFrame = (data: Uint8Array): number | string => {
     if (at + 4 > data.length) return "its metadata is cut short"
     const head = view.getUint32(at)
     const [isLast, type, bytes] = [head >>> 31 === 1, (head >>> 24) & 0x7f, head & 0xff_ffff]
-    if (at === 4 && (type !== 0 || bytes !== STREAMINFO_BYTES)) return "it does not describe its samples"
+    if (at === 4 && (type !== 0 || bytes !== STREAMINFO_BYTES)) return "its stream information is missing or invalid"
     at += 4 + bytes
     if (isLast) return at
   }

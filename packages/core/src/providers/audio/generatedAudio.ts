@@ -48,7 +48,7 @@ export const generatedAudio = (data: Uint8Array): GeneratedAudio => {
   // Zeros may follow a tag; a file that begins with zeros is raw samples without a container.
   const first = data[0] === 0 ? 0 : afterTags(data, 0)
   const container = containers.find(({ begins }) => begins(data, first))
-  if (container === undefined) return { problem: "no audio file begins like this" }
+  if (container === undefined) return { problem: "the first bytes belong to no known audio format" }
   const problem = container.problem(data)
   return problem === undefined ? { mediaType: container.mediaType } : { problem: `${container.mediaType}: ${problem}` }
 }

@@ -37,8 +37,8 @@ export const mp4Problem = (data: Uint8Array): string | undefined => {
     }
     at += entered.has(type) ? headBytes : size
   }
-  if (!seen.sound) return "it describes no track of sound"
-  return seen.media && !seen.fragment ? undefined : "it lacks its media"
+  if (!seen.sound) return "it has no audio track"
+  return seen.media && !seen.fragment ? undefined : "its media data is missing"
 }
 
 /**

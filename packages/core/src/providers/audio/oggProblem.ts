@@ -31,5 +31,5 @@ export const oggProblem = (data: Uint8Array): string | undefined => {
   }
   // A segment of 255 bytes means that its packet continues.
   if (lastSegment === 255) return "its last packet is cut short"
-  return packets > codec.headers ? undefined : "it has no packet of sound"
+  return packets > codec.headers ? undefined : "it has no audio packet"
 }

@@ -16,7 +16,7 @@ export const wavProblem = (data: Uint8Array): string | undefined => {
     const bytes = view.getUint32(at + 4, true)
     const body = at + 8
     if (startsWith(data, at, "data")) {
-      if (bytesPerFrame === 0) return "its samples are not described"
+      if (bytesPerFrame === 0) return "its format chunk is missing or invalid"
       // An encoder that went back to fill in the total length knew that there are no samples.
       if (bytes === 0 && view.getUint32(4, true) + 8 === data.length) return "it has no samples"
       const stated = bytes === 0xffff_ffff ? longDataBytes : bytes

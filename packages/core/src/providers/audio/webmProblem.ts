@@ -40,7 +40,7 @@ export const webmProblem = (data: Uint8Array): string | undefined => {
     if (id.raw === Id.simpleBlock || id.raw === Id.blockGroup) seen.block ||= seen.cluster && size.value > 0
     at = entered.has(id.raw) ? content : end
   }
-  if (!seen.webm) return "it is another kind of Matroska"
-  if (!seen.sound) return "it describes no track of sound"
-  return seen.block ? undefined : "it has no block of sound"
+  if (!seen.webm) return "it is Matroska, but not WebM"
+  if (!seen.sound) return "it has no audio track"
+  return seen.block ? undefined : "it has no audio block"
 }

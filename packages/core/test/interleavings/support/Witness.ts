@@ -7,7 +7,7 @@ import {
   ownerOfBlob,
   type UploadId,
 } from "@kiln/core/domain"
-import type { FencedOutcome } from "@kiln/core/ports"
+import type { Claim, CreateOutcome, FencedOutcome } from "@kiln/core/ports"
 import { Effect, Stream } from "effect"
 import type { Adapters } from "./Adapters.ts"
 import type { VirtualClock } from "./VirtualClock.ts"
@@ -114,20 +114,25 @@ export const makeWitness = (truth: Adapters, storeClock: VirtualClock): Witness 
       onFailure: () => Effect.sync(() => must(false, `a row names ${blobKey}, which does not exist`)),
     })
 
+  const created = (outcomes: ReadonlyArray<CreateOutcome>) => {
+    for (const outcome of outcomes) if (outcome._tag === "Created") accepted.push(outcome.job)
+  }
+  const claimed = (by: string, claims: ReadonlyArray<Claim> = []) => {
+    for (const { job, leaseRemainingMs, token } of claims) taken(by, job.id, token, leaseRemainingMs)
+  }
+
   const watchJobs = (by: string, jobs: Adapters["jobs"]): Adapters["jobs"] => ({
     ...jobs,
-    createJobs: (items) =>
-      Effect.tap(jobs.createJobs(items), (outcomes) =>
+    createJobs: (items) => Effect.tap(jobs.createJobs(items), (outcomes) => Effect.sync(() => created(outcomes))),
+    createAndClaimJobs: (items, request) =>
+      Effect.tap(jobs.createAndClaimJobs(items, request), (answer) =>
         Effect.sync(() => {
-          for (const outcome of outcomes) if (outcome._tag === "Created") accepted.push(outcome.job)
+          created(answer.created)
+          claimed(by, answer.claimed?.claims)
+          if ((answer.claimed?.claims.length ?? 0) > 0) events.add(`${by} claims with a creation`)
         }),
       ),
-    claimJobs: (request) =>
-      Effect.tap(jobs.claimJobs(request), ({ claims }) =>
-        Effect.sync(() => {
-          for (const { job, leaseRemainingMs, token } of claims) taken(by, job.id, token, leaseRemainingMs)
-        }),
-      ),
+    claimJobs: (request) => Effect.tap(jobs.claimJobs(request), ({ claims }) => Effect.sync(() => claimed(by, claims))),
     extendLeases: (items) =>
       Effect.tap(jobs.extendLeases(items), (outcomes) =>
         Effect.sync(() => {
