@@ -248,7 +248,11 @@ describe("settings", () => {
     ["KILN_BLOBS", ["blobs", "file://host/x"], "file:"],
     ["KILN_BLOBS", ["s3:bucket", "s3://", "s3://bucket:80", "s3://b#x"], "s3://bucket/prefix?region="],
     ["KILN_BLOBS", ["s3://id:secret@bucket", "s3://id@bucket"], "AWS_ACCESS_KEY_ID"],
-    ["KILN_BLOBS", ["s3://bucket?regoin=x", "s3://bucket?region=a&region=b"], "region, endpoint, style, each at most once"],
+    [
+      "KILN_BLOBS",
+      ["s3://bucket?regoin=x", "s3://bucket?region=a&region=b"],
+      "region, endpoint, style, each at most once",
+    ],
     ["KILN_BLOBS", ["s3://bucket?style=virtual"], "style must be path or host"],
     ["KILN_SIGNING_KEYS", ["a", "a:short", `a:${key(1)},a:${key(2)}`], "entry"],
     ["KILN_ROLE", ["both", "ALL"], "must be all, api or worker"],
