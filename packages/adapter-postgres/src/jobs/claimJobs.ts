@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { applyEvent, type InHand, type JobId, lostTooMany, priorities, priorityRank } from "@kiln/core/domain"
+import { applyEvent, type JobsInProgress, type JobId, lostTooMany, priorities, priorityRank } from "@kiln/core/domain"
 import { type Claim, type ClaimRequest, UndecodableRow } from "@kiln/core/ports"
 import { jobOf, jobsBySeq, stateColumns, stateOf, type StateRow } from "./jobRow.ts"
 import type { Session, Transaction } from "../Session.ts"
@@ -21,6 +21,20 @@ export class UnreadableJob extends Error {
   }
 }
 
+/** Fails unreadable jobs that a claim of this process holds. */
+export const failHeld = async (
+  tx: Transaction,
+  claims: ReadonlyArray<{ readonly jobId: JobId; readonly token: number }>,
+): Promise<void> => {
+  const tokens = new Map(claims.map(({ jobId, token }) => [jobId, token]))
+  const moves = (await lockedJobs(tx, claims)).flatMap((from) => {
+    const token = tokens.get(from.id) ?? from.token
+    const to = applyEvent(stateOf(from), { event: "failed", token, errorCode: "internal_error" }, tx.now)
+    return to === undefined ? [] : [withoutResult({ from, to })]
+  })
+  await finishJobs(tx, moves)
+}
+
 /**
  * Fails an unreadable job without reading it, as if it had been claimed. Otherwise every worker would claim it again and again,
  * and it would block its lane. Runs in a transaction of its own, because the one that found it is rolled back.
@@ -34,8 +48,8 @@ export const failUnreadable = async (tx: Transaction, jobId: JobId): Promise<voi
   if (from !== undefined && to !== undefined) await finishJobs(tx, [withoutResult({ from, to })])
 }
 
-/** Minimum number of lanes read at a time. Most have a job; some turn out empty. */
-const pageSize = 32
+/** Returns the number of lanes read at a time. Most have a job; some turn out empty. */
+export const pageOfLanes = ({ limit }: Pick<ClaimRequest, "limit">): number => Math.max(32, limit)
 
 /** Priorities, highest first. */
 const ranks = sql<{ rank: number }>`(values ${sql.join(
@@ -93,7 +107,7 @@ export const lockHeads = batchStatement<{ laneId: number; floor: number; count: 
 export interface Claimed extends ClaimedLanes {
   readonly claims: ReadonlyArray<Claim>
   readonly abandoned: ReadonlyArray<JobId>
-  readonly inHand: InHand
+  readonly inHand: JobsInProgress
   /** Store time, unix milliseconds. */
   readonly claimedAt: number
 }
@@ -102,7 +116,7 @@ export interface Claimed extends ClaimedLanes {
 interface Round {
   readonly tx: Transaction
   readonly request: ClaimRequest
-  readonly inHand: InHand
+  readonly inHand: JobsInProgress
   readonly picked: Array<{ readonly turn: number; readonly laneId: number; readonly move: Move }>
   readonly abandoned: Array<JobId>
   /** Statements that were sent and not awaited; later statements see their changes. */
@@ -111,7 +125,7 @@ interface Round {
 
 /** The start of a claim: held jobs, if there are limits, and the lanes that may have claimable jobs. */
 export interface OpenedClaim {
-  readonly inHand: InHand
+  readonly inHand: JobsInProgress
   readonly found: LanesFound
   /** Finds more lanes when the first ones are empty: transactions may be adding to them for minutes. */
   readonly next: (session: Session, visited: ReadonlySet<number>) => Promise<LanesFound>
@@ -123,7 +137,7 @@ export const openClaim = async (
   positions: LanePositions,
 ): Promise<OpenedClaim> => {
   const inHand = await countHeldJobs(session, request)
-  const limit = Math.max(pageSize, request.limit)
+  const limit = pageOfLanes(request)
   const among = { runnable: request.runnable, positions }
   return {
     inHand,

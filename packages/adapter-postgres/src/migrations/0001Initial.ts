@@ -4,6 +4,7 @@ import { blobTables } from "./initial/blobs.ts"
 import { auditTable } from "./initial/audit.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
+import { claimFunction } from "./initial/claims.ts"
 import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
 
@@ -45,7 +46,8 @@ const initial: Migration = {
     queueTables +
     jobTriggers +
     queueTriggers +
-    functions,
+    functions +
+    claimFunction,
 }
 
 /**

@@ -172,7 +172,7 @@ const charge = { currency: "usd", amount: "0", lineItems: [] }
 
 export const lastWriteChecks: ReadonlyArray<PlaceCheck<Stores>> = [
   {
-    name: "after closing and reopening, the last write is there, whichever verb made it",
+    name: "after closing and reopening, the last write of any verb is there",
     needs: "durable",
     run: Effect.fnUntraced(function* (session) {
       let before: unknown = yield* session(shown)
@@ -187,7 +187,7 @@ export const lastWriteChecks: ReadonlyArray<PlaceCheck<Stores>> = [
     }),
   },
   {
-    name: "after closing and reopening, no charge gets a time before an `until` that was answered",
+    name: "after closing and reopening, no charge gets a time before an `until` that was returned earlier",
     needs: "durable",
     run: Effect.fnUntraced(function* (session) {
       const list = onJobs((jobs) => jobs.listCharges({ from: 0, to: Number.MAX_SAFE_INTEGER, after: null, limit: 10 }))
