@@ -65,7 +65,9 @@ const list = Command.make("list", flags, (given) =>
       })
     }),
   ),
-).pipe(Command.withDescription("List administrative changes, newest first: who changed what, when and from where"))
+).pipe(
+  Command.withDescription("List administrative changes, newest first, with the user, the time and the host of each"),
+)
 
 export const auditCommand = Command.make("audit").pipe(
   Command.withDescription("Show the log of administrative changes"),

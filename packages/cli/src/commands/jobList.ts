@@ -61,7 +61,11 @@ const readJobs = Effect.fnUntraced(function* (query: JobPage) {
   return { jobs, next: after }
 })
 
-const isCursor = (text: string): boolean => /^\d{1,16} job_[0-9a-z]+$/.test(text)
+/** Only the store knows what its cursors look like; to it, another text is a defect. */
+const explainCursor = (defect: unknown) =>
+  defect instanceof TypeError && defect.message === "invalid cursor"
+    ? Effect.fail(misused("--after must be the cursor that a list ended with"))
+    : Effect.die(defect)
 
 export const jobList = Command.make("list", flags, (given) =>
   withStores(
@@ -69,8 +73,6 @@ export const jobList = Command.make("list", flags, (given) =>
       const { limit } = given
       if (limit < 1 || limit > mostJobs) return yield* misused(`--limit must be from 1 to ${mostJobs}`)
       const after = Option.getOrUndefined(given.after)
-      if (after !== undefined && !isCursor(after))
-        return yield* misused("--after must be the cursor that a list ended with")
       const { jobs, next } = yield* readJobs({
         status: Option.getOrUndefined(given.status),
         kind: Option.getOrUndefined(given.type),
@@ -80,7 +82,7 @@ export const jobList = Command.make("list", flags, (given) =>
         createdTo: yield* optionalMoment("to", given.to),
         after,
         limit,
-      })
+      }).pipe(Effect.catchDefect(explainCursor))
       const rows = jobs.map((job) => [
         job.id,
         job.kind,

@@ -4,11 +4,11 @@ import type { JsonObject, StoreUnavailable } from "../domain/index.ts"
 
 /** An administrative change. Never contains a secret or the data of a caller. */
 export interface AuditChange {
-  /** Who changed it: `user alice`. */
+  /** The person or program that changed it: `user alice`. */
   readonly actor: string
-  /** From where: `host build-7`, with the address of an SSH session. */
+  /** The machine: `host build-7`, with the address of an SSH session. */
   readonly origin: string
-  /** What was done: `key.revoke`. */
+  /** The kind of change: `key.revoke`. */
   readonly action: string
   /** The identifier or name of what was changed; `null` for the installation. */
   readonly subject: string | null
@@ -47,7 +47,7 @@ export class AuditLog extends Context.Service<
   }
 >()("@kiln/core/ports/AuditLog") {}
 
-/** What a verb is doing for an operator. */
+/** A change that a verb makes for an operator. */
 export interface AuditedVerb {
   readonly change: AuditChange
   /** Whether the verb's answer means that it changed something. */
