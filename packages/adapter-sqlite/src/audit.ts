@@ -16,7 +16,7 @@ const append = (tx: Transaction, { details, ...change }: AuditChange): void => {
 }
 
 /** Newest first. */
-export const entriesBefore = statement(
+const entriesBefore = statement(
   (given: Given<{ readonly from: number; readonly to: number; readonly before: number; readonly limit: number }>) =>
     query
       .selectFrom("audit")
@@ -28,7 +28,7 @@ export const entriesBefore = statement(
       .limit(given.limit),
 )
 
-export const deleteEntries = statement((given: Given<{ readonly by: number }>) =>
+const deleteEntries = statement((given: Given<{ readonly by: number }>) =>
   query.deleteFrom("audit").where("at", "<=", given.by),
 )
 
