@@ -46,10 +46,9 @@ export const stateById = statement((given: Given<Values<"jobs", "id">>) =>
 
 export type StateRow = RowOf<typeof stateById>
 
-/** All columns of a job except its files. Erased jobs have no row in `job_data`, and sandbox jobs have no price. */
+/** All columns of a job except its files. Erased jobs have no request, and sandbox jobs have no price. */
 export const selectJobs = query
   .selectFrom("jobs")
-  .leftJoin("job_data", "job_data.job_seq", "jobs.seq")
   .leftJoin("prices", "prices.id", "jobs.price_id")
   .select(stateColumns)
   .select(
@@ -70,8 +69,16 @@ export const selectJobs = query
       "charge",
     ),
   )
+  .select((from) =>
+    // Looks for a long request only if the row has no short one.
+    from.fn
+      .coalesce(
+        "jobs.request",
+        from.selectFrom("job_data").select("job_data.request").whereRef("job_data.job_seq", "=", "jobs.seq"),
+      )
+      .as("request"),
+  )
   .select([
-    "job_data.request",
     "prices.name as priceName",
     "prices.version as priceVersion",
     "prices.currency as priceCurrency",

@@ -11,26 +11,31 @@ export const ranks: ReadonlyArray<number> = priorities.map((priority) => priorit
 /** The priorities of a lane that never had a job of another. */
 export const normalOnly: ReadonlyArray<number> = [priorityRank.normal]
 
-const [first = 0, ...others] = ranks
+/** The ranges of a lane in the index of ready jobs. */
+const [first = { held: 0, rank: 0 }, ...others] = ranks.flatMap((rank) => [
+  { held: 0, rank } as const,
+  { held: 1, rank } as const,
+])
 
 type LaneAt = { readonly laneId: number; readonly now: number }
 
-const claimableLater = (given: Given<LaneAt>, rank: number) =>
+const claimableLater = (given: Given<LaneAt>, { held, rank }: typeof first) =>
   query
     .selectFrom("jobs")
     .select(select("jobs", "claimable_at"))
+    .where("held", "=", held)
     .where("lane_id", "=", given.laneId)
     .where("priority", "=", rank)
     .where("claimable_at", ">", given.now)
     .whereRef("deadline_at", ">", "claimable_at")
 
 /**
- * When a lane with nothing claimable has something again, across priorities: one range of the index for each. A job whose deadline
+ * When a lane with nothing claimable has something again, whether held or not, across priorities: one range of the index for each. A job whose deadline
  * comes first never becomes claimable.
  */
 export const nextClaimable = statement((given: Given<LaneAt>) =>
   others
-    .reduce((merged, rank) => merged.unionAll(claimableLater(given, rank)), claimableLater(given, first))
+    .reduce((merged, range) => merged.unionAll(claimableLater(given, range)), claimableLater(given, first))
     .orderBy("claimableAt")
     .limit(1),
 )
