@@ -40,7 +40,7 @@ const flags = {
   limit: Flag.Int("limit").pipe(Flag.withDescription(`Maximum number of jobs, 1 to ${mostJobs}`), Flag.withDefault(50)),
   after: Flag.String("after").pipe(
     Flag.withMetavar("CURSOR"),
-    Flag.withDescription("Continue after the list that ended with this cursor"),
+    Flag.withDescription("Continue after this cursor, which the previous list printed"),
     Flag.optional,
   ),
 }
@@ -70,7 +70,7 @@ export const jobList = Command.make("list", flags, (given) =>
       if (limit < 1 || limit > mostJobs) return yield* misused(`--limit must be from 1 to ${mostJobs}`)
       const after = Option.getOrUndefined(given.after)
       if (after !== undefined && !isCursor(after))
-        return yield* misused("--after must be the cursor that a list ended with")
+        return yield* misused("--after must be a cursor printed by kiln job list")
       const { jobs, next } = yield* readJobs({
         status: Option.getOrUndefined(given.status),
         kind: Option.getOrUndefined(given.type),
@@ -94,7 +94,7 @@ export const jobList = Command.make("list", flags, (given) =>
       const table = formatTable(
         ["JOB", "TYPE", "MODE", "STATUS", "CODE", "ATTEMPTS", "CREATED", "FINISHED"],
         rows,
-        "no such jobs",
+        "no jobs match",
       )
       yield* answer({
         json: { jobs: jobs.map(summaryFields), next: next ?? null },
@@ -104,5 +104,7 @@ export const jobList = Command.make("list", flags, (given) =>
   ),
 ).pipe(
   Command.withDescription("List jobs of all projects, newest first"),
-  Command.withExamples([{ command: "kiln job list --status failed --from 2026-11-01", description: "What failed" }]),
+  Command.withExamples([
+    { command: "kiln job list --status failed --from 2026-11-01", description: "Failed jobs since November 1" },
+  ]),
 )

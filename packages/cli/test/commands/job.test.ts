@@ -161,7 +161,7 @@ describe("kiln job", () => {
 
   it("list shows a table", async () => {
     await using installation = await sqliteInstallation()
-    expect((await runInProcess(["job", "list"], installation.env)).stdout).toBe("no such jobs\n")
+    expect((await runInProcess(["job", "list"], installation.env)).stdout).toBe("no jobs match\n")
     await installation.useLongAgo(seedEveryState)
     expect((await runInProcess(["job", "list", "--status", "failed"], installation.env)).stdout).toBe(
       [
