@@ -61,16 +61,17 @@ const readJobs = Effect.fnUntraced(function* (query: JobPage) {
   return { jobs, next: after }
 })
 
-const isCursor = (text: string): boolean => /^\d{1,16} job_[0-9a-z]+$/.test(text)
+/** Each store has its own cursors, and treats an invalid one as a defect. */
+const refuseCursor = (defect: unknown) =>
+  defect instanceof TypeError && defect.message === "invalid cursor"
+    ? Effect.fail(misused("--after must be a cursor printed by kiln job list"))
+    : Effect.die(defect)
 
 export const jobList = Command.make("list", flags, (given) =>
   withStores(
     Effect.gen(function* () {
       const { limit } = given
       if (limit < 1 || limit > mostJobs) return yield* misused(`--limit must be from 1 to ${mostJobs}`)
-      const after = Option.getOrUndefined(given.after)
-      if (after !== undefined && !isCursor(after))
-        return yield* misused("--after must be a cursor printed by kiln job list")
       const { jobs, next } = yield* readJobs({
         status: Option.getOrUndefined(given.status),
         kind: Option.getOrUndefined(given.type),
@@ -78,9 +79,9 @@ export const jobList = Command.make("list", flags, (given) =>
         projectId: yield* findProjectId(given.project),
         createdFrom: yield* optionalMoment("from", given.from),
         createdTo: yield* optionalMoment("to", given.to),
-        after,
+        after: Option.getOrUndefined(given.after),
         limit,
-      })
+      }).pipe(Effect.catchDefect(refuseCursor))
       const rows = jobs.map((job) => [
         job.id,
         job.kind,
