@@ -63,12 +63,15 @@ CREATE TABLE "kiln".queue (
 -- The order of a claim, rank by rank.
 CREATE INDEX queue_by_turn  ON "kiln".queue (lane_id, priority, claimable_at, id);
 CREATE INDEX queue_deadline ON "kiln".queue (deadline_at, job_seq);
+-- For operators' lists.
+CREATE INDEX queue_by_age   ON "kiln".queue (created_at, id);
 -- Held jobs, which count against the concurrency limits.
 CREATE INDEX queue_held     ON "kiln".queue (mode, kind, project_id) WHERE held;
 
--- Checkpoints of unfinished jobs. They are deleted when the job ends.
+-- Checkpoints of unfinished jobs. They are deleted when the job ends: by a trigger, because a foreign key would look for them
+-- once for each job.
 CREATE TABLE "kiln".checkpoints (
-  job_id text COLLATE "C" NOT NULL REFERENCES "kiln".queue (id) ON DELETE CASCADE,
+  job_id text COLLATE "C" NOT NULL,
   step   text COLLATE "C" NOT NULL,
   value  text NOT NULL,
   PRIMARY KEY (job_id, step)
@@ -87,7 +90,8 @@ CREATE FUNCTION "kiln".queued_while_unfinished() RETURNS trigger LANGUAGE plpgsq
 BEGIN
   -- OFFSET 0: one look into an index for each row, whatever the planner takes the tables for.
   IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
-      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND id = added.id AND status IS NULL OFFSET 0)) THEN
+      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND id = added.id OFFSET 0) OR
+      EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq OFFSET 0)) THEN
     RAISE EXCEPTION 'a place in the queue is an unfinished job''s';
   END IF;
   IF EXISTS (SELECT FROM (SELECT DISTINCT lane_id FROM added OFFSET 0) AS lane WHERE NOT EXISTS (
@@ -113,14 +117,15 @@ CREATE TRIGGER queue_origin_is_final BEFORE UPDATE OF
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
 
 -- A job leaves the queue in the statement that ends it: this trigger runs at its end. Only a claim leads to done, and the end
--- of a claim raises the token.
-CREATE FUNCTION "kiln".unfinished_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+-- of a claim raises the token. Checkpoints go with the job.
+CREATE FUNCTION "kiln".unfinished_stays() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   IF EXISTS (SELECT FROM removed WHERE NOT EXISTS (
-      SELECT FROM "kiln".jobs WHERE seq = removed.job_seq AND token > removed.token AND
+      SELECT FROM "kiln".results WHERE job_seq = removed.job_seq AND token > removed.token AND
         (status = 'failed' OR (status = 'done' AND removed.held)) OFFSET 0)) THEN
     RAISE EXCEPTION 'a job leaves the queue when it ends';
   END IF;
+  DELETE FROM "kiln".checkpoints WHERE job_id = ANY (ARRAY(SELECT id FROM removed));
   RETURN NULL;
 END $$;
 CREATE TRIGGER queue_left_when_finished AFTER DELETE ON "kiln".queue REFERENCING OLD TABLE AS removed
@@ -138,9 +143,10 @@ END $$;
 CREATE TRIGGER jobs_stand_in_queue AFTER INSERT ON "kiln".jobs REFERENCING NEW TABLE AS added
 FOR EACH STATEMENT EXECUTE FUNCTION "kiln".unfinished_is_queued();
 
+-- The lock keeps the job in the queue until the checkpoint is committed, so that whatever ends the job finds it.
 CREATE FUNCTION "kiln".checkpoint_while_held() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM "kiln".queue WHERE id = NEW.job_id AND held) THEN
+  IF NOT EXISTS (SELECT FROM "kiln".queue WHERE id = NEW.job_id AND held FOR KEY SHARE) THEN
     RAISE EXCEPTION 'steps are kept while a worker holds the job';
   END IF;
   RETURN NEW;
