@@ -62,16 +62,21 @@ function collectEarly() {
   const given = process.execArgv.concat(process.env.NODE_OPTIONS || "").join(" ")
   let growth = 100
   if (!/semi[-_]space/.test(given)) {
-    if (process.argv[2] === "serve" && canStartAgain()) startAgain("--max-semi-space-size=8")
+    if (process.argv[2] === "serve" && canStartAgain(given)) startAgain("--max-semi-space-size=8")
     v8.setFlagsFromString("--semi-space-growth-factor=1")
     growth = 30
   }
   if (!/heap[-_]growing/.test(given)) v8.setFlagsFromString("--heap-growing-percent=" + growth)
 }
 
-/** False on Windows, and if a parent process talks to this one over IPC: that ends when the program is replaced. */
-function canStartAgain() {
-  return process.execve !== undefined && process.platform !== "win32" && process.send === undefined
+/**
+ * False on Windows, if a parent process talks to this one over IPC, which ends when the program is replaced, and if modules are
+ * preloaded: they would run twice.
+ */
+function canStartAgain(given) {
+  const isAlone =
+    process.send === undefined && !/(^|\s)(-r|--require|--import|--loader|--experimental-loader)\b/.test(given)
+  return process.execve !== undefined && process.platform !== "win32" && isAlone
 }
 
 /** Replaces the program of this process. Returns only if the system does not allow that. */
