@@ -40,7 +40,7 @@ const flags = {
   limit: Flag.Int("limit").pipe(Flag.withDescription(`Maximum number of jobs, 1 to ${mostJobs}`), Flag.withDefault(50)),
   after: Flag.String("after").pipe(
     Flag.withMetavar("CURSOR"),
-    Flag.withDescription("Continue after the list that ended with this cursor"),
+    Flag.withDescription("Continue after this cursor, which the previous list printed"),
     Flag.optional,
   ),
 }
@@ -61,10 +61,10 @@ const readJobs = Effect.fnUntraced(function* (query: JobPage) {
   return { jobs, next: after }
 })
 
-/** Only the store knows what its cursors look like; to it, another text is a defect. */
-const explainCursor = (defect: unknown) =>
+/** Each store has its own cursors, and treats an invalid one as a defect. */
+const refuseCursor = (defect: unknown) =>
   defect instanceof TypeError && defect.message === "invalid cursor"
-    ? Effect.fail(misused("--after must be the cursor that a list ended with"))
+    ? Effect.fail(misused("--after must be a cursor printed by kiln job list"))
     : Effect.die(defect)
 
 export const jobList = Command.make("list", flags, (given) =>
@@ -72,7 +72,6 @@ export const jobList = Command.make("list", flags, (given) =>
     Effect.gen(function* () {
       const { limit } = given
       if (limit < 1 || limit > mostJobs) return yield* misused(`--limit must be from 1 to ${mostJobs}`)
-      const after = Option.getOrUndefined(given.after)
       const { jobs, next } = yield* readJobs({
         status: Option.getOrUndefined(given.status),
         kind: Option.getOrUndefined(given.type),
@@ -80,9 +79,9 @@ export const jobList = Command.make("list", flags, (given) =>
         projectId: yield* findProjectId(given.project),
         createdFrom: yield* optionalMoment("from", given.from),
         createdTo: yield* optionalMoment("to", given.to),
-        after,
+        after: Option.getOrUndefined(given.after),
         limit,
-      }).pipe(Effect.catchDefect(explainCursor))
+      }).pipe(Effect.catchDefect(refuseCursor))
       const rows = jobs.map((job) => [
         job.id,
         job.kind,
@@ -96,7 +95,7 @@ export const jobList = Command.make("list", flags, (given) =>
       const table = formatTable(
         ["JOB", "TYPE", "MODE", "STATUS", "CODE", "ATTEMPTS", "CREATED", "FINISHED"],
         rows,
-        "no such jobs",
+        "no jobs match",
       )
       yield* answer({
         json: { jobs: jobs.map(summaryFields), next: next ?? null },
@@ -106,5 +105,7 @@ export const jobList = Command.make("list", flags, (given) =>
   ),
 ).pipe(
   Command.withDescription("List jobs of all projects, newest first"),
-  Command.withExamples([{ command: "kiln job list --status failed --from 2026-11-01", description: "What failed" }]),
+  Command.withExamples([
+    { command: "kiln job list --status failed --from 2026-11-01", description: "Failed jobs since November 1" },
+  ]),
 )
