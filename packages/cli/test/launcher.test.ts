@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process"
+import { fork, spawnSync } from "node:child_process"
+import { once } from "node:events"
 import { cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
@@ -77,6 +78,48 @@ describe("the heap", () => {
     using checkout = plant(files)
     linkCore(checkout.root)
     expect(run(process.execPath, checkout.script).stdout).toBe("true 400000\n")
+  })
+
+  describe("of the service", () => {
+    const service = {
+      ...core,
+      "packages/cli/src/main.ts": `
+        process.send?.("connected")
+        console.log(process.pid === Number(process.env.PARENT_SEES), ...process.execArgv, ...process.argv.slice(2))
+        process.disconnect?.()
+      `,
+    }
+
+    it("has more room for new objects: the process starts again as the same one", () => {
+      using checkout = plant(service)
+      linkCore(checkout.root)
+      // The shell replaces itself by the launcher, so the launcher has the process id that the shell knew.
+      const command = 'PARENT_SEES=$$ exec "$0" "$@"'
+      const args = ["-c", command, process.execPath, "--no-warnings", checkout.script, "serve", "--json"]
+      expect(run("/bin/sh", args[0] ?? "", args.slice(1))).toEqual({
+        status: 0,
+        stdout: "true --no-warnings --max-semi-space-size=8 serve --json\n",
+        stderr: "",
+      })
+    })
+
+    it("stays as it is if modules are preloaded, which may have changed it", () => {
+      using checkout = plant(service)
+      linkCore(checkout.root)
+      const preloaded = "data:text/javascript,delete process.env.PARENT_SEES"
+      expect(run(process.execPath, "--import", [preloaded, checkout.script, "serve"]).stdout).toBe(
+        `false --import ${preloaded} serve\n`,
+      )
+    })
+
+    it("stays as it is if its parent talks to it", async () => {
+      using checkout = plant(service)
+      linkCore(checkout.root)
+      const child = fork(checkout.script, ["serve"], { execPath: process.execPath, execArgv: [], silent: true })
+      const [said] = (await once(child, "message")) as ReadonlyArray<unknown>
+      expect(said).toBe("connected")
+      await once(child, "close")
+    })
   })
 
   it("is left to the operator if flags set it", () => {
