@@ -45,9 +45,3 @@ export class Room {
 /** Returns whether a job that leaves its slot may make room for a job that could not be claimed before. */
 export const isTight = ({ free, held, perProject }: WorkerRoom): boolean =>
   free.live <= 0 || free.sandbox <= 0 || (perProject > 0 && held.some(({ count }) => count >= perProject))
-
-/** The same slots, of which at most `count` of each mode may be filled. */
-export const atMost = (room: WorkerRoom, count: number): WorkerRoom => ({
-  ...room,
-  free: { live: Math.min(room.free.live, count), sandbox: Math.min(room.free.sandbox, count) },
-})

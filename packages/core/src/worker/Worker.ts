@@ -33,7 +33,7 @@ import { publishCapabilities } from "./publishCapabilities.ts"
 import { servedBy } from "./runnableKinds.ts"
 import { watchWithheld } from "./recovery.ts"
 import { makeOutageLog } from "./outageLog.ts"
-import { atMost, isTight } from "./Room.ts"
+import { isTight } from "./Room.ts"
 import { makeSlots } from "./Slots.ts"
 import { allEnded, attemptStarter, stopAll } from "./startAttempts.ts"
 import { expireWhileHolding } from "./Sweeper.ts"
@@ -133,7 +133,6 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
   const slots = yield* makeSlots(idling.attemptEnded)
   const start = yield* attemptStarter(slots)
   const served = yield* servedModes
-  const claimSize = claimSizeOf(config.concurrency)
   let lastClaimAt: number | undefined
 
   /** Starts the attempts of a claim's jobs. */
@@ -148,7 +147,7 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
     const claimed = yield* claimInto(slots, room)
     yield* idling.wasAnswered
     const attempts = yield* startClaimed(claimed.claims, claimed.askedAtMs)
-    return { attempts, count: claimed.count, nextInMs: claimed.nextInMs }
+    return { attempts, nextInMs: claimed.nextInMs }
   }, Effect.uninterruptible)
 
   const tick = Effect.scoped(
@@ -182,11 +181,11 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
         if (served.every((mode) => room.free[mode] <= 0)) return yield* freed
         const reservedMs = slots.isolation.reservedMs(yield* monotonicMs)
         if (reservedMs > 0) return yield* Effect.raceFirst(freed, idling.holdBack(reservedMs))
-        const { attempts, count, nextInMs } = yield* claim(atMost(room, claimSize))
+        const { attempts, nextInMs } = yield* claim(room)
         yield* outage.worked
         if (attempts.length > 0) idling.reset()
-        // If the store has more claimable jobs, claim again immediately. `nextInMs` does not cover jobs beyond the claim's size.
-        if (count >= claimSize || (attempts.length > 0 && nextInMs === 0)) return
+        // If the store has more claimable jobs, claim again immediately.
+        if (attempts.length > 0 && nextInMs === 0) return
         const rest = idling.rest(nextInMs)
         // `nextInMs` does not cover jobs that only wait for this worker's own slots.
         yield* joint.whileResting(isTight(slots.room()) ? Effect.raceFirst(rest, freed) : rest)
@@ -208,15 +207,6 @@ const makeWorker: Effect.Effect<Worker["Service"], never, MakerNeeds | Scope.Sco
     providers: guard.standings,
   })
 })
-
-/** Up to this many slots, one claim may fill all of them. */
-const fewSlots = 100
-
-/**
- * The number of jobs of each mode that one claim takes at most. Half of many slots, so that a claim and the completions of the
- * jobs that were claimed before run at the same time; with all slots at once, each would wait for the other.
- */
-const claimSizeOf = (concurrency: number): number => Math.max(fewSlots, Math.ceil(concurrency / 2))
 
 /** The modes in which this worker serves at least one kind. */
 const servedModes = Effect.gen(function* () {

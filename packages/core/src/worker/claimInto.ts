@@ -46,10 +46,7 @@ export const acceptClaims = Effect.fnUntraced(function* (
   return { claims, nextInMs }
 })
 
-/**
- * Claims jobs of the kinds that this worker can run now. Before that, releases claims whose end an outage kept from being written.
- * `count` includes claimed jobs that were deferred.
- */
+/** Claims jobs of the kinds that this worker can run now. Before that, releases claims whose end an outage kept from being written. */
 export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number | WorkerRoom) {
   const { leaseDurationMs } = yield* EngineConfig
   const store = yield* JobStore
@@ -58,7 +55,7 @@ export const claimInto = Effect.fnUntraced(function* (slots: Slots, room: number
   // Read here, so that a slow release does not shorten the leases of the claimed jobs.
   const askedAtMs = yield* monotonicMs
   const result = yield* answeredWithin(leaseDurationMs, "claimJobs", store.claimJobs(request))
-  return { ...(yield* acceptClaims(slots, room, result)), askedAtMs, count: result.claims.length }
+  return { ...(yield* acceptClaims(slots, room, result)), askedAtMs }
 })
 
 /** Live jobs are limited by their providers' concurrency, sandbox jobs only by their slots. */
