@@ -64,6 +64,7 @@ const steps: Steps = {
     createProject: onKeys((keys) => keys.createProject({ id: projectId(2), name: "two" })),
     createKey: onKeys((keys) => keys.createKey(newApiKey(2))),
     revokeKey: onKeys((keys) => keys.revokeKey(keyId(2))),
+    rotateKey: onKeys((keys) => keys.rotateKey({ keyId: keyId(1), secretHash: digest(11), overlapMs: 60_000 })),
     touchKeys: onKeys((keys) => keys.touchKeys([{ keyId: keyId(1), usedAt: 7 }])),
   },
   Switchboard: {
@@ -137,6 +138,9 @@ const steps: Steps = {
   },
   SecretStore: {
     getOrCreate: Effect.flatMap(SecretStore, (secrets) => secrets.getOrCreate("signing", Uint8Array.of(1, 255))),
+    replace: Effect.flatMap(SecretStore, (secrets) =>
+      secrets.replace("signing", Uint8Array.of(1, 255), Uint8Array.of(2)),
+    ),
     remove: Effect.flatMap(SecretStore, (secrets) => secrets.remove("signing")),
   },
 }
@@ -157,6 +161,7 @@ const shown = Effect.gen(function* () {
     projects: yield* keys.listProjects,
     keys: yield* keys.listKeys,
     key: yield* keys.findKey(digest(1)),
+    newSecret: yield* keys.identifyKey(digest(11)),
   }
 })
 

@@ -1,4 +1,4 @@
-import { plant } from "./PlantedBug.ts"
+import { hidden, plant } from "./PlantedBug.ts"
 
 /** In keys, switches, prices and secrets. */
 export const administration = [
@@ -18,6 +18,36 @@ export const administration = [
     "if ([...state.projects.values()].some((other) => other.name === project.name)) return undefined",
     "",
   ]),
+  hidden(
+    plant("MemoryKeyDirectory.ts", "KeyDirectory.rotateKey, identifyKey", "a rotation ends the old secret at once", [
+      "const oldSecretsEndAt = now + overlapMs",
+      "const oldSecretsEndAt = now",
+    ]),
+  ),
+  hidden(
+    plant("MemoryKeyDirectory.ts", "KeyDirectory.rotateKey, identifyKey", "a rotation revives an ended secret", [
+      "Math.min(secret.validUntil ?? Infinity, oldSecretsEndAt)",
+      "oldSecretsEndAt",
+    ]),
+  ),
+  hidden(
+    plant("MemoryKeyDirectory.ts", "KeyDirectory.rotateKey, identifyKey", "a rotation ends the secrets of all keys", [
+      "if (secret.keyId === keyId)\n      state",
+      "state",
+    ]),
+  ),
+  hidden(
+    plant("MemoryKeyDirectory.ts", "KeyDirectory.rotateKey, identifyKey", "a revoked key gets a new secret", [
+      "if (key.revokedAt !== null || (",
+      "if ((",
+    ]),
+  ),
+  hidden(
+    plant("MemorySecretStore.ts", "SecretStore.replace", "a secret is replaced without a look at it", [
+      "if (String(known) !== String(expected)) return false",
+      "if ((known === undefined) !== (expected === undefined)) return false",
+    ]),
+  ),
   plant(
     "MemorySwitchboard.ts",
     "Switchboard.setPrice, activatePrice, listPrices",

@@ -24,6 +24,26 @@ export const caughtBy: Readonly<Record<string, CaughtBy>> = {
     ],
     promises: true,
   },
+  "a rotation ends the old secret at once": {
+    checks: ["both secrets find the same record until the overlap ends, then only the new one"],
+    promises: false,
+  },
+  "a rotation revives an ended secret": {
+    checks: ["a later rotation never puts off the end of a secret, and ends all others"],
+    promises: false,
+  },
+  "a rotation ends the secrets of all keys": {
+    checks: ["both secrets find the same record until the overlap ends, then only the new one"],
+    promises: false,
+  },
+  "a revoked key gets a new secret": {
+    checks: ["refuses a key that is unknown, revoked or expired, and adds no secret to it"],
+    promises: false,
+  },
+  "a secret is replaced without a look at it": {
+    checks: ["writes nothing if the secret is another one than expected"],
+    promises: false,
+  },
   "forced-off switches are ignored": { checks: ["a switch forced off wins over the store's"], promises: false },
   "the price is not kept with the job": {
     checks: ["the price is the one at acceptance, regardless of later changes"],

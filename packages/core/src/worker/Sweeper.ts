@@ -50,6 +50,20 @@ export const expireOverdue = Effect.flatMap(JobStore, (store) =>
   untilDone(Effect.flatMap(store.expireJobs(stepSize), (expired) => Effect.as(emitFailed(expired), expired.length))),
 )
 
+/** How much a sweep past retention has removed. */
+export interface Pruned {
+  /** Finished jobs whose data was erased. */
+  readonly expiredData: number
+  /** Records of finished jobs. */
+  readonly deletedJobs: number
+  /** Uploads that no job used. */
+  readonly expiredUploads: number
+  /** Records of uploads that were erased before. */
+  readonly deletedUploads: number
+  /** Removals of files that were due from earlier and were tried again. */
+  readonly purges: number
+}
+
 /**
  * Erases data past its retention, and finishes purges that are still due. Returns the number of records and purges found. Erased
  * data is unreachable immediately. Without `removes`, its blobs stay and their purges remain due: a process on a fresh copy of the
@@ -72,18 +86,24 @@ const prune = Effect.fnUntraced(function* ({ removes }: { readonly removes: bool
         ),
       ),
     )
-  let found = 0
-  if (dataRetentionMs > 0) found += yield* pruned(jobs.expireData(dataRetentionMs, stepSize))
-  if (jobRetentionMs > 0) {
-    found += yield* pruned(jobs.deleteJobs(jobRetentionMs, stepSize))
-    found += yield* untilDone(uploads.deleteUploads(jobRetentionMs, stepSize))
-  }
-  found += yield* pruned(uploads.expireUploads(stepSize))
-  return found + (removes ? yield* purgeDue : (yield* jobs.listPurges(1)).length)
+  const keepsRecords = jobRetentionMs === 0
+  return {
+    expiredData: dataRetentionMs === 0 ? 0 : yield* pruned(jobs.expireData(dataRetentionMs, stepSize)),
+    deletedJobs: keepsRecords ? 0 : yield* pruned(jobs.deleteJobs(jobRetentionMs, stepSize)),
+    deletedUploads: keepsRecords ? 0 : yield* untilDone(uploads.deleteUploads(jobRetentionMs, stepSize)),
+    expiredUploads: yield* pruned(uploads.expireUploads(stepSize)),
+    purges: removes ? yield* purgeDue : (yield* jobs.listPurges(1)).length,
+  } satisfies Pruned
 })
 
-/** Prunes and removes blobs. Only for a process that knows that no other copy of the store is in use. */
-export const pruneOnce = prune({ removes: true })
+const sumOf = ({ deletedJobs, deletedUploads, expiredData, expiredUploads, purges }: Pruned): number =>
+  expiredData + deletedJobs + expiredUploads + deletedUploads + purges
+
+/** Prunes, removes blobs, and returns what was removed. Only for a process that knows that no other copy of the store is in use. */
+export const pruneAndReport = prune({ removes: true })
+
+/** Like `pruneAndReport`, but returns only how much it removed in all. */
+export const pruneOnce = Effect.map(pruneAndReport, sumOf)
 
 /**
  * Tries each due purge once. Failed ones stay at the head of the list, which is ordered by age, so it is read past them;
@@ -180,7 +200,7 @@ const sweep = Effect.gen(function* () {
         paceOfPruning(config),
         Effect.andThen(
           joined,
-          Effect.flatMap(guard.isSettled, (isSettled) => prune({ removes: isSettled })),
+          Effect.flatMap(guard.isSettled, (isSettled) => Effect.map(prune({ removes: isSettled }), sumOf)),
         ),
       ),
       every("orphans", steadily(config.orphanIntervalMs), Effect.andThen(settle(guard), collectOrphans)),
