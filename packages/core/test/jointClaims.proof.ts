@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest"
 import { type Edit, planting } from "../../../tests/planted/Edit.ts"
 import { jointClaimBugs, unharmed } from "./jointClaimBugs.ts"
 
-/** What became of the jobs of the scenarios, with these bugs planted. */
+/** The report of the scenarios, with these bugs planted. */
 const reportWith = async (edits: ReadonlyArray<Edit>): Promise<string> => {
   const args = ["--conditions=@kiln/source", join(import.meta.dirname, "support/jointClaimScenario.ts")]
   const env = { PATH: process.env["PATH"], ...planting(edits) }

@@ -1,5 +1,5 @@
 // Run by jointClaims.proof.ts in a process of its own, with and without a bug planted: runs the engine and an idle worker in
-// virtual time, and prints in one line what became of the created jobs.
+// virtual time, and prints in one line the outcome of each scenario.
 import { JobStore, Switchboard, WakeUp } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { MemoryStores } from "@kiln/testing"
@@ -22,7 +22,12 @@ const joining = (around: (joint: Joint) => Joint): Layer.Layer<Stores> =>
 
 const counted = () => {
   const calls = { count: 0 }
-  const speech = speaks(() => Effect.sync(() => ((calls.count += 1), mp3)))
+  const speech = speaks(() =>
+    Effect.sync(() => {
+      calls.count += 1
+      return mp3
+    }),
+  )
   return { calls, speech }
 }
 
@@ -149,4 +154,3 @@ const report: ReadonlyArray<string> = await Effect.runPromise(
   Effect.all([paused, woken, told, damaged, lost, stopping].map((scenario) => Effect.orDie(Effect.scoped(scenario)))),
 )
 console.log(report.join("; "))
-process.exit(0)
