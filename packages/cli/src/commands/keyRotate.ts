@@ -7,13 +7,14 @@ import { KeyDirectory } from "@kiln/core/ports"
 import { newSecret } from "@kiln/http"
 import { failed, misused } from "../CommandFailed.ts"
 import { answer, formatTime } from "../Output.ts"
+import { hasTag, recordChange } from "../recordChange.ts"
 import { duration } from "../settings/duration.ts"
 import { withStores } from "../withStores.ts"
 
 const flags = {
   id: Argument.String("KEY_ID").pipe(Argument.withDescription("The key's id, from `kiln key list`")),
   overlap: Flag.String("overlap").pipe(
-    Flag.withDescription("How long the old secret stays valid, like 24h; 0 ends it at once, for a key that leaked"),
+    Flag.withDescription("How long the old secret stays valid, like 24h; 0 ends it immediately, for a key that leaked"),
     Flag.withDefault("24h"),
   ),
 }
@@ -27,7 +28,14 @@ export const keyRotate = Command.make("rotate", flags, ({ id, overlap }) =>
       const record = isId("key", id) ? (yield* directory.listKeys).find((key) => key.id === id) : undefined
       if (record === undefined) return yield* failed(`there is no key ${id}: see kiln key list`)
       const { key, secretHash } = yield* newSecret(record.mode)
-      const rotated = yield* directory.rotateKey({ keyId: record.id, secretHash, overlapMs: overlapMs.value })
+      const rotated = yield* directory
+        .rotateKey({ keyId: record.id, secretHash, overlapMs: overlapMs.value })
+        .pipe(
+          recordChange(
+            { action: "key.rotate", subject: record.id, details: { overlap_seconds: overlapMs.value / 1_000 } },
+            hasTag("Rotated"),
+          ),
+        )
       if (rotated._tag === "NotFound") return yield* failed(`there is no key ${id}: see kiln key list`)
       if (rotated._tag === "Ended")
         return yield* failed(
@@ -48,9 +56,7 @@ export const keyRotate = Command.make("rotate", flags, ({ id, overlap }) =>
     }),
   ),
 ).pipe(
-  Command.withDescription(
-    "Give an API key a new secret; the old one stays valid for a while. The key's jobs stay its own",
-  ),
+  Command.withDescription("Give an API key a new secret; the old one stays valid for a while. The key keeps its jobs"),
   Command.withExamples([
     { command: "kiln key rotate KEY_ID", description: "The old secret works for another 24 hours" },
     { command: "kiln key rotate KEY_ID --overlap 0", description: "After a leak: only the new secret works" },
