@@ -62,11 +62,11 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     section: "JobStore.createJobs: queue cap",
   },
   {
-    bug: "a single job with an upload is inserted without looking at the upload",
+    bug: "a single job with a gate is inserted without looking at the gate",
     file: "jobs/insertJob.ts",
     from: "if (item.gate !== null || item.uploadId !== null || item.retryOf !== null) return undefined",
-    to: "if (item.gate !== null || item.retryOf !== null) return undefined",
-    section: "JobStore.createJobs: upload",
+    to: "if (item.uploadId !== null || item.retryOf !== null) return undefined",
+    section: "JobStore.createJobs: gate",
   },
   {
     bug: "a lane's bound is not updated for its first job of another priority",
