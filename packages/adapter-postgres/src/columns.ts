@@ -98,6 +98,7 @@ interface Queue {
   attempts: number
   failures: number
   lost_workers: number
+  claim_id: Generated<number | null>
 }
 
 interface JobData {

@@ -125,7 +125,7 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["held while queued", queued(1, "held = true, token = token + 1"), /check constraint "queue_check/],
       ["unfinished and never claimable", queued(3, "claimable_at = NULL"), /null value in column "claimable_at"/],
       ["unfinished without a deadline", queued(3, "deadline_at = NULL"), /null value in column "deadline_at"/],
-      ["attempts that are forgotten", queued(2, "attempts = -1"), /queue_attempts_check/],
+      ["attempts that are forgotten", queued(2, "attempts = -1"), /queue_counts_check/],
       ["finished and in the queue", resultOf(2, failed), /job that has left the queue/],
       ["a result of no job", copyOf("results", 4, { job_seq: "99" }), /job that has left the queue/],
       [

@@ -132,6 +132,7 @@ const updateQueue = batchStatement<
             attempts: set.ref("item.attempts"),
             failures: set.ref("item.failures"),
             lost_workers: set.ref("item.lostWorkers"),
+            claim_id: null,
           }))
           .whereRef("queue.id", "=", "item.id")
           .whereRef(sql`queue.status`, "=", "item.fromStatus")

@@ -47,16 +47,21 @@ CREATE TABLE "kiln".queue (
   run_limit_ms     bigint  NOT NULL,
 
   status           text    NOT NULL CHECK (status IN ('queued', 'processing')),
-  token            bigint  NOT NULL CHECK (token >= 0),
+  token            bigint  NOT NULL,
   held             boolean NOT NULL,
   claimable_at     bigint  NOT NULL,
   deadline_at      bigint  NOT NULL,
   phase_started_at bigint  NOT NULL,
-  ran_ms           bigint  NOT NULL CHECK (ran_ms >= 0),
-  waited_ms        bigint  NOT NULL CHECK (waited_ms >= 0),
-  attempts         bigint  NOT NULL CHECK (attempts >= 0),
-  failures         bigint  NOT NULL CHECK (failures >= 0),
-  lost_workers     bigint  NOT NULL CHECK (lost_workers >= 0),
+  ran_ms           bigint  NOT NULL,
+  waited_ms        bigint  NOT NULL,
+  attempts         bigint  NOT NULL,
+  failures         bigint  NOT NULL,
+  lost_workers     bigint  NOT NULL,
+  -- Identifies the call that claimed the job in one statement; NULL after any other change of the claim. A call whose answer
+  -- was lost finds its jobs by it.
+  claim_id         bigint,
+  -- One condition for all counts: the server reads the text of every condition again for each statement that writes.
+  CONSTRAINT queue_counts_check CHECK (least(token, ran_ms, waited_ms, attempts, failures, lost_workers) >= 0),
   CHECK (NOT held OR status = 'processing')
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
@@ -82,21 +87,23 @@ export const queueTables = lanes + queue
 
 /** Rules between two states of an unfinished job, and between its two rows. */
 export const queueTriggers = `
-CREATE TRIGGER queue_begins_queued BEFORE INSERT ON "kiln".queue
-FOR EACH ROW WHEN (NEW.status <> 'queued' OR NEW.token <> 0 OR NEW.held)
-EXECUTE FUNCTION "kiln".refuse('a job begins queued');
-
 CREATE FUNCTION "kiln".queued_while_unfinished() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  broken text;
 BEGIN
   -- OFFSET 0: one look into an index for each row, whatever the planner takes the tables for.
-  IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
-      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND id = added.id OFFSET 0) OR
-      EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq OFFSET 0)) THEN
-    RAISE EXCEPTION 'a place in the queue is an unfinished job''s';
-  END IF;
-  IF EXISTS (SELECT FROM (SELECT DISTINCT lane_id FROM added OFFSET 0) AS lane WHERE NOT EXISTS (
-      SELECT FROM "kiln".lanes WHERE id = lane.lane_id OFFSET 0)) THEN
-    RAISE EXCEPTION 'a place in the queue is in a lane';
+  SELECT CASE
+      WHEN status <> 'queued' OR token <> 0 OR held THEN 'a job begins queued'
+      WHEN lane_id = ANY (found.lanes) THEN 'a place in the queue is an unfinished job''s'
+      ELSE 'a place in the queue is in a lane'
+    END INTO broken
+  FROM added CROSS JOIN (SELECT ARRAY(SELECT id FROM "kiln".lanes WHERE id = ANY (ARRAY(SELECT DISTINCT lane_id FROM added))) AS lanes OFFSET 0) AS found
+  WHERE status <> 'queued' OR token <> 0 OR held OR lane_id <> ALL (found.lanes) OR NOT EXISTS (
+      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND jobs.id = added.id OFFSET 0) OR
+    EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq OFFSET 0)
+  LIMIT 1;
+  IF broken IS NOT NULL THEN
+    RAISE EXCEPTION '%', broken;
   END IF;
   RETURN NULL;
 END $$;

@@ -40,6 +40,19 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a claim whose COMMIT got no answer is repeated",
     edits: justRetry,
     scenario: "reportLostCommits.ts",
+    arguments: ["answer lost", "claimJobs, of lost workers"],
+    noticed: /^claimJobs, of lost workers: answered /,
+  },
+  {
+    bug: "a claim in one statement that got no answer is made again",
+    edits: [
+      {
+        file: "adapter-postgres/src/migrations/initial/claims.ts",
+        from: "is_claimed := is_repeated AND EXISTS",
+        to: "is_claimed := false AND EXISTS",
+      },
+    ],
+    scenario: "reportLostCommits.ts",
     arguments: ["answer lost", "claimJobs"],
     noticed: /^claimJobs: answered .*\n(.*\n)*claimJobs: queue is /,
   },
@@ -54,8 +67,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     bug: "a COMMIT without an answer counts as failed, without checking whether it happened",
     edits: [inDatabase(committed, 'if (fate === "committed") return lost')],
     scenario: "reportLostCommits.ts",
-    arguments: ["answer lost", "claimJobs"],
-    noticed: /^claimJobs: answered \{"failedWith":".*StoreUnavailable/,
+    arguments: ["answer lost", "claimJobs, of lost workers"],
+    noticed: /^claimJobs, of lost workers: answered \{"failedWith":".*StoreUnavailable/,
   },
   {
     bug: "a COMMIT without an answer counts as done, without checking whether it happened",
@@ -89,8 +102,8 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     edits: [
       {
         file: "adapter-postgres/src/migrations/initial/functions.ts",
-        from: "IF found_lanes < json_array_length(wanted) THEN",
-        to: "IF found_lanes < 0 THEN",
+        from: "IF coalesce(cardinality(found_lanes), 0) < json_array_length(wanted) THEN",
+        to: "IF false THEN",
       },
     ],
     scenario: "reportCreations.ts",
@@ -158,11 +171,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   missingGuard(
     "a finished job gets into the queue again",
     "queued again",
-    inTriggers(
-      "queue",
-      'EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq OFFSET 0)) THEN',
-      "false) THEN",
-    ),
+    inTriggers("queue", 'EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq OFFSET 0)', "false"),
   ),
   missingGuard(
     "checkpoints stay when their job ends",
