@@ -29,7 +29,7 @@ interface Step<A> {
   /** Undefined for a single statement that reads. */
   readonly begin: "BEGIN" | "BEGIN IMMEDIATE" | undefined
   /** Runs first, without a transaction. See `writeAtOnce`. */
-  readonly atOnce?: (tx: Transaction) => A | undefined
+  readonly atOnce?: ((tx: Transaction) => A | undefined) | undefined
   readonly work: (tx: Transaction) => A
 }
 
@@ -97,7 +97,8 @@ export class Database {
       const writes = step.begin === "BEGIN IMMEDIATE"
       const attempt = writes && this.#waiting > 0 ? undefined : this.#attempt(step, clock)
       if (attempt !== undefined && !(attempt instanceof Busy)) return this.#logJump(attempt)
-      const retry = this.#retry(step, clock)
+      // A write that has waited reads the time once it holds the lock.
+      const retry = this.#retry({ ...step, atOnce: undefined }, clock)
       return writes ? this.#queueWriter(retry) : retry
     })
   }
