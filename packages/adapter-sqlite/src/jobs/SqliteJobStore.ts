@@ -15,7 +15,9 @@ import { expireJobs } from "./expireJobs.ts"
 import { extendLeases } from "./extendLeases.ts"
 import { findFile, findJobs, findOrphans } from "./findJobs.ts"
 import { readLineage, writeLineage } from "./lineage.ts"
+import { createAtOnce } from "./insertJob.ts"
 import { listCharges } from "./listCharges.ts"
+import type { Transaction } from "../Transaction.ts"
 import { confirmPurges, listPurges } from "./purges.ts"
 import { failUnreadable, UnreadableJob } from "./unreadableJobs.ts"
 
@@ -43,7 +45,13 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
   const recording = auditedDatabase(db)
   return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
-    createJobs: (jobs) => db.write("JobStore.createJobs", (tx) => createJobs(tx, jobs)),
+    createJobs: (jobs) => {
+      const [only, ...others] = jobs
+      const create = (tx: Transaction) => createJobs(tx, jobs)
+      return only !== undefined && others.length === 0
+        ? db.writeAtOnce("JobStore.createJobs", (tx) => createAtOnce(tx, only), create)
+        : db.write("JobStore.createJobs", create)
+    },
     createAndClaimJobs: (jobs, request) =>
       db.write("JobStore.createAndClaimJobs", (tx) => ({
         created: createJobs(tx, jobs),
