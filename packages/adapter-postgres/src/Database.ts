@@ -21,6 +21,8 @@ export interface DatabaseOptions {
   readonly begin: string
   /** Begins a transaction that waits only briefly for row locks. */
   readonly beginBrief: string
+  /** Whether a single statement runs with the settings of `begin`, without a transaction. */
+  readonly ownSessions: boolean
   /** Milliseconds for which a step that conflicts is retried. */
   readonly retryForMs: number
   /** Milliseconds for which an unreachable server is retried before the verb fails. */
@@ -97,14 +99,13 @@ export class Database {
   }
 
   /**
-   * The same in one round trip: BEGIN, the statement of `work` and COMMIT travel together. The statement must select
-   * `markColumns`. If the connection is lost before the first answer, `work` runs again although it may have committed:
-   * `repeated` is then true, and `work` must recognize what it wrote before.
+   * The same for one statement, in one round trip. If the connection is lost before the answer, `work` runs again although it
+   * may have committed: `repeated` is then true, and the statement must recognize what it wrote before.
    */
-  writeAtOnce<A extends Mark>(
+  writeAtOnce<A>(
     operation: string,
     size: number,
-    work: (session: Session, repeated: boolean) => Promise<A | undefined>,
+    work: (session: Session, repeated: boolean) => Promise<A>,
   ): Effect.Effect<A, StoreUnavailable> {
     return Effect.flatMap(ShortLockWait, (briefly) => {
       let repeated = false
@@ -112,14 +113,11 @@ export class Database {
         const client = await this.#pool.connect()
         return this.#guarded(client, async (): Promise<Try<A>> => {
           const session = new Session(client, this.#options.wire)
-          const begun = client.query(this.#options.beginBrief)
-          const answer = work(session, repeated)
-          const ended = client.query("COMMIT")
-          ended.catch(() => undefined)
           try {
-            const [, value] = await ending(session, Promise.all([begun, answer]))
-            if (value === undefined) throw new TypeError("a function that must return a row returned none")
-            return await this.#committed(ended, value, value)
+            const sent = this.#options.ownSessions
+              ? work(session, repeated)
+              : withSettings(client, this.#options.beginBrief, () => work(session, repeated))
+            return { _tag: "Done", value: await ending(session, sent) }
           } catch (error) {
             repeated ||= meaningOf(error) === "connection"
             throw error
@@ -287,6 +285,14 @@ export class Database {
 
 /** Ends the session with the work, so that branches that are no longer awaited send nothing afterwards. */
 const ending = <A>(session: Session, work: Promise<A>): Promise<A> => work.finally(() => session.end())
+
+/** Sends BEGIN with the store's settings, one statement and COMMIT together. */
+const withSettings = async <A>(client: pg.PoolClient, beginning: string, send: () => Promise<A>): Promise<A> => {
+  const [, value, { command }] = await Promise.all([client.query(beginning), send(), client.query("COMMIT")])
+  // The server answers COMMIT of a failed transaction with ROLLBACK.
+  if (command !== "COMMIT") throw new TypeError("a transaction failed and its statement did not")
+  return value
+}
 
 /** A connection that cannot be made counts as an undone try. */
 const settle = <A>(attempt: () => Promise<Try<A>>): Promise<Try<A>> =>

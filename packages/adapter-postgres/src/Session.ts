@@ -1,5 +1,4 @@
 import type pg from "pg"
-import { sql as raw } from "kysely"
 import { sqlState } from "./postgresErrors.ts"
 import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "./Statement.ts"
 
@@ -38,12 +37,6 @@ export interface Mark {
 
 /** Changes when the server recovers from a crash, which resets its statistics; a clean restart or reload does not. */
 const serverLife = "coalesce(extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())::text, '')"
-
-/** Selects the mark of the transaction that a statement runs in. */
-export const markColumns = [
-  raw<string>`pg_current_xact_id()::text`.as("xid"),
-  raw<string>`${raw.raw(serverLife)}`.as("life"),
-] as const
 
 /** Begins a transaction in one round trip, with store time and its mark. */
 export const begin = async (

@@ -139,6 +139,7 @@ export const connect = (options: PostgresOptions): Effect.Effect<OpenDatabase, n
       },
       begin: beginStatement(connections),
       beginBrief: beginBriefStatement(connections),
+      ownSessions: connections.ownSessions,
     }
     const shared = yield* makePool(connections, "kiln", connections.poolSize - 1)
     const reserved = yield* makePool(connections, "kiln heartbeats", 1)

@@ -39,8 +39,11 @@ describe("schemaDrift", () => {
   const drifts: ReadonlyArray<readonly [change: string, drift: ReadonlyArray<object>]> = [
     ["DROP TABLE kiln.purges", [{ object: "table purges", problem: "missing" }]],
     ["DROP INDEX kiln.queue_by_turn", [{ object: "index queue_by_turn", problem: "missing" }]],
-    ["DROP TRIGGER jobs_charge ON kiln.jobs", [{ object: "trigger jobs_charge", problem: "missing" }]],
-    ["ALTER TABLE kiln.jobs DISABLE TRIGGER jobs_charge", [{ object: "trigger jobs_charge", problem: "changed" }]],
+    ["DROP TRIGGER results_charge ON kiln.results", [{ object: "trigger results_charge", problem: "missing" }]],
+    [
+      "ALTER TABLE kiln.results DISABLE TRIGGER results_charge",
+      [{ object: "trigger results_charge", problem: "changed" }],
+    ],
     ["ALTER TABLE kiln.projects ADD COLUMN owner text", [{ object: "column projects.owner", problem: "extra" }]],
     [
       "ALTER TABLE kiln.projects DROP COLUMN created_at",

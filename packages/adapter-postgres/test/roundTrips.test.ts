@@ -67,7 +67,7 @@ const verbs: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
 const delayMs = 150
 
 const limits: ReadonlyArray<readonly [verb: string, statements: number, roundTrips: number]> = [
-  ["createJobs", 3, 1],
+  ["createJobs", 1, 1],
   ["claimJobs after a claim that left work", 13, 7],
   ["completeJobs", 5, 2],
   ["checkpointJobs", 5, 2],

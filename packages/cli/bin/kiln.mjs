@@ -10,11 +10,22 @@ import { requireNode } from "./requireNode.mjs"
 
 const SOURCE_CONDITION = "@kiln/source"
 
-/** A checkout has the sources beside this file; an installed package runs its build, for Node strips no types there. */
+/**
+ * A checkout has the sources beside this file; an installed package runs its build, because Node strips no types there. The
+ * bundle of everything starts three times faster. It has its own copy of Effect, which the modules of a configuration must share.
+ */
 function entry() {
   const source = new URL("../src/main.ts", import.meta.url)
-  const isCheckout = fs.existsSync(source) && !import.meta.url.includes("/node_modules/")
-  return isCheckout ? source : new URL("../dist/main.js", import.meta.url)
+  if (fs.existsSync(source) && !import.meta.url.includes("/node_modules/")) return source
+  const bundle = new URL("../dist/bundle/main.js", import.meta.url)
+  return fs.existsSync(bundle) && !namesConfiguration() ? bundle : new URL("../dist/main.js", import.meta.url)
+}
+
+/** Whether the program will load a configuration: its variable or a file has the path. */
+function namesConfiguration() {
+  const { CREDENTIALS_DIRECTORY: credentials, KILN_CONFIG, KILN_CONFIG_FILE } = process.env
+  if (KILN_CONFIG || KILN_CONFIG_FILE) return true
+  return Boolean(credentials) && fs.existsSync(path.join(credentials, "KILN_CONFIG"))
 }
 
 /**
@@ -41,7 +52,7 @@ function resolveSources() {
 /**
  * V8 lets garbage grow to several times what is in use before it collects it: under load that is most of the memory of this
  * program, which needs some 60 MB of heap. So both generations get limits. They do not bound what the program may hold, and flags
- * of the operator win.
+ * of the operator take precedence.
  *
  * Commands keep new objects in 1 MB. The service has 8 MB: with less, the requests in flight move to the old generation, whose
  * collections then take a third of the processor time. The old generation must grow by more than that, or it is marked all the

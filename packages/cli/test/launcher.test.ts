@@ -8,10 +8,19 @@ import { requireNode } from "../bin/requireNode.mjs"
 
 const bin = join(import.meta.dirname, "../bin")
 
-const run = (node: string, script: string, args: ReadonlyArray<string> = []) => {
+const run = (
+  node: string,
+  script: string,
+  args: ReadonlyArray<string> = [],
+  settings: Readonly<Record<string, string>> = {},
+) => {
   // Settings of the surrounding test run (conditions among them) must not reach the launcher under test.
   const { NODE_OPTIONS: _, ...env } = process.env
-  const { status, stdout, stderr } = spawnSync(node, [script, ...args], { encoding: "utf8", env, timeout: 120_000 })
+  const { status, stdout, stderr } = spawnSync(node, [script, ...args], {
+    encoding: "utf8",
+    env: { ...env, ...settings },
+    timeout: 120_000,
+  })
   return { status, stdout, stderr }
 }
 
@@ -161,6 +170,24 @@ describe("the launcher", () => {
       stdout: "build doctor\n",
       stderr: "",
     })
+  })
+
+  it("prefers the bundle, except for a program with a configuration", () => {
+    const below = "node_modules/@kiln/cli"
+    const files = {
+      [`${below}/package.json`]: `{"type":"module"}`,
+      [`${below}/dist/main.js`]: `console.log("build")\n`,
+      [`${below}/dist/bundle/main.js`]: `console.log("bundle")\n`,
+      "credentials/KILN_CONFIG": "kiln.config.mjs",
+    }
+    using installed = plant(files, below)
+    const startedWith = (settings: Readonly<Record<string, string>>) =>
+      run(process.execPath, installed.script, [], settings).stdout.trim()
+    expect(startedWith({})).toBe("bundle")
+    expect(startedWith({ KILN_CONFIG: "", CREDENTIALS_DIRECTORY: installed.root })).toBe("bundle")
+    expect(startedWith({ KILN_CONFIG: "kiln.config.mjs" })).toBe("build")
+    expect(startedWith({ KILN_CONFIG_FILE: "path" })).toBe("build")
+    expect(startedWith({ CREDENTIALS_DIRECTORY: join(installed.root, "credentials") })).toBe("build")
   })
 
   it("says in one line that dependencies are missing", () => {

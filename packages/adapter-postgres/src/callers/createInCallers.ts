@@ -36,7 +36,7 @@ const addInCallers = async (
   let left = rows
   for (let tries = 0; tries < mostTries; tries++) {
     await detachRetried(session, left)
-    const unbound = new Set((await addJobs(session, left, { own: false, acceptedAt }))?.unbound)
+    const unbound = new Set((await addJobs(session, left, { own: false, acceptedAt })).unbound)
     left = left.filter((_, index) => unbound.has(index + 1))
     if (left.length === 0) return theirs
     const bound = new Set<string>()

@@ -10,14 +10,15 @@ import {
 } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
 import type { StateRow } from "./jobRow.ts"
-import type { LanePositions } from "./LanePositions.ts"
+import type { LanePositions, LaneUpdate } from "./LanePositions.ts"
 import { isCorrupt } from "../postgresErrors.ts"
 import type { Transaction } from "../Session.ts"
 import { wholeAge } from "../Statement.ts"
 import { cancelJobs } from "./cancelJobs.ts"
 import { checkClaims, extendLeases } from "./extendLeases.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
-import { type Claimed, claimJobs, failUnreadable, openClaim, UnreadableJob } from "./claimJobs.ts"
+import { claimAtOnce } from "./claimAtOnce.ts"
+import { type Claimed, claimJobs, failHeld, failUnreadable, openClaim, UnreadableJob } from "./claimJobs.ts"
 import { completeJobs } from "./completeJobs.ts"
 import { confirmPurges, listPurges } from "./purges.ts"
 import { makeCreateJobs } from "./createAtOnce.ts"
@@ -29,7 +30,7 @@ import { anyOverdue, expireJobs } from "./expireJobs.ts"
 import { findByIdempotencyKey, findFile, findJobs } from "./findJobs.ts"
 import { findOrphans, readLineage, writeLineage } from "./blobs.ts"
 import { listCharges } from "./listCharges.ts"
-import { lookForWork, settleAfter } from "./nextClaimable.ts"
+import { lookForWork, saveTurns, settleAfter } from "./nextClaimable.ts"
 import { lockedJobs, lockedJobsAndLanes } from "./writeStates.ts"
 
 /**
@@ -57,22 +58,30 @@ const claimReadable = (
         defect instanceof UnreadableJob
           ? db
               .write("JobStore.claimJobs", (tx) => failUnreadable(tx, defect.jobId))
-              .pipe(
-                // The job fails like any other, so only this log tells an operator about the damage.
-                Effect.andThen(
-                  Effect.logError("a job could not be read and has failed: its record is damaged", defect.jobId),
-                ),
-                Effect.andThen(claimReadable(db, positions, request)),
-              )
+              .pipe(Effect.andThen(logUnreadable(defect.jobId)), Effect.andThen(claimReadable(db, positions, request)))
           : Effect.die(defect),
       ),
     )
 
+const logUnreadable = (jobId: JobId) =>
+  // The job fails like any other, so only this log tells an operator about the damage.
+  Effect.logError("a job could not be read and has failed: its record is damaged", jobId)
+
 /**
- * Claims. An idle worker costs one statement without a transaction, the look for work; it is skipped where this process knows
- * of more work. The lanes' bookkeeping follows after the commit: only the order of turns depends on it, so if it fails, the claim stands.
+ * Saves what is due about lanes and returns when to claim again. Only the order of turns depends on it, so if it fails, the
+ * claim stands.
  */
-const claim = Effect.fnUntraced(function* (
+const settle = (db: Database, request: ClaimRequest, claimed: Claimed, due: LaneUpdate) =>
+  db
+    .read("JobStore.claimJobs", (session) => settleAfter(session, request.runnable, claimed, due))
+    .pipe(
+      Effect.catchTag("StoreUnavailable", (error) =>
+        claimed.claims.length > 0 ? Effect.succeed(0) : Effect.fail(error),
+      ),
+    )
+
+/** Claims with every rule, in several round trips. */
+const claimByRules = Effect.fnUntraced(function* (
   db: Database,
   positions: LanePositions,
   backlog: { more: boolean },
@@ -85,13 +94,39 @@ const claim = Effect.fnUntraced(function* (
   backlog.more = false
   const claimed = yield* claimReadable(db, positions, request)
   const { abandoned, claims } = claimed
-  const due = positions.claimed(claimed, performance.now())
-  const nextInMs = yield* db
-    .read("JobStore.claimJobs", (session) => settleAfter(session, request.runnable, claimed, due))
-    .pipe(Effect.catchTag("StoreUnavailable", (error) => (claims.length > 0 ? Effect.succeed(0) : Effect.fail(error))))
+  const nextInMs = yield* settle(db, request, claimed, positions.claimed(claimed, performance.now()))
   backlog.more = claims.length > 0 && nextInMs === 0
   return { claims, abandoned, nextInMs }
+})
+
+/**
+ * Claims: in one statement where that can decide, which is all that an idle worker costs. Lanes are settled afterwards, if any are
+ * due; turns are saved while the jobs begin.
+ */
+const claim = Effect.fnUntraced(function* (
+  db: Database,
+  positions: LanePositions,
+  backlog: { more: boolean },
+  request: ClaimRequest,
+): Effect.fn.Return<ClaimResult, StoreUnavailable> {
+  const claimed = yield* claimAtOnce(db, positions, request)
+  if (claimed === undefined) return yield* claimByRules(db, positions, backlog, request)
+  const { abandoned, claims, nextInMs, unreadable, visited } = claimed
+  if (unreadable.length > 0) {
+    yield* db.write("JobStore.claimJobs", (tx) => failHeld(tx, unreadable))
+    yield* Effect.forEach(unreadable, ({ jobId }) => logUnreadable(jobId), { discard: true })
+  }
+  if (visited.length === 0 && nextInMs === undefined) return { claims, abandoned, nextInMs }
+  const due = positions.claimed(claimed, performance.now())
+  if (claims.length === 0 || due.settle.length > 0)
+    return { claims, abandoned, nextInMs: yield* settle(db, request, claimed, due) }
+  if (due.served.length > 0)
+    yield* Effect.forkDetach(Effect.ignore(db.read("JobStore.claimJobs", (session) => saveTurns(session, due))))
+  return { claims, abandoned, nextInMs: earlier(nextInMs, due.againInMs) }
 }, Effect.uninterruptible)
+
+const earlier = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)
 
 /** Called with jobs that ended here. Never waits. */
 export type AnnounceFinished = (jobs: ReadonlyArray<JobId>) => void

@@ -67,6 +67,11 @@ export class LanePositions {
     return pending === undefined ? stored : Math.max(stored, pending.start + pending.count)
   }
 
+  /** Returns the turns of lanes that are not saved yet. */
+  turns(): ReadonlyArray<{ readonly id: number; readonly turn: number }> {
+    return [...this.#pending].map(([id, { count, start }]) => ({ id, turn: start + count }))
+  }
+
   /** Records a committed claim and returns what to save now. */
   claimed({ clock, exhausted, served, visited }: ClaimedLanes, now: number): LaneUpdate {
     this.#clock = Math.max(this.#clock, clock)

@@ -21,6 +21,20 @@ export class UnreadableJob extends Error {
   }
 }
 
+/** Fails unreadable jobs that a claim of this process holds. */
+export const failHeld = async (
+  tx: Transaction,
+  claims: ReadonlyArray<{ readonly jobId: JobId; readonly token: number }>,
+): Promise<void> => {
+  const tokens = new Map(claims.map(({ jobId, token }) => [jobId, token]))
+  const moves = (await lockedJobs(tx, claims)).flatMap((from) => {
+    const token = tokens.get(from.id) ?? from.token
+    const to = applyEvent(stateOf(from), { event: "failed", token, errorCode: "internal_error" }, tx.now)
+    return to === undefined ? [] : [withoutResult({ from, to })]
+  })
+  await finishJobs(tx, moves)
+}
+
 /**
  * Fails an unreadable job without reading it, as if it had been claimed. Otherwise every worker would claim it again and again,
  * and it would block its lane. Runs in a transaction of its own, because the one that found it is rolled back.
@@ -34,8 +48,8 @@ export const failUnreadable = async (tx: Transaction, jobId: JobId): Promise<voi
   if (from !== undefined && to !== undefined) await finishJobs(tx, [withoutResult({ from, to })])
 }
 
-/** Minimum number of lanes read at a time. Most have a job; some turn out empty. */
-const pageSize = 32
+/** Returns the number of lanes read at a time. Most have a job; some turn out empty. */
+export const pageOfLanes = ({ limit }: Pick<ClaimRequest, "limit">): number => Math.max(32, limit)
 
 /** Priorities, highest first. */
 const ranks = sql<{ rank: number }>`(values ${sql.join(
@@ -123,7 +137,7 @@ export const openClaim = async (
   positions: LanePositions,
 ): Promise<OpenedClaim> => {
   const inHand = await countHeldJobs(session, request)
-  const limit = Math.max(pageSize, request.limit)
+  const limit = pageOfLanes(request)
   const among = { runnable: request.runnable, positions }
   return {
     inHand,

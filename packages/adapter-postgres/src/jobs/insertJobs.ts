@@ -2,7 +2,7 @@ import { sql } from "kysely"
 import { type Job, priorityRank, type UploadId } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
 import { Superseded } from "../postgresErrors.ts"
-import { briefLockTimeoutMs, type Mark, markColumns, type Session, type Transaction } from "../Session.ts"
+import { briefLockTimeoutMs, type Session, type Transaction } from "../Session.ts"
 import { batchStatement, type Given, query, statement } from "../Statement.ts"
 import { laneName, makeLanes, type MayBeClaimable } from "./lanes.ts"
 import { detachUploads, type RetriedJob } from "./retriedJobs.ts"
@@ -23,7 +23,7 @@ export interface CapCheck {
 }
 
 /** What `add_jobs` answers. */
-export interface Added extends Mark {
+export interface Added {
   /** Store time, Unix milliseconds; `null` where nothing was added. */
   readonly accepted: number | null
   /** The places, counted from 1, of the jobs that were not added because their key is bound. */
@@ -50,7 +50,6 @@ const addJobsStatement = statement((given: Given<AddJobs>) =>
       ),
     )
     .select(["added.accepted", "added.unbound"])
-    .select(markColumns)
     .$castTo<Added>(),
 )
 
@@ -117,14 +116,14 @@ const wantedLanes = (rows: ReadonlyArray<NewRow>) => {
  * Adds jobs. Returns the time and the jobs that were not added because their keys are bound. Waits for
  * transactions that are about to bind one of these keys.
  */
-export const addJobs = (
+export const addJobs = async (
   session: Session,
   rows: ReadonlyArray<NewRow>,
   options: { readonly own: boolean; readonly acceptedAt: number | null; readonly caps?: ReadonlyArray<CapCheck> },
-): Promise<Added | undefined> => {
+): Promise<Added> => {
   const briefMs = String(briefLockTimeoutMs(session))
   const { acceptedAt, caps = [], own } = options
-  return session.get(addJobsStatement, {
+  const added = await session.get(addJobsStatement, {
     items: JSON.stringify(rows.map(({ row }) => row)),
     wanted: JSON.stringify(wantedLanes(rows)),
     caps: caps.length === 0 ? null : JSON.stringify(caps),
@@ -133,6 +132,8 @@ export const addJobs = (
     patientMs: rows.length > 1 ? String(session.lockTimeoutMs) : briefMs,
     briefMs,
   })
+  if (added === undefined) throw new TypeError("a function that returns a row returned none")
+  return added
 }
 
 /** The lanes and times of rows, for callers that lower `next_at` themselves. */
@@ -173,5 +174,5 @@ export const insertJobs = async (
     consumeUploads(tx, rows),
   ])
   // When the step starts over, it finds a replay, or that a lane is missing.
-  if (added?.accepted == null || added.unbound !== null) throw new Superseded()
+  if (added.accepted === null || added.unbound !== null) throw new Superseded()
 }

@@ -128,7 +128,8 @@ const fairnessClock = statement(() =>
   query.selectFrom("fairness").select("virtual_time as virtualTime").where("id", "=", 1),
 )
 
-const distinct = (runnable: ReadonlyArray<Runnable>): ReadonlyArray<Kind> => [
+/** The kinds of lanes that a worker can run, each once. */
+export const distinctKinds = (runnable: ReadonlyArray<Runnable>): ReadonlyArray<Kind> => [
   ...new Map(
     runnable.map(({ kind, kindVersion, mode }) => [`${mode} ${kindVersion} ${kind}`, { kind, kindVersion, mode }]),
   ).values(),
@@ -153,7 +154,7 @@ export const lanesWithWork = async (
   inHand: JobsInProgress,
   without: ReadonlyArray<number>,
 ): Promise<LanesFound> => {
-  const kinds = distinct(runnable).filter((item) => !inHand.kindIsFull(item))
+  const kinds = distinctKinds(runnable).filter((item) => !inHand.kindIsFull(item))
   const page = { noted: positions.clock(0), limit, fullProjects: fullProjectNames(inHand), without }
   const [behind, ahead, stored] = await Promise.all([
     session.batch(lanesBehind, kinds, page),

@@ -3,6 +3,7 @@ import { accessTables, boardTables, uploadTables } from "./initial/accounts.ts"
 import { blobTables } from "./initial/blobs.ts"
 import { jobTables } from "./initial/jobs.ts"
 import { jobTriggers } from "./initial/jobTriggers.ts"
+import { claimFunction } from "./initial/claims.ts"
 import { functions } from "./initial/functions.ts"
 import { queueTables, queueTriggers } from "./initial/queue.ts"
 
@@ -43,7 +44,8 @@ const initial: Migration = {
     queueTables +
     jobTriggers +
     queueTriggers +
-    functions,
+    functions +
+    claimFunction,
 }
 
 /**

@@ -19,8 +19,8 @@ export class GateWatch extends Context.Service<
   {
     /** Returns the prerequisites that are missing; empty if the gate is open. */
     readonly missing: (gate: Gate) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
-    /** The paused kinds. */
-    readonly paused: Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+    /** The switchboard as it was at most half a second ago. */
+    readonly board: Effect.Effect<Board, StoreUnavailable>
   }
 >()("@kiln/core/worker/GateWatch") {
   static readonly layer = Layer.effect(
@@ -51,11 +51,13 @@ export class GateWatch extends Context.Service<
         )
       })
       return GateWatch.of({
-        paused: Effect.map(board, ({ pausedKinds }) => pausedKinds),
-        // This worker serves the kind itself, and a job is charged by the price it was accepted with.
-        missing: (gate) =>
-          Effect.map(board, (now) => missingPrerequisites({ ...gate, meters: [], liveWorker: null }, now, 0)),
+        board,
+        missing: (gate) => Effect.map(board, (now) => missingOf(gate, now)),
       })
     }),
   )
 }
+
+/** What keeps the gate of a job closed for a worker. It serves the kind itself, and charges the price of the job's acceptance. */
+export const missingOf = (gate: Gate, board: Board): ReadonlyArray<string> =>
+  missingPrerequisites({ ...gate, meters: [], liveWorker: null }, board, 0)

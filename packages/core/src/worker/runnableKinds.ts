@@ -5,7 +5,7 @@ import { JobKinds } from "../kinds/JobKinds.ts"
 import type { Runnable } from "../ports/index.ts"
 import { Providers, type ProviderSet } from "../providers/index.ts"
 import { ProviderGuard } from "../providers/ProviderGuard.ts"
-import { GateWatch } from "./GateWatch.ts"
+import { GateWatch, missingOf } from "./GateWatch.ts"
 
 /** The kinds that this process can run now, and the maximum number of jobs to claim at once. */
 export interface RunnableNow {
@@ -35,17 +35,17 @@ const versionsIn = (mode: JobMode, { name, readsFrom, version }: JobKind): Reado
 export const runnableKinds: Effect.Effect<RunnableNow, StoreUnavailable, Providers | ProviderGuard | GateWatch> =
   Effect.gen(function* () {
     const { live, sandbox } = yield* Providers
-    const gates = yield* GateWatch
     const guard = yield* ProviderGuard
+    const board = yield* (yield* GateWatch).board
     const runnable: Array<Runnable> = []
     let atMost = Infinity
-    const paused = yield* gates.paused
     for (const kind of yield* JobKinds) {
-      if (paused.includes(kind.name)) continue
+      if (board.pausedKinds.includes(kind.name)) continue
       if (servedBy(sandbox, kind) !== undefined) runnable.push(...versionsIn("sandbox", kind))
       const names = servedBy(live, kind)
-      const room = names === undefined ? 0 : yield* guard.room(names)
-      if (room === 0 || (yield* gates.missing(kind.gate)).length > 0) continue
+      if (names === undefined || missingOf(kind.gate, board).length > 0) continue
+      const room = names.length === 0 ? Infinity : yield* guard.room(names)
+      if (room === 0) continue
       runnable.push(...versionsIn("live", kind))
       atMost = Math.min(atMost, room)
     }

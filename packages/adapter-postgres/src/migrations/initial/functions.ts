@@ -15,9 +15,14 @@ CREATE FUNCTION "kiln".add_jobs(items json, wanted json, caps json, accepted_at 
   OUT accepted bigint, OUT unbound json) LANGUAGE plpgsql SET enable_hashjoin = on AS $$
 #variable_conflict use_column
 DECLARE
-  found_lanes bigint;
+  found_lanes bigint[];
+  first_in bigint;
+  is_later boolean;
   step record;
 BEGIN
+  IF own THEN
+    PERFORM set_config('lock_timeout', brief, true);
+  END IF;
   IF caps IS NOT NULL THEN
     -- Processes take turns here, and each is short, so a batch may wait for its turn longer than for a row.
     PERFORM set_config('lock_timeout', patient, true);
@@ -35,13 +40,14 @@ BEGIN
   END IF;
 
   IF own THEN
-    SELECT count(*) INTO found_lanes
-    FROM json_to_recordset(wanted) AS lane(id bigint, project_id text, kind text, kind_version bigint, mode text)
+    SELECT array_agg(lane.id), min(lane.claimable_in) INTO found_lanes, first_in
+    FROM json_to_recordset(wanted) AS lane(
+      id bigint, project_id text, kind text, kind_version bigint, mode text, claimable_in bigint)
     CROSS JOIN LATERAL (
       SELECT FROM "kiln".lanes WHERE lanes.id = lane.id AND lanes.project_id = lane.project_id AND lanes.kind = lane.kind
         AND lanes.kind_version = lane.kind_version AND lanes.mode = lane.mode
       FOR KEY SHARE) AS locked;
-    IF found_lanes < json_array_length(wanted) THEN
+    IF coalesce(cardinality(found_lanes), 0) < json_array_length(wanted) THEN
       RETURN;
     END IF;
   ELSE
@@ -75,9 +81,12 @@ BEGIN
   ), stored AS (
     INSERT INTO "kiln".job_data (job_seq, request) SELECT seq, request FROM item JOIN bound USING (seq)
   )
-  SELECT json_agg(ordinality) INTO unbound FROM item WHERE seq NOT IN (SELECT seq FROM bound);
+  -- The locks were granted before this statement began, and keep the lanes' bounds from being raised until the commit.
+  SELECT (SELECT json_agg(ordinality) FROM item WHERE seq NOT IN (SELECT seq FROM bound)),
+    (SELECT bool_or(next_at IS NULL OR next_at > accepted + first_in) FROM "kiln".lanes WHERE id = ANY (found_lanes))
+  INTO unbound, is_later;
 
-  IF own THEN
+  IF is_later THEN
     FOR step IN SELECT id, claimable_in FROM json_to_recordset(wanted) AS lane(id bigint, claimable_in bigint) LOOP
       UPDATE "kiln".lanes SET next_at = accepted + step.claimable_in
       WHERE id = step.id AND (next_at IS NULL OR next_at > accepted + step.claimable_in);

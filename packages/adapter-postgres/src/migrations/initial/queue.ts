@@ -47,28 +47,36 @@ CREATE TABLE "kiln".queue (
   run_limit_ms     bigint  NOT NULL,
 
   status           text    NOT NULL CHECK (status IN ('queued', 'processing')),
-  token            bigint  NOT NULL CHECK (token >= 0),
+  token            bigint  NOT NULL,
   held             boolean NOT NULL,
   claimable_at     bigint  NOT NULL,
   deadline_at      bigint  NOT NULL,
   phase_started_at bigint  NOT NULL,
-  ran_ms           bigint  NOT NULL CHECK (ran_ms >= 0),
-  waited_ms        bigint  NOT NULL CHECK (waited_ms >= 0),
-  attempts         bigint  NOT NULL CHECK (attempts >= 0),
-  failures         bigint  NOT NULL CHECK (failures >= 0),
-  lost_workers     bigint  NOT NULL CHECK (lost_workers >= 0),
+  ran_ms           bigint  NOT NULL,
+  waited_ms        bigint  NOT NULL,
+  attempts         bigint  NOT NULL,
+  failures         bigint  NOT NULL,
+  lost_workers     bigint  NOT NULL,
+  -- Identifies the call that claimed the job in one statement; NULL after any other change of the claim. A call whose answer
+  -- was lost finds its jobs by it.
+  claim_id         bigint,
+  -- One condition for all counts: the server reads the text of every condition again for each statement that writes.
+  CONSTRAINT queue_counts_check CHECK (least(token, ran_ms, waited_ms, attempts, failures, lost_workers) >= 0),
   CHECK (NOT held OR status = 'processing')
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 -- The order of a claim, rank by rank.
 CREATE INDEX queue_by_turn  ON "kiln".queue (lane_id, priority, claimable_at, id);
 CREATE INDEX queue_deadline ON "kiln".queue (deadline_at, job_seq);
+-- For operators' lists.
+CREATE INDEX queue_by_age   ON "kiln".queue (created_at, id);
 -- Held jobs, which count against the concurrency limits.
 CREATE INDEX queue_held     ON "kiln".queue (mode, kind, project_id) WHERE held;
 
--- Checkpoints of unfinished jobs. They are deleted when the job ends.
+-- Checkpoints of unfinished jobs. They are deleted when the job ends: by a trigger, because a foreign key would look for them
+-- once for each job.
 CREATE TABLE "kiln".checkpoints (
-  job_id text COLLATE "C" NOT NULL REFERENCES "kiln".queue (id) ON DELETE CASCADE,
+  job_id text COLLATE "C" NOT NULL,
   step   text COLLATE "C" NOT NULL,
   value  text NOT NULL,
   PRIMARY KEY (job_id, step)
@@ -79,20 +87,23 @@ export const queueTables = lanes + queue
 
 /** Rules between two states of an unfinished job, and between its two rows. */
 export const queueTriggers = `
-CREATE TRIGGER queue_begins_queued BEFORE INSERT ON "kiln".queue
-FOR EACH ROW WHEN (NEW.status <> 'queued' OR NEW.token <> 0 OR NEW.held)
-EXECUTE FUNCTION "kiln".refuse('a job begins queued');
-
 CREATE FUNCTION "kiln".queued_while_unfinished() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  broken text;
 BEGIN
   -- OFFSET 0: one look into an index for each row, whatever the planner takes the tables for.
-  IF EXISTS (SELECT FROM added WHERE NOT EXISTS (
-      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND id = added.id AND status IS NULL OFFSET 0)) THEN
-    RAISE EXCEPTION 'a place in the queue is an unfinished job''s';
-  END IF;
-  IF EXISTS (SELECT FROM (SELECT DISTINCT lane_id FROM added OFFSET 0) AS lane WHERE NOT EXISTS (
-      SELECT FROM "kiln".lanes WHERE id = lane.lane_id OFFSET 0)) THEN
-    RAISE EXCEPTION 'a place in the queue is in a lane';
+  SELECT CASE
+      WHEN status <> 'queued' OR token <> 0 OR held THEN 'a job begins queued'
+      WHEN lane_id = ANY (found.lanes) THEN 'a place in the queue is an unfinished job''s'
+      ELSE 'a place in the queue is in a lane'
+    END INTO broken
+  FROM added CROSS JOIN (SELECT ARRAY(SELECT id FROM "kiln".lanes WHERE id = ANY (ARRAY(SELECT DISTINCT lane_id FROM added))) AS lanes OFFSET 0) AS found
+  WHERE status <> 'queued' OR token <> 0 OR held OR lane_id <> ALL (found.lanes) OR NOT EXISTS (
+      SELECT FROM "kiln".jobs WHERE seq = added.job_seq AND jobs.id = added.id OFFSET 0) OR
+    EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.job_seq OFFSET 0)
+  LIMIT 1;
+  IF broken IS NOT NULL THEN
+    RAISE EXCEPTION '%', broken;
   END IF;
   RETURN NULL;
 END $$;
@@ -113,14 +124,15 @@ CREATE TRIGGER queue_origin_is_final BEFORE UPDATE OF
 FOR EACH ROW EXECUTE FUNCTION "kiln".refuse('what a job was asked for never changes');
 
 -- A job leaves the queue in the statement that ends it: this trigger runs at its end. Only a claim leads to done, and the end
--- of a claim raises the token.
-CREATE FUNCTION "kiln".unfinished_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+-- of a claim raises the token. Checkpoints go with the job.
+CREATE FUNCTION "kiln".unfinished_stays() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   IF EXISTS (SELECT FROM removed WHERE NOT EXISTS (
-      SELECT FROM "kiln".jobs WHERE seq = removed.job_seq AND token > removed.token AND
+      SELECT FROM "kiln".results WHERE job_seq = removed.job_seq AND token > removed.token AND
         (status = 'failed' OR (status = 'done' AND removed.held)) OFFSET 0)) THEN
     RAISE EXCEPTION 'a job leaves the queue when it ends';
   END IF;
+  DELETE FROM "kiln".checkpoints WHERE job_id = ANY (ARRAY(SELECT id FROM removed));
   RETURN NULL;
 END $$;
 CREATE TRIGGER queue_left_when_finished AFTER DELETE ON "kiln".queue REFERENCING OLD TABLE AS removed
@@ -138,9 +150,10 @@ END $$;
 CREATE TRIGGER jobs_stand_in_queue AFTER INSERT ON "kiln".jobs REFERENCING NEW TABLE AS added
 FOR EACH STATEMENT EXECUTE FUNCTION "kiln".unfinished_is_queued();
 
+-- The lock keeps the job in the queue until the checkpoint is committed, so that whatever ends the job finds it.
 CREATE FUNCTION "kiln".checkpoint_while_held() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM "kiln".queue WHERE id = NEW.job_id AND held) THEN
+  IF NOT EXISTS (SELECT FROM "kiln".queue WHERE id = NEW.job_id AND held FOR KEY SHARE) THEN
     RAISE EXCEPTION 'steps are kept while a worker holds the job';
   END IF;
   RETURN NEW;

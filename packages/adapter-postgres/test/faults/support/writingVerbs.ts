@@ -34,6 +34,8 @@ export interface Bench {
 /** One verb that writes: what must be there for it, and the call itself, which must be one transaction. */
 export interface WritingVerb {
   readonly name: string
+  /** The statement that commits, where it is not COMMIT. */
+  readonly commit?: RegExp
   readonly run: (bench: Bench) => Promise<() => Effect.Effect<unknown, unknown>>
 }
 
@@ -86,6 +88,7 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
   },
   {
     name: "claimJobs",
+    commit: /claim_jobs/,
     run: async ({ stores }) => {
       await create(stores)
       return () => stores.jobs.claimJobs(claimRequest)

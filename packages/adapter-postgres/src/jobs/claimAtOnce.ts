@@ -1,0 +1,224 @@
+import { sql } from "kysely"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import { isLimiting, type JobId, JobsInProgress, type StoreUnavailable } from "@kiln/core/domain"
+import { type Claim, type ClaimRequest, UndecodableRow } from "@kiln/core/ports"
+import type { Database } from "../Database.ts"
+import { lostWorkerState } from "../migrations/initial/claims.ts"
+import { isCorrupt, sqlState } from "../postgresErrors.ts"
+import type { Session } from "../Session.ts"
+import { type Given, query, type RowOf, statement } from "../Statement.ts"
+import { type uploadById, uploadOf } from "../uploads/uploadRow.ts"
+import { type Claimed, pageOfLanes } from "./claimJobs.ts"
+import { type jobByIdempotencyKey, jobOf } from "./jobRow.ts"
+import { distinctKinds, fullProjectNames } from "./laneOrder.ts"
+import type { LanePositions } from "./LanePositions.ts"
+
+/** A lane from which jobs were asked for. */
+interface Visited {
+  readonly id: number
+  /** The turn of its first job. */
+  readonly start: number
+  readonly count: number
+  /** Whether it had fewer jobs than its share. */
+  readonly isEmpty: boolean
+}
+
+interface Summary {
+  readonly now: number
+  readonly clock: number
+  /** Whether a job whose turn it was has lost a worker. Nothing was claimed then. */
+  readonly isLost: boolean
+  /** Whether there may be more lanes. */
+  readonly isPage: boolean
+  readonly lanes: ReadonlyArray<Visited> | null
+  readonly nextAt: number | null
+}
+
+type JobRow = RowOf<typeof jobByIdempotencyKey>
+
+interface ClaimedRow extends JobRow {
+  readonly laneId: number
+  readonly place: number
+  readonly claimableAt: number
+  readonly checkpoints: JobRow["checkpoints"]
+  readonly upload: RowOf<typeof uploadById> | null
+  readonly summary: null
+}
+
+type Asked = {
+  claim: number
+  repeated: boolean
+  kinds: string
+  most: number
+  leaseMs: number
+  room: ReadonlyArray<number>
+  projectSlots: number
+  held: string
+  fullProjects: ReadonlyArray<string>
+  turns: string
+  clock: number
+  page: number
+}
+
+/** Defined in the migration: see `claim_jobs`. */
+const claimStatement = statement((asked: Given<Asked>) =>
+  query
+    .selectFrom(
+      sql<
+        ClaimedRow | { readonly summary: Summary }
+      >`"kiln".claim_jobs(${asked.claim}::bigint, ${asked.repeated}::boolean,
+        ${asked.kinds}::json, ${asked.most}::bigint, ${asked.leaseMs}::bigint, ${asked.room}::bigint[],
+        ${asked.projectSlots}::bigint, ${asked.held}::json, ${asked.fullProjects}::text[], ${asked.turns}::json,
+        ${asked.clock}::bigint, ${asked.page}::bigint)`.as<"claimed">(sql`claimed`),
+    )
+    .selectAll()
+    .$castTo<ClaimedRow | { readonly summary: Summary }>(),
+)
+
+/** Columns of a job that has just been claimed which are the same for every such job. */
+const unended = {
+  status: "processing",
+  held: true,
+  finishedAt: null,
+  errorCode: null,
+  warningCode: null,
+  retained: "kept",
+  charge: null,
+  output: null,
+} as const
+
+const claimOf = (row: ClaimedRow, now: number): Claim => {
+  // The queue has an entry without a job's own row.
+  if (row.kept === null) throw new UndecodableRow(`the row of ${row.id} is gone`)
+  const job = jobOf({ ...row, ...unended, files: [], checkpoints: row.checkpoints ?? [] })
+  const upload = row.upload && uploadOf(row.upload)
+  return { job, token: job.token, leaseRemainingMs: row.claimableAt - now, upload }
+}
+
+const byTurn = (a: { turn: number; laneId: number }, b: { turn: number; laneId: number }): number =>
+  a.turn - b.turn || a.laneId - b.laneId
+
+/** The order in which lanes were served, one job each. */
+const inOrder = (rows: ReadonlyArray<ClaimedRow>, lanes: ReadonlyArray<Visited>): ReadonlyArray<ClaimedRow> => {
+  const turns = new Map(lanes.map(({ id, start }) => [id, start]))
+  const placed = rows.toSorted((a, b) => a.place - b.place)
+  if (lanes.length <= 1) return placed
+  return placed
+    .map((row) => {
+      const turn = turns.get(row.laneId) ?? 0
+      turns.set(row.laneId, turn + 1)
+      return { row, turn, laneId: row.laneId }
+    })
+    .sort(byTurn)
+    .map(({ row }) => row)
+}
+
+/** A claim in one statement. */
+export interface ClaimedAtOnce extends Claimed {
+  /** Milliseconds until something may be claimable in a lane that was not searched to its end; `undefined` if there is nothing. */
+  readonly nextInMs: number | undefined
+  /** Claimed jobs that cannot be read, with their tokens. */
+  readonly unreadable: ReadonlyArray<{ readonly jobId: JobId; readonly token: number }>
+}
+
+const resultOf = (
+  request: ClaimRequest,
+  answer: ReadonlyArray<ClaimedRow | { readonly summary: Summary }>,
+): ClaimedAtOnce | undefined => {
+  const rows: Array<ClaimedRow> = []
+  let summary: Summary | undefined
+  for (const row of answer)
+    if (row.summary === null) rows.push(row)
+    else summary = row.summary
+  if (summary === undefined) throw new TypeError("claim_jobs returned no summary")
+  const { clock, isLost, isPage, lanes: visited, nextAt, now } = summary
+  if (rows.length === 0 && (isLost || isPage)) return undefined
+  const lanes = visited ?? []
+  const inHand = new JobsInProgress(request.limits, [], request.worker)
+  const claims: Array<Claim> = []
+  const unreadable: Array<{ readonly jobId: JobId; readonly token: number }> = []
+  for (const row of inOrder(rows, lanes)) {
+    inHand.add(row, row.claimableAt, now)
+    try {
+      claims.push(claimOf(row, now))
+    } catch (error) {
+      if (!(error instanceof UndecodableRow)) throw error
+      unreadable.push({ jobId: row.id, token: row.token })
+    }
+  }
+  return {
+    claims,
+    unreadable,
+    abandoned: [],
+    served: lanes.map(({ count, id, start }) => ({ id, start, count })),
+    visited: lanes.map(({ id }) => id),
+    exhausted: new Set(lanes.filter(({ isEmpty }) => isEmpty).map(({ id }) => id)),
+    clock: lanes.reduce((last, { count, start }) => (count > 0 ? Math.max(last, start + count - 1) : last), clock),
+    inHand,
+    claimedAt: now,
+    nextInMs: isPage ? 0 : nextAt === null ? undefined : Math.max(0, nextAt - now),
+  }
+}
+
+const unlimited = Number.MAX_SAFE_INTEGER
+
+const askedOf = (
+  { leaseDurationMs, limit, limits, runnable, worker }: ClaimRequest,
+  positions: LanePositions,
+): Omit<Asked, keyof ClaimCall> => {
+  const full = new JobsInProgress(limits, [], worker)
+  return {
+    kinds: JSON.stringify(
+      distinctKinds(runnable)
+        .filter((item) => !full.kindIsFull(item))
+        .map(({ kind, kindVersion: version, mode }) => ({ kind, version, mode })),
+    ),
+    most: limit,
+    // At least a millisecond: without a lease, the same claim would find the job claimable again.
+    leaseMs: Math.max(1, Math.ceil(leaseDurationMs)),
+    room: [worker?.free.sandbox ?? unlimited, worker?.free.live ?? unlimited],
+    projectSlots: worker?.perProject ?? 0,
+    held: JSON.stringify(worker === undefined || worker.perProject === 0 ? [] : worker.held),
+    fullProjects: fullProjectNames(full),
+    turns: JSON.stringify(positions.turns()),
+    clock: positions.clock(0),
+    page: pageOfLanes({ limit }),
+  }
+}
+
+/** Identifies a call, so that it can be repeated if its answer was lost. */
+export interface ClaimCall {
+  readonly claim: number
+  readonly repeated: boolean
+}
+
+/** The same in the caller's session. */
+export const claimInSession = async (
+  session: Session,
+  positions: LanePositions,
+  request: ClaimRequest,
+  call: ClaimCall,
+): Promise<ClaimedAtOnce | undefined> =>
+  resultOf(request, await session.all(claimStatement, { ...askedOf(request, positions), ...call }))
+
+/**
+ * Claims in one round trip and returns what was claimed. Returns `undefined`, with nothing claimed, if the claim is not one that
+ * `claim_jobs` decides: concurrency limits of the installation, lost workers, many lanes without jobs, corrupt pages.
+ */
+export const claimAtOnce = (
+  db: Database,
+  positions: LanePositions,
+  request: ClaimRequest,
+): Effect.Effect<ClaimedAtOnce | undefined, StoreUnavailable> => {
+  if (isLimiting(request.limits) || request.limit <= 0) return Effect.undefined
+  return Effect.flatMap(Random.nextIntBetween(1, Number.MAX_SAFE_INTEGER), (claim) =>
+    db.writeAtOnce("JobStore.claimJobs", 1, (session, repeated) =>
+      claimInSession(session, positions, request, { claim, repeated }),
+    ),
+  ).pipe(
+    Effect.catchTag("StoreUnavailable", (error) =>
+      isCorrupt(error.cause) || sqlState(error.cause) === lostWorkerState ? Effect.undefined : Effect.fail(error),
+    ),
+  )
+}

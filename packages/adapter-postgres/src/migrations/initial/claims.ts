@@ -1,0 +1,324 @@
+/** The SQLSTATE of a call that claimed some jobs and then met a lost worker. It is undone and decided by the rules. */
+export const lostWorkerState = "KI001"
+
+/** A list of column definitions, given twice in the function: what it returns, and the variables that a row is read into. */
+const returned = [
+  `"laneId" bigint`,
+  `place bigint`,
+  `id text`,
+  `"projectId" text`,
+  `"keyId" text`,
+  `mode text`,
+  `kind text`,
+  `"kindVersion" bigint`,
+  `"uploadId" text`,
+  `priority smallint`,
+  `kept text`,
+  `"idempotencyKey" text`,
+  `fingerprint text`,
+  `"createdAt" bigint`,
+  `"queueLimitMs" bigint`,
+  `"runLimitMs" bigint`,
+  `token bigint`,
+  `"claimableAt" bigint`,
+  `"deadlineAt" bigint`,
+  `"phaseStartedAt" bigint`,
+  `"ranMs" bigint`,
+  `"waitedMs" bigint`,
+  `attempts bigint`,
+  `failures bigint`,
+  `"lostWorkers" bigint`,
+  `request text`,
+  `"priceName" text`,
+  `"priceVersion" bigint`,
+  `"priceCurrency" text`,
+  `"priceUnitAmounts" text`,
+] as const
+
+const names = returned.map((column) => column.slice(0, column.lastIndexOf(" ")))
+
+/**
+ * Finds the lanes that may have claimable jobs and are not full, in the order in which they are served: \`lanesBehind\` and
+ * \`lanesAhead\` in one statement.
+ */
+const findLanes = `
+  WITH fair AS MATERIALIZED (
+    SELECT greatest(virtual_time, noted_clock) AS clock FROM "kiln".fairness WHERE fairness.id = 1
+  ), due AS (
+    SELECT lane.id, lane.project_id, lane.mode, lane.next_at,
+      greatest(lane.virtual_time, noted.turn, (SELECT clock FROM fair)) AS turn
+    FROM json_to_recordset(kinds) AS runnable(kind text, version bigint, mode text)
+    CROSS JOIN LATERAL (
+      (SELECT lanes.id, project_id, lanes.mode, virtual_time, next_at FROM "kiln".lanes
+       WHERE lanes.kind = runnable.kind AND kind_version = runnable.version AND lanes.mode = runnable.mode
+         AND next_at <= claim_time AND (lanes.mode || ' ' || project_id) <> ALL (full_projects)
+         AND virtual_time <= (SELECT clock FROM fair)
+       ORDER BY lanes.id LIMIT page)
+      UNION ALL
+      (SELECT lanes.id, project_id, lanes.mode, virtual_time, next_at FROM "kiln".lanes
+       WHERE lanes.kind = runnable.kind AND kind_version = runnable.version AND lanes.mode = runnable.mode
+         AND next_at <= claim_time AND (lanes.mode || ' ' || project_id) <> ALL (full_projects)
+         AND virtual_time > (SELECT clock FROM fair)
+       ORDER BY virtual_time, lanes.id LIMIT page)
+    ) AS lane
+    LEFT JOIN json_to_recordset(noted_turns) AS noted(id bigint, turn bigint) ON noted.id = lane.id
+  ), ordered AS (
+    SELECT due.id, next_at, turn, due.mode || ' ' || project_id AS owner, CASE due.mode WHEN 'live' THEN 2 ELSE 1 END AS slot,
+      dense_rank() OVER (ORDER BY due.mode, project_id) AS project,
+      CASE WHEN project_slots = 0 THEN 9007199254740991 ELSE project_slots - coalesce(held.count, 0) END AS project_room
+    FROM due LEFT JOIN json_to_recordset(held_jobs) AS held(mode text, "projectId" text, count bigint)
+      ON held.mode = due.mode AND held."projectId" = project_id
+    ORDER BY turn, due.id
+  )
+  SELECT (SELECT clock FROM fair), array_agg(ordered.id), array_agg(next_at), array_agg(turn), array_agg(owner),
+    array_agg(slot), array_agg(project), array_agg(project_room)
+  INTO clock, lanes_found, floors, turns, owners, slots, projects, project_rooms FROM ordered;`
+
+/** Distributes turns among the lanes that are left: \`shareTurns\`, with the worker's own slots as the only limits. */
+const shareTurns = `
+    shares := array_fill(0, ARRAY[lane_count]);
+    given := 0;
+    IF lane_count = 1 THEN
+      given := greatest(0, least(most, mode_room[slots[1]], project_room[1]));
+      shares[1] := given;
+      mode_room[slots[1]] := mode_room[slots[1]] - given;
+      project_room[1] := project_room[1] - given;
+    ELSE
+      -- Lanes leave in order, so they return in order: those that were not served yet, and those that were, are two lines.
+      fresh := ARRAY(
+        SELECT ord FROM unnest(turns, lanes_found, is_empty) WITH ORDINALITY AS item(turn, lane_id, empty, ord)
+        WHERE NOT empty ORDER BY turn, lane_id);
+      again := '{}';
+      again_turns := '{}';
+      next_fresh := 1;
+      next_again := 1;
+      WHILE given < most LOOP
+        IF next_again <= cardinality(again) AND (next_fresh > cardinality(fresh) OR
+            (again_turns[next_again], lanes_found[again[next_again]]) <
+            (turns[fresh[next_fresh]], lanes_found[fresh[next_fresh]])) THEN
+          lane := again[next_again];
+          turn_now := again_turns[next_again];
+          next_again := next_again + 1;
+        ELSIF next_fresh <= cardinality(fresh) THEN
+          lane := fresh[next_fresh];
+          turn_now := turns[lane];
+          next_fresh := next_fresh + 1;
+        ELSE
+          EXIT;
+        END IF;
+        CONTINUE WHEN mode_room[slots[lane]] <= 0 OR project_room[projects[lane]] <= 0;
+        mode_room[slots[lane]] := mode_room[slots[lane]] - 1;
+        project_room[projects[lane]] := project_room[projects[lane]] - 1;
+        shares[lane] := shares[lane] + 1;
+        again := again || lane;
+        again_turns := again_turns || (turn_now + 1);
+        given := given + 1;
+      END LOOP;
+    END IF;`
+
+/**
+ * Locks and claims the first jobs of each lane, as \`lockHeads\` finds them, unless one of them has lost a worker. The new state
+ * is the one that \`applyEvent\` gives for a claim of a job that is not held. A repeated call returns what it claimed before.
+ */
+const claimHeads = `
+      WITH head AS MATERIALIZED (
+        SELECT row_number() OVER () AS place, head.* FROM unnest(lanes_found, floors, shares) AS item(lane_id, floor, share)
+        CROSS JOIN LATERAL (
+          SELECT ready.* FROM (VALUES (2::smallint), (1::smallint), (0::smallint), (-1::smallint)) AS step(rank)
+          CROSS JOIN LATERAL (
+            SELECT queue.id, queue.token, queue.held OR lost_workers > 0 AS is_lost, queue_limit_ms, waited_ms + greatest(0, claim_time - phase_started_at) AS waited,
+              claim_time + run_limit_ms - ran_ms AS run_end, least(claim_time + lease_ms, claim_time + run_limit_ms - ran_ms) AS lease_end
+            FROM "kiln".queue
+            WHERE queue.lane_id = item.lane_id AND queue.priority = step.rank AND claimable_at >= item.floor
+              AND claimable_at <= claim_time AND deadline_at > claim_time
+            ORDER BY claimable_at, queue.id LIMIT item.share
+            FOR UPDATE SKIP LOCKED) AS ready
+          LIMIT item.share) AS head
+        WHERE item.share > 0 AND NOT is_claimed
+      ), lost AS MATERIALIZED (
+        SELECT coalesce(bool_or(head.is_lost), false) AS found FROM head
+      ), moved AS (
+        UPDATE "kiln".queue SET status = 'processing', token = queue.token + 1, held = true, claimable_at = lease_end,
+          deadline_at = CASE WHEN lease_end = run_end THEN run_end ELSE lease_end + greatest(0, head.queue_limit_ms - waited) END,
+          phase_started_at = claim_time, waited_ms = waited, attempts = queue.attempts + 1, claim_id = claim
+        FROM head
+        WHERE queue.id = head.id AND queue.token = head.token AND NOT (SELECT lost.found FROM lost)
+        RETURNING queue.*, place
+      ), mine AS (
+        SELECT * FROM moved
+        UNION ALL
+        SELECT queue.*, queue.job_seq FROM "kiln".queue WHERE is_claimed AND queue.held AND queue.claim_id = claim
+      )
+      SELECT lost.found, mine.lane_id, mine.place, mine.id, mine.project_id, jobs.key_id, mine.mode, mine.kind, jobs.kind_version,
+        jobs.upload_id, mine.priority, jobs.kept, jobs.idempotency_key, jobs.fingerprint, mine.created_at, mine.queue_limit_ms,
+        mine.run_limit_ms, mine.token, mine.claimable_at, mine.deadline_at, mine.phase_started_at, mine.ran_ms, mine.waited_ms,
+        mine.attempts, mine.failures, mine.lost_workers, job_data.request, prices.name, prices.version, prices.currency,
+        prices.unit_amounts, EXISTS (SELECT FROM "kiln".checkpoints WHERE job_id = mine.id)
+      FROM lost LEFT JOIN mine ON true LEFT JOIN "kiln".jobs ON jobs.seq = mine.job_seq
+        LEFT JOIN "kiln".job_data ON job_data.job_seq = mine.job_seq LEFT JOIN "kiln".prices ON prices.id = jobs.price_id`
+
+/** What only some jobs have. Read after the job was locked, in a statement of its own, which sees all that was kept before. */
+const readRest = `
+      IF has_steps OR attempts > 1 THEN
+        SELECT json_agg(json_build_object('step', step, 'value', value)) INTO checkpoints
+        FROM "kiln".checkpoints WHERE job_id = claimed_id;
+      ELSE
+        checkpoints := NULL;
+      END IF;
+      IF "uploadId" IS NOT NULL THEN
+        SELECT json_build_object('id', uploads.id, 'projectId', project_id, 'keyId', key_id, 'mode', uploads.mode, 'format', format,
+          'declaredSeconds', declared_seconds, 'createdAt', created_at, 'expiresAt', expires_at, 'usableUntil', usable_until,
+          'token', uploads.token, 'claimedUntil', claimed_until, 'transfers', transfers, 'blobKey', blob_key, 'bytes', bytes,
+          'sha256', sha256, 'erased', erased, 'jobId', claimed_id) INTO upload
+        FROM "kiln".uploads WHERE uploads.id = "uploadId";
+      ELSE
+        upload := NULL;
+      END IF;`
+
+/**
+ * When another job may become claimable: the first entry of each lane that was found and still has room, and the bounds of the
+ * other lanes. A lane that was searched to its end counts from later entries; others are being claimed right now.
+ */
+const summarize = `
+  SELECT json_build_object('now', claim_time, 'clock', clock, 'isLost', is_lost, 'isPage', lane_count >= page,
+    'lanes', (
+      SELECT json_agg(json_build_object('id', lane_id, 'start', start, 'count', count, 'isEmpty', empty) ORDER BY ord)
+      FROM unnest(lanes_found, starts, counts, is_empty, is_visited) WITH ORDINALITY AS found(lane_id, start, count, empty, visited, ord)
+      WHERE visited),
+    'nextAt', least((
+      SELECT min(first.claimable_at) FROM unnest(lanes_found, floors, slots, projects, is_empty)
+        AS item(lane_id, floor, slot, project, empty)
+      CROSS JOIN (VALUES (2::smallint), (1::smallint), (0::smallint), (-1::smallint)) AS step(rank)
+      CROSS JOIN LATERAL (
+        SELECT claimable_at FROM "kiln".queue
+        WHERE queue.lane_id = item.lane_id AND queue.priority = step.rank
+          AND claimable_at >= CASE WHEN item.empty THEN greatest(item.floor, claim_time + 1) ELSE item.floor END
+          AND deadline_at > greatest(claimable_at, claim_time)
+        ORDER BY claimable_at LIMIT 1) AS first
+      WHERE mode_room[item.slot] > 0 AND project_room[item.project] > 0), (
+      SELECT min(first.next_at) FROM json_to_recordset(kinds) AS runnable(kind text, version bigint, mode text)
+      CROSS JOIN LATERAL (
+        SELECT next_at FROM "kiln".lanes
+        WHERE lanes.kind = runnable.kind AND kind_version = runnable.version AND lanes.mode = runnable.mode AND next_at >= 0
+          AND lanes.id <> ALL (lanes_found) AND (lanes.mode || ' ' || project_id) <> ALL (full_projects)
+        ORDER BY next_at LIMIT 1) AS first
+      WHERE mode_room[CASE runnable.mode WHEN 'live' THEN 2 ELSE 1 END] > 0))) INTO summary;`
+
+/**
+ * Claims jobs in one call, where only the worker's own slots limit it. It decides like \`claimJobs.ts\`, which is used for
+ * everything else: limits of the installation, and jobs that a lost worker still holds.
+ */
+export const claimFunction = `
+-- claim:         identifies this call
+-- is_repeated:   its answer may have been lost
+-- kinds:         lanes that the worker can run
+-- most:          maximum number of jobs
+-- room:          the worker's free slots, sandbox and live
+-- project_slots: how many slots of each mode one project may hold; 0 is no limit
+-- held_jobs:     the jobs in the worker's slots, by project and mode
+-- full_projects: projects at that limit, each as 'mode id'
+-- noted_turns, noted_clock: positions of lanes that the process has not saved yet
+-- page:          maximum number of lanes of a kind that are read
+-- Returns a row for each job, and a last one with the summary.
+CREATE FUNCTION "kiln".claim_jobs(claim bigint, is_repeated boolean, kinds json, most bigint, lease_ms bigint, room bigint[],
+  project_slots bigint, held_jobs json, full_projects text[], noted_turns json, noted_clock bigint, page bigint)
+RETURNS TABLE (${returned.join(", ")}, checkpoints json, upload json, summary json) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  claim_time bigint := "kiln".store_time();
+  clock bigint;
+  lanes_found bigint[];
+  floors bigint[];
+  turns bigint[];
+  starts bigint[];
+  owners text[];
+  slots int[];
+  projects bigint[];
+  project_rooms bigint[];
+  mode_room bigint[] := room;
+  project_room bigint[] := '{}';
+  shares int[];
+  counts int[];
+  is_empty boolean[];
+  is_visited boolean[];
+  is_claimed boolean := false;
+  is_lost boolean := false;
+  is_done boolean;
+  asked bigint := most;
+  before bigint;
+  has_steps boolean;
+  lane_count int;
+  fresh bigint[];
+  again bigint[];
+  again_turns bigint[];
+  next_fresh int;
+  next_again int;
+  given bigint;
+  lane int;
+  turn_now bigint;
+  claimed_id text;
+BEGIN
+${findLanes}
+  lane_count := coalesce(cardinality(lanes_found), 0);
+  lanes_found := coalesce(lanes_found, '{}');
+  IF is_repeated OR lane_count > 0 THEN
+    -- A call that is repeated waits here for the one before, whose end the server may not have noticed.
+    is_done := pg_advisory_xact_lock(claim) IS NULL;
+    is_claimed := is_repeated AND EXISTS (SELECT FROM "kiln".queue WHERE queue.held AND queue.claim_id = claim);
+  END IF;
+  starts := turns;
+  counts := array_fill(0, ARRAY[lane_count]);
+  is_empty := array_fill(false, ARRAY[lane_count]);
+  is_visited := is_empty;
+  FOR lane IN 1..lane_count LOOP
+    project_room[projects[lane]] := project_rooms[lane];
+  END LOOP;
+
+  WHILE most > 0 AND (lane_count > 0 OR is_claimed) LOOP
+${shareTurns}
+    EXIT WHEN given = 0 AND NOT is_claimed;
+    before := asked - most;
+    FOR is_lost, ${names.join(", ")}, has_steps IN
+${claimHeads}
+    LOOP
+      CONTINUE WHEN id IS NULL;
+      place := place + before;
+      most := most - 1;
+      lane := array_position(lanes_found, "laneId");
+      IF lane IS NOT NULL THEN
+        counts[lane] := counts[lane] + 1;
+        shares[lane] := shares[lane] - 1;
+        turns[lane] := turns[lane] + 1;
+      END IF;
+      claimed_id := id;
+${readRest}
+      RETURN NEXT;
+    END LOOP;
+    IF is_lost AND before > 0 THEN
+      RAISE EXCEPTION 'a lost worker holds a job, and others were claimed before it' USING ERRCODE = '${lostWorkerState}';
+    END IF;
+    EXIT WHEN is_lost;
+    is_done := true;
+    FOR lane IN 1..lane_count LOOP
+      is_visited[lane] := is_visited[lane] OR shares[lane] > 0 OR counts[lane] > 0;
+      -- Fewer jobs than its share: what is left goes to the others.
+      IF shares[lane] > 0 THEN
+        is_empty[lane] := true;
+        is_done := is_done AND lane_count = 1;
+        mode_room[slots[lane]] := mode_room[slots[lane]] + shares[lane];
+        project_room[projects[lane]] := project_room[projects[lane]] + shares[lane];
+      END IF;
+    END LOOP;
+    EXIT WHEN is_done OR is_claimed;
+  END LOOP;
+  FOR lane IN 1..lane_count LOOP
+    IF project_room[projects[lane]] <= 0 THEN
+      full_projects := full_projects || owners[lane];
+    END IF;
+  END LOOP;
+${summarize}
+  request := NULL;
+  kept := NULL;
+  RETURN NEXT;
+END $$;
+`

@@ -1,0 +1,175 @@
+import { Effect } from "effect"
+import pg from "pg"
+import { freshDatabase } from "@kiln/postgres-lab"
+import { fixtures } from "@kiln/conformance"
+import type { JobMode } from "@kiln/core/domain"
+import type { ClaimRequest, Runnable } from "@kiln/core/ports"
+import { clientConfig } from "../../src/Connections.ts"
+import { connectionOptions } from "../../src/openDatabase.ts"
+import { claimInSession } from "../../src/jobs/claimAtOnce.ts"
+import { type Claimed, claimJobs, openClaim } from "../../src/jobs/claimJobs.ts"
+import { LanePositions } from "../../src/jobs/LanePositions.ts"
+import { Session, Transaction } from "../../src/Session.ts"
+import { openStores } from "../faults/support/openStores.ts"
+import { takeOverClock } from "./virtualTime.ts"
+
+const { keyId, newJob, noLimits, projectId } = fixtures
+
+const now = 1_000_000
+const kinds = ["speech_synthesis", "image_generation"] as const
+const modes: ReadonlyArray<JobMode> = ["sandbox", "live"]
+const priorities = ["low", "normal", "high", "urgent"] as const
+const projects = 3
+
+/** Numbers from 0 up to 1, always the same for a seed (mulberry32). */
+const numbersOf = (seed: number) => {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+type Numbers = () => number
+
+const upTo = (random: Numbers, most: number): number => Math.floor(random() * (most + 1))
+
+const randomRequest = (random: Numbers): ClaimRequest => {
+  const all = kinds.flatMap((kind) => modes.map((mode): Runnable => ({ kind, kindVersion: 1, mode })))
+  const perProject = upTo(random, 3)
+  const worker = {
+    free: { sandbox: upTo(random, 8), live: upTo(random, 8) },
+    perProject,
+    held: modes.flatMap((mode) =>
+      Array.from({ length: projects }, (_, n) => ({ mode, projectId: projectId(n), count: upTo(random, 2) })),
+    ),
+  }
+  return {
+    runnable: all.filter(() => random() < 0.8),
+    limits: noLimits,
+    limit: 1 + upTo(random, 20),
+    ...(random() < 0.7 && { worker }),
+    leaseDurationMs: 1 + upTo(random, 5_000),
+    maxLostWorkers: 3,
+  }
+}
+
+/** Jobs of every shape that no worker holds, lanes with bounds that are exact or low, and turns. */
+const randomize = `
+UPDATE "kiln".queue SET status = CASE WHEN random() < 0.5 THEN 'queued' ELSE 'processing' END, token = floor(random() * 9),
+  attempts = floor(random() * 3), failures = floor(random() * 3), held = false, lost_workers = 0,
+  priority = CASE WHEN random() < 0.7 THEN 0 ELSE floor(random() * 4) - 1 END,
+  claimable_at = ${now} + 400 - floor(random() * 2000), phase_started_at = ${now} + 100 - floor(random() * 2000),
+  deadline_at = ${now} + 3000 - floor(random() * 3500), queue_limit_ms = floor(random() * 4000),
+  run_limit_ms = floor(random() * 8000), ran_ms = floor(random() * 4000), waited_ms = floor(random() * 4000);
+DELETE FROM "kiln".queue WHERE random() < 0.3;
+UPDATE "kiln".jobs SET priority = queue.priority, queue_limit_ms = queue.queue_limit_ms, run_limit_ms = queue.run_limit_ms
+FROM "kiln".queue WHERE queue.job_seq = jobs.seq;
+UPDATE "kiln".lanes SET virtual_time = floor(random() * 8), next_at = (
+  SELECT min(claimable_at) FROM "kiln".queue WHERE lane_id = lanes.id AND deadline_at > greatest(claimable_at, ${now})
+) - CASE WHEN random() < 0.5 THEN 0 ELSE floor(random() * 300) END;
+UPDATE "kiln".fairness SET virtual_time = floor(random() * 6);`
+
+const randomPositions = (random: Numbers): LanePositions => {
+  const positions = new LanePositions(60_000)
+  const claim = (served: ReadonlyArray<{ id: number; start: number; count: number }>) =>
+    positions.claimed({ served, visited: [], exhausted: new Set(), clock: upTo(random, 9) }, 0)
+  // The first turns are saved at once, the others are only noted.
+  claim([{ id: 999, start: 0, count: 1 }])
+  if (random() < 0.6)
+    claim(
+      Array.from({ length: 4 }, () => ({
+        id: 1 + upTo(random, 11),
+        start: upTo(random, 6),
+        count: 1 + upTo(random, 3),
+      })),
+    )
+  return positions
+}
+
+const plain = ({ abandoned, claims, clock, exhausted, served, visited }: Claimed) => ({
+  claims,
+  abandoned,
+  clock,
+  exhausted: [...exhausted].toSorted((a, b) => a - b),
+  visited: visited.toSorted((a, b) => a - b),
+  served: served.toSorted((a, b) => a.id - b.id),
+})
+
+/** When the next job may become claimable that is in no lane without room; `undefined` if there is none. */
+const nextClaimable = async (client: pg.Client, { runnable }: ClaimRequest, { inHand }: Claimed) => {
+  const { rows } = await client.query<{ kind: string; mode: JobMode; projectId: never; at: number }>(
+    `SELECT lanes.kind, lanes.mode, lanes.project_id AS "projectId", min(claimable_at) AS at
+     FROM "kiln".queue JOIN "kiln".lanes ON lanes.id = lane_id WHERE deadline_at > greatest(claimable_at, ${now}) GROUP BY 1, 2, 3`,
+  )
+  const open = rows.filter(
+    (lane) => !inHand.isFull(lane) && runnable.some(({ kind, mode }) => kind === lane.kind && mode === lane.mode),
+  )
+  return open.length === 0 ? undefined : Math.max(0, Math.min(...open.map(({ at }) => at)) - now)
+}
+
+/** A database with jobs in many lanes, on which claims are compared. */
+export const openComparison = async (server?: string) => {
+  const database = await freshDatabase(server === undefined ? {} : { server })
+  await using stores = await openStores({ url: database.url })
+  const lanes = kinds.flatMap((kind) =>
+    modes.flatMap((mode) => Array.from({ length: projects }, (_, n) => ({ kind, mode, n }))),
+  )
+  const jobs = lanes.flatMap(({ kind, mode, n }, lane) =>
+    Array.from({ length: 8 }, (_, at) =>
+      newJob(lane * 100 + at, {
+        kind,
+        mode,
+        gate: null,
+        projectId: projectId(n),
+        keyId: keyId(n),
+        priority: priorities[at % 4] ?? "normal",
+      }),
+    ),
+  )
+  await Effect.runPromise(stores.jobs.createJobs(jobs))
+  await takeOverClock(database.url)
+  const client = new pg.Client({
+    ...clientConfig(connectionOptions({ url: database.url }), "comparison"),
+    pipeline: true,
+  })
+  await client.connect()
+  await client.query(`UPDATE "kiln".test_clock SET now = ${now}`)
+  const wire = { schema: "kiln", prepared: true, lockTimeoutMs: 3_000 }
+
+  /** Claims in one statement and by the rules, each from the same random state, and returns both. */
+  const compare = async (seed: number) => {
+    const random = numbersOf(seed)
+    await client.query(`BEGIN; SET LOCAL session_replication_role = replica; SELECT setseed(${random()})`)
+    try {
+      await client.query(randomize)
+      const request = randomRequest(random)
+      const positions = randomPositions(random)
+      await client.query("SAVEPOINT arranged")
+      const tx = new Transaction(client, wire, now)
+      const byRules = await claimJobs(tx, request, await openClaim(tx, request, positions))
+      const expected = plain(byRules)
+      const next = await nextClaimable(client, request, byRules)
+      await client.query("ROLLBACK TO arranged")
+      const atOnce = await claimInSession(new Session(client, wire), positions, request, { claim: 1, repeated: false })
+      const held = await client.query<{ count: number }>(
+        `SELECT count(*) FROM "kiln".queue WHERE held AND claim_id = 1`,
+      )
+      return {
+        request,
+        expected: { ...expected, next, held: expected.claims.length },
+        found: { ...(atOnce && plain(atOnce)), next: atOnce?.nextInMs, held: held.rows[0]?.count },
+      }
+    } finally {
+      await client.query("ROLLBACK")
+    }
+  }
+
+  const close = async () => {
+    await client.end()
+    await database.dispose()
+  }
+  return { client, compare, wire, close, [Symbol.asyncDispose]: close }
+}
