@@ -47,8 +47,9 @@ const startEcho = async ({ makeApp, nodeListener, readWholeBody, Router }: Modul
     port,
     stopped,
     [Symbol.asyncDispose]: async () => {
+      const closed = once(server.close(), "close")
       server.closeAllConnections()
-      await Promise.all([once(server, "close"), server.close()])
+      await closed
       await Effect.runPromise(Scope.close(scope, Exit.void))
     },
   }
