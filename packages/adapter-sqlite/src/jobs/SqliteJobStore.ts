@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { type ClaimResult, JobStore } from "@kiln/core/ports"
 import type { Database } from "../Database.ts"
+import { auditedDatabase } from "../audit.ts"
 import { cancelJobs } from "./cancelJobs.ts"
 import { checkpointJobs } from "./checkpointJobs.ts"
 import { claimJobs } from "./claimJobs.ts"
@@ -38,8 +39,9 @@ const skippingUnreadable = (
   )
 
 /** Each verb is one transaction. */
-export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
-  JobStore.of({
+export const makeSqliteJobStore = (db: Database): JobStore["Service"] => {
+  const recording = auditedDatabase(db)
+  return JobStore.of({
     capabilities: { durable: true, multiProcess: true },
     createJobs: (jobs) => db.write("JobStore.createJobs", (tx) => createJobs(tx, jobs)),
     createAndClaimJobs: (jobs, request) =>
@@ -65,10 +67,10 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
     failJobs: (items) => db.write("JobStore.failJobs", (tx) => failJobs(tx, items)),
     deferJobs: (items) => db.write("JobStore.deferJobs", (tx) => deferJobs(tx, items)),
     releaseJobs: (items) => db.write("JobStore.releaseJobs", (tx) => releaseJobs(tx, items)),
-    cancelJobs: (jobIds) => db.write("JobStore.cancelJobs", (tx) => cancelJobs(tx, jobIds)),
+    cancelJobs: (jobIds) => recording.write("JobStore.cancelJobs", (tx) => cancelJobs(tx, jobIds)),
     checkClaims: (items) => db.read("JobStore.checkClaims", (tx) => checkClaims(tx, items)),
     expireJobs: (limit) => db.write("JobStore.expireJobs", (tx) => expireJobs(tx, limit)),
-    eraseJobs: (items) => db.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
+    eraseJobs: (items) => recording.write("JobStore.eraseJobs", (tx) => eraseJobs(tx, items)),
     expireData: (olderThanMs, limit) => db.write("JobStore.expireData", (tx) => expireData(tx, olderThanMs, limit)),
     deleteJobs: (olderThanMs, limit) => db.write("JobStore.deleteJobs", (tx) => deleteJobs(tx, olderThanMs, limit)),
     listCharges: (page) => db.write("JobStore.listCharges", (tx) => listCharges(tx, page)),
@@ -78,3 +80,4 @@ export const makeSqliteJobStore = (db: Database): JobStore["Service"] =>
     readLineage: db.read("JobStore.readLineage", readLineage),
     writeLineage: (version, document) => db.write("JobStore.writeLineage", (tx) => writeLineage(tx, version, document)),
   })
+}
