@@ -6,7 +6,7 @@ import { isCorrupt } from "../postgresErrors.ts"
 import { claimAtOnce, type ClaimedAtOnce } from "./claimAtOnce.ts"
 import { type Claimed, claimJobs, failHeld, failUnreadable, openClaim, UnreadableJob } from "./claimJobs.ts"
 import type { LanePositions, LaneUpdate } from "./LanePositions.ts"
-import { lookForWork, saveTurns, settleAfter } from "./nextClaimable.ts"
+import { lookForWork, saveLanes, settleAfter } from "./nextClaimable.ts"
 
 const operation = "JobStore.claimJobs"
 
@@ -30,19 +30,19 @@ export class Claims {
   }
 
   /**
-   * Records a claim in one statement: fails jobs that cannot be read, and settles lanes if any are due. Turns are saved while
-   * the jobs begin.
+   * Records a claim in one statement and fails jobs that cannot be read. What is due about lanes is saved while the jobs begin,
+   * unless it decides when to claim again: lanes that have been empty for long may be getting jobs right now.
    */
   finish(request: ClaimRequest, claimed: ClaimedAtOnce): Effect.Effect<ClaimResult, StoreUnavailable> {
-    const { abandoned, claims, nextInMs, unreadable, visited } = claimed
+    const { abandoned, claims, exhausted, nextInMs, unreadable, visited } = claimed
     return Effect.gen({ self: this }, function* () {
       if (unreadable.length > 0) yield* this.#failUnreadable(unreadable)
       if (visited.length === 0 && nextInMs === undefined) return { claims, abandoned, nextInMs }
       const due = this.positions.claimed(claimed, performance.now())
-      if (claims.length === 0 || due.settle.length > 0)
+      if (claims.length === 0 || this.positions.savesAtOnce || due.settle.some((id) => exhausted.has(id)))
         return { claims, abandoned, nextInMs: yield* this.#settle(request, claimed, due) }
-      if (due.served.length > 0)
-        yield* Effect.forkDetach(Effect.ignore(this.#db.read(operation, (session) => saveTurns(session, due))))
+      if (due.served.length + due.settle.length > 0)
+        yield* Effect.forkDetach(Effect.ignore(this.#db.read(operation, (session) => saveLanes(session, due))))
       return { claims, abandoned, nextInMs: earlier(nextInMs, due.againInMs) }
     })
   }
